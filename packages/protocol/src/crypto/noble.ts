@@ -1,0 +1,88 @@
+import { gcm } from '@noble/ciphers/aes.js';
+import { ed25519, x25519 } from '@noble/curves/ed25519.js';
+import { p256 } from '@noble/curves/nist.js';
+import { hkdf } from '@noble/hashes/hkdf.js';
+import { hmac } from '@noble/hashes/hmac.js';
+import { ripemd160 } from '@noble/hashes/legacy.js';
+import { sha256, sha512 } from '@noble/hashes/sha2.js';
+import { concatBytes, equalBytes } from '../encoding/bytes.ts';
+import { isAcceptableEd25519Key } from './ed25519-keys.ts';
+import type { Primitives } from './primitives.ts';
+
+/** {@link Primitives} on `@noble/*`: for browsers, and the second opinion in tests. */
+export const noblePrimitives: Primitives = {
+  sha256: (data) => sha256(data),
+  ripemd160: (data) => ripemd160(data),
+  hkdfSha256: ({ secret, salt, info, length }) => hkdf(sha256, secret, salt, info, length),
+  hmacSha256: (key, data) => hmac(sha256, key, data),
+  ed25519: {
+    publicKey: (seed) => ed25519.getPublicKey(seed),
+    sign: (seed, message) => ed25519.sign(message, seed),
+    verify: verifyEd25519,
+  },
+  p256: {
+    publicKey: (key) => p256.getPublicKey(key, true),
+    sign: (key, message) => p256.sign(message, key, { lowS: false }),
+    verify(publicKey, message, signature) {
+      if (publicKey.length !== 33 || signature.length !== 64) return false;
+      try {
+        return p256.verify(signature, message, publicKey, { lowS: false });
+      } catch {
+        return false;
+      }
+    },
+  },
+  x25519: {
+    publicKey: (key) => x25519.getPublicKey(key),
+    shared(privateKey, publicKey) {
+      if (publicKey.length !== 32) return undefined;
+      try {
+        return x25519.getSharedSecret(privateKey, publicKey);
+      } catch {
+        // noble refuses an all-zero result by throwing (01 E4).
+        return undefined;
+      }
+    },
+  },
+  aesGcm: {
+    seal: ({ key, nonce, aad, data }) => gcm(key, nonce, aad).encrypt(data),
+    open({ key, nonce, aad, data }) {
+      try {
+        return gcm(key, nonce, aad).decrypt(data);
+      } catch {
+        return undefined;
+      }
+    },
+  },
+};
+
+/** The order of the group. */
+const order = ed25519.Point.Fn.ORDER;
+
+/**
+ * RFC 8032 verification without the cofactor, as `node:crypto` does it: noble's own check
+ * multiplies by eight and so accepts signatures that OpenSSL refuses.
+ */
+function verifyEd25519(publicKey: Uint8Array, message: Uint8Array, signature: Uint8Array): boolean {
+  if (signature.length !== 64 || !isAcceptableEd25519Key(publicKey)) return false;
+  const encodedR = signature.subarray(0, 32);
+  const s = littleEndian(signature.subarray(32));
+  if (s >= order) return false;
+  try {
+    const a = ed25519.Point.fromBytes(publicKey);
+    const k = littleEndian(sha512(concatBytes(encodedR, publicKey, message))) % order;
+    const left = s === 0n ? ed25519.Point.ZERO : ed25519.Point.BASE.multiplyUnsafe(s);
+    const r = left.subtract(a.multiplyUnsafe(k));
+    return equalBytes(r.toBytes(), encodedR);
+  } catch {
+    return false;
+  }
+}
+
+function littleEndian(bytes: Uint8Array): bigint {
+  let value = 0n;
+  for (let index = bytes.length - 1; index >= 0; index -= 1) {
+    value = (value << 8n) | BigInt(bytes[index] as number);
+  }
+  return value;
+}

@@ -1,0 +1,78 @@
+import type { JsonObject, JsonValue } from './types.ts';
+
+/**
+ * Canonical JSON (chapter 01, section 3): RFC 8785 restricted to safe integers. Members sorted by
+ * UTF-16 code units, no white space, arrays in order, `null` kept.
+ *
+ * @throws TypeError for what is not protocol JSON: `undefined`, fractions, `-0`, lone surrogates
+ * @example
+ * canonicalJson({ b: [2, 1], a: 'é' }); // '{"a":"é","b":[2,1]}'
+ */
+export function canonicalJson(value: JsonValue): string {
+  switch (typeof value) {
+    case 'string':
+      return canonicalString(value);
+    case 'number':
+      if (!Number.isSafeInteger(value) || Object.is(value, -0)) {
+        throw new TypeError('canonical JSON has safe integers only');
+      }
+      return String(value);
+    case 'boolean':
+      return value ? 'true' : 'false';
+    case 'object':
+      if (value === null) return 'null';
+      if (Array.isArray(value)) return canonicalArray(value);
+      return canonicalMembers(value as JsonObject);
+    default:
+      throw new TypeError(`canonical JSON has no ${typeof value}`);
+  }
+}
+
+/** UTF-8 bytes of {@link canonicalJson}. */
+export function canonicalBytes(value: JsonValue): Uint8Array {
+  return encoder.encode(canonicalJson(value));
+}
+
+/**
+ * Canonical JSON of an object with some root members left out and one added; the construction of
+ * signing and hash inputs (chapter 01, section 4). The object itself is not copied.
+ */
+export function canonicalWith(
+  object: JsonObject,
+  changes: { readonly omit?: readonly string[]; readonly add?: JsonObject },
+): string {
+  return canonicalMembers(object, changes.omit, changes.add);
+}
+
+const encoder = new TextEncoder();
+
+function canonicalString(value: string): string {
+  if (!value.isWellFormed()) throw new TypeError('canonical JSON has no lone surrogates');
+  return JSON.stringify(value);
+}
+
+function canonicalArray(items: readonly JsonValue[]): string {
+  let text = '[';
+  for (let index = 0; index < items.length; index += 1) {
+    if (index > 0) text += ',';
+    text += canonicalJson(items[index] as JsonValue);
+  }
+  return `${text}]`;
+}
+
+function canonicalMembers(
+  object: JsonObject,
+  omit: readonly string[] = [],
+  add: JsonObject = {},
+): string {
+  const names = Object.keys(object).filter((name) => !omit.includes(name));
+  names.push(...Object.keys(add));
+  names.sort();
+  let text = '{';
+  for (const name of names) {
+    const value = Object.hasOwn(add, name) ? add[name] : object[name];
+    if (text.length > 1) text += ',';
+    text += `${canonicalString(name)}:${canonicalJson(value as JsonValue)}`;
+  }
+  return `${text}}`;
+}

@@ -1,0 +1,54 @@
+import type { TSchema } from '../schema.ts';
+
+/** Verbs of the HTTP form (chapter 02, section 2.2). */
+export type HttpVerb = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+
+/**
+ * Which session a method asks for (chapter 02, sections 9.5 and 14):
+ * `any` takes a device or an account session.
+ */
+export type SessionRule = 'none' | 'device' | 'account' | 'any';
+
+/** Optional modules a relay declares in its descriptor (chapter 01, section 13.1). */
+export type Capability = 'channel.host.v1' | 'group.host.v1';
+
+/** One method of the client API: the only place its name, verbs, session and shapes are said. */
+export interface MethodDefinition<
+  P extends TSchema = TSchema,
+  R extends TSchema | null = TSchema | null,
+> {
+  /** Dotted, case-sensitive name. */
+  readonly name: string;
+  /** Verbs of the HTTP form; empty for a method that exists over WebSocket only. */
+  readonly http: readonly HttpVerb[];
+  readonly session: SessionRule;
+  /** Shape of the parameter object. Unknown members are tolerated (chapter 02, section 2.5). */
+  readonly params: P;
+  /** Shape of the response object, or `null` where the method defines none (204, `result: null`). */
+  readonly result: R;
+  /** The module the method belongs to; absent for the base module. */
+  readonly capability?: Capability;
+  /** How the method pages: after a sequence, with an opaque cursor, or not at all. */
+  readonly page?: 'sequence' | 'cursor';
+  /** Root members of the parameters in which `null` is allowed (01 J9, 2.7). */
+  readonly nullable?: readonly string[];
+  /** Chapter and section that define the method. */
+  readonly source: string;
+}
+
+/** One WebSocket notification (chapter 02, section 12.2). */
+export interface NotificationDefinition<P extends TSchema = TSchema> {
+  readonly name: string;
+  readonly params: P;
+  readonly capability?: Capability;
+  readonly source: string;
+}
+
+/** Keeps the literal types of a definition. */
+export function defineMethod<
+  const P extends TSchema,
+  const R extends TSchema | null,
+  const D extends MethodDefinition<P, R>,
+>(definition: D & MethodDefinition<P, R>): D {
+  return definition;
+}

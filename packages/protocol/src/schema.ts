@@ -1,0 +1,143 @@
+/**
+ * Schemas: TypeBox gives the static type and the compiled check of an object's shape. What a
+ * schema cannot say (a signature, a derived ID, a size in canonical bytes, the `$type` that
+ * depends on the service word) is a `checkX` or `verifyX` beside it.
+ */
+import { type Static, type TSchema, Type } from 'typebox';
+import { Compile, type Validator } from 'typebox/compile';
+import { base64urlLength, base64urlPattern } from './encoding/base64url.ts';
+import { utf8Length } from './encoding/bytes.ts';
+import { isOnlyWhitespace } from './encoding/whitespace.ts';
+import { badRequest, ProtocolError } from './errors.ts';
+import type { Network } from './identity/network.ts';
+import { canonicalJson } from './json/canonical.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from './json/types.ts';
+
+export { type Static, type TSchema, Type } from 'typebox';
+
+/** Integer 0..2^53-1. */
+export const Counter = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
+/** UTC Unix seconds; any safe integer is well-formed. */
+export const UnixSeconds = Type.Integer({
+  minimum: Number.MIN_SAFE_INTEGER,
+  maximum: Number.MAX_SAFE_INTEGER,
+});
+/** Canonical base64url of exactly `bytes` bytes behind a literal prefix. */
+export const Base64url = (bytes: number, prefix = '') =>
+  Type.String({ pattern: base64urlPattern(bytes, prefix) });
+export const Ed25519PublicKey = Base64url(32);
+export const X25519PublicKey = Base64url(32);
+export const AccountPublicKey = Base64url(33);
+/** 64 bytes: Ed25519 or account signature. */
+export const Signature = Base64url(64);
+/** `sha256:` and 43 characters. */
+export const Sha256 = Base64url(32, 'sha256:');
+export const DeviceId = Base64url(16, 'dev_');
+export const MessageId = Base64url(16, 'msg_');
+export const RelayId = Type.String({ pattern: '^0x[0-9a-f]{40}$' });
+/** Shape of a Neo account ID; `checkAccountId` decides. */
+export const AccountId = Type.String({
+  pattern: '^neo:(0|[1-9][0-9]{0,9}):N[1-9A-HJ-NP-Za-km-z]{33}$',
+});
+/** `$type`: its value depends on the network's service word, `checkType` compares it. */
+export const TypeName = Type.String({ minLength: 1 });
+
+const validators = new WeakMap<TSchema, Validator>();
+
+/**
+ * Checks a value against a schema and narrows it.
+ *
+ * @throws ProtocolError `bad_request` naming the member at fault, below `path`
+ */
+export function checkSchema<S extends TSchema>(
+  schema: S,
+  value: unknown,
+  path = '',
+): asserts value is Static<S> {
+  let validator = validators.get(schema);
+  if (validator === undefined) {
+    validator = Compile(schema) as unknown as Validator;
+    validators.set(schema, validator);
+  }
+  if (validator.Check(value)) return;
+  const [first] = validator.Errors(value);
+  const at = (first?.instancePath ?? '').replaceAll('/', '.').replace(/^\./, '');
+  throw badRequest([path, at].filter((part) => part !== '').join('.'), first?.message ?? 'invalid');
+}
+
+/**
+ * Checks a typed object: a JSON object whose `$type` is exactly the network's name for it (01 Y1,
+ * Y7), without `$context` (K2), then its schema.
+ *
+ * @throws ProtocolError `bad_request`
+ */
+export function checkObject<S extends TSchema>(
+  network: Network,
+  definition: { readonly type: string; readonly schema: S },
+  value: unknown,
+  path = '',
+): asserts value is Static<S> {
+  if (!isJsonObject(value)) throw badRequest(path, 'expected an object');
+  if (Object.hasOwn(value, '$context')) throw badRequest(path, '$context is never transmitted');
+  if (value['$type'] !== network.type(definition.type)) {
+    throw badRequest(path, `$type is not ${network.type(definition.type)}`);
+  }
+  checkSchema(definition.schema, value, path);
+}
+
+/**
+ * Refuses `null` anywhere in a value, unknown members included (01 J9, 03 reading notes).
+ * @throws ProtocolError `bad_request`
+ */
+export function checkNoNull(value: JsonValue | undefined, path = ''): void {
+  if (value === null) throw badRequest(path, 'null is not allowed');
+  if (Array.isArray(value)) {
+    for (const [index, item] of value.entries()) checkNoNull(item, `${path}.${index}`);
+  } else if (isJsonObject(value)) {
+    for (const name of Object.keys(value)) {
+      checkNoNull(value[name], path === '' ? name : `${path}.${name}`);
+    }
+  }
+}
+
+/**
+ * Checks the size of a complete object in Canonical JSON and returns that text (01 §3).
+ * @throws ProtocolError `request_too_large`
+ */
+export function checkCanonicalSize(object: JsonObject, maxBytes: number, path = ''): string {
+  const text = canonicalJson(object);
+  if (text.length > maxBytes || utf8Length(text) > maxBytes) {
+    throw new ProtocolError('request_too_large', `${path || 'object'}: over ${maxBytes} bytes`);
+  }
+  return text;
+}
+
+/**
+ * Checks a user-visible text: UTF-8 length, and not only white space. The empty text passes where
+ * `allowEmpty` says so (01 P5, T1, T2).
+ *
+ * @throws ProtocolError `bad_request`
+ */
+export function checkText(
+  text: string,
+  rule: { readonly maxBytes?: number; readonly allowEmpty: boolean },
+  path: string,
+): void {
+  if (rule.maxBytes !== undefined && utf8Length(text) > rule.maxBytes) {
+    throw badRequest(path, `over ${rule.maxBytes} bytes`);
+  }
+  if (text === '' ? !rule.allowEmpty : isOnlyWhitespace(text)) {
+    throw badRequest(path, 'only white space');
+  }
+}
+
+/**
+ * Checks canonical base64url of any length from `minBytes` on.
+ * @throws ProtocolError `bad_request`
+ */
+export function checkBase64url(text: string, minBytes: number, path: string): void {
+  const length = base64urlLength(text);
+  if (length === undefined || length < minBytes) {
+    throw badRequest(path, `expected canonical base64url of at least ${minBytes} bytes`);
+  }
+}

@@ -1,0 +1,80 @@
+/** What travels between transport, dispatch and handlers. No handler knows its transport. */
+import type { JsonObject } from '@posthouse/protocol';
+import type { RelayContext } from './context.ts';
+
+/** A session as a call sees it: confirmed, unexpired, of this origin. */
+export type Session = DeviceSession | AccountSession;
+
+export interface DeviceSession {
+  readonly mode: 'device';
+  readonly account: string;
+  readonly deviceId: string;
+  readonly expiresAt: number;
+}
+
+export interface AccountSession {
+  readonly mode: 'account';
+  readonly account: string;
+  readonly expiresAt: number;
+}
+
+/** One decoded request. `params` passed the method's schema and holds no forbidden `null`. */
+export interface Call<P = JsonObject> {
+  readonly method: string;
+  readonly params: P;
+  /** Present where the method's session rule asks for one. */
+  readonly session: Session | undefined;
+  /** Origin of the public address the request came to (02 section 8). */
+  readonly origin: string;
+  /** `GET` forms refuse what they cannot express; everything else is the same (03 section 5.1). */
+  readonly form: 'query' | 'object';
+  /** The bound WebSocket connection, for renewal (02 section 10.6); absent over HTTP. */
+  readonly connection: ConnectionBinding | undefined;
+}
+
+/** What authentication needs to know and change of a WebSocket connection (02 section 10.5). */
+export interface ConnectionBinding {
+  /** Identity the connection is bound to; `expired` once its session ended (dead binding). */
+  readonly bound: { readonly session: Session; readonly dead: boolean } | undefined;
+  /** Takes effect after the response was sent: binds or renews. */
+  bind(session: Session): void;
+}
+
+/** What a handler answers. Notices leave only after what it wrote is durable. */
+export interface Outcome {
+  /** The response object; `null` for a method that defines none. */
+  readonly result: ResultValue;
+  readonly notices?: readonly Notice[];
+}
+
+/**
+ * A response object. {@link JsonText} anywhere in it is stored canonical text that leaves as it
+ * is, neither parsed nor written again.
+ */
+export type ResultValue =
+  | null
+  | boolean
+  | number
+  | string
+  | JsonText
+  | readonly ResultValue[]
+  | { readonly [name: string]: ResultValue | undefined };
+
+/** Canonical text of a stored protocol object. */
+export class JsonText {
+  readonly text: string;
+  constructor(text: string) {
+    this.text = text;
+  }
+}
+
+/** What other connections, here or at another process of this relay, must hear. */
+export type Notice =
+  /** `message.timeline.changed` to the account's device connections. */
+  | { readonly kind: 'timeline'; readonly account: string; readonly head: number }
+  /** `device.state.changed` to the account's device connections that are still valid. */
+  | { readonly kind: 'device-state'; readonly account: string; readonly revision: number }
+  /** Sessions of these devices end at once, with their pushes and subscriptions. */
+  | { readonly kind: 'revoked'; readonly account: string; readonly deviceIds: readonly string[] };
+
+export type Handler<P = JsonObject> = (context: RelayContext, call: Call<P>) => Promise<Outcome>;
