@@ -76,14 +76,3 @@ export function describeVectors<T>(
 function isBelow(pointer: string, tops: readonly string[]): boolean {
   return tops.some((top) => pointer === top || pointer.startsWith(`${top}/`));
 }
-
-/** Bytes of a hexadecimal text. */
-export function hex(text: string): Uint8Array {
-  if (!/^([0-9a-f]{2})*$/.test(text)) throw new Error('not hexadecimal');
-  return Uint8Array.from(text.match(/../g) ?? [], (pair) => Number.parseInt(pair, 16));
-}
-
-/** Lowercase hexadecimal text of bytes. */
-export function toHex(bytes: Uint8Array): string {
-  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
-}
