@@ -74,7 +74,10 @@ export type Notice =
   | { readonly kind: 'timeline'; readonly account: string; readonly head: number }
   /** `device.state.changed` to the account's device connections that are still valid. */
   | { readonly kind: 'device-state'; readonly account: string; readonly revision: number }
-  /** Sessions of these devices end at once, with their pushes and subscriptions. */
+  /**
+   * Sessions of these devices end at once, with their pushes and subscriptions. Who sends it ended
+   * them with `revokeSessions` of `auth/` in the transaction that removed the devices.
+   */
   | { readonly kind: 'revoked'; readonly account: string; readonly deviceIds: readonly string[] };
 
 export type Handler<P = JsonObject> = (context: RelayContext, call: Call<P>) => Promise<Outcome>;

@@ -1,8 +1,16 @@
 /** The parts every handler may use; built once, in `relay.ts`, and passed by hand. */
-import type { AccountRoute, Network, Random, SignatureCheck } from '@posthouse/protocol';
+import type {
+  AccountRoute,
+  JsonObject,
+  Network,
+  Random,
+  SignatureCheck,
+} from '@posthouse/protocol';
 import type { Logger } from 'pino';
+import type { Sessions } from './auth/index.ts';
 import type { Notice } from './call.ts';
 import type { RelayLimits } from './limits.ts';
+import type { Metrics } from './observability/metrics.ts';
 import type { Storage } from './storage/types.ts';
 
 export interface RelayContext {
@@ -14,7 +22,11 @@ export interface RelayContext {
   readonly limits: RelayLimits;
   readonly identity: RelayIdentity;
   readonly routes: RouteDirectory;
+  readonly relays: RelayNetwork;
   readonly bus: Bus;
+  readonly sessions: Sessions;
+  readonly jobs: Jobs;
+  readonly metrics: Metrics;
   readonly log: Logger;
 }
 
@@ -22,6 +34,8 @@ export interface RelayContext {
 export interface Clock {
   /** Unix seconds. */
   now(): number;
+  /** Milliseconds that never go back, for intervals; unrelated to `now`. */
+  monotonic(): number;
   /** Runs `work` once after so many milliseconds, until the signal says otherwise. */
   after(milliseconds: number, work: () => void): Disposable;
 }
@@ -50,28 +64,62 @@ export interface RelayIdentity {
 
 /** Where an account is at home, as far as this relay can establish (01 section 15). */
 export type Home =
-  | { readonly kind: 'local'; readonly route: AccountRoute }
+  | { readonly kind: 'local' }
   | { readonly kind: 'elsewhere'; readonly relayId: string }
   | { readonly kind: 'conflict' }
   | { readonly kind: 'unknown' };
 
 /**
- * Answers where accounts are at home. Accounts of this relay are answered from its storage; other
- * relays come in behind the same interface.
+ * Answers where accounts are at home that this relay does not know about itself. `accounts/` keeps
+ * what it answers and selects by revision and conflict (03 section 3.4).
  */
 export interface RouteDirectory {
-  /** The verified current route of an account that is not at home here, or why there is none. */
-  resolveRemote(
-    account: string,
-  ): Promise<
-    | { readonly kind: 'route'; readonly route: AccountRoute }
-    | { readonly kind: 'conflict' }
-    | { readonly kind: 'not-found' }
-  >;
+  /** Verified, unexpired final routes of the account as found now; none, or several that differ. */
+  resolveRemote(account: string): Promise<readonly AccountRoute[]>;
 }
+
+/** Requests to other relays (07). */
+export interface RelayNetwork {
+  /** One `message.deliver`; never throws for what the other side or the way to it does. */
+  deliver(relayId: string, params: JsonObject): Promise<DeliverAnswer>;
+}
+
+/** What became of one `message.deliver` (04 section 16). */
+export type DeliverAnswer =
+  /** The target accepted it. */
+  | { readonly kind: 'accepted' }
+  /** The target refused it. A code the catalogue does not have stays as it came. */
+  | {
+      readonly kind: 'refused';
+      readonly code: string;
+      readonly message: string;
+      /** Valid `retry_after` of `rate_limited`, seconds. */
+      readonly retryAfter?: number;
+    }
+  /** No request left here for certain. */
+  | { readonly kind: 'unreachable' }
+  /** A request may have arrived; only the same target can tell (16.3). */
+  | { readonly kind: 'unknown' };
 
 /** Carries notices to every process of this relay, this one included. */
 export interface Bus {
   publish(notices: readonly Notice[]): void;
   subscribe(listener: (notice: Notice) => void): Disposable;
+}
+
+/** Work that stored deadlines drive: retention, retries, expiry. */
+export interface Job {
+  /** Dotted, for logs and {@link Jobs.wake}: `messages.delivery`. */
+  readonly name: string;
+  /**
+   * Does what is due, in bounded portions, and says when there is more: the Unix second of the next
+   * deadline (now or earlier: at once), or `undefined` to wait for a wake or the hourly look. May be
+   * cut off anywhere and run again; what it throws is logged and it is tried again later.
+   */
+  run(context: RelayContext, signal: AbortSignal): Promise<number | undefined>;
+}
+
+export interface Jobs {
+  /** Lets a job look again soon; called after the write that gave it work. Never waits. */
+  wake(name: string): void;
 }

@@ -16,8 +16,21 @@ export interface RelayLimits {
   readonly deliveryAgeLimit: number;
   /** Seconds a pre-stored device state is kept (03 §4.2). */
   readonly stagingWindow: number;
+  /** Pre-stored device states kept at once; anybody with a key may ask for one. */
+  readonly stagedStates: number;
   /** Seconds; published as `message_retention` (04 §17.4). */
   readonly messageRetention: number;
+  /** Bytes of one key box with its unknown members (04 §5). */
+  readonly keyBoxBytes: number;
+  /** Bytes of the credential of a delivery (04 §11). */
+  readonly credentialBytes: number;
+  /** Messages of one account that wait for delivery to other relays. */
+  readonly queuedDeliveries: number;
+  /** Deliveries from the queue under way at once. */
+  readonly deliveryConcurrency: number;
+  /** Seconds until a delivery is tried again, at first and at the most. */
+  readonly deliveryRetryFirst: number;
+  readonly deliveryRetryMost: number;
   /** Entries of a page without `limit`, and at the most. */
   readonly pageSize: number;
   readonly maxPageSize: number;
@@ -52,7 +65,14 @@ export const defaultLimits: RelayLimits = {
   signedQueryAge: 300,
   deliveryAgeLimit: 604_800,
   stagingWindow: 86_400,
+  stagedStates: 10_000,
   messageRetention: 2_592_000,
+  keyBoxBytes: 4_096,
+  credentialBytes: 65_536,
+  queuedDeliveries: 1_000,
+  deliveryConcurrency: 8,
+  deliveryRetryFirst: 5,
+  deliveryRetryMost: 900,
   pageSize: 100,
   maxPageSize: 500,
   pageBytes: 900_000,

@@ -3,6 +3,14 @@
  * parameters, integers are JavaScript numbers, texts are strings, there are no blobs and no
  * booleans (0 and 1). Where a statement must differ between engines, the difference is a method
  * here, never an `if` in a store.
+ *
+ * What both engines have in common, and no more:
+ * - column types `TEXT` and `BIGINT`, compared byte by byte and by value; `NOT NULL`, `PRIMARY KEY`,
+ *   `REFERENCES`, `CHECK`, indexes (partial ones too); no `STRICT`, no `WITHOUT ROWID`, no
+ *   automatic numbers;
+ * - `INSERT ... ON CONFLICT (columns) DO UPDATE SET x = excluded.x` or `DO NOTHING`, and
+ *   `RETURNING` through `get` or `all`;
+ * - `LIMIT`, row values `(a, b) > (?, ?)`, common table expressions.
  */
 
 /** A column value. */
@@ -43,7 +51,10 @@ export interface Storage extends AsyncDisposable {
   ): Promise<T>;
 }
 
-/** A numbered, immutable step of the schema. Statements run in order, once. */
+/**
+ * A numbered, immutable step of the schema. Statements run in order, once. Numbers: auth from 100,
+ * accounts from 200, messages from 300.
+ */
 export interface Migration {
   readonly id: number;
   readonly name: string;

@@ -1,0 +1,2 @@
+export { Sessions } from './sessions.ts';
+export { revokeSessions } from './store.ts';

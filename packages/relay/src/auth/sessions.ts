@@ -1,0 +1,87 @@
+import { BoundedMap } from '../bounded-map.ts';
+import type { Session } from '../call.ts';
+import type { Bus, Clock } from '../context.ts';
+import type { Storage } from '../storage/types.ts';
+import { isSecretText, secretHash } from './rules.ts';
+import { readSession, type StoredSession } from './store.ts';
+
+/** Sessions kept in memory, and for how long another process's revocation could go unnoticed. */
+const cacheSize = 20_000;
+const cacheMilliseconds = 5_000;
+
+interface Cached extends StoredSession {
+  readonly readAt: number;
+}
+
+/** Finds the session of a token: in memory for a moment, in storage otherwise. */
+export class Sessions implements Disposable {
+  readonly #storage: Storage;
+  readonly #clock: Clock;
+  readonly #cache = new BoundedMap<string, Cached>(cacheSize);
+  readonly #subscription: Disposable;
+  #revocations = 0;
+
+  constructor(parts: { readonly storage: Storage; readonly clock: Clock; readonly bus: Bus }) {
+    this.#storage = parts.storage;
+    this.#clock = parts.clock;
+    this.#subscription = parts.bus.subscribe((notice) => {
+      if (notice.kind === 'revoked') this.#forget(notice.account, new Set(notice.deviceIds));
+    });
+  }
+
+  /**
+   * How many revocations this process has heard of. Who read a session before and finds another
+   * number after must read again: the session may be one of those that ended.
+   */
+  get revocations(): number {
+    return this.#revocations;
+  }
+
+  /** Whether {@link find} would answer from memory. */
+  isCached(token: string): boolean {
+    return this.#fresh(secretHash(token)) !== undefined;
+  }
+
+  /** The valid session of a token at an origin; every other case is `undefined` (02 §2.6). */
+  async find(token: string, origin: string): Promise<Session | undefined> {
+    if (!isSecretText(token)) return undefined;
+    const hash = secretHash(token);
+    const found = this.#fresh(hash) ?? (await this.#read(hash));
+    if (found === undefined || found.origin !== origin) return undefined;
+    return this.#clock.now() < found.session.expiresAt ? found.session : undefined;
+  }
+
+  /** Whether storage still holds the session, past any memory of it. */
+  async isStored(token: string): Promise<boolean> {
+    return (await this.#read(secretHash(token))) !== undefined;
+  }
+
+  [Symbol.dispose](): void {
+    this.#subscription[Symbol.dispose]();
+  }
+
+  #fresh(hash: string): Cached | undefined {
+    const cached = this.#cache.get(hash);
+    if (cached === undefined) return undefined;
+    return this.#clock.monotonic() - cached.readAt < cacheMilliseconds ? cached : undefined;
+  }
+
+  async #read(hash: string): Promise<StoredSession | undefined> {
+    const revocations = this.#revocations;
+    const readAt = this.#clock.monotonic();
+    const stored = await this.#storage.read((tx) => readSession(tx, hash));
+    // A revocation heard of meanwhile may be newer than the snapshot that was read.
+    if (stored !== undefined && revocations === this.#revocations) {
+      this.#cache.set(hash, { ...stored, readAt });
+    }
+    return stored;
+  }
+
+  #forget(account: string, deviceIds: ReadonlySet<string>): void {
+    this.#revocations += 1;
+    for (const [hash, { session }] of this.#cache.entries()) {
+      if (session.mode !== 'device' || session.account !== account) continue;
+      if (deviceIds.has(session.deviceId)) this.#cache.delete(hash);
+    }
+  }
+}

@@ -1,0 +1,148 @@
+/** All SQL of challenges and sessions. Secrets are kept as SHA-256 only. */
+import type { Session } from '../call.ts';
+import type { Migration, Reader, Writer } from '../storage/types.ts';
+
+export const migrations: readonly Migration[] = [
+  {
+    id: 100,
+    name: 'auth: challenges and sessions',
+    statements: [
+      `CREATE TABLE auth_challenges (
+        nonce_hash TEXT PRIMARY KEY,
+        account TEXT NOT NULL,
+        origin TEXT NOT NULL,
+        expires_at BIGINT NOT NULL
+      )`,
+      'CREATE INDEX auth_challenges_by_expiry ON auth_challenges (expires_at)',
+      `CREATE TABLE auth_sessions (
+        token_hash TEXT PRIMARY KEY,
+        account TEXT NOT NULL,
+        mode TEXT NOT NULL CHECK (mode IN ('device', 'account')),
+        device_id TEXT,
+        origin TEXT NOT NULL,
+        expires_at BIGINT NOT NULL,
+        CHECK ((mode = 'device') = (device_id IS NOT NULL))
+      )`,
+      'CREATE INDEX auth_sessions_by_expiry ON auth_sessions (expires_at)',
+      `CREATE INDEX auth_sessions_by_device ON auth_sessions (account, device_id)
+        WHERE device_id IS NOT NULL`,
+    ],
+  },
+];
+
+export interface StoredChallenge {
+  readonly account: string;
+  readonly origin: string;
+  readonly expiresAt: number;
+}
+
+export async function insertChallenge(
+  tx: Writer,
+  nonceHash: string,
+  challenge: StoredChallenge,
+): Promise<void> {
+  await tx.run(
+    'INSERT INTO auth_challenges (nonce_hash, account, origin, expires_at) VALUES (?, ?, ?, ?)',
+    nonceHash,
+    challenge.account,
+    challenge.origin,
+    challenge.expiresAt,
+  );
+}
+
+/** Takes a challenge out: check and consumption are one step, whatever follows (02 §9.2). */
+export async function takeChallenge(
+  tx: Writer,
+  nonceHash: string,
+): Promise<StoredChallenge | undefined> {
+  const row = await tx.get<{ account: string; origin: string; expires_at: number }>(
+    'DELETE FROM auth_challenges WHERE nonce_hash = ? RETURNING account, origin, expires_at',
+    nonceHash,
+  );
+  if (row === undefined) return undefined;
+  return { account: row.account, origin: row.origin, expiresAt: row.expires_at };
+}
+
+export async function insertSession(
+  tx: Writer,
+  tokenHash: string,
+  { session, origin }: StoredSession,
+): Promise<void> {
+  await tx.run(
+    `INSERT INTO auth_sessions (token_hash, account, mode, device_id, origin, expires_at)
+      VALUES (?, ?, ?, ?, ?, ?)`,
+    tokenHash,
+    session.account,
+    session.mode,
+    session.mode === 'device' ? session.deviceId : null,
+    origin,
+    session.expiresAt,
+  );
+}
+
+export interface StoredSession {
+  readonly session: Session;
+  /** The one origin the token is good for (02 §2.6). */
+  readonly origin: string;
+}
+
+interface SessionRow extends Record<string, string | number | null> {
+  account: string;
+  mode: 'device' | 'account';
+  device_id: string | null;
+  origin: string;
+  expires_at: number;
+}
+
+export async function readSession(
+  tx: Reader,
+  tokenHash: string,
+): Promise<StoredSession | undefined> {
+  const row = await tx.get<SessionRow>(
+    `SELECT account, mode, device_id, origin, expires_at FROM auth_sessions
+      WHERE token_hash = ?`,
+    tokenHash,
+  );
+  if (row === undefined) return undefined;
+  const { account, origin, expires_at: expiresAt } = row;
+  const session: Session =
+    row.device_id === null
+      ? { mode: 'account', account, expiresAt }
+      : { mode: 'device', account, deviceId: row.device_id, expiresAt };
+  return { session, origin };
+}
+
+/**
+ * Ends every session of these devices. Called by whoever removes the devices, in the same
+ * transaction; a `revoked` notice then tells the connections (02 §10.3).
+ */
+export async function revokeSessions(
+  tx: Writer,
+  account: string,
+  deviceIds: readonly string[],
+): Promise<void> {
+  for (const deviceId of deviceIds) {
+    await tx.run(
+      'DELETE FROM auth_sessions WHERE account = ? AND device_id = ?',
+      account,
+      deviceId,
+    );
+  }
+}
+
+/** Removes up to `portion` rows of each kind whose time has come; says how many went. */
+export async function deleteExpired(tx: Writer, now: number, portion: number): Promise<number> {
+  const challenges = await tx.run(
+    `DELETE FROM auth_challenges WHERE nonce_hash IN
+      (SELECT nonce_hash FROM auth_challenges WHERE expires_at <= ? LIMIT ?)`,
+    now,
+    portion,
+  );
+  const sessions = await tx.run(
+    `DELETE FROM auth_sessions WHERE token_hash IN
+      (SELECT token_hash FROM auth_sessions WHERE expires_at <= ? LIMIT ?)`,
+    now,
+    portion,
+  );
+  return challenges + sessions;
+}
