@@ -85,6 +85,11 @@ export function checkObject<S extends TSchema>(
   checkSchema(definition.schema, value, path);
 }
 
+/** Path of a member below `path`, for error messages. */
+export function memberPath(path: string, member: string | number): string {
+  return path === '' ? String(member) : `${path}.${member}`;
+}
+
 /**
  * Refuses `null` anywhere in a value, unknown members included (01 J9, 03 reading notes).
  * @throws ProtocolError `bad_request`
@@ -92,11 +97,9 @@ export function checkObject<S extends TSchema>(
 export function checkNoNull(value: JsonValue | undefined, path = ''): void {
   if (value === null) throw badRequest(path, 'null is not allowed');
   if (Array.isArray(value)) {
-    for (const [index, item] of value.entries()) checkNoNull(item, `${path}.${index}`);
+    for (const [index, item] of value.entries()) checkNoNull(item, memberPath(path, index));
   } else if (isJsonObject(value)) {
-    for (const name of Object.keys(value)) {
-      checkNoNull(value[name], path === '' ? name : `${path}.${name}`);
-    }
+    for (const name of Object.keys(value)) checkNoNull(value[name], memberPath(path, name));
   }
 }
 
