@@ -1,5 +1,26 @@
-import { ProtocolError } from '../errors.ts';
+import { decodeBase64url } from '../encoding/base64url.ts';
+import { badRequest, ProtocolError } from '../errors.ts';
 import type { Primitives, SignatureCheck } from './primitives.ts';
+
+/**
+ * A signature to verify, from the text forms that stand in objects.
+ *
+ * @throws ProtocolError `bad_request` when key or signature is not canonical base64url; an object
+ *   that passed its schema never does
+ */
+export function signatureCheck(parts: {
+  readonly scheme: SignatureCheck['scheme'];
+  readonly publicKey: string;
+  readonly message: Uint8Array;
+  readonly signature: string;
+}): SignatureCheck {
+  const publicKey = decodeBase64url(parts.publicKey);
+  const signature = decodeBase64url(parts.signature);
+  if (publicKey === undefined || signature === undefined) {
+    throw badRequest('', 'key or signature is not canonical base64url');
+  }
+  return { scheme: parts.scheme, publicKey, message: parts.message, signature };
+}
 
 /**
  * Verifies signatures one after another on the calling thread.

@@ -1,0 +1,202 @@
+import type { SignatureCheck } from '../crypto/primitives.ts';
+import { signatureCheck, verifySignatures } from '../crypto/signatures.ts';
+import { encodeBase64url } from '../encoding/base64url.ts';
+import { badRequest } from '../errors.ts';
+import { limits } from '../limits.ts';
+import {
+  AccountId,
+  AccountPublicKey,
+  checkCanonicalSize,
+  checkNoNull,
+  checkObject,
+  Ed25519PublicKey,
+  Signature,
+  type Static,
+  Type,
+  TypeName,
+  UnixSeconds,
+  X25519PublicKey,
+} from '../schema.ts';
+import { deriveAccountId } from './account-id.ts';
+import type { Network } from './network.ts';
+import type { AccountSigner, DeviceSigner } from './signers.ts';
+
+/** A device's keys, approved by its account for a period (chapter 01, section 8). */
+export const DeviceCertificate = Type.Object({
+  $type: TypeName,
+  account: AccountId,
+  account_public_key: AccountPublicKey,
+  signing_public_key: Ed25519PublicKey,
+  encryption_public_key: X25519PublicKey,
+  not_before: UnixSeconds,
+  expires_at: UnixSeconds,
+  device_signature: Signature,
+  account_signature: Signature,
+});
+export type DeviceCertificate = Static<typeof DeviceCertificate>;
+
+/**
+ * Checks everything about a certificate but its signatures: structure, period, size, and that the
+ * key derives the account, on this network.
+ *
+ * @throws ProtocolError `bad_request`; `request_too_large` over 4,096 bytes
+ */
+export function checkDeviceCertificate(
+  network: Network,
+  value: unknown,
+  path = '',
+): asserts value is DeviceCertificate {
+  checkObject(network, { type: 'device.certificate', schema: DeviceCertificate }, value, path);
+  checkNoNull(value, path);
+  const period = value.expires_at - value.not_before;
+  if (period <= 0 || period > limits.certificatePeriod) {
+    throw badRequest(path, 'expires_at is not within 720 days after not_before');
+  }
+  checkCanonicalSize(value, limits.certificateBytes, path);
+  checkAccountKey(network, value, path);
+}
+
+/**
+ * Checks that the public key of an object derives the account beside it, which compares the
+ * network's magic too.
+ *
+ * @throws ProtocolError `bad_request`
+ */
+export function checkAccountKey(
+  network: Network,
+  object: { readonly account: string; readonly account_public_key: string },
+  path = '',
+): void {
+  if (deriveAccountId(network, object.account_public_key) !== object.account) {
+    throw badRequest(path, 'account_public_key does not derive account');
+  }
+}
+
+/** What the device signs: the certificate without both signatures. */
+export function deviceCertificateDeviceInput(
+  network: Network,
+  certificate: Omit<DeviceCertificate, 'device_signature' | 'account_signature'>,
+): Uint8Array {
+  return network.bytes(certificate, ['device_signature', 'account_signature']);
+}
+
+/** What the account signs: the certificate with the device's signature. */
+export function deviceCertificateAccountInput(
+  network: Network,
+  certificate: Omit<DeviceCertificate, 'account_signature'>,
+): Uint8Array {
+  return network.bytes(certificate, ['account_signature']);
+}
+
+/** Both signatures of a certificate, the device's first. */
+export function deviceCertificateSignatures(
+  network: Network,
+  certificate: DeviceCertificate,
+): SignatureCheck[] {
+  return [
+    signatureCheck({
+      scheme: 'ed25519',
+      publicKey: certificate.signing_public_key,
+      message: deviceCertificateDeviceInput(network, certificate),
+      signature: certificate.device_signature,
+    }),
+    signatureCheck({
+      scheme: 'p256',
+      publicKey: certificate.account_public_key,
+      message: deviceCertificateAccountInput(network, certificate),
+      signature: certificate.account_signature,
+    }),
+  ];
+}
+
+/**
+ * Checks a certificate with its signatures. Whether the device is currently valid is another
+ * question: see `currentDevices`.
+ *
+ * @throws ProtocolError as `checkDeviceCertificate`; `invalid_signature`
+ * @example
+ * verifyDeviceCertificate(network, value);
+ * const deviceId = deriveDeviceId(network, value);
+ */
+export function verifyDeviceCertificate(
+  network: Network,
+  value: unknown,
+  path = '',
+): asserts value is DeviceCertificate {
+  checkDeviceCertificate(network, value, path);
+  const checks = deviceCertificateSignatures(network, value);
+  verifySignatures(network.primitives, checks, path || 'certificate');
+}
+
+/** The fields a device ID comes from; a renewal with the same keys keeps the ID (D2). */
+export type DeviceIdentity = Pick<
+  DeviceCertificate,
+  'account' | 'signing_public_key' | 'encryption_public_key'
+>;
+
+/**
+ * The device ID of a certificate (chapter 01, section 9): `dev_` and 22 characters. Other members
+ * of the object given do not enter it.
+ *
+ * @example
+ * deriveDeviceId(network, certificate); // 'dev_PvjHcDCCuH2I3lD_0gfWlQ'
+ */
+export function deriveDeviceId(network: Network, identity: DeviceIdentity): string {
+  const input = network.bytes({
+    $type: network.type('device.identity'),
+    account: identity.account,
+    signing_public_key: identity.signing_public_key,
+    encryption_public_key: identity.encryption_public_key,
+  });
+  return `dev_${encodeBase64url(network.primitives.sha256(input).subarray(0, 16))}`;
+}
+
+/** Whether a certificate's period covers an instant: `not_before <= now < expires_at`. */
+export function isCertificateCurrent(
+  certificate: Pick<DeviceCertificate, 'not_before' | 'expires_at'>,
+  now: number,
+): boolean {
+  return certificate.not_before <= now && now < certificate.expires_at;
+}
+
+export interface CertificateOptions {
+  readonly account: AccountSigner;
+  readonly device: DeviceSigner;
+  /** Unix seconds. */
+  readonly notBefore: number;
+  /** Unix seconds, at most 720 days later. */
+  readonly expiresAt: number;
+}
+
+/**
+ * Makes a certificate: the device signs first, then the account.
+ *
+ * @throws ProtocolError `bad_request` for a period the protocol does not allow
+ * @example
+ * const certificate = await signDeviceCertificate(network, {
+ *   account: accountSigner(network, accountKey),
+ *   device: deviceSigner(network, deviceKeys),
+ *   notBefore: now,
+ *   expiresAt: now + 31_104_000,
+ * });
+ */
+export async function signDeviceCertificate(
+  network: Network,
+  { account, device, notBefore, expiresAt }: CertificateOptions,
+): Promise<DeviceCertificate> {
+  const facts = {
+    $type: network.type('device.certificate'),
+    account: account.account,
+    account_public_key: account.publicKey,
+    signing_public_key: device.signingPublicKey,
+    encryption_public_key: device.encryptionPublicKey,
+    not_before: notBefore,
+    expires_at: expiresAt,
+  };
+  const deviceSignature = device.sign(deviceCertificateDeviceInput(network, facts));
+  const signed = { ...facts, device_signature: encodeBase64url(deviceSignature) };
+  const accountSignature = await account.sign(deviceCertificateAccountInput(network, signed));
+  const certificate = { ...signed, account_signature: encodeBase64url(accountSignature) };
+  checkDeviceCertificate(network, certificate);
+  return certificate;
+}

@@ -1,0 +1,167 @@
+import type { SignatureCheck } from '../crypto/primitives.ts';
+import { signatureCheck, verifySignatures } from '../crypto/signatures.ts';
+import { encodeBase64url } from '../encoding/base64url.ts';
+import { badRequest, ProtocolError } from '../errors.ts';
+import { limits } from '../limits.ts';
+import {
+  AccountId,
+  AccountPublicKey,
+  Counter,
+  checkCanonicalSize,
+  checkNoNull,
+  checkObject,
+  Signature,
+  type Static,
+  Type,
+  TypeName,
+} from '../schema.ts';
+import {
+  checkAccountKey,
+  checkDeviceCertificate,
+  DeviceCertificate,
+  deriveDeviceId,
+  deviceCertificateSignatures,
+  isCertificateCurrent,
+} from './certificate.ts';
+import type { Network } from './network.ts';
+import type { AccountSigner } from './signers.ts';
+
+/** Which devices an account permits, complete (chapter 01, section 10). */
+export const AccountDeviceState = Type.Object({
+  $type: TypeName,
+  account: AccountId,
+  account_public_key: AccountPublicKey,
+  revision: Counter,
+  certificates: Type.Array(DeviceCertificate, { maxItems: limits.deviceStateCertificates }),
+  account_signature: Signature,
+});
+export type AccountDeviceState = Static<typeof AccountDeviceState>;
+
+/**
+ * Checks everything about a device state but its signatures, its certificates included.
+ *
+ * @throws ProtocolError `bad_request`; `request_too_large` for the state or a certificate
+ */
+export function checkDeviceState(
+  network: Network,
+  value: unknown,
+  path = '',
+): asserts value is AccountDeviceState {
+  checkObject(network, { type: 'account.device.state', schema: AccountDeviceState }, value, path);
+  checkNoNull(value, path);
+  checkCanonicalSize(value, limits.deviceStateBytes, path);
+  checkAccountKey(network, value, path);
+  const seen = new Set<string>();
+  for (const [index, certificate] of value.certificates.entries()) {
+    const at = `${path === '' ? '' : `${path}.`}certificates.${index}`;
+    checkDeviceCertificate(network, certificate, at);
+    if (certificate.account !== value.account) throw badRequest(at, 'of another account');
+    const deviceId = deriveDeviceId(network, certificate);
+    if (seen.has(deviceId)) throw badRequest(at, 'repeats a device');
+    seen.add(deviceId);
+  }
+}
+
+/** What the account signs: the state without its own signature, certificates complete (A1). */
+export function deviceStateSigningInput(
+  network: Network,
+  state: Omit<AccountDeviceState, 'account_signature'>,
+): Uint8Array {
+  return network.bytes(state, ['account_signature']);
+}
+
+/** The state's signature and both of every certificate. */
+export function deviceStateSignatures(
+  network: Network,
+  state: AccountDeviceState,
+): SignatureCheck[] {
+  return [
+    signatureCheck({
+      scheme: 'p256',
+      publicKey: state.account_public_key,
+      message: deviceStateSigningInput(network, state),
+      signature: state.account_signature,
+    }),
+    ...state.certificates.flatMap((certificate) =>
+      deviceCertificateSignatures(network, certificate),
+    ),
+  ];
+}
+
+/**
+ * Checks a device state with all its signatures.
+ *
+ * @throws ProtocolError as `checkDeviceState`; `invalid_signature`
+ */
+export function verifyDeviceState(
+  network: Network,
+  value: unknown,
+  path = '',
+): asserts value is AccountDeviceState {
+  checkDeviceState(network, value, path);
+  const checks = deviceStateSignatures(network, value);
+  verifySignatures(network.primitives, checks, path || 'device state');
+}
+
+/** The registered devices of a state by device ID, currently valid or not (A5). */
+export function devicesOf(
+  network: Network,
+  state: Pick<AccountDeviceState, 'certificates'>,
+): Map<string, DeviceCertificate> {
+  return new Map(
+    state.certificates.map((certificate) => [deriveDeviceId(network, certificate), certificate]),
+  );
+}
+
+/** The devices of a state whose certificate covers an instant, by device ID. */
+export function currentDevices(
+  network: Network,
+  state: Pick<AccountDeviceState, 'certificates'>,
+  now: number,
+): Map<string, DeviceCertificate> {
+  const current = state.certificates.filter((item) => isCertificateCurrent(item, now));
+  return devicesOf(network, { certificates: current });
+}
+
+/**
+ * The recommended next revision of a device state or route (A7): above the current one, and the
+ * clock's where that is later.
+ *
+ * @param current `undefined` where there is none yet
+ * @throws ProtocolError `state_conflict` when no safe integer is left (I2)
+ */
+export function nextRevision(current: number | undefined, nowMilliseconds: number): number {
+  const revision = Math.max((current ?? -1) + 1, nowMilliseconds, 0);
+  if (!Number.isSafeInteger(revision)) {
+    throw new ProtocolError('state_conflict', 'revisions are exhausted');
+  }
+  return revision;
+}
+
+/**
+ * Makes a device state.
+ *
+ * @throws ProtocolError `bad_request` for certificates the state may not hold
+ * @example
+ * const state = await signDeviceState(network, signer, {
+ *   revision: nextRevision(current?.revision, Date.now()),
+ *   certificates: [certificate],
+ * });
+ */
+export async function signDeviceState(
+  network: Network,
+  account: AccountSigner,
+  facts: { readonly revision: number; readonly certificates: DeviceCertificate[] },
+): Promise<AccountDeviceState> {
+  const unsigned = {
+    $type: network.type('account.device.state'),
+    account: account.account,
+    account_public_key: account.publicKey,
+    revision: facts.revision,
+    certificates: facts.certificates,
+  };
+  const signature = await account.sign(deviceStateSigningInput(network, unsigned));
+  const state = { ...unsigned, account_signature: encodeBase64url(signature) };
+  checkDeviceState(network, state);
+  return state;
+}

@@ -1,0 +1,68 @@
+import { base32nopad, base58 } from '@scure/base';
+import { concatBytes } from '../encoding/bytes.ts';
+
+/**
+ * libp2p Peer IDs: the multihash of a peer's public key in protobuf form. Independent of the
+ * relay's Neo account (chapter 01, section 12).
+ */
+
+/** identity multihash of 36 bytes, protobuf: key type Ed25519, 32 bytes of data. */
+const ed25519Head = Uint8Array.of(0x00, 0x24, 0x08, 0x01, 0x12, 0x20);
+/** CIDv1 with the libp2p-key codec. */
+const cidHead = [0x01, 0x72] as const;
+
+/**
+ * Peer ID text of an Ed25519 public key.
+ *
+ * @param publicKey 32 bytes
+ * @example
+ * peerIdOf(publicKey); // '12D3Koo…', 52 characters
+ */
+export function peerIdOf(publicKey: Uint8Array): string {
+  if (publicKey.length !== 32) throw new TypeError('expected an Ed25519 public key of 32 bytes');
+  return formatPeerId(concatBytes(ed25519Head, publicKey));
+}
+
+/** Text form of multihash bytes: base58btc, the form every libp2p implementation reads. */
+export function formatPeerId(multihash: Uint8Array): string {
+  return base58.encode(multihash);
+}
+
+/**
+ * Multihash bytes of a Peer ID in one of its text forms (base58btc multihash, or CIDv1 in base32
+ * or base58btc); `undefined` where it is none. Two texts name one peer when the bytes are equal.
+ */
+export function parsePeerId(text: string): Uint8Array | undefined {
+  if (text.length > 128) return undefined;
+  try {
+    if (/^[1Q]/.test(text)) return multihashOf(base58.decode(text));
+    if (/^b[a-z2-7]+$/.test(text)) {
+      return cidMultihash(base32nopad.decode(text.slice(1).toUpperCase()));
+    }
+    if (text.startsWith('z')) return cidMultihash(base58.decode(text.slice(1)));
+    return undefined;
+  } catch {
+    // The base decoders refuse characters outside their alphabet by throwing.
+    return undefined;
+  }
+}
+
+/** The Ed25519 public key inside a Peer ID's multihash; `undefined` for keys of other kinds. */
+export function ed25519KeyOfPeer(multihash: Uint8Array): Uint8Array | undefined {
+  if (multihash.length !== ed25519Head.length + 32) return undefined;
+  if (!ed25519Head.every((byte, index) => multihash[index] === byte)) return undefined;
+  return multihash.slice(ed25519Head.length);
+}
+
+function cidMultihash(bytes: Uint8Array): Uint8Array | undefined {
+  if (bytes[0] !== cidHead[0] || bytes[1] !== cidHead[1]) return undefined;
+  return multihashOf(bytes.subarray(2));
+}
+
+/** Keys up to 42 bytes stand in the multihash themselves, longer ones as their SHA-256. */
+function multihashOf(bytes: Uint8Array): Uint8Array | undefined {
+  const [code, length] = bytes;
+  if (length !== bytes.length - 2) return undefined;
+  const known = code === 0x12 ? length === 32 : code === 0x00 && length > 2 && length <= 42;
+  return known ? bytes : undefined;
+}

@@ -1,0 +1,136 @@
+import type { SignatureCheck } from '../crypto/primitives.ts';
+import { signatureCheck, verifySignatures } from '../crypto/signatures.ts';
+import { encodeBase64url } from '../encoding/base64url.ts';
+import { badRequest } from '../errors.ts';
+import { limits } from '../limits.ts';
+import { ContentReference, checkContentReference } from '../messages/content-reference.ts';
+import {
+  AccountId,
+  checkCanonicalSize,
+  checkNoNull,
+  checkObject,
+  checkText,
+  Signature,
+  type Static,
+  Type,
+  TypeName,
+  UnixSeconds,
+} from '../schema.ts';
+import { checkAccountId } from './account-id.ts';
+import type { DeviceCertificate } from './certificate.ts';
+import type { Network } from './network.ts';
+import type { DeviceSigner } from './signers.ts';
+
+/** An account's public face, signed by one of its devices (chapter 01, section 11). */
+export const AccountProfile = Type.Object({
+  $type: TypeName,
+  account: AccountId,
+  nickname: Type.Optional(Type.String()),
+  avatar: Type.Optional(ContentReference),
+  bio: Type.Optional(Type.String()),
+  public_discovery: Type.Boolean(),
+  updated_at: UnixSeconds,
+  device_signature: Signature,
+});
+export type AccountProfile = Static<typeof AccountProfile>;
+
+/**
+ * Checks everything about a profile but its signature and who may publish it.
+ *
+ * @throws ProtocolError `bad_request`; `request_too_large` over 8,192 bytes (F1)
+ */
+export function checkProfile(
+  network: Network,
+  value: unknown,
+  path = '',
+): asserts value is AccountProfile {
+  checkObject(network, { type: 'profile', schema: AccountProfile }, value, path);
+  checkNoNull(value, path);
+  const at = (name: string) => (path === '' ? name : `${path}.${name}`);
+  const { nickname, bio, avatar } = value;
+  if (nickname !== undefined) {
+    checkText(nickname, { maxBytes: limits.nicknameBytes, allowEmpty: true }, at('nickname'));
+  }
+  if (bio !== undefined) {
+    checkText(bio, { maxBytes: limits.bioBytes, allowEmpty: true }, at('bio'));
+  }
+  if (avatar !== undefined) {
+    checkContentReference(avatar, at('avatar'));
+    if (!/^image\//i.test(avatar.content_type)) {
+      throw badRequest(at('avatar.content_type'), 'expected an image media type');
+    }
+  }
+  checkCanonicalSize(value, limits.profileBytes, path);
+  checkAccountId(network, value.account, at('account'));
+}
+
+/** What the device signs (F2). */
+export function profileSigningInput(
+  network: Network,
+  profile: Omit<AccountProfile, 'device_signature'>,
+): Uint8Array {
+  return network.bytes(profile, ['device_signature']);
+}
+
+/** The profile's signature, by the device of a certificate that was verified on its own. */
+export function profileSignatures(
+  network: Network,
+  profile: AccountProfile,
+  certificate: Pick<DeviceCertificate, 'signing_public_key'>,
+): SignatureCheck[] {
+  return [
+    signatureCheck({
+      scheme: 'ed25519',
+      publicKey: certificate.signing_public_key,
+      message: profileSigningInput(network, profile),
+      signature: profile.device_signature,
+    }),
+  ];
+}
+
+/**
+ * Checks a profile with its signature, against a certificate that was verified before. The device
+ * need not be valid now (F6).
+ *
+ * @throws ProtocolError as `checkProfile`; `bad_request` where the certificate is of another
+ *   account; `invalid_signature`
+ * @example
+ * verifyDeviceCertificate(network, result.signer_certificate);
+ * verifyProfile(network, result.profile, result.signer_certificate);
+ */
+export function verifyProfile(
+  network: Network,
+  value: unknown,
+  certificate: Pick<DeviceCertificate, 'account' | 'signing_public_key'>,
+): asserts value is AccountProfile {
+  checkProfile(network, value);
+  if (value.account !== certificate.account) {
+    throw badRequest('account', 'certificate is of another account');
+  }
+  const checks = profileSignatures(network, value, certificate);
+  verifySignatures(network.primitives, checks, 'profile');
+}
+
+/** What a profile says, before it is signed. */
+export type ProfileFacts = Omit<AccountProfile, '$type' | 'device_signature'>;
+
+/**
+ * Makes a profile. Unknown members of `facts` are kept and signed.
+ *
+ * @throws ProtocolError `bad_request`, `request_too_large`
+ * @example
+ * const profile = signProfile(network, device, {
+ *   account, nickname: 'Ann', public_discovery: true, updated_at: now,
+ * });
+ */
+export function signProfile(
+  network: Network,
+  device: DeviceSigner,
+  facts: ProfileFacts,
+): AccountProfile {
+  const unsigned = { ...facts, $type: network.type('profile') };
+  const signature = device.sign(profileSigningInput(network, unsigned));
+  const profile = { ...unsigned, device_signature: encodeBase64url(signature) };
+  checkProfile(network, profile);
+  return profile;
+}
