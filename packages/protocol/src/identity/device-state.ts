@@ -10,6 +10,7 @@ import {
   checkCanonicalSize,
   checkNoNull,
   checkObject,
+  memberPath,
   Signature,
   type Static,
   Type,
@@ -53,7 +54,7 @@ export function checkDeviceState(
   checkAccountKey(network, value, path);
   const seen = new Set<string>();
   for (const [index, certificate] of value.certificates.entries()) {
-    const at = `${path === '' ? '' : `${path}.`}certificates.${index}`;
+    const at = memberPath(memberPath(path, 'certificates'), index);
     checkDeviceCertificate(network, certificate, at);
     if (certificate.account !== value.account) throw badRequest(at, 'of another account');
     const deviceId = deriveDeviceId(network, certificate);

@@ -3,13 +3,14 @@ import { signatureCheck, verifySignatures } from '../crypto/signatures.ts';
 import { encodeBase64url } from '../encoding/base64url.ts';
 import { badRequest } from '../errors.ts';
 import { limits } from '../limits.ts';
-import { ContentReference, checkContentReference } from '../messages/content-reference.ts';
+import { ContentReference, checkImageReference } from '../messages/content-reference.ts';
 import {
   AccountId,
   checkCanonicalSize,
   checkNoNull,
   checkObject,
   checkText,
+  memberPath,
   Signature,
   type Static,
   Type,
@@ -46,22 +47,17 @@ export function checkProfile(
 ): asserts value is AccountProfile {
   checkObject(network, { type: 'profile', schema: AccountProfile }, value, path);
   checkNoNull(value, path);
-  const at = (name: string) => (path === '' ? name : `${path}.${name}`);
   const { nickname, bio, avatar } = value;
   if (nickname !== undefined) {
-    checkText(nickname, { maxBytes: limits.nicknameBytes, allowEmpty: true }, at('nickname'));
+    const rule = { maxBytes: limits.nicknameBytes, allowEmpty: true };
+    checkText(nickname, rule, memberPath(path, 'nickname'));
   }
   if (bio !== undefined) {
-    checkText(bio, { maxBytes: limits.bioBytes, allowEmpty: true }, at('bio'));
+    checkText(bio, { maxBytes: limits.bioBytes, allowEmpty: true }, memberPath(path, 'bio'));
   }
-  if (avatar !== undefined) {
-    checkContentReference(avatar, at('avatar'));
-    if (!/^image\//i.test(avatar.content_type)) {
-      throw badRequest(at('avatar.content_type'), 'expected an image media type');
-    }
-  }
+  if (avatar !== undefined) checkImageReference(avatar, memberPath(path, 'avatar'));
   checkCanonicalSize(value, limits.profileBytes, path);
-  checkAccountId(network, value.account, at('account'));
+  checkAccountId(network, value.account, memberPath(path, 'account'));
 }
 
 /** What the device signs (F2). */

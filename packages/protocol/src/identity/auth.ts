@@ -1,0 +1,164 @@
+import { badRequest } from '../errors.ts';
+import { limits } from '../limits.ts';
+import {
+  Counter,
+  checkSchema,
+  checkText,
+  RelayId,
+  type Static,
+  Type,
+  UnixSeconds,
+} from '../schema.ts';
+import { descriptorAddresses, hasCapability, type RelayDescriptor } from './descriptor.ts';
+import type { Network } from './network.ts';
+
+/** 1 to 256 characters of visible ASCII: a nonce or a token. */
+export const OpaqueToken = Type.String({ pattern: `^[!-~]{1,${limits.tokenCharacters}}$` });
+
+/** Answer of `auth.challenge` (chapter 02, section 9.2). */
+export const Challenge = Type.Object({
+  nonce: OpaqueToken,
+  created_at: UnixSeconds,
+  expires_at: UnixSeconds,
+});
+export type Challenge = Static<typeof Challenge>;
+
+export const SessionMode = Type.Union([Type.Literal('device'), Type.Literal('account')]);
+export type SessionMode = Static<typeof SessionMode>;
+
+/** Answer of `auth.device.verify` and `auth.account.verify` (chapter 02, section 10.1). */
+export const SessionCredentials = Type.Object({
+  token: OpaqueToken,
+  mode: SessionMode,
+  expires_at: UnixSeconds,
+});
+export type SessionCredentials = Static<typeof SessionCredentials>;
+
+/** What a device signs to authenticate (chapter 02, section 9.3). */
+export interface DeviceAuthFacts {
+  /** The relay talked to, from trusted knowledge: its verified descriptor, or its own identity. */
+  readonly relay_id: string;
+  /** `relayOrigin` of the address talked to. */
+  readonly origin: string;
+  readonly account: string;
+  readonly device_id: string;
+  readonly nonce: string;
+  /** Client Unix seconds. */
+  readonly timestamp: number;
+}
+
+/**
+ * Signing input of device authentication. Members beyond the six, such as those a request brought
+ * along, do not enter it.
+ *
+ * @example
+ * device.sign(deviceAuthInput(network, {
+ *   relay_id, origin: relayOrigin(endpoint), account, device_id, nonce, timestamp: now,
+ * }));
+ */
+export function deviceAuthInput(network: Network, facts: DeviceAuthFacts): Uint8Array {
+  const { relay_id, origin, account, device_id, nonce, timestamp } = facts;
+  const $type = network.type('relay.auth');
+  return network.bytes({ $type, relay_id, origin, account, device_id, nonce, timestamp });
+}
+
+/** What an account signs to authenticate (chapter 02, section 9.4). */
+export interface AccountAuthFacts {
+  readonly relay_id: string;
+  readonly origin: string;
+  readonly account: string;
+  readonly account_public_key: string;
+  readonly nonce: string;
+}
+
+/** Signing input of account authentication; members beyond the five do not enter it. */
+export function accountAuthInput(network: Network, facts: AccountAuthFacts): Uint8Array {
+  const { relay_id, origin, account, account_public_key, nonce } = facts;
+  const $type = network.type('relay.account_auth');
+  return network.bytes({ $type, relay_id, origin, account, account_public_key, nonce });
+}
+
+/**
+ * Checks a challenge as a client receives it.
+ * @throws ProtocolError `bad_request`
+ */
+export function checkChallenge(value: unknown): asserts value is Challenge {
+  checkSchema(Challenge, value);
+  if (value.expires_at <= value.created_at) {
+    throw badRequest('expires_at', 'is not later than created_at');
+  }
+}
+
+/**
+ * Checks credentials as a client receives them: they are neither used nor kept where the mode is
+ * not that of the method called.
+ *
+ * @throws ProtocolError `bad_request`
+ */
+export function checkSessionCredentials(
+  value: unknown,
+  mode: SessionMode,
+): asserts value is SessionCredentials {
+  checkSchema(SessionCredentials, value);
+  if (value.mode !== mode) throw badRequest('mode', `is not ${mode}`);
+}
+
+const Positive = Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER });
+
+/** What a relay says about itself (chapter 02, section 11.2). */
+export const RelayInfo = Type.Object({
+  relay_id: RelayId,
+  /** Shown to users; identifies nothing. */
+  name: Type.String(),
+  /** Relay Unix seconds. */
+  server_time: UnixSeconds,
+  limits: Type.Object({
+    message_retention: Positive,
+    channel_timeline_retention: Type.Optional(Positive),
+    max_channel_subscriptions: Type.Optional(Counter),
+    group_message_retention: Type.Optional(Positive),
+    max_group_members: Type.Optional(Positive),
+    max_group_subscriptions: Type.Optional(Counter),
+    max_group_invite_ttl: Type.Optional(Positive),
+  }),
+});
+export type RelayInfo = Static<typeof RelayInfo>;
+
+/** Limits a relay must state by the module it declares, and those it must state with WSS. */
+const requiredLimits = {
+  'channel.host.v1': {
+    always: ['channel_timeline_retention'],
+    withWss: ['max_channel_subscriptions'],
+  },
+  'group.host.v1': {
+    always: ['group_message_retention', 'max_group_members', 'max_group_invite_ttl'],
+    withWss: ['max_group_subscriptions'],
+  },
+} as const;
+
+/**
+ * Checks a `relay.info` answer; with the verified descriptor of the connection also that it is the
+ * same relay and states the limits of what it declares.
+ *
+ * @throws ProtocolError `bad_request`
+ * @example
+ * checkRelayInfo(answer, descriptor);
+ */
+export function checkRelayInfo(
+  value: unknown,
+  descriptor?: RelayDescriptor,
+): asserts value is RelayInfo {
+  checkSchema(RelayInfo, value);
+  checkText(value.name, { maxBytes: limits.relayNameBytes, allowEmpty: false }, 'name');
+  if (descriptor === undefined) return;
+  if (value.relay_id !== descriptor.relay_id) {
+    throw badRequest('relay_id', 'is not the relay of the descriptor');
+  }
+  const wss = descriptorAddresses(descriptor).wss.length > 0;
+  for (const [capability, { always, withWss }] of Object.entries(requiredLimits)) {
+    if (!hasCapability(descriptor, capability)) continue;
+    for (const name of wss ? [...always, ...withWss] : always) {
+      if (value.limits[name] === undefined) throw badRequest(`limits.${name}`, 'is missing');
+    }
+  }
+}

@@ -1,0 +1,68 @@
+import { badRequest } from '../errors.ts';
+import { Counter, checkSchema, memberPath, RelayId, type Static, Type } from '../schema.ts';
+import { checkHttpsEndpoint } from './endpoint.ts';
+import type { Network } from './network.ts';
+
+/** A record of the registry contract (chapter 01, section 12). */
+export const RelayEntry = Type.Object({
+  relay_id: RelayId,
+  /** HTTPS base address under which the descriptor is found. */
+  endpoint: Type.String(),
+  /** Only `active` relays are candidates. */
+  status: Type.Union([Type.Literal('active'), Type.Literal('disabled'), Type.Literal('suspended')]),
+  /** Unix milliseconds. */
+  updated_at: Counter,
+});
+export type RelayEntry = Static<typeof RelayEntry>;
+
+/** Where relays are looked up. A record proves neither that a relay answers nor what it may. */
+export interface Registry {
+  getRelay(relayId: string): Promise<RelayEntry | undefined>;
+  /** Entries of every status, in no particular order. */
+  listRelays(): AsyncIterable<RelayEntry>;
+}
+
+/**
+ * Checks a registry record.
+ * @throws ProtocolError `bad_request`
+ */
+export function checkRelayEntry(value: unknown, path = ''): asserts value is RelayEntry {
+  checkSchema(RelayEntry, value, path);
+  checkHttpsEndpoint(value.endpoint, memberPath(path, 'endpoint'));
+}
+
+/** The registry as a file, for networks that are not on a chain and for tests. */
+export const StaticRegistryFile = Type.Object({
+  /** The context of the network the records belong to. */
+  context: Type.String(),
+  relays: Type.Array(RelayEntry),
+});
+export type StaticRegistryFile = Static<typeof StaticRegistryFile>;
+
+/**
+ * A registry on the parsed content of a file.
+ *
+ * @throws ProtocolError `bad_request` for a malformed file, a repeated relay, or a file of another
+ *   network
+ * @example
+ * const registry = staticRegistry(network, parseJson(text));
+ * const entry = await registry.getRelay(relayId);
+ */
+export function staticRegistry(network: Network, parsedJson: unknown): Registry {
+  checkSchema(StaticRegistryFile, parsedJson);
+  const { context, relays } = parsedJson;
+  if (context !== network.context) throw badRequest('context', 'is of another network');
+  const entries = new Map<string, RelayEntry>();
+  for (const [index, entry] of relays.entries()) {
+    const path = memberPath('relays', index);
+    checkRelayEntry(entry, path);
+    if (entries.has(entry.relay_id)) throw badRequest(path, 'repeats a relay');
+    entries.set(entry.relay_id, entry);
+  }
+  return {
+    getRelay: async (relayId) => entries.get(relayId),
+    async *listRelays() {
+      yield* entries.values();
+    },
+  };
+}
