@@ -7,6 +7,7 @@ export * from './encoding/bytes.ts';
 export * from './encoding/varint.ts';
 export * from './encoding/whitespace.ts';
 export * from './errors.ts';
+export * from './groups/index.ts';
 export * from './identity/index.ts';
 export * from './json/canonical.ts';
 export * from './json/diagnose.ts';

@@ -42,4 +42,22 @@ export const limits = {
   envelopeBytes: 262_144,
   /** 04 §5: key boxes in one set. */
   keyBoxes: 8,
+  /** 06 §4: UTF-8 of a channel's `name`. */
+  channelNameBytes: 256,
+  /** 06 §4: UTF-8 of a channel's `description`. */
+  channelDescriptionBytes: 4_096,
+  /** 06 §4: entries of `moderators`. */
+  channelModerators: 10,
+  /** 06 §4: complete Canonical JSON of a `ChannelDescriptor`. */
+  channelDescriptorBytes: 8_192,
+  /** 06 §6: complete Canonical JSON of a post, an edit or a deletion. */
+  channelContentBytes: 65_536,
+  /** 05 §4.1: UTF-8 of a group's `name`. */
+  groupNameBytes: 256,
+  /** 05 §4.1: UTF-8 of a group's `description`. */
+  groupDescriptionBytes: 4_096,
+  /** 05 §4.12: complete Canonical JSON of a `GroupMessageEnvelope`. */
+  groupMessageBytes: 262_144,
+  /** 05 §12.2: Canonical JSON of the parameters of a group method that writes. */
+  groupWriteBytes: 1_048_576,
 } as const;

@@ -1,0 +1,180 @@
+/**
+ * Secret boxes: a 32-byte secret sealed to one X25519 key. The two kinds have different contexts
+ * and can never be opened as each other (05 §3.5 to §3.7).
+ */
+import type { Random } from '../crypto/primitives.ts';
+import { decodeBase64url, encodeBase64url } from '../encoding/base64url.ts';
+import type { Network } from '../identity/network.ts';
+import { keyWrapAlgorithm, unwrapKey, wrapKey } from '../messages/key-wrap.ts';
+import { Base64url, checkSchema, type Static, Type, X25519PublicKey } from '../schema.ts';
+import { checkPart } from './fields.ts';
+import { clientSecretCommitment } from './secrets.ts';
+
+/** A sealed secret: nonce, ciphertext and tag are 60 bytes together (05 §3.5). */
+export const GroupSecretBox = Type.Object({
+  alg: Type.Literal(keyWrapAlgorithm),
+  /** Ephemeral public key made for this box. */
+  enc: X25519PublicKey,
+  sealed_secret: Base64url(60),
+});
+export type GroupSecretBox = Static<typeof GroupSecretBox>;
+
+/**
+ * Checks a box's algorithm and lengths: all that the relay can say of it (05 §3.6).
+ * @throws ProtocolError `bad_request`
+ */
+export function checkGroupSecretBox(value: unknown, path = ''): asserts value is GroupSecretBox {
+  checkSchema(GroupSecretBox, value, path);
+  checkPart(value, path);
+}
+
+/** What a client secret box is bound to; no epoch, since it serves many (05 §3.6). */
+export interface ClientBoxContext {
+  readonly group_id: string;
+  /** The member the box is for. */
+  readonly account: string;
+  /** The key it is sealed to. */
+  readonly member_encryption_public_key: string;
+  readonly client_secret_commitment: string;
+}
+
+/** What a relay secret box is bound to (05 §3.7). */
+export interface RelayBoxContext {
+  readonly group_id: string;
+  /** Account and device of the session that asks. */
+  readonly account: string;
+  readonly device_id: string;
+  readonly epoch: number;
+}
+
+/** KDF info and associated data of a client secret box (05 §3.6). */
+export function clientBoxInput(network: Network, context: ClientBoxContext): Uint8Array {
+  const { group_id, account, member_encryption_public_key, client_secret_commitment } = context;
+  return network.bytes({
+    $type: network.type('group.client_secret_box.aad'),
+    group_id,
+    account,
+    member_encryption_public_key,
+    client_secret_commitment,
+  });
+}
+
+/** KDF info and associated data of a relay secret box (05 §3.7). */
+export function relayBoxInput(network: Network, context: RelayBoxContext): Uint8Array {
+  const { group_id, account, device_id, epoch } = context;
+  const $type = network.type('group.relay_secret_box.aad');
+  return network.bytes({ $type, group_id, account, device_id, epoch });
+}
+
+/**
+ * Seals the client secret to a member. Account and key must come from a verified request or the
+ * verified chain (05 §3.6). Draws 32 bytes for the ephemeral key, then 12 for the nonce.
+ *
+ * @throws ProtocolError `bad_request` for a member key whose shared secret is all zero (01 E2)
+ * @example
+ * const client_secret_commitment = clientSecretCommitment(network, group_id, secret);
+ * const context = { group_id, account, member_encryption_public_key, client_secret_commitment };
+ * const box = sealClientSecret(network, context, { secret, random });
+ */
+export function sealClientSecret(
+  network: Network,
+  context: ClientBoxContext,
+  { secret, random }: { readonly secret: Uint8Array; readonly random: Random },
+): GroupSecretBox {
+  const info = clientBoxInput(network, context);
+  const publicKey = context.member_encryption_public_key;
+  return seal(network, { publicKey, info, key: secret, random });
+}
+
+/**
+ * Opens a client secret box and compares the commitment (05 §3.6, §7.5).
+ *
+ * @param context expected values: for a historical box, key and commitment of that epoch
+ * @param privateKey the X25519 private key of the context's member key, 32 bytes
+ * @returns the secret, or `undefined` for a box that MUST be rejected: another key, a failed
+ *   authentication, or a secret that is not the committed one
+ */
+export function openClientSecret(
+  network: Network,
+  context: ClientBoxContext,
+  { box, privateKey }: { readonly box: GroupSecretBox; readonly privateKey: Uint8Array },
+): Uint8Array | undefined {
+  const publicKey = encodeBase64url(network.primitives.x25519.publicKey(privateKey));
+  if (publicKey !== context.member_encryption_public_key) return undefined;
+  const secret = open(network, box, { privateKey, info: clientBoxInput(network, context) });
+  if (secret === undefined) return undefined;
+  const commitment = clientSecretCommitment(network, context.group_id, secret);
+  return commitment === context.client_secret_commitment ? secret : undefined;
+}
+
+/**
+ * Seals the relay secret of an epoch to the calling device (05 §3.7).
+ *
+ * @param input.deviceKey the encryption key of that device's certificate, base64url
+ * @throws ProtocolError `bad_request` for a device key whose shared secret is all zero (01 E2)
+ */
+export function sealRelaySecret(
+  network: Network,
+  context: RelayBoxContext,
+  input: {
+    readonly deviceKey: string;
+    readonly secret: Uint8Array;
+    readonly random: Random;
+  },
+): GroupSecretBox {
+  const { deviceKey, secret, random } = input;
+  const info = relayBoxInput(network, context);
+  return seal(network, { publicKey: deviceKey, info, key: secret, random });
+}
+
+/**
+ * Opens a relay secret box with the device's X25519 private key (05 §3.7).
+ * @returns the secret, or `undefined` for a box that MUST be rejected
+ */
+export function openRelaySecret(
+  network: Network,
+  context: RelayBoxContext,
+  { box, privateKey }: { readonly box: GroupSecretBox; readonly privateKey: Uint8Array },
+): Uint8Array | undefined {
+  return open(network, box, { privateKey, info: relayBoxInput(network, context) });
+}
+
+/**
+ * The private key that belongs to a member public key, among those received from own devices. The
+ * order in which they arrived decides nothing (05 §16).
+ *
+ * @param candidates X25519 private keys, base64url; malformed ones are passed over
+ */
+export function findMemberPrivateKey(
+  network: Network,
+  publicKey: string,
+  candidates: Iterable<string>,
+): Uint8Array | undefined {
+  for (const candidate of candidates) {
+    const bytes = decodeBase64url(candidate);
+    if (bytes?.length !== 32) continue;
+    if (encodeBase64url(network.primitives.x25519.publicKey(bytes)) === publicKey) return bytes;
+  }
+  return undefined;
+}
+
+function seal(
+  network: Network,
+  input: {
+    readonly publicKey: string;
+    readonly info: Uint8Array;
+    readonly key: Uint8Array;
+    readonly random: Random;
+  },
+): GroupSecretBox {
+  const { enc, sealed } = wrapKey(network, { ...input, info: () => input.info });
+  return { alg: keyWrapAlgorithm, enc, sealed_secret: sealed };
+}
+
+function open(
+  network: Network,
+  box: GroupSecretBox,
+  input: { readonly privateKey: Uint8Array; readonly info: Uint8Array },
+): Uint8Array | undefined {
+  return unwrapKey(network, { ...input, enc: box.enc, sealed: box.sealed_secret });
+}

@@ -1,0 +1,92 @@
+/** Members that several group objects share, and their rules (05 §2, §4.1, §4.4). */
+import { badRequest } from '../errors.ts';
+import { checkAccountId } from '../identity/account-id.ts';
+import type { Network } from '../identity/network.ts';
+import { limits } from '../limits.ts';
+import { AccountId, checkText, memberPath, type Static, Type, X25519PublicKey } from '../schema.ts';
+
+/** Roles of members (05 §6). */
+export const GroupRole = Type.Union([
+  Type.Literal('owner'),
+  Type.Literal('administrator'),
+  Type.Literal('member'),
+]);
+export type GroupRole = Static<typeof GroupRole>;
+
+/** Roles that a role update can set (05 §4.4). */
+export const AssignableGroupRole = Type.Union([
+  Type.Literal('administrator'),
+  Type.Literal('member'),
+]);
+
+/** What ordinary members may create; owner and administrators may create all (05 §4.1). */
+export const GroupInvitePolicy = Type.Union([
+  Type.Literal('administrators'),
+  Type.Literal('members_targeted'),
+  Type.Literal('members_shareable'),
+]);
+export type GroupInvitePolicy = Static<typeof GroupInvitePolicy>;
+
+/** `closed` is permanent (05 §4.1). */
+export const GroupStatus = Type.Union([Type.Literal('active'), Type.Literal('closed')]);
+export type GroupStatus = Static<typeof GroupStatus>;
+
+/** How many members a group takes in; may lie below the present count (05 §4.1). */
+export const GroupCapacity = Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER });
+
+/** An account with its member key, as approvals and the creation name it (05 §4.4, §4.5). */
+export const GroupMemberKey = Type.Object({
+  account: AccountId,
+  member_encryption_public_key: X25519PublicKey,
+});
+export type GroupMemberKey = Static<typeof GroupMemberKey>;
+
+/** Accounts as batches name them: nonempty; {@link checkAccounts} refuses repetition. */
+export const AccountBatch = Type.Array(AccountId, { minItems: 1 });
+
+/** @throws ProtocolError `bad_request` */
+export function checkGroupName(name: string, path: string): void {
+  checkText(name, { maxBytes: limits.groupNameBytes, allowEmpty: false }, path);
+}
+
+/** @throws ProtocolError `bad_request` */
+export function checkGroupDescription(description: string, path: string): void {
+  checkText(description, { maxBytes: limits.groupDescriptionBytes, allowEmpty: true }, path);
+}
+
+/**
+ * Refuses `$context` in a part of an object that has no `$type` of its own (01 K2).
+ * @throws ProtocolError `bad_request`
+ */
+export function checkPart(part: object, path: string): void {
+  if (Object.hasOwn(part, '$context')) throw badRequest(path, '$context is never transmitted');
+}
+
+/**
+ * Checks a batch of accounts: each one of this network, none twice (05 §4.4).
+ * @throws ProtocolError `bad_request`
+ */
+export function checkAccounts(network: Network, accounts: readonly string[], path: string): void {
+  for (const [index, account] of accounts.entries()) {
+    checkAccountId(network, account, `${path}.${index}`);
+  }
+  if (new Set(accounts).size !== accounts.length) throw badRequest(path, 'names an account twice');
+}
+
+/**
+ * Checks the `members` of an approval: accounts as in {@link checkAccounts} (05 §4.4).
+ * @throws ProtocolError `bad_request`
+ */
+export function checkMemberKeys(
+  network: Network,
+  members: readonly GroupMemberKey[],
+  path: string,
+): void {
+  for (const [index, member] of members.entries()) {
+    const at = `${path}.${index}`;
+    checkPart(member, at);
+    checkAccountId(network, member.account, memberPath(at, 'account'));
+  }
+  const accounts = new Set(members.map((member) => member.account));
+  if (accounts.size !== members.length) throw badRequest(path, 'names an account twice');
+}

@@ -1,0 +1,47 @@
+import type { Random } from '../crypto/primitives.ts';
+import { encodeBase64url } from '../encoding/base64url.ts';
+import type { Network } from '../identity/network.ts';
+import { Base64url } from '../schema.ts';
+
+/** `grp_` and 16 bytes (05 §2); its value is derived, see {@link deriveGroupId}. */
+export const GroupId = Base64url(16, 'grp_');
+/** `inv_` and 16 random bytes, new for every invitation (05 §2). */
+export const GroupInviteId = Base64url(16, 'inv_');
+/** 16 bytes that a creator never uses twice on one relay (05 §3.2). */
+export const GroupNonce = Base64url(16);
+
+/** What a group's ID is derived from; none of it ever changes (05 §3.2). */
+export interface GroupIdentity {
+  /** Account ID of the initial owner, also after a transfer. */
+  readonly creator: string;
+  readonly nonce: string;
+  /** Relay ID of the host. */
+  readonly relay_id: string;
+}
+
+/** Bytes whose digest is the ID: network-bound JSON, never transmitted (05 §3.2). */
+export function groupIdentityInput(network: Network, identity: GroupIdentity): Uint8Array {
+  const { creator, nonce, relay_id } = identity;
+  return network.bytes({ $type: network.type('group.identity'), creator, nonce, relay_id });
+}
+
+/**
+ * The ID of a group. Name, members and epochs take no part, so it never changes.
+ *
+ * @example
+ * deriveGroupId(network, { creator: account, nonce, relay_id: relayId }); // 'grp_omoOs3VZ9io…'
+ */
+export function deriveGroupId(network: Network, identity: GroupIdentity): string {
+  const digest = network.primitives.sha256(groupIdentityInput(network, identity));
+  return `grp_${encodeBase64url(digest.subarray(0, 16))}`;
+}
+
+/** A nonce for {@link deriveGroupId}. */
+export function createGroupNonce(random: Random): string {
+  return encodeBase64url(random(16));
+}
+
+/** A new invitation ID. */
+export function createGroupInviteId(random: Random): string {
+  return `inv_${encodeBase64url(random(16))}`;
+}

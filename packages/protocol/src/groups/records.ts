@@ -1,0 +1,238 @@
+/**
+ * Signed records outside the timeline: invitations, applications, key recovery requests (05 §4.6
+ * to §4.8). A list or an earlier answer never replaces the checks at approval.
+ */
+import type { SignatureCheck } from '../crypto/primitives.ts';
+import { verifySignatures } from '../crypto/signatures.ts';
+import { badRequest, ProtocolError } from '../errors.ts';
+import { checkAccountId } from '../identity/account-id.ts';
+import { checkDeviceCertificate, deviceCertificateSignatures } from '../identity/index.ts';
+import type { Network } from '../identity/network.ts';
+import type { JsonObject } from '../json/types.ts';
+import {
+  AccountId,
+  checkNoNull,
+  checkObject,
+  memberPath,
+  Signature,
+  type Static,
+  Type,
+  TypeName,
+  UnixSeconds,
+  X25519PublicKey,
+} from '../schema.ts';
+import { GroupId, GroupInviteId } from './ids.ts';
+import { groupSignatures } from './signing.ts';
+
+/** An invitation: targeted with `invitee`, public without (05 §4.6). Times are Unix seconds. */
+export const GroupInvite = Type.Object({
+  $type: TypeName,
+  invite_id: GroupInviteId,
+  group_id: GroupId,
+  inviter: AccountId,
+  invitee: Type.Optional(AccountId),
+  /** Public only; absent means unlimited until expiry or revocation. */
+  max_uses: Type.Optional(Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })),
+  created_at: UnixSeconds,
+  expires_at: UnixSeconds,
+  device_signature: Signature,
+});
+export type GroupInvite = Static<typeof GroupInvite>;
+
+/** A request for admission under an invitation (05 §4.7). */
+export const GroupApplication = Type.Object({
+  $type: TypeName,
+  account: AccountId,
+  group_id: GroupId,
+  invite_id: GroupInviteId,
+  member_encryption_public_key: X25519PublicKey,
+  device_signature: Signature,
+});
+export type GroupApplication = Static<typeof GroupApplication>;
+
+/** A member's request to be given a new member key (05 §4.8). */
+export const GroupMemberRecoveryRequest = Type.Object({
+  $type: TypeName,
+  account: AccountId,
+  group_id: GroupId,
+  member_encryption_public_key: X25519PublicKey,
+  device_signature: Signature,
+});
+export type GroupMemberRecoveryRequest = Static<typeof GroupMemberRecoveryRequest>;
+
+/**
+ * Checks an invitation but its signature; whether it is in time is `checkGroupInviteTimes`.
+ * @throws ProtocolError `bad_request`
+ */
+export function checkGroupInvite(
+  network: Network,
+  value: unknown,
+  path = '',
+): asserts value is GroupInvite {
+  checkObject(network, { type: 'group.invite', schema: GroupInvite }, value, path);
+  checkNoNull(value, path);
+  checkAccountId(network, value.inviter, memberPath(path, 'inviter'));
+  if (value.invitee !== undefined) {
+    checkAccountId(network, value.invitee, memberPath(path, 'invitee'));
+    if (value.max_uses !== undefined) {
+      throw badRequest(memberPath(path, 'max_uses'), 'not allowed with an invitee');
+    }
+  }
+  if (value.expires_at <= value.created_at) {
+    throw badRequest(memberPath(path, 'expires_at'), 'not later than created_at');
+  }
+}
+
+/**
+ * Checks the times of a new invitation (05 §4.6, §13.9).
+ *
+ * @param rule all in seconds; `maxTtl` is the relay's `max_group_invite_ttl`
+ * @throws ProtocolError `bad_request` for a period too long or already over; `clock_skew`
+ */
+export function checkGroupInviteTimes(
+  invite: Pick<GroupInvite, 'created_at' | 'expires_at'>,
+  rule: { readonly now: number; readonly tolerance: number; readonly maxTtl: number },
+): void {
+  const { created_at, expires_at } = invite;
+  if (expires_at - created_at > rule.maxTtl) throw badRequest('expires_at', 'too late');
+  if (expires_at <= rule.now) throw badRequest('expires_at', 'already past');
+  if (Math.abs(created_at - rule.now) > rule.tolerance) {
+    throw new ProtocolError('clock_skew', 'created_at: outside the clock tolerance');
+  }
+}
+
+/**
+ * Checks an application but its signature.
+ * @throws ProtocolError `bad_request`
+ */
+export function checkGroupApplication(
+  network: Network,
+  value: unknown,
+  path = '',
+): asserts value is GroupApplication {
+  checkObject(network, { type: 'group.application', schema: GroupApplication }, value, path);
+  checkNoNull(value, path);
+  checkAccountId(network, value.account, memberPath(path, 'account'));
+}
+
+/**
+ * Checks a recovery request but its signature. That the key is a new one needs the member's state.
+ * @throws ProtocolError `bad_request`
+ */
+export function checkGroupMemberRecoveryRequest(
+  network: Network,
+  value: unknown,
+  path = '',
+): asserts value is GroupMemberRecoveryRequest {
+  const definition = { type: 'group.member.recovery', schema: GroupMemberRecoveryRequest };
+  checkObject(network, definition, value, path);
+  checkNoNull(value, path);
+  checkAccountId(network, value.account, memberPath(path, 'account'));
+}
+
+/**
+ * Every signature of a record as somebody else receives it: both of the certificate, then the
+ * record's own. To be verified before anything is sealed to a key of the record (05 §3.6).
+ *
+ * @param signed the checked record, the account it speaks for, and the certificate beside it
+ * @throws ProtocolError `bad_request` for a malformed certificate or one of another account
+ */
+export function groupRecordSignatures(
+  network: Network,
+  signed: {
+    readonly record: JsonObject & { readonly device_signature: string };
+    readonly account: string;
+    readonly certificate: unknown;
+  },
+): SignatureCheck[] {
+  const { record, account, certificate } = signed;
+  checkDeviceCertificate(network, certificate, 'signer_certificate');
+  if (certificate.account !== account) {
+    throw badRequest('signer_certificate', 'is of another account');
+  }
+  const own = groupSignatures(network, record, certificate);
+  return [...deviceCertificateSignatures(network, certificate), ...own];
+}
+
+/**
+ * Checks an invitation with its signature and the certificate it was stored with. Whether that
+ * certificate is still valid is not judged: it was when the invitation was accepted.
+ *
+ * @throws ProtocolError `bad_request`, `request_too_large`, `invalid_signature`
+ * @example
+ * verifyGroupInvite(network, answer.invite, answer.signer_certificate);
+ */
+export function verifyGroupInvite(
+  network: Network,
+  value: unknown,
+  certificate: unknown,
+): asserts value is GroupInvite {
+  checkGroupInvite(network, value, 'invite');
+  const signed = { record: value, account: value.inviter, certificate };
+  verifySignatures(network.primitives, groupRecordSignatures(network, signed), 'invite');
+}
+
+/**
+ * Checks an application with its signature and certificate, as {@link verifyGroupInvite}; the
+ * duty of every approver before sealing (05 §13.15).
+ *
+ * @throws ProtocolError `bad_request`, `request_too_large`, `invalid_signature`
+ */
+export function verifyGroupApplication(
+  network: Network,
+  value: unknown,
+  certificate: unknown,
+): asserts value is GroupApplication {
+  checkGroupApplication(network, value, 'application');
+  const signed = { record: value, account: value.account, certificate };
+  verifySignatures(network.primitives, groupRecordSignatures(network, signed), 'application');
+}
+
+/**
+ * Checks a recovery request with its signature and certificate, as {@link verifyGroupInvite}
+ * (05 §13.22).
+ *
+ * @throws ProtocolError `bad_request`, `request_too_large`, `invalid_signature`
+ */
+export function verifyGroupMemberRecoveryRequest(
+  network: Network,
+  value: unknown,
+  certificate: unknown,
+): asserts value is GroupMemberRecoveryRequest {
+  checkGroupMemberRecoveryRequest(network, value, 'request');
+  const signed = { record: value, account: value.account, certificate };
+  verifySignatures(network.primitives, groupRecordSignatures(network, signed), 'request');
+}
+
+/** What the relay knows of a stored invitation besides its text (05 §8.1). */
+export interface StoredInvite {
+  readonly invite: GroupInvite;
+  /** Successful uses so far: approvals, not applications. */
+  readonly uses: number;
+  readonly revoked: boolean;
+}
+
+/** What has become of an invitation (05 §18). Only a valid one is listed, shown or used. */
+export type GroupInviteState = 'valid' | 'revoked' | 'expired' | 'exhausted';
+
+/**
+ * The state of an invitation at an instant. A targeted one is exhausted by one use.
+ *
+ * @param now Unix seconds; from `expires_at` on the invitation is expired
+ */
+export function groupInviteState(stored: StoredInvite, now: number): GroupInviteState {
+  if (stored.revoked) return 'revoked';
+  if (now >= stored.invite.expires_at) return 'expired';
+  return remainingInviteUses(stored) === 0 ? 'exhausted' : 'valid';
+}
+
+/** How many uses an invitation has left; `Infinity` for a public one without `max_uses`. */
+export function remainingInviteUses({ invite, uses }: Omit<StoredInvite, 'revoked'>): number {
+  const total = invite.invitee === undefined ? (invite.max_uses ?? Infinity) : 1;
+  return Math.max(0, total - uses);
+}
+
+/** Whether an account may apply with a valid invitation (05 §4.7). */
+export function inviteAppliesTo(invite: GroupInvite, account: string): boolean {
+  return invite.invitee === undefined || invite.invitee === account;
+}
