@@ -14,4 +14,5 @@ export * from './json/diagnose.ts';
 export * from './json/parse.ts';
 export * from './json/types.ts';
 export * from './limits.ts';
+export * from './messages/index.ts';
 export * from './schema.ts';

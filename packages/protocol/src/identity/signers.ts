@@ -1,5 +1,6 @@
 import { encodeBase64url } from '../encoding/base64url.ts';
 import { deriveAccountId } from './account-id.ts';
+import { deriveDeviceId } from './certificate.ts';
 import type { Network } from './network.ts';
 
 /**
@@ -24,6 +25,34 @@ export interface DeviceSigner {
   readonly encryptionPublicKey: string;
   /** 64 bytes. */
   sign(message: Uint8Array): Uint8Array;
+}
+
+/** A device as it signs the daily objects of its account: envelopes, grants, invites, requests. */
+export interface SigningDevice {
+  /** Account ID. */
+  readonly account: string;
+  readonly deviceId: string;
+  /** 64 bytes. */
+  sign(message: Uint8Array): Uint8Array;
+}
+
+/**
+ * A device's signer under its account and device ID.
+ *
+ * @example
+ * const from = signingDevice(network, account, deviceSigner(network, deviceKeys));
+ */
+export function signingDevice(
+  network: Network,
+  account: string,
+  device: DeviceSigner,
+): SigningDevice {
+  const deviceId = deriveDeviceId(network, {
+    account,
+    signing_public_key: device.signingPublicKey,
+    encryption_public_key: device.encryptionPublicKey,
+  });
+  return { account, deviceId, sign: (message) => device.sign(message) };
 }
 
 /**

@@ -1,0 +1,144 @@
+/** The signed, encrypted unit of delivery (04 §2, §3, §6.1). */
+import type { Random, SignatureCheck } from '../crypto/primitives.ts';
+import { signatureCheck, verifySignatures } from '../crypto/signatures.ts';
+import { encodeBase64url } from '../encoding/base64url.ts';
+import { badRequest } from '../errors.ts';
+import {
+  checkAccountId,
+  type DeviceCertificate,
+  deriveDeviceId,
+  type Network,
+  verifyDeviceCertificate,
+} from '../identity/index.ts';
+import { limits } from '../limits.ts';
+import {
+  AccountId,
+  checkCanonicalSize,
+  checkNoNull,
+  checkObject,
+  DeviceId,
+  MessageId,
+  memberPath,
+  Signature,
+  type Static,
+  Type,
+  TypeName,
+  UnixSeconds,
+} from '../schema.ts';
+import { checkEncryptedPayload, EncryptedPayload } from './payload.ts';
+
+/** One message to one account, as its sending device signed it. Never changes. */
+export const MessageEnvelope = Type.Object({
+  $type: TypeName,
+  message_id: MessageId,
+  created_at: UnixSeconds,
+  from: AccountId,
+  from_device_id: DeviceId,
+  to: AccountId,
+  payload: EncryptedPayload,
+  device_signature: Signature,
+});
+export type MessageEnvelope = Static<typeof MessageEnvelope>;
+
+/** The members of an envelope that every cryptographic input of the message repeats. */
+export type EnvelopeHead = Pick<
+  MessageEnvelope,
+  'message_id' | 'created_at' | 'from' | 'from_device_id' | 'to'
+>;
+
+/** A fresh message ID: `msg_` and 16 random bytes (04 §2). */
+export function newMessageId(random: Random): string {
+  return `msg_${encodeBase64url(random(16))}`;
+}
+
+/**
+ * Checks everything about an envelope but its signature: structure, accounts of this network, size.
+ *
+ * @throws ProtocolError `bad_request`; `request_too_large` over 262,144 bytes of Canonical JSON
+ */
+export function checkEnvelope(
+  network: Network,
+  value: unknown,
+  path = '',
+): asserts value is MessageEnvelope {
+  checkObject(network, { type: 'message.envelope', schema: MessageEnvelope }, value, path);
+  checkEncryptedPayload(value.payload, memberPath(path, 'payload'));
+  checkNoNull(value, path);
+  checkAccountId(network, value.from, memberPath(path, 'from'));
+  checkAccountId(network, value.to, memberPath(path, 'to'));
+  checkCanonicalSize(value, limits.envelopeBytes, path);
+}
+
+/** What the sending device signs: the envelope without its signature, unknown members included. */
+export function envelopeSigningInput(
+  network: Network,
+  envelope: Omit<MessageEnvelope, 'device_signature'>,
+): Uint8Array {
+  return network.bytes(envelope, ['device_signature']);
+}
+
+/** The envelope's signature, by the device of a certificate that was verified on its own. */
+export function envelopeSignatures(
+  network: Network,
+  envelope: MessageEnvelope,
+  certificate: Pick<DeviceCertificate, 'signing_public_key'>,
+): SignatureCheck[] {
+  return [
+    signatureCheck({
+      scheme: 'ed25519',
+      publicKey: certificate.signing_public_key,
+      message: envelopeSigningInput(network, envelope),
+      signature: envelope.device_signature,
+    }),
+  ];
+}
+
+/**
+ * Checks that a certificate is the sending device's: its account is `from` and its derived device
+ * ID is `from_device_id`.
+ *
+ * @throws ProtocolError `bad_request` (04 §13, condition 2)
+ */
+export function checkEnvelopeCertificate(
+  network: Network,
+  envelope: Pick<MessageEnvelope, 'from' | 'from_device_id'>,
+  certificate: DeviceCertificate,
+): void {
+  if (certificate.account !== envelope.from) {
+    throw badRequest('envelope.from', 'certificate is of another account');
+  }
+  if (deriveDeviceId(network, certificate) !== envelope.from_device_id) {
+    throw badRequest('envelope.from_device_id', 'certificate is of another device');
+  }
+}
+
+/**
+ * Checks an envelope completely: itself, the sender's certificate with both signatures, that the
+ * certificate is the sender's, and the envelope's signature. Says nothing about the device's
+ * authority now.
+ *
+ * @throws ProtocolError `bad_request`, `request_too_large`, `invalid_signature`
+ */
+export function verifyEnvelope(
+  network: Network,
+  value: unknown,
+  certificate: DeviceCertificate,
+): asserts value is MessageEnvelope {
+  checkEnvelope(network, value);
+  verifyDeviceCertificate(network, certificate, 'certificate');
+  checkEnvelopeCertificate(network, value, certificate);
+  const checks = envelopeSignatures(network, value, certificate);
+  verifySignatures(network.primitives, checks, 'envelope');
+}
+
+/** Associated data of the payload (04 §6.1). Unknown members of the envelope do not enter it. */
+export function messageAad(network: Network, envelope: EnvelopeHead): Uint8Array {
+  return network.bytes({
+    $type: network.type('message.aad'),
+    message_id: envelope.message_id,
+    created_at: envelope.created_at,
+    from: envelope.from,
+    from_device_id: envelope.from_device_id,
+    to: envelope.to,
+  });
+}
