@@ -60,3 +60,9 @@ export interface Migration {
   readonly name: string;
   readonly statements: readonly string[];
 }
+
+/** Where a test makes storage fail; each hook may throw. */
+export interface StorageFaults {
+  beforeStatement?(sql: string): void;
+  beforeCommit?(): void;
+}

@@ -1,0 +1,104 @@
+import { createHash, type KeyObject, verify as nodeVerify } from 'node:crypto';
+import { importPublicKey, verifyOptions } from '@posthouse/primitives-node';
+import { ProtocolError, type SignatureCheck } from '@posthouse/protocol';
+import { BoundedMap } from '../bounded-map.ts';
+import type { Verifier } from '../context.ts';
+
+export interface VerifierLimits {
+  /** Verifications handed to the thread pool at once. */
+  readonly parallel: number;
+  /** Verifications waiting for that; more are refused. */
+  readonly waiting: number;
+  /** Imported public keys kept. */
+  readonly keys: number;
+  /** Texts remembered as verified. */
+  readonly texts: number;
+}
+
+export const defaultVerifierLimits: VerifierLimits = {
+  parallel: 8,
+  waiting: 50_000,
+  keys: 20_000,
+  texts: 50_000,
+};
+
+/**
+ * Verifies on libuv's thread pool, so that the event loop goes on serving. Imported keys are kept
+ * (importing costs as much as verifying), and so are the digests of texts that verified.
+ */
+export class ThreadPoolVerifier implements Verifier {
+  readonly #limits: VerifierLimits;
+  readonly #keys: BoundedMap<string, KeyObject>;
+  readonly #verified: BoundedMap<string, true>;
+  readonly #waiting: (() => void)[] = [];
+  #running = 0;
+
+  constructor(limits: VerifierLimits = defaultVerifierLimits) {
+    this.#limits = limits;
+    this.#keys = new BoundedMap(limits.keys);
+    this.#verified = new BoundedMap(limits.texts);
+  }
+
+  async verify(checks: readonly SignatureCheck[], what: string): Promise<void> {
+    const results = await Promise.all(checks.map((check) => this.#verifyOne(check)));
+    if (results.every(Boolean)) return;
+    throw new ProtocolError('invalid_signature', `${what}: signature does not verify`);
+  }
+
+  async verifyOnce(
+    text: string,
+    checks: () => readonly SignatureCheck[],
+    what: string,
+  ): Promise<void> {
+    // `what` separates kinds of objects: the same text under another rule is another question.
+    const digest = createHash('sha256').update(`${what}\n${text}`).digest('base64url');
+    if (this.#verified.get(digest) !== undefined) return;
+    await this.verify(checks(), what);
+    this.#verified.set(digest, true);
+  }
+
+  async #verifyOne({ scheme, publicKey, message, signature }: SignatureCheck): Promise<boolean> {
+    if (signature.length !== 64) return false;
+    const imported = this.#imported(scheme, publicKey);
+    if (imported === undefined) return false;
+    await this.#turn();
+    try {
+      const { digest, key } = verifyOptions(scheme, imported);
+      return await new Promise((resolve, reject) => {
+        nodeVerify(digest, message, key, signature, (error, valid) => {
+          if (error === null) resolve(valid);
+          else reject(error);
+        });
+      });
+    } finally {
+      this.#endTurn();
+    }
+  }
+
+  #imported(scheme: SignatureCheck['scheme'], publicKey: Uint8Array): KeyObject | undefined {
+    const name = scheme + Buffer.from(publicKey).toString('latin1');
+    const known = this.#keys.get(name);
+    if (known !== undefined) return known;
+    const imported = importPublicKey(scheme, publicKey);
+    if (imported !== undefined) this.#keys.set(name, imported);
+    return imported;
+  }
+
+  async #turn(): Promise<void> {
+    if (this.#running < this.#limits.parallel) {
+      this.#running += 1;
+      return;
+    }
+    if (this.#waiting.length >= this.#limits.waiting) {
+      throw new ProtocolError('temporarily_unavailable', 'too many signatures to verify');
+    }
+    await new Promise<void>((resolve) => this.#waiting.push(resolve));
+  }
+
+  /** Hands the turn over, or gives it back. */
+  #endTurn(): void {
+    const next = this.#waiting.shift();
+    if (next === undefined) this.#running -= 1;
+    else next();
+  }
+}

@@ -1,0 +1,117 @@
+/** The embedded engine: one SQLite database in the relay's data folder, on `node:sqlite`. */
+import { chmodSync, closeSync, mkdirSync, openSync } from 'node:fs';
+import { join } from 'node:path';
+import { SqliteConnection } from './sqlite-connection.ts';
+import { SqliteTransaction } from './sqlite-transaction.ts';
+import { SqliteWriter } from './sqlite-writer.ts';
+import type { AggregateKey, Reader, Storage, StorageFaults, Writer } from './types.ts';
+
+/** Snapshots that can be open at once. */
+const readerConnections = 4;
+
+/**
+ * Opens the database below `directory`, making it where there is none, for this process alone.
+ *
+ * Durable means on the disk: WAL with `synchronous=FULL`, one flush for each group of writes.
+ *
+ * @throws Error when another relay has the folder open
+ */
+export function openSqlite(directory: string, faults: StorageFaults = {}): SqliteStorage {
+  mkdirSync(directory, { recursive: true, mode: 0o700 });
+  const lock = lockFolder(directory);
+  try {
+    return new SqliteStorage(directory, lock, faults);
+  } catch (error) {
+    lock.close();
+    throw error;
+  }
+}
+
+/** The file exists with its mode before SQLite writes a byte; its journals inherit the mode. */
+function privateFile(path: string): string {
+  closeSync(openSync(path, 'a', 0o600));
+  chmodSync(path, 0o600);
+  return path;
+}
+
+/**
+ * A lock that the operating system takes back when the process dies: an exclusive transaction on
+ * a database of its own. The data's own locks must stay free for the readers.
+ */
+function lockFolder(directory: string): SqliteConnection {
+  const lock = new SqliteConnection(privateFile(join(directory, 'lock')), { readOnly: false });
+  try {
+    lock.execute('PRAGMA busy_timeout=0; PRAGMA journal_mode=DELETE; BEGIN EXCLUSIVE');
+    return lock;
+  } catch (error) {
+    lock.close();
+    throw new Error(`${directory} is in use by another relay process`, { cause: error });
+  }
+}
+
+export class SqliteStorage implements Storage {
+  readonly #lock: SqliteConnection;
+  readonly #write: SqliteConnection;
+  readonly #writer: SqliteWriter;
+  readonly #readers: SqliteConnection[] = [];
+  readonly #idle: SqliteConnection[] = [];
+  readonly #waiting: ((connection: SqliteConnection) => void)[] = [];
+  readonly #faults: StorageFaults;
+  #closed = false;
+
+  constructor(directory: string, lock: SqliteConnection, faults: StorageFaults) {
+    const path = privateFile(join(directory, 'relay.sqlite'));
+    this.#lock = lock;
+    this.#faults = faults;
+    this.#write = new SqliteConnection(path, { readOnly: false });
+    this.#write.execute('PRAGMA journal_mode=WAL');
+    this.#write.execute('PRAGMA synchronous=FULL');
+    this.#writer = new SqliteWriter(this.#write, faults);
+    for (let count = 0; count < readerConnections; count += 1) {
+      this.#readers.push(new SqliteConnection(path, { readOnly: true }));
+    }
+    this.#idle.push(...this.#readers);
+  }
+
+  async read<T>(work: (tx: Reader) => Promise<T>): Promise<T> {
+    if (this.#closed) throw new Error('storage is closed');
+    const connection = this.#idle.pop() ?? (await this.#nextIdle());
+    const tx = new SqliteTransaction(connection, this.#faults);
+    try {
+      connection.run('BEGIN', []);
+      return await work(tx);
+    } finally {
+      tx.end();
+      if (connection.isInTransaction) connection.run('ROLLBACK', []);
+      this.#release(connection);
+    }
+  }
+
+  write<T>(
+    _aggregates: AggregateKey | readonly AggregateKey[],
+    work: (tx: Writer) => Promise<T>,
+  ): Promise<T> {
+    // One writer: all aggregates are kept apart already.
+    return this.#writer.write(work);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    await this.#writer.close();
+    while (this.#idle.length < this.#readers.length) this.#idle.push(await this.#nextIdle());
+    for (const reader of this.#readers) reader.close();
+    this.#write.close();
+    this.#lock.close();
+  }
+
+  #nextIdle(): Promise<SqliteConnection> {
+    return new Promise((resolve) => this.#waiting.push(resolve));
+  }
+
+  #release(connection: SqliteConnection): void {
+    const next = this.#waiting.shift();
+    if (next === undefined) this.#idle.push(connection);
+    else next(connection);
+  }
+}

@@ -1,0 +1,259 @@
+import { cpSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { openSqlite, type SqliteStorage } from '../../src/storage/sqlite.ts';
+import type { StorageFaults, Writer } from '../../src/storage/types.ts';
+import { temporaryFolder } from '../support/folder.ts';
+
+let folder: ReturnType<typeof temporaryFolder>;
+let storage: SqliteStorage;
+let faults: StorageFaults;
+
+const insert = (key: string) => (tx: Writer) =>
+  tx.run('INSERT INTO things (name, number) VALUES (?, ?)', key, key.length);
+const names = async (from = storage) =>
+  (await from.read((tx) => tx.all<{ name: string }>('SELECT name FROM things ORDER BY name'))).map(
+    ({ name }) => name,
+  );
+
+beforeEach(async () => {
+  folder = temporaryFolder();
+  faults = {};
+  storage = openSqlite(folder.path, faults);
+  await storage.write('relay', (tx) =>
+    tx.run('CREATE TABLE things (name TEXT PRIMARY KEY, number BIGINT NOT NULL)'),
+  );
+});
+
+afterEach(async () => {
+  await storage[Symbol.asyncDispose]();
+  folder[Symbol.dispose]();
+});
+
+describe('writes', () => {
+  test('what a write did is there for every reader once it resolved', async () => {
+    await storage.write('a', insert('one'));
+    expect(await names()).toEqual(['one']);
+  });
+
+  test('a write sees what it did itself and reads rows back through RETURNING', async () => {
+    const row = await storage.write('a', async (tx) => {
+      await insert('one')(tx);
+      return tx.get('UPDATE things SET number = 7 WHERE name = ? RETURNING name, number', 'one');
+    });
+    expect({ ...row }).toEqual({ name: 'one', number: 7 });
+  });
+
+  test('a write that throws leaves nothing and does not touch its neighbours', async () => {
+    const outcomes = await Promise.allSettled([
+      storage.write('a', insert('one')),
+      storage.write('b', async (tx) => {
+        await insert('two')(tx);
+        throw new Error('second thoughts');
+      }),
+      storage.write('c', insert('three')),
+      storage.write('d', insert('one')),
+    ]);
+    expect(outcomes.map(({ status }) => status)).toEqual([
+      'fulfilled',
+      'rejected',
+      'fulfilled',
+      'rejected',
+    ]);
+    expect(await names()).toEqual(['one', 'three']);
+  });
+
+  test('writes waiting together share one commit', async () => {
+    let commits = 0;
+    faults.beforeCommit = () => {
+      commits += 1;
+    };
+    await Promise.all(Array.from({ length: 100 }, (_, n) => storage.write('a', insert(`n${n}`))));
+    expect(commits).toBe(1);
+    expect(await names()).toHaveLength(100);
+  });
+
+  test('a batch is bounded and the rest follows', async () => {
+    let commits = 0;
+    faults.beforeCommit = () => {
+      commits += 1;
+    };
+    await Promise.all(Array.from({ length: 600 }, (_, n) => storage.write('a', insert(`n${n}`))));
+    expect(commits).toBeGreaterThanOrEqual(3);
+    expect(await names()).toHaveLength(600);
+  });
+
+  test('nobody hears of success before the commit', async () => {
+    const heard: string[] = [];
+    faults.beforeCommit = () => heard.push('commit');
+    await Promise.all(
+      ['one', 'two'].map((key) => storage.write('a', insert(key)).then(() => heard.push(key))),
+    );
+    expect(heard).toEqual(['commit', 'one', 'two']);
+  });
+
+  test('a commit that fails fails every write of its batch and stores none', async () => {
+    faults.beforeCommit = () => {
+      throw new Error('disk on fire');
+    };
+    const outcomes = await Promise.allSettled([
+      storage.write('a', insert('one')),
+      storage.write('b', insert('two')),
+    ]);
+    expect(outcomes.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+    delete faults.beforeCommit;
+    expect(await names()).toEqual([]);
+    await storage.write('a', insert('three'));
+    expect(await names()).toEqual(['three']);
+  });
+
+  test('a statement that fails undoes its own write only', async () => {
+    faults.beforeStatement = (sql) => {
+      if (sql.startsWith('UPDATE')) throw new Error('no');
+    };
+    const failing = storage.write('a', async (tx) => {
+      await insert('one')(tx);
+      await tx.run('UPDATE things SET number = 1');
+    });
+    const fine = storage.write('a', insert('two'));
+    await expect(failing).rejects.toThrow('no');
+    await fine;
+    expect(await names()).toEqual(['two']);
+  });
+
+  test('a write that waits for anything else is refused and undone', async () => {
+    const slow = storage.write('a', async (tx) => {
+      await insert('one')(tx);
+      await new Promise((resolve) => setTimeout(resolve, 1));
+      await insert('two')(tx);
+    });
+    const fine = storage.write('b', insert('three'));
+    await expect(slow).rejects.toThrow('a write awaited more than its transaction');
+    await fine;
+    expect(await names()).toEqual(['three']);
+  });
+
+  test('a transaction cannot be used after its end', async () => {
+    let kept: Writer | undefined;
+    await storage.write('a', async (tx) => {
+      kept = tx;
+    });
+    await expect(kept?.get('SELECT 1')).rejects.toThrow('the transaction has ended');
+  });
+
+  test('foreign keys hold', async () => {
+    await storage.write('a', (tx) =>
+      tx.run('CREATE TABLE parts (thing TEXT NOT NULL REFERENCES things (name))'),
+    );
+    await expect(
+      storage.write('a', (tx) => tx.run('INSERT INTO parts (thing) VALUES (?)', 'nothing')),
+    ).rejects.toThrow(/FOREIGN KEY/);
+  });
+
+  test.each([2 ** 53, -(2 ** 53), 0.5, Number.NaN])('the number %d is not stored', async (n) => {
+    await expect(
+      storage.write('a', (tx) => tx.run('INSERT INTO things VALUES (?, ?)', 'x', n)),
+    ).rejects.toThrow('only safe integers are stored');
+  });
+
+  test.each([2 ** 53 - 1, -(2 ** 53 - 1), 0])('the number %d comes back', async (n) => {
+    await storage.write('a', (tx) => tx.run('INSERT INTO things VALUES (?, ?)', 'x', n));
+    const row = await storage.read((tx) => tx.get('SELECT number FROM things'));
+    expect(row?.['number']).toBe(n);
+  });
+
+  test('an integer past 2^53 in the database is refused, not rounded', async () => {
+    await storage.write('a', (tx) => tx.run("INSERT INTO things VALUES ('x', 9007199254740993)"));
+    await expect(storage.read((tx) => tx.get('SELECT number FROM things'))).rejects.toThrow(
+      /too large/,
+    );
+  });
+
+  test('a text with a lone surrogate is not stored', async () => {
+    await expect(storage.write('a', insert('\ud800'))).rejects.toThrow('well-formed');
+  });
+});
+
+describe('reads', () => {
+  test('all queries of a read see one snapshot', async () => {
+    await storage.write('a', insert('one'));
+    const seen = await storage.read(async (tx) => {
+      const before = await tx.all('SELECT name FROM things');
+      await storage.write('a', insert('two'));
+      const after = await tx.all('SELECT name FROM things');
+      return [before.length, after.length];
+    });
+    expect(seen).toEqual([1, 1]);
+    expect(await names()).toEqual(['one', 'two']);
+  });
+
+  test('a reader cannot write', async () => {
+    await expect(
+      storage.read((tx) => tx.get("INSERT INTO things VALUES ('x', 1) RETURNING name")),
+    ).rejects.toThrow(/readonly/);
+  });
+
+  test('more reads than connections wait for each other and all finish', async () => {
+    await storage.write('a', insert('one'));
+    const counts = await Promise.all(
+      Array.from({ length: 20 }, () =>
+        storage.read(async (tx) => {
+          await new Promise((resolve) => setImmediate(resolve));
+          return (await tx.all('SELECT name FROM things')).length;
+        }),
+      ),
+    );
+    expect(counts).toEqual(Array.from({ length: 20 }, () => 1));
+  });
+
+  test('a read that throws gives its connection back', async () => {
+    for (let count = 0; count < 10; count += 1) {
+      await expect(storage.read((tx) => tx.get('SELECT nonsense'))).rejects.toThrow();
+    }
+    expect(await names()).toEqual([]);
+  });
+});
+
+describe('the folder', () => {
+  test('a second relay is told that the folder is in use', () => {
+    expect(() => openSqlite(folder.path)).toThrow(
+      `${folder.path} is in use by another relay process`,
+    );
+  });
+
+  test('it is free again after closing, with everything in it', async () => {
+    await storage.write('a', insert('one'));
+    await storage[Symbol.asyncDispose]();
+    storage = openSqlite(folder.path);
+    expect(await names()).toEqual(['one']);
+  });
+
+  test('closing commits what waits and refuses what comes', async () => {
+    const waiting = storage.write('a', insert('one'));
+    const closing = storage[Symbol.asyncDispose]();
+    await expect(storage.write('a', insert('two'))).rejects.toThrow('storage is closed');
+    await waiting;
+    await closing;
+    await expect(storage.read((tx) => tx.get('SELECT 1'))).rejects.toThrow('storage is closed');
+    storage = openSqlite(folder.path);
+    expect(await names()).toEqual(['one']);
+  });
+
+  test('only the owner may read the files', async () => {
+    await storage.write('a', insert('one'));
+    for (const file of ['relay.sqlite', 'relay.sqlite-wal', 'relay.sqlite-shm', 'lock']) {
+      expect(statSync(join(folder.path, file)).mode & 0o777).toBe(0o600);
+    }
+  });
+
+  test('what was answered survives a process that ends without closing', async () => {
+    await storage.write('a', insert('one'));
+    // A copy of the files is what a crash leaves behind.
+    using crashed = temporaryFolder();
+    cpSync(folder.path, crashed.path, { recursive: true });
+    const database = new DatabaseSync(join(crashed.path, 'relay.sqlite'));
+    expect(database.prepare('SELECT count(*) AS n FROM things').get()?.['n']).toBe(1);
+    database.close();
+  });
+});
