@@ -1,3 +1,4 @@
+export * from './channels/index.ts';
 export * from './crypto/ed25519-keys.ts';
 export * from './crypto/noble.ts';
 export * from './crypto/primitives.ts';
@@ -7,6 +8,7 @@ export * from './encoding/bytes.ts';
 export * from './encoding/varint.ts';
 export * from './encoding/whitespace.ts';
 export * from './errors.ts';
+export * from './federation/index.ts';
 export * from './groups/index.ts';
 export * from './identity/index.ts';
 export * from './json/canonical.ts';

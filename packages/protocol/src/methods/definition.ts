@@ -32,6 +32,8 @@ export interface MethodDefinition<
   readonly page?: 'sequence' | 'cursor';
   /** Root members of the parameters in which `null` is allowed (01 J9, 2.7). */
   readonly nullable?: readonly string[];
+  /** Whether `null` is allowed in unknown root members of the parameters too (06 §6.2). */
+  readonly nullableUnknown?: boolean;
   /** Chapter and section that define the method. */
   readonly source: string;
 }

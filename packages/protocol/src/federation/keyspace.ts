@@ -1,0 +1,76 @@
+/** Keys, positions and distances of the relay DHT, and its lookup request (07 §B6 to §B8). */
+import type { Primitives } from '../crypto/primitives.ts';
+import { concatBytes } from '../encoding/bytes.ts';
+import { encodeVarint } from '../encoding/varint.ts';
+import type { Network } from '../identity/network.ts';
+
+/** Bytes whose digest is an account route's key: network-bound JSON, never transmitted. */
+export function routeKeyInput(network: Network, account: string): Uint8Array {
+  return network.bytes({
+    $type: network.type('dht.resource.account.route'),
+    resource_id: account,
+  });
+}
+
+/**
+ * The DHT key of an account's route, 32 bytes: the same for every version of the route. It goes on
+ * the wire as it is; only {@link dhtPosition} maps it once more.
+ *
+ * @example
+ * dhtDistance(network.primitives, deriveRouteKey(network, account), parsePeerId(peerId));
+ */
+export function deriveRouteKey(network: Network, account: string): Uint8Array {
+  return network.primitives.sha256(routeKeyInput(network, account));
+}
+
+/**
+ * Where a raw lookup input stands in the key space, 32 bytes. Resource keys are mapped like Peer
+ * IDs, although they are digests already.
+ *
+ * @param raw a resource key, or the multihash bytes of a Peer ID
+ */
+export function dhtPosition(primitives: Primitives, raw: Uint8Array): Uint8Array {
+  return primitives.sha256(raw);
+}
+
+/**
+ * Distance between a lookup input and a peer, 32 bytes, big-endian; zero to oneself.
+ *
+ * @param raw a resource key, or the multihash bytes of a Peer ID
+ * @param peer multihash bytes of a Peer ID
+ */
+export function dhtDistance(primitives: Primitives, raw: Uint8Array, peer: Uint8Array): Uint8Array {
+  const to = dhtPosition(primitives, peer);
+  return dhtPosition(primitives, raw).map((byte, index) => byte ^ (to[index] as number));
+}
+
+/**
+ * Order of two distances for sorting: negative where `a` is nearer.
+ *
+ * @example
+ * peers.sort((a, b) => compareDistance(a.distance, b.distance));
+ */
+export function compareDistance(a: Uint8Array, b: Uint8Array): number {
+  for (let index = 0; index < a.length; index += 1) {
+    const difference = (a[index] as number) - (b[index] as number);
+    if (difference !== 0) return difference;
+  }
+  return 0;
+}
+
+/** Field 1 (`type`) = FIND_NODE and the tag of field 2 (`key`), length-delimited. */
+const findNodeHead = Uint8Array.of(0x08, 0x04, 0x12);
+
+/**
+ * A `FIND_NODE` message for a nonempty raw lookup input: protobuf, without the frame's length. The
+ * reply repeats `type` and `key`.
+ */
+export function encodeFindNode(raw: Uint8Array): Uint8Array {
+  if (raw.length === 0) throw new TypeError('a lookup input is not empty');
+  return concatBytes(findNodeHead, encodeVarint(BigInt(raw.length)), raw);
+}
+
+/** A frame of a DHT or relay RPC stream: the length as a varint, then the message (07 §B6, §C2). */
+export function encodeFrame(message: Uint8Array): Uint8Array {
+  return concatBytes(encodeVarint(BigInt(message.length)), message);
+}
