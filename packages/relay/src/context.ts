@@ -1,6 +1,6 @@
 /** The parts every handler may use; built once, in `relay.ts`, and passed by hand. */
 import type {
-  AccountRoute,
+  FinalRoute,
   JsonObject,
   Network,
   Random,
@@ -75,7 +75,7 @@ export type Home =
  */
 export interface RouteDirectory {
   /** Verified, unexpired final routes of the account as found now; none, or several that differ. */
-  resolveRemote(account: string): Promise<readonly AccountRoute[]>;
+  resolveRemote(account: string): Promise<readonly FinalRoute[]>;
 }
 
 /** Requests to other relays (07). */

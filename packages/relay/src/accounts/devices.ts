@@ -1,0 +1,109 @@
+import {
+  type AccountDeviceState,
+  canonicalJson,
+  type DeviceCertificate,
+  devicesOf,
+  type Network,
+  ProtocolError,
+} from '@posthouse/protocol';
+import { revokeSessions } from '../auth/index.ts';
+import type { DeviceSession, Notice } from '../call.ts';
+import { digest } from '../digest.ts';
+import type { Reader, Writer } from '../storage/types.ts';
+import {
+  type Device,
+  deleteStaged,
+  readCurrentDevice,
+  readDeviceIds,
+  type StoredState,
+  writeState,
+} from './store.ts';
+
+/** A currently valid device of an account at home here. */
+export interface CurrentDevice {
+  readonly certificate: DeviceCertificate;
+  /** Of the certificate, Unix seconds. */
+  readonly expiresAt: number;
+}
+
+/**
+ * The device's certificate in the authoritative state, where its period covers `now`. That the
+ * account is at home here is another question: {@link homeOf}.
+ */
+export async function currentDevice(
+  tx: Reader,
+  account: string,
+  deviceId: string,
+  now: number,
+): Promise<CurrentDevice | undefined> {
+  const device = await readCurrentDevice(tx, { account, deviceId }, now);
+  if (device === undefined) return undefined;
+  return { certificate: parseCertificate(device.certificate), expiresAt: device.expiresAt };
+}
+
+/** A certificate of this relay's own storage; it was verified before it was stored. */
+export function parseCertificate(text: string): DeviceCertificate {
+  return JSON.parse(text) as DeviceCertificate;
+}
+
+/**
+ * The calling device, confirmed in the same snapshot as what it reads or writes: a session may
+ * have ended between the look at it and this transaction.
+ *
+ * @throws ProtocolError `unauthorized`
+ */
+export async function requireCallingDevice(
+  tx: Reader,
+  session: DeviceSession,
+  now: number,
+): Promise<Device> {
+  const device = await readCurrentDevice(tx, session, now);
+  if (device === undefined) throw new ProtocolError('unauthorized', 'the device was removed');
+  return device;
+}
+
+/** The rows of a state's certificates. */
+export function devicesFrom(network: Network, state: AccountDeviceState): Device[] {
+  return [...devicesOf(network, state)].map(([deviceId, certificate]) => {
+    const text = canonicalJson(certificate);
+    return {
+      deviceId,
+      notBefore: certificate.not_before,
+      expiresAt: certificate.expires_at,
+      certificateId: digest(text),
+      certificate: text,
+    };
+  });
+}
+
+/**
+ * Makes a state authoritative, with everything that follows from it: the pre-stored state is
+ * settled, and sessions of devices it does not permit now end in the same transaction (03 §4.1).
+ *
+ * @returns what connections must hear of it
+ */
+export async function activateState(
+  tx: Writer,
+  account: string,
+  next: {
+    readonly state: StoredState;
+    readonly devices: readonly Device[];
+    readonly now: number;
+  },
+): Promise<Notice[]> {
+  const { state, devices, now } = next;
+  const current = new Set(
+    devices
+      .filter((device) => device.notBefore <= now && now < device.expiresAt)
+      .map((device) => device.deviceId),
+  );
+  const before = await readDeviceIds(tx, account);
+  const ended = before.filter((deviceId) => !current.has(deviceId));
+  await writeState(tx, account, { state, devices });
+  await deleteStaged(tx, account);
+  const changed: Notice = { kind: 'device-state', account, revision: state.revision };
+  if (ended.length === 0) return [changed];
+  await revokeSessions(tx, account, ended);
+  // First the removed devices are cut off, so that the hint cannot reach them (03 section 6).
+  return [{ kind: 'revoked', account, deviceIds: ended }, changed];
+}

@@ -1,0 +1,91 @@
+import {
+  type AccountDeviceState,
+  type AccountRoute,
+  badRequest,
+  checkRoute,
+  checkRouteDraft,
+  type FinalRoute,
+  ProtocolError,
+  routeDraftSignatures,
+  routeRelayInput,
+} from '@posthouse/protocol';
+import { type Handler, JsonText, type Notice, type Outcome } from '../../call.ts';
+import type { RelayContext } from '../../context.ts';
+import type { Writer } from '../../storage/types.ts';
+import { activateState, devicesFrom } from '../devices.ts';
+import { knownRoute } from '../home.ts';
+import { checkTime, isHomeStill, isRepeatedRoute, usableState } from '../rules.ts';
+import {
+  deleteProfile,
+  type KnownRoute,
+  readRoute,
+  readStaged,
+  readState,
+  writeRoute,
+} from '../store.ts';
+
+/** `account.route.publish` (03 section 9). */
+export const accountRoutePublish: Handler<AccountRoute> = async (context, call) => {
+  const { network, clock, identity, limits, storage, verifier } = context;
+  const { params: draft } = call;
+  const { account } = draft;
+  const now = clock.now();
+  checkRouteDraft(network, draft);
+  if (draft.relay_id !== identity.relayId) throw badRequest('relay_id', 'is not this relay');
+  if (account !== call.session?.account) {
+    throw new ProtocolError('forbidden', 'route of another account than the calling one');
+  }
+  checkTime(draft.updated_at, now, { ahead: limits.futureTolerance });
+  if (draft.expires_at <= now) throw badRequest('expires_at', 'has passed');
+  await verifier.verify(routeDraftSignatures(network, draft), 'route');
+  const route = cosign(context, draft);
+  const submitted = knownRoute(network, route);
+  return await storage.write(`account:${account}`, async (tx): Promise<Outcome> => {
+    const known = await readRoute(tx, account);
+    const notices = await activate(context, tx, { account, known, now });
+    // The same route with another signature of the account is the same route; the answer must
+    // differ from the submission by the relay's signature only, so that one is signed anew.
+    if (isRepeatedRoute(submitted, known) && known !== undefined && covers(known, draft)) {
+      return { result: new JsonText(known.text), notices };
+    }
+    await writeRoute(tx, account, submitted);
+    return { result: new JsonText(submitted.text), notices };
+  });
+};
+
+/** The final document, which nobody sees unless it is committed. */
+function cosign({ network, identity }: RelayContext, draft: AccountRoute): FinalRoute {
+  const signature = identity.sign(routeRelayInput(network, draft));
+  const route = { ...draft, relay_signature: signature };
+  checkRoute(network, route);
+  return route;
+}
+
+/** Whether a known document is this very draft, co-signed. */
+function covers(known: KnownRoute, draft: AccountRoute): boolean {
+  const { account_signature } = JSON.parse(known.text) as FinalRoute;
+  return account_signature === draft.account_signature;
+}
+
+/** Puts the device state behind the route into force, in the route's own transaction. */
+async function activate(
+  { network, identity }: RelayContext,
+  tx: Writer,
+  {
+    account,
+    known,
+    now,
+  }: { readonly account: string; readonly known: KnownRoute | undefined; readonly now: number },
+): Promise<Notice[]> {
+  const { state, staged } = usableState({
+    known,
+    relayId: identity.relayId,
+    kept: await readState(tx, account),
+    staged: await readStaged(tx, account, now),
+  });
+  // A profile from before the account moved away may be older than the one it has now elsewhere.
+  if (!isHomeStill(known, identity.relayId)) await deleteProfile(tx, account);
+  if (!staged) return [];
+  const devices = devicesFrom(network, JSON.parse(state.text) as AccountDeviceState);
+  return await activateState(tx, account, { state, devices, now });
+}

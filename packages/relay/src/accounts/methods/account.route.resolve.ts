@@ -1,0 +1,21 @@
+import { checkAccountId, ProtocolError } from '@posthouse/protocol';
+import { type Handler, JsonText } from '../../call.ts';
+import { locate } from '../home.ts';
+import { readRoute } from '../store.ts';
+
+/** `account.route.resolve` (03 section 10). */
+export const accountRouteResolve: Handler<{ readonly account: string }> = async (context, call) => {
+  const { network, clock, storage } = context;
+  const { account } = call.params;
+  checkAccountId(network, account, 'account');
+  const now = clock.now();
+  await locate(context, account, { now });
+  const route = await storage.read((tx) => readRoute(tx, account));
+  if (route?.conflict === true) {
+    throw new ProtocolError('invalid_state', 'routes of the account conflict');
+  }
+  if (route === undefined || now >= route.expiresAt) {
+    throw new ProtocolError('not_found', 'no valid route of the account is known');
+  }
+  return { result: new JsonText(route.text) };
+};

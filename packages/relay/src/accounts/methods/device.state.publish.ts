@@ -1,0 +1,93 @@
+import {
+  type AccountDeviceState,
+  canonicalJson,
+  checkDeviceState,
+  deviceStateSignatures,
+  ProtocolError,
+} from '@posthouse/protocol';
+import type { Call, Handler, Notice, Outcome, ResultValue } from '../../call.ts';
+import type { RelayContext } from '../../context.ts';
+import type { Writer } from '../../storage/types.ts';
+import { activateState, devicesFrom } from '../devices.ts';
+import { homeOf } from '../home.ts';
+import { isRepeatedState } from '../rules.ts';
+import {
+  type Device,
+  isStagingFull,
+  readStaged,
+  readState,
+  type StoredState,
+  writeStaged,
+} from '../store.ts';
+
+/** A submitted state with all its signatures verified. */
+interface Submission {
+  readonly account: string;
+  readonly state: StoredState;
+  readonly devices: readonly Device[];
+}
+
+interface Placed {
+  readonly result: ResultValue;
+  readonly notices: readonly Notice[];
+}
+
+/** `device.state.publish` (03 section 4). */
+export const deviceStatePublish: Handler<AccountDeviceState> = async (context, call) => {
+  const { clock, identity, storage } = context;
+  const submission = await readSubmission(context, call);
+  const { account } = submission;
+  const now = clock.now();
+  return await storage.write(`account:${account}`, async (tx): Promise<Outcome> => {
+    const home = await homeOf(tx, account, identity.relayId, now);
+    if (home.kind === 'local') return await accept(tx, submission, now);
+    return { result: await stage(context, tx, { submission, now }) };
+  });
+};
+
+async function readSubmission(
+  context: RelayContext,
+  { params: state, session }: Call<AccountDeviceState>,
+): Promise<Submission> {
+  const { network, verifier } = context;
+  checkDeviceState(network, state);
+  if (state.account !== session?.account) {
+    throw new ProtocolError('forbidden', 'state of another account than the calling one');
+  }
+  const text = canonicalJson(state);
+  await verifier.verifyOnce(text, () => deviceStateSignatures(network, state), 'device state');
+  return {
+    account: state.account,
+    state: { revision: state.revision, text },
+    devices: devicesFrom(network, state),
+  };
+}
+
+/** At the account's current home relay (03 section 4.1). */
+async function accept(tx: Writer, { account, state, devices }: Submission, now: number) {
+  const placed: Placed = { result: { status: 'accepted' }, notices: [] };
+  if (isRepeatedState(state, await readState(tx, account))) return placed;
+  return { ...placed, notices: await activateState(tx, account, { state, devices, now }) };
+}
+
+/** Anywhere else the state is only kept, for the route that may put it into force (4.2). */
+async function stage(
+  context: RelayContext,
+  tx: Writer,
+  { submission, now }: { readonly submission: Submission; readonly now: number },
+): Promise<ResultValue> {
+  const { account, state } = submission;
+  const { limits } = context;
+  // A state from the time the account was at home here is a floor under later revisions.
+  isRepeatedState(state, await readState(tx, account));
+  const staged = await readStaged(tx, account, now);
+  if (staged !== undefined && isRepeatedState(state, staged)) {
+    return { status: 'staged', staged_until: staged.stagedUntil };
+  }
+  if (staged === undefined && (await isStagingFull(tx, now, limits.stagedStates))) {
+    throw new ProtocolError('rate_limited', 'no room for another pre-stored device state');
+  }
+  const stagedUntil = now + limits.stagingWindow;
+  await writeStaged(tx, account, { ...state, stagedUntil });
+  return { status: 'staged', staged_until: stagedUntil };
+}

@@ -1,0 +1,53 @@
+import type { Migration } from '../storage/types.ts';
+
+export const migrations: readonly Migration[] = [
+  {
+    id: 201,
+    name: 'accounts',
+    statements: [
+      // The final route of the highest revision ever verified, kept for good (03 section 3.4).
+      // `content` is the digest of the route without its signatures; `conflict` is 1 while another
+      // content of the same revision is known.
+      `CREATE TABLE account_routes (
+        account TEXT NOT NULL PRIMARY KEY,
+        revision BIGINT NOT NULL,
+        content TEXT NOT NULL,
+        relay_id TEXT NOT NULL,
+        expires_at BIGINT NOT NULL,
+        conflict BIGINT NOT NULL,
+        route TEXT NOT NULL
+      )`,
+      // The authoritative state of an account that is, or was, at home here. It also is the floor
+      // under later revisions, so it stays when the account leaves.
+      `CREATE TABLE device_states (
+        account TEXT NOT NULL PRIMARY KEY,
+        revision BIGINT NOT NULL,
+        state TEXT NOT NULL
+      )`,
+      // One row for each certificate of the authoritative state.
+      `CREATE TABLE devices (
+        account TEXT NOT NULL,
+        device_id TEXT NOT NULL,
+        not_before BIGINT NOT NULL,
+        expires_at BIGINT NOT NULL,
+        certificate_id TEXT NOT NULL,
+        certificate TEXT NOT NULL,
+        PRIMARY KEY (account, device_id)
+      )`,
+      `CREATE TABLE staged_states (
+        account TEXT NOT NULL PRIMARY KEY,
+        revision BIGINT NOT NULL,
+        staged_until BIGINT NOT NULL,
+        state TEXT NOT NULL
+      )`,
+      'CREATE INDEX staged_states_by_deadline ON staged_states (staged_until)',
+      `CREATE TABLE profiles (
+        account TEXT NOT NULL PRIMARY KEY,
+        updated_at BIGINT NOT NULL,
+        public_discovery BIGINT NOT NULL,
+        profile TEXT NOT NULL,
+        certificate TEXT NOT NULL
+      )`,
+    ],
+  },
+];

@@ -1,0 +1,302 @@
+/** All SQL of accounts: routes, device states, devices, profiles. */
+import type { Reader, Row, Writer } from '../storage/types.ts';
+
+/** What is kept for good of an account's routes (03 section 3.4). */
+export interface KnownRoute {
+  readonly revision: number;
+  /** Digest of the route without its signatures. */
+  readonly content: string;
+  readonly relayId: string;
+  readonly expiresAt: number;
+  /** Another content of the same revision is known. */
+  readonly conflict: boolean;
+  /** The final document, Canonical JSON. */
+  readonly text: string;
+}
+
+interface RouteRow extends Row {
+  revision: number;
+  content: string;
+  relay_id: string;
+  expires_at: number;
+  conflict: number;
+  route: string;
+}
+
+export async function readRoute(tx: Reader, account: string): Promise<KnownRoute | undefined> {
+  const row = await tx.get<RouteRow>(
+    `SELECT revision, content, relay_id, expires_at, conflict, route FROM account_routes
+      WHERE account = ?`,
+    account,
+  );
+  if (row === undefined) return undefined;
+  return {
+    revision: row.revision,
+    content: row.content,
+    relayId: row.relay_id,
+    expiresAt: row.expires_at,
+    conflict: row.conflict === 1,
+    text: row.route,
+  };
+}
+
+/** Replaces what is known. Who calls it has compared the revisions. */
+export async function writeRoute(tx: Writer, account: string, route: KnownRoute): Promise<void> {
+  await tx.run(
+    `INSERT INTO account_routes
+        (account, revision, content, relay_id, expires_at, conflict, route)
+      VALUES (?, ?, ?, ?, ?, ?, ?)
+      ON CONFLICT (account) DO UPDATE SET revision = excluded.revision,
+        content = excluded.content, relay_id = excluded.relay_id,
+        expires_at = excluded.expires_at, conflict = excluded.conflict, route = excluded.route`,
+    account,
+    route.revision,
+    route.content,
+    route.relayId,
+    route.expiresAt,
+    route.conflict ? 1 : 0,
+    route.text,
+  );
+}
+
+/** A device state as stored. */
+export interface StoredState {
+  readonly revision: number;
+  /** Canonical JSON. */
+  readonly text: string;
+}
+
+/** The authoritative state of an account that is, or last was, at home here. */
+export async function readState(tx: Reader, account: string): Promise<StoredState | undefined> {
+  return await tx.get<{ revision: number; text: string }>(
+    'SELECT revision, state AS text FROM device_states WHERE account = ?',
+    account,
+  );
+}
+
+/** One certificate of a device state. */
+export interface Device {
+  readonly deviceId: string;
+  readonly notBefore: number;
+  readonly expiresAt: number;
+  /** Digest of the certificate's text. */
+  readonly certificateId: string;
+  /** Canonical JSON. */
+  readonly certificate: string;
+}
+
+/** Replaces the authoritative state and its devices. */
+export async function writeState(
+  tx: Writer,
+  account: string,
+  { state, devices }: { readonly state: StoredState; readonly devices: readonly Device[] },
+): Promise<void> {
+  await tx.run(
+    `INSERT INTO device_states (account, revision, state) VALUES (?, ?, ?)
+      ON CONFLICT (account) DO UPDATE SET revision = excluded.revision, state = excluded.state`,
+    account,
+    state.revision,
+    state.text,
+  );
+  await tx.run('DELETE FROM devices WHERE account = ?', account);
+  for (const device of devices) {
+    await tx.run(
+      `INSERT INTO devices
+          (account, device_id, not_before, expires_at, certificate_id, certificate)
+        VALUES (?, ?, ?, ?, ?, ?)`,
+      account,
+      device.deviceId,
+      device.notBefore,
+      device.expiresAt,
+      device.certificateId,
+      device.certificate,
+    );
+  }
+}
+
+interface DeviceRow extends Row {
+  device_id: string;
+  not_before: number;
+  expires_at: number;
+  certificate_id: string;
+  certificate: string;
+}
+
+/** A device whose certificate covers the instant. */
+export async function readCurrentDevice(
+  tx: Reader,
+  { account, deviceId }: { readonly account: string; readonly deviceId: string },
+  now: number,
+): Promise<Device | undefined> {
+  const row = await tx.get<DeviceRow>(
+    `SELECT device_id, not_before, expires_at, certificate_id, certificate FROM devices
+      WHERE account = ? AND device_id = ? AND not_before <= ? AND expires_at > ?`,
+    account,
+    deviceId,
+    now,
+    now,
+  );
+  return row === undefined ? undefined : toDevice(row);
+}
+
+/** All devices whose certificate covers the instant. */
+export async function readCurrentDevices(
+  tx: Reader,
+  account: string,
+  now: number,
+): Promise<Device[]> {
+  const rows = await tx.all<DeviceRow>(
+    `SELECT device_id, not_before, expires_at, certificate_id, certificate FROM devices
+      WHERE account = ? AND not_before <= ? AND expires_at > ?`,
+    account,
+    now,
+    now,
+  );
+  return rows.map(toDevice);
+}
+
+/** IDs of all registered devices, current or not. */
+export async function readDeviceIds(tx: Reader, account: string): Promise<string[]> {
+  const rows = await tx.all<{ device_id: string }>(
+    'SELECT device_id FROM devices WHERE account = ?',
+    account,
+  );
+  return rows.map((row) => row.device_id);
+}
+
+function toDevice(row: DeviceRow): Device {
+  return {
+    deviceId: row.device_id,
+    notBefore: row.not_before,
+    expiresAt: row.expires_at,
+    certificateId: row.certificate_id,
+    certificate: row.certificate,
+  };
+}
+
+/** A pre-stored state: it permits nothing (03 section 4.2). */
+export interface StagedState extends StoredState {
+  readonly stagedUntil: number;
+}
+
+/** The pre-stored state while its retention runs. */
+export async function readStaged(
+  tx: Reader,
+  account: string,
+  now: number,
+): Promise<StagedState | undefined> {
+  return await tx.get<{ revision: number; text: string; stagedUntil: number }>(
+    `SELECT revision, state AS text, staged_until AS "stagedUntil" FROM staged_states
+      WHERE account = ? AND staged_until > ?`,
+    account,
+    now,
+  );
+}
+
+export async function writeStaged(tx: Writer, account: string, staged: StagedState): Promise<void> {
+  await tx.run(
+    `INSERT INTO staged_states (account, revision, staged_until, state) VALUES (?, ?, ?, ?)
+      ON CONFLICT (account) DO UPDATE SET revision = excluded.revision,
+        staged_until = excluded.staged_until, state = excluded.state`,
+    account,
+    staged.revision,
+    staged.stagedUntil,
+    staged.text,
+  );
+}
+
+export async function deleteStaged(tx: Writer, account: string): Promise<void> {
+  await tx.run('DELETE FROM staged_states WHERE account = ?', account);
+}
+
+/** Whether at least `most` pre-stored states are kept. */
+export async function isStagingFull(tx: Reader, now: number, most: number): Promise<boolean> {
+  const row = await tx.get<{ kept: number }>(
+    `SELECT COUNT(*) AS kept FROM
+      (SELECT 1 FROM staged_states WHERE staged_until > ? LIMIT ?) AS kept_states`,
+    now,
+    most,
+  );
+  return (row?.kept ?? 0) >= most;
+}
+
+/** Removes up to `portion` pre-stored states whose retention ended; says how many went. */
+export async function deleteExpiredStaged(
+  tx: Writer,
+  now: number,
+  portion: number,
+): Promise<number> {
+  return await tx.run(
+    `DELETE FROM staged_states WHERE account IN
+      (SELECT account FROM staged_states WHERE staged_until <= ? LIMIT ?)`,
+    now,
+    portion,
+  );
+}
+
+/** When the next pre-stored state ends, or `undefined` where there is none. */
+export async function nextStagedDeadline(tx: Reader): Promise<number | undefined> {
+  const row = await tx.get<{ staged_until: number }>(
+    'SELECT staged_until FROM staged_states ORDER BY staged_until LIMIT 1',
+  );
+  return row?.staged_until;
+}
+
+/** A published profile with the certificate that verified it, both Canonical JSON. */
+export interface StoredProfile {
+  readonly updatedAt: number;
+  readonly publicDiscovery: boolean;
+  readonly text: string;
+  readonly certificate: string;
+}
+
+export async function readProfile(tx: Reader, account: string): Promise<StoredProfile | undefined> {
+  const row = await tx.get<{
+    updated_at: number;
+    public_discovery: number;
+    profile: string;
+    certificate: string;
+  }>(
+    'SELECT updated_at, public_discovery, profile, certificate FROM profiles WHERE account = ?',
+    account,
+  );
+  if (row === undefined) return undefined;
+  return {
+    updatedAt: row.updated_at,
+    publicDiscovery: row.public_discovery === 1,
+    text: row.profile,
+    certificate: row.certificate,
+  };
+}
+
+/** Whether the account's profile opens public discovery; no profile closes it (01 F5). */
+export async function readPublicDiscovery(tx: Reader, account: string): Promise<boolean> {
+  const row = await tx.get<{ public_discovery: number }>(
+    'SELECT public_discovery FROM profiles WHERE account = ?',
+    account,
+  );
+  return row?.public_discovery === 1;
+}
+
+export async function writeProfile(
+  tx: Writer,
+  account: string,
+  profile: StoredProfile,
+): Promise<void> {
+  await tx.run(
+    `INSERT INTO profiles (account, updated_at, public_discovery, profile, certificate)
+      VALUES (?, ?, ?, ?, ?)
+      ON CONFLICT (account) DO UPDATE SET updated_at = excluded.updated_at,
+        public_discovery = excluded.public_discovery, profile = excluded.profile,
+        certificate = excluded.certificate`,
+    account,
+    profile.updatedAt,
+    profile.publicDiscovery ? 1 : 0,
+    profile.text,
+    profile.certificate,
+  );
+}
+
+export async function deleteProfile(tx: Writer, account: string): Promise<void> {
+  await tx.run('DELETE FROM profiles WHERE account = ?', account);
+}
