@@ -17,4 +17,5 @@ export * from './json/parse.ts';
 export * from './json/types.ts';
 export * from './limits.ts';
 export * from './messages/index.ts';
+export * from './methods/index.ts';
 export * from './schema.ts';

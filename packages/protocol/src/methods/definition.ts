@@ -32,6 +32,13 @@ export interface MethodDefinition<
   readonly page?: 'sequence' | 'cursor';
   /** Root members of the parameters in which `null` is allowed (01 J9, 2.7). */
   readonly nullable?: readonly string[];
+  /** Names that are refused in the GET form instead of being ignored (02 §2.4). */
+  readonly queryRefuses?: readonly string[];
+  /**
+   * The handler checks the parameters against `params` itself, because something happens before:
+   * a malformed attempt to authenticate uses up its nonce (02 §9.2, §18).
+   */
+  readonly handlerChecksParams?: true;
   /** Whether `null` is allowed in unknown root members of the parameters too (06 §6.2). */
   readonly nullableUnknown?: boolean;
   /** Chapter and section that define the method. */
