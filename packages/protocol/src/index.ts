@@ -1,4 +1,5 @@
 export * from './channels/index.ts';
+export * from './contacts/index.ts';
 export * from './crypto/ed25519-keys.ts';
 export * from './crypto/noble.ts';
 export * from './crypto/primitives.ts';

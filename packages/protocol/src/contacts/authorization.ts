@@ -1,0 +1,119 @@
+/**
+ * Grant or invite, as it goes with device queries and deliveries (03 §5.2, 04 §11). Its checks
+ * come apart so that a relay does each where it belongs: format with the parameters, accounts and
+ * period once the target is known, signatures with the target's device state.
+ */
+import type { SignatureCheck } from '../crypto/primitives.ts';
+import { badRequest, type ErrorCode, ProtocolError } from '../errors.ts';
+import type { Network } from '../identity/index.ts';
+import { isJsonObject } from '../json/types.ts';
+import { Type, TypeName } from '../schema.ts';
+import {
+  type ContactGrant,
+  checkGrant,
+  checkGrantUse,
+  type DevicesAt,
+  grantSignatures,
+} from './grant.ts';
+import { type ContactInvite, checkInvite, checkInviteUse, inviteSignatures } from './invite.ts';
+
+export type Authorization = ContactGrant | ContactInvite;
+/** Shape only as far as grant and invite share it; `checkAuthorization` tells them apart. */
+export const Authorization = Type.Unsafe<Authorization>(Type.Object({ $type: TypeName }));
+
+/** Whether an authorization is a grant; otherwise it is an invite. */
+export function isGrant(network: Network, value: Authorization): value is ContactGrant {
+  return value.$type === network.type('contact.grant');
+}
+
+/**
+ * Checks the format of a grant or invite, whichever its `$type` says.
+ * @throws ProtocolError `bad_request`
+ */
+export function checkAuthorization(
+  network: Network,
+  value: unknown,
+  path = 'authorization',
+): asserts value is Authorization {
+  if (isJsonObject(value) && value.$type === network.type('contact.grant')) {
+    checkGrant(network, value, path);
+  } else if (isJsonObject(value) && value.$type === network.type('contact.invite')) {
+    checkInvite(network, value, path);
+  } else {
+    throw badRequest(path, 'expected a contact grant or a contact invite');
+  }
+}
+
+/** Who wants something of whom, and when. */
+export interface AuthorizationUse {
+  /** Account whose devices are asked for, or that a message goes to. */
+  readonly target: string;
+  /** Account that asks or sends. */
+  readonly requester: string;
+  /** Unix seconds. */
+  readonly now: number;
+}
+
+/**
+ * Checks that a well-formed authorization is the target's, for this requester, and unexpired.
+ * @throws ProtocolError `forbidden`
+ */
+export function checkAuthorizationUse(
+  network: Network,
+  authorization: Authorization,
+  { target, requester, now }: AuthorizationUse,
+): void {
+  if (isGrant(network, authorization)) {
+    checkGrantUse(authorization, { grantor: target, grantee: requester, now });
+  } else {
+    checkInviteUse(authorization, { inviter: target, now });
+  }
+}
+
+/** Signatures of which one that verifies is enough, and what it means when none does. */
+export interface AuthorizationSignatures {
+  readonly anyOf: readonly SignatureCheck[];
+  readonly failure: ErrorCode;
+}
+
+/**
+ * The signatures that can carry an authorization, by currently valid devices of its issuer.
+ *
+ * @param devices the issuer's verified state
+ * @throws ProtocolError `forbidden` where no currently valid device stands behind it at all
+ */
+export function authorizationSignatures(
+  network: Network,
+  authorization: Authorization,
+  devices: DevicesAt,
+): AuthorizationSignatures {
+  if (!isGrant(network, authorization)) {
+    const anyOf = inviteSignatures(network, authorization, devices);
+    return { anyOf, failure: 'invalid_signature' };
+  }
+  const anyOf = [...grantSignatures(network, authorization, devices).values()];
+  if (anyOf.length === 0) {
+    throw new ProtocolError('forbidden', 'grant: no currently valid device signed it');
+  }
+  // A grant's entry that fails is no signature at all, so nobody authorised (03 §16.3).
+  return { anyOf, failure: 'forbidden' };
+}
+
+/**
+ * Checks an authorization completely.
+ *
+ * @throws ProtocolError `bad_request`, `forbidden`; `invalid_signature` for an invite
+ */
+export function verifyAuthorization(
+  network: Network,
+  value: unknown,
+  use: AuthorizationUse & DevicesAt,
+): asserts value is Authorization {
+  checkAuthorization(network, value);
+  checkAuthorizationUse(network, value, use);
+  const { anyOf, failure } = authorizationSignatures(network, value, use);
+  const { verify } = network.primitives.ed25519;
+  if (!anyOf.some((check) => verify(check.publicKey, check.message, check.signature))) {
+    throw new ProtocolError(failure, 'authorization: signature does not verify');
+  }
+}

@@ -1,0 +1,175 @@
+/** An account's open door for first contact, handed out as a link or QR code (03 §14). */
+import type { SignatureCheck } from '../crypto/primitives.ts';
+import { signatureCheck, verifySignatures } from '../crypto/signatures.ts';
+import { decodeBase64url, encodeBase64url } from '../encoding/base64url.ts';
+import { badRequest, ProtocolError } from '../errors.ts';
+import {
+  checkAccountId,
+  currentDevices,
+  type Network,
+  type SigningDevice,
+} from '../identity/index.ts';
+import { canonicalBytes } from '../json/canonical.ts';
+import { decodeUtf8, JsonError, parseJson } from '../json/parse.ts';
+import {
+  AccountId,
+  checkNoNull,
+  checkObject,
+  DeviceId,
+  memberPath,
+  Signature,
+  type Static,
+  Type,
+  TypeName,
+  UnixSeconds,
+} from '../schema.ts';
+import type { DevicesAt } from './grant.ts';
+
+/** Signed by one device; any number of accounts may use it until it expires. */
+export const ContactInvite = Type.Object({
+  $type: TypeName,
+  inviter: AccountId,
+  signer_device_id: DeviceId,
+  expires_at: UnixSeconds,
+  device_signature: Signature,
+});
+export type ContactInvite = Static<typeof ContactInvite>;
+
+/**
+ * Checks an invite's format.
+ * @throws ProtocolError `bad_request`
+ */
+export function checkInvite(
+  network: Network,
+  value: unknown,
+  path = '',
+): asserts value is ContactInvite {
+  checkObject(network, { type: 'contact.invite', schema: ContactInvite }, value, path);
+  checkNoNull(value, path);
+  checkAccountId(network, value.inviter, memberPath(path, 'inviter'));
+}
+
+/** What the device signs: the invite without its signature. */
+export function inviteSigningInput(
+  network: Network,
+  invite: Omit<ContactInvite, 'device_signature'>,
+): Uint8Array {
+  return network.bytes(invite, ['device_signature']);
+}
+
+/**
+ * The invite's signature, by its signer as the inviter's current state knows it.
+ *
+ * @param devices the inviter's state, verified before
+ * @throws ProtocolError `forbidden` where the signer is not a currently valid device of the inviter
+ */
+export function inviteSignatures(
+  network: Network,
+  invite: ContactInvite,
+  devices: DevicesAt,
+): SignatureCheck[] {
+  const { state, now } = devices;
+  const signer = currentDevices(network, state, now).get(invite.signer_device_id);
+  if (state.account !== invite.inviter || signer?.account !== invite.inviter) {
+    throw new ProtocolError('forbidden', 'invite: signer is not a currently valid device');
+  }
+  return [
+    signatureCheck({
+      scheme: 'ed25519',
+      publicKey: signer.signing_public_key,
+      message: inviteSigningInput(network, invite),
+      signature: invite.device_signature,
+    }),
+  ];
+}
+
+/**
+ * Checks that a well-formed invite is of the right account and unexpired; all that can be said
+ * without the inviter's device state.
+ *
+ * @throws ProtocolError `forbidden`
+ */
+export function checkInviteUse(
+  invite: ContactInvite,
+  expected: { readonly inviter?: string; readonly now: number },
+): void {
+  const { inviter = invite.inviter, now } = expected;
+  if (invite.inviter !== inviter) throw new ProtocolError('forbidden', 'invite: another account');
+  if (invite.expires_at <= now) throw new ProtocolError('forbidden', 'invite: expired');
+}
+
+/**
+ * Checks an invite completely, against the inviter's current state.
+ *
+ * @throws ProtocolError `bad_request` for the format; `invalid_signature`; `forbidden` for a wrong
+ *   account, an expired invite, or a signer that is not a currently valid device
+ */
+export function verifyInvite(
+  network: Network,
+  value: unknown,
+  expected: DevicesAt & { readonly inviter?: string },
+): asserts value is ContactInvite {
+  checkInvite(network, value);
+  checkInviteUse(value, expected);
+  verifySignatures(network.primitives, inviteSignatures(network, value, expected), 'invite');
+}
+
+/**
+ * Makes an invite of a device's account. Unknown members of `facts` are kept and signed.
+ *
+ * @throws ProtocolError `bad_request`
+ * @example
+ * const invite = signInvite(network, device, { expires_at: now + 604_800 });
+ * const link = encodeInvite(network, invite);
+ */
+export function signInvite(
+  network: Network,
+  device: SigningDevice,
+  facts: Pick<ContactInvite, 'expires_at'>,
+): ContactInvite {
+  const unsigned = {
+    ...facts,
+    $type: network.type('contact.invite'),
+    inviter: device.account,
+    signer_device_id: device.deviceId,
+  };
+  const signature = device.sign(inviteSigningInput(network, unsigned));
+  const invite = { ...unsigned, device_signature: encodeBase64url(signature) };
+  checkInvite(network, invite);
+  return invite;
+}
+
+/**
+ * An invite as one word of text, for links and QR codes: `svc-invite:` and base64url of its
+ * Canonical JSON (03 §21, decision).
+ */
+export function encodeInvite(network: Network, invite: ContactInvite): string {
+  return `${invitePrefix(network)}${encodeBase64url(canonicalBytes(invite))}`;
+}
+
+/**
+ * The invite in a text of {@link encodeInvite}, its format checked and nothing else.
+ * @throws ProtocolError `bad_request`
+ */
+export function decodeInvite(network: Network, text: string): ContactInvite {
+  const prefix = invitePrefix(network);
+  if (!text.startsWith(prefix)) throw badRequest('invite', `expected ${prefix}`);
+  const bytes = decodeBase64url(text.slice(prefix.length));
+  if (bytes === undefined) throw badRequest('invite', 'expected canonical base64url');
+  const invite = parse(bytes);
+  checkInvite(network, invite, 'invite');
+  return invite;
+}
+
+function invitePrefix(network: Network): string {
+  return `${network.word}-invite:`;
+}
+
+function parse(bytes: Uint8Array): unknown {
+  try {
+    return parseJson(decodeUtf8(bytes));
+  } catch (error) {
+    if (error instanceof JsonError) throw badRequest('invite', error.message);
+    throw error;
+  }
+}
