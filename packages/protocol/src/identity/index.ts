@@ -12,5 +12,4 @@ export * from './registry.ts';
 export * from './relay-id.ts';
 export * from './route.ts';
 export * from './signers.ts';
-export * from './state-query.ts';
 export * from './wallet.ts';

@@ -1,6 +1,7 @@
 import type { Primitives } from '../crypto/primitives.ts';
 import { encodeBase64url } from '../encoding/base64url.ts';
 import { utf8 } from '../encoding/bytes.ts';
+import { badRequest } from '../errors.ts';
 import { canonicalWith } from '../json/canonical.ts';
 import type { JsonObject } from '../json/types.ts';
 
@@ -69,8 +70,11 @@ export class Network {
   /**
    * Network-bound JSON bytes (01 §4): the object without the root members in `omit`, with
    * `$context` at its root, as Canonical JSON in UTF-8.
+   *
+   * @throws ProtocolError `bad_request` for an object that carries `$context` itself (K2)
    */
   bytes(object: JsonObject, omit: readonly string[] = []): Uint8Array {
+    if (Object.hasOwn(object, '$context')) throw badRequest('', '$context is never transmitted');
     return utf8(canonicalWith(object, { omit, add: { $context: this.context } }));
   }
 

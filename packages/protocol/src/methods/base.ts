@@ -1,3 +1,4 @@
+import { DeviceStateQuery } from '../contacts/index.ts';
 import {
   AccountDeviceState,
   AccountProfile,
@@ -8,8 +9,6 @@ import {
   RelayDescriptor,
   RelayInfo,
   SessionCredentials,
-  SignedStateQuery,
-  signedStateQueryFields,
 } from '../identity/index.ts';
 import {
   AccountId,
@@ -62,14 +61,12 @@ export const ResolvedProfile = Type.Object({
 });
 export type ResolvedProfile = Static<typeof ResolvedProfile>;
 
+const SignedPart = Type.Omit(DeviceStateQuery, ['account']);
 /**
  * Parameters of `device.state.resolve` (03 §5). With any member of the signed form, the handler
- * runs `checkSignedStateQuery` on the whole.
+ * runs `checkDeviceStateQuery` on the whole.
  */
-const StateQuery = Type.Object({
-  account: AccountId,
-  ...Type.Partial(Type.Omit(SignedStateQuery, ['account'])).properties,
-});
+const StateQuery = Type.Object({ account: AccountId, ...Type.Partial(SignedPart).properties });
 
 export const baseMethods = {
   'relay.descriptor': defineMethod({
@@ -129,7 +126,7 @@ export const baseMethods = {
     session: 'any',
     params: StateQuery,
     result: AccountDeviceState,
-    queryRefuses: signedStateQueryFields,
+    queryRefuses: Object.keys(SignedPart.properties),
     source: '03 §5',
   }),
   'profile.publish': defineMethod({
