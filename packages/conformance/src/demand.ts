@@ -1,0 +1,13 @@
+/** What a check found to be otherwise than the protocol says. */
+export class Violation extends Error {
+  override readonly name = 'Violation';
+}
+
+/**
+ * Ends the check with a {@link Violation} unless the condition holds.
+ * @example
+ * demand(answer.ok, 'a valid state is accepted');
+ */
+export function demand(condition: unknown, what: string): asserts condition {
+  if (!condition) throw new Violation(what);
+}

@@ -1,0 +1,58 @@
+import type { TransportName } from './caller.ts';
+import type { Check } from './check.ts';
+import { Stage } from './stage.ts';
+import type { Target } from './target.ts';
+
+/** What one run of one check on one transport showed. */
+export interface Finding {
+  readonly id: string;
+  readonly method: string;
+  readonly title: string;
+  readonly source: string;
+  readonly transport: TransportName;
+  readonly outcome: 'passed' | 'failed' | 'skipped';
+  /** Why it failed or was skipped. */
+  readonly reason?: string;
+}
+
+export interface RunOptions {
+  /** Runs only checks whose id starts with one of these. */
+  readonly only?: readonly string[];
+  readonly signal?: AbortSignal;
+}
+
+/** Runs checks one after another, each on each of its transports, and reports as it goes. */
+export async function* runChecks(
+  target: Target,
+  checks: readonly Check[],
+  { only, signal }: RunOptions = {},
+): AsyncGenerator<Finding> {
+  for (const check of checks) {
+    if (only !== undefined && !only.some((prefix) => check.id.startsWith(prefix))) continue;
+    for (const transport of check.transports) {
+      signal?.throwIfAborted();
+      yield await runCheck(target, check, transport);
+    }
+  }
+}
+
+/** Runs one check on one transport, with accounts and connections of its own. */
+export async function runCheck(
+  target: Target,
+  check: Check,
+  transport: TransportName,
+): Promise<Finding> {
+  const { id, method, title, source } = check;
+  const finding = { id, method, title, source, transport };
+  await using stage = await Stage.open(target, transport);
+  if (transport === 'wss' && stage.wssUrl === undefined) {
+    return { ...finding, outcome: 'skipped', reason: 'the relay lists no WSS address' };
+  }
+  try {
+    await check.run(stage);
+    return { ...finding, outcome: 'passed' };
+  } catch (error) {
+    const reason = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+    return { ...finding, outcome: 'failed', reason };
+  }
+}

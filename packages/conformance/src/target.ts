@@ -1,0 +1,45 @@
+import { readFile } from 'node:fs/promises';
+import { nodePrimitives } from '@posthouse/primitives-node';
+import { type JsonObject, Network, parseJson, type RelayEntry } from '@posthouse/protocol';
+
+/** The relay under test: its addresses and the trusted facts about it. */
+export interface Target {
+  readonly network: Network;
+  /** HTTPS base address, such as `https://127.0.0.1:8443/svc/v1`. */
+  readonly baseUrl: string;
+  readonly entry: RelayEntry;
+  /** Certificate authority in PEM, where it is not a public one. */
+  readonly ca: string | undefined;
+}
+
+export interface TargetOptions {
+  /** HTTPS base address of the relay; its entry in the registry must name it. */
+  readonly relay: string;
+  /** Path of the static registry file `{context, relays}`. */
+  readonly registry: string;
+  readonly ca?: string;
+  /** Service word, `svc` by default. */
+  readonly word?: string;
+}
+
+/**
+ * Reads what a run needs from files.
+ * @throws Error where the registry has no entry for the relay
+ */
+export async function loadTarget(options: TargetOptions): Promise<Target> {
+  const file = parseJson(await readFile(options.registry, 'utf8')) as JsonObject;
+  const network = new Network({
+    context: String(file.context),
+    primitives: nodePrimitives,
+    ...(options.word === undefined ? {} : { word: options.word }),
+  });
+  const entries = file.relays as unknown as RelayEntry[];
+  const entry = entries.find(({ endpoint }) => endpoint === options.relay);
+  if (entry === undefined) throw new Error(`no registry entry has the endpoint ${options.relay}`);
+  return {
+    network,
+    baseUrl: options.relay,
+    entry,
+    ca: options.ca === undefined ? undefined : await readFile(options.ca, 'utf8'),
+  };
+}
