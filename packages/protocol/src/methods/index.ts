@@ -1,15 +1,17 @@
 import type { Static, TSchema } from '../schema.ts';
 import { baseMethods, baseNotifications } from './base.ts';
+import { channelMethods, channelNotifications } from './channels.ts';
 
 export * from './base.ts';
+export * from './channels.ts';
 export * from './definition.ts';
 export * from './query.ts';
 
 /** The catalogue: every method of the client API by its dotted name. */
-export const methods = { ...baseMethods };
+export const methods = { ...baseMethods, ...channelMethods };
 
 /** Every WebSocket notification by its name. */
-export const notifications = { ...baseNotifications };
+export const notifications = { ...baseNotifications, ...channelNotifications };
 
 export type MethodName = keyof typeof methods;
 export type NotificationName = keyof typeof notifications;
