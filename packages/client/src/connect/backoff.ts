@@ -1,0 +1,47 @@
+import type { Random } from '@posthouse/protocol';
+import { randomFraction } from '../environment.ts';
+import { isRefusal, RelayRefused, RelayUnreachable } from '../errors.ts';
+
+/** How long and how often to try again. */
+export interface RetryPolicy {
+  /** Tries in all, the first one counted. */
+  readonly attempts: number;
+  /** Milliseconds: the ceiling of the first wait; it doubles with each try. */
+  readonly base: number;
+  /** Milliseconds: no wait of ours is longer. A relay's hint may be. */
+  readonly cap: number;
+}
+
+export const defaultRetry: RetryPolicy = { attempts: 4, base: 250, cap: 30_000 };
+
+/**
+ * Milliseconds to wait before the next try: full jitter below an exponential ceiling, and at
+ * least the relay's hint (02 §5). A hint of 0 does not shorten the backoff.
+ *
+ * @param attempt how many tries failed so far, from 1
+ */
+export function backoff(
+  attempt: number,
+  { base, cap }: RetryPolicy,
+  wait: { readonly random: Random; readonly hintSeconds?: number | undefined },
+): number {
+  const ceiling = Math.min(cap, base * 2 ** Math.min(attempt - 1, 30));
+  const jitter = Math.ceil(randomFraction(wait.random) * ceiling);
+  return (wait.hintSeconds ?? 0) * 1_000 + jitter;
+}
+
+/**
+ * Whether the same request may help later (02 §4.3). What the relay answered about the business
+ * is final, and so is a misbehaviour.
+ */
+export function isTemporary(error: unknown): boolean {
+  return (
+    error instanceof RelayUnreachable ||
+    isRefusal(error, 'internal_error', 'bad_gateway', 'rate_limited', 'temporarily_unavailable')
+  );
+}
+
+/** The relay's hint in an error, seconds. */
+export function hintOf(error: unknown): number | undefined {
+  return error instanceof RelayRefused ? error.retryAfter : undefined;
+}

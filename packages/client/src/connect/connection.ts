@@ -1,0 +1,152 @@
+import type { MethodName, Network, ParamsOf, Random, ResultOf } from '@posthouse/protocol';
+import type { Clock } from '../environment.ts';
+import { isRefusal, RelayMisbehaviour, RelayUnreachable } from '../errors.ts';
+import type { Discovery } from '../network/discovery.ts';
+import { checkResult } from './answers.ts';
+import { backoff, defaultRetry, hintOf, isTemporary, type RetryPolicy } from './backoff.ts';
+import { untilAborted } from './deadline.ts';
+import { Link } from './link.ts';
+import { type Identity, RelayClock } from './session.ts';
+import type { Transport } from './transport.ts';
+import type { Notification } from './websocket-channel.ts';
+
+export interface ConnectionParts {
+  readonly network: Network;
+  readonly discovery: Discovery;
+  readonly transport: Transport;
+  readonly clock: Clock;
+  readonly random: Random;
+}
+
+export interface ConnectionOptions {
+  readonly relayId: string;
+  readonly identity: Identity;
+  /** `websocket` falls back to HTTPS where no WebSocket can be had. */
+  readonly prefer: 'websocket' | 'http';
+  readonly retry?: RetryPolicy;
+  /** Milliseconds one exchange may take. */
+  readonly timeout?: number;
+}
+
+export interface CallOptions {
+  readonly signal: AbortSignal;
+  /**
+   * `unchanged` (default) sends the very same request again after temporary errors and lost
+   * answers; only for methods that allow it (02 §7). `never` leaves that to the caller.
+   */
+  readonly repeat?: 'unchanged' | 'never';
+}
+
+/** A relay that asks for a longer wait than this, milliseconds, gets no automatic retry. */
+const longestWait = 60_000;
+
+/**
+ * One identity's calls to one relay, over as many links, one after another, as it takes. Every
+ * link starts from the relay's current descriptor (01 §13.4); nothing of an old link is carried
+ * over to a new one, and no token leaves the origin that gave it.
+ */
+export class RelayConnection implements AsyncDisposable {
+  readonly relayId: string;
+  /** The relay's clock, for times in requests to it. */
+  readonly relayClock: RelayClock;
+  /** Takes the notifications of every link. */
+  onNotification: (notification: Notification) => void = () => {};
+  readonly #parts: ConnectionParts;
+  readonly #options: ConnectionOptions;
+  readonly #retry: RetryPolicy;
+  readonly #stop = new AbortController();
+  #link: Link | undefined;
+  #opening: Promise<Link> | undefined;
+
+  constructor(parts: ConnectionParts, options: ConnectionOptions) {
+    this.relayId = options.relayId;
+    this.#parts = parts;
+    this.#options = options;
+    this.#retry = options.retry ?? defaultRetry;
+    this.relayClock = new RelayClock(parts.clock);
+  }
+
+  /**
+   * Calls a method and checks the shape of what comes back; what it means is for the caller.
+   * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour
+   */
+  async call<M extends MethodName>(
+    method: M,
+    params: ParamsOf<M>,
+    { signal, repeat = 'unchanged' }: CallOptions,
+  ): Promise<ResultOf<M>> {
+    let authenticatedAgain = false;
+    for (let attempt = 1; ; attempt += 1) {
+      let link: Link | undefined;
+      try {
+        link = await this.link(signal);
+        return checkResult(method, await link.exchange(method, params as object, signal));
+      } catch (error) {
+        signal.throwIfAborted();
+        const lost = error instanceof RelayUnreachable || error instanceof RelayMisbehaviour;
+        const ended = isRefusal(error, 'unauthorized');
+        if (link !== undefined && (lost || ended)) this.#drop(link);
+        if (ended && !authenticatedAgain) {
+          authenticatedAgain = true;
+          continue;
+        }
+        const wait = this.#waitBefore(attempt, error);
+        if (repeat === 'never' || wait === undefined) throw error;
+        await this.#parts.clock.sleep(wait, signal);
+      }
+    }
+  }
+
+  /** The link in use, or a new one. @throws RelayRefused, RelayUnreachable, RelayMisbehaviour */
+  async link(signal: AbortSignal): Promise<Link> {
+    if (this.#link?.isUsable) return this.#link;
+    if (this.#link !== undefined) this.#drop(this.#link);
+    // Shared by all who wait for it, so it does not end with the signal of the first.
+    this.#opening ??= this.#open().finally(() => {
+      this.#opening = undefined;
+    });
+    return await untilAborted(this.#opening, signal);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#stop.abort(new RelayUnreachable('client was closed', { outcomeUnknown: false }));
+    await this.#opening?.catch(() => undefined);
+    this.#link?.close();
+  }
+
+  async #open(): Promise<Link> {
+    const { network, discovery, transport, clock } = this.#parts;
+    const { identity, prefer, timeout = 30_000 } = this.#options;
+    const { signal } = this.#stop;
+    signal.throwIfAborted();
+    const relay = await discovery.find(this.relayId, signal);
+    this.#link = await Link.open(
+      {
+        network,
+        transport,
+        clock,
+        relayClock: this.relayClock,
+        relay,
+        identity,
+        preferWebSocket: prefer === 'websocket',
+        timeout,
+        listener: (notification) => this.onNotification(notification),
+      },
+      signal,
+    );
+    return this.#link;
+  }
+
+  #drop(link: Link): void {
+    link.close();
+    if (this.#link === link) this.#link = undefined;
+  }
+
+  /** Milliseconds, or `undefined` where trying again is over. */
+  #waitBefore(attempt: number, error: unknown): number | undefined {
+    if (!isTemporary(error) || attempt >= this.#retry.attempts) return undefined;
+    const { random } = this.#parts;
+    const wait = backoff(attempt, this.#retry, { random, hintSeconds: hintOf(error) });
+    return wait > longestWait ? undefined : wait;
+  }
+}

@@ -1,0 +1,114 @@
+import { Agent, request as httpsRequest } from 'node:https';
+import type { TLSSocket } from 'node:tls';
+import { limits } from '@posthouse/protocol';
+import { WebSocket } from 'ws';
+import { RelayMisbehaviour, RelayUnreachable } from '../errors.ts';
+import type { HttpRequest, HttpResponse, Socket, SocketEvents, Transport } from './transport.ts';
+
+export interface NodeTransportOptions {
+  /** Certificate authorities in PEM, instead of the system's; for relays with a private one. */
+  readonly ca?: string;
+}
+
+/**
+ * HTTPS and WebSocket with Node's own means, able to trust a private certificate authority.
+ *
+ * @example
+ * using transport = new NodeTransport({ ca: await readFile('tls/ca.pem', 'utf8') });
+ */
+export class NodeTransport implements Transport, Disposable {
+  readonly #ca: { readonly ca?: string };
+  readonly #agent: Agent;
+
+  constructor({ ca }: NodeTransportOptions = {}) {
+    this.#ca = ca === undefined ? {} : { ca };
+    this.#agent = new Agent({ ...this.#ca, keepAlive: true });
+  }
+
+  request({ verb, url, headers, body, signal, maxBytes }: HttpRequest): Promise<HttpResponse> {
+    return new Promise((resolve, reject) => {
+      let sent = false;
+      const fail = (cause: unknown) => {
+        if (signal.aborted) reject(signal.reason);
+        else if (cause instanceof RelayMisbehaviour) reject(cause);
+        else reject(unreachable(url, { outcomeUnknown: sent, cause }));
+      };
+      const request = httpsRequest(url, { method: verb, headers, agent: this.#agent, signal });
+      request.on('socket', (socket) => {
+        // Before the TLS handshake ended nothing of the request can have reached the relay.
+        if (!socket.connecting) sent = true;
+        else (socket as TLSSocket).once('secureConnect', () => (sent = true));
+      });
+      request.on('error', fail);
+      request.on('response', (response) => {
+        const chunks: Buffer[] = [];
+        let length = 0;
+        response.on('data', (chunk: Buffer) => {
+          length += chunk.length;
+          if (length > maxBytes) {
+            response.destroy(
+              new RelayMisbehaviour('oversized_response', `response over ${maxBytes} bytes`),
+            );
+          } else chunks.push(chunk);
+        });
+        response.on('error', fail);
+        response.on('end', () =>
+          resolve({
+            status: response.statusCode ?? 0,
+            contentType: response.headers['content-type'],
+            body: Buffer.concat(chunks),
+          }),
+        );
+      });
+      request.end(body);
+    });
+  }
+
+  connect(url: string, events: SocketEvents, signal: AbortSignal): Promise<Socket> {
+    return new Promise((resolve, reject) => {
+      const socket = new WebSocket(url, {
+        ...this.#ca,
+        maxPayload: limits.webSocketMessageBytes,
+        perMessageDeflate: false,
+        followRedirects: false,
+      });
+      const abort = () => {
+        reject(signal.reason);
+        socket.terminate();
+      };
+      signal.addEventListener('abort', abort, { once: true });
+      socket.on('open', () => {
+        signal.removeEventListener('abort', abort);
+        resolve({ send: (text) => socket.send(text), close: (code) => socket.close(code) });
+      });
+      socket.on('message', (data, isBinary) => {
+        events.message(isBinary ? undefined : data.toString());
+      });
+      socket.on('error', (cause: NodeJS.ErrnoException) => {
+        if (cause.code === 'WS_ERR_UNSUPPORTED_MESSAGE_LENGTH') events.oversized();
+        reject(unreachable(url, { outcomeUnknown: false, cause }));
+      });
+      socket.on('close', (code) => {
+        signal.removeEventListener('abort', abort);
+        reject(unreachable(url, { outcomeUnknown: false }));
+        events.closed(`closed with status ${code}`);
+      });
+    });
+  }
+
+  /** Ends the idle connections that were kept for reuse. */
+  [Symbol.dispose](): void {
+    this.#agent.destroy();
+  }
+}
+
+function unreachable(url: string, options: { outcomeUnknown: boolean; cause?: unknown }) {
+  const { origin } = new URL(url);
+  const detail = options.cause instanceof Error ? `: ${describe(options.cause)}` : '';
+  return new RelayUnreachable(`no answer from ${origin}${detail}`, options);
+}
+
+/** Errors of several tried addresses carry their text in `code` only. */
+function describe(error: NodeJS.ErrnoException): string {
+  return error.message || (error.code ?? 'connection failed');
+}

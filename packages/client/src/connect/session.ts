@@ -1,0 +1,197 @@
+/** Authentication at one address of one relay (02 §9, §10). */
+import {
+  type AccountSigner,
+  accountAuthInput,
+  checkChallenge,
+  checkRelayInfo,
+  checkSessionCredentials,
+  type DeviceCertificate,
+  type DeviceSigner,
+  deriveDeviceId,
+  deviceAuthInput,
+  encodeBase64url,
+  type Network,
+  type SessionMode,
+} from '@posthouse/protocol';
+import { type Clock, unixSeconds } from '../environment.ts';
+import { isRefusal, RelayMisbehaviour, relayMust } from '../errors.ts';
+import type { VerifiedRelay } from '../network/discovery.ts';
+import type { Channel } from './channel.ts';
+
+/** What a proof is made for: never for another relay, origin or account (02 §9.1). */
+export interface ProofRequest {
+  readonly relayId: string;
+  readonly origin: string;
+  readonly nonce: string;
+  /** Unix seconds, on the relay's clock as far as it is known. */
+  readonly timestamp: number;
+}
+
+/** Whoever can prove to be an account, or a device of one. */
+export interface Identity {
+  readonly mode: SessionMode;
+  readonly account: string;
+  /** Parameters of the verify method. */
+  prove(request: ProofRequest): Promise<object>;
+}
+
+/** Proves to be a device. The certificate is asked for anew each time: it may have been renewed. */
+export function deviceIdentity(
+  network: Network,
+  device: DeviceSigner,
+  certificate: () => Promise<DeviceCertificate>,
+  account: string,
+): Identity {
+  return {
+    mode: 'device',
+    account,
+    async prove({ relayId, origin, nonce, timestamp }) {
+      const signer = await certificate();
+      const input = deviceAuthInput(network, {
+        relay_id: relayId,
+        origin,
+        account,
+        device_id: deriveDeviceId(network, signer),
+        nonce,
+        timestamp,
+      });
+      const signature = encodeBase64url(device.sign(input));
+      return { nonce, timestamp, signer_certificate: signer, device_signature: signature };
+    },
+  };
+}
+
+/** Proves to hold the account key. */
+export function accountIdentity(network: Network, signer: AccountSigner): Identity {
+  return {
+    mode: 'account',
+    account: signer.account,
+    async prove({ relayId, origin, nonce }) {
+      const input = accountAuthInput(network, {
+        relay_id: relayId,
+        origin,
+        account: signer.account,
+        account_public_key: signer.publicKey,
+        nonce,
+      });
+      const signature = encodeBase64url(await signer.sign(input));
+      return { nonce, account_public_key: signer.publicKey, account_signature: signature };
+    },
+  };
+}
+
+/** An established session. Both times are on the local clock. */
+export interface Session {
+  readonly token: string;
+  /** Unix milliseconds from which on it should be renewed. */
+  readonly renewAt: number;
+  /** Unix milliseconds at which the relay ends it. */
+  readonly endsAt: number;
+}
+
+/** How far a relay's clock is ahead of ours, seconds. Only ever learned from a `clock_skew`. */
+export class RelayClock {
+  readonly #clock: Clock;
+  #ahead = 0;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Unix seconds on the relay's clock: for the times in proofs and requests to this relay. */
+  now(): number {
+    return unixSeconds(this.#clock) + this.#ahead;
+  }
+
+  /** Takes an instant the relay just said to be its now. */
+  learn(relayNow: number): void {
+    this.#ahead = relayNow - unixSeconds(this.#clock);
+  }
+}
+
+/** Share of a session's life after which it is renewed. */
+const renewalShare = 0.8;
+
+export interface AuthenticationTarget {
+  readonly relay: VerifiedRelay;
+  /** Origin of the channel's address. */
+  readonly origin: string;
+  readonly identity: Identity;
+  readonly clock: Clock;
+  readonly relayClock: RelayClock;
+}
+
+/**
+ * Opens a session, or renews the one of a WebSocket. After `clock_skew` it tries once more, with
+ * the relay's clock, a fresh challenge and a fresh signature (02 §9.6).
+ *
+ * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour
+ */
+export async function authenticate(
+  channel: Channel,
+  target: AuthenticationTarget,
+  signal: AbortSignal,
+): Promise<Session> {
+  try {
+    return await authenticateOnce(channel, target, { signal, learn: false });
+  } catch (error) {
+    if (!isRefusal(error, 'clock_skew')) throw error;
+    return await authenticateOnce(channel, target, { signal, learn: true });
+  }
+}
+
+async function authenticateOnce(
+  channel: Channel,
+  { relay, origin, identity, clock, relayClock }: AuthenticationTarget,
+  { signal, learn }: { readonly signal: AbortSignal; readonly learn: boolean },
+): Promise<Session> {
+  const { account, mode } = identity;
+  const challenge = await channel.exchange('auth.challenge', { account }, { signal });
+  relayMust('invalid_challenge', 'auth.challenge', () => checkChallenge(challenge));
+  checkChallenge(challenge);
+  const started = clock.milliseconds();
+  if (learn) relayClock.learn(challenge.created_at);
+  const proof = await identity.prove({
+    relayId: relay.relayId,
+    origin,
+    nonce: challenge.nonce,
+    timestamp: relayClock.now(),
+  });
+  const method = mode === 'device' ? 'auth.device.verify' : 'auth.account.verify';
+  const credentials = await channel.exchange(method, proof, { signal });
+  const claimed = (credentials as { mode?: unknown } | null)?.mode;
+  if (claimed !== undefined && claimed !== mode) {
+    throw new RelayMisbehaviour('wrong_session_mode', `expected a ${mode} session`, { method });
+  }
+  relayMust('invalid_session', method, () => checkSessionCredentials(credentials, mode));
+  checkSessionCredentials(credentials, mode);
+  // Both instants are the relay's, so their difference needs no common clock.
+  const life = (credentials.expires_at - challenge.created_at) * 1_000;
+  if (life <= 0) {
+    throw new RelayMisbehaviour('invalid_session', 'the session has already ended', { method });
+  }
+  return {
+    token: credentials.token,
+    renewAt: started + life * renewalShare,
+    endsAt: started + life,
+  };
+}
+
+/**
+ * Confirms that the other end is the relay of the descriptor (02 §11.2).
+ * @throws RelayMisbehaviour `wrong_relay_id`
+ */
+export async function confirmRelay(
+  channel: Channel,
+  relay: VerifiedRelay,
+  signal: AbortSignal,
+): Promise<void> {
+  const info = await channel.exchange('relay.info', {}, { signal });
+  const claimed = (info as { relay_id?: unknown } | null)?.relay_id;
+  if (typeof claimed === 'string' && claimed !== relay.relayId) {
+    throw new RelayMisbehaviour('wrong_relay_id', 'relay.info is of another relay', {
+      method: 'relay.info',
+    });
+  }
+  relayMust('malformed_result', 'relay.info', () => checkRelayInfo(info, relay.descriptor));
+}

@@ -1,0 +1,173 @@
+import {
+  checkSchema,
+  isJsonObject,
+  type JsonObject,
+  type JsonValue,
+  type MethodName,
+  notifications,
+  parseJson,
+} from '@posthouse/protocol';
+import { type ClientError, RelayMisbehaviour, RelayUnreachable, relayMust } from '../errors.ts';
+import { rpcResult } from './answers.ts';
+import type { Channel, ExchangeOptions } from './channel.ts';
+import type { Socket, Transport } from './transport.ts';
+
+/** A notification of the catalogue whose parameters have the right shape. */
+export interface Notification {
+  readonly method: string;
+  readonly params: JsonObject;
+}
+
+interface Pending {
+  readonly method: MethodName;
+  readonly resolve: (value: JsonValue) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** JSON-RPC over one open WebSocket (02 §3.3 to §3.8). A broken rule of the relay ends it. */
+export class WebSocketChannel implements Channel {
+  readonly kind = 'websocket';
+  readonly address: string;
+  /** Settles with the reason once the connection has ended; never rejects. */
+  readonly ended: Promise<ClientError>;
+  readonly #settleEnded: (reason: ClientError) => void;
+  readonly #pending = new Map<number, Pending>();
+  /** Requests nobody waits for any more; their late answers are no fault. */
+  readonly #abandoned = new Set<number>();
+  readonly #listener: (notification: Notification) => void;
+  #socket: Socket | undefined;
+  #reason: ClientError | undefined;
+  #nextId = 1;
+
+  private constructor(address: string, listener: (notification: Notification) => void) {
+    this.address = address;
+    this.#listener = listener;
+    const { promise, resolve } = Promise.withResolvers<ClientError>();
+    this.ended = promise;
+    this.#settleEnded = resolve;
+  }
+
+  /** @throws RelayUnreachable */
+  static async open(
+    address: string,
+    transport: Transport,
+    options: { readonly listener: (notification: Notification) => void; signal: AbortSignal },
+  ): Promise<WebSocketChannel> {
+    if (transport.connect === undefined) throw new TypeError('transport has no WebSocket');
+    const channel = new WebSocketChannel(address, options.listener);
+    const events = {
+      message: (text: string | undefined) => channel.#receive(text),
+      oversized: () => channel.#end(broken('oversized_response', 'message over 1 MiB'), 1009),
+      closed: (reason: string) =>
+        channel.#end(new RelayUnreachable(`connection ${reason}`, { outcomeUnknown: true })),
+    };
+    channel.#socket = await transport.connect(address, events, options.signal);
+    return channel;
+  }
+
+  get isOpen(): boolean {
+    return this.#reason === undefined;
+  }
+
+  async exchange(
+    method: MethodName,
+    params: object,
+    { signal }: ExchangeOptions,
+  ): Promise<JsonValue> {
+    signal.throwIfAborted();
+    if (this.#reason !== undefined) throw this.#reason;
+    const id = this.#nextId;
+    this.#nextId += 1;
+    const { promise, resolve, reject } = Promise.withResolvers<JsonValue>();
+    this.#pending.set(id, { method, resolve, reject });
+    const abandon = () => {
+      if (this.#pending.delete(id)) this.#abandoned.add(id);
+      reject(signal.reason);
+    };
+    signal.addEventListener('abort', abandon, { once: true });
+    try {
+      this.#socket?.send(JSON.stringify({ jsonrpc: '2.0', id, method, params }));
+      return await promise;
+    } finally {
+      signal.removeEventListener('abort', abandon);
+    }
+  }
+
+  close(): void {
+    this.#end(new RelayUnreachable('connection was closed', { outcomeUnknown: true }), 1000);
+  }
+
+  #end(reason: ClientError, code?: number): void {
+    if (this.#reason !== undefined) return;
+    this.#reason = reason;
+    if (code !== undefined) this.#socket?.close(code);
+    for (const { reject } of this.#pending.values()) reject(reason);
+    this.#pending.clear();
+    this.#settleEnded(reason);
+  }
+
+  #receive(text: string | undefined): void {
+    if (this.#reason !== undefined) return;
+    if (text === undefined) {
+      this.#end(broken('binary_message', 'binary WebSocket message'), 1003);
+      return;
+    }
+    try {
+      this.#dispatch(text);
+    } catch (error) {
+      this.#end(error as RelayMisbehaviour, 1008);
+    }
+  }
+
+  #dispatch(text: string): void {
+    const value = relayMust('malformed_response', 'websocket', () => parseJson(text));
+    if (!isJsonObject(value) || value.jsonrpc !== '2.0') {
+      throw broken('malformed_response', 'not a JSON-RPC 2.0 object');
+    }
+    if (Object.hasOwn(value, 'method')) this.#notified(value);
+    else this.#answered(value);
+  }
+
+  #answered(response: JsonObject): void {
+    const { id } = response;
+    if (typeof id === 'number' && this.#abandoned.delete(id)) return;
+    const pending = typeof id === 'number' ? this.#pending.get(id) : undefined;
+    if (pending === undefined) {
+      throw broken('unknown_response_id', 'response to a request that was not made');
+    }
+    this.#pending.delete(id as number);
+    try {
+      pending.resolve(rpcResult(pending.method, response));
+    } catch (error) {
+      pending.reject(error);
+      if (error instanceof RelayMisbehaviour) throw error;
+    }
+  }
+
+  #notified(message: JsonObject): void {
+    if (Object.hasOwn(message, 'id') || typeof message.method !== 'string') {
+      throw broken('malformed_notification', 'a relay sends no requests');
+    }
+    const definition = Object.hasOwn(notifications, message.method)
+      ? notifications[message.method as keyof typeof notifications]
+      : undefined;
+    if (definition === undefined) return;
+    const params = Object.hasOwn(message, 'params') ? message.params : {};
+    relayMust('malformed_notification', message.method, () => {
+      checkSchema(definition.params, params);
+    });
+    this.#listener({ method: message.method, params: params as JsonObject });
+  }
+}
+
+function broken(
+  reason:
+    | 'binary_message'
+    | 'malformed_response'
+    | 'malformed_notification'
+    | 'oversized_response'
+    | 'unknown_response_id',
+  message: string,
+): RelayMisbehaviour {
+  return new RelayMisbehaviour(reason, message);
+}

@@ -1,0 +1,158 @@
+import {
+  checkDescriptorStanding,
+  checkRelayEntry,
+  descriptorAddresses,
+  type Network,
+  type Registry,
+  type RelayDescriptor,
+  type RelayEntry,
+  verifyDescriptor,
+} from '@posthouse/protocol';
+import { httpResult } from '../connect/answers.ts';
+import { withDeadline } from '../connect/deadline.ts';
+import type { Transport } from '../connect/transport.ts';
+import { type Clock, unixSeconds } from '../environment.ts';
+import {
+  ClientError,
+  isClientError,
+  RelayMisbehaviour,
+  RelayUnreachable,
+  relayMust,
+} from '../errors.ts';
+import type { Store } from '../store/index.ts';
+import { Collection } from '../store/index.ts';
+
+/** A relay whose registry record is active and whose current descriptor was verified. */
+export interface VerifiedRelay {
+  readonly relayId: string;
+  readonly descriptor: RelayDescriptor;
+  /** HTTPS base addresses and WebSocket addresses of the descriptor, as they stand there. */
+  readonly https: readonly string[];
+  readonly wss: readonly string[];
+}
+
+/** Last verified descriptor of each relay. */
+const descriptors = new Collection<RelayDescriptor>('descriptors');
+
+/** A descriptor is a few hundred bytes; no rule bounds it. */
+const maxDescriptorBytes = 262_144;
+
+/** Milliseconds to wait for a descriptor. */
+const timeout = 30_000;
+
+export interface DiscoveryParts {
+  readonly network: Network;
+  readonly registry: Registry;
+  readonly transport: Transport;
+  readonly store: Store;
+  readonly clock: Clock;
+}
+
+/**
+ * Finds relays (01 §13.4, 02 §1.2): registry record, then the descriptor from the record's
+ * endpoint, then every check of 01 §13.3. Addresses learned in any other way are not used.
+ */
+export class Discovery {
+  readonly #parts: DiscoveryParts;
+
+  constructor(parts: DiscoveryParts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * The relay, by its ID, with its current descriptor. Where the discovery address cannot be
+   * reached, a verified descriptor that has not expired serves.
+   *
+   * @throws ClientError `no_relay` where the registry has no active record
+   * @throws RelayUnreachable, RelayMisbehaviour
+   */
+  async find(relayId: string, signal: AbortSignal): Promise<VerifiedRelay> {
+    const entry = await this.#parts.registry.getRelay(relayId);
+    signal.throwIfAborted();
+    if (entry === undefined) throw new ClientError('no_relay', `${relayId} is not registered`);
+    checkCandidate(entry, relayId);
+    try {
+      const descriptor = await this.#fetch(entry, signal);
+      const { store } = this.#parts;
+      await store.write((tx) => descriptors.put(tx, relayId, descriptor));
+      return verified(descriptor);
+    } catch (error) {
+      const cached = await this.#cached(entry);
+      if (cached !== undefined && error instanceof RelayUnreachable) return verified(cached);
+      throw error;
+    }
+  }
+
+  /**
+   * Tries the registry's active relays in random order until one can be used.
+   * @throws ClientError `no_relay`, with the last failure as its cause
+   */
+  async choose(signal: AbortSignal, shuffle: <T>(items: T[]) => T[]): Promise<VerifiedRelay> {
+    const candidates: string[] = [];
+    for await (const entry of this.#parts.registry.listRelays()) {
+      if (entry.status === 'active') candidates.push(entry.relay_id);
+    }
+    let cause: unknown;
+    for (const relayId of shuffle(candidates)) {
+      try {
+        return await this.find(relayId, signal);
+      } catch (error) {
+        if (!isClientError(error)) throw error;
+        cause = error;
+      }
+    }
+    throw new ClientError('no_relay', 'no relay of the registry can be used', { cause });
+  }
+
+  async #fetch(entry: RelayEntry, signal: AbortSignal): Promise<RelayDescriptor> {
+    const { network, transport, clock } = this.#parts;
+    const response = await withDeadline(signal, timeout, (bounded) =>
+      transport.request({
+        verb: 'GET',
+        url: `${entry.endpoint.replace(/\/$/, '')}/relay/descriptor`,
+        headers: { accept: 'application/json' },
+        signal: bounded,
+        maxBytes: maxDescriptorBytes,
+      }),
+    );
+    const value = httpResult('relay.descriptor', response);
+    const claimed = (value as { relay_id?: unknown } | null)?.relay_id;
+    if (claimed !== undefined && claimed !== entry.relay_id) {
+      throw new RelayMisbehaviour('wrong_relay_id', 'descriptor of another relay', {
+        method: 'relay.descriptor',
+      });
+    }
+    return relayMust('invalid_descriptor', 'relay.descriptor', () => {
+      verifyDescriptor(network, value, { entry, now: unixSeconds(clock) });
+      return value;
+    });
+  }
+
+  async #cached(entry: RelayEntry): Promise<RelayDescriptor | undefined> {
+    const { store, clock } = this.#parts;
+    const cached = await store.read((tx) => descriptors.get(tx, entry.relay_id));
+    if (cached === undefined) return undefined;
+    try {
+      checkDescriptorStanding(cached, { entry, now: unixSeconds(clock) });
+      return cached;
+    } catch {
+      return undefined;
+    }
+  }
+}
+
+function checkCandidate(entry: RelayEntry, relayId: string): void {
+  try {
+    checkRelayEntry(entry);
+  } catch (cause) {
+    throw new ClientError('no_relay', `registry record of ${relayId} is malformed`, { cause });
+  }
+  if (entry.relay_id !== relayId || entry.status !== 'active') {
+    throw new ClientError('no_relay', `${relayId} is not an active relay`);
+  }
+}
+
+function verified(descriptor: RelayDescriptor): VerifiedRelay {
+  const { https, wss } = descriptorAddresses(descriptor);
+  return { relayId: descriptor.relay_id, descriptor, https, wss };
+}

@@ -1,0 +1,143 @@
+import { chmodSync, closeSync, openSync } from 'node:fs';
+import { DatabaseSync, type StatementSync } from 'node:sqlite';
+import { ClientError } from '../errors.ts';
+import {
+  type Store,
+  type StoreRange,
+  type StoreReader,
+  type StoreWriter,
+  Turnstile,
+} from './types.ts';
+
+/** Version of the file's layout, in SQLite's `user_version`. */
+const layout = 1;
+
+/** How long one process waits for another one's transaction, milliseconds. */
+const lockTimeout = 10_000;
+
+/**
+ * A store in one SQLite file, readable by its owner only: it holds private keys. Several processes
+ * may open the same file.
+ *
+ * @example
+ * await using store = SqliteStore.open('/home/ann/.courier/store.sqlite');
+ */
+export class SqliteStore implements Store {
+  readonly #database: DatabaseSync;
+  readonly #turnstile = new Turnstile();
+  readonly #transaction: SqliteTransaction;
+
+  private constructor(database: DatabaseSync) {
+    this.#database = database;
+    this.#transaction = new SqliteTransaction(database);
+  }
+
+  /**
+   * Opens the file and makes it where it is missing; the folder must exist.
+   * @throws ClientError `store_mismatch` for a file that a newer version wrote
+   */
+  static open(path: string): SqliteStore {
+    // SQLite gives its side files the mode of the main file, so it is set before anything is
+    // written.
+    closeSync(openSync(path, 'a', 0o600));
+    chmodSync(path, 0o600);
+    const database = new DatabaseSync(path, { timeout: lockTimeout });
+    try {
+      database.exec('PRAGMA journal_mode = WAL');
+      database.exec('PRAGMA synchronous = FULL');
+      prepareLayout(database);
+      return new SqliteStore(database);
+    } catch (error) {
+      database.close();
+      throw error;
+    }
+  }
+
+  read<T>(work: (tx: StoreReader) => Promise<T>): Promise<T> {
+    return this.#run('BEGIN', work);
+  }
+
+  write<T>(work: (tx: StoreWriter) => Promise<T>): Promise<T> {
+    return this.#run('BEGIN IMMEDIATE', work);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#turnstile.run(async () => {
+      if (this.#database.isOpen) this.#database.close();
+    });
+  }
+
+  #run<T>(begin: string, work: (tx: StoreWriter) => Promise<T>): Promise<T> {
+    return this.#turnstile.run(async () => {
+      this.#database.exec(begin);
+      try {
+        const result = await work(this.#transaction);
+        this.#database.exec('COMMIT');
+        return result;
+      } catch (error) {
+        if (this.#database.isTransaction) this.#database.exec('ROLLBACK');
+        throw error;
+      }
+    });
+  }
+}
+
+function prepareLayout(database: DatabaseSync): void {
+  database.exec('BEGIN IMMEDIATE');
+  const found = database.prepare('PRAGMA user_version').get()?.user_version;
+  if (found === 0) {
+    database.exec(
+      `CREATE TABLE entries (
+         collection TEXT NOT NULL, key TEXT NOT NULL, text TEXT NOT NULL,
+         PRIMARY KEY (collection, key)
+       ) STRICT, WITHOUT ROWID`,
+    );
+    database.exec(`PRAGMA user_version = ${layout}`);
+  } else if (found !== layout) {
+    throw new ClientError('store_mismatch', `store has layout ${found}, expected ${layout}`);
+  }
+  database.exec('COMMIT');
+}
+
+class SqliteTransaction implements StoreWriter {
+  readonly #get: StatementSync;
+  readonly #ascending: StatementSync;
+  readonly #descending: StatementSync;
+  readonly #put: StatementSync;
+  readonly #delete: StatementSync;
+
+  constructor(database: DatabaseSync) {
+    const list = `SELECT key, text FROM entries
+      WHERE collection = ? AND key > ? AND key >= ? AND key < ? ORDER BY key`;
+    this.#get = database.prepare('SELECT text FROM entries WHERE collection = ? AND key = ?');
+    this.#ascending = database.prepare(`${list} LIMIT ?`);
+    this.#descending = database.prepare(`${list} DESC LIMIT ?`);
+    this.#put = database.prepare(
+      `INSERT INTO entries (collection, key, text) VALUES (?, ?, ?)
+       ON CONFLICT (collection, key) DO UPDATE SET text = excluded.text`,
+    );
+    this.#delete = database.prepare('DELETE FROM entries WHERE collection = ? AND key = ?');
+  }
+
+  async get(collection: string, key: string): Promise<string | undefined> {
+    return this.#get.get(collection, key)?.text as string | undefined;
+  }
+
+  async list(
+    collection: string,
+    { prefix = '', after = '', limit = -1, reverse = false }: StoreRange = {},
+  ): Promise<(readonly [string, string])[]> {
+    const statement = reverse ? this.#descending : this.#ascending;
+    // Keys are ASCII, so DEL is greater than anything that follows a prefix.
+    const rows = statement.all(collection, after, prefix, `${prefix}\u007f`, limit);
+    return rows.map((row) => [row.key as string, row.text as string] as const);
+  }
+
+  async put(collection: string, key: string, text: string): Promise<void> {
+    this.#put.run(collection, key, text);
+  }
+
+  async delete(collection: string, key: string): Promise<void> {
+    this.#delete.run(collection, key);
+  }
+}
