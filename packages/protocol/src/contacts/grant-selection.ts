@@ -3,7 +3,13 @@ import { ProtocolError } from '../errors.ts';
 import type { Network } from '../identity/index.ts';
 import { canonicalWith } from '../json/canonical.ts';
 import { isJsonObject } from '../json/types.ts';
-import { type ContactGrant, type DevicesAt, validGrantDevices, verifyGrant } from './grant.ts';
+import {
+  type ContactGrant,
+  type DevicesAt,
+  grantSignatures,
+  validGrantDevices,
+  verifyGrant,
+} from './grant.ts';
 
 /** Scope of saved grants, within the trusted network context. */
 export interface GrantScope {

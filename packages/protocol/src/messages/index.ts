@@ -1,5 +1,6 @@
 export * from './body.ts';
 export * from './content-reference.ts';
+export * from './delivery.ts';
 export * from './device-state-changed.ts';
 export * from './direct.ts';
 export * from './envelope.ts';
@@ -8,3 +9,5 @@ export * from './key-wrap.ts';
 export * from './media-type.ts';
 export * from './payload.ts';
 export * from './seal.ts';
+export * from './send.ts';
+export * from './timeline.ts';

@@ -1,0 +1,122 @@
+/** The parameters of `message.send` and `message.deliver` (04 §11, §12, §13.1). */
+import {
+  type Authorization,
+  Authorization as AuthorizationSchema,
+  checkAuthorization,
+  checkAuthorizationUse,
+} from '../contacts/index.ts';
+import type { Primitives } from '../crypto/primitives.ts';
+import { badRequest } from '../errors.ts';
+import {
+  checkDeviceCertificate,
+  DeviceCertificate,
+  type Network,
+  sha256Text,
+} from '../identity/index.ts';
+import { canonicalBytes } from '../json/canonical.ts';
+import type { JsonObject } from '../json/types.ts';
+import { checkNoNull, checkSchema, type Static, Type } from '../schema.ts';
+import { checkEnvelope, checkEnvelopeCertificate, MessageEnvelope } from './envelope.ts';
+import { checkKeyBoxes, MessageKeyBoxes } from './key-box.ts';
+
+/** Parameters of `message.send`. */
+export const SendRequest = Type.Object({
+  envelope: MessageEnvelope,
+  recipient_boxes: MessageKeyBoxes,
+  sender_boxes: Type.Optional(MessageKeyBoxes),
+  authorization: Type.Optional(AuthorizationSchema),
+});
+export type SendRequest = Static<typeof SendRequest>;
+
+/** Parameters of `message.deliver`, between relays. */
+export const DeliverRequest = Type.Object({
+  envelope: MessageEnvelope,
+  recipient_boxes: MessageKeyBoxes,
+  signer_certificate: DeviceCertificate,
+  authorization: Type.Optional(AuthorizationSchema),
+});
+export type DeliverRequest = Static<typeof DeliverRequest>;
+
+/** How a message reaches its target's account (04 §11). */
+export type DeliveryKind = 'self' | 'granted' | 'invited' | 'public';
+
+/**
+ * Checks everything about the parameters of `message.send` that needs neither state nor clock:
+ * envelope, boxes, the format of the authorization, what self-delivery must leave out.
+ *
+ * Accounts and period of the authorization are `checkDeliveryAuthorization`, which comes after the
+ * idempotency lookup.
+ *
+ * @throws ProtocolError `bad_request`, `request_too_large`
+ */
+export function checkSendRequest(network: Network, value: unknown): asserts value is SendRequest {
+  checkSchema(SendRequest, value);
+  checkNoNull(value);
+  checkEnvelope(network, value.envelope, 'envelope');
+  checkKeyBoxes(value.recipient_boxes, 'recipient_boxes');
+  if (value.sender_boxes !== undefined) checkKeyBoxes(value.sender_boxes, 'sender_boxes');
+  if (value.authorization !== undefined) checkAuthorization(network, value.authorization);
+  if (value.envelope.from !== value.envelope.to) return;
+  if (value.sender_boxes !== undefined) throw badRequest('sender_boxes', 'self-delivery has none');
+  if (value.authorization !== undefined) {
+    throw badRequest('authorization', 'self-delivery has none');
+  }
+}
+
+/**
+ * Checks everything about the parameters of `message.deliver` that needs neither state nor clock,
+ * and that the certificate is the sender's. Its signatures and the envelope's are not verified.
+ *
+ * @throws ProtocolError `bad_request`, `request_too_large`
+ */
+export function checkDeliverRequest(
+  network: Network,
+  value: unknown,
+): asserts value is DeliverRequest {
+  checkSchema(DeliverRequest, value);
+  checkNoNull(value);
+  checkEnvelope(network, value.envelope, 'envelope');
+  checkKeyBoxes(value.recipient_boxes, 'recipient_boxes');
+  checkDeviceCertificate(network, value.signer_certificate, 'signer_certificate');
+  checkEnvelopeCertificate(network, value.envelope, value.signer_certificate);
+  if (value.authorization !== undefined) checkAuthorization(network, value.authorization);
+  if (value.envelope.from === value.envelope.to) {
+    throw badRequest('envelope.to', 'self-delivery never leaves its relay');
+  }
+}
+
+/** The kind of a delivery, from its well-formed parameters. */
+export function deliveryKind(
+  network: Network,
+  request: Pick<SendRequest, 'envelope' | 'authorization'>,
+): DeliveryKind {
+  const { envelope, authorization } = request;
+  if (envelope.from === envelope.to) return 'self';
+  if (authorization === undefined) return 'public';
+  return authorization.$type === network.type('contact.grant') ? 'granted' : 'invited';
+}
+
+/**
+ * Checks that the authorization of a delivery, if any, is the recipient's, for this sender, and
+ * unexpired: what a relay can say without the recipient's device state.
+ *
+ * @throws ProtocolError `forbidden`
+ */
+export function checkDeliveryAuthorization(
+  network: Network,
+  request: { readonly envelope: MessageEnvelope; readonly authorization?: Authorization },
+  now: number,
+): void {
+  const { envelope, authorization } = request;
+  if (authorization === undefined) return;
+  const use = { target: envelope.to, requester: envelope.from, now };
+  checkAuthorizationUse(network, authorization, use);
+}
+
+/**
+ * Digest of a complete parameter object. Requests with one logical key are the same where it is:
+ * signatures, unknown members, array order and presence of optional members all count (04 §15.1).
+ */
+export function requestDigest(primitives: Primitives, params: JsonObject): string {
+  return sha256Text(primitives, canonicalBytes(params));
+}
