@@ -155,6 +155,21 @@ export async function readCurrentDevices(
   return rows.map(toDevice);
 }
 
+/** IDs of all devices whose certificate covers the instant. */
+export async function readCurrentDeviceIds(
+  tx: Reader,
+  account: string,
+  now: number,
+): Promise<string[]> {
+  const rows = await tx.all<{ device_id: string }>(
+    'SELECT device_id FROM devices WHERE account = ? AND not_before <= ? AND expires_at > ?',
+    account,
+    now,
+    now,
+  );
+  return rows.map((row) => row.device_id);
+}
+
 /** IDs of all registered devices, current or not. */
 export async function readDeviceIds(tx: Reader, account: string): Promise<string[]> {
   const rows = await tx.all<{ device_id: string }>(
@@ -227,8 +242,9 @@ export async function deleteExpiredStaged(
   portion: number,
 ): Promise<number> {
   return await tx.run(
-    `DELETE FROM staged_states WHERE account IN
+    `DELETE FROM staged_states WHERE staged_until <= ? AND account IN
       (SELECT account FROM staged_states WHERE staged_until <= ? LIMIT ?)`,
+    now,
     now,
     portion,
   );

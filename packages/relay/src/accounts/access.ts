@@ -1,0 +1,101 @@
+import {
+  type Authorization,
+  type AuthorizationUse,
+  type ContactGrant,
+  type ContactInvite,
+  canonicalJson,
+  canonicalWith,
+  checkAuthorizationUse,
+  type DevicesAt,
+  grantSignatures,
+  inviteSignatures,
+  isGrant,
+  ProtocolError,
+} from '@posthouse/protocol';
+import type { RelayContext } from '../context.ts';
+import type { Reader } from '../storage/types.ts';
+import { parseCertificate } from './devices.ts';
+import { readCurrentDeviceIds, readCurrentDevices, readPublicDiscovery } from './store.ts';
+
+/**
+ * What a request about an account rests on: signatures of its devices that verify, or nothing but
+ * the account's own openness. A device ID stands for its keys, so what verified stays verified;
+ * whether such a device is still valid is for {@link requireAccess}, in the transaction.
+ */
+export type Access =
+  | { readonly kind: 'public' }
+  | { readonly kind: 'signed'; readonly devices: readonly string[] };
+
+/**
+ * Verifies a grant or invite of an account at home here, off the main thread.
+ *
+ * @throws ProtocolError `forbidden`; `invalid_signature` for an invite (03 section 5.6)
+ */
+export async function proveAccess(
+  context: RelayContext,
+  authorization: Authorization | undefined,
+  use: AuthorizationUse,
+): Promise<Access> {
+  if (authorization === undefined) return { kind: 'public' };
+  const { network, storage } = context;
+  checkAuthorizationUse(network, authorization, use);
+  const { target, now } = use;
+  const devices = await storage.read((tx) => readCurrentDevices(tx, target, now));
+  const certificates = devices.map((device) => parseCertificate(device.certificate));
+  const at = { state: { account: target, certificates }, now };
+  return isGrant(network, authorization)
+    ? await proveGrant(context, authorization, at)
+    : await proveInvite(context, authorization, at);
+}
+
+/** Entries that fail are no signatures; one that verifies is enough (03 section 16.3). */
+async function proveGrant(
+  { network, verifier }: RelayContext,
+  grant: ContactGrant,
+  at: DevicesAt,
+): Promise<Access> {
+  const body = canonicalWith(grant, { omit: ['signatures'] });
+  const entries = [...grantSignatures(network, grant, at)].map(async ([deviceId, check]) => {
+    const text = `${deviceId}\n${grant.signatures[deviceId]}\n${body}`;
+    return (await verifies(verifier.verifyOnce(text, () => [check], 'grant'))) ? [deviceId] : [];
+  });
+  return { kind: 'signed', devices: (await Promise.all(entries)).flat() };
+}
+
+async function verifies(verification: Promise<void>): Promise<boolean> {
+  try {
+    await verification;
+    return true;
+  } catch (error) {
+    if (error instanceof ProtocolError && error.code === 'invalid_signature') return false;
+    throw error;
+  }
+}
+
+async function proveInvite(
+  { network, verifier }: RelayContext,
+  invite: ContactInvite,
+  at: DevicesAt,
+): Promise<Access> {
+  const checks = inviteSignatures(network, invite, at);
+  await verifier.verifyOnce(canonicalJson(invite), () => checks, 'invite');
+  return { kind: 'signed', devices: [invite.signer_device_id] };
+}
+
+/**
+ * Refuses a request that the account does not allow as it stands now.
+ * @throws ProtocolError `forbidden`
+ */
+export async function requireAccess(
+  tx: Reader,
+  access: Access,
+  { account, now }: { readonly account: string; readonly now: number },
+): Promise<void> {
+  if (access.kind === 'public') {
+    if (await readPublicDiscovery(tx, account)) return;
+    throw new ProtocolError('forbidden', 'the account is not open to everybody');
+  }
+  const current = new Set(await readCurrentDeviceIds(tx, account, now));
+  if (access.devices.some((deviceId) => current.has(deviceId))) return;
+  throw new ProtocolError('forbidden', 'no currently valid device signed the authorization');
+}

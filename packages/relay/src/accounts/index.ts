@@ -1,0 +1,34 @@
+import { defineHandlers, type Subject } from '../subject.ts';
+import { stagedStatesJob } from './jobs.ts';
+import { accountRoutePublish } from './methods/account.route.publish.ts';
+import { accountRouteResolve } from './methods/account.route.resolve.ts';
+import { deviceStatePublish } from './methods/device.state.publish.ts';
+import { deviceStateResolve } from './methods/device.state.resolve.ts';
+import { profilePublish } from './methods/profile.publish.ts';
+import { profileResolve } from './methods/profile.resolve.ts';
+import { migrations } from './migrations.ts';
+
+export { type Access, proveAccess, requireAccess } from './access.ts';
+export {
+  type CurrentDevice,
+  currentDevice,
+  parseCertificate,
+  requireCallingDevice,
+} from './devices.ts';
+export { homeOf, locate } from './home.ts';
+export { checkTime, requireHome } from './rules.ts';
+export { type Device, readCurrentDeviceIds } from './store.ts';
+
+export const accounts: Subject = {
+  name: 'accounts',
+  migrations,
+  handlers: defineHandlers({
+    'device.state.publish': deviceStatePublish,
+    'device.state.resolve': deviceStateResolve,
+    'profile.publish': profilePublish,
+    'profile.resolve': profileResolve,
+    'account.route.publish': accountRoutePublish,
+    'account.route.resolve': accountRouteResolve,
+  }),
+  jobs: [stagedStatesJob],
+};

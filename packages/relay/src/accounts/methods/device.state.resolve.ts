@@ -1,0 +1,118 @@
+import {
+  badRequest,
+  checkAccountId,
+  checkDeviceStateQuery,
+  type DeviceStateQuery,
+  deriveDeviceId,
+  deviceCertificateSignatures,
+  deviceStateQuerySignatures,
+  isSignedQuery,
+  type ParamsOf,
+  ProtocolError,
+} from '@posthouse/protocol';
+import {
+  type DeviceSession,
+  type Handler,
+  JsonText,
+  type Outcome,
+  type Session,
+} from '../../call.ts';
+import type { RelayContext } from '../../context.ts';
+import { type Access, proveAccess, requireAccess } from '../access.ts';
+import { requireCallingDevice } from '../devices.ts';
+import { homeOf, locate } from '../home.ts';
+import { checkTime, requireAnswerable, requireHome } from '../rules.ts';
+import { readState, type StoredState } from '../store.ts';
+
+type Params = ParamsOf<'device.state.resolve'>;
+
+/** `device.state.resolve` (03 section 5). */
+export const deviceStateResolve: Handler<Params> = async (context, call) => {
+  const { params, form } = call;
+  const session = call.session as Session;
+  const { account } = params;
+  const signed = isSignedQuery(params);
+  if (session.mode === 'account' && (signed || account !== session.account)) {
+    throw new ProtocolError('forbidden', 'an account session reads the own state only');
+  }
+  if (signed) {
+    if (form === 'query') throw badRequest('', 'a query cannot carry a signed query');
+    return await resolveSigned(context, params, session as DeviceSession);
+  }
+  checkAccountId(context.network, account, 'account');
+  const now = context.clock.now();
+  if (account === session.account) return await resolveOwn(context, session, now);
+  requireAnswerable(await locate(context, account, { now }));
+  return await readOther(context, account, { access: { kind: 'public' }, now });
+};
+
+/** Form A: at the home relay only, without any further condition (5.4). */
+async function resolveOwn(context: RelayContext, session: Session, now: number): Promise<Outcome> {
+  const { account } = session;
+  const { identity, storage } = context;
+  requireHome(await locate(context, account, { now }));
+  const state = await storage.read(async (tx) => {
+    requireHome(await homeOf(tx, account, identity.relayId, now));
+    // A removed device must not read what came after it.
+    if (session.mode === 'device') await requireCallingDevice(tx, session, now);
+    return await readState(tx, account);
+  });
+  return answer(state);
+}
+
+/** Form C: both the source's and the target's checks, as this relay is both (5.6). */
+async function resolveSigned(
+  context: RelayContext,
+  query: unknown,
+  session: DeviceSession,
+): Promise<Outcome> {
+  const { network, clock, limits } = context;
+  checkDeviceStateQuery(network, query);
+  if (query.account === session.account) {
+    throw new ProtocolError('forbidden', 'the own state is not read by a signed query');
+  }
+  await verifySigner(context, query, session);
+  const now = clock.now();
+  const tolerance = { ahead: limits.futureTolerance, behind: limits.signedQueryAge };
+  checkTime(query.created_at, now, tolerance);
+  requireAnswerable(await locate(context, query.account, { now }));
+  const use = { target: query.account, requester: session.account, now };
+  const access = await proveAccess(context, query.authorization, use);
+  return await readOther(context, query.account, { access, now });
+}
+
+/** The certificate is good, the calling device's, and its device signed the query (step 4). */
+async function verifySigner(
+  { network, verifier }: RelayContext,
+  query: DeviceStateQuery,
+  session: DeviceSession,
+): Promise<void> {
+  const { signer_certificate: certificate } = query;
+  const calling =
+    certificate.account === session.account &&
+    deriveDeviceId(network, certificate) === session.deviceId;
+  if (!calling) {
+    await verifier.verify(deviceCertificateSignatures(network, certificate), 'certificate');
+    throw new ProtocolError('forbidden', "certificate is not the calling device's");
+  }
+  await verifier.verify(deviceStateQuerySignatures(network, query), 'device query');
+}
+
+/** Forms B and C at the target's home relay, under the conditions of the very snapshot read. */
+async function readOther(
+  { identity, storage }: RelayContext,
+  account: string,
+  { access, now }: { readonly access: Access; readonly now: number },
+): Promise<Outcome> {
+  const state = await storage.read(async (tx) => {
+    requireAnswerable(await homeOf(tx, account, identity.relayId, now));
+    await requireAccess(tx, access, { account, now });
+    return await readState(tx, account);
+  });
+  return answer(state);
+}
+
+function answer(state: StoredState | undefined): Outcome {
+  if (state === undefined) throw new ProtocolError('not_found', 'the account has no state');
+  return { result: new JsonText(state.text) };
+}

@@ -1,0 +1,156 @@
+/** All SQL of the delivery queue. */
+import type { Reader, Row, Writer } from '../storage/types.ts';
+import type { MessageKey } from './store.ts';
+
+/** An accepted message on its way to an account that was not at home here (04 section 16). */
+export interface Delivery extends MessageKey {
+  readonly recipient: string;
+  readonly envelopeId: string;
+  readonly certificateId: string;
+  /** Canonical JSON of the array. */
+  readonly recipientBoxes: string;
+  /** Canonical JSON; absent for public bootstrap. */
+  readonly credential: string | undefined;
+  /** Unix second at which delivery ends, fixed at acceptance. */
+  readonly deadline: number;
+  readonly attempts: number;
+  /** The relay that must answer first: a receipt there may have succeeded (16.3). */
+  readonly target: string | undefined;
+}
+
+interface DeliveryRow extends Row {
+  sender: string;
+  message_id: string;
+  recipient: string;
+  envelope_id: string;
+  certificate_id: string;
+  recipient_boxes: string;
+  credential: string | null;
+  deadline: number;
+  next_attempt_at: number;
+  attempts: number;
+  target: string | null;
+}
+
+export async function insertDelivery(
+  tx: Writer,
+  delivery: Omit<Delivery, 'attempts' | 'target'>,
+  now: number,
+): Promise<void> {
+  await tx.run(
+    `INSERT INTO deliveries (sender, message_id, recipient, envelope_id, certificate_id,
+        recipient_boxes, credential, deadline, next_attempt_at, attempts)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0)`,
+    delivery.sender,
+    delivery.messageId,
+    delivery.recipient,
+    delivery.envelopeId,
+    delivery.certificateId,
+    delivery.recipientBoxes,
+    delivery.credential ?? null,
+    delivery.deadline,
+    now,
+  );
+}
+
+/** Whether at least `most` messages of the sender wait. */
+export async function isQueueFull(tx: Reader, sender: string, most: number): Promise<boolean> {
+  const row = await tx.get<{ waiting: number }>(
+    `SELECT COUNT(*) AS waiting FROM
+      (SELECT 1 FROM deliveries WHERE sender = ? LIMIT ?) AS some_deliveries`,
+    sender,
+    most,
+  );
+  return (row?.waiting ?? 0) >= most;
+}
+
+export const dueSql = `SELECT sender, message_id, recipient, envelope_id, certificate_id,
+    recipient_boxes, credential, deadline, next_attempt_at, attempts, target
+  FROM deliveries WHERE next_attempt_at <= ? ORDER BY next_attempt_at LIMIT ?`;
+
+/**
+ * Takes up to `portion` due deliveries for this process: until `leaseUntil` no other one takes
+ * them, and after a crash they are due again then.
+ */
+export async function claimDue(
+  tx: Writer,
+  { now, leaseUntil, portion }: { now: number; leaseUntil: number; portion: number },
+): Promise<Delivery[]> {
+  const rows = await tx.all<DeliveryRow>(dueSql, now, portion);
+  const claimed: Delivery[] = [];
+  for (const row of rows) {
+    const changed = await tx.run(
+      `UPDATE deliveries SET next_attempt_at = ?
+        WHERE sender = ? AND message_id = ? AND next_attempt_at = ?`,
+      leaseUntil,
+      row.sender,
+      row.message_id,
+      row.next_attempt_at,
+    );
+    if (changed === 1) claimed.push(toDelivery(row));
+  }
+  return claimed;
+}
+
+function toDelivery(row: DeliveryRow): Delivery {
+  return {
+    sender: row.sender,
+    messageId: row.message_id,
+    recipient: row.recipient,
+    envelopeId: row.envelope_id,
+    certificateId: row.certificate_id,
+    recipientBoxes: row.recipient_boxes,
+    credential: row.credential ?? undefined,
+    deadline: row.deadline,
+    attempts: row.attempts,
+    target: row.target ?? undefined,
+  };
+}
+
+/** Remembers, before a request leaves, which relay must be asked about it from then on. */
+export async function setTarget(
+  tx: Writer,
+  key: MessageKey,
+  target: string | undefined,
+): Promise<void> {
+  await tx.run(
+    'UPDATE deliveries SET target = ? WHERE sender = ? AND message_id = ?',
+    target ?? null,
+    key.sender,
+    key.messageId,
+  );
+}
+
+/** Puts a delivery off. */
+export async function postpone(
+  tx: Writer,
+  key: MessageKey,
+  next: { readonly at: number; readonly target: string | undefined },
+): Promise<void> {
+  await tx.run(
+    `UPDATE deliveries SET next_attempt_at = ?, attempts = attempts + 1, target = ?
+      WHERE sender = ? AND message_id = ?`,
+    next.at,
+    next.target ?? null,
+    key.sender,
+    key.messageId,
+  );
+}
+
+/** Takes a delivery out of the queue; `false` where it is over already. */
+export async function deleteDelivery(tx: Writer, key: MessageKey): Promise<boolean> {
+  const changed = await tx.run(
+    'DELETE FROM deliveries WHERE sender = ? AND message_id = ?',
+    key.sender,
+    key.messageId,
+  );
+  return changed === 1;
+}
+
+/** When a delivery is due next, or `undefined` where none waits. */
+export async function nextAttempt(tx: Reader): Promise<number | undefined> {
+  const row = await tx.get<{ next_attempt_at: number }>(
+    'SELECT next_attempt_at FROM deliveries ORDER BY next_attempt_at LIMIT 1',
+  );
+  return row?.next_attempt_at;
+}

@@ -1,0 +1,97 @@
+/** All SQL that removes what has been kept long enough. Portions are bounded by the caller. */
+import type { Reader, Row, Writer } from '../storage/types.ts';
+
+interface ExpiredRow extends Row {
+  account: string;
+  sequence: number;
+  visible_to: string;
+}
+
+export const expiredRecordsSql = `SELECT account, sequence, visible_to FROM timeline_records
+  WHERE keep_until <= ? ORDER BY keep_until LIMIT ?`;
+
+/**
+ * Removes records whose retention ended, and marks for each device they were visible to that
+ * something up to there is gone (04 section 17.4). Says how many went.
+ */
+export async function deleteExpiredRecords(
+  tx: Writer,
+  now: number,
+  portion: number,
+): Promise<number> {
+  const expired = await tx.all<ExpiredRow>(expiredRecordsSql, now, portion);
+  for (const { account, sequence, visible_to } of expired) {
+    for (const deviceId of visible_to.split(' ')) {
+      await tx.run(
+        `INSERT INTO timeline_gaps (account, device_id, sequence) VALUES (?, ?, ?)
+          ON CONFLICT (account, device_id) DO UPDATE SET sequence = excluded.sequence
+            WHERE excluded.sequence > timeline_gaps.sequence`,
+        account,
+        deviceId,
+        sequence,
+      );
+      await tx.run(
+        'DELETE FROM timeline_boxes WHERE account = ? AND device_id = ? AND sequence = ?',
+        account,
+        deviceId,
+        sequence,
+      );
+    }
+    await tx.run(
+      'DELETE FROM timeline_records WHERE account = ? AND sequence = ?',
+      account,
+      sequence,
+    );
+  }
+  return expired.length;
+}
+
+// The deadline stands outside too: a row that is kept longer meanwhile must not go.
+/** A delivery that is not over keeps its result. */
+export const expiredResultsSql = `DELETE FROM sent_results
+  WHERE keep_until <= ? AND status <> 'delivering' AND (sender, message_id) IN
+    (SELECT sender, message_id FROM sent_results
+      WHERE keep_until <= ? AND status <> 'delivering' LIMIT ?)`;
+
+export const expiredEnvelopesSql = `DELETE FROM message_envelopes
+  WHERE keep_until <= ? AND envelope_id IN
+    (SELECT envelope_id FROM message_envelopes WHERE keep_until <= ? LIMIT ?)`;
+
+export const expiredCertificatesSql = `DELETE FROM message_certificates
+  WHERE keep_until <= ? AND certificate_id IN
+    (SELECT certificate_id FROM message_certificates WHERE keep_until <= ? LIMIT ?)`;
+
+export async function deleteExpiredResults(
+  tx: Writer,
+  now: number,
+  portion: number,
+): Promise<number> {
+  return await tx.run(expiredResultsSql, now, now, portion);
+}
+
+/**
+ * Removes envelopes and certificates nothing shows any more. Their deadlines are never before
+ * those of the records that need them, so records go first.
+ */
+export async function deleteExpiredTexts(
+  tx: Writer,
+  now: number,
+  portion: number,
+): Promise<number> {
+  const envelopes = await tx.run(expiredEnvelopesSql, now, now, portion);
+  const certificates = await tx.run(expiredCertificatesSql, now, now, portion);
+  return Math.max(envelopes, certificates);
+}
+
+export const nextDeadlineSql = `SELECT MIN(deadline) AS deadline FROM (
+  SELECT MIN(keep_until) AS deadline FROM timeline_records
+  UNION ALL SELECT MIN(keep_until) FROM message_envelopes
+  UNION ALL SELECT MIN(keep_until) FROM message_certificates
+  UNION ALL SELECT MIN(keep_until) FROM sent_results WHERE status <> 'delivering'
+) AS deadlines`;
+
+/** When something has to be removed next, or `undefined` where nothing is kept. */
+export async function nextDeadline(tx: Reader): Promise<number | undefined> {
+  const row = await tx.get<{ deadline: number | null }>(nextDeadlineSql);
+  return row?.deadline ?? undefined;
+}

@@ -1,0 +1,234 @@
+/** All SQL of timelines and of the results of `message.send`. The queue's is in queue-store.ts. */
+import type { Reader, Row, Writer } from '../storage/types.ts';
+
+/** An envelope as stored: canonical text under its digest. */
+export interface StoredEnvelope {
+  readonly id: string;
+  readonly text: string;
+}
+
+/** Keeps an envelope at least until `keepUntil`. */
+export async function keepEnvelope(
+  tx: Writer,
+  envelope: StoredEnvelope,
+  keepUntil: number,
+): Promise<void> {
+  await tx.run(
+    `INSERT INTO message_envelopes (envelope_id, keep_until, envelope) VALUES (?, ?, ?)
+      ON CONFLICT (envelope_id) DO UPDATE SET keep_until = excluded.keep_until
+        WHERE excluded.keep_until > message_envelopes.keep_until`,
+    envelope.id,
+    keepUntil,
+    envelope.text,
+  );
+}
+
+export async function readEnvelope(tx: Reader, id: string): Promise<string | undefined> {
+  const row = await tx.get<{ envelope: string }>(
+    'SELECT envelope FROM message_envelopes WHERE envelope_id = ?',
+    id,
+  );
+  return row?.envelope;
+}
+
+/** A sender's certificate as stored: canonical text under its digest. */
+export interface StoredCertificate {
+  readonly id: string;
+  readonly deviceId: string;
+  readonly text: string;
+}
+
+/** Keeps a certificate at least until `keepUntil`. */
+export async function keepCertificate(
+  tx: Writer,
+  certificate: StoredCertificate,
+  keepUntil: number,
+): Promise<void> {
+  await tx.run(
+    `INSERT INTO message_certificates (certificate_id, device_id, keep_until, certificate)
+      VALUES (?, ?, ?, ?)
+      ON CONFLICT (certificate_id) DO UPDATE SET keep_until = excluded.keep_until
+        WHERE excluded.keep_until > message_certificates.keep_until`,
+    certificate.id,
+    certificate.deviceId,
+    keepUntil,
+    certificate.text,
+  );
+}
+
+export async function readCertificate(
+  tx: Reader,
+  id: string,
+): Promise<StoredCertificate | undefined> {
+  return await tx.get<{ id: string; deviceId: string; text: string }>(
+    `SELECT certificate_id AS id, device_id AS "deviceId", certificate AS text
+      FROM message_certificates WHERE certificate_id = ?`,
+    id,
+  );
+}
+
+/** Highest sequence ever assigned, or -1 (04 section 17.1). */
+export async function readHead(tx: Reader, account: string): Promise<number> {
+  const row = await tx.get<{ head: number }>(
+    'SELECT head FROM timeline_heads WHERE account = ?',
+    account,
+  );
+  return row?.head ?? -1;
+}
+
+/** A timeline record to append. */
+export interface NewRecord {
+  readonly account: string;
+  readonly sequence: number;
+  readonly acceptedAt: number;
+  readonly keepUntil: number;
+  readonly envelopeId: string;
+  readonly certificateId: string;
+  /** UTF-8 of the envelope. */
+  readonly bytes: number;
+  /** Canonical JSON of each visible device's box, by device ID. */
+  readonly boxes: ReadonlyMap<string, string>;
+}
+
+/** Appends a record, its boxes, and moves the head to it. */
+export async function insertRecord(tx: Writer, record: NewRecord): Promise<void> {
+  const { account, sequence } = record;
+  await tx.run(
+    `INSERT INTO timeline_heads (account, head) VALUES (?, ?)
+      ON CONFLICT (account) DO UPDATE SET head = excluded.head`,
+    account,
+    sequence,
+  );
+  await tx.run(
+    `INSERT INTO timeline_records (account, sequence, accepted_at, keep_until, envelope_id,
+        certificate_id, bytes, visible_to)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+    account,
+    sequence,
+    record.acceptedAt,
+    record.keepUntil,
+    record.envelopeId,
+    record.certificateId,
+    record.bytes,
+    [...record.boxes.keys()].join(' '),
+  );
+  for (const [deviceId, keyBox] of record.boxes) {
+    await tx.run(
+      `INSERT INTO timeline_boxes (account, device_id, sequence, key_box) VALUES (?, ?, ?, ?)`,
+      account,
+      deviceId,
+      sequence,
+      keyBox,
+    );
+  }
+}
+
+/** What a device may read of a record, but for the envelope. */
+export interface PageRow extends Row {
+  sequence: number;
+  accepted_at: number;
+  bytes: number;
+  envelope_id: string;
+  certificate_id: string;
+  key_box: string;
+}
+
+export const pageSql = `SELECT b.sequence, r.accepted_at, r.bytes, r.envelope_id,
+    r.certificate_id, b.key_box
+  FROM timeline_boxes b
+  JOIN timeline_records r ON r.account = b.account AND r.sequence = b.sequence
+  WHERE b.account = ? AND b.device_id = ? AND b.sequence > ?
+  ORDER BY b.sequence LIMIT ?`;
+
+/** Up to `most` records visible to the device after a sequence, ascending. */
+export async function readPage(
+  tx: Reader,
+  reader: { readonly account: string; readonly deviceId: string },
+  { after, most }: { readonly after: number; readonly most: number },
+): Promise<PageRow[]> {
+  return await tx.all<PageRow>(pageSql, reader.account, reader.deviceId, after, most);
+}
+
+/** Highest sequence once visible to the device whose record is gone, or -1. */
+export async function readGap(
+  tx: Reader,
+  reader: { readonly account: string; readonly deviceId: string },
+): Promise<number> {
+  const row = await tx.get<{ sequence: number }>(
+    'SELECT sequence FROM timeline_gaps WHERE account = ? AND device_id = ?',
+    reader.account,
+    reader.deviceId,
+  );
+  return row?.sequence ?? -1;
+}
+
+/** `DeliveryStatus` as stored (04 section 14.1). */
+export interface StoredResult {
+  /** Digest of the complete parameter object. */
+  readonly request: string;
+  readonly acceptedAt: number;
+  readonly status: 'delivering' | 'target_accepted' | 'failed';
+  readonly error?: { readonly code: string; readonly message: string };
+}
+
+interface ResultRow extends Row {
+  request: string;
+  accepted_at: number;
+  status: 'delivering' | 'target_accepted' | 'failed';
+  error_code: string | null;
+  error_message: string | null;
+}
+
+/** The logical key of a message: its sender and its ID (04 section 15.1). */
+export interface MessageKey {
+  readonly sender: string;
+  readonly messageId: string;
+}
+
+export async function readResult(tx: Reader, key: MessageKey): Promise<StoredResult | undefined> {
+  const row = await tx.get<ResultRow>(
+    `SELECT request, accepted_at, status, error_code, error_message FROM sent_results
+      WHERE sender = ? AND message_id = ?`,
+    key.sender,
+    key.messageId,
+  );
+  if (row === undefined) return undefined;
+  const result = { request: row.request, acceptedAt: row.accepted_at, status: row.status };
+  if (row.error_code === null) return result;
+  return { ...result, error: { code: row.error_code, message: row.error_message ?? '' } };
+}
+
+/** Stores the result of an accepted message; it has none yet. */
+export async function insertResult(
+  tx: Writer,
+  key: MessageKey,
+  result: Pick<StoredResult, 'request' | 'acceptedAt' | 'status'> & { readonly keepUntil: number },
+): Promise<void> {
+  await tx.run(
+    `INSERT INTO sent_results (sender, message_id, request, accepted_at, keep_until, status)
+      VALUES (?, ?, ?, ?, ?, ?)`,
+    key.sender,
+    key.messageId,
+    result.request,
+    result.acceptedAt,
+    result.keepUntil,
+    result.status,
+  );
+}
+
+/** Ends a delivery; a result that is terminal already stays as it is (04 section 14.2). */
+export async function endResult(
+  tx: Writer,
+  key: MessageKey,
+  error?: { readonly code: string; readonly message: string },
+): Promise<void> {
+  await tx.run(
+    `UPDATE sent_results SET status = ?, error_code = ?, error_message = ?
+      WHERE sender = ? AND message_id = ? AND status = 'delivering'`,
+    error === undefined ? 'target_accepted' : 'failed',
+    error?.code ?? null,
+    error?.message ?? null,
+    key.sender,
+    key.messageId,
+  );
+}
