@@ -1,0 +1,173 @@
+/** What a decrypted message is, and whether it may take effect (04 §7.1, §7.2). */
+import {
+  type AccountContactSync,
+  type AccountGroupHistorySecretSync,
+  type AccountGroupPrivateStateRequest,
+  type AccountGroupPrivateStateSync,
+  type ContactConsent,
+  type ContactGrant,
+  checkConsent,
+  checkContactSync,
+  checkGrant,
+  checkGroupHistorySecretSync,
+  checkGroupStateRequest,
+  checkGroupStateSync,
+} from '../contacts/index.ts';
+import { badRequest, ProtocolError } from '../errors.ts';
+import type { Network } from '../identity/index.ts';
+import { decodeUtf8, JsonError, parseJson } from '../json/parse.ts';
+import { isJsonObject, type JsonObject } from '../json/types.ts';
+import { checkDeviceStateChanged, type DeviceStateChanged } from './device-state-changed.ts';
+import { checkDirectMessage, type DirectMessage } from './direct.ts';
+
+/** The business objects of messages, by type name without the service word. */
+export interface Contents {
+  'message.direct': DirectMessage;
+  'contact.consent': ContactConsent;
+  'contact.grant': ContactGrant;
+  'account.contacts.sync': AccountContactSync;
+  'device.state.changed': DeviceStateChanged;
+  'account.group.state.request': AccountGroupPrivateStateRequest;
+  'account.group.state.sync': AccountGroupPrivateStateSync;
+  'account.group.history_secret.sync': AccountGroupHistorySecretSync;
+}
+export type ContentName = keyof Contents;
+
+/** A plaintext that was read. */
+export type ParsedContent =
+  | {
+      [N in ContentName]: {
+        readonly kind: 'known';
+        readonly name: N;
+        readonly content: Contents[N];
+      };
+    }[ContentName]
+  /** May be kept as an ordinary application message; never changes protocol state. */
+  | { readonly kind: 'unknown'; readonly type: string; readonly content: JsonObject }
+  | { readonly kind: 'invalid'; readonly reason: ProtocolError };
+
+type Check = (network: Network, value: unknown, own: { readonly account: string }) => void;
+
+const checks: Readonly<Record<ContentName, Check>> = {
+  'message.direct': (network, value) => checkDirectMessage(network, value),
+  'contact.consent': (network, value) => checkConsent(network, value),
+  'contact.grant': (network, value) => checkGrant(network, value),
+  'account.contacts.sync': (network, value, own) => checkContactSync(network, value, own),
+  'device.state.changed': (network, value) => checkDeviceStateChanged(network, value),
+  'account.group.state.request': (network, value) => checkGroupStateRequest(network, value),
+  'account.group.state.sync': (network, value) => checkGroupStateSync(network, value),
+  'account.group.history_secret.sync': (network, value) =>
+    checkGroupHistorySecretSync(network, value),
+};
+
+/** Names of all business objects of messages. */
+export const contentNames = Object.keys(checks) as ContentName[];
+
+/**
+ * Reads an authenticated plaintext and checks the format of what it says it is. Signatures inside
+ * the object, its bindings to the envelope and the state it needs are checked by its own rules.
+ *
+ * @param own.account the reading account
+ * @example
+ * const parsed = parseContent(network, openMessage(network, message), { account });
+ * if (parsed.kind === 'known' && parsed.name === 'message.direct') show(parsed.content.body);
+ */
+export function parseContent(
+  network: Network,
+  plaintext: Uint8Array,
+  own: { readonly account: string },
+): ParsedContent {
+  try {
+    const content = parseJson(decodeUtf8(plaintext));
+    if (!isJsonObject(content) || typeof content.$type !== 'string') {
+      throw badRequest('$type', 'expected an object with a $type');
+    }
+    const { $type: type } = content;
+    const name = contentNames.find((known) => network.type(known) === type);
+    if (name === undefined) return { kind: 'unknown', type, content };
+    checks[name](network, content, own);
+    return { kind: 'known', name, content } as unknown as ParsedContent;
+  } catch (error) {
+    if (error instanceof ProtocolError) return { kind: 'invalid', reason: error };
+    if (error instanceof JsonError) {
+      return { kind: 'invalid', reason: new ProtocolError('bad_request', error.message) };
+    }
+    throw error;
+  }
+}
+
+/** How a message stands to the account that reads it. */
+export type MessageDirection = 'self' | 'received' | 'sent';
+
+/** The direction of an envelope for an account; `undefined` where it has no part in it. */
+export function messageDirection(
+  envelope: { readonly from: string; readonly to: string },
+  account: string,
+): MessageDirection | undefined {
+  if (envelope.from === account) return envelope.to === account ? 'self' : 'sent';
+  return envelope.to === account ? 'received' : undefined;
+}
+
+/** Whether content may be used, and what must be confirmed before it is. */
+export type Admission =
+  /** Not permitted in this direction. */
+  | { readonly admit: 'refuse' }
+  | {
+      /** `apply` under the object's rules; `store` as a message, without any effect on state. */
+      readonly admit: 'apply' | 'store';
+      readonly requires: AdmissionCondition;
+    };
+
+export type AdmissionCondition =
+  /** Envelope signature and authentication, which every message needs, are enough. */
+  | 'nothing'
+  /** The sending device is still a currently valid device of the own account. */
+  | 'current-device'
+  /** A valid, unexpired grant that this account issued to the sender is still kept here. */
+  | 'issued-grant'
+  /** The rules of contact consents, which need no grant (03 §15). */
+  | 'consent-rules';
+
+const selfDelivered: ReadonlySet<ContentName> = new Set<ContentName>([
+  'message.direct',
+  'account.contacts.sync',
+  'account.group.state.request',
+  'account.group.state.sync',
+  'account.group.history_secret.sync',
+]);
+
+const fromContacts: ReadonlySet<ContentName> = new Set<ContentName>([
+  'message.direct',
+  'contact.grant',
+  'device.state.changed',
+]);
+
+/**
+ * Which content may take effect in which direction.
+ *
+ * A message this account sent is a record of what another of its devices did: it is kept and
+ * changes nothing here, objects for the own account alone excepted, which have no business there.
+ *
+ * @param name `undefined` for an unknown type
+ * @example
+ * admitContent({ direction: 'received', name: 'contact.grant' });
+ * // { admit: 'apply', requires: 'issued-grant' }
+ */
+export function admitContent(content: {
+  readonly direction: MessageDirection;
+  readonly name: ContentName | undefined;
+}): Admission {
+  const { direction, name } = content;
+  if (direction === 'self') {
+    if (name === undefined) return { admit: 'store', requires: 'nothing' };
+    if (selfDelivered.has(name)) return { admit: 'apply', requires: 'current-device' };
+    return { admit: 'refuse' };
+  }
+  if (name !== undefined && name !== 'contact.consent' && !fromContacts.has(name)) {
+    return { admit: 'refuse' };
+  }
+  if (direction === 'sent') return { admit: 'store', requires: 'nothing' };
+  if (name === undefined) return { admit: 'store', requires: 'issued-grant' };
+  if (name === 'contact.consent') return { admit: 'apply', requires: 'consent-rules' };
+  return { admit: 'apply', requires: 'issued-grant' };
+}
