@@ -1,13 +1,9 @@
-import {
-  decodeBase64url,
-  encodeBase64url,
-  isJsonObject,
-  type JsonObject,
-} from '@posthouse/protocol';
+import { encodeBase64url, isJsonObject, type JsonObject } from '@posthouse/protocol';
 import { unixSeconds } from '../actors.ts';
 import type { WssCaller } from '../caller.ts';
 import { checksOf } from '../check.ts';
 import { demand } from '../demand.ts';
+import { flipped, withOtherS } from './tamper.ts';
 
 const challenge = checksOf('auth.challenge');
 
@@ -325,7 +321,7 @@ account.check(
     const owner = stage.account();
     const caller = await stage.visitor();
     const proof = await stage.accountProof(owner, await stage.challenge(caller, owner.id));
-    const params = { ...proof, account_signature: otherS(String(proof.account_signature)) };
+    const params = { ...proof, account_signature: withOtherS(String(proof.account_signature)) };
     await stage.succeed(caller, 'auth.account.verify', params);
   },
 );
@@ -444,27 +440,5 @@ session.check(
     await stage.enterDevice(await stage.visitor(), removed);
   },
 );
-
-/** A canonical signature that differs in one bit. */
-export function flipped(signature: string): string {
-  const bytes = decodeBase64url(signature) as Uint8Array;
-  bytes[7] = (bytes[7] as number) ^ 1;
-  return encodeBase64url(bytes);
-}
-
-const order = 0xffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551n;
-
-/** The other valid form of a P-256 signature: `n - s` in place of `s`. */
-function otherS(signature: string): string {
-  const bytes = decodeBase64url(signature) as Uint8Array;
-  let s = 0n;
-  for (const byte of bytes.subarray(32)) s = (s << 8n) | BigInt(byte);
-  let rest = order - s;
-  for (let index = 63; index >= 32; index -= 1) {
-    bytes[index] = Number(rest & 0xffn);
-    rest >>= 8n;
-  }
-  return encodeBase64url(bytes);
-}
 
 export const authChecks = [...challenge.list, ...device.list, ...account.list, ...session.list];

@@ -1,6 +1,23 @@
 import type { Check } from '../check.ts';
 import { authChecks } from './auth.ts';
+import { deviceQueryChecks } from './device-query.ts';
+import { deviceStatePublishChecks } from './device-state.ts';
+import { messageSendChecks } from './message-send.ts';
+import { messageTimelineChecks } from './message-timeline.ts';
+import { profileChecks } from './profile.ts';
 import { relayChecks } from './relay.ts';
+import { routeChecks } from './route.ts';
+import { transportChecks } from './transport.ts';
 
 /** Every check, in the order of the method index (02 §14). */
-export const checks: readonly Check[] = [...relayChecks, ...authChecks];
+export const checks: readonly Check[] = [
+  ...transportChecks,
+  ...relayChecks,
+  ...authChecks,
+  ...deviceStatePublishChecks,
+  ...deviceQueryChecks,
+  ...profileChecks,
+  ...routeChecks,
+  ...messageSendChecks,
+  ...messageTimelineChecks,
+];

@@ -1,0 +1,315 @@
+import {
+  type ContactGrant,
+  type ContactInvite,
+  type ErrorCode,
+  type JsonObject,
+  signDeviceStateQuery,
+  signGrant,
+  signInvite,
+  signingDevice,
+} from '@posthouse/protocol';
+import { type Device, unixSeconds } from '../actors.ts';
+import { checksOf } from '../check.ts';
+import { demand } from '../demand.ts';
+import type { Resident, Stage } from '../stage.ts';
+import { flipped } from './tamper.ts';
+
+const resolve = checksOf('device.state.resolve');
+const method = 'device.state.resolve';
+
+/** A device as the signer of daily objects. */
+export function signerOf(device: Device) {
+  return signingDevice(device.account.network, device.account.id, device.signer);
+}
+
+/** A grant of a device's account for another account; for ever unless said otherwise. */
+export function grantFor(device: Device, grantee: string, expiresAt?: number): ContactGrant {
+  return signGrant(device.account.network, signerOf(device), {
+    grantee,
+    ...(expiresAt === undefined ? {} : { expires_at: expiresAt }),
+  });
+}
+
+/** An invite of a device's account, valid for a day unless said otherwise. */
+export function inviteOf(device: Device, expiresAt = unixSeconds() + 86_400): ContactInvite {
+  return signInvite(device.account.network, signerOf(device), { expires_at: expiresAt });
+}
+
+/** A signed query by a device about another account. */
+function query(
+  device: Device,
+  target: string,
+  authorization: ContactGrant | ContactInvite,
+  createdAt = unixSeconds(),
+): JsonObject {
+  return signDeviceStateQuery(device.account.network, device.signer, {
+    account: target,
+    authorization,
+    signer_certificate: device.certificate,
+    created_at: createdAt,
+  });
+}
+
+async function pair(stage: Stage, publicDiscovery?: boolean): Promise<[Resident, Resident]> {
+  const options = publicDiscovery === undefined ? {} : { publicDiscovery };
+  return [await stage.resident(), await stage.resident(options)];
+}
+
+resolve.check(
+  'own',
+  { source: '03 §5.4', title: 'reads the own state whatever the profile says' },
+  async (stage) => {
+    const { account, device, caller } = await stage.resident({ publicDiscovery: false });
+    const state = await stage.succeed(caller, method, { account: account.id });
+    const [certificate] = (state as unknown as { certificates: JsonObject[] }).certificates;
+    demand(
+      certificate?.device_signature === device.certificate.device_signature,
+      'the state holds the device',
+    );
+  },
+);
+
+resolve.check(
+  'own-by-post',
+  {
+    source: '03 §5.1',
+    title: 'POST without signed members is the same as GET',
+    transports: ['https'],
+  },
+  async (stage) => {
+    const { account, caller } = await stage.resident();
+    const answer = await caller.call(method, { account: account.id }, 'POST');
+    demand(answer.ok, 'POST reads the own state');
+  },
+);
+
+resolve.check(
+  'own-without-home',
+  { source: '03 §5.4', title: 'an account without a home here is target_not_local' },
+  async (stage) => {
+    const account = stage.account();
+    const caller = await stage.keyHolder(account);
+    const call = { method, params: { account: account.id } };
+    await stage.fail(caller, call, 'target_not_local');
+  },
+);
+
+resolve.check(
+  'public',
+  { source: '03 §5.5', title: 'public discovery opens the state to any device' },
+  async (stage) => {
+    const [asker, target] = await pair(stage, true);
+    const state = await stage.succeed(asker.caller, method, { account: target.account.id });
+    demand((state as JsonObject).account === target.account.id, "the state is the target's");
+  },
+);
+
+for (const [word, publicDiscovery] of [
+  ['off', false],
+  ['no-profile', undefined],
+] as const) {
+  resolve.check(
+    `public-${word}`,
+    { source: '03 §5.5', title: `a public query is forbidden with ${word}` },
+    async (stage) => {
+      const [asker, target] = await pair(stage, publicDiscovery);
+      const call = { method, params: { account: target.account.id } };
+      await stage.fail(asker.caller, call, 'forbidden');
+    },
+  );
+}
+
+resolve.check(
+  'unknown-account',
+  { source: '03 §5.6', title: 'an account of which no route is known is route_not_found' },
+  async (stage) => {
+    const { caller } = await stage.resident();
+    const call = { method, params: { account: stage.account().id } };
+    await stage.fail(caller, call, 'route_not_found');
+  },
+);
+
+for (const member of [
+  '$type',
+  'authorization',
+  'signer_certificate',
+  'created_at',
+  'device_signature',
+]) {
+  resolve.check(
+    `get-with-${member}`,
+    {
+      source: '03 §5.1',
+      title: `GET with ${member} is refused, no public query runs`,
+      transports: ['https'],
+    },
+    async (stage) => {
+      const [asker, target] = await pair(stage, true);
+      const credentials = await stage.enterDevice(asker.caller, asker.device);
+      const caller = stage.https();
+      const name = encodeURIComponent(member);
+      const answer = await caller.http.send({
+        verb: 'GET',
+        path: `${caller.path(method)}?account=${target.account.id}&${name}=1`,
+        headers: { [stage.network.sessionHeader]: credentials.token },
+      });
+      demand(answer.status === 400 && answer.body.includes('bad_request'), 'bad_request');
+    },
+  );
+}
+
+for (const credential of ['grant', 'invite'] as const) {
+  resolve.check(
+    `signed-${credential}`,
+    { source: '03 §5.6', title: `a valid ${credential} opens the state` },
+    async (stage) => {
+      const [asker, target] = await pair(stage, false);
+      const authorization =
+        credential === 'grant'
+          ? grantFor(target.device, asker.account.id)
+          : inviteOf(target.device);
+      const params = query(asker.device, target.account.id, authorization);
+      const state = await stage.succeed(asker.caller, method, params);
+      demand((state as JsonObject).account === target.account.id, "the state is the target's");
+    },
+  );
+}
+
+type Parties = { readonly asker: Resident; readonly target: Resident; readonly stage: Stage };
+
+/** Signed queries that must be refused, each while public discovery is on: none falls back. */
+const refusals: Readonly<
+  Record<string, [(parties: Parties) => JsonObject | Promise<JsonObject>, ErrorCode]>
+> = {
+  'grant-expired': [
+    ({ asker, target }) =>
+      query(
+        asker.device,
+        target.account.id,
+        grantFor(target.device, asker.account.id, unixSeconds() - 60),
+      ),
+    'forbidden',
+  ],
+  'grant-for-another': [
+    ({ asker, target, stage }) =>
+      query(asker.device, target.account.id, grantFor(target.device, stage.account().id)),
+    'forbidden',
+  ],
+  'grant-reversed': [
+    ({ asker, target }) =>
+      query(asker.device, target.account.id, grantFor(asker.device, target.account.id)),
+    'forbidden',
+  ],
+  'grant-signature': [
+    ({ asker, target }) => {
+      const grant = grantFor(target.device, asker.account.id);
+      const signatures = Object.fromEntries(
+        Object.entries(grant.signatures).map(([id, signature]) => [id, flipped(signature)]),
+      );
+      return query(asker.device, target.account.id, { ...grant, signatures });
+    },
+    'forbidden',
+  ],
+  'grant-of-unknown-device': [
+    async ({ asker, target }) => {
+      const unknown = await target.account.device();
+      return query(asker.device, target.account.id, grantFor(unknown, asker.account.id));
+    },
+    'forbidden',
+  ],
+  'invite-expired': [
+    ({ asker, target }) =>
+      query(asker.device, target.account.id, inviteOf(target.device, unixSeconds() - 60)),
+    'forbidden',
+  ],
+  'invite-of-another': [
+    ({ asker, target }) => query(asker.device, target.account.id, inviteOf(asker.device)),
+    'forbidden',
+  ],
+  'invite-signature': [
+    ({ asker, target }) => {
+      const invite = inviteOf(target.device);
+      const device_signature = flipped(invite.device_signature);
+      return query(asker.device, target.account.id, { ...invite, device_signature });
+    },
+    'invalid_signature',
+  ],
+  'invite-of-unknown-device': [
+    async ({ asker, target }) => {
+      const unknown = await target.account.device();
+      return query(asker.device, target.account.id, inviteOf(unknown));
+    },
+    'forbidden',
+  ],
+  'request-signature': [
+    ({ asker, target }) => {
+      const params = query(asker.device, target.account.id, inviteOf(target.device));
+      return { ...params, device_signature: flipped(String(params.device_signature)) };
+    },
+    'invalid_signature',
+  ],
+  'created-long-ago': [
+    ({ asker, target }) =>
+      query(asker.device, target.account.id, inviteOf(target.device), unixSeconds() - 31_536_000),
+    'clock_skew',
+  ],
+  'created-far-ahead': [
+    ({ asker, target }) =>
+      query(asker.device, target.account.id, inviteOf(target.device), unixSeconds() + 31_536_000),
+    'clock_skew',
+  ],
+  'own-account': [
+    ({ asker }) => query(asker.device, asker.account.id, inviteOf(asker.device)),
+    'forbidden',
+  ],
+  'foreign-certificate': [
+    async ({ asker, target, stage }) => {
+      const other = await stage.account().device();
+      return query({ ...other, id: asker.device.id }, target.account.id, inviteOf(target.device));
+    },
+    'forbidden',
+  ],
+  'member-missing': [
+    ({ asker, target }) => {
+      const { created_at: _, ...rest } = query(
+        asker.device,
+        target.account.id,
+        inviteOf(target.device),
+      );
+      return rest;
+    },
+    'bad_request',
+  ],
+  'one-signed-member': [
+    ({ target }) => ({ account: target.account.id, created_at: unixSeconds() }),
+    'bad_request',
+  ],
+  'type-other': [
+    ({ asker, target }) => ({
+      ...query(asker.device, target.account.id, inviteOf(target.device)),
+      $type: 'x',
+    }),
+    'bad_request',
+  ],
+  'signatures-empty': [
+    ({ asker, target }) => ({
+      ...query(asker.device, target.account.id, grantFor(target.device, asker.account.id)),
+      authorization: { ...grantFor(target.device, asker.account.id), signatures: {} },
+    }),
+    'bad_request',
+  ],
+};
+
+for (const [word, [params, code]] of Object.entries(refusals)) {
+  resolve.check(
+    `refused-${word}`,
+    { source: '03 §5.6', title: `a signed query with ${word} is ${code}` },
+    async (stage) => {
+      const [asker, target] = await pair(stage, true);
+      const call = { method, params: await params({ asker, target, stage }) };
+      await stage.fail(asker.caller, call, code);
+    },
+  );
+}
+
+export const deviceQueryChecks = resolve.list;

@@ -1,0 +1,272 @@
+import { isJsonObject, type JsonObject } from '@posthouse/protocol';
+import { type Account, type Device, unixSeconds } from '../actors.ts';
+import type { WssCaller } from '../caller.ts';
+import { checksOf } from '../check.ts';
+import { demand } from '../demand.ts';
+import type { Stage } from '../stage.ts';
+import { flipped } from './tamper.ts';
+
+const publish = checksOf('device.state.publish');
+const method = 'device.state.publish';
+
+/** An account with no home yet, its key holder's caller, and one device. */
+async function newcomer(stage: Stage) {
+  const account = stage.account();
+  return { account, device: await account.device(), caller: await stage.keyHolder(account) };
+}
+
+function statusOf(result: unknown): JsonObject {
+  demand(isJsonObject(result), 'the answer is an object');
+  return result;
+}
+
+publish.check(
+  'staged',
+  { source: '01 §10.1, 03 §4.2', title: 'a state without a home is pre-stored with a deadline' },
+  async (stage) => {
+    const { account, device, caller } = await newcomer(stage);
+    const status = statusOf(await stage.succeed(caller, method, await account.state([device])));
+    demand(status.status === 'staged', 'status is staged');
+    demand(Number(status.staged_until) > unixSeconds(), 'staged_until lies ahead');
+  },
+);
+
+publish.check(
+  'staged-repeat',
+  { source: '03 §4.2', title: 'an identical staged state keeps its original deadline' },
+  async (stage) => {
+    const { account, device, caller } = await newcomer(stage);
+    const state = await account.state([device]);
+    const first = statusOf(await stage.succeed(caller, method, state));
+    const second = statusOf(await stage.succeed(caller, method, state));
+    demand(second.status === 'staged', 'still staged');
+    demand(first.staged_until === second.staged_until, 'the deadline stays');
+  },
+);
+
+publish.check(
+  'staged-then-accepted',
+  { source: '03 §4.2', title: 'an activated staged state repeats as accepted' },
+  async (stage) => {
+    const account = stage.account();
+    const device = await account.device();
+    const state = await account.state([device]);
+    const caller = await stage.keyHolder(account);
+    await stage.succeed(caller, method, state);
+    const route = await account.route({ relayId: stage.relayId });
+    await stage.succeed(caller, 'account.route.publish', route);
+    const status = statusOf(await stage.succeed(caller, method, state));
+    demand(status.status === 'accepted', 'status is accepted');
+    demand(status.staged_until === undefined, 'accepted has no staged_until');
+  },
+);
+
+publish.check(
+  'accepted',
+  { source: '01 §10.1', title: 'a higher revision at home is accepted from device and key holder' },
+  async (stage) => {
+    const { account, device, caller } = await stage.resident();
+    const keyHolder = await stage.keyHolder(account);
+    for (const by of [caller, keyHolder]) {
+      const state = await account.state([device]);
+      const status = statusOf(await stage.succeed(by, method, state));
+      demand(status.status === 'accepted', 'status is accepted');
+      const read = await stage.succeed(by, 'device.state.resolve', { account: account.id });
+      demand((read as JsonObject).revision === state.revision, 'the new state is read back');
+    }
+  },
+);
+
+publish.check(
+  'repeat',
+  { source: '01 §10.1', title: 'an identical repeat is accepted again, once' },
+  async (stage) => {
+    const { account, device, caller } = await stage.resident();
+    const state = await account.state([device]);
+    await stage.succeed(caller, method, state);
+    const status = statusOf(await stage.succeed(caller, method, state));
+    demand(status.status === 'accepted' && status.staged_until === undefined, 'accepted again');
+  },
+);
+
+for (const home of ['staged', 'accepted'] as const) {
+  publish.check(
+    `lower-${home}`,
+    { source: '01 §10.1', title: `a revision below the ${home} one is stale_state` },
+    async (stage) => {
+      const { account, device, caller, current } = await published(stage, home);
+      const params = await account.state([device], current.revision - 1);
+      await stage.fail(caller, { method, params }, 'stale_state');
+    },
+  );
+  publish.check(
+    `conflict-${home}`,
+    { source: '01 §10.1', title: `other content at the ${home} revision is state_conflict` },
+    async (stage) => {
+      const { account, device, caller, current } = await published(stage, home);
+      const other = await account.device();
+      const params = await account.state([device, other], current.revision);
+      await stage.fail(caller, { method, params }, 'state_conflict');
+      // Nothing was overwritten: the first content is still the one that repeats.
+      await stage.succeed(caller, method, current);
+    },
+  );
+}
+
+async function published(stage: Stage, home: 'staged' | 'accepted') {
+  const place = home === 'staged' ? await newcomer(stage) : await stage.resident();
+  const current = await place.account.state([place.device]);
+  await stage.succeed(place.caller, method, current);
+  return { ...place, current };
+}
+
+publish.check(
+  'empty',
+  { source: '01 §10 A4', title: 'a state without certificates permits no device' },
+  async (stage) => {
+    const { account, caller } = await stage.resident();
+    const keyHolder = await stage.keyHolder(account);
+    await stage.succeed(keyHolder, method, await account.state([]));
+    await stage.fail(caller, { method: 'message.timeline.sync' }, 'unauthorized');
+    const read = await stage.succeed(keyHolder, 'device.state.resolve', { account: account.id });
+    demand((read as { certificates: unknown[] }).certificates.length === 0, 'no certificates');
+  },
+);
+
+for (const count of [8, 9]) {
+  publish.check(
+    `certificates-${count}`,
+    { source: '01 §10', title: `${count} certificates are ${count > 8 ? 'too many' : 'enough'}` },
+    async (stage) => {
+      const { account, device, caller } = await newcomer(stage);
+      const state = await account.state([device]);
+      const certificates = [state.certificates[0]];
+      while (certificates.length < count) certificates.push((await account.device()).certificate);
+      if (count > 8) {
+        const params = { ...state, certificates } as unknown as JsonObject;
+        await stage.fail(caller, { method, params }, 'bad_request');
+      } else {
+        const devices = await Promise.all(Array.from({ length: 8 }, () => account.device()));
+        await stage.succeed(caller, method, await account.state(devices));
+      }
+    },
+  );
+}
+
+type Change = (state: JsonObject, account: Account, device: Device) => JsonObject;
+
+/** Alterations of a valid state, by the code they must end in. */
+const alterations: Readonly<Record<string, [Change, 'bad_request' | 'invalid_signature']>> = {
+  'signature-altered': [
+    (state) => ({ ...state, account_signature: flipped(String(state.account_signature)) }),
+    'invalid_signature',
+  ],
+  'revision-altered': [
+    (state) => ({ ...state, revision: Number(state.revision) + 1 }),
+    'invalid_signature',
+  ],
+  'unknown-member-added': [(state) => ({ ...state, note: 'x' }), 'invalid_signature'],
+  'certificate-signature': [
+    (state, _account, { certificate }) => ({
+      ...state,
+      certificates: [{ ...certificate, device_signature: flipped(certificate.device_signature) }],
+    }),
+    'invalid_signature',
+  ],
+  'type-missing': [({ $type: _, ...state }) => state, 'bad_request'],
+  'type-other': [(state) => ({ ...state, $type: `${state.$type}.v2` }), 'bad_request'],
+  'context-on-the-wire': [(state) => ({ ...state, $context: null }), 'bad_request'],
+  'context-in-certificate': [
+    (state, account, { certificate }) => ({
+      ...state,
+      certificates: [{ ...certificate, $context: account.network.context }],
+    }),
+    'bad_request',
+  ],
+  'revision-negative': [(state) => ({ ...state, revision: -1 }), 'bad_request'],
+  'revision-text': [(state) => ({ ...state, revision: '1' }), 'bad_request'],
+  'certificates-missing': [({ certificates: _, ...state }) => state, 'bad_request'],
+  'certificates-null': [(state) => ({ ...state, certificates: null }), 'bad_request'],
+  'null-in-unknown-member': [(state) => ({ ...state, note: { x: null } }), 'bad_request'],
+  'signature-not-canonical': [
+    (state) => ({ ...state, account_signature: `${'A'.repeat(85)}B` }),
+    'bad_request',
+  ],
+  'device-twice': [
+    (state) => ({
+      ...state,
+      certificates: [
+        ...(state.certificates as JsonObject[]),
+        ...(state.certificates as JsonObject[]),
+      ],
+    }),
+    'bad_request',
+  ],
+};
+
+for (const [word, [change, code]] of Object.entries(alterations)) {
+  publish.check(
+    `altered-${word}`,
+    { source: '03 §4.3, 01 §10', title: `a state with ${word} is ${code}` },
+    async (stage) => {
+      const { account, device, caller } = await newcomer(stage);
+      const state = await account.state([device]);
+      const params = change(state, account, device);
+      await stage.fail(caller, { method, params }, code);
+      // Nothing was stored: the valid state is taken as the first.
+      await stage.succeed(caller, method, state);
+    },
+  );
+}
+
+publish.check(
+  'foreign',
+  { source: '03 §4.3', title: 'a state of another account is forbidden' },
+  async (stage) => {
+    const { caller } = await newcomer(stage);
+    const other = stage.account();
+    const params = await other.state([await other.device()]);
+    await stage.fail(caller, { method, params }, 'forbidden');
+  },
+);
+
+publish.check(
+  'too-large',
+  { source: '01 §10 A2', title: 'a state over 131,072 bytes is request_too_large' },
+  async (stage) => {
+    const { account, device, caller } = await newcomer(stage);
+    const params = { ...(await account.state([device])), note: 'x'.repeat(131_072) };
+    await stage.fail(caller, { method, params }, 'request_too_large');
+  },
+);
+
+publish.check(
+  'notice',
+  {
+    source: '02 §12.4',
+    title: 'every device that stays valid hears of a new state, a removed one does not',
+    transports: ['wss'],
+  },
+  async (stage) => {
+    const { account, devices, callers } = await stage.resident({ devices: 3 });
+    const [first, second, third] = callers as [WssCaller, WssCaller, WssCaller];
+    const kept = [devices[0] as Device, devices[1] as Device];
+    const state = await account.state(kept);
+    await stage.succeed(first, method, state);
+    const heard = await second.notification('device.state.changed');
+    demand(heard.revision === state.revision, 'the revision is the new one');
+    // A repeat is no second notice: what comes next is the next revision's.
+    await stage.succeed(first, method, state);
+    const next = await account.state(kept);
+    await stage.succeed(first, method, next);
+    const again = await second.notification('device.state.changed');
+    demand(again.revision === next.revision, 'an identical repeat sends nothing');
+    await stage.fail(third, { method: 'message.timeline.sync' }, 'unauthorized');
+    demand(
+      third.socket.pending.every((text) => !text.includes('device.state.changed')),
+      'the removed device hears nothing',
+    );
+  },
+);
+
+export const deviceStatePublishChecks = publish.list;

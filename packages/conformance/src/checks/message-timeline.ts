@@ -1,0 +1,281 @@
+import {
+  checkTimelinePage,
+  type JsonObject,
+  type MessageTimelineEntry,
+  openMessage,
+} from '@posthouse/protocol';
+import type { Device } from '../actors.ts';
+import type { WssCaller } from '../caller.ts';
+import { checksOf } from '../check.ts';
+import { demand } from '../demand.ts';
+import type { Resident, Stage } from '../stage.ts';
+import { grantedMail, mail } from './mail.ts';
+
+const status = checksOf('message.delivery.status');
+const sync = checksOf('message.timeline.sync');
+const method = 'message.timeline.sync';
+
+interface Page {
+  readonly items: MessageTimelineEntry[];
+  readonly certificates: JsonObject[];
+  readonly has_more: boolean;
+  readonly has_retention_gap?: boolean;
+}
+
+/** Reads one page and checks it as a client must (04 §18.1). */
+async function read(
+  stage: Stage,
+  reader: { readonly device: Device; readonly caller: Resident['caller'] },
+  params: { readonly after?: number; readonly limit?: number } = {},
+): Promise<Page> {
+  const page: unknown = await stage.succeed(reader.caller, method, params);
+  checkTimelinePage(stage.network, page, {
+    account: reader.device.account.id,
+    deviceId: reader.device.id,
+    after: params.after ?? -1,
+    ...(params.limit === undefined ? {} : { limit: params.limit }),
+  });
+  return page as Page;
+}
+
+/** Sends so many messages to oneself, for all devices given. */
+async function fill(stage: Stage, from: Resident, count: number, devices = from.devices) {
+  const recipients = devices.map(({ certificate }) => certificate);
+  for (let index = 0; index < count; index += 1) {
+    const message = mail(from.device, {
+      to: from.account.id,
+      recipients,
+      text: `message ${index}`,
+    });
+    await stage.succeed(from.caller, 'message.send', { ...message });
+  }
+}
+
+sync.check(
+  'readable',
+  {
+    source: '04 §17.2, §18',
+    title: 'the recipient opens what was sent, with the certificate given',
+  },
+  async (stage) => {
+    const [from, to] = [await stage.resident(), await stage.resident()];
+    const senders = [from.device.certificate];
+    const params = grantedMail(from.device, [to.device], { senders, text: 'good morning' });
+    await stage.succeed(from.caller, 'message.send', params);
+    for (const reader of [to, from]) {
+      const { items, certificates } = await read(stage, reader);
+      const [entry] = items as [MessageTimelineEntry];
+      const opened = openMessage(stage.network, {
+        envelope: entry.envelope,
+        keyBox: entry.key_box,
+        certificate: certificates[0] as never,
+        account: reader.account.id,
+        deviceId: reader.device.id,
+        encryptionPrivateKey: reader.device.encryptionKey,
+      });
+      demand(new TextDecoder().decode(opened).includes('good morning'), 'the text is readable');
+    }
+  },
+);
+
+sync.check(
+  'pages',
+  { source: '04 §18', title: 'pages in order, without loss, and says when there is more' },
+  async (stage) => {
+    const owner = await stage.resident();
+    await fill(stage, owner, 7);
+    const sequences: number[] = [];
+    let after = -1;
+    for (let more = true; more; ) {
+      const page = await read(stage, owner, { after, limit: 3 });
+      demand(page.items.length > 0, 'no empty page while there is more');
+      sequences.push(...page.items.map(({ sequence }) => sequence));
+      after = sequences.at(-1) as number;
+      more = page.has_more;
+    }
+    demand(sequences.length === 7, `7 entries, not ${sequences.length}`);
+    const end = await read(stage, owner, { after });
+    demand(end.items.length === 0 && !end.has_more, 'the head gives an empty page');
+  },
+);
+
+sync.check(
+  'visibility',
+  { source: '04 §17.3', title: 'a device sees only what was boxed for it when it was accepted' },
+  async (stage) => {
+    const owner = await stage.resident({ devices: 2 });
+    const [first, second] = owner.devices as [Device, Device];
+    await fill(stage, owner, 1, [first]);
+    await fill(stage, owner, 1, [first, second]);
+    const seen = await read(stage, { device: second, caller: owner.callers[1] as never });
+    demand(seen.items.length === 1, 'one entry for the second device');
+    demand(seen.has_retention_gap !== true, 'number gaps are no retention gap');
+    demand((await read(stage, owner)).items.length === 2, 'two for the first');
+  },
+);
+
+sync.check(
+  'later-device',
+  { source: '04 §17.3', title: 'a device added later does not see earlier records' },
+  async (stage) => {
+    const owner = await stage.resident();
+    const later = await owner.account.device();
+    await fill(stage, owner, 1, [owner.device, later]);
+    const state = await owner.account.state([owner.device, later]);
+    await stage.succeed(owner.caller, 'device.state.publish', state);
+    const caller = await stage.member(later);
+    const page = await read(stage, { device: later, caller });
+    demand(page.items.length === 0, 'nothing from before it was valid');
+  },
+);
+
+sync.check(
+  're-enabled-device',
+  { source: '04 §17.3', title: 'a device removed and enabled again keeps its visibility' },
+  async (stage) => {
+    const owner = await stage.resident({ devices: 2 });
+    const [first, second] = owner.devices as [Device, Device];
+    await fill(stage, owner, 1);
+    const publish = 'device.state.publish';
+    await stage.succeed(owner.caller, publish, await owner.account.state([first]));
+    await fill(stage, owner, 1);
+    await stage.succeed(owner.caller, publish, await owner.account.state([first, second]));
+    const caller = await stage.member(second);
+    const page = await read(stage, { device: second, caller });
+    demand(page.items.length === 1, 'the earlier record, not the one in between');
+  },
+);
+
+for (const [word, params] of [
+  ['after-below', { after: -2 }],
+  ['after-text', { after: '0' }],
+  ['after-ahead', { after: 1_000_000 }],
+  ['limit-zero', { limit: 0 }],
+  ['limit-negative', { limit: -1 }],
+  ['limit-text', { limit: 'x' }],
+] as const) {
+  sync.check(
+    `refused-${word}`,
+    { source: '04 §18, 02 §6', title: `${word} is bad_request` },
+    async (stage) => {
+      const { caller } = await stage.resident();
+      // In a query every value is text, so a text of digits is an integer there.
+      if (word === 'after-text' && caller.transport === 'https') {
+        await stage.fail(caller, { method, params: { after: '00' } }, 'bad_request');
+      } else await stage.fail(caller, { method, params }, 'bad_request');
+    },
+  );
+}
+
+sync.check(
+  'limit-large',
+  { source: '02 §6', title: "a limit above the relay's own is no error" },
+  async (stage) => {
+    const owner = await stage.resident();
+    await fill(stage, owner, 2);
+    const page = await read(stage, owner, { limit: Number.MAX_SAFE_INTEGER });
+    demand(page.items.length === 2, 'both entries');
+  },
+);
+
+sync.check(
+  'large-pages',
+  { source: '04 §18', title: 'a page of large entries fits the transport and loses none' },
+  async (stage) => {
+    const owner = await stage.resident();
+    const recipients = [owner.device.certificate];
+    for (let index = 0; index < 6; index += 1) {
+      const text = 'x'.repeat(190_000);
+      const message = mail(owner.device, { to: owner.account.id, recipients, text });
+      await stage.succeed(owner.caller, 'message.send', { ...message });
+    }
+    let count = 0;
+    let after = -1;
+    for (let more = true; more; ) {
+      const page = await read(stage, owner, { after });
+      count += page.items.length;
+      after = page.items.at(-1)?.sequence ?? after;
+      more = page.has_more;
+    }
+    demand(count === 6, `6 entries, not ${count}`);
+  },
+);
+
+sync.check(
+  'notice',
+  {
+    source: '04 §19, 02 §12.5',
+    title: 'a new record is hinted to every device connection, a repeat is not',
+    transports: ['wss'],
+  },
+  async (stage) => {
+    const [from, to] = [await stage.resident(), await stage.resident({ devices: 2 })];
+    const [first, second] = to.callers as [WssCaller, WssCaller];
+    const params = grantedMail(from.device, to.devices as Device[]);
+    await stage.succeed(from.caller, 'message.send', params);
+    const { head } = await first.notification('message.timeline.changed');
+    await second.notification('message.timeline.changed');
+    const { items } = await read(stage, to);
+    demand(items.at(-1)?.sequence === head, "the head is the record's sequence");
+    await stage.succeed(from.caller, 'message.send', params);
+    await stage.succeed(from.caller, 'message.send', grantedMail(from.device, [to.device]));
+    const next = await first.notification('message.timeline.changed');
+    demand(Number(next.head) > Number(head), 'a repeat gives no hint, a new record does');
+  },
+);
+
+status.check(
+  'any-device',
+  { source: '04 §14.3', title: 'any device of the account may ask' },
+  async (stage) => {
+    const [from, to] = [await stage.resident({ devices: 2 }), await stage.resident()];
+    const params = grantedMail(from.device, [to.device]);
+    const sent = (await stage.succeed(from.caller, 'message.send', params)) as JsonObject;
+    const { message_id } = params.envelope as JsonObject as { message_id: string };
+    const other = from.callers[1] as Resident['caller'];
+    const answer = await stage.succeed(other, 'message.delivery.status', { message_id });
+    demand((answer as JsonObject).accepted_at === sent.accepted_at, 'the same acceptance');
+  },
+);
+
+status.check(
+  'foreign',
+  { source: '04 §14.3', title: "another account's message is not_found, to its recipient too" },
+  async (stage) => {
+    const [from, to] = [await stage.resident(), await stage.resident()];
+    const params = grantedMail(from.device, [to.device]);
+    await stage.succeed(from.caller, 'message.send', params);
+    const { message_id } = params.envelope as JsonObject as { message_id: string };
+    const call = { method: 'message.delivery.status', params: { message_id } };
+    await stage.fail(to.caller, call, 'not_found');
+  },
+);
+
+for (const [word, params] of [
+  ['missing', {}],
+  ['empty', { message_id: '' }],
+  ['prefix', { message_id: 'MSG_AAECAwQFBgcICQoLDA0ODw' }],
+  ['not-canonical', { message_id: 'msg_AAECAwQFBgcICQoLDA0ODB' }],
+  ['too-short', { message_id: 'msg_AAECAwQFBgcICQoLDA0OD' }],
+] as const) {
+  status.check(
+    `refused-${word}`,
+    { source: '04 §2, §14.3', title: `a message_id that is ${word} is bad_request` },
+    async (stage) => {
+      const { caller } = await stage.resident();
+      await stage.fail(caller, { method: 'message.delivery.status', params }, 'bad_request');
+    },
+  );
+}
+
+status.check(
+  'unknown',
+  { source: '04 §14.3', title: 'a message never sent is not_found' },
+  async (stage) => {
+    const { caller } = await stage.resident();
+    const params = { message_id: 'msg_AAECAwQFBgcICQoLDA0ODw' };
+    await stage.fail(caller, { method: 'message.delivery.status', params }, 'not_found');
+  },
+);
+
+export const messageTimelineChecks = [...status.list, ...sync.list];
