@@ -60,9 +60,24 @@ export function checkSchema<S extends TSchema>(
     validators.set(schema, validator);
   }
   if (validator.Check(value)) return;
-  const [first] = validator.Errors(value);
+  // Listing errors walks the whole value, slowly: of a huge one the place is not worth finding.
+  const [first] = countNodes(value, locateNodes) < locateNodes ? validator.Errors(value) : [];
   const at = (first?.instancePath ?? '').replaceAll('/', '.').replace(/^\./, '');
   throw badRequest([path, at].filter((part) => part !== '').join('.'), first?.message ?? 'invalid');
+}
+
+/** Up to how many values inside a refused one its fault is located. */
+const locateNodes = 5_000;
+
+/** Number of values in a value, itself included; stops counting at `max`. */
+function countNodes(value: unknown, max: number): number {
+  if (typeof value !== 'object' || value === null) return 1;
+  let count = 1;
+  for (const member of Object.values(value)) {
+    count += countNodes(member, max - count);
+    if (count >= max) break;
+  }
+  return count;
 }
 
 /**

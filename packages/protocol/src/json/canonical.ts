@@ -36,6 +36,8 @@ export function canonicalBytes(value: JsonValue): Uint8Array {
 /**
  * Canonical JSON of an object with some root members left out and one added; the construction of
  * signing and hash inputs (chapter 01, section 4). The object itself is not copied.
+ *
+ * @throws TypeError also for an added name that the object has already
  */
 export function canonicalWith(
   object: JsonObject,
@@ -66,7 +68,10 @@ function canonicalMembers(
   add: JsonObject = {},
 ): string {
   const names = Object.keys(object).filter((name) => !omit.includes(name));
-  names.push(...Object.keys(add));
+  for (const name of Object.keys(add)) {
+    if (names.includes(name)) throw new TypeError('canonical JSON has each member once');
+    names.push(name);
+  }
   names.sort();
   let text = '{';
   for (const name of names) {
