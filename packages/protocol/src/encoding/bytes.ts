@@ -7,8 +7,12 @@ export function utf8(text: string): Uint8Array {
   return encoder.encode(text);
 }
 
-/** Number of UTF-8 bytes of a well-formed text, without making them. */
+/** From how many characters on the encoder counts bytes faster than a loop does. */
+const encoderPays = 1_024;
+
+/** Number of UTF-8 bytes of a well-formed text. */
 export function utf8Length(text: string): number {
+  if (text.length >= encoderPays) return encoder.encode(text).length;
   let length = text.length;
   for (let index = 0; index < text.length; index += 1) {
     const unit = text.charCodeAt(index);

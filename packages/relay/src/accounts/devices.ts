@@ -8,8 +8,10 @@ import {
 } from '@posthouse/protocol';
 import { revokeSessions } from '../auth/index.ts';
 import type { DeviceSession, Notice } from '../call.ts';
+import type { RelayContext } from '../context.ts';
 import { digest } from '../digest.ts';
 import type { Reader, Writer } from '../storage/types.ts';
+import { homeOf } from './home.ts';
 import {
   type Device,
   deleteStaged,
@@ -60,6 +62,21 @@ export async function requireCallingDevice(
   const device = await readCurrentDevice(tx, session, now);
   if (device === undefined) throw new ProtocolError('unauthorized', 'the device was removed');
   return device;
+}
+
+/**
+ * As {@link requireCallingDevice} where this relay holds the account's current state; elsewhere the
+ * session is all there is (02 section 10.3).
+ *
+ * @throws ProtocolError `unauthorized`
+ */
+export async function confirmDevice(
+  { identity }: RelayContext,
+  tx: Reader,
+  { session, now }: { readonly session: DeviceSession; readonly now: number },
+): Promise<void> {
+  const home = await homeOf(tx, session.account, identity.relayId, now);
+  if (home.kind === 'local') await requireCallingDevice(tx, session, now);
 }
 
 /** The rows of a state's certificates. */

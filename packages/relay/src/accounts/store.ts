@@ -40,6 +40,18 @@ export async function readRoute(tx: Reader, account: string): Promise<KnownRoute
   };
 }
 
+/** What of a known route says where the account is at home. */
+export type KnownPlace = Pick<KnownRoute, 'relayId' | 'expiresAt' | 'conflict'>;
+
+export async function readPlace(tx: Reader, account: string): Promise<KnownPlace | undefined> {
+  const row = await tx.get<Pick<RouteRow, 'relay_id' | 'expires_at' | 'conflict'> & Row>(
+    'SELECT relay_id, expires_at, conflict FROM account_routes WHERE account = ?',
+    account,
+  );
+  if (row === undefined) return undefined;
+  return { relayId: row.relay_id, expiresAt: row.expires_at, conflict: row.conflict === 1 };
+}
+
 /** Replaces what is known. Who calls it has compared the revisions. */
 export async function writeRoute(tx: Writer, account: string, route: KnownRoute): Promise<void> {
   await tx.run(

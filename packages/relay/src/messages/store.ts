@@ -5,6 +5,8 @@ import type { Reader, Row, Writer } from '../storage/types.ts';
 export interface StoredEnvelope {
   readonly id: string;
   readonly text: string;
+  /** UTF-8 of the text. */
+  readonly bytes: number;
 }
 
 /** Keeps an envelope at least until `keepUntil`. */

@@ -1,0 +1,249 @@
+import {
+  type Authorization,
+  canonicalJson,
+  deliveryEndCode,
+  deliveryErrorAction,
+  type JsonObject,
+  type JsonValue,
+  type MessageKeyBox,
+  ProtocolError,
+} from '@posthouse/protocol';
+import { homeOf, locate, proveAccess } from '../accounts/index.ts';
+import type { Notice } from '../call.ts';
+import type { Clock, DeliverAnswer, Job, RelayContext } from '../context.ts';
+import {
+  claimDue,
+  type Delivery,
+  deleteDelivery,
+  nextAttempt,
+  postpone,
+  setTarget,
+} from './queue-store.ts';
+import { type Message, receive } from './receive.ts';
+import { nextAttemptAt, recordDeadline } from './rules.ts';
+import { endResult, readCertificate, readEnvelope } from './store.ts';
+
+export const deliveryJobName = 'messages.delivery';
+
+/** Seconds for which a process keeps others from a delivery it works on, and then crashed. */
+const lease = 120;
+
+/** Milliseconds after which newly due deliveries are looked for while slow ones are under way. */
+const lookAgain = 1_000;
+
+/**
+ * Delivers what was accepted for accounts that were not at home here (04 section 16). All it knows
+ * is in storage, so it goes on where it was cut off.
+ */
+export const deliveryJob: Job = {
+  name: deliveryJobName,
+  async run(context, signal) {
+    const { clock, limits, storage } = context;
+    const running = new Set<Promise<void>>();
+    for (;;) {
+      if (!signal.aborted) {
+        const free = limits.deliveryConcurrency - running.size;
+        for (const delivery of await claim(context, free)) {
+          const work = attemptSafely(context, delivery).finally(() => running.delete(work));
+          running.add(work);
+        }
+      }
+      if (running.size === 0) break;
+      await firstOf(running, clock);
+    }
+    return await storage.read(nextAttempt);
+  },
+};
+
+async function claim({ clock, storage }: RelayContext, portion: number): Promise<Delivery[]> {
+  const now = clock.now();
+  const next = await storage.read(nextAttempt);
+  if (portion <= 0 || next === undefined || next > now) return [];
+  const leaseUntil = now + lease;
+  return await storage.write('relay', (tx) => claimDue(tx, { now, leaseUntil, portion }));
+}
+
+async function firstOf(running: Iterable<Promise<void>>, clock: Clock): Promise<void> {
+  const pause = Promise.withResolvers<void>();
+  using _timer = clock.after(lookAgain, pause.resolve);
+  await Promise.race([...running, pause.promise]);
+}
+
+/** A fault of this relay must not end an accepted message: its lease passes, it is due again. */
+async function attemptSafely(context: RelayContext, delivery: Delivery): Promise<void> {
+  try {
+    await attempt(context, delivery);
+  } catch (error) {
+    context.log.error({ err: error, messageId: delivery.messageId }, 'delivery attempt failed');
+  }
+}
+
+/** How an attempt ended. */
+type Ending =
+  | { readonly kind: 'accepted' }
+  | { readonly kind: 'failed'; readonly code: string; readonly message: string }
+  | {
+      readonly kind: 'later';
+      readonly retryAfter: number;
+      /** The relay to ask first next time. */
+      readonly target: string | undefined;
+    };
+
+async function attempt(context: RelayContext, delivery: Delivery): Promise<void> {
+  const now = context.clock.now();
+  if (now >= delivery.deadline) {
+    const message = 'delivery was not confirmed by its deadline';
+    await end(context, delivery, { kind: 'failed', code: 'message_expired', message });
+    return;
+  }
+  // Whoever may have received it already is asked first, wherever the account is now (16.3).
+  if (delivery.target !== undefined) {
+    await end(context, delivery, await deliverTo(context, delivery, delivery.target));
+    return;
+  }
+  const refresh = delivery.attempts > 0;
+  const home = await locate(context, delivery.recipient, { now, refresh });
+  switch (home.kind) {
+    case 'local':
+      return await deliverHere(context, delivery, now);
+    case 'elsewhere':
+      return await end(context, delivery, await deliverTo(context, delivery, home.relayId));
+    default:
+      return await end(context, delivery, later());
+  }
+}
+
+const later = (target?: string, retryAfter = 0): Ending => ({ kind: 'later', retryAfter, target });
+
+/** Ends a delivery or puts it off, in one transaction with its result. */
+async function end(context: RelayContext, delivery: Delivery, ending: Ending): Promise<void> {
+  const { clock, limits, random, storage } = context;
+  const now = clock.now();
+  const chance = (random(1)[0] as number) / 256;
+  await storage.write(`account:${delivery.sender}`, async (tx) => {
+    if (ending.kind === 'later') {
+      const { attempts, deadline } = delivery;
+      const { retryAfter, target } = ending;
+      const at = nextAttemptAt({ now, attempts, deadline, retryAfter, chance, limits });
+      await postpone(tx, delivery, { at, target });
+      return;
+    }
+    if (!(await deleteDelivery(tx, delivery))) return;
+    await endResult(tx, delivery, ending.kind === 'failed' ? ending : undefined);
+  });
+}
+
+/** The recipient came home here after the message was accepted. */
+async function deliverHere(context: RelayContext, delivery: Delivery, now: number): Promise<void> {
+  try {
+    const notice = await receiveHere(context, delivery, now);
+    if (notice !== undefined) context.bus.publish([notice]);
+  } catch (error) {
+    if (!(error instanceof ProtocolError)) throw error;
+    await end(context, delivery, afterRefusal(error));
+  }
+}
+
+async function receiveHere(
+  context: RelayContext,
+  delivery: Delivery,
+  now: number,
+): Promise<Notice | undefined> {
+  const { identity, limits, storage } = context;
+  const { sender, recipient, credential } = delivery;
+  const authorization =
+    credential === undefined ? undefined : (JSON.parse(credential) as Authorization);
+  const use = { target: recipient, requester: sender, now };
+  const access = await proveAccess(context, authorization, use);
+  const message = await readMessage(context, delivery);
+  const boxes = boxesById(delivery.recipientBoxes);
+  const keepUntil = recordDeadline(now, limits);
+  return await storage.write([`account:${sender}`, `account:${recipient}`], async (tx) => {
+    const home = await homeOf(tx, recipient, identity.relayId, now);
+    if (home.kind !== 'local') throw new ProtocolError('target_not_local', 'moved meanwhile');
+    if (!(await deleteDelivery(tx, delivery))) return undefined;
+    const part = { account: recipient, boxes, now, keepUntil, access };
+    const notice = await receive(tx, message, part);
+    await endResult(tx, delivery);
+    return notice;
+  });
+}
+
+async function readMessage(context: RelayContext, delivery: Delivery): Promise<Message> {
+  const { envelopeId, certificateId } = delivery;
+  return await context.storage.read(async (tx) => {
+    const text = await readEnvelope(tx, envelopeId);
+    const certificate = await readCertificate(tx, certificateId);
+    if (text === undefined || certificate === undefined) {
+      throw new Error(`delivery of ${delivery.messageId} lacks its envelope or certificate`);
+    }
+    return { envelope: { id: envelopeId, text, bytes: Buffer.byteLength(text) }, certificate };
+  });
+}
+
+/** The canonical texts of stored boxes. Written and read by this relay alone. */
+function boxesById(text: string): Map<string, string> {
+  const boxes = JSON.parse(text) as MessageKeyBox[];
+  return new Map(boxes.map((box) => [box.device_id, canonicalJson(box)]));
+}
+
+/** One `message.deliver`, remembered before it leaves. */
+async function deliverTo(
+  context: RelayContext,
+  delivery: Delivery,
+  relayId: string,
+): Promise<Ending> {
+  const { storage } = context;
+  const params = await deliverParams(context, delivery);
+  if (delivery.target === undefined) {
+    await storage.write(`account:${delivery.sender}`, (tx) => setTarget(tx, delivery, relayId));
+  }
+  const answer = await context.relays.deliver(relayId, params);
+  return afterAnswer(answer, { relayId, asked: delivery.target });
+}
+
+/** Exactly what was submitted, sender boxes apart (13.1). */
+async function deliverParams(context: RelayContext, delivery: Delivery): Promise<JsonObject> {
+  const { envelope, certificate } = await readMessage(context, delivery);
+  const { recipientBoxes, credential } = delivery;
+  const parse = (text: string) => JSON.parse(text) as JsonValue;
+  return {
+    envelope: parse(envelope.text),
+    recipient_boxes: parse(recipientBoxes),
+    signer_certificate: parse(certificate.text),
+    ...(credential === undefined ? {} : { authorization: parse(credential) }),
+  };
+}
+
+/** What an answer means for the delivery (16.2, 16.3). */
+function afterAnswer(
+  answer: DeliverAnswer,
+  { relayId, asked }: { readonly relayId: string; readonly asked: string | undefined },
+): Ending {
+  switch (answer.kind) {
+    case 'accepted':
+      return { kind: 'accepted' };
+    case 'unreachable':
+      // Nothing left here this time: only an earlier receipt binds to the relay.
+      return later(asked);
+    case 'unknown':
+      return later(relayId);
+    case 'refused':
+      return afterRefusal(answer, relayId);
+  }
+}
+
+/** A refusal says where to go on, or that there is nowhere to go. */
+function afterRefusal(
+  refusal: { readonly code: string; readonly message: string; readonly retryAfter?: number },
+  relayId?: string,
+): Ending {
+  switch (deliveryErrorAction(refusal.code)) {
+    case 'retry':
+      return later(relayId, refusal.retryAfter);
+    case 'reroute':
+      return later();
+    case 'end':
+      return { kind: 'failed', code: deliveryEndCode(refusal.code), message: refusal.message };
+  }
+}

@@ -1,0 +1,21 @@
+import { type DeliveryStatusQuery, ProtocolError } from '@posthouse/protocol';
+import { confirmDevice } from '../../accounts/index.ts';
+import type { DeviceSession, Handler } from '../../call.ts';
+import { deliveryStatus } from '../status.ts';
+import { readResult } from '../store.ts';
+
+/**
+ * `message.delivery.status` (04 section 14.3): of messages that the calling account sent from
+ * here, whether or not it is still at home here.
+ */
+export const messageDeliveryStatus: Handler<DeliveryStatusQuery> = async (context, call) => {
+  const session = call.session as DeviceSession;
+  const now = context.clock.now();
+  const key = { sender: session.account, messageId: call.params.message_id };
+  const result = await context.storage.read(async (tx) => {
+    await confirmDevice(context, tx, { session, now });
+    return await readResult(tx, key);
+  });
+  if (result === undefined) throw new ProtocolError('not_found', 'no such message is known');
+  return { result: deliveryStatus(result) };
+};

@@ -1,0 +1,30 @@
+import { badRequest, type TimelineSyncRequest } from '@posthouse/protocol';
+import { confirmDevice } from '../../accounts/index.ts';
+import type { DeviceSession, Handler } from '../../call.ts';
+import { readTimelinePage } from '../page.ts';
+import { readGap, readHead } from '../store.ts';
+
+/**
+ * `message.timeline.sync` (04 section 18): what is stored here, whether or not the account is
+ * still at home here.
+ */
+export const messageTimelineSync: Handler<TimelineSyncRequest> = async (context, call) => {
+  const session = call.session as DeviceSession;
+  const { clock, limits, storage } = context;
+  const { after = -1, limit = limits.pageSize } = call.params;
+  const now = clock.now();
+  return await storage.read(async (tx) => {
+    await confirmDevice(context, tx, { session, now });
+    if (after > (await readHead(tx, session.account))) {
+      throw badRequest('after', 'is above the head of the timeline');
+    }
+    const most = Math.min(limit, limits.maxPageSize);
+    const page = await readTimelinePage(tx, session, {
+      after,
+      most,
+      maxBytes: limits.pageBytes,
+    });
+    const hasGap = (await readGap(tx, session)) > after;
+    return { result: { ...page, ...(hasGap ? { has_retention_gap: true } : {}) } };
+  });
+};

@@ -1,0 +1,81 @@
+import { ProtocolError } from '@posthouse/protocol';
+import { type Access, readCurrentDeviceIds, requireAccess } from '../accounts/index.ts';
+import type { Notice } from '../call.ts';
+import type { Writer } from '../storage/types.ts';
+import { certificateDeadline, nextSequence, visibleBoxes } from './rules.ts';
+import {
+  insertRecord,
+  keepCertificate,
+  keepEnvelope,
+  readHead,
+  type StoredCertificate,
+  type StoredEnvelope,
+} from './store.ts';
+
+/** What timelines show of a message beside the boxes. */
+export interface Message {
+  readonly envelope: StoredEnvelope;
+  readonly certificate: StoredCertificate;
+}
+
+/** One account's part in a message. */
+export interface Part {
+  readonly account: string;
+  /** Canonical JSON of the account's boxes, by device ID. */
+  readonly boxes: ReadonlyMap<string, string>;
+  /** Unix seconds, of acceptance. */
+  readonly now: number;
+  readonly keepUntil: number;
+}
+
+/**
+ * Takes a message in for an account at home here, under the conditions that depend on its state
+ * (04 section 13, conditions 4 and 5).
+ *
+ * @param access what the sender brought; `undefined` for self-delivery
+ * @throws ProtocolError `forbidden`, `device_unknown`, `state_conflict`; nothing is appended then
+ */
+export async function receive(
+  tx: Writer,
+  message: Message,
+  { access, ...part }: Part & { readonly access: Access | undefined },
+): Promise<Notice> {
+  if (access !== undefined) await requireAccess(tx, access, part);
+  return await append(tx, message, part);
+}
+
+/**
+ * Appends one record, visible to those boxed devices that are valid now, for good (17.3).
+ * @throws ProtocolError `device_unknown` where no boxed device is valid, `state_conflict`
+ */
+export async function append(tx: Writer, message: Message, part: Part): Promise<Notice> {
+  const { account, now, keepUntil } = part;
+  const current = new Set(await readCurrentDeviceIds(tx, account, now));
+  const boxes = visibleBoxes(part.boxes, current);
+  if (boxes.size === 0) {
+    throw new ProtocolError('device_unknown', 'none of the boxed devices is valid');
+  }
+  const sequence = nextSequence(await readHead(tx, account));
+  await keepMessage(tx, message, keepUntil);
+  await insertRecord(tx, {
+    account,
+    sequence,
+    acceptedAt: now,
+    keepUntil,
+    envelopeId: message.envelope.id,
+    certificateId: message.certificate.id,
+    bytes: message.envelope.bytes,
+    boxes,
+  });
+  return { kind: 'timeline', account, head: sequence };
+}
+
+/** Keeps what a record or a queued delivery refers to. */
+export async function keepMessage(
+  tx: Writer,
+  { envelope, certificate }: Message,
+  keepUntil: number,
+): Promise<void> {
+  await keepEnvelope(tx, envelope, keepUntil);
+  await keepCertificate(tx, certificate, certificateDeadline(keepUntil));
+}

@@ -1,0 +1,106 @@
+/** Decisions about messages. No storage and no clock: what is known and the time come in. */
+import { ProtocolError } from '@posthouse/protocol';
+import type { RelayLimits } from '../limits.ts';
+import type { StoredResult } from './store.ts';
+
+/**
+ * Compares a request with what its logical key already stands for (04 section 15.1).
+ *
+ * @returns the stored result of an identical repeat
+ * @throws ProtocolError `state_conflict`
+ */
+export function repeatOf(
+  stored: StoredResult | undefined,
+  request: string,
+): StoredResult | undefined {
+  if (stored === undefined || stored.request === request) return stored;
+  throw new ProtocolError('state_conflict', 'the message ID stands for another request');
+}
+
+/**
+ * Refuses an envelope that is too far ahead of the clock or too old to deliver; exactly at a
+ * limit passes (04 sections 3, 12.1).
+ *
+ * @throws ProtocolError `clock_skew`, `message_expired`
+ */
+export function checkCreatedAt(
+  createdAt: number,
+  now: number,
+  limits: Pick<RelayLimits, 'futureTolerance' | 'deliveryAgeLimit'>,
+): void {
+  if (createdAt - now > limits.futureTolerance) {
+    throw new ProtocolError('clock_skew', "created_at is too far ahead of this relay's clock");
+  }
+  if (now - createdAt > limits.deliveryAgeLimit) {
+    throw new ProtocolError('message_expired', 'the message is too old to be delivered');
+  }
+}
+
+/** Until when a record is kept at least; fixed at acceptance (04 section 17.4). */
+export function recordDeadline(now: number, limits: Pick<RelayLimits, 'messageRetention'>): number {
+  return now + limits.messageRetention;
+}
+
+/**
+ * Until when a result is kept: as long as promised, and until a repeat is too old to be taken for
+ * a new message (04 section 15.2).
+ */
+export function resultDeadline(
+  createdAt: number,
+  now: number,
+  limits: Pick<RelayLimits, 'messageRetention' | 'deliveryAgeLimit'>,
+): number {
+  return Math.max(now + limits.messageRetention, createdAt + limits.deliveryAgeLimit + 1);
+}
+
+const day = 86_400;
+
+/**
+ * Until when a certificate is kept that a record until `keepUntil` needs. Whole days, so that a
+ * busy sender's certificate is written once a day and not with each message.
+ */
+export function certificateDeadline(keepUntil: number): number {
+  return (Math.ceil(keepUntil / day) + 1) * day;
+}
+
+/** The boxes of a set whose devices are valid, by device ID (04 section 17.3). */
+export function visibleBoxes(
+  boxes: ReadonlyMap<string, string>,
+  current: ReadonlySet<string>,
+): Map<string, string> {
+  return new Map([...boxes].filter(([deviceId]) => current.has(deviceId)));
+}
+
+/**
+ * The sequence after a head.
+ * @throws ProtocolError `state_conflict` where no safe integer is left (04 section 17.1)
+ */
+export function nextSequence(head: number): number {
+  if (head >= Number.MAX_SAFE_INTEGER) {
+    throw new ProtocolError('state_conflict', 'the timeline has no sequence left');
+  }
+  return head + 1;
+}
+
+/**
+ * When a delivery is tried again: exponential backoff, the later half of it by chance, so that
+ * what failed together does not come back together. Never past the deadline, at which it ends.
+ *
+ * @param chance 0 to below 1
+ */
+export function nextAttemptAt(options: {
+  readonly now: number;
+  /** Attempts made before this one. */
+  readonly attempts: number;
+  readonly deadline: number;
+  /** Seconds the other side asked to wait. */
+  readonly retryAfter: number;
+  readonly chance: number;
+  readonly limits: Pick<RelayLimits, 'deliveryRetryFirst' | 'deliveryRetryMost'>;
+}): number {
+  const { now, attempts, deadline, retryAfter, chance, limits } = options;
+  const { deliveryRetryFirst: first, deliveryRetryMost: most } = limits;
+  const backoff = Math.min(most, first * 2 ** Math.min(attempts, 30));
+  const wait = Math.max(1, retryAfter, Math.ceil((backoff * (1 + chance)) / 2));
+  return Math.min(deadline, now + wait);
+}

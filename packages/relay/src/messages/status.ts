@@ -1,0 +1,10 @@
+import type { ResultValue } from '../call.ts';
+import type { StoredResult } from './store.ts';
+
+/** A `DeliveryStatus` (04 section 14.1). */
+export function deliveryStatus(
+  result: Pick<StoredResult, 'status' | 'acceptedAt' | 'error'>,
+): ResultValue {
+  const { status, acceptedAt, error } = result;
+  return { status, accepted_at: acceptedAt, ...(error === undefined ? {} : { error }) };
+}
