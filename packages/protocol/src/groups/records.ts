@@ -236,3 +236,18 @@ export function remainingInviteUses({ invite, uses }: Omit<StoredInvite, 'revoke
 export function inviteAppliesTo(invite: GroupInvite, account: string): boolean {
   return invite.invitee === undefined || invite.invitee === account;
 }
+
+/**
+ * Checks that an application belongs to the invitation it names; an approver does so with the
+ * original invitation before sealing (05 §13.15).
+ *
+ * @throws ProtocolError `state_conflict`
+ */
+export function checkApplicationInvite(application: GroupApplication, invite: GroupInvite): void {
+  const fits =
+    application.group_id === invite.group_id &&
+    application.invite_id === invite.invite_id &&
+    inviteAppliesTo(invite, application.account);
+  if (!fits)
+    throw new ProtocolError('state_conflict', 'the invitation is not for this application');
+}

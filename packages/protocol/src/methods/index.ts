@@ -1,17 +1,23 @@
 import type { Static, TSchema } from '../schema.ts';
 import { baseMethods, baseNotifications } from './base.ts';
 import { channelMethods, channelNotifications } from './channels.ts';
+import { groupMethods, groupNotifications } from './groups.ts';
 
 export * from './base.ts';
 export * from './channels.ts';
 export * from './definition.ts';
+export * from './groups.ts';
 export * from './query.ts';
 
 /** The catalogue: every method of the client API by its dotted name. */
-export const methods = { ...baseMethods, ...channelMethods };
+export const methods = { ...baseMethods, ...channelMethods, ...groupMethods };
 
 /** Every WebSocket notification by its name. */
-export const notifications = { ...baseNotifications, ...channelNotifications };
+export const notifications = {
+  ...baseNotifications,
+  ...channelNotifications,
+  ...groupNotifications,
+};
 
 export type MethodName = keyof typeof methods;
 export type NotificationName = keyof typeof notifications;

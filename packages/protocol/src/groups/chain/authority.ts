@@ -1,0 +1,98 @@
+import { badRequest, ProtocolError } from '../../errors.ts';
+import type { GroupChainBodies, GroupChainBody } from '../bodies.ts';
+import type { GroupRole } from '../fields.ts';
+import {
+  isGroupManager,
+  mayApproveRecovery,
+  mayBanAccount,
+  mayRemoveMember,
+} from '../permissions.ts';
+import type { GroupMember, GroupView } from '../projection.ts';
+
+/** Every chain body but the first. */
+export type GroupLink = GroupChainBody<Exclude<keyof GroupChainBodies, 'group.create'>>;
+
+/**
+ * Checks who signed against the state before the event: membership, ban, role, and targets nobody
+ * in that role may aim at (05 §5.4, §6). These come before every question of state (05 §12.4).
+ *
+ * @param account that of the verified certificate
+ * @throws ProtocolError `forbidden`; `bad_request` for a body of another group
+ */
+export function checkGroupAuthority(
+  group: GroupView,
+  { kind, body }: GroupLink,
+  account: string,
+): void {
+  if (body.group_id !== group.group_id) throw badRequest('group_id', 'is of another group');
+  const signer = currentMember(group, account);
+  switch (kind) {
+    case 'group.update':
+    case 'group.role.update':
+    case 'group.close':
+    case 'group.secret.rotation':
+      demand(signer.role === 'owner');
+      return;
+    case 'group.owner.transfer': {
+      demand(signer.role === 'owner');
+      const target = body.new_owner_account;
+      demand(target !== account && group.members.get(target) !== undefined);
+      demand(!group.bans.has(target));
+      return;
+    }
+    case 'group.application.approval':
+    case 'group.member.unban':
+      demand(isGroupManager(signer.role));
+      return;
+    case 'group.member.leave':
+      demand(body.account === account && signer.role !== 'owner');
+      return;
+    case 'group.member.removal':
+      demand(isGroupManager(signer.role));
+      for (const target of body.accounts) {
+        demand(target !== account && mayRemove(signer.role, group.members.get(target)));
+      }
+      return;
+    case 'group.member.ban':
+      for (const target of body.accounts) {
+        demand(mayBanAccount(signer.role, group.members.get(target)?.role));
+      }
+      return;
+    case 'group.member.recovery.approval':
+      demand(isGroupManager(signer.role));
+      for (const { account: target } of body.members) {
+        demand(mayApprove(signer, group.members.get(target)));
+      }
+      return;
+  }
+}
+
+/**
+ * The member an account is now.
+ * @throws ProtocolError `forbidden` for nonmembers and banned accounts, without telling which
+ */
+export function currentMember(group: GroupView, account: string): GroupMember {
+  const member = group.members.get(account);
+  if (member === undefined || group.bans.has(account)) throw forbidden();
+  return member;
+}
+
+/** Targets that left meanwhile are a question of state, answered later. */
+function mayRemove(role: GroupRole, target: GroupMember | undefined): boolean {
+  return target === undefined || mayRemoveMember(role, target.role);
+}
+
+function mayApprove(signer: GroupMember, target: GroupMember | undefined): boolean {
+  if (target === undefined) return true;
+  const isSelf = target.account === signer.account;
+  return mayApproveRecovery(signer.role, { role: target.role, isSelf });
+}
+
+function demand(allowed: boolean): void {
+  if (!allowed) throw forbidden();
+}
+
+/** One text for every reason: it must tell outsiders nothing (05 §12.4). */
+function forbidden(): ProtocolError {
+  return new ProtocolError('forbidden', 'the account may not do this in this group');
+}

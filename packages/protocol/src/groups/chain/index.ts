@@ -1,0 +1,17 @@
+export { checkGroupAuthority, currentMember, type GroupLink } from './authority.ts';
+export {
+  checkGroupOpen,
+  decideGroupLink,
+  type GroupEffects,
+  type GroupProperties,
+  nextGroupPosition,
+} from './effects.ts';
+export {
+  checkGroupSender,
+  decideGroupEvent,
+  type GroupAnchor,
+  type GroupSigner,
+  reduceGroup,
+  startGroup,
+  type VerifiedGroupEvent,
+} from './reduce.ts';

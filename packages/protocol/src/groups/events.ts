@@ -1,0 +1,123 @@
+/** Events of a group's timeline: what the host wraps around each body (05 §4.3). */
+import { badRequest } from '../errors.ts';
+import type { Network } from '../identity/network.ts';
+import {
+  Counter,
+  checkSchema,
+  DeviceId,
+  memberPath,
+  type Static,
+  Type,
+  TypeName,
+  UnixSeconds,
+} from '../schema.ts';
+import {
+  checkGroupBody,
+  type GroupChainBody,
+  type GroupChainKind,
+  isGroupChainKind,
+} from './bodies.ts';
+import { checkPart } from './fields.ts';
+import { checkGroupMessageEnvelope, type GroupMessageEnvelope } from './message.ts';
+
+/** One position of the timeline. Only the payload is signed and hashed. */
+export const GroupEvent = Type.Object({
+  /** Position given by the host; creation is 0, gaps are allowed. */
+  sequence: Counter,
+  /** Key epoch after the event. */
+  epoch: Counter,
+  payload: Type.Object({ $type: TypeName }),
+  /** Host's Unix seconds; for retention only, never for order. */
+  accepted_at: UnixSeconds,
+  /** Absent on rotations the relay makes itself. */
+  signer_device_id: Type.Optional(DeviceId),
+});
+export type GroupEvent = Static<typeof GroupEvent>;
+
+/** What an event says, by kind. */
+export type GroupEventContent =
+  | GroupChainBody
+  /** A relay secret was replaced by the host; no chain role (05 §7.3). */
+  | { readonly kind: 'group.key.rotated' }
+  | { readonly kind: 'group.message'; readonly body: GroupMessageEnvelope }
+  /** A type of the future: pauses the projection, it cannot be stepped over (05 §5.5). */
+  | { readonly kind: 'unknown'; readonly type: string };
+
+/** Whether an event's content is a link of the management chain. */
+export function isGroupChainBody(content: GroupEventContent): content is GroupChainBody {
+  return isGroupChainKind(content.kind);
+}
+
+/**
+ * The kind of a `$type`: what stands behind the service word, or `undefined` for types of others.
+ * @example
+ * groupKind(network, network.type('group.close')); // 'group.close'
+ */
+export function groupKind(network: Network, type: string): string | undefined {
+  const prefix = network.type('');
+  return type.startsWith(prefix) ? type.slice(prefix.length) : undefined;
+}
+
+/**
+ * Checks an event: outer members, and the body by its `$type`. Nothing is said of signatures,
+ * neighbours or rights.
+ *
+ * @throws ProtocolError `bad_request`; `request_too_large` for a message over its limit
+ */
+export function checkGroupEvent(
+  network: Network,
+  value: unknown,
+  path = '',
+): { readonly event: GroupEvent; readonly content: GroupEventContent } {
+  checkSchema(GroupEvent, value, path);
+  checkPart(value, path);
+  return { event: value, content: readGroupPayload(network, value, path) };
+}
+
+/**
+ * Checks the body of an event whose outer members were checked, and that it has a signer where
+ * its kind asks for one.
+ *
+ * @throws ProtocolError `bad_request`; `request_too_large` for a message over its limit
+ */
+export function readGroupPayload(
+  network: Network,
+  event: GroupEvent,
+  path = '',
+): GroupEventContent {
+  const content = readBody(network, event.payload, memberPath(path, 'payload'));
+  const relayMade = content.kind === 'group.key.rotated';
+  const signed = event.signer_device_id !== undefined;
+  if (content.kind !== 'unknown' && signed === relayMade) {
+    const expected = relayMade ? 'not allowed on a rotation of the relay' : 'missing';
+    throw badRequest(memberPath(path, 'signer_device_id'), expected);
+  }
+  return content;
+}
+
+/** The payload of a rotation the relay makes itself. */
+export function createKeyRotated(network: Network): GroupEvent['payload'] {
+  return { $type: network.type('group.key.rotated') };
+}
+
+function readBody(
+  network: Network,
+  payload: GroupEvent['payload'],
+  path: string,
+): GroupEventContent {
+  const kind = groupKind(network, payload.$type);
+  if (kind === 'group.message') {
+    checkGroupMessageEnvelope(network, payload, path);
+    return { kind, body: payload };
+  }
+  if (kind === 'group.key.rotated') {
+    // Nobody signs this body, so nobody can have extended it (05 §4.3).
+    if (Object.keys(payload).length !== 1) throw badRequest(path, 'has members besides $type');
+    return { kind };
+  }
+  if (kind !== undefined && isGroupChainKind(kind)) {
+    return checkGroupBody<GroupChainKind>(network, kind, payload, path);
+  }
+  checkPart(payload, path);
+  return { kind: 'unknown', type: payload.$type };
+}

@@ -1,0 +1,74 @@
+/**
+ * Nicknames in one group: local display state of one reader, never a member's identity or right
+ * (05 §14.4).
+ */
+import type { GroupEffects } from './chain/effects.ts';
+import type { GroupView } from './projection.ts';
+
+/** The newest update that was applied for an account; `null` says it cleared its nickname. */
+export interface GroupNickname {
+  readonly nickname: string | null;
+  /** Of the event that carried it. */
+  readonly sequence: number;
+}
+
+/** By account. */
+export type GroupNicknames = ReadonlyMap<string, GroupNickname>;
+
+/** A verified, decrypted and valid update. */
+export interface NicknameUpdate {
+  /** Sender, from the verified certificate. */
+  readonly account: string;
+  readonly nickname: string | null;
+  /** Of the event. */
+  readonly sequence: number;
+}
+
+/** What became of an update; only `applied` changes something. */
+export type NicknameResult = 'applied' | 'duplicate' | 'older' | 'previous_membership';
+
+/**
+ * Applies an update where it is newer than what is known, whenever it was decrypted. Order of
+ * arrival and `created_at` mean nothing.
+ *
+ * @param group the present verified state: the update must lie within the present memberships of
+ *   its sender and of the reader
+ * @param reader the own account
+ * @example
+ * const { nicknames, result } = applyNickname(known, { group, reader: account }, update);
+ */
+export function applyNickname(
+  nicknames: GroupNicknames,
+  { group, reader }: { readonly group: Pick<GroupView, 'members'>; readonly reader: string },
+  { account, nickname, sequence }: NicknameUpdate,
+): { readonly nicknames: GroupNicknames; readonly result: NicknameResult } {
+  const within = (member: string) => {
+    const since = group.members.get(member)?.since;
+    return since !== undefined && sequence > since;
+  };
+  if (!within(account) || !within(reader)) return { nicknames, result: 'previous_membership' };
+  const known = nicknames.get(account)?.sequence ?? -1;
+  if (sequence <= known) {
+    return { nicknames, result: sequence === known ? 'duplicate' : 'older' };
+  }
+  return {
+    nicknames: new Map(nicknames).set(account, { nickname, sequence }),
+    result: 'applied',
+  };
+}
+
+/**
+ * Forgets the nicknames of accounts whose membership an event ended, and all of them where the
+ * reader's own ended. Role, key and owner changes keep them.
+ *
+ * @returns the very same map where nothing is to be forgotten
+ */
+export function forgetNicknames(
+  nicknames: GroupNicknames,
+  { left }: Pick<GroupEffects, 'left'>,
+  reader: string,
+): GroupNicknames {
+  if (left.includes(reader)) return new Map();
+  if (!left.some((account) => nicknames.has(account))) return nicknames;
+  return new Map([...nicknames].filter(([account]) => !left.includes(account)));
+}

@@ -1,0 +1,186 @@
+import { GroupId } from '../groups/ids.ts';
+import { type GroupMethodName, groupParams, groupResults } from '../groups/index.ts';
+import { Counter, Type } from '../schema.ts';
+import { defineMethod, type NotificationDefinition } from './definition.ts';
+
+/** Parameters and result of a method stand in chapter 05 under its name. */
+function method<N extends GroupMethodName>(name: N) {
+  return {
+    name,
+    session: 'device',
+    capability: 'group.host.v1',
+    params: groupParams[name],
+    result: groupResults[name],
+  } as const;
+}
+
+/** The methods of chapter 05, section 13, by name. */
+export const groupMethods = {
+  'group.create': defineMethod({
+    ...method('group.create'),
+    http: ['POST'],
+    source: '05 §13.2',
+  }),
+  'group.resolve': defineMethod({
+    ...method('group.resolve'),
+    http: ['GET'],
+    source: '05 §13.3',
+  }),
+  'group.sync': defineMethod({
+    ...method('group.sync'),
+    http: ['GET'],
+    page: 'sequence',
+    source: '05 §13.4',
+  }),
+  'group.close': defineMethod({
+    ...method('group.close'),
+    http: ['DELETE'],
+    source: '05 §13.5',
+  }),
+  'group.update': defineMethod({
+    ...method('group.update'),
+    http: ['PATCH'],
+    source: '05 §13.6',
+  }),
+  'group.role.update': defineMethod({
+    ...method('group.role.update'),
+    http: ['PUT'],
+    source: '05 §13.7',
+  }),
+  'group.owner.transfer': defineMethod({
+    ...method('group.owner.transfer'),
+    http: ['POST'],
+    source: '05 §13.8',
+  }),
+  'group.invite.create': defineMethod({
+    ...method('group.invite.create'),
+    http: ['POST'],
+    source: '05 §13.9',
+  }),
+  'group.invite.resolve': defineMethod({
+    ...method('group.invite.resolve'),
+    http: ['GET'],
+    source: '05 §13.10',
+  }),
+  'group.invite.list': defineMethod({
+    ...method('group.invite.list'),
+    http: ['GET'],
+    page: 'cursor',
+    source: '05 §13.11',
+  }),
+  'group.invite.revoke': defineMethod({
+    ...method('group.invite.revoke'),
+    http: ['DELETE'],
+    source: '05 §13.12',
+  }),
+  'group.application.submit': defineMethod({
+    ...method('group.application.submit'),
+    http: ['POST'],
+    source: '05 §13.13',
+  }),
+  'group.application.list': defineMethod({
+    ...method('group.application.list'),
+    http: ['GET'],
+    page: 'cursor',
+    source: '05 §13.14',
+  }),
+  'group.application.approve': defineMethod({
+    ...method('group.application.approve'),
+    http: ['POST'],
+    source: '05 §13.15',
+  }),
+  'group.application.reject': defineMethod({
+    ...method('group.application.reject'),
+    http: ['DELETE'],
+    source: '05 §13.16',
+  }),
+  'group.member.leave': defineMethod({
+    ...method('group.member.leave'),
+    http: ['DELETE'],
+    source: '05 §13.17',
+  }),
+  'group.member.remove': defineMethod({
+    ...method('group.member.remove'),
+    http: ['DELETE'],
+    source: '05 §13.18',
+  }),
+  'group.member.ban': defineMethod({
+    ...method('group.member.ban'),
+    http: ['PUT'],
+    source: '05 §13.19',
+  }),
+  'group.member.unban': defineMethod({
+    ...method('group.member.unban'),
+    http: ['DELETE'],
+    source: '05 §13.20',
+  }),
+  'group.member.recovery.submit': defineMethod({
+    ...method('group.member.recovery.submit'),
+    http: ['POST'],
+    source: '05 §13.21',
+  }),
+  'group.member.recovery.list': defineMethod({
+    ...method('group.member.recovery.list'),
+    http: ['GET'],
+    page: 'cursor',
+    source: '05 §13.22',
+  }),
+  'group.member.recovery.approve': defineMethod({
+    ...method('group.member.recovery.approve'),
+    http: ['POST'],
+    source: '05 §13.23',
+  }),
+  'group.member.recovery.reject': defineMethod({
+    ...method('group.member.recovery.reject'),
+    http: ['DELETE'],
+    source: '05 §13.24',
+  }),
+  'group.key.sync': defineMethod({
+    ...method('group.key.sync'),
+    http: ['GET'],
+    page: 'sequence',
+    source: '05 §13.25',
+  }),
+  'group.secret.rotation.prepare': defineMethod({
+    ...method('group.secret.rotation.prepare'),
+    http: ['PATCH'],
+    source: '05 §13.26',
+  }),
+  'group.secret.rotation.commit': defineMethod({
+    ...method('group.secret.rotation.commit'),
+    http: ['POST'],
+    source: '05 §13.27',
+  }),
+  'group.message.send': defineMethod({
+    ...method('group.message.send'),
+    http: ['POST'],
+    source: '05 §13.28',
+  }),
+  'group.subscribe': defineMethod({
+    ...method('group.subscribe'),
+    http: [],
+    source: '05 §13.29',
+  }),
+};
+
+/** The notifications of chapter 05, section 15, by name. */
+export const groupNotifications = {
+  'group.timeline.changed': {
+    name: 'group.timeline.changed',
+    params: Type.Object({ group_id: GroupId, head: Counter }),
+    capability: 'group.host.v1',
+    source: '05 §15.2',
+  },
+  'group.application.changed': {
+    name: 'group.application.changed',
+    params: Type.Object({ group_id: GroupId }),
+    capability: 'group.host.v1',
+    source: '05 §15.3',
+  },
+  'group.member.recovery.changed': {
+    name: 'group.member.recovery.changed',
+    params: Type.Object({ group_id: GroupId }),
+    capability: 'group.host.v1',
+    source: '05 §15.4',
+  },
+} as const satisfies Record<string, NotificationDefinition>;
