@@ -11,6 +11,14 @@ import {
   SessionCredentials,
 } from '../identity/index.ts';
 import {
+  DeliveryStatus,
+  DeliveryStatusQuery,
+  SendRequest,
+  TimelineChanged,
+  TimelinePage,
+  TimelineSyncRequest,
+} from '../messages/index.ts';
+import {
   AccountId,
   AccountPublicKey,
   Counter,
@@ -163,6 +171,32 @@ export const baseMethods = {
     result: AccountRoute,
     source: '03 §10',
   }),
+  'message.send': defineMethod({
+    name: 'message.send',
+    http: ['POST'],
+    session: 'device',
+    /** The handler runs `checkSendRequest`. */
+    params: SendRequest,
+    result: DeliveryStatus,
+    source: '04 §12',
+  }),
+  'message.delivery.status': defineMethod({
+    name: 'message.delivery.status',
+    http: ['GET'],
+    session: 'device',
+    params: DeliveryStatusQuery,
+    result: DeliveryStatus,
+    source: '04 §14.3',
+  }),
+  'message.timeline.sync': defineMethod({
+    name: 'message.timeline.sync',
+    http: ['GET'],
+    session: 'device',
+    params: TimelineSyncRequest,
+    result: TimelinePage,
+    page: 'sequence',
+    source: '04 §18',
+  }),
 } as const;
 
 export const baseNotifications = {
@@ -173,7 +207,7 @@ export const baseNotifications = {
   },
   'message.timeline.changed': {
     name: 'message.timeline.changed',
-    params: Type.Object({ head: Counter }),
+    params: TimelineChanged,
     source: '02 §12.5',
   },
 } as const satisfies Record<string, NotificationDefinition>;
