@@ -3,4 +3,5 @@ export * from './descriptor.ts';
 export * from './events.ts';
 export * from './ids.ts';
 export * from './projection.ts';
+export * from './references.ts';
 export * from './signing.ts';

@@ -1,0 +1,21 @@
+import {
+  type HashResolution,
+  isHashReference,
+  resolveHashReference,
+} from '../messages/hash-reference.ts';
+import { bodyTargets } from '../messages/markdown.ts';
+import type { PostState } from './projection.ts';
+
+/**
+ * Where the attachment references of a post's body lead, in order of appearance. Only the
+ * attachments in force after the last edit count: one that an edit took away is not found again in
+ * an earlier set, another post or on the network (06 §2, §6.2).
+ *
+ * @example
+ * postReferences({ body, attachments: [photo] }); // [{ status: 'resolved', index: 0 }]
+ */
+export function postReferences({ body, attachments = [] }: PostState): HashResolution[] {
+  if (body === undefined) return [];
+  const references = bodyTargets(body).filter(({ uri }) => isHashReference(uri));
+  return references.map(({ uri }) => resolveHashReference(uri, attachments));
+}
