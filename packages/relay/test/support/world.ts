@@ -1,0 +1,192 @@
+/**
+ * A relay's subjects on a real database file, called through dispatch without sockets: for what
+ * does not depend on a transport. Time, and where storage fails, are in the test's hands.
+ */
+import { nodePrimitives, nodeRandom } from '@posthouse/primitives-node';
+import {
+  accountSigner,
+  deriveRelayId,
+  encodeBase64url,
+  type FinalRoute,
+  type JsonObject,
+  type JsonValue,
+  Network,
+  type ProtocolError,
+  parseJson,
+} from '@posthouse/protocol';
+import { pino } from 'pino';
+import { accounts } from '../../src/accounts/index.ts';
+import { auth, Sessions } from '../../src/auth/index.ts';
+import type { ConnectionBinding, Notice, Session } from '../../src/call.ts';
+import type { DeliverAnswer, Job, RelayContext } from '../../src/context.ts';
+import { ThreadPoolVerifier } from '../../src/crypto/verifier.ts';
+import { Dispatcher } from '../../src/dispatch.ts';
+import { defaultLimits, type RelayLimits } from '../../src/limits.ts';
+import { messages } from '../../src/messages/index.ts';
+import { MemoryBus } from '../../src/notifications/bus.ts';
+import { Metrics } from '../../src/observability/metrics.ts';
+import { migrate } from '../../src/storage/migrations.ts';
+import { openSqlite, type SqliteStorage } from '../../src/storage/sqlite.ts';
+import type { StorageFaults } from '../../src/storage/types.ts';
+import { encodeResult } from '../../src/transport/encode.ts';
+import { ManualClock } from './clock.ts';
+import { temporaryFolder } from './folder.ts';
+
+export const network = new Network({
+  context: 'neo:860833102:0x1234567890abcdef1234567890abcdef12345678',
+  primitives: nodePrimitives,
+});
+
+const relayKey = new Uint8Array(32).fill(0x77);
+const signer = accountSigner(network, relayKey);
+const origin = 'https://relay.example';
+
+/** Calls a test makes; a failed one carries the code. */
+export interface CallOptions {
+  readonly session?: Session | undefined;
+  readonly form?: 'query' | 'object';
+}
+
+export class World implements AsyncDisposable {
+  readonly clock = new ManualClock();
+  readonly faults: StorageFaults = {};
+  /** Every notice since the last {@link takeNotices}. */
+  #notices: Notice[] = [];
+  /** Answers of other relays; replaced by tests that know some. */
+  routes: (account: string) => readonly FinalRoute[] = () => [];
+  deliver: (relayId: string, params: JsonObject) => Promise<DeliverAnswer> = () =>
+    Promise.resolve({ kind: 'unreachable' });
+  readonly #folder = temporaryFolder();
+  readonly #limits: RelayLimits;
+  #running: { storage: SqliteStorage; context: RelayContext; dispatcher: Dispatcher } | undefined;
+
+  private constructor(limits: Partial<RelayLimits>) {
+    const unlimited = { accountRate: 1e9, accountBurst: 1e9, addressRate: 1e9, addressBurst: 1e9 };
+    this.#limits = { ...defaultLimits, ...unlimited, ...limits };
+  }
+
+  static async start(limits: Partial<RelayLimits> = {}): Promise<World> {
+    const world = new World(limits);
+    await world.#open();
+    return world;
+  }
+
+  get context(): RelayContext {
+    if (this.#running === undefined) throw new Error('the world is stopped');
+    return this.#running.context;
+  }
+
+  get relayId(): string {
+    return deriveRelayId(network, signer.publicKey);
+  }
+
+  /** Stops and starts on the same folder, as after a crash: nothing is kept in memory. */
+  async restart(): Promise<void> {
+    await this.#running?.storage[Symbol.asyncDispose]();
+    await this.#open();
+  }
+
+  /** @throws ProtocolError what the relay refuses with */
+  async call(
+    method: string,
+    params: unknown,
+    { session, form = 'object' }: CallOptions = {},
+  ): Promise<JsonValue> {
+    const text = JSON.stringify(params);
+    const answer = await this.#running?.dispatcher.answer({
+      method,
+      // Each call has objects of its own, as from a socket.
+      params: () => parseJson(text),
+      form,
+      origin,
+      address: '127.0.0.1',
+      credentials: session && binding(session),
+    });
+    if (answer?.ok !== true) throw answer?.error ?? new Error('the world is stopped');
+    return parseJson(encodeResult(answer.result));
+  }
+
+  /** The code a call is refused with, or `ok`. */
+  async codeOf(method: string, params: unknown, options: CallOptions = {}): Promise<string> {
+    try {
+      await this.call(method, params, options);
+      return 'ok';
+    } catch (error) {
+      return (error as ProtocolError).code;
+    }
+  }
+
+  takeNotices(): Notice[] {
+    const taken = this.#notices;
+    this.#notices = [];
+    return taken;
+  }
+
+  /** Runs a job to its end, as the runner would; says when it wants to run again. */
+  async runJob(name: string): Promise<number | undefined> {
+    const job = [...accounts.jobs, ...messages.jobs].find((known: Job) => known.name === name);
+    if (job === undefined) throw new Error(`no job ${name}`);
+    return await job.run(this.context, new AbortController().signal);
+  }
+
+  /** Every row of every table, to compare before and after. */
+  async dump(): Promise<Record<string, unknown[]>> {
+    return await this.context.storage.read(async (tx) => {
+      const tables = await tx.all<{ name: string }>(
+        "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name",
+      );
+      const rows: Record<string, unknown[]> = {};
+      for (const { name } of tables) rows[name] = await tx.all(`SELECT * FROM ${name}`);
+      return rows;
+    });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#running?.storage[Symbol.asyncDispose]();
+    this.#running = undefined;
+    this.#folder[Symbol.dispose]();
+  }
+
+  async #open(): Promise<void> {
+    const storage = openSqlite(this.#folder.path, this.faults);
+    const subjects = [auth, accounts, messages];
+    await migrate(
+      storage,
+      subjects.flatMap((subject) => subject.migrations),
+      this.clock.now(),
+    );
+    const bus = new MemoryBus((error) => {
+      throw error;
+    });
+    bus.subscribe((notice) => this.#notices.push(notice));
+    const { clock } = this;
+    const context: RelayContext = {
+      network,
+      storage,
+      clock,
+      random: nodeRandom,
+      verifier: new ThreadPoolVerifier(),
+      limits: this.#limits,
+      identity: {
+        relayId: this.relayId,
+        publicKey: signer.publicKey,
+        peerId: 'unused',
+        sign: (message) => encodeBase64url(nodePrimitives.p256.sign(relayKey, message)),
+      },
+      routes: { resolveRemote: (account) => Promise.resolve(this.routes(account)) },
+      relays: { deliver: (relayId, params) => this.deliver(relayId, params) },
+      bus,
+      sessions: new Sessions({ storage, clock, bus }),
+      jobs: { wake: () => {} },
+      metrics: new Metrics(),
+      log: pino({ level: 'silent' }),
+    };
+    const handlers = Object.assign({}, ...subjects.map((subject) => subject.handlers));
+    this.#running = { storage, context, dispatcher: new Dispatcher(context, handlers) };
+  }
+}
+
+/** A connection bound to a session; nothing here renews it. */
+function binding(session: Session): ConnectionBinding {
+  return { bound: { session, dead: false }, bind: () => {} } as unknown as ConnectionBinding;
+}
