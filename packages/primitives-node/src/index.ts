@@ -19,6 +19,7 @@ import {
 import {
   concatBytes,
   isAcceptableEd25519Key,
+  isAcceptableEd25519Signature,
   noblePrimitives,
   type Primitives,
   type Random,
@@ -60,6 +61,17 @@ export function importPublicKey(
   }
 }
 
+/**
+ * Whether a signature may go to `crypto.verify` at all: its length, and for Ed25519 the profile
+ * of 01 §5.2, which OpenSSL's versions do not agree on.
+ */
+export function isAcceptableSignature(
+  scheme: SignatureCheck['scheme'],
+  signature: Uint8Array,
+): boolean {
+  return scheme === 'ed25519' ? isAcceptableEd25519Signature(signature) : signature.length === 64;
+}
+
 /** The arguments of `crypto.verify` for a scheme: digest, and how the signature is laid out. */
 export function verifyOptions(scheme: SignatureCheck['scheme'], key: KeyObject) {
   return scheme === 'ed25519'
@@ -73,7 +85,8 @@ function verifyWith(
   message: Uint8Array,
   signature: Uint8Array,
 ): boolean {
-  const key = signature.length === 64 ? importPublicKey(scheme, publicKeyBytes) : undefined;
+  if (!isAcceptableSignature(scheme, signature)) return false;
+  const key = importPublicKey(scheme, publicKeyBytes);
   if (key === undefined) return false;
   const options = verifyOptions(scheme, key);
   return verify(options.digest, message, options.key, signature);

@@ -6,7 +6,11 @@ import { hmac } from '@noble/hashes/hmac.js';
 import { ripemd160 } from '@noble/hashes/legacy.js';
 import { sha256, sha512 } from '@noble/hashes/sha2.js';
 import { concatBytes, equalBytes } from '../encoding/bytes.ts';
-import { isAcceptableEd25519Key } from './ed25519-keys.ts';
+import {
+  isAcceptableEd25519Key,
+  isAcceptableEd25519Signature,
+  littleEndianInteger,
+} from './ed25519-keys.ts';
 import type { Primitives } from './primitives.ts';
 
 /** {@link Primitives} on `@noble/*`: for browsers, and the second opinion in tests. */
@@ -64,25 +68,16 @@ const order = ed25519.Point.Fn.ORDER;
  * multiplies by eight and so accepts signatures that OpenSSL refuses.
  */
 function verifyEd25519(publicKey: Uint8Array, message: Uint8Array, signature: Uint8Array): boolean {
-  if (signature.length !== 64 || !isAcceptableEd25519Key(publicKey)) return false;
+  if (!isAcceptableEd25519Key(publicKey) || !isAcceptableEd25519Signature(signature)) return false;
   const encodedR = signature.subarray(0, 32);
-  const s = littleEndian(signature.subarray(32));
-  if (s >= order) return false;
+  const s = littleEndianInteger(signature.subarray(32));
   try {
     const a = ed25519.Point.fromBytes(publicKey);
-    const k = littleEndian(sha512(concatBytes(encodedR, publicKey, message))) % order;
+    const k = littleEndianInteger(sha512(concatBytes(encodedR, publicKey, message))) % order;
     const left = s === 0n ? ed25519.Point.ZERO : ed25519.Point.BASE.multiplyUnsafe(s);
     const r = left.subtract(a.multiplyUnsafe(k));
     return equalBytes(r.toBytes(), encodedR);
   } catch {
     return false;
   }
-}
-
-function littleEndian(bytes: Uint8Array): bigint {
-  let value = 0n;
-  for (let index = bytes.length - 1; index >= 0; index -= 1) {
-    value = (value << 8n) | BigInt(bytes[index] as number);
-  }
-  return value;
 }

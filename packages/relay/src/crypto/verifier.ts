@@ -1,5 +1,5 @@
 import { createHash, type KeyObject, verify as nodeVerify } from 'node:crypto';
-import { importPublicKey, verifyOptions } from '@posthouse/primitives-node';
+import { importPublicKey, isAcceptableSignature, verifyOptions } from '@posthouse/primitives-node';
 import { ProtocolError, type SignatureCheck } from '@posthouse/protocol';
 import { BoundedMap } from '../bounded-map.ts';
 import type { Verifier } from '../context.ts';
@@ -58,7 +58,7 @@ export class ThreadPoolVerifier implements Verifier {
   }
 
   async #verifyOne({ scheme, publicKey, message, signature }: SignatureCheck): Promise<boolean> {
-    if (signature.length !== 64) return false;
+    if (!isAcceptableSignature(scheme, signature)) return false;
     const imported = this.#imported(scheme, publicKey);
     if (imported === undefined) return false;
     await this.#turn();
