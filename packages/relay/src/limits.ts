@@ -1,90 +1,110 @@
-/** Every limit of a deployment, with its default; `checkRelayLimits` says how they depend. */
-export interface RelayLimits {
-  /** Seconds a challenge can be used (02 §18). */
-  readonly challengeLifetime: number;
-  /** Seconds of a device session, capped by the certificate (02 §10.2). */
-  readonly deviceSessionLifetime: number;
-  /** Seconds of an account session. */
-  readonly accountSessionLifetime: number;
-  /** Seconds a device's `timestamp` may differ from the relay's clock (02 §9.3). */
-  readonly authClockTolerance: number;
-  /** Seconds `updated_at` or `created_at` may lie ahead (01 §11 F4, 04 §3). */
-  readonly futureTolerance: number;
-  /** Seconds a signed query's `created_at` may lie behind (03 §5.6). */
-  readonly signedQueryAge: number;
-  /** Seconds an envelope may be old when it is taken for delivery (04 §3). */
-  readonly deliveryAgeLimit: number;
-  /** Seconds a pre-stored device state is kept (03 §4.2). */
-  readonly stagingWindow: number;
-  /** Pre-stored device states kept at once; anybody with a key may ask for one. */
-  readonly stagedStates: number;
-  /** Seconds; published as `message_retention` (04 §17.4). */
-  readonly messageRetention: number;
-  /** Bytes of one key box with its unknown members (04 §5). */
-  readonly keyBoxBytes: number;
-  /** Bytes of the credential of a delivery (04 §11). */
-  readonly credentialBytes: number;
-  /** Messages of one account that wait for delivery to other relays. */
-  readonly queuedDeliveries: number;
-  /** Deliveries from the queue under way at once. */
-  readonly deliveryConcurrency: number;
-  /** Seconds until a delivery is tried again, at first and at the most. */
-  readonly deliveryRetryFirst: number;
-  readonly deliveryRetryMost: number;
-  /** Entries of a page without `limit`, and at the most. */
-  readonly pageSize: number;
-  readonly maxPageSize: number;
-  /** Bytes of a page's text; a WebSocket message holds 1 MiB. */
-  readonly pageBytes: number;
-  /** Bytes of an HTTP request body (02 §18). */
-  readonly httpBodyBytes: number;
-  /** Requests under way on one WebSocket connection. */
-  readonly outstandingRequests: number;
-  /** Open WebSocket connections, in all and from one address. */
-  readonly connections: number;
-  readonly connectionsPerAddress: number;
-  /** Bytes waiting in a connection's send buffer before it is ended as too slow. */
-  readonly sendBufferBytes: number;
-  /** Milliseconds a peer has for headers, for a body, and between pings. */
-  readonly requestTimeout: number;
-  readonly pingInterval: number;
-  /** Calls of one account in a second, sustained, and at once. */
-  readonly accountRate: number;
-  readonly accountBurst: number;
-  /** Calls without a session from one address in a second, and at once. */
-  readonly addressRate: number;
-  readonly addressBurst: number;
-}
+import { limits, type Static, Type } from '@posthouse/protocol';
 
-export const defaultLimits: RelayLimits = {
-  challengeLifetime: 300,
-  deviceSessionLifetime: 86_400,
-  accountSessionLifetime: 3_600,
-  authClockTolerance: 300,
-  futureTolerance: 300,
-  signedQueryAge: 300,
-  deliveryAgeLimit: 604_800,
-  stagingWindow: 86_400,
-  stagedStates: 10_000,
-  messageRetention: 2_592_000,
-  keyBoxBytes: 4_096,
-  credentialBytes: 65_536,
-  queuedDeliveries: 1_000,
-  deliveryConcurrency: 8,
-  deliveryRetryFirst: 5,
-  deliveryRetryMost: 900,
-  pageSize: 100,
-  maxPageSize: 500,
-  pageBytes: 900_000,
-  httpBodyBytes: 2_097_152,
-  outstandingRequests: 64,
-  connections: 20_000,
-  connectionsPerAddress: 2_000,
-  sendBufferBytes: 4_194_304,
-  requestTimeout: 30_000,
-  pingInterval: 30_000,
-  accountRate: 200,
-  accountBurst: 1_000,
-  addressRate: 100,
-  addressBurst: 1_000,
-};
+/** A limit: its default, what it means, and the least it can be. */
+const limit = (value: number, description: string, minimum = 1) =>
+  Type.Integer({ default: value, description, minimum, maximum: Number.MAX_SAFE_INTEGER });
+/** Milliseconds of a timer, which cannot be longer than Node's can. */
+const timer = (value: number, description: string) =>
+  Type.Integer({ default: value, description, minimum: 1, maximum: 2_147_483_647 });
+
+/**
+ * Every limit of a deployment, with its default; `checkRelayLimits` says how they depend. An
+ * operator sets them under `limits` in the configuration.
+ */
+export const RelayLimits = Type.Object({
+  challengeLifetime: limit(300, 'Seconds a challenge can be used (02 §18).'),
+  deviceSessionLifetime: limit(
+    86_400,
+    'Seconds of a device session, never past the certificate (02 §10.2).',
+  ),
+  accountSessionLifetime: limit(3_600, 'Seconds of an account session.'),
+  authClockTolerance: limit(
+    300,
+    "Seconds a device's clock may differ in authentication (02 §9.3).",
+    0,
+  ),
+  futureTolerance: limit(300, 'Seconds a signed time may lie ahead (01 §11 F4, 04 §3).', 0),
+  signedQueryAge: limit(300, 'Seconds a signed query may be old (03 §5.6).'),
+  deliveryAgeLimit: limit(
+    604_800,
+    'Seconds an envelope may be old when it is taken for delivery (04 §3).',
+  ),
+  stagingWindow: limit(86_400, 'Seconds a pre-stored device state is kept (03 §4.2).'),
+  stagedStates: limit(
+    10_000,
+    'Pre-stored device states kept at once; anybody with a key may ask for one.',
+  ),
+  messageRetention: limit(
+    2_592_000,
+    'Seconds messages are kept at least; published as message_retention (04 §17.4).',
+  ),
+  keyBoxBytes: limit(4_096, 'Bytes of one key box with its unknown members (04 §5).'),
+  credentialBytes: limit(65_536, 'Bytes of the credential of a delivery (04 §11).'),
+  queuedDeliveries: limit(1_000, 'Messages of one account that wait for delivery to other relays.'),
+  deliveryConcurrency: limit(8, 'Deliveries from the queue under way at once.'),
+  deliveryRetryFirst: limit(5, 'Seconds until a delivery is tried again, at first.'),
+  deliveryRetryMost: limit(900, 'Seconds until a delivery is tried again, at the most.'),
+  pageSize: limit(100, 'Entries of a page where the client names no limit.'),
+  maxPageSize: limit(500, 'Entries of a page at the most.'),
+  pageBytes: limit(900_000, "Bytes of a page's text; a WebSocket message holds 1 MiB."),
+  httpBodyBytes: limit(2_097_152, 'Bytes of an HTTP request body (02 §18).'),
+  outstandingRequests: limit(64, 'Requests under way on one WebSocket connection.'),
+  connections: limit(20_000, 'Open connections in all.'),
+  connectionsPerAddress: limit(2_000, 'Open connections of one address.'),
+  sendBufferBytes: limit(
+    4_194_304,
+    'Bytes waiting for a peer that reads slowly before it is disconnected.',
+  ),
+  requestTimeout: timer(30_000, 'Milliseconds a peer has for the headers and body of a request.'),
+  pingInterval: timer(30_000, 'Milliseconds between pings of a WebSocket connection.'),
+  stopGrace: timer(10_000, 'Milliseconds that requests under way have when the relay stops.'),
+  accountRate: limit(200, 'Calls of one account in a second, sustained.'),
+  accountBurst: limit(1_000, 'Calls of one account at once.'),
+  addressRate: limit(100, 'Calls without a session from one address in a second, sustained.'),
+  addressBurst: limit(1_000, 'Calls without a session from one address at once.'),
+});
+export type RelayLimits = Readonly<Static<typeof RelayLimits>>;
+
+export const defaultLimits = Object.fromEntries(
+  Object.entries<{ default?: number }>(RelayLimits.properties).map(([name, schema]) => [
+    name,
+    schema.default,
+  ]),
+) as RelayLimits;
+
+/** Room around a page: the envelope of its answer, the session of others, the page's own members. */
+const pageFrame = 16_384;
+
+/**
+ * Whether the limits fit each other and the protocol.
+ * @returns one sentence for each that does not, with the name of the limit in front
+ */
+export function checkRelayLimits(relay: RelayLimits): string[] {
+  const message = limits.webSocketMessageBytes;
+  const rules: readonly [boolean, string][] = [
+    [
+      relay.pageBytes <= message - pageFrame,
+      `pageBytes: a page must fit a WebSocket message, at most ${message - pageFrame}`,
+    ],
+    [
+      relay.pageBytes >= limits.envelopeBytes + pageFrame,
+      `pageBytes: the largest record must fit a page, at least ${limits.envelopeBytes + pageFrame}`,
+    ],
+    [relay.pageSize <= relay.maxPageSize, 'pageSize: at most maxPageSize'],
+    [
+      relay.httpBodyBytes >= message,
+      `httpBodyBytes: what fits a WebSocket message must fit a body, at least ${message}`,
+    ],
+    [
+      relay.sendBufferBytes >= message,
+      `sendBufferBytes: one answer must fit the buffer, at least ${message}`,
+    ],
+    [
+      relay.connectionsPerAddress <= relay.connections,
+      'connectionsPerAddress: at most connections',
+    ],
+    [relay.accountBurst >= relay.accountRate, 'accountBurst: at least accountRate'],
+    [relay.addressBurst >= relay.addressRate, 'addressBurst: at least addressRate'],
+  ];
+  return rules.filter(([holds]) => !holds).map(([, sentence]) => sentence);
+}

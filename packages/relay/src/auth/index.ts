@@ -1,2 +1,20 @@
+import { defineHandlers, type Subject } from '../subject.ts';
+import { expiry } from './jobs.ts';
+import { verifyAccount } from './methods/auth.account.verify.ts';
+import { challenge } from './methods/auth.challenge.ts';
+import { verifyDevice } from './methods/auth.device.verify.ts';
+import { migrations } from './store.ts';
+
 export { Sessions } from './sessions.ts';
 export { revokeSessions } from './store.ts';
+
+export const auth: Subject = {
+  name: 'auth',
+  migrations,
+  handlers: defineHandlers({
+    'auth.challenge': challenge,
+    'auth.device.verify': verifyDevice,
+    'auth.account.verify': verifyAccount,
+  }),
+  jobs: [expiry],
+};

@@ -1,7 +1,7 @@
 /** Decisions of authentication that need neither storage nor network. */
 import { createHash } from 'node:crypto';
 import type { Random } from '@posthouse/protocol';
-import { encodeBase64url, limits } from '@posthouse/protocol';
+import { encodeBase64url, limits, ProtocolError } from '@posthouse/protocol';
 
 /** A nonce or a token: 32 fresh bytes, encoded completely (02 §9.2, §10.1). */
 export function newSecret(random: Random): string {
@@ -23,4 +23,14 @@ export function isSecretText(text: unknown): text is string {
  */
 export function secretHash(secret: string): string {
   return createHash('sha256').update(secret).digest('base64url');
+}
+
+/**
+ * Whether a client's clock is near enough; exactly at the tolerance passes.
+ * @throws ProtocolError `clock_skew`
+ */
+export function checkTimestamp(timestamp: number, now: number, tolerance: number): void {
+  if (Math.abs(timestamp - now) > tolerance) {
+    throw new ProtocolError('clock_skew', "timestamp is too far from this relay's clock");
+  }
 }

@@ -1,0 +1,60 @@
+import {
+  isJsonObject,
+  type JsonObject,
+  methods,
+  type ParamsOf,
+  ProtocolError,
+} from '@posthouse/protocol';
+import type { Call } from '../call.ts';
+import type { RelayContext } from '../context.ts';
+import { checkParams } from '../params.ts';
+import { isSecretText, secretHash } from './rules.ts';
+import { takeChallenge } from './store.ts';
+
+/** The two methods that use a challenge up. */
+type VerifyMethod = 'auth.device.verify' | 'auth.account.verify';
+
+/** A verification whose challenge was good and is gone now. */
+export interface Attempt<N extends VerifyMethod> {
+  /** The account the challenge was made for. */
+  readonly account: string;
+  readonly params: ParamsOf<N>;
+}
+
+/**
+ * Begins a verification: the challenge is used up whatever becomes of the attempt, also when its
+ * nonce is the only part of the request that can be read (02 §9.2, §18).
+ *
+ * @throws ProtocolError `unauthorized` for a challenge that is unknown, used, expired or of another
+ *   origin; then `bad_request` for the rest of the request
+ */
+export async function beginAttempt<N extends VerifyMethod>(
+  context: RelayContext,
+  call: Call<JsonObject>,
+  name: N,
+): Promise<Attempt<N>> {
+  const nonce = isJsonObject(call.params) ? call.params['nonce'] : undefined;
+  const account = isSecretText(nonce) ? await useChallenge(context, call, nonce) : undefined;
+  const params: JsonObject = call.params;
+  checkParams(methods[name], params);
+  if (account === undefined) throw new ProtocolError('bad_request', 'nonce: cannot be one');
+  return { account, params: params as ParamsOf<N> };
+}
+
+/** Check and consumption are one statement: two attempts never share a challenge. */
+async function useChallenge(
+  context: RelayContext,
+  { origin }: Call<JsonObject>,
+  nonce: string,
+): Promise<string> {
+  const hash = secretHash(nonce);
+  const challenge = await context.storage.write(`challenge:${hash}`, (tx) =>
+    takeChallenge(tx, hash),
+  );
+  const good =
+    challenge !== undefined &&
+    challenge.origin === origin &&
+    context.clock.now() < challenge.expiresAt;
+  if (!good) throw new ProtocolError('unauthorized', 'the challenge is unknown, used or expired');
+  return challenge.account;
+}

@@ -1,0 +1,65 @@
+import { ProtocolError, type SessionCredentials } from '@posthouse/protocol';
+import type { Call, Session } from '../call.ts';
+import type { RelayContext } from '../context.ts';
+import type { Writer } from '../storage/types.ts';
+import { newSecret, secretHash } from './rules.ts';
+import { insertSession } from './store.ts';
+
+/** Who is being authenticated; `deviceId` once it is derived. */
+export interface Claim {
+  readonly mode: Session['mode'];
+  readonly account: string;
+  readonly deviceId?: string;
+}
+
+/**
+ * On a connection that is bound already, only a renewal of the same identity is possible, and only
+ * while its session is valid (02 §10.5, §10.6).
+ *
+ * @throws ProtocolError `unauthorized` on a dead binding, `forbidden` for another identity
+ */
+export function checkRenewal(call: Pick<Call<unknown>, 'connection'>, claim: Claim): void {
+  const bound = call.connection?.bound;
+  if (bound === undefined) return;
+  if (bound.dead) throw new ProtocolError('unauthorized', 'the session of the connection ended');
+  const { session } = bound;
+  const sameDevice =
+    session.mode === 'account' ||
+    claim.deviceId === undefined ||
+    claim.deviceId === session.deviceId;
+  if (session.mode !== claim.mode || session.account !== claim.account || !sameDevice) {
+    throw new ProtocolError('forbidden', 'the connection is bound to another identity');
+  }
+}
+
+/** A session that is stored, and the only copy of its token. */
+export interface NewSession {
+  readonly session: Session;
+  readonly token: string;
+}
+
+/** Stores a fresh session for the origin of the call. */
+export async function createSession(
+  tx: Writer,
+  context: Pick<RelayContext, 'random'>,
+  { session, origin }: { readonly session: Session; readonly origin: string },
+): Promise<NewSession> {
+  const token = newSecret(context.random);
+  await insertSession(tx, secretHash(token), { session, origin });
+  return { session, token };
+}
+
+/**
+ * The last step of authentication: the session takes effect on the call's connection, where there
+ * is one, and its credentials are what the method answers.
+ *
+ * @throws ProtocolError `unauthorized` where the bound session ended during its renewal
+ */
+export function takeEffect(
+  call: Pick<Call<unknown>, 'connection'>,
+  { session, token }: NewSession,
+): SessionCredentials {
+  checkRenewal(call, session);
+  call.connection?.bind(session);
+  return { token, mode: session.mode, expires_at: session.expiresAt };
+}

@@ -1,0 +1,19 @@
+import type { Job } from '../context.ts';
+import { deleteExpired } from './store.ts';
+
+/** Rows in one transaction, and seconds between looks. */
+const portion = 1_000;
+const interval = 60;
+
+/** Removes challenges and sessions whose time has come. They count for nothing before already. */
+export const expiry: Job = {
+  name: 'auth.expiry',
+  async run({ storage, clock }, signal) {
+    let removed: number;
+    do {
+      const now = clock.now();
+      removed = await storage.write('auth.expiry', (tx) => deleteExpired(tx, now, portion));
+    } while (removed >= portion && !signal.aborted);
+    return clock.now() + interval;
+  },
+};

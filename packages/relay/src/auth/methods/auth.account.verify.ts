@@ -1,0 +1,35 @@
+import { accountAuthInput, checkAccountKey, signatureCheck } from '@posthouse/protocol';
+import type { Handler } from '../../call.ts';
+import { beginAttempt } from '../challenges.ts';
+import { checkRenewal, createSession, takeEffect } from '../establish.ts';
+
+/**
+ * Opens a session for whoever holds the account key (02 §9.4). It needs no state of the account
+ * here: such sessions serve first setup and recovery.
+ */
+export const verifyAccount: Handler = async (context, call) => {
+  const { network, identity, verifier, storage, clock, limits } = context;
+  const { origin } = call;
+  const { account, params } = await beginAttempt(context, call, 'auth.account.verify');
+  checkRenewal(call, { mode: 'account', account });
+  checkAccountKey(network, { account, account_public_key: params.account_public_key });
+  const message = accountAuthInput(network, {
+    relay_id: identity.relayId,
+    origin,
+    account,
+    account_public_key: params.account_public_key,
+    nonce: params.nonce,
+  });
+  const signature = signatureCheck({
+    scheme: 'p256',
+    publicKey: params.account_public_key,
+    message,
+    signature: params.account_signature,
+  });
+  await verifier.verify([signature], 'account_signature');
+  const expiresAt = clock.now() + limits.accountSessionLifetime;
+  const created = await storage.write(`account:${account}`, (tx) =>
+    createSession(tx, context, { session: { mode: 'account', account, expiresAt }, origin }),
+  );
+  return { result: takeEffect(call, created) };
+};

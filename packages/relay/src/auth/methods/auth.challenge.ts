@@ -1,0 +1,18 @@
+import { checkAccountId, type ParamsOf } from '@posthouse/protocol';
+import type { Handler } from '../../call.ts';
+import { newSecret, secretHash } from '../rules.ts';
+import { insertChallenge } from '../store.ts';
+
+/** Makes a one-time challenge for any account, known here or not (02 §9.2). */
+export const challenge: Handler<ParamsOf<'auth.challenge'>> = async (context, call) => {
+  const { account } = call.params;
+  checkAccountId(context.network, account, 'account');
+  const nonce = newSecret(context.random);
+  const createdAt = context.clock.now();
+  const expiresAt = createdAt + context.limits.challengeLifetime;
+  const hash = secretHash(nonce);
+  await context.storage.write(`challenge:${hash}`, (tx) =>
+    insertChallenge(tx, hash, { account, origin: call.origin, expiresAt }),
+  );
+  return { result: { nonce, created_at: createdAt, expires_at: expiresAt } };
+};

@@ -1,0 +1,112 @@
+import {
+  canonicalJson,
+  checkDeviceCertificate,
+  deriveDeviceId,
+  deviceAuthInput,
+  deviceCertificateSignatures,
+  ProtocolError,
+  signatureCheck,
+} from '@posthouse/protocol';
+import { currentDevice, homeOf, locate, requireAnswerable } from '../../accounts/index.ts';
+import type { Handler } from '../../call.ts';
+import type { RelayContext } from '../../context.ts';
+import { type Attempt, beginAttempt } from '../challenges.ts';
+import { checkRenewal, createSession, type NewSession, takeEffect } from '../establish.ts';
+import { checkTimestamp } from '../rules.ts';
+import { revokeSessions } from '../store.ts';
+
+/** Opens a session for one currently valid device of an account (02 §9.3). */
+export const verifyDevice: Handler = async (context, call) => {
+  const { network, sessions } = context;
+  const attempt = await beginAttempt(context, call, 'auth.device.verify');
+  const { account, params } = attempt;
+  checkRenewal(call, { mode: 'device', account });
+  checkTimestamp(params.timestamp, context.clock.now(), context.limits.authClockTolerance);
+  const certificate = params.signer_certificate;
+  checkDeviceCertificate(network, certificate, 'signer_certificate');
+  if (certificate.account !== account) {
+    checkRenewal(call, { mode: 'device', account: certificate.account });
+    throw new ProtocolError('unauthorized', 'the challenge was made for another account');
+  }
+  const deviceId = deriveDeviceId(network, certificate);
+  checkRenewal(call, { mode: 'device', account, deviceId });
+  await verifyProof(context, attempt, { deviceId, origin: call.origin });
+
+  const heard = sessions.revocations;
+  const created = await createDeviceSession(context, { account, deviceId, origin: call.origin });
+  // A removal that committed after the session did may have been heard of before it is bound.
+  if (sessions.revocations !== heard && !(await sessions.isStored(created.token))) {
+    throw deviceUnknown();
+  }
+  return { result: takeEffect(call, created) };
+};
+
+/** The device's proof and its certificate's two signatures, before anything is looked up. */
+async function verifyProof(
+  { network, identity, verifier }: RelayContext,
+  { params }: Attempt<'auth.device.verify'>,
+  { deviceId, origin }: { readonly deviceId: string; readonly origin: string },
+): Promise<void> {
+  const certificate = params.signer_certificate;
+  const message = deviceAuthInput(network, {
+    relay_id: identity.relayId,
+    origin,
+    account: certificate.account,
+    device_id: deviceId,
+    nonce: params.nonce,
+    timestamp: params.timestamp,
+  });
+  const proof = signatureCheck({
+    scheme: 'ed25519',
+    publicKey: certificate.signing_public_key,
+    message,
+    signature: params.device_signature,
+  });
+  await Promise.all([
+    verifier.verifyOnce(
+      canonicalJson(certificate),
+      () => deviceCertificateSignatures(network, certificate),
+      'device certificate',
+    ),
+    verifier.verify([proof], 'device_signature'),
+  ]);
+}
+
+/**
+ * Confirms the device and stores its session in one transaction, so that no removal can come
+ * between the two.
+ */
+async function createDeviceSession(
+  context: RelayContext,
+  who: { readonly account: string; readonly deviceId: string; readonly origin: string },
+): Promise<NewSession> {
+  const { storage, clock, identity, limits, bus } = context;
+  const { account, deviceId, origin } = who;
+  const outcome = await storage.write(`account:${account}`, async (tx) => {
+    const now = clock.now();
+    const home = await homeOf(tx, account, identity.relayId, now);
+    if (home.kind !== 'local') return 'not at home here';
+    const device = await currentDevice(tx, account, deviceId, now);
+    if (device === undefined) {
+      // Authentication revealed it: sessions the device still has end now (02 §10.6, rule 7).
+      await revokeSessions(tx, account, [deviceId]);
+      return 'unknown';
+    }
+    const expiresAt = Math.min(now + limits.deviceSessionLifetime, device.expiresAt);
+    return createSession(tx, context, {
+      session: { mode: 'device', account, deviceId, expiresAt },
+      origin,
+    });
+  });
+  if (typeof outcome === 'object') return outcome;
+  if (outcome === 'unknown') {
+    bus.publish([{ kind: 'revoked', account, deviceIds: [deviceId] }]);
+    throw deviceUnknown();
+  }
+  requireAnswerable(await locate(context, account, { now: clock.now() }));
+  throw new ProtocolError('temporarily_unavailable', 'the account is just coming home');
+}
+
+function deviceUnknown(): ProtocolError {
+  return new ProtocolError('device_unknown', 'the device has no current authorization');
+}

@@ -1,0 +1,95 @@
+import { isIP } from 'node:net';
+import {
+  checkHttpsEndpoint,
+  checkText,
+  checkWssEndpoint,
+  classifyEndpoint,
+  limits,
+  ProtocolError,
+} from '@posthouse/protocol';
+import { checkRelayLimits } from '../limits.ts';
+import { publicAddresses } from '../transport/addresses.ts';
+import type { RelayConfig } from './schema.ts';
+
+/**
+ * What a schema cannot say about a configuration: addresses, and what depends on what.
+ * @returns a sentence for each problem, with the path in front
+ */
+export function checkConfig(config: RelayConfig): string[] {
+  return [
+    ...checkRelayLimits(config.limits).map((problem) => `limits.${problem}`),
+    ...checkPresence(config),
+    ...checkAddresses(config),
+    ...problemsOf(() =>
+      checkText(config.name, { maxBytes: limits.relayNameBytes, allowEmpty: false }, 'name'),
+    ),
+  ];
+}
+
+function checkPresence({ network, dev, tls, public: addresses, listen }: RelayConfig): string[] {
+  const problems: string[] = [];
+  const missing = (path: string, when: string) =>
+    problems.push(`${path}: expected a value ${when}, found none`);
+  if (network === undefined) missing('network', 'without --dev');
+  if (addresses.peer === '' && !dev) missing('public.peer', 'without --dev');
+  if (tls.mode === 'files' && tls.certificate === '') missing('tls.certificate', 'in mode files');
+  if (tls.mode === 'files' && tls.key === '') missing('tls.key', 'in mode files');
+  if (tls.mode === 'off' && addresses.https.length === 0) missing('public.https', 'behind a proxy');
+  if (addresses.https.length === 0 && /^(?:0\.0\.0\.0|\[::\]):/.test(listen)) {
+    missing('public.https', 'where every address is listened on');
+  }
+  if (addresses.wss.length > 0 && addresses.https.length === 0) {
+    missing('public.https', 'beside public.wss');
+  }
+  if (Number(listen.replace(/^.*:/, '')) > 65_535) {
+    problems.push(`listen: expected a port up to 65535, found ${JSON.stringify(listen)}`);
+  }
+  return problems;
+}
+
+function checkAddresses({ public: addresses, trustedProxies }: RelayConfig): string[] {
+  const { https, wss, peer } = addresses;
+  const problems = [
+    ...https.flatMap((address) => problemsOf(() => checkHttpsEndpoint(address, 'public.https'))),
+    ...wss.flatMap((address) => problemsOf(() => checkWssEndpoint(address, 'public.wss'))),
+    ...trustedProxies
+      .filter((proxy) => !isSubnet(proxy))
+      .map(
+        (proxy) => `trustedProxies: expected an address or subnet, found ${JSON.stringify(proxy)}`,
+      ),
+  ];
+  if (problems.length === 0) problems.push(...problemsOf(() => publicAddresses(https, wss)));
+  if (peer !== '' && !isPeerAddress(peer)) {
+    const found = JSON.stringify(peer);
+    problems.push(`public.peer: expected /dns4/<host>/tcp/<port> or the like, found ${found}`);
+  }
+  return problems;
+}
+
+/** A peer address without the Peer ID, which is the relay's own. */
+function isPeerAddress(address: string): boolean {
+  const anyPeer = '12D3KooWD3eckifWpRn9wQpMG9R9hX3sD158z7EqHWmweQAJU5SA';
+  try {
+    return classifyEndpoint(`${address}/p2p/${anyPeer}`).kind === 'libp2p';
+  } catch {
+    return false;
+  }
+}
+
+function isSubnet(text: string): boolean {
+  const [address = '', prefix, ...rest] = text.split('/');
+  const family = isIP(address);
+  if (family === 0 || rest.length > 0) return false;
+  if (prefix === undefined) return true;
+  return /^(?:0|[1-9][0-9]{0,2})$/.test(prefix) && Number(prefix) <= (family === 4 ? 32 : 128);
+}
+
+function problemsOf(check: () => void): string[] {
+  try {
+    check();
+    return [];
+  } catch (error) {
+    if (error instanceof ProtocolError || error instanceof TypeError) return [error.message];
+    throw error;
+  }
+}

@@ -1,0 +1,15 @@
+import type { LoadedConfig } from './load.ts';
+import { settings } from './settings.ts';
+
+/** Every key with its value, where the value came from, and what it means. */
+export function explainConfig({ config, sources }: LoadedConfig): string {
+  return settings
+    .map(({ path, variable, meaning }) => {
+      const value = path
+        .split('.')
+        .reduce<unknown>((at, name) => (at as Record<string, unknown>)[name], config);
+      const source = sources.get(path) ?? 'not set';
+      return `${path} = ${JSON.stringify(value) ?? 'none'}  (${source})\n    ${meaning} ${variable}\n`;
+    })
+    .join('');
+}

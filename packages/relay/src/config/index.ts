@@ -1,0 +1,9 @@
+export { explainConfig } from './explain.ts';
+export {
+  ConfigError,
+  type ConfigLayers,
+  type LoadedConfig,
+  loadConfig,
+  type PartialConfig,
+} from './load.ts';
+export { RelayConfig } from './schema.ts';

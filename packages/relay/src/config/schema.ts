@@ -1,0 +1,66 @@
+import { type Static, Type } from '@posthouse/protocol';
+import { RelayLimits } from '../limits.ts';
+
+const text = (description: string, options: { default?: string; pattern?: string } = {}) =>
+  Type.String({ description, ...options });
+const texts = (description: string) =>
+  Type.Array(Type.String(), { description, default: [] as string[] });
+/** Everything an operator can set, with its meaning and default. The one list of keys. */
+export const RelayConfig = Type.Object(
+  {
+    network: text('Network context `neo:<magic>:<registry>` (01 section 1). --dev has one.', {
+      pattern: '^neo:(0|[1-9][0-9]{0,9}):0x[0-9a-f]{40}$',
+    }),
+    service: text('Service word of the network; all its parties use the same.', {
+      default: 'svc',
+      pattern: '^[a-z][a-z0-9]{0,31}$',
+    }),
+    data: text('Folder for the database, keys and certificates.', { default: 'posthouse-data' }),
+    name: text('What users are shown; at most 256 bytes.', { default: 'Posthouse' }),
+    listen: text('Address to listen on, `host:port` or `[ipv6]:port`; port 0 takes any.', {
+      default: '127.0.0.1:8443',
+      pattern: '^(?:\\[[0-9a-fA-F:.]+\\]|[^\\[\\]:/\\s]+):(?:0|[1-9][0-9]{0,4})$',
+    }),
+    dev: Type.Boolean({
+      description: 'Development: makes keys, a certificate authority and a registry file itself.',
+      default: false,
+    }),
+    public: Type.Object({
+      https: texts('HTTPS base addresses clients use; empty: derived from `listen`.'),
+      wss: texts('WebSocket addresses clients use; empty: derived from `https`.'),
+      peer: text(
+        'libp2p TCP address for other relays, `/dns4/<host>/tcp/<port>`; nothing listens there yet.',
+        { default: '' },
+      ),
+    }),
+    tls: Type.Object({
+      mode: Type.Union([Type.Literal('files'), Type.Literal('dev'), Type.Literal('off')], {
+        description: '`files`: own certificate; `dev`: made here; `off`: a proxy in front has it.',
+        default: 'files',
+      }),
+      certificate: text('PEM file with the certificate chain, for mode `files`.', { default: '' }),
+      key: text('PEM file with the private key, mode 0600, for mode `files`.', { default: '' }),
+    }),
+    trustedProxies: texts('Proxies whose X-Forwarded-For counts: addresses or subnets.'),
+    registry: text('Registry file; empty: registry.json in the data folder.', { default: '' }),
+    descriptorLifetime: Type.Integer({
+      description: 'Seconds a signed descriptor is valid; signed again at half of it.',
+      default: 604_800,
+      minimum: 60,
+      maximum: 31_536_000,
+    }),
+    log: Type.Union(
+      [
+        Type.Literal('silent'),
+        Type.Literal('error'),
+        Type.Literal('warn'),
+        Type.Literal('info'),
+        Type.Literal('debug'),
+      ],
+      { description: 'How much is logged to standard error.', default: 'info' },
+    ),
+    limits: RelayLimits,
+  },
+  { description: 'Configuration of a Posthouse relay.' },
+);
+export type RelayConfig = Static<typeof RelayConfig>;

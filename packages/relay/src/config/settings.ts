@@ -1,0 +1,97 @@
+import { checkSchema, ProtocolError, type TSchema } from '@posthouse/protocol';
+import { RelayConfig } from './schema.ts';
+
+/** One leaf of the configuration's schema. */
+export interface Setting {
+  /** Dotted: `limits.pageSize`. */
+  readonly path: string;
+  /** `POSTHOUSE_LIMITS_PAGE_SIZE`. */
+  readonly variable: string;
+  readonly meaning: string;
+  /** `undefined` where there is none. */
+  readonly default: unknown;
+  readonly schema: TSchema;
+}
+
+interface Node {
+  readonly type?: string;
+  readonly properties?: Record<string, TSchema>;
+  readonly description?: string;
+  readonly default?: unknown;
+  readonly pattern?: string;
+  readonly minimum?: number;
+  readonly maximum?: number;
+  readonly anyOf?: readonly { const: unknown }[];
+}
+
+/** Every key there is, in the order of the schema. */
+export const settings: readonly Setting[] = leaves(RelayConfig, []);
+
+function leaves(schema: TSchema, path: readonly string[]): Setting[] {
+  return Object.entries((schema as Node).properties ?? {}).flatMap(([name, child]) => {
+    const node = child as Node;
+    const at = [...path, name];
+    if (node.type === 'object') return leaves(child, at);
+    return [
+      {
+        path: at.join('.'),
+        variable: `POSTHOUSE_${at.map(upperSnake).join('_')}`,
+        meaning: node.description ?? '',
+        default: node.default,
+        schema: child,
+      },
+    ];
+  });
+}
+
+function upperSnake(name: string): string {
+  return name.replace(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase();
+}
+
+/** Whether a value may stand under a setting. */
+export function fits(setting: Setting, value: unknown): boolean {
+  try {
+    checkSchema(setting.schema, value);
+    return true;
+  } catch (error) {
+    if (error instanceof ProtocolError) return false;
+    throw error;
+  }
+}
+
+/** What a setting takes, in words. */
+export function expected({ schema }: Setting): string {
+  const node = schema as Node;
+  if (node.anyOf !== undefined) {
+    return `one of ${node.anyOf.map((option) => String(option.const)).join(', ')}`;
+  }
+  switch (node.type) {
+    case 'integer':
+      return node.maximum === Number.MAX_SAFE_INTEGER
+        ? `an integer from ${node.minimum}`
+        : `an integer from ${node.minimum} to ${node.maximum}`;
+    case 'boolean':
+      return 'true or false';
+    case 'array':
+      return 'a list of texts';
+    default:
+      return node.pattern === undefined ? 'a text' : `a text that matches ${node.pattern}`;
+  }
+}
+
+/** The value that a text of the environment or the command line stands for. */
+export function fromText({ schema }: Setting, text: string): unknown {
+  switch ((schema as Node).type) {
+    case 'integer':
+      return /^-?[0-9]+$/.test(text) ? Number(text) : text;
+    case 'boolean':
+      return text === 'true' ? true : text === 'false' ? false : text;
+    case 'array':
+      return text
+        .split(',')
+        .map((item) => item.trim())
+        .filter((item) => item !== '');
+    default:
+      return text;
+  }
+}

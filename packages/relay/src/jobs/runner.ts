@@ -1,0 +1,92 @@
+import type { Job, Jobs, RelayContext } from '../context.ts';
+import { jobFailed } from '../observability/events.ts';
+
+/** Seconds between looks of a job that has no deadline, and between tries of one that fails. */
+const idleInterval = 3_600;
+const retryIntervals = [1, 5, 30, 300];
+
+/** Runs each job by itself: at the start, at its deadlines, when woken; never twice at once. */
+export class JobRunner implements Jobs, AsyncDisposable {
+  readonly #loops = new Map<string, JobLoop>();
+
+  /** Begins with a first run of every job. */
+  start(context: RelayContext, jobs: readonly Job[]): void {
+    for (const job of jobs) {
+      if (this.#loops.has(job.name)) throw new Error(`two jobs are called ${job.name}`);
+      const loop = new JobLoop(job, context);
+      this.#loops.set(job.name, loop);
+      loop.wake();
+    }
+  }
+
+  wake(name: string): void {
+    this.#loops.get(name)?.wake();
+  }
+
+  /** Lets the portions under way finish and begins no other. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all([...this.#loops.values()].map((loop) => loop.stop()));
+  }
+}
+
+class JobLoop {
+  readonly #job: Job;
+  readonly #context: RelayContext;
+  readonly #stopping = new AbortController();
+  #running: Promise<void> | undefined;
+  #isWoken = false;
+  #timer: Disposable | undefined;
+  #failures = 0;
+
+  constructor(job: Job, context: RelayContext) {
+    this.#job = job;
+    this.#context = context;
+  }
+
+  wake(): void {
+    if (this.#stopping.signal.aborted) return;
+    this.#isWoken = true;
+    this.#running ??= this.#run();
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    this.#timer?.[Symbol.dispose]();
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#stopping;
+    while (this.#isWoken && !signal.aborted) {
+      // Calls come first: a job gets its turn when the loop has looked at its sockets.
+      await new Promise((resolve) => setImmediate(resolve));
+      this.#isWoken = false;
+      this.#timer?.[Symbol.dispose]();
+      const wait = await this.#once(signal);
+      if (wait <= 0) this.#isWoken = true;
+      else if (!signal.aborted) this.#schedule(wait);
+    }
+    this.#running = undefined;
+  }
+
+  /** One run; says how many seconds to wait for the next. */
+  async #once(signal: AbortSignal): Promise<number> {
+    try {
+      const next = await this.#job.run(this.#context, signal);
+      this.#failures = 0;
+      const wait = next === undefined ? idleInterval : next - this.#context.clock.now();
+      return Math.min(wait, idleInterval);
+    } catch (error) {
+      if (signal.aborted) return idleInterval;
+      const retryInSeconds =
+        retryIntervals[Math.min(this.#failures, retryIntervals.length - 1)] ?? idleInterval;
+      this.#failures += 1;
+      jobFailed(this.#context, { job: this.#job.name, error, retryInSeconds });
+      return retryInSeconds;
+    }
+  }
+
+  #schedule(seconds: number): void {
+    this.#timer = this.#context.clock.after(seconds * 1_000, () => this.wake());
+  }
+}

@@ -1,0 +1,26 @@
+import {
+  type AccountSigner,
+  accountSigner,
+  deriveRelayId,
+  encodeBase64url,
+  type Network,
+  peerIdOf,
+} from '@posthouse/protocol';
+import type { RelayIdentity } from '../context.ts';
+import type { RelayKeys } from './keys.ts';
+
+/** Who the relay is, with the private key behind `sign` and nowhere else. */
+export function relayIdentity(
+  network: Network,
+  keys: RelayKeys,
+): RelayIdentity & { readonly signer: AccountSigner } {
+  const { p256, ed25519 } = network.primitives;
+  const signer = accountSigner(network, keys.relay);
+  return {
+    relayId: deriveRelayId(network, signer.publicKey),
+    publicKey: signer.publicKey,
+    peerId: peerIdOf(ed25519.publicKey(keys.peer)),
+    sign: (message) => encodeBase64url(p256.sign(keys.relay, message)),
+    signer,
+  };
+}

@@ -1,0 +1,81 @@
+/** The relay's two private keys: files in its data folder that nobody else may read. */
+import { mkdir, open, readFile, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { decodeBase64url, encodeBase64url, type Random } from '@posthouse/protocol';
+
+export interface RelayKeys {
+  /** P-256 private key, 32 bytes: the relay's Neo account, from which its relay ID comes. */
+  readonly relay: Uint8Array;
+  /** Ed25519 seed, 32 bytes: the libp2p identity its descriptor names. */
+  readonly peer: Uint8Array;
+}
+
+const files = { relay: 'relay.key', peer: 'peer.key' } as const;
+
+/** Where the keys are below a data folder. */
+export function keyFolder(dataFolder: string): string {
+  return join(dataFolder, 'keys');
+}
+
+/**
+ * Makes the keys that are missing; existing ones are never touched.
+ * @returns whether any was made
+ */
+export async function createKeys(dataFolder: string, random: Random): Promise<boolean> {
+  const folder = keyFolder(dataFolder);
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  let made = false;
+  for (const file of Object.values(files)) {
+    made = (await createKey(join(folder, file), random)) || made;
+  }
+  return made;
+}
+
+async function createKey(path: string, random: Random): Promise<boolean> {
+  try {
+    await using file = await open(path, 'wx', 0o600);
+    await file.writeFile(`${encodeBase64url(random(32))}\n`);
+    await file.sync();
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
+    throw error;
+  }
+}
+
+/**
+ * Reads both keys.
+ * @throws Error for a key that is missing, malformed, or readable by others
+ */
+export async function loadKeys(dataFolder: string): Promise<RelayKeys> {
+  const folder = keyFolder(dataFolder);
+  return {
+    relay: await loadKey(join(folder, files.relay)),
+    peer: await loadKey(join(folder, files.peer)),
+  };
+}
+
+async function loadKey(path: string): Promise<Uint8Array> {
+  await requirePrivate(path);
+  const key = decodeBase64url((await readFile(path, 'utf8')).trim());
+  if (key?.length !== 32) throw new Error(`${path}: expected 32 bytes in base64url`);
+  return key;
+}
+
+/**
+ * Refuses a private file that its group or others can read, as SSH does.
+ * @throws Error
+ */
+export async function requirePrivate(path: string): Promise<void> {
+  let mode: number;
+  try {
+    ({ mode } = await stat(path));
+  } catch (error) {
+    const hint = 'run `posthouse init` first';
+    throw new Error(`${path}: cannot be read, ${hint}`, { cause: error });
+  }
+  if ((mode & 0o077) !== 0) {
+    const found = (mode & 0o777).toString(8).padStart(4, '0');
+    throw new Error(`${path}: expected mode 0600, found ${found}; others may have read the key`);
+  }
+}

@@ -1,0 +1,30 @@
+import type { Notice } from '../call.ts';
+import type { Bus } from '../context.ts';
+
+/** The bus of a relay that is one process: notices go to every listener at once, in order. */
+export class MemoryBus implements Bus {
+  readonly #listeners = new Set<(notice: Notice) => void>();
+  readonly #failed: (error: unknown) => void;
+
+  /** @param failed hears what a listener throws; a lost notice loses no data */
+  constructor(failed: (error: unknown) => void) {
+    this.#failed = failed;
+  }
+
+  publish(notices: readonly Notice[]): void {
+    for (const notice of notices) {
+      for (const listener of this.#listeners) {
+        try {
+          listener(notice);
+        } catch (error) {
+          this.#failed(error);
+        }
+      }
+    }
+  }
+
+  subscribe(listener: (notice: Notice) => void): Disposable {
+    this.#listeners.add(listener);
+    return { [Symbol.dispose]: () => void this.#listeners.delete(listener) };
+  }
+}

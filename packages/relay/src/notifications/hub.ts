@@ -1,0 +1,68 @@
+import type { NotificationName } from '@posthouse/protocol';
+import type { Notice } from '../call.ts';
+import type { Bus } from '../context.ts';
+
+/** A hint for one connection. Of two under one key, the one of lower rank tells nothing new. */
+export interface Hint {
+  readonly key: string;
+  readonly method: NotificationName;
+  readonly params: Readonly<Record<string, string | number>>;
+  readonly rank: number;
+}
+
+/** A connection that is bound to a device session. */
+export interface Listener {
+  readonly account: string;
+  readonly deviceId: string;
+  /** Passes a hint on, or drops it where the session is no longer valid (02 §12.3). */
+  hint(hint: Hint): void;
+  /** The session ended: no pushes, no subscriptions, a dead binding (02 §10.3, §10.5). */
+  revoke(): void;
+}
+
+/** Who is connected here, and who hears what. */
+export class Hub implements Disposable {
+  readonly #byAccount = new Map<string, Set<Listener>>();
+  readonly #subscription: Disposable;
+
+  constructor(bus: Bus) {
+    this.#subscription = bus.subscribe((notice) => this.#hear(notice));
+  }
+
+  add(listener: Listener): void {
+    const listeners = this.#byAccount.get(listener.account) ?? new Set();
+    listeners.add(listener);
+    this.#byAccount.set(listener.account, listeners);
+  }
+
+  remove(listener: Listener): void {
+    const listeners = this.#byAccount.get(listener.account);
+    listeners?.delete(listener);
+    if (listeners?.size === 0) this.#byAccount.delete(listener.account);
+  }
+
+  [Symbol.dispose](): void {
+    this.#subscription[Symbol.dispose]();
+  }
+
+  #hear(notice: Notice): void {
+    // A copy: whoever is revoked leaves the set meanwhile.
+    for (const listener of [...(this.#byAccount.get(notice.account) ?? [])]) {
+      if (notice.kind === 'revoked') {
+        if (notice.deviceIds.includes(listener.deviceId)) listener.revoke();
+      } else {
+        listener.hint(hintOf(notice));
+      }
+    }
+  }
+}
+
+function hintOf(notice: Exclude<Notice, { kind: 'revoked' }>): Hint {
+  if (notice.kind === 'timeline') {
+    const { head } = notice;
+    return { key: 'timeline', method: 'message.timeline.changed', params: { head }, rank: head };
+  }
+  const { revision } = notice;
+  const method = 'device.state.changed';
+  return { key: 'device-state', method, params: { revision }, rank: revision };
+}

@@ -1,0 +1,69 @@
+/** One function for each thing that happens: its log line and its counter stand together. */
+import type { ErrorCode } from '@posthouse/protocol';
+import type { RelayContext } from '../context.ts';
+
+type Observed = Pick<RelayContext, 'log' | 'metrics'>;
+
+/** A call was answered; `code` is `ok` for success. */
+export function callAnswered(
+  { log, metrics }: Observed,
+  call: {
+    readonly method: string;
+    readonly transport: 'http' | 'websocket';
+    readonly code: ErrorCode | 'ok';
+    readonly milliseconds: number;
+  },
+): void {
+  const { method, transport, code } = call;
+  metrics.count('calls', { method, transport, code });
+  metrics.count('call_milliseconds', { method, transport }, call.milliseconds);
+  log.debug(call, 'call answered');
+}
+
+/** Something broke that no caller is told about; `id` is what the caller was told instead. */
+export function callFailed(
+  { log, metrics }: Observed,
+  failure: { readonly method: string; readonly id: string; readonly error: unknown },
+): void {
+  metrics.count('internal_errors', { method: failure.method });
+  const { method, id, error } = failure;
+  log.error({ method, id, err: error }, 'call failed');
+}
+
+/** Why a WebSocket connection is over. */
+export type EndReason =
+  | 'closed by peer'
+  | 'relay stops'
+  | 'binary message'
+  | 'peer reads too slowly'
+  | 'peer does not answer pings'
+  | 'connection error';
+
+export function connectionOpened({ metrics }: Observed): void {
+  metrics.count('connections');
+}
+
+export function connectionEnded({ log, metrics }: Observed, reason: EndReason): void {
+  metrics.count('connections', {}, -1);
+  metrics.count('connections_ended', { reason });
+  log.debug({ reason }, 'connection ended');
+}
+
+export function connectionRefused({ log, metrics }: Observed, reason: string): void {
+  metrics.count('connections_refused', { reason });
+  log.debug({ reason }, 'connection refused');
+}
+
+export function jobFailed(
+  { log, metrics }: Observed,
+  failure: { readonly job: string; readonly error: unknown; readonly retryInSeconds: number },
+): void {
+  metrics.count('jobs_failed', { job: failure.job });
+  const { job, error, retryInSeconds } = failure;
+  log.error({ job, retryInSeconds, err: error }, 'job failed');
+}
+
+export function noticeFailed({ log, metrics }: Observed, error: unknown): void {
+  metrics.count('notices_failed');
+  log.error({ err: error }, 'notice not handled');
+}

@@ -1,0 +1,33 @@
+import {
+  badRequest,
+  checkNoNull,
+  checkSchema,
+  isJsonObject,
+  type JsonObject,
+  type JsonValue,
+  type MethodDefinition,
+} from '@posthouse/protocol';
+
+/**
+ * Checks decoded parameters against a method of the catalogue: an object, no `null` but where the
+ * method allows it (01 J9), and the schema.
+ *
+ * @throws ProtocolError `bad_request`
+ */
+export function checkParams(
+  definition: MethodDefinition,
+  params: JsonValue,
+): asserts params is JsonObject {
+  if (!isJsonObject(params)) throw badRequest('', 'parameters are not an object');
+  for (const name of Object.keys(params)) {
+    const value = params[name];
+    if (value !== null || !isNullable(definition, name)) checkNoNull(value, name);
+  }
+  checkSchema(definition.params, params);
+}
+
+function isNullable(definition: MethodDefinition, name: string): boolean {
+  if (definition.nullable?.includes(name)) return true;
+  const { properties = {} } = definition.params as { properties?: Record<string, unknown> };
+  return definition.nullableUnknown === true && !Object.hasOwn(properties, name);
+}

@@ -1,0 +1,47 @@
+import {
+  type AccountSigner,
+  canonicalJson,
+  type Network,
+  type RelayDescriptor,
+  signDescriptor,
+} from '@posthouse/protocol';
+import type { Clock } from '../context.ts';
+
+export interface DescriptorOptions {
+  readonly network: Network;
+  readonly signer: AccountSigner;
+  readonly clock: Pick<Clock, 'now'>;
+  /** HTTPS, WSS and libp2p addresses, as they are signed. */
+  readonly endpoints: readonly string[];
+  readonly capabilities: readonly string[];
+  /** Seconds from signing to expiry. */
+  readonly lifetime: number;
+}
+
+/** The relay's signed descriptor, signed again once half of its lifetime is over. */
+export class DescriptorSource {
+  readonly #options: DescriptorOptions;
+  #signed: RelayDescriptor | undefined;
+  #text = '';
+
+  constructor(options: DescriptorOptions) {
+    this.#options = options;
+  }
+
+  /** A descriptor with at least half of its lifetime ahead, as Canonical JSON. */
+  async current(): Promise<string> {
+    const { network, signer, clock, endpoints, capabilities, lifetime } = this.#options;
+    const now = clock.now();
+    const left = (this.#signed?.expires_at ?? now) - now;
+    // More than a lifetime is left after the clock went back.
+    if (left < lifetime / 2 || left > lifetime) {
+      this.#signed = await signDescriptor(network, signer, {
+        endpoints: [...endpoints],
+        ...(capabilities.length > 0 && { capabilities: [...capabilities] }),
+        expires_at: now + lifetime,
+      });
+      this.#text = canonicalJson(this.#signed);
+    }
+    return this.#text;
+  }
+}

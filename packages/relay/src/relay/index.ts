@@ -1,0 +1,22 @@
+import { defineHandlers, type Subject } from '../subject.ts';
+import type { DescriptorSource } from './descriptor.ts';
+import { relayDescriptor } from './methods/relay.descriptor.ts';
+import { relayInfo } from './methods/relay.info.ts';
+
+export { DescriptorSource } from './descriptor.ts';
+
+/** The relay about itself. */
+export function relaySubject(options: {
+  readonly name: string;
+  readonly descriptor: DescriptorSource;
+}): Subject {
+  return {
+    name: 'relay',
+    migrations: [],
+    handlers: defineHandlers({
+      'relay.descriptor': relayDescriptor(options.descriptor),
+      'relay.info': relayInfo(options.name),
+    }),
+    jobs: [],
+  };
+}

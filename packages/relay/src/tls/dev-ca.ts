@@ -1,0 +1,129 @@
+/**
+ * Certificates for development: an authority of the data folder's own and a server certificate for
+ * the hosts the relay listens on. Clients trust `DIR/tls/ca.pem`; the machine's store is not
+ * touched.
+ */
+import {
+  createPrivateKey,
+  createPublicKey,
+  generateKeyPairSync,
+  X509Certificate,
+} from 'node:crypto';
+import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { isIP } from 'node:net';
+import { join } from 'node:path';
+import { requirePrivate } from '../keys/keys.ts';
+import { issueCertificate } from './certificate.ts';
+
+const day = 86_400;
+/** How long certificates are good for, and how much must be left when the relay starts. */
+const authority = { period: 3_650 * day, left: 365 * day };
+const server = { period: 90 * day, left: 30 * day };
+
+export interface ServerCertificate {
+  /** PEM, server certificate first. */
+  readonly cert: string;
+  /** PEM, PKCS #8. */
+  readonly key: string;
+  /** The file clients trust. */
+  readonly authorityFile: string;
+}
+
+/**
+ * The server certificate for these hosts, made new where it is missing, close to its end, or made
+ * for other hosts. The authority stays the same as long as it can.
+ *
+ * @param now Unix seconds
+ */
+export async function devCertificate(
+  dataFolder: string,
+  hosts: readonly string[],
+  now: number,
+): Promise<ServerCertificate> {
+  const folder = join(dataFolder, 'tls');
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  const ca = await loadPair(folder, 'ca');
+  const issuer = ca !== undefined && lasts(ca, now + authority.left) ? ca : newAuthority(now);
+  if (issuer !== ca) await storePair(folder, 'ca', issuer);
+  const kept = await loadPair(folder, 'server');
+  const usable = kept !== undefined && isFor(kept, issuer, hosts) && lasts(kept, now + server.left);
+  const pair = usable ? kept : newServer(issuer, hosts, now);
+  if (!usable) await storePair(folder, 'server', pair);
+  return { ...pair, authorityFile: join(folder, 'ca.pem') };
+}
+
+/** A certificate and its private key, in PEM. */
+interface Pair {
+  readonly cert: string;
+  readonly key: string;
+}
+
+const authorityName = 'Posthouse development authority';
+
+function newAuthority(now: number): Pair {
+  const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  const facts = {
+    subject: authorityName,
+    publicKey,
+    issuer: { name: authorityName, publicKey },
+    notBefore: now - day,
+    notAfter: now + authority.period,
+  };
+  return { cert: issueCertificate(facts, privateKey), key: pem(privateKey) };
+}
+
+function newServer(issuer: Pair, hosts: readonly string[], now: number): Pair {
+  const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  const issuerKey = createPrivateKey(issuer.key);
+  const facts = {
+    subject: hosts[0] ?? 'localhost',
+    publicKey,
+    issuer: { name: authorityName, publicKey: createPublicKey(issuerKey) },
+    // Clocks of development machines differ a little.
+    notBefore: now - day,
+    notAfter: now + server.period,
+    hosts,
+  };
+  return { cert: issueCertificate(facts, issuerKey), key: pem(privateKey) };
+}
+
+function pem(key: ReturnType<typeof createPrivateKey>): string {
+  return key.export({ format: 'pem', type: 'pkcs8' }) as string;
+}
+
+function lasts({ cert }: Pair, until: number): boolean {
+  return new X509Certificate(cert).validToDate.getTime() >= until * 1_000;
+}
+
+function isFor({ cert }: Pair, issuer: Pair, hosts: readonly string[]): boolean {
+  const certificate = new X509Certificate(cert);
+  return (
+    certificate.verify(createPublicKey(createPrivateKey(issuer.key))) &&
+    hosts.every((host) =>
+      isIP(host) === 0 ? certificate.checkHost(host) : certificate.checkIP(host),
+    )
+  );
+}
+
+async function loadPair(folder: string, name: string): Promise<Pair | undefined> {
+  let cert: string;
+  try {
+    cert = await readFile(join(folder, `${name}.pem`), 'utf8');
+  } catch {
+    return undefined;
+  }
+  const keyFile = join(folder, `${name}.key`);
+  await requirePrivate(keyFile);
+  return { cert, key: await readFile(keyFile, 'utf8') };
+}
+
+/** The key first: a certificate that is there has its key beside it. */
+async function storePair(folder: string, name: string, { cert, key }: Pair): Promise<void> {
+  await replaceFile(join(folder, `${name}.key`), key, 0o600);
+  await replaceFile(join(folder, `${name}.pem`), cert, 0o644);
+}
+
+async function replaceFile(path: string, content: string, mode: number): Promise<void> {
+  await writeFile(`${path}.new`, content, { mode });
+  await rename(`${path}.new`, path);
+}

@@ -1,0 +1,93 @@
+import type { Session } from '../call.ts';
+import type { Clock } from '../context.ts';
+import type { Hint, Hub, Listener } from '../notifications/hub.ts';
+import { encodeNotification } from './envelope.ts';
+
+export interface BoundSessionParts {
+  readonly hub: Hub;
+  readonly clock: Pick<Clock, 'now'>;
+  /** Sends a text; `sent` is called once the peer's network has taken it. */
+  readonly send: (text: string, sent: () => void) => void;
+}
+
+/**
+ * The session a connection is bound to, renewed in place, and the hints on their way to it. A peer
+ * that reads slowly finds the newest hint of each kind, never a queue (02 §10.5, §12.3).
+ */
+export class BoundSession implements Listener {
+  readonly #parts: BoundSessionParts;
+  readonly #waiting = new Map<string, Hint>();
+  #session: Session;
+  #isRevoked = false;
+  #isEnabled = false;
+  #isSending = false;
+
+  constructor(session: Session, parts: BoundSessionParts) {
+    this.#session = session;
+    this.#parts = parts;
+    // Revocation must reach it from now on; hints only once they are enabled.
+    if (session.mode === 'device') parts.hub.add(this);
+  }
+
+  get session(): Session {
+    return this.#session;
+  }
+
+  /** Expired or revoked: this connection will not be of use for its account again. */
+  get dead(): boolean {
+    return this.#isRevoked || this.#parts.clock.now() >= this.#session.expiresAt;
+  }
+
+  get account(): string {
+    return this.#session.account;
+  }
+
+  get deviceId(): string {
+    return this.#session.mode === 'device' ? this.#session.deviceId : '';
+  }
+
+  /** The same identity with a later expiry; what is enabled stays so (02 §10.6). */
+  renew(session: Session): void {
+    this.#session = session;
+  }
+
+  /** Lets hints through; after the response that announced the session (02 §12.5). */
+  enable(): void {
+    this.#isEnabled = true;
+  }
+
+  hint(hint: Hint): void {
+    if (!this.#isEnabled || this.dead) return;
+    const waiting = this.#waiting.get(hint.key);
+    if (waiting !== undefined && waiting.rank >= hint.rank) return;
+    this.#waiting.set(hint.key, hint);
+    this.#flush();
+  }
+
+  revoke(): void {
+    this.#isRevoked = true;
+    this.release();
+  }
+
+  /** Takes it out of the hub: the connection is over, or the session is. */
+  release(): void {
+    this.#waiting.clear();
+    this.#parts.hub.remove(this);
+  }
+
+  #flush(): void {
+    if (this.#isSending || this.#waiting.size === 0) return;
+    const hints = [...this.#waiting.values()];
+    this.#waiting.clear();
+    this.#isSending = true;
+    let unsent = hints.length;
+    for (const { method, params } of hints) {
+      this.#parts.send(encodeNotification(method, params), () => {
+        unsent -= 1;
+        if (unsent > 0) return;
+        this.#isSending = false;
+        if (!this.dead) this.#flush();
+      });
+    }
+  }
+}

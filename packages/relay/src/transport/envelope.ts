@@ -1,0 +1,91 @@
+/** JSON-RPC envelopes of the WebSocket transport (02 §3.3 to §3.8). Text in, text out. */
+import {
+  decodeUtf8,
+  diagnoseEnvelope,
+  errorCatalogue,
+  isJsonObject,
+  isRpcId,
+  type JsonObject,
+  type JsonValue,
+  limits,
+  type NotificationName,
+  type ProtocolError,
+  parseJson,
+  rpcErrors,
+  utf8Length,
+} from '@posthouse/protocol';
+import type { ResultValue } from '../call.ts';
+import { encodeResult } from './encode.ts';
+
+export type RpcId = string | number;
+
+/** A request as it stands in its envelope, or what to answer instead. */
+export type Envelope =
+  | {
+      readonly kind: 'request';
+      readonly id: RpcId;
+      readonly method: string;
+      /** Whatever stood there; an omitted one is the empty object (02 §2.5). */
+      readonly params: JsonValue;
+    }
+  | { readonly kind: 'refused'; readonly answer: string };
+
+/** Reads one text message. Whatever is wrong with it costs one error answer. */
+export function readEnvelope(bytes: Uint8Array): Envelope {
+  let text: string;
+  try {
+    text = decodeUtf8(bytes);
+  } catch {
+    return refused(rpcErrors.parse_error, null);
+  }
+  let value: JsonValue;
+  try {
+    value = parseJson(text);
+  } catch {
+    const { rpc, id } = diagnoseEnvelope(text);
+    return refused(rpc, id);
+  }
+  return isJsonObject(value) ? readRequest(value) : refused(rpcErrors.invalid_request, null);
+}
+
+function readRequest(value: JsonObject): Envelope {
+  const { jsonrpc, id, method, params } = value;
+  if (!isRpcId(id)) return refused(rpcErrors.invalid_request, null);
+  if (jsonrpc !== '2.0' || typeof method !== 'string') {
+    return refused(rpcErrors.invalid_request, id);
+  }
+  return { kind: 'request', id, method, params: params === undefined ? {} : params };
+}
+
+const reasons: Readonly<Record<number, string>> = {
+  [rpcErrors.parse_error]: 'not one JSON value',
+  [rpcErrors.invalid_request]: 'not one request object',
+  [errorCatalogue.bad_request.rpc]: 'params break the rules for JSON',
+};
+
+function refused(code: number, id: RpcId | null): Envelope {
+  return { kind: 'refused', answer: encodeRefusal(id, code, reasons[code] ?? 'refused') };
+}
+
+/** An error answer of the JSON-RPC level (02 §4.2). */
+export function encodeRefusal(id: RpcId | null, code: number, message: string): string {
+  return JSON.stringify({ jsonrpc: '2.0', id, error: { code, message } });
+}
+
+export function encodeSuccess(id: RpcId, result: ResultValue): string {
+  return `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${encodeResult(result)}}`;
+}
+
+export function encodeFailure(id: RpcId, { code, message, data }: ProtocolError): string {
+  const error = { code: errorCatalogue[code].rpc, message, data };
+  return JSON.stringify({ jsonrpc: '2.0', id, error });
+}
+
+export function encodeNotification(method: NotificationName, params: JsonObject): string {
+  return JSON.stringify({ jsonrpc: '2.0', method, params });
+}
+
+/** Whether a text fits one message (02 §3.3). */
+export function fitsMessage(text: string): boolean {
+  return utf8Length(text) <= limits.webSocketMessageBytes;
+}

@@ -1,0 +1,248 @@
+import { createServer as createPlainServer, type IncomingMessage, type Server } from 'node:http';
+import { createServer as createTlsServer, type ServerOptions } from 'node:https';
+import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import {
+  decodeQuery,
+  decodeUtf8,
+  errorCatalogue,
+  isJsonObject,
+  JsonError,
+  type JsonValue,
+  type MethodDefinition,
+  methodPath,
+  methods,
+  type Network,
+  ProtocolError,
+  parseJson,
+  parseMediaType,
+} from '@posthouse/protocol';
+import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
+import type { RelayContext } from '../context.ts';
+import type { Answer, Dispatcher } from '../dispatch.ts';
+import { connectionRefused } from '../observability/events.ts';
+import type { ClientAddresses, PublicAddresses } from './addresses.ts';
+import { encodeRelayError, encodeResult } from './encode.ts';
+
+export interface HttpParts {
+  readonly context: RelayContext;
+  readonly dispatcher: Dispatcher;
+  readonly addresses: PublicAddresses;
+  readonly clients: ClientAddresses;
+  /** Own key and certificate; without, a proxy in front speaks TLS. */
+  readonly tls: Pick<ServerOptions, 'key' | 'cert'> | undefined;
+  /** Takes connections that ask to become WebSockets. */
+  readonly upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
+}
+
+/**
+ * The HTTP side of the client API (02 §2): one route for each method, verb and base path, all made
+ * from the catalogue. Not listening yet.
+ */
+export function createHttp(parts: HttpParts): FastifyInstance {
+  const { network } = parts.context;
+  const app = Fastify({
+    serverFactory: (handler) => createServer(parts).on('request', handler),
+    bodyLimit: parts.context.limits.httpBodyBytes,
+    exposeHeadRoutes: false,
+    forceCloseConnections: 'idle',
+    return503OnClosing: false,
+    logger: false,
+    // The protocol's own decoder reads the raw query (02 §2.4).
+    querystringParser: () => ({}),
+    frameworkErrors: (_error, _request, reply) => void answerError(reply, unknownMethod()),
+  });
+  // A GET may carry a body by mistake; it is looked at (02 §18).
+  app.addHttpMethod('GET', { hasBody: true });
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
+  app.addHook('onRequest', async (request, reply) => {
+    reply.headers(commonHeaders);
+    if (isPreflight(request)) return reply.headers(preflightHeaders(network)).code(204).send();
+    // Nobody reads the body of what does not exist.
+    if (request.is404) return answerError(reply, unknownMethod());
+  });
+  app.setNotFoundHandler((_request, reply) => answerError(reply, unknownMethod()));
+  app.setErrorHandler((error, _request, reply) => answerError(reply, transportError(error)));
+  for (const [base, origin] of parts.addresses.http) {
+    for (const definition of Object.values<MethodDefinition>(methods)) {
+      addRoutes(app, parts, { definition, base, origin });
+    }
+  }
+  return app;
+}
+
+interface Route {
+  readonly definition: MethodDefinition;
+  readonly base: string;
+  readonly origin: string;
+}
+
+function addRoutes(app: FastifyInstance, parts: HttpParts, route: Route): void {
+  const { definition, base, origin } = route;
+  const { clients, dispatcher, context } = parts;
+  for (const verb of definition.http) {
+    app.route({
+      method: verb,
+      url: `${base}${methodPath(definition.name)}`,
+      handler: async (request, reply) => {
+        const body = request.body as Buffer | undefined;
+        const params = verb === 'GET' ? queryParams(request, definition) : bodyParams(request);
+        if (verb === 'GET') checkNoBody(body);
+        const answer = await dispatcher.answer({
+          method: definition.name,
+          params,
+          form: verb === 'GET' ? 'query' : 'object',
+          origin,
+          address: clients.of(request.raw),
+          credentials: sessionToken(request, context.network),
+        });
+        return send(reply, answer);
+      },
+    });
+  }
+}
+
+/** A token that occurs twice is malformed; Node joins such headers with a comma. */
+function sessionToken(request: FastifyRequest, network: Network): string | undefined {
+  const value = request.headers[network.sessionHeader];
+  return Array.isArray(value) ? value.join(',') : value;
+}
+
+function queryParams(request: FastifyRequest, definition: MethodDefinition): () => JsonValue {
+  const url = request.raw.url ?? '';
+  const mark = url.indexOf('?');
+  return () => decodeQuery(definition, mark < 0 ? '' : url.slice(mark + 1));
+}
+
+/** The whole parameter object; the text is read before anything else is looked at (02 §18). */
+function bodyParams(request: FastifyRequest): () => JsonValue {
+  const body = request.body as Buffer | undefined;
+  if (body === undefined || body.length === 0) return () => ({});
+  checkBodyHeaders(request);
+  const params = parseJson(decodeUtf8(body));
+  return () => params;
+}
+
+/** `application/json`, in UTF-8 where it says anything about it, as it is (02 §2.3). */
+function checkBodyHeaders({ headers }: FastifyRequest): void {
+  const type = parseMediaType(headers['content-type'] ?? '');
+  if (type?.essence !== 'application/json') {
+    throw new ProtocolError('bad_request', 'the body is not declared application/json');
+  }
+  for (const { name, value } of type.parameters) {
+    if (name === 'charset' && value.toLowerCase() !== 'utf-8') {
+      throw new ProtocolError('bad_request', 'the charset is not utf-8');
+    }
+  }
+  if ((headers['content-encoding'] ?? 'identity').toLowerCase() !== 'identity') {
+    throw new ProtocolError('bad_request', 'content encodings are not used');
+  }
+}
+
+function checkNoBody(body: Buffer | undefined): void {
+  if (body === undefined || body.length === 0) return;
+  const value = parseJson(decodeUtf8(body));
+  if (isJsonObject(value) && Object.keys(value).length === 0) return;
+  throw new ProtocolError('bad_request', 'a GET has no body');
+}
+
+const commonHeaders = {
+  'cache-control': 'no-store',
+  'x-content-type-options': 'nosniff',
+  // No cookies are used, so a page of any origin may call (02 §18).
+  'access-control-allow-origin': '*',
+  'access-control-expose-headers': 'Retry-After',
+};
+
+function isPreflight({ method, headers }: FastifyRequest): boolean {
+  return method === 'OPTIONS' && headers['access-control-request-method'] !== undefined;
+}
+
+function preflightHeaders(network: Network): Record<string, string> {
+  return {
+    'access-control-allow-methods': 'GET, POST, PUT, PATCH, DELETE',
+    'access-control-allow-headers': `content-type, ${network.sessionHeader}`,
+    'access-control-max-age': '86400',
+  };
+}
+
+function send(reply: FastifyReply, answer: Answer): FastifyReply {
+  if (!answer.ok) return answerError(reply, answer.error);
+  if (answer.result === null) return reply.code(204).send();
+  return reply.type('application/json').send(encodeResult(answer.result));
+}
+
+function answerError(reply: FastifyReply, error: ProtocolError): FastifyReply {
+  const wait = error.code === 'rate_limited' ? error.data?.retry_after : undefined;
+  if (typeof wait === 'number') reply.header('retry-after', String(wait));
+  return reply
+    .headers(commonHeaders)
+    .code(errorCatalogue[error.code].http)
+    .type('application/json')
+    .send(encodeRelayError(error));
+}
+
+function unknownMethod(): ProtocolError {
+  return new ProtocolError('method_not_found', 'no method has this path and verb');
+}
+
+/** What goes wrong before dispatch: the framework's errors by their code, and unreadable bodies. */
+function transportError(error: unknown): ProtocolError {
+  if (error instanceof ProtocolError) return error;
+  if (error instanceof JsonError) return new ProtocolError('bad_request', error.message);
+  const { code } = error as { code?: unknown };
+  if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') {
+    return new ProtocolError('request_too_large', 'the body is over the limit of this relay');
+  }
+  return new ProtocolError('bad_request', 'the request cannot be read');
+}
+
+/** A server with every timeout and count set, so that slow or idle peers cost little. */
+function createServer(parts: HttpParts): Server {
+  const { context, tls, clients } = parts;
+  const { requestTimeout, connections } = context.limits;
+  const options = {
+    headersTimeout: requestTimeout,
+    requestTimeout,
+    connectionsCheckingInterval: Math.ceil(requestTimeout / 4),
+    keepAliveTimeout: requestTimeout,
+  };
+  const server: Server =
+    tls === undefined
+      ? createPlainServer(options)
+      : createTlsServer({
+          ...options,
+          ...tls,
+          minVersion: 'TLSv1.2',
+          handshakeTimeout: requestTimeout,
+        });
+  server.maxConnections = connections;
+  server.on('upgrade', parts.upgrade);
+  limitByAddress(server, { context, clients });
+  return server;
+}
+
+/** Open connections of one address, whatever they are used for. A proxy's are not counted. */
+function limitByAddress(
+  server: Server,
+  { context, clients }: Pick<HttpParts, 'context' | 'clients'>,
+): void {
+  const open = new Map<string, number>();
+  server.on('connection', (socket: Socket) => {
+    const address = socket.remoteAddress ?? '';
+    if (clients.isProxy(address)) return;
+    const count = (open.get(address) ?? 0) + 1;
+    if (count > context.limits.connectionsPerAddress) {
+      connectionRefused(context, 'too many connections of one address');
+      socket.destroy();
+      return;
+    }
+    open.set(address, count);
+    socket.once('close', () => {
+      const left = (open.get(address) ?? 1) - 1;
+      if (left > 0) open.set(address, left);
+      else open.delete(address);
+    });
+  });
+}

@@ -1,0 +1,185 @@
+import { errorCatalogue, type JsonValue, ProtocolError, rpcErrors } from '@posthouse/protocol';
+import type { RawData, WebSocket } from 'ws';
+import type { ConnectionBinding, Session } from '../call.ts';
+import type { RelayContext } from '../context.ts';
+import type { Answer, Dispatcher } from '../dispatch.ts';
+import type { Hub } from '../notifications/hub.ts';
+import { connectionEnded, connectionOpened, type EndReason } from '../observability/events.ts';
+import { BoundSession } from './bound-session.ts';
+import {
+  encodeFailure,
+  encodeRefusal,
+  encodeSuccess,
+  fitsMessage,
+  type RpcId,
+  readEnvelope,
+} from './envelope.ts';
+
+/** Close codes of 02 §3.3 and RFC 6455 §7.4.1; the library closes with 1009 by itself. */
+const closeCodes = { goingAway: 1001, binary: 1003 } as const;
+
+export interface ConnectionParts {
+  readonly context: RelayContext;
+  readonly dispatcher: Dispatcher;
+  readonly hub: Hub;
+  /** Origin of the address the client connected to. */
+  readonly origin: string;
+  /** Whose allowance calls without a session use. */
+  readonly address: string;
+  readonly ended: () => void;
+}
+
+/** One client's WebSocket: its requests under way, its binding, and what is pushed to it. */
+export class WebSocketConnection {
+  readonly #socket: WebSocket;
+  readonly #parts: ConnectionParts;
+  readonly #outstanding = new Set<RpcId>();
+  #bound: BoundSession | undefined;
+  #isAlive = true;
+  #isStopping = false;
+  #endReason: EndReason | undefined;
+
+  constructor(socket: WebSocket, parts: ConnectionParts) {
+    this.#socket = socket;
+    this.#parts = parts;
+    connectionOpened(parts.context);
+    socket.on('message', (data, isBinary) => this.#receive(data, isBinary));
+    socket.on('ping', (data) => this.#guarded(() => socket.pong(data)));
+    socket.on('pong', () => {
+      this.#isAlive = true;
+    });
+    // Oversized messages and broken frames: the library closes by itself (1009, 1002).
+    socket.on('error', () => {
+      this.#endReason ??= 'connection error';
+    });
+    socket.on('close', () => this.#closed());
+  }
+
+  /** Asks whether the peer is there; who did not answer the time before is gone. */
+  checkAlive(): void {
+    if (!this.#isAlive) {
+      this.#end('peer does not answer pings');
+      return;
+    }
+    this.#isAlive = false;
+    this.#socket.ping();
+  }
+
+  /** Takes no more requests, answers those under way, then says goodbye. */
+  stop(): void {
+    this.#isStopping = true;
+    this.#closeWhenIdle();
+  }
+
+  /** Ends at once what `stop` did not end in time. */
+  terminate(): void {
+    this.#end('relay stops');
+  }
+
+  #receive(data: RawData, isBinary: boolean): void {
+    if (this.#isStopping) return;
+    if (isBinary) {
+      this.#isStopping = true;
+      this.#endReason ??= 'binary message';
+      this.#socket.close(closeCodes.binary, 'binary messages are not used');
+      return;
+    }
+    const envelope = readEnvelope(data as Buffer);
+    if (envelope.kind === 'refused') {
+      this.#send(envelope.answer);
+      return;
+    }
+    const { id, method, params } = envelope;
+    if (this.#outstanding.has(id)) {
+      this.#send(encodeRefusal(id, rpcErrors.invalid_request, 'id is of a request under way'));
+      return;
+    }
+    if (this.#outstanding.size >= this.#parts.context.limits.outstandingRequests) {
+      const busy = new ProtocolError('rate_limited', 'too many requests under way');
+      this.#send(encodeFailure(id, busy));
+      return;
+    }
+    this.#outstanding.add(id);
+    void this.#answer(id, method, params);
+  }
+
+  async #answer(id: RpcId, method: string, params: JsonValue): Promise<void> {
+    const { dispatcher, origin, address } = this.#parts;
+    const connection = this;
+    let wasBound = false;
+    const credentials: ConnectionBinding = {
+      get bound() {
+        return connection.#bound;
+      },
+      bind(session) {
+        wasBound = true;
+        connection.#bind(session);
+      },
+    };
+    const answer = await dispatcher.answer({
+      method,
+      params: () => params,
+      form: 'object',
+      origin,
+      address,
+      credentials,
+    });
+    this.#outstanding.delete(id);
+    this.#send(this.#encode(id, answer));
+    // The success response goes first, notifications start behind it (02 §12.5).
+    if (wasBound) this.#bound?.enable();
+    if (this.#isStopping) this.#closeWhenIdle();
+  }
+
+  #bind(session: Session): void {
+    if (this.#bound !== undefined) {
+      this.#bound.renew(session);
+      return;
+    }
+    const { context, hub } = this.#parts;
+    this.#bound = new BoundSession(session, {
+      clock: context.clock,
+      hub,
+      send: (text, sent) => this.#send(text, sent),
+    });
+  }
+
+  #encode(id: RpcId, answer: Answer): string {
+    if (!answer.ok) return encodeFailure(id, answer.error);
+    const text = encodeSuccess(id, answer.result);
+    if (fitsMessage(text)) return text;
+    this.#parts.context.log.error({ id }, 'answer over 1 MiB');
+    return encodeRefusal(id, errorCatalogue.internal_error.rpc, 'answer too large');
+  }
+
+  #send(text: string, sent?: () => void): void {
+    this.#guarded(() => this.#socket.send(text, sent));
+  }
+
+  /** Nothing is added to the buffer of a peer that does not read. */
+  #guarded(write: () => void): void {
+    if (this.#socket.readyState !== this.#socket.OPEN) return;
+    if (this.#socket.bufferedAmount > this.#parts.context.limits.sendBufferBytes) {
+      this.#end('peer reads too slowly');
+      return;
+    }
+    write();
+  }
+
+  #closeWhenIdle(): void {
+    if (this.#outstanding.size > 0) return;
+    this.#endReason ??= 'relay stops';
+    this.#socket.close(closeCodes.goingAway, 'relay stops');
+  }
+
+  #end(reason: EndReason): void {
+    this.#endReason ??= reason;
+    this.#socket.terminate();
+  }
+
+  #closed(): void {
+    this.#bound?.release();
+    connectionEnded(this.#parts.context, this.#endReason ?? 'closed by peer');
+    this.#parts.ended();
+  }
+}
