@@ -94,7 +94,7 @@ export function checkObject<S extends TSchema>(
 ): asserts value is Static<S> {
   if (!isJsonObject(value)) throw badRequest(path, 'expected an object');
   if (Object.hasOwn(value, '$context')) throw badRequest(path, '$context is never transmitted');
-  if (value['$type'] !== network.type(definition.type)) {
+  if (value.$type !== network.type(definition.type)) {
     throw badRequest(path, `$type is not ${network.type(definition.type)}`);
   }
   checkSchema(definition.schema, value, path);

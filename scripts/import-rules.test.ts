@@ -1,0 +1,85 @@
+/** The import rules of `biome.json` are checked by Biome; here, that they bite where they should. */
+import { spawnSync } from 'node:child_process';
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { expect, test } from 'vitest';
+
+const root = dirname(import.meta.dirname);
+
+interface Sample {
+  readonly file: string;
+  readonly line: string;
+}
+
+/** Samples that Biome refuses, in a folder of their own with this repository's rules. */
+function refused(samples: readonly Sample[]): Sample[] {
+  const folder = mkdtempSync(join(tmpdir(), 'posthouse-rules-'));
+  try {
+    copyFileSync(join(root, 'biome.json'), join(folder, 'biome.json'));
+    for (const { file, line } of samples) {
+      mkdirSync(join(folder, dirname(file)), { recursive: true });
+      writeFileSync(join(folder, file), `${line}\n`);
+    }
+    const arguments_ = ['lint', '--vcs-enabled=false', '--only=style/noRestrictedImports'];
+    const { stdout } = spawnSync(
+      join(root, 'node_modules/.bin/biome'),
+      [...arguments_, '--reporter=json', '--max-diagnostics=none', '.'],
+      { cwd: folder, encoding: 'utf8' },
+    );
+    const report: { diagnostics: { location: { path: string } }[] } = JSON.parse(stdout);
+    const files = new Set(report.diagnostics.map(({ location }) => location.path));
+    return samples.filter(({ file }) => files.has(file) || files.has(`./${file}`));
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+const sample = (file: string, names: string, from: string): Sample => ({
+  file: `packages/${file}`,
+  line: `import ${names} from '${from}';`,
+});
+
+const bad = [
+  sample('protocol/src/a.ts', '{ a }', 'node:fs'),
+  sample('protocol/src/json/b.ts', '{ a }', 'node:crypto'),
+  sample('protocol/src/c.ts', 'type { A }', '@posthouse/primitives-node'),
+  sample('primitives-node/src/d.ts', '{ a }', '@posthouse/relay'),
+  sample('conformance/src/e.ts', '{ a }', '@posthouse/client'),
+  sample('client/src/f.ts', '{ a }', 'node:fs'),
+  sample('client/src/messages/g.ts', '{ a }', '@posthouse/primitives-node'),
+  sample('client/src/courier/h.ts', '{ a }', '@posthouse/relay'),
+  sample('relay/src/i.ts', '{ a }', '@posthouse/conformance'),
+  sample('relay/src/j.ts', '{ a }', '@posthouse/client/node'),
+  sample('relay/src/jobs/k.ts', '{ a }', 'node:sqlite'),
+  sample('relay/src/messages/l.ts', '{ a }', '../accounts/store.ts'),
+  sample('relay/src/messages/methods/m.ts', '{ a }', '../../accounts/rules.ts'),
+  sample('relay/src/accounts/methods/n.ts', '{ a }', '../../groups/methods/group.create.ts'),
+  sample('relay/src/relay/o.ts', '{ a }', '../channels/store.ts'),
+  sample('relay/src/storage/p.ts', '{ a }', '../accounts/store.ts'),
+  sample('relay/src/messages/rules.ts', '{ a }', './store.ts'),
+  sample('relay/src/accounts/rules.ts', '{ a }', '../storage/sqlite.ts'),
+  sample('relay/src/groups/rules.ts', '{ type A, b }', './queue-store.ts'),
+];
+
+const good = [
+  sample('protocol/src/a-good.ts', '{ a }', '@noble/hashes/sha2.js'),
+  sample('protocol/test/b.ts', '{ a }', 'node:fs'),
+  sample('client/src/node.ts', '{ a }', '@posthouse/primitives-node'),
+  sample('client/src/courier/files.ts', '{ a }', 'node:fs'),
+  sample('client/test/c.ts', '{ a }', '@posthouse/relay'),
+  sample('relay/test/d.ts', '{ a }', '@posthouse/conformance'),
+  sample('relay/src/storage/sqlite.ts', '{ a }', 'node:sqlite'),
+  sample('relay/src/messages/e.ts', '{ a }', '../accounts/index.ts'),
+  sample('relay/src/messages/methods/f.ts', '{ a }', '../store.ts'),
+  sample('relay/src/channels/rules.ts', 'type { A }', './store.ts'),
+  sample('relay/src/auth/rules.ts', '{ a }', '@posthouse/protocol'),
+];
+
+test('imports across the walls of the design are refused, every one', () => {
+  expect(refused(bad)).toEqual(bad);
+});
+
+test('imports along the ways of the design pass', () => {
+  expect(refused(good)).toEqual([]);
+});
