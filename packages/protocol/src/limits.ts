@@ -20,7 +20,7 @@ export const limits = {
   routeBytes: 4_096,
   /** 01 §17.1: `expires_at - updated_at` of a route, seconds (3,650 days). */
   routePeriod: 315_360_000,
-  /** 01 §12, §13.2: UTF-8 of a registry, HTTPS or WSS address. */
+  /** 01 §12: UTF-8 of a registry, HTTPS or WSS address. */
   endpointBytes: 512,
   /** 01 §13: entries of `capabilities`. */
   capabilities: 64,
