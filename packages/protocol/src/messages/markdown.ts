@@ -1,5 +1,5 @@
 /** Link and image targets of bodies (04 §8, §8.1). */
-import { fromMarkdown } from 'mdast-util-from-markdown';
+import MarkdownIt, { type Token } from 'markdown-it';
 import { badRequest } from '../errors.ts';
 import { bodyFormat, type MessageBody } from './body.ts';
 import { isHashReference, resolveHashReference } from './hash-reference.ts';
@@ -11,12 +11,15 @@ export interface MarkdownTarget {
   readonly uri: string;
 }
 
-type Root = ReturnType<typeof fromMarkdown>;
-type Node = Root | Root['children'][number];
+const commonmark = new MarkdownIt('commonmark');
+// Targets are wanted as written: `parseHashReference` and `targetKind` judge them.
+commonmark.normalizeLink = (uri) => uri;
+commonmark.validateLink = () => true;
 
 /**
  * The link and image targets of a body, in order of appearance. Reference-style ones are resolved;
- * code, escaped syntax, raw HTML and every format but CommonMark have none.
+ * code, escaped syntax, raw HTML and every format but CommonMark have none. Neither has text below
+ * twenty levels of quotes and lists, where the parser stops: the source is a stranger's.
  *
  * @example
  * bodyTargets({ content_type: 'text/markdown', text: '[a](ni:///sha-256;…)' });
@@ -24,25 +27,14 @@ type Node = Root | Root['children'][number];
  */
 export function bodyTargets(body: MessageBody): MarkdownTarget[] {
   if (bodyFormat(body.content_type) !== 'commonmark') return [];
-  const nodes = [...walk(fromMarkdown(body.text))];
-  const definitions = new Map<string, string>();
-  for (const node of nodes) {
-    // Of definitions with one label the first counts.
-    if (node.type === 'definition' && !definitions.has(node.identifier)) {
-      definitions.set(node.identifier, node.url);
-    }
-  }
-  const targets: MarkdownTarget[] = [];
-  for (const node of nodes) {
-    if (node.type === 'link' || node.type === 'image') {
-      targets.push({ kind: node.type, uri: node.url });
-    } else if (node.type === 'linkReference' || node.type === 'imageReference') {
-      const uri = definitions.get(node.identifier);
-      const kind = node.type === 'linkReference' ? 'link' : 'image';
-      if (uri !== undefined) targets.push({ kind, uri });
-    }
-  }
-  return targets;
+  return commonmark.parse(body.text, {}).flatMap((block) => (block.children ?? []).flatMap(target));
+}
+
+/** The children of an image are its description; links in there lead nowhere. */
+function target(token: Token): MarkdownTarget[] {
+  if (token.type !== 'link_open' && token.type !== 'image') return [];
+  const kind = token.type === 'image' ? 'image' : 'link';
+  return [{ kind, uri: String(token.attrGet(kind === 'image' ? 'src' : 'href') ?? '') }];
 }
 
 /**
@@ -68,15 +60,4 @@ export function checkBodyReferences(body: MessageBody, attachments: readonly unk
 export function targetKind(uri: string): 'web' | 'attachment' | 'blocked' {
   if (isHashReference(uri)) return 'attachment';
   return /^(?:https?:\/\/|mailto:)[^\s\u0000-\u001f]+$/i.test(uri) ? 'web' : 'blocked';
-}
-
-/** Every node in document order; nesting is as deep as the author wants, so nothing recurses. */
-function* walk(root: Root): Generator<Node> {
-  const stack: Node[] = [root];
-  for (let node = stack.pop(); node !== undefined; node = stack.pop()) {
-    yield node;
-    if ('children' in node) {
-      for (const child of node.children.toReversed()) stack.push(child);
-    }
-  }
 }
