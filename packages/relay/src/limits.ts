@@ -66,9 +66,9 @@ export const RelayLimits = Type.Object({
 export type RelayLimits = Readonly<Static<typeof RelayLimits>>;
 
 export const defaultLimits = Object.fromEntries(
-  Object.entries<{ default?: number }>(RelayLimits.properties).map(([name, schema]) => [
+  Object.entries(RelayLimits.properties).map(([name, schema]) => [
     name,
-    schema.default,
+    (schema as { readonly default?: number }).default,
   ]),
 ) as RelayLimits;
 

@@ -33,7 +33,7 @@ export async function beginAttempt<N extends VerifyMethod>(
   call: Call<JsonObject>,
   name: N,
 ): Promise<Attempt<N>> {
-  const nonce = isJsonObject(call.params) ? call.params['nonce'] : undefined;
+  const nonce = isJsonObject(call.params) ? call.params.nonce : undefined;
   const account = isSecretText(nonce) ? await useChallenge(context, call, nonce) : undefined;
   const params: JsonObject = call.params;
   checkParams(methods[name], params);

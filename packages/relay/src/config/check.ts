@@ -8,7 +8,7 @@ import {
   ProtocolError,
 } from '@posthouse/protocol';
 import { checkRelayLimits } from '../limits.ts';
-import { publicAddresses } from '../transport/addresses.ts';
+import { PublicAddresses } from '../transport/addresses.ts';
 import type { RelayConfig } from './schema.ts';
 
 /**
@@ -58,7 +58,8 @@ function checkAddresses({ public: addresses, trustedProxies }: RelayConfig): str
         (proxy) => `trustedProxies: expected an address or subnet, found ${JSON.stringify(proxy)}`,
       ),
   ];
-  if (problems.length === 0) problems.push(...problemsOf(() => publicAddresses(https, wss)));
+  if (problems.length === 0)
+    problems.push(...problemsOf(() => void new PublicAddresses(https, wss)));
   if (peer !== '' && !isPeerAddress(peer)) {
     const found = JSON.stringify(peer);
     problems.push(`public.peer: expected /dns4/<host>/tcp/<port> or the like, found ${found}`);

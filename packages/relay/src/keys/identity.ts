@@ -9,11 +9,13 @@ import {
 import type { RelayIdentity } from '../context.ts';
 import type { RelayKeys } from './keys.ts';
 
+/** The relay's identity and what signs its descriptor. */
+export interface SigningIdentity extends RelayIdentity {
+  readonly signer: AccountSigner;
+}
+
 /** Who the relay is, with the private key behind `sign` and nowhere else. */
-export function relayIdentity(
-  network: Network,
-  keys: RelayKeys,
-): RelayIdentity & { readonly signer: AccountSigner } {
+export function relayIdentity(network: Network, keys: RelayKeys): SigningIdentity {
   const { p256, ed25519 } = network.primitives;
   const signer = accountSigner(network, keys.relay);
   return {

@@ -12,7 +12,7 @@ export interface DescriptorOptions {
   readonly signer: AccountSigner;
   readonly clock: Pick<Clock, 'now'>;
   /** HTTPS, WSS and libp2p addresses, as they are signed. */
-  readonly endpoints: readonly string[];
+  readonly endpoints: () => readonly string[];
   readonly capabilities: readonly string[];
   /** Seconds from signing to expiry. */
   readonly lifetime: number;
@@ -36,7 +36,7 @@ export class DescriptorSource {
     // More than a lifetime is left after the clock went back.
     if (left < lifetime / 2 || left > lifetime) {
       this.#signed = await signDescriptor(network, signer, {
-        endpoints: [...endpoints],
+        endpoints: [...endpoints()],
         ...(capabilities.length > 0 && { capabilities: [...capabilities] }),
         expires_at: now + lifetime,
       });

@@ -49,11 +49,11 @@ export function createHttp(parts: HttpParts): FastifyInstance {
     return503OnClosing: false,
     logger: false,
     // The protocol's own decoder reads the raw query (02 §2.4).
-    querystringParser: () => ({}),
+    routerOptions: { querystringParser: () => ({}) },
     frameworkErrors: (_error, _request, reply) => void answerError(reply, unknownMethod()),
   });
   // A GET may carry a body by mistake; it is looked at (02 §18).
-  app.addHttpMethod('GET', { hasBody: true });
+  app.addHttpMethod('GET', { hasBody: true, overrideExisting: true });
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
   app.addHook('onRequest', async (request, reply) => {
@@ -64,9 +64,9 @@ export function createHttp(parts: HttpParts): FastifyInstance {
   });
   app.setNotFoundHandler((_request, reply) => answerError(reply, unknownMethod()));
   app.setErrorHandler((error, _request, reply) => answerError(reply, transportError(error)));
-  for (const [base, origin] of parts.addresses.http) {
+  for (const base of parts.addresses.basePaths) {
     for (const definition of Object.values<MethodDefinition>(methods)) {
-      addRoutes(app, parts, { definition, base, origin });
+      addRoutes(app, parts, { definition, base });
     }
   }
   return app;
@@ -75,12 +75,11 @@ export function createHttp(parts: HttpParts): FastifyInstance {
 interface Route {
   readonly definition: MethodDefinition;
   readonly base: string;
-  readonly origin: string;
 }
 
 function addRoutes(app: FastifyInstance, parts: HttpParts, route: Route): void {
-  const { definition, base, origin } = route;
-  const { clients, dispatcher, context } = parts;
+  const { definition, base } = route;
+  const { clients, dispatcher, context, addresses } = parts;
   for (const verb of definition.http) {
     app.route({
       method: verb,
@@ -93,7 +92,7 @@ function addRoutes(app: FastifyInstance, parts: HttpParts, route: Route): void {
           method: definition.name,
           params,
           form: verb === 'GET' ? 'query' : 'object',
-          origin,
+          origin: addresses.httpOrigin(base),
           address: clients.of(request.raw),
           credentials: sessionToken(request, context.network),
         });

@@ -48,7 +48,7 @@ export class WebSocketTransport implements AsyncDisposable {
     // Until the library has it, nobody else hears of a connection that breaks.
     socket.on('error', () => socket.destroy());
     const { addresses, clients } = this.#parts;
-    const origin = addresses.websocket.get(request.url?.split('?', 1)[0] ?? '');
+    const origin = addresses.webSocketOrigin(request.url?.split('?', 1)[0] ?? '');
     const address = clients.of(request);
     try {
       this.#admit(origin, address);

@@ -1,0 +1,32 @@
+import type { Network } from '@posthouse/protocol';
+import { peerAddress } from './addresses.ts';
+import type { RelayConfig } from './config/index.ts';
+import type { Clock } from './context.ts';
+import type { SigningIdentity } from './keys/identity.ts';
+import { DescriptorSource } from './relay/index.ts';
+import type { PublicAddresses } from './transport/addresses.ts';
+
+/** The descriptor of a configured relay: its addresses, its modules, its keys. */
+export function descriptorSource(
+  config: RelayConfig,
+  parts: {
+    readonly network: Network;
+    readonly identity: SigningIdentity;
+    readonly clock: Pick<Clock, 'now'>;
+    readonly addresses: PublicAddresses;
+  },
+): DescriptorSource {
+  const { network, identity, clock, addresses } = parts;
+  return new DescriptorSource({
+    network,
+    signer: identity.signer,
+    clock,
+    endpoints: () => [
+      ...addresses.https,
+      ...addresses.wss,
+      peerAddress(config, identity.peerId, addresses.port),
+    ],
+    capabilities: [],
+    lifetime: config.descriptorLifetime,
+  });
+}

@@ -1,0 +1,213 @@
+/** The composition root: the one place that knows all parts. */
+import { readFile } from 'node:fs/promises';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { nodePrimitives, nodeRandom } from '@posthouse/primitives-node';
+import { Network, type Random } from '@posthouse/protocol';
+import type { FastifyInstance } from 'fastify';
+import type { Logger } from 'pino';
+import { accounts } from './accounts/index.ts';
+import { addressesOf, certificateHosts, listenAddress } from './addresses.ts';
+import { auth, Sessions } from './auth/index.ts';
+import { systemClock } from './clock.ts';
+import { loadConfig, type PartialConfig, type RelayConfig } from './config/index.ts';
+import type { Clock, RelayContext } from './context.ts';
+import { ThreadPoolVerifier } from './crypto/verifier.ts';
+import { descriptorSource } from './descriptor.ts';
+import { Dispatcher } from './dispatch.ts';
+import { enterRelay, noOtherRelay, routesOfNoOtherRelay } from './federation/index.ts';
+import { combine } from './handlers.ts';
+import { JobRunner } from './jobs/runner.ts';
+import { relayIdentity } from './keys/identity.ts';
+import { createKeys, loadKeys, requirePrivate } from './keys/keys.ts';
+import { messages } from './messages/index.ts';
+import { MemoryBus } from './notifications/bus.ts';
+import { Hub } from './notifications/hub.ts';
+import { noticeFailed } from './observability/events.ts';
+import { createLog } from './observability/log.ts';
+import { Metrics } from './observability/metrics.ts';
+import { relaySubject } from './relay/index.ts';
+import { bindFacts, factsMigration } from './storage/facts.ts';
+import { migrate } from './storage/migrations.ts';
+import { openSqlite } from './storage/sqlite.ts';
+import type { StorageFaults } from './storage/types.ts';
+import { devCertificate } from './tls/dev-ca.ts';
+import { ClientAddresses } from './transport/addresses.ts';
+import { createHttp } from './transport/http.ts';
+import { WebSocketTransport } from './transport/websocket.ts';
+
+export interface RelayOptions {
+  /** Aborting it stops the relay, as disposing of it does. */
+  readonly signal?: AbortSignal;
+  readonly clock?: Clock;
+  readonly random?: Random;
+  readonly log?: Logger;
+  /** Where tests make storage fail. */
+  readonly faults?: StorageFaults;
+}
+
+/**
+ * A running relay.
+ *
+ * @example
+ * await using relay = await Relay.start({ dev: true, data: folder, listen: '127.0.0.1:0' });
+ * relay.https[0]; // 'https://127.0.0.1:49152/svc/v1'
+ */
+export class Relay implements AsyncDisposable {
+  /** HTTPS base addresses, the registered one first. */
+  readonly https: readonly string[];
+  readonly wss: readonly string[];
+  readonly context: RelayContext;
+  /** Resolves once the relay has stopped. */
+  readonly closed: Promise<void>;
+  readonly #parts: AsyncDisposableStack;
+  readonly #isClosed: () => void;
+
+  private constructor(parts: AsyncDisposableStack, running: RunningParts) {
+    this.#parts = parts;
+    this.https = running.https;
+    this.wss = running.wss;
+    this.context = running.context;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.closed = promise;
+    this.#isClosed = resolve;
+  }
+
+  /**
+   * Opens storage, listens, and resolves when calls are answered.
+   *
+   * @throws ConfigError for a wrong configuration; Error for a folder in use, keys others can read,
+   *   a port that is taken
+   */
+  static async start(values: PartialConfig, options: RelayOptions = {}): Promise<Relay> {
+    const { config } = loadConfig({ values });
+    options.signal?.throwIfAborted();
+    await using parts = new AsyncDisposableStack();
+    const running = await startParts(config, options, parts);
+    const relay = new Relay(parts.move(), running);
+    const stop = () => void relay[Symbol.asyncDispose]();
+    options.signal?.addEventListener('abort', stop, { once: true });
+    if (options.signal?.aborted) stop();
+    return relay;
+  }
+
+  get relayId(): string {
+    return this.context.identity.relayId;
+  }
+
+  get network(): Network {
+    return this.context.network;
+  }
+
+  /** Stops accepting, answers what is under way, closes connections with 1001, flushes. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#parts.disposed) return this.closed;
+    try {
+      await this.#parts.disposeAsync();
+    } finally {
+      this.#isClosed();
+    }
+  }
+}
+
+interface RunningParts {
+  readonly https: readonly string[];
+  readonly wss: readonly string[];
+  readonly context: RelayContext;
+}
+
+async function startParts(
+  config: RelayConfig,
+  options: RelayOptions,
+  parts: AsyncDisposableStack,
+): Promise<RunningParts> {
+  const { clock = systemClock, random = nodeRandom, log = createLog(config.log) } = options;
+  const { network: context, service: word, limits, data } = config;
+  const network = new Network({ context, word, primitives: nodePrimitives });
+  // The lock of the folder comes first: nothing in it is touched while another relay runs on it.
+  const storage = parts.use(openSqlite(data, options.faults));
+  if (config.dev) await createKeys(data, random);
+  const identity = relayIdentity(network, await loadKeys(data));
+  const metrics = new Metrics();
+  const bus = new MemoryBus((error) => noticeFailed({ log, metrics }, error));
+  const jobs = parts.use(new JobRunner());
+  const relayContext: RelayContext = {
+    network,
+    storage,
+    clock,
+    random,
+    verifier: new ThreadPoolVerifier(),
+    limits,
+    identity,
+    routes: routesOfNoOtherRelay,
+    relays: noOtherRelay,
+    bus,
+    sessions: parts.use(new Sessions({ storage, clock, bus })),
+    jobs,
+    metrics,
+    log,
+  };
+
+  const addresses = addressesOf(network, config);
+  const descriptor = descriptorSource(config, { network, identity, clock, addresses });
+  const offer = combine([
+    auth,
+    relaySubject({ name: config.name, descriptor }),
+    accounts,
+    messages,
+  ]);
+  await migrate(storage, [factsMigration, ...offer.migrations], clock.now());
+  await bindFacts(storage, { network: context, service: word, relay: identity.relayId });
+
+  const dispatcher = new Dispatcher(relayContext, offer.handlers);
+  const clients = new ClientAddresses(config.trustedProxies);
+  const hub = parts.use(new Hub(bus));
+  const transport = { context: relayContext, dispatcher, hub, addresses, clients };
+  const sockets = new WebSocketTransport(transport);
+  const app = createHttp({
+    ...transport,
+    tls: await tlsFiles(config),
+    upgrade: (request, socket, head) => sockets.upgrade(request, socket, head),
+  });
+  parts.defer(() => stopServing(app, sockets, relayContext));
+  await app.listen(listenAddress(config));
+  addresses.listensOn((app.server.address() as AddressInfo).port);
+  if (config.dev) await enterItself(config, relayContext, addresses.https[0] as string);
+  jobs.start(relayContext, offer.jobs);
+  return { https: addresses.https, wss: addresses.wss, context: relayContext };
+}
+
+/** Both sides at once: an HTTP server closes only when its upgraded connections are gone too. */
+async function stopServing(
+  app: FastifyInstance,
+  sockets: WebSocketTransport,
+  { clock, limits }: RelayContext,
+): Promise<void> {
+  using _grace = clock.after(limits.stopGrace, () => app.server.closeAllConnections());
+  await Promise.all([app.close(), sockets[Symbol.asyncDispose]()]);
+}
+
+/** Certificates are for TLS peers, which live in real time whatever clock the relay runs on. */
+async function tlsFiles(config: RelayConfig): Promise<{ cert: string; key: string } | undefined> {
+  const { mode, certificate, key } = config.tls;
+  if (mode === 'off') return undefined;
+  if (mode === 'dev')
+    return devCertificate(config.data, certificateHosts(config), systemClock.now());
+  await requirePrivate(key);
+  return { cert: await readFile(certificate, 'utf8'), key: await readFile(key, 'utf8') };
+}
+
+/** A development relay is its own registry. */
+async function enterItself(
+  config: RelayConfig,
+  { network, identity, clock }: RelayContext,
+  endpoint: string,
+): Promise<void> {
+  const path = config.registry || join(config.data, 'registry.json');
+  await enterRelay(network, path, {
+    relay_id: identity.relayId,
+    endpoint,
+    status: 'active',
+    updated_at: clock.now() * 1_000,
+  });
+}
