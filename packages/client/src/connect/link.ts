@@ -100,8 +100,11 @@ export class Link {
   }
 
   async #begin(signal: AbortSignal): Promise<void> {
-    const { relay, timeout } = this.#options;
-    await withDeadline(signal, timeout, (bounded) => confirmRelay(this.channel, relay, bounded));
+    const { relay, relayClock, timeout } = this.#options;
+    const info = await withDeadline(signal, timeout, (bounded) =>
+      confirmRelay(this.channel, relay, bounded),
+    );
+    relayClock.observe(info.server_time);
     await this.#authenticate(signal);
     if (this.channel instanceof WebSocketChannel) {
       this.channel.ended.then(() => this.#stop.abort());

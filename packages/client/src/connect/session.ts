@@ -11,6 +11,7 @@ import {
   deviceAuthInput,
   encodeBase64url,
   type Network,
+  type RelayInfo,
   type SessionMode,
 } from '@posthouse/protocol';
 import { type Clock, unixSeconds } from '../environment.ts';
@@ -89,23 +90,32 @@ export interface Session {
   readonly endsAt: number;
 }
 
-/** How far a relay's clock is ahead of ours, seconds. Only ever learned from a `clock_skew`. */
+/**
+ * A relay's clock as far as it is known. What the relay says of its time is only used once it
+ * refused ours with `clock_skew`, and only for times in requests to it (02 §9.6).
+ */
 export class RelayClock {
   readonly #clock: Clock;
+  #observed = 0;
   #ahead = 0;
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
-  /** Unix seconds on the relay's clock: for the times in proofs and requests to this relay. */
+  /** Unix seconds for the times in proofs and requests to this relay. */
   now(): number {
     return unixSeconds(this.#clock) + this.#ahead;
   }
 
-  /** Takes an instant the relay just said to be its now. */
-  learn(relayNow: number): void {
-    this.#ahead = relayNow - unixSeconds(this.#clock);
+  /** Remembers an instant the relay just said to be its now. */
+  observe(relayNow: number): void {
+    this.#observed = relayNow - unixSeconds(this.#clock);
+  }
+
+  /** Counts by the relay's clock from now on, as it was observed last. */
+  adopt(): void {
+    this.#ahead = this.#observed;
   }
 }
 
@@ -133,40 +143,45 @@ export async function authenticate(
   signal: AbortSignal,
 ): Promise<Session> {
   try {
-    return await authenticateOnce(channel, target, { signal, learn: false });
+    return await authenticateOnce(channel, target, { signal, adoptClock: false });
   } catch (error) {
     if (!isRefusal(error, 'clock_skew')) throw error;
-    return await authenticateOnce(channel, target, { signal, learn: true });
+    return await authenticateOnce(channel, target, { signal, adoptClock: true });
   }
 }
 
 async function authenticateOnce(
   channel: Channel,
   { relay, origin, identity, clock, relayClock }: AuthenticationTarget,
-  { signal, learn }: { readonly signal: AbortSignal; readonly learn: boolean },
+  { signal, adoptClock }: { readonly signal: AbortSignal; readonly adoptClock: boolean },
 ): Promise<Session> {
   const { account, mode } = identity;
   const challenge = await channel.exchange('auth.challenge', { account }, { signal });
-  relayMust('invalid_challenge', 'auth.challenge', () => checkChallenge(challenge));
-  checkChallenge(challenge);
+  const { nonce, created_at: createdAt } = relayMust('invalid_challenge', 'auth.challenge', () => {
+    checkChallenge(challenge);
+    return challenge;
+  });
   const started = clock.milliseconds();
-  if (learn) relayClock.learn(challenge.created_at);
+  relayClock.observe(createdAt);
+  if (adoptClock) relayClock.adopt();
   const proof = await identity.prove({
     relayId: relay.relayId,
     origin,
-    nonce: challenge.nonce,
+    nonce,
     timestamp: relayClock.now(),
   });
   const method = mode === 'device' ? 'auth.device.verify' : 'auth.account.verify';
-  const credentials = await channel.exchange(method, proof, { signal });
-  const claimed = (credentials as { mode?: unknown } | null)?.mode;
+  const answer = await channel.exchange(method, proof, { signal });
+  const claimed = (answer as { mode?: unknown } | null)?.mode;
   if (claimed !== undefined && claimed !== mode) {
     throw new RelayMisbehaviour('wrong_session_mode', `expected a ${mode} session`, { method });
   }
-  relayMust('invalid_session', method, () => checkSessionCredentials(credentials, mode));
-  checkSessionCredentials(credentials, mode);
+  const credentials = relayMust('invalid_session', method, () => {
+    checkSessionCredentials(answer, mode);
+    return answer;
+  });
   // Both instants are the relay's, so their difference needs no common clock.
-  const life = (credentials.expires_at - challenge.created_at) * 1_000;
+  const life = (credentials.expires_at - createdAt) * 1_000;
   if (life <= 0) {
     throw new RelayMisbehaviour('invalid_session', 'the session has already ended', { method });
   }
@@ -185,7 +200,7 @@ export async function confirmRelay(
   channel: Channel,
   relay: VerifiedRelay,
   signal: AbortSignal,
-): Promise<void> {
+): Promise<RelayInfo> {
   const info = await channel.exchange('relay.info', {}, { signal });
   const claimed = (info as { relay_id?: unknown } | null)?.relay_id;
   if (typeof claimed === 'string' && claimed !== relay.relayId) {
@@ -193,5 +208,8 @@ export async function confirmRelay(
       method: 'relay.info',
     });
   }
-  relayMust('malformed_result', 'relay.info', () => checkRelayInfo(info, relay.descriptor));
+  return relayMust('malformed_result', 'relay.info', () => {
+    checkRelayInfo(info, relay.descriptor);
+    return info;
+  });
 }

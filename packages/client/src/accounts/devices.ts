@@ -1,0 +1,173 @@
+/** The account's devices: adding, renewing, removing (03 §11.2, §18). */
+import {
+  type AccountDeviceState,
+  type AccountSigner,
+  addGrantSignature,
+  currentDevices,
+  type DeviceCertificate,
+  deriveDeviceId,
+  devicesOf,
+  isCertificateCurrent,
+  signDeviceCertificate,
+  validGrantDevices,
+} from '@posthouse/protocol';
+import { accountIdentity } from '../connect/session.ts';
+import { runDuties } from '../contacts/duties.ts';
+import { contactRows, nextUpdatedAt, putContact } from '../contacts/rows.ts';
+import type { AccountCore } from '../core.ts';
+import { addDuty, duties } from '../duties.ts';
+import { unixSeconds } from '../environment.ts';
+import { ClientError } from '../errors.ts';
+import {
+  approveDevice,
+  type DeviceApproval,
+  type DeviceRequest,
+  makeDeviceApproval,
+} from './pairing.ts';
+import { publishDevices, withCertificate } from './publish.ts';
+import { own, ownCertificates } from './records.ts';
+import { usableRoute } from './routes.ts';
+import { certificateLead, certificateLifetime } from './setup.ts';
+import { knownState, resolveOwnState } from './states.ts';
+
+/** One device of the account, as a person sees it. */
+export interface DeviceInfo {
+  readonly deviceId: string;
+  /** Whether it is the device of this store. */
+  readonly isThisDevice: boolean;
+  /** Whether its certificate covers this moment. */
+  readonly isValidNow: boolean;
+  /** Unix seconds. */
+  readonly notBefore: number;
+  readonly expiresAt: number;
+}
+
+interface Act {
+  readonly signer: AccountSigner;
+  readonly signal: AbortSignal;
+}
+
+/** The devices of the current state, read from the home relay. */
+export async function listDevices(core: AccountCore, signal: AbortSignal): Promise<DeviceInfo[]> {
+  const { network, account, device, clock } = core;
+  const state = await resolveOwnState(core, await core.home(), { account, signal });
+  const now = unixSeconds(clock);
+  return [...devicesOf(network, state)].map(([deviceId, certificate]) => ({
+    deviceId,
+    isThisDevice: deviceId === device.deviceId,
+    isValidNow: isCertificateCurrent(certificate, now),
+    notBefore: certificate.not_before,
+    expiresAt: certificate.expires_at,
+  }));
+}
+
+/**
+ * Approves a device's request: a new device, or a renewal of one that is there.
+ *
+ * @throws ClientError `verification_failed`, `invalid_input`
+ * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour
+ */
+export async function approveRequest(
+  core: AccountCore,
+  request: DeviceRequest,
+  act: Act,
+): Promise<DeviceApproval> {
+  const certificate = await approveDevice(core.network, act.signer, request);
+  await publish(core, act, (current) => withCertificate(core, current, certificate));
+  const route = await core.store.read((tx) => usableRoute(core, tx, core.account));
+  if (route === undefined) throw new ClientError('not_set_up', 'the account has no usable route');
+  return makeDeviceApproval(core.network, { certificate, route });
+}
+
+/** Gives this device a new period, with the keys and so the ID it has. */
+export async function renewThisDevice(core: AccountCore, act: Act): Promise<DeviceCertificate> {
+  const now = unixSeconds(core.clock);
+  const certificate = await signDeviceCertificate(core.network, {
+    account: act.signer,
+    device: core.device,
+    notBefore: now - certificateLead,
+    expiresAt: now - certificateLead + certificateLifetime,
+  });
+  // Kept before it is in any state, so that no crash leaves a device without its certificate.
+  await core.store.write((tx) => ownCertificates.put(tx, own, certificate));
+  await publish(core, act, (current) => withCertificate(core, current, certificate));
+  return certificate;
+}
+
+/**
+ * Removes a device. Contacts reach this account by grants its devices signed, so first every
+ * contact gets the signature of a device that stays (03 §18.2).
+ *
+ * @param act.force removes it even where contacts could not be told, or stay without a signature
+ * @throws ClientError `invalid_input`
+ * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour
+ */
+export async function removeDevice(
+  core: AccountCore,
+  deviceId: string,
+  act: Act & { readonly force: boolean },
+): Promise<void> {
+  const { network, account } = core;
+  const state = await resolveOwnState(core, await core.home(), { account, signal: act.signal });
+  if (!devicesOf(network, state).has(deviceId)) {
+    throw new ClientError('invalid_input', `${deviceId} is not a device of the account`);
+  }
+  if (!act.force) await endorseWithout(core, { deviceId, state, signal: act.signal });
+  await publish(core, act, (current) =>
+    current.filter((item) => deriveDeviceId(network, item) !== deviceId),
+  );
+}
+
+/** Makes sure that each contact holds a grant that stands without one device. */
+async function endorseWithout(
+  core: AccountCore,
+  leaving: {
+    readonly deviceId: string;
+    readonly state: AccountDeviceState;
+    readonly signal: AbortSignal;
+  },
+): Promise<void> {
+  const { network, device, clock, store } = core;
+  const now = unixSeconds(clock);
+  const stays = currentDevices(network, leaving.state, now);
+  stays.delete(leaving.deviceId);
+  const state = { ...leaving.state, certificates: [...stays.values()] };
+  await store.write(async (tx) => {
+    for (const row of await contactRows(tx)) {
+      const { record } = row;
+      const grant = record?.grant_to_contact;
+      if (record === undefined || grant === undefined) continue;
+      if (validGrantDevices(network, grant, { state, now }).length > 0) continue;
+      if (!stays.has(device.deviceId)) {
+        throw new ClientError('invalid_input', `${row.account} has no grant of another device yet`);
+      }
+      const signed = addGrantSignature(network, grant, device);
+      const updated = { ...record, grant_to_contact: signed, updated_at: nextUpdatedAt(core, row) };
+      await putContact(tx, { ...row, record: updated });
+      await addDuty(tx, { kind: 'update-grant', account: row.account });
+      await addDuty(tx, { kind: 'sync-contact', account: row.account });
+    }
+  });
+  await runDuties(core, leaving.signal);
+  const left = await store.read((tx) => duties.list(tx, { prefix: 'update-grant/' }));
+  if (left.length > 0) {
+    throw new ClientError('invalid_input', 'not every contact could be given the new grant');
+  }
+}
+
+/** Publishes over an account session: it needs no device that is still valid. */
+async function publish(
+  core: AccountCore,
+  { signer, signal }: Act,
+  change: (current: readonly DeviceCertificate[]) => DeviceCertificate[],
+): Promise<void> {
+  const { relayId } = await core.home();
+  await using connection = core.connect(relayId, accountIdentity(core.network, signer));
+  const state = await publishDevices(core, connection, { signer, change, signal });
+  await core.store.write(async (tx) => {
+    if ((await knownState(tx, core.account))?.revision !== state.revision) return;
+    for (const { account, relationship } of await contactRows(tx)) {
+      if (relationship.status === 'active') await addDuty(tx, { kind: 'tell-devices', account });
+    }
+  });
+}

@@ -1,0 +1,50 @@
+import {
+  type AccountSigner,
+  accountSigner,
+  decodeBase64url,
+  type Network,
+} from '@posthouse/protocol';
+import { ClientError } from '../errors.ts';
+import type { Store } from '../store/index.ts';
+import { accountKeys, type DeviceKeys } from './records.ts';
+
+/** Private keys of a device from the form in which they are kept. */
+export function keysFromRecord(record: DeviceKeys): {
+  readonly signingSeed: Uint8Array;
+  readonly encryptionKey: Uint8Array;
+} {
+  return {
+    signingSeed: keyBytes(record.signingSeed),
+    encryptionKey: keyBytes(record.encryptionKey),
+  };
+}
+
+/**
+ * The account key to sign with: the one given, else the one kept in the store.
+ * @throws ClientError `account_key_required`; `verification_failed` for a key of another account
+ */
+export async function accountKeyOf(
+  network: Network,
+  store: Store,
+  wanted: { readonly account: string; readonly given: AccountSigner | undefined },
+): Promise<AccountSigner> {
+  const signer = wanted.given ?? (await keptSigner(network, store));
+  if (signer === undefined) {
+    throw new ClientError('account_key_required', 'this needs the account key');
+  }
+  if (signer.account !== wanted.account) {
+    throw new ClientError('verification_failed', `the key is not the one of ${wanted.account}`);
+  }
+  return signer;
+}
+
+async function keptSigner(network: Network, store: Store): Promise<AccountSigner | undefined> {
+  const kept = await store.read((tx) => accountKeys.get(tx, 'account'));
+  return kept === undefined ? undefined : accountSigner(network, keyBytes(kept));
+}
+
+function keyBytes(text: string): Uint8Array {
+  const bytes = decodeBase64url(text);
+  if (bytes?.length !== 32) throw new ClientError('store_mismatch', 'a stored key is damaged');
+  return bytes;
+}

@@ -1,0 +1,51 @@
+/** Changing the home relay (03 §12.1). */
+import type { AccountSigner } from '@posthouse/protocol';
+import { accountIdentity } from '../connect/session.ts';
+import type { AccountCore } from '../core.ts';
+import { ClientError, isClientError } from '../errors.ts';
+import { nextState, stageAndRoute } from './publish.ts';
+import { adoptState, knownState, resolveOwnState } from './states.ts';
+
+/**
+ * Makes another relay the home: the same devices in a state of higher revision, then a route of
+ * higher revision. A dead old relay does not stop it.
+ *
+ * @throws ClientError, RelayRefused, RelayUnreachable, RelayMisbehaviour
+ */
+export async function moveHome(
+  core: AccountCore,
+  options: {
+    readonly relayId: string;
+    readonly signer: AccountSigner;
+    readonly signal: AbortSignal;
+  },
+): Promise<void> {
+  const { relayId, signer, signal } = options;
+  const current = await latestState(core, signal);
+  const state = await nextState(core, signer, {
+    current: current.revision,
+    certificates: current.certificates,
+  });
+  await using connection = core.connect(relayId, accountIdentity(core.network, signer));
+  await stageAndRoute(core, connection, { state, signer, signal });
+  await core.store.write((tx) => adoptState(tx, state, core.clock.milliseconds()));
+}
+
+/** The old relay's word, or the state kept here where the old relay does not answer any more. */
+async function latestState(core: AccountCore, signal: AbortSignal) {
+  const { account, store } = core;
+  try {
+    return await resolveOwnState(core, await core.home(), { account, signal });
+  } catch (error) {
+    const kept = await store.read((tx) => knownState(tx, account));
+    if (!isClientError(error, 'relay_unreachable') || kept === undefined) throw error;
+    return kept;
+  }
+}
+
+/** @throws ClientError `invalid_input` where that relay is the home already */
+export function checkMove(currentRelayId: string, relayId: string): void {
+  if (currentRelayId === relayId) {
+    throw new ClientError('invalid_input', 'that relay is the home already');
+  }
+}

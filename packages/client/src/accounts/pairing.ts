@@ -1,0 +1,177 @@
+/**
+ * Adding a device without carrying a private key from one place to another. The new device makes
+ * its own keys and a *request*: its certificate, signed by itself. Whoever holds the account key
+ * checks it, signs the certificate and the new state, and hands back an *approval*. Both are
+ * public: nothing in them has to be kept secret. What ties them to the right account is the
+ * account's public key, which the person adding the device tells it; what ties them to the right
+ * device is its fingerprint, which the person compares.
+ *
+ * A renewal is the same exchange with the keys the device already has.
+ */
+import {
+  type AccountRoute,
+  AccountRoute as AccountRouteSchema,
+  type AccountSigner,
+  checkDeviceCertificate,
+  checkSchema,
+  DeviceCertificate,
+  type DeviceSigner,
+  deriveAccountId,
+  deriveDeviceId,
+  deviceCertificateAccountInput,
+  deviceCertificateDeviceInput,
+  encodeBase64url,
+  JsonError,
+  type Network,
+  ProtocolError,
+  parseJson,
+  type Static,
+  signatureCheck,
+  Type,
+  verifyDeviceCertificate,
+  verifySignatures,
+} from '@posthouse/protocol';
+import { ClientError } from '../errors.ts';
+
+const Request = Type.Object({
+  kind: Type.Literal('device-request'),
+  version: Type.Literal(1),
+  context: Type.String(),
+  certificate: Type.Omit(DeviceCertificate, ['account_signature']),
+});
+export type DeviceRequest = Static<typeof Request>;
+
+const Approval = Type.Object({
+  kind: Type.Literal('device-approval'),
+  version: Type.Literal(1),
+  context: Type.String(),
+  certificate: DeviceCertificate,
+  /** The account's route, final: where the new device finds its home relay. */
+  route: AccountRouteSchema,
+});
+export type DeviceApproval = Static<typeof Approval>;
+
+/** Makes a device's request to an account. @throws ClientError `invalid_input` for a bad key */
+export function makeDeviceRequest(
+  network: Network,
+  device: DeviceSigner,
+  facts: {
+    /** Of the account, base64url. */
+    readonly accountPublicKey: string;
+    /** Unix seconds. */
+    readonly notBefore: number;
+    readonly expiresAt: number;
+  },
+): DeviceRequest {
+  const unsigned = {
+    $type: network.type('device.certificate'),
+    account: accountOfKey(network, facts.accountPublicKey),
+    account_public_key: facts.accountPublicKey,
+    signing_public_key: device.signingPublicKey,
+    encryption_public_key: device.encryptionPublicKey,
+    not_before: facts.notBefore,
+    expires_at: facts.expiresAt,
+  };
+  const signature = device.sign(deviceCertificateDeviceInput(network, unsigned));
+  return {
+    kind: 'device-request',
+    version: 1,
+    context: network.context,
+    certificate: { ...unsigned, device_signature: encodeBase64url(signature) },
+  };
+}
+
+/** @throws ClientError `invalid_input` */
+export function accountOfKey(network: Network, publicKey: string): string {
+  try {
+    return deriveAccountId(network, publicKey);
+  } catch (cause) {
+    throw new ClientError('invalid_input', 'not an account public key', { cause });
+  }
+}
+
+/**
+ * Checks a request completely and signs its certificate.
+ * @throws ClientError `verification_failed`
+ */
+export async function approveDevice(
+  network: Network,
+  signer: AccountSigner,
+  request: DeviceRequest,
+): Promise<DeviceCertificate> {
+  const { certificate: draft } = request;
+  const signature = await verifying('device request', async () => {
+    checkDeviceCertificate(network, { ...draft, account_signature: draft.device_signature });
+    const check = signatureCheck({
+      scheme: 'ed25519',
+      publicKey: draft.signing_public_key,
+      message: deviceCertificateDeviceInput(network, draft),
+      signature: draft.device_signature,
+    });
+    verifySignatures(network.primitives, [check], 'device request');
+    if (draft.account !== signer.account) throw new ProtocolError('forbidden', 'another account');
+    return await signer.sign(deviceCertificateAccountInput(network, draft));
+  });
+  return { ...draft, account_signature: encodeBase64url(signature) };
+}
+
+export function makeDeviceApproval(
+  network: Network,
+  facts: { readonly certificate: DeviceCertificate; readonly route: AccountRoute },
+): DeviceApproval {
+  return { kind: 'device-approval', version: 1, context: network.context, ...facts };
+}
+
+/**
+ * Checks that an approval is of this device and account, with both signatures.
+ * @throws ClientError `verification_failed`
+ */
+export async function checkApproval(
+  network: Network,
+  approval: DeviceApproval,
+  expected: { readonly account: string; readonly deviceId: string },
+): Promise<void> {
+  await verifying('device approval', async () => {
+    verifyDeviceCertificate(network, approval.certificate);
+    const { account } = approval.certificate;
+    if (account !== expected.account || approval.route.account !== account) {
+      throw new ProtocolError('forbidden', 'of another account');
+    }
+    if (deriveDeviceId(network, approval.certificate) !== expected.deviceId) {
+      throw new ProtocolError('forbidden', 'of another device');
+    }
+  });
+}
+
+/** Reads a request from the text of its file. @throws ClientError `verification_failed` */
+export function parseDeviceRequest(network: Network, text: string): Promise<DeviceRequest> {
+  return verifying('device request', async () => {
+    const value = parseJson(text);
+    checkSchema(Request, value);
+    checkContext(network, value.context);
+    return value;
+  });
+}
+
+/** Reads an approval from the text of its file. @throws ClientError `verification_failed` */
+export function parseDeviceApproval(network: Network, text: string): Promise<DeviceApproval> {
+  return verifying('device approval', async () => {
+    const value = parseJson(text);
+    checkSchema(Approval, value);
+    checkContext(network, value.context);
+    return value;
+  });
+}
+
+function checkContext(network: Network, context: string): void {
+  if (context !== network.context) throw new ProtocolError('forbidden', 'of another network');
+}
+
+async function verifying<T>(what: string, check: () => Promise<T>): Promise<T> {
+  try {
+    return await check();
+  } catch (cause) {
+    if (!(cause instanceof ProtocolError || cause instanceof JsonError)) throw cause;
+    throw new ClientError('verification_failed', `${what}: ${cause.message}`, { cause });
+  }
+}

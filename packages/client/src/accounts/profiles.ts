@@ -1,0 +1,102 @@
+/** Profiles: the own one published, others read and verified (03 §7, §8). */
+import {
+  type AccountProfile,
+  canonicalJson,
+  type ProfileFacts,
+  ProtocolError,
+  type ResolvedProfile,
+  signProfile,
+  verifyDeviceCertificate,
+  verifyProfile,
+} from '@posthouse/protocol';
+import type { AccountCore } from '../core.ts';
+import {
+  ClientError,
+  isRefusal,
+  RelayMisbehaviour,
+  RelayUnreachable,
+  relayMust,
+} from '../errors.ts';
+import { profiles } from './records.ts';
+
+const method = 'profile.resolve';
+
+/**
+ * Reads an account's profile; `undefined` where there is none. It confers nothing: neither device
+ * listing nor delivery.
+ *
+ * @throws RelayRefused, RelayUnreachable
+ * @throws RelayMisbehaviour `wrong_account`, `invalid_certificate`, `invalid_profile`
+ */
+export async function resolveProfile(
+  core: AccountCore,
+  account: string,
+  signal: AbortSignal,
+): Promise<AccountProfile | undefined> {
+  const home = await core.home();
+  let answer: ResolvedProfile;
+  try {
+    answer = await home.call(method, { account }, { signal });
+  } catch (error) {
+    if (isRefusal(error, 'not_found')) return undefined;
+    throw error;
+  }
+  const { profile, signer_certificate: certificate } = answer;
+  if (profile.account !== account || certificate.account !== account) {
+    throw new RelayMisbehaviour('wrong_account', 'profile of another account', { method });
+  }
+  relayMust('invalid_certificate', method, () => {
+    verifyDeviceCertificate(core.network, certificate);
+  });
+  relayMust('invalid_profile', method, () => verifyProfile(core.network, profile, certificate));
+  await core.store.write((tx) => profiles.put(tx, account, answer));
+  return profile;
+}
+
+/** The profile as it was last read, without asking. */
+export async function knownProfile(
+  core: AccountCore,
+  account: string,
+): Promise<AccountProfile | undefined> {
+  return (await core.store.read((tx) => profiles.get(tx, account)))?.profile;
+}
+
+/**
+ * Signs and publishes the own profile. A lost answer is settled by reading what the relay holds:
+ * a second publication might replace what another device published since (02 §7).
+ *
+ * @throws ClientError `invalid_input`; RelayRefused, RelayUnreachable, RelayMisbehaviour
+ */
+export async function publishProfile(
+  core: AccountCore,
+  facts: Omit<ProfileFacts, 'account' | 'updated_at'>,
+  signal: AbortSignal,
+): Promise<AccountProfile> {
+  const home = await core.home();
+  const last = await knownProfile(core, core.account);
+  const profile = signed(core, {
+    ...facts,
+    account: core.account,
+    updated_at: Math.max(home.relayClock.now(), last?.updated_at ?? 0),
+  });
+  try {
+    await home.call('profile.publish', profile, { signal, repeat: 'never' });
+  } catch (error) {
+    if (!(error instanceof RelayUnreachable) || !error.outcomeUnknown) throw error;
+    const stored = await resolveProfile(core, core.account, signal);
+    if (stored === undefined || canonicalJson(stored) !== canonicalJson(profile)) throw error;
+  }
+  const certificate = await core.certificate();
+  const kept = { profile, signer_certificate: certificate };
+  await core.store.write((tx) => profiles.put(tx, core.account, kept));
+  return profile;
+}
+
+function signed(core: AccountCore, facts: ProfileFacts): AccountProfile {
+  try {
+    return signProfile(core.network, core.device, facts);
+  } catch (cause) {
+    if (!(cause instanceof ProtocolError)) throw cause;
+    throw new ClientError('invalid_input', cause.message, { cause });
+  }
+}

@@ -1,0 +1,80 @@
+/** What the client keeps about accounts, the own one and others. Binary values are base64url. */
+import type {
+  AccountDeviceState,
+  AccountRoute,
+  DeviceCertificate,
+  FinalRoute,
+  ResolvedProfile,
+} from '@posthouse/protocol';
+import { Collection } from '../store/index.ts';
+
+/** Which network a store belongs to: key `network` (01 N4). */
+export interface NetworkRecord {
+  readonly context: string;
+  readonly word: string;
+}
+export const networkRecords = new Collection<NetworkRecord>('network');
+
+/** The store's account: key `own`. */
+export interface OwnRecord {
+  readonly account: string;
+  readonly publicKey: string;
+  readonly deviceId: string;
+  /**
+   * Unix seconds until which this device, being new, waits for the contacts that other devices
+   * know. Until then messages of accounts it does not know are put aside instead of being refused.
+   * 0 for a first device.
+   */
+  readonly awaitsContactsUntil: number;
+}
+export const ownRecords = new Collection<OwnRecord>('own');
+
+/** Private keys: `device` and, where it is kept, `account`. */
+export interface DeviceKeys {
+  readonly signingSeed: string;
+  readonly encryptionKey: string;
+}
+export const deviceKeys = new Collection<DeviceKeys>('device-keys');
+export const accountKeys = new Collection<string>('account-keys');
+
+/** The own device's latest certificate: key `own`. Kept before it is published (01 §8). */
+export const ownCertificates = new Collection<DeviceCertificate>('certificates');
+
+/** Highest verified device state of each account, whoever answered it (01 §10.2). */
+export interface StateRecord {
+  readonly state: AccountDeviceState;
+  /** Unix milliseconds of the last read that confirmed it. */
+  readonly checkedAt: number;
+}
+export const states = new Collection<StateRecord>('states');
+
+/** Highest revision that a hint announced and no verified read reached yet (02 §12.4, 04 §7.4). */
+export interface StateHint {
+  readonly revision: number;
+}
+export const stateHints = new Collection<StateHint>('state-hints');
+
+/** What is known of an account's route (03 §3.4). */
+export interface RouteRecord {
+  /** Highest fully verified final route. */
+  readonly route?: FinalRoute;
+  /** A revision seen with two contents; nothing up to it is used any more. */
+  readonly conflict?: number;
+  /** Last draft this client signed, for an unchanged retry and for the next revision. */
+  readonly draft?: AccountRoute;
+}
+export const routes = new Collection<RouteRecord>('routes');
+
+/** Profiles as they were last resolved and verified. */
+export const profiles = new Collection<ResolvedProfile>('profiles');
+
+/** Relays that hold, or held, the account's timeline. */
+export interface TimelineRecord {
+  /** Largest sequence whose record, and all before it, are completely processed; else -1. */
+  readonly position: number;
+  /** Whether the relay once said that records before the position were lost to retention. */
+  readonly gap: boolean;
+}
+export const timelines = new Collection<TimelineRecord>('timelines');
+
+export const own = 'own';

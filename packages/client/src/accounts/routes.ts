@@ -1,0 +1,137 @@
+/** Routes: verified, with a memory of the highest revision and of conflicts (03 §3.4, §10). */
+import {
+  type AccountRoute,
+  canonicalWith,
+  type FinalRoute,
+  routeContent,
+  verifyRoute,
+} from '@posthouse/protocol';
+import type { Core } from '../core.ts';
+import { unixSeconds } from '../environment.ts';
+import { isClientError, RelayMisbehaviour, relayMust } from '../errors.ts';
+import type { StoreReader, StoreWriter } from '../store/index.ts';
+import { type RouteRecord, routes } from './records.ts';
+
+/** How far ahead of our clock a route may have been signed, seconds. */
+const futureTolerance = 300;
+
+/**
+ * Verifies a final route that a relay answered: the relay it names is active and its current
+ * descriptor holds the key, both signatures verify, the times are sound.
+ *
+ * @throws RelayMisbehaviour `wrong_account`, `invalid_route`
+ */
+async function verifiedRoute(
+  core: Core,
+  value: AccountRoute,
+  expected: { readonly account: string; readonly method: string; readonly signal: AbortSignal },
+): Promise<FinalRoute> {
+  const { account, method, signal } = expected;
+  if (value.account !== account) {
+    throw new RelayMisbehaviour('wrong_account', 'route of another account', { method });
+  }
+  const now = unixSeconds(core.clock);
+  if (now >= value.expires_at || value.updated_at > now + futureTolerance) {
+    throw new RelayMisbehaviour('invalid_route', 'outside its period', { method });
+  }
+  const relayPublicKey = await relayKey(core, value.relay_id, { method, signal });
+  return relayMust('invalid_route', method, () => {
+    verifyRoute(core.network, value, { relayPublicKey });
+    return value;
+  });
+}
+
+async function relayKey(
+  core: Core,
+  relayId: string,
+  { method, signal }: { readonly method: string; readonly signal: AbortSignal },
+): Promise<string> {
+  try {
+    return (await core.discovery.find(relayId, signal)).descriptor.public_key;
+  } catch (cause) {
+    if (!isClientError(cause, 'no_relay')) throw cause;
+    throw new RelayMisbehaviour('invalid_route', 'names no active relay', { method, cause });
+  }
+}
+
+/**
+ * Takes a verified route into the memory.
+ * @throws RelayMisbehaviour `route_rollback`, `route_conflict`
+ */
+async function adoptRoute(
+  tx: StoreWriter,
+  { route, method }: { readonly route: FinalRoute; readonly method: string },
+): Promise<void> {
+  const known: RouteRecord = (await routes.get(tx, route.account)) ?? {};
+  const highest = known.route?.revision ?? -1;
+  if (route.revision < highest) {
+    throw new RelayMisbehaviour('route_rollback', 'older than the known route', { method });
+  }
+  if (known.conflict !== undefined && route.revision <= known.conflict) {
+    throw new RelayMisbehaviour('route_conflict', 'its revision is in conflict', { method });
+  }
+  const { draft, ...others } = known;
+  // A draft that a route of its revision or a higher one followed is settled.
+  const open = draft !== undefined && draft.revision > route.revision;
+  await routes.put(tx, route.account, { ...others, route, ...(open && { draft }) });
+}
+
+/** Whether a verified route contradicts the known one: same revision, other content. */
+async function isRouteConflict(core: Core, tx: StoreReader, route: FinalRoute): Promise<boolean> {
+  const known = (await routes.get(tx, route.account))?.route;
+  return (
+    known?.revision === route.revision &&
+    routeContent(core.network, known) !== routeContent(core.network, route)
+  );
+}
+
+/**
+ * Verifies and remembers a route. Where two contents share a revision neither is used any more,
+ * and that is remembered too.
+ *
+ * @throws RelayMisbehaviour
+ */
+export async function learnRoute(
+  core: Core,
+  value: AccountRoute,
+  expected: { readonly account: string; readonly method: string; readonly signal: AbortSignal },
+): Promise<FinalRoute> {
+  const { method } = expected;
+  const route = await verifiedRoute(core, value, expected);
+  const conflict = await core.store.write(async (tx) => {
+    if (await isRouteConflict(core, tx, route)) {
+      const known = await routes.get(tx, route.account);
+      await routes.put(tx, route.account, { ...known, conflict: route.revision });
+      return true;
+    }
+    await adoptRoute(tx, { route, method });
+    return false;
+  });
+  if (conflict) {
+    throw new RelayMisbehaviour('route_conflict', 'known revision with other content', { method });
+  }
+  return route;
+}
+
+/** The route that may be used now, if any. */
+export async function usableRoute(
+  core: Core,
+  tx: StoreReader,
+  account: string,
+): Promise<FinalRoute | undefined> {
+  const { route, conflict } = (await routes.get(tx, account)) ?? {};
+  if (route === undefined || unixSeconds(core.clock) >= route.expires_at) return undefined;
+  return conflict !== undefined && route.revision <= conflict ? undefined : route;
+}
+
+/** Highest revision this client knows of: verified or signed by itself (03 §3.4). */
+export function highestRouteRevision({ route, draft, conflict }: RouteRecord): number | undefined {
+  const known = [route?.revision, draft?.revision, conflict].filter((item) => item !== undefined);
+  return known.length === 0 ? undefined : Math.max(...known);
+}
+
+/** Whether a final route is a draft with nothing but the relay's signature added (03 §9). */
+export function isCosigned(draft: AccountRoute, final: AccountRoute): boolean {
+  const text = (route: AccountRoute) => canonicalWith(route, { omit: ['relay_signature'] });
+  return final.relay_signature !== undefined && text(draft) === text(final);
+}

@@ -1,0 +1,203 @@
+/** Bringing an account to a relay: first set-up, another device of it, recovery (03 §11). */
+import {
+  type AccountDeviceState,
+  type AccountSigner,
+  currentDevices,
+  type DeviceCertificate,
+  deriveDeviceId,
+  deviceSigner,
+  encodeBase64url,
+  type FinalRoute,
+  signDeviceCertificate,
+} from '@posthouse/protocol';
+import { callWithoutSession } from '../connect/public.ts';
+import { accountIdentity } from '../connect/session.ts';
+import type { Core } from '../core.ts';
+import { addDuty } from '../duties.ts';
+import { randomFraction, unixSeconds } from '../environment.ts';
+import { ClientError, isRefusal } from '../errors.ts';
+import { Collection, type StoreWriter } from '../store/index.ts';
+import { keysFromRecord } from './keys.ts';
+import { nextState, publishDevices, stageAndRoute, withCertificate } from './publish.ts';
+import { accountKeys, deviceKeys, own, ownCertificates, ownRecords, states } from './records.ts';
+import { learnRoute } from './routes.ts';
+import { adoptState } from './states.ts';
+
+export interface SetUpOptions {
+  /** Signs for the account: a key in memory, or a wallet behind the same interface. */
+  readonly signer: AccountSigner;
+  /** 32 bytes; kept in the store, so that later account operations need no key. */
+  readonly keepKey?: Uint8Array | undefined;
+  /** The home relay to be; a random one of the registry by default. */
+  readonly relayId?: string | undefined;
+  /**
+   * Gives up all devices the account has: for when neither the old relay nor any old device is
+   * there any more (03 §11.3).
+   */
+  readonly recover?: boolean | undefined;
+  readonly signal: AbortSignal;
+}
+
+/** A set-up under way: key `own`. The signed objects are kept for an unchanged retry. */
+interface SetupRecord {
+  readonly account: string;
+  readonly relayId: string;
+  readonly certificate: DeviceCertificate;
+  /** The state to be staged; absent where the device joins an account that exists. */
+  readonly state?: AccountDeviceState;
+}
+const setups = new Collection<SetupRecord>('setup');
+
+/** Seconds a device certificate is signed for. */
+export const certificateLifetime = 31_104_000;
+/** Seconds a new device waits for the contacts of the others. */
+export const contactsWait = 604_800;
+/** Seconds a certificate begins before now, for clocks that are behind. */
+export const certificateLead = 300;
+
+/**
+ * Sets this store's device up: as the first device of a new account, or as another device of an
+ * account that has a route already. It can be called again after any failure and goes on where it
+ * stood. Done only once every answer was verified and kept (03 §11.1).
+ *
+ * @throws ClientError, RelayRefused, RelayUnreachable, RelayMisbehaviour
+ */
+export async function setUp(core: Core, options: SetUpOptions): Promise<void> {
+  const { signer, signal } = options;
+  if ((await core.store.read((tx) => ownRecords.get(tx, own))) !== undefined) {
+    throw new ClientError('already_set_up', 'this store already holds an account');
+  }
+  const begun = await core.store.read((tx) => setups.get(tx, own));
+  if (begun !== undefined && begun.account !== signer.account) {
+    throw new ClientError('already_set_up', `a set-up of ${begun.account} is under way here`);
+  }
+  const record = begun ?? (await begin(core, options));
+  if (record.state === undefined) await join(core, record, { signer, signal });
+  else await create(core, { ...record, state: record.state }, { signer, signal });
+}
+
+async function begin(core: Core, options: SetUpOptions): Promise<SetupRecord> {
+  const { signer, keepKey, recover = false, signal } = options;
+  const route = recover ? undefined : await existingRoute(core, options);
+  const keys = {
+    signingSeed: encodeBase64url(core.random(32)),
+    encryptionKey: encodeBase64url(core.random(32)),
+  };
+  const now = unixSeconds(core.clock);
+  const certificate = await signDeviceCertificate(core.network, {
+    account: signer,
+    device: deviceSigner(core.network, keysFromRecord(keys)),
+    notBefore: now - certificateLead,
+    expiresAt: now - certificateLead + certificateLifetime,
+  });
+  const relayId = route?.relay_id ?? options.relayId ?? (await anyRelay(core, signal));
+  const record: SetupRecord = {
+    account: signer.account,
+    relayId,
+    certificate,
+    ...(route === undefined && { state: await firstState(core, signer, certificate) }),
+  };
+  await core.store.write(async (tx) => {
+    await deviceKeys.put(tx, 'device', keys);
+    if (keepKey !== undefined) await accountKeys.put(tx, 'account', encodeBase64url(keepKey));
+    await ownCertificates.put(tx, own, certificate);
+    await setups.put(tx, own, record);
+  });
+  return record;
+}
+
+/** In a recovery the revision must be above everything known of before (03 §11.3). */
+async function firstState(
+  core: Core,
+  signer: AccountSigner,
+  certificate: DeviceCertificate,
+): Promise<AccountDeviceState> {
+  const known = await core.store.read((tx) => states.get(tx, signer.account));
+  return await nextState(core, signer, {
+    current: known?.state.revision,
+    certificates: [certificate],
+  });
+}
+
+async function anyRelay(core: Core, signal: AbortSignal): Promise<string> {
+  return (await core.discovery.choose(signal, (items) => shuffled(core, items))).relayId;
+}
+
+function shuffled<T>(core: Core, items: T[]): T[] {
+  return items
+    .map((item) => ({ item, rank: randomFraction(core.random) }))
+    .sort((a, b) => a.rank - b.rank)
+    .map(({ item }) => item);
+}
+
+/** The account's route, asked of the relay chosen; `undefined` where there is none. */
+async function existingRoute(
+  core: Core,
+  { signer, relayId, signal }: SetUpOptions,
+): Promise<FinalRoute | undefined> {
+  const { network, transport, discovery } = core;
+  const relay = await discovery.find(relayId ?? (await anyRelay(core, signal)), signal);
+  const method = 'account.route.resolve';
+  const { account } = signer;
+  try {
+    const parts = { network, transport, relay, signal };
+    const answer = await callWithoutSession(parts, method, { account });
+    return await learnRoute(core, answer, { account, method, signal });
+  } catch (error) {
+    if (isRefusal(error, 'not_found', 'route_not_found')) return undefined;
+    throw error;
+  }
+}
+
+interface Act {
+  readonly signer: AccountSigner;
+  readonly signal: AbortSignal;
+}
+
+/** Stages the state, then publishes the route that makes both take effect (03 §11.1). */
+async function create(
+  core: Core,
+  record: SetupRecord & { readonly state: AccountDeviceState },
+  { signer, signal }: Act,
+): Promise<void> {
+  await using connection = core.connect(record.relayId, accountIdentity(core.network, signer));
+  await stageAndRoute(core, connection, { state: record.state, signer, signal });
+  await core.store.write((tx) => finish(core, tx, { record, state: record.state, signer }));
+}
+
+/** Adds this device to the state of an account that exists (03 §11.2). */
+async function join(core: Core, record: SetupRecord, { signer, signal }: Act): Promise<void> {
+  await using connection = core.connect(record.relayId, accountIdentity(core.network, signer));
+  const state = await publishDevices(core, connection, {
+    signer,
+    signal,
+    change: (current) => withCertificate(core, current, record.certificate),
+  });
+  await core.store.write((tx) => finish(core, tx, { record, state, signer }));
+}
+
+async function finish(
+  core: Core,
+  tx: StoreWriter,
+  done: {
+    readonly record: SetupRecord;
+    readonly state: AccountDeviceState;
+    readonly signer: AccountSigner;
+  },
+): Promise<void> {
+  const { record, state, signer } = done;
+  const deviceId = deriveDeviceId(core.network, record.certificate);
+  const current = currentDevices(core.network, state, unixSeconds(core.clock));
+  if (!current.has(deviceId)) {
+    throw new ClientError('invalid_input', 'the new device is not valid now');
+  }
+  await adoptState(tx, state, core.clock.milliseconds());
+  await ownRecords.put(tx, own, {
+    account: signer.account,
+    publicKey: signer.publicKey,
+    deviceId,
+    awaitsContactsUntil: current.size > 1 ? unixSeconds(core.clock) + contactsWait : 0,
+  });
+  if (current.size > 1) await addDuty(tx, { kind: 'request-snapshot' });
+  await setups.delete(tx, own);
+}

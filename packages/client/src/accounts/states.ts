@@ -1,0 +1,184 @@
+/** Device states: verified, with one revision history per account (01 §10.2, 03 §5.7). */
+import {
+  type AccountDeviceState,
+  type Authorization,
+  canonicalJson,
+  currentDevices,
+  type DeviceCertificate,
+  isGrant,
+  type Network,
+  signDeviceStateQuery,
+  verifyDeviceState,
+  verifyInvite,
+} from '@posthouse/protocol';
+import type { RelayConnection } from '../connect/connection.ts';
+import type { AccountCore, Core } from '../core.ts';
+import { unixSeconds } from '../environment.ts';
+import { ClientError, isRefusal, RelayMisbehaviour, relayMust } from '../errors.ts';
+import type { StoreReader, StoreWriter } from '../store/index.ts';
+import { stateHints, states } from './records.ts';
+
+const method = 'device.state.resolve';
+
+/**
+ * Verifies a device state that a relay answered.
+ * @throws RelayMisbehaviour `wrong_account`, `invalid_device_state`
+ */
+export function verifiedState(
+  network: Network,
+  value: unknown,
+  account: string,
+): AccountDeviceState {
+  const claimed = (value as { account?: unknown } | null)?.account;
+  if (typeof claimed === 'string' && claimed !== account) {
+    throw new RelayMisbehaviour('wrong_account', 'device state of another account', { method });
+  }
+  return relayMust('invalid_device_state', method, () => {
+    verifyDeviceState(network, value);
+    return value;
+  });
+}
+
+/** How a verified state stands to the known history. */
+export type StateStanding = 'higher' | 'same' | 'lower' | 'conflicting';
+
+/** Compares by revision; equal revisions are the same only with the same complete content. */
+export function compareStates(
+  known: AccountDeviceState | undefined,
+  state: AccountDeviceState,
+): StateStanding {
+  if (known === undefined || state.revision > known.revision) return 'higher';
+  if (state.revision < known.revision) return 'lower';
+  return canonicalJson(state) === canonicalJson(known) ? 'same' : 'conflicting';
+}
+
+/**
+ * Takes a verified state into the history, and settles hints that it covers.
+ *
+ * @param checkedAt Unix milliseconds of the read; 0 for a state that came along with a message
+ * @throws RelayMisbehaviour `lower_revision`, `conflicting_revision`
+ */
+export async function adoptState(
+  tx: StoreWriter,
+  state: AccountDeviceState,
+  checkedAt: number,
+): Promise<void> {
+  const known = await states.get(tx, state.account);
+  const standing = compareStates(known?.state, state);
+  if (standing === 'lower') {
+    throw new RelayMisbehaviour('lower_revision', 'older than the known device state', { method });
+  }
+  if (standing === 'conflicting') {
+    throw new RelayMisbehaviour('conflicting_revision', 'known revision with other content', {
+      method,
+    });
+  }
+  const latest = standing === 'same' ? Math.max(checkedAt, known?.checkedAt ?? 0) : checkedAt;
+  await states.put(tx, state.account, { state, checkedAt: latest });
+  const hint = await stateHints.get(tx, state.account);
+  if (hint !== undefined && hint.revision <= state.revision) {
+    await stateHints.delete(tx, state.account);
+  }
+}
+
+/** Keeps the highest revision that hints announced. A hint changes nothing else (02 §12.4). */
+export async function noteStateHint(
+  tx: StoreWriter,
+  account: string,
+  revision: number,
+): Promise<boolean> {
+  const known = await states.get(tx, account);
+  if (known !== undefined && revision <= known.state.revision) return false;
+  const pending = await stateHints.get(tx, account);
+  if (pending === undefined || pending.revision < revision) {
+    await stateHints.put(tx, account, { revision });
+  }
+  return true;
+}
+
+/** The known state of an account, if any. */
+export async function knownState(
+  tx: StoreReader,
+  account: string,
+): Promise<AccountDeviceState | undefined> {
+  return (await states.get(tx, account))?.state;
+}
+
+/**
+ * Reads the own state over a device or account session, verifies and keeps it.
+ * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour
+ */
+export async function resolveOwnState(
+  core: Core,
+  connection: RelayConnection,
+  { account, signal }: { readonly account: string; readonly signal: AbortSignal },
+): Promise<AccountDeviceState> {
+  const answer = await connection.call(method, { account }, { signal });
+  const state = verifiedState(core.network, answer, account);
+  await core.store.write((tx) => adoptState(tx, state, core.clock.milliseconds()));
+  return state;
+}
+
+/**
+ * Reads another account's state: as a signed query with a grant or invite, else as a public one.
+ * With an invite, its signer must be among the devices that are valid now (03 §5.7).
+ *
+ * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour
+ */
+export async function resolveState(
+  core: AccountCore,
+  account: string,
+  { authorization, signal }: { readonly authorization?: Authorization; signal: AbortSignal },
+): Promise<AccountDeviceState> {
+  const { network, clock, store } = core;
+  const connection = await core.home();
+  const query = async () =>
+    authorization === undefined
+      ? { account }
+      : signDeviceStateQuery(network, core.device, {
+          account,
+          authorization,
+          signer_certificate: await core.certificate(),
+          created_at: connection.relayClock.now(),
+        });
+  const answer = await withRelayClock(connection, async () =>
+    connection.call(method, await query(), { signal }),
+  );
+  const state = verifiedState(network, answer, account);
+  if (authorization !== undefined && !isGrant(network, authorization)) {
+    relayMust('invite_signer_missing', method, () =>
+      verifyInvite(network, authorization, { state, now: unixSeconds(clock), inviter: account }),
+    );
+  }
+  await store.write((tx) => adoptState(tx, state, clock.milliseconds()));
+  return state;
+}
+
+/** Runs a request once more, by the relay's clock, after `clock_skew` (03 §5.6). */
+export async function withRelayClock<T>(
+  connection: RelayConnection,
+  request: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await request();
+  } catch (error) {
+    if (!isRefusal(error, 'clock_skew')) throw error;
+    connection.relayClock.adopt();
+    return await request();
+  }
+}
+
+/**
+ * The certificates of an account's devices that are valid now.
+ * @throws ClientError `no_recipient_device`
+ */
+export function devicesNow(core: Core, state: AccountDeviceState): DeviceCertificate[] {
+  const devices = [...currentDevices(core.network, state, unixSeconds(core.clock)).values()];
+  if (devices.length === 0) {
+    throw new ClientError(
+      'no_recipient_device',
+      `${state.account} has no device that is valid now`,
+    );
+  }
+  return devices;
+}

@@ -1,0 +1,214 @@
+/** What a person does with contacts (03 §13, §15.2). */
+import {
+  type Authorization,
+  type ContactConsent,
+  type ContactGrant,
+  type ContactInvite,
+  checkAccountId,
+  checkConsent,
+  checkContactRecord,
+  checkInviteUse,
+  decodeInvite,
+  encodeInvite,
+  ProtocolError,
+  relationshipStep,
+  signGrant,
+  signInvite,
+} from '@posthouse/protocol';
+import { resolveOwnState, resolveState } from '../accounts/states.ts';
+import type { AccountCore } from '../core.ts';
+import { addDuty } from '../duties.ts';
+import { unixSeconds } from '../environment.ts';
+import { ClientError } from '../errors.ts';
+import { send } from '../messages/outbox.ts';
+import type { MessageRow } from '../messages/rows.ts';
+import { activated, type ContactRow, contactRow, nextUpdatedAt, putContact } from './rows.ts';
+
+/** An invite as text, for a link or a QR code; signed by this device. */
+export function makeInvite(core: AccountCore, lifetime: number): string {
+  const invite = signInvite(core.network, core.device, {
+    expires_at: unixSeconds(core.clock) + lifetime,
+  });
+  return encodeInvite(core.network, invite);
+}
+
+/**
+ * Reads an invite and checks what can be checked without the inviter's device state.
+ * @throws ClientError `verification_failed`
+ */
+export function readInvite(core: AccountCore, text: string): ContactInvite {
+  return checkedInput('invite', () => {
+    const invite = decodeInvite(core.network, text.trim());
+    checkInviteUse(invite, { now: unixSeconds(core.clock) });
+    if (invite.inviter === core.account) throw new ProtocolError('bad_request', 'an own invite');
+    return invite;
+  });
+}
+
+/**
+ * Asks an account for a contact: sends the own consent with an invite as authorization, or without
+ * one where the account is publicly discoverable (03 §13.2).
+ *
+ * @throws ClientError, RelayRefused, RelayUnreachable, RelayMisbehaviour
+ */
+export async function addContact(
+  core: AccountCore,
+  account: string,
+  options: {
+    readonly invite?: ContactInvite | undefined;
+    readonly note?: string | undefined;
+    readonly signal: AbortSignal;
+  },
+): Promise<MessageRow> {
+  const { invite, note, signal } = options;
+  checkedInput('account', () => checkAccountId(core.network, account));
+  if (account === core.account) throw new ClientError('invalid_input', 'that is the own account');
+  const row = await core.store.read((tx) => contactRow(tx, account));
+  if (row.relationship.status === 'active') {
+    throw new ClientError('invalid_input', `${account} is a contact already`);
+  }
+  // A pending request of theirs is answered with their grant; nothing else is needed then.
+  if (row.request !== undefined) return await acceptRequest(core, account, { note, signal });
+  await resolveState(core, account, { ...(invite && { authorization: invite }), signal });
+  const consent = await makeConsent(core, row, { note, signal });
+  const { state: relationship } = relationshipStep(row.relationship, 'user-adds');
+  const after: ContactRow = { ...row, relationship, offered: consent.grant };
+  return await sendConsent(core, { consent, before: row, after, authorization: invite, signal });
+}
+
+/**
+ * Accepts a pending request: keeps its grant, sends the own consent with it, and the relationship
+ * is active.
+ *
+ * @throws ClientError `invalid_input` where nothing is pending
+ */
+export async function acceptRequest(
+  core: AccountCore,
+  account: string,
+  options: { readonly note?: string | undefined; readonly signal: AbortSignal },
+): Promise<MessageRow> {
+  const { note, signal } = options;
+  const row = await core.store.read((tx) => contactRow(tx, account));
+  if (row.request === undefined) {
+    throw new ClientError('invalid_input', `no request of ${account} is pending`);
+  }
+  const { grant } = row.request;
+  const consent = await makeConsent(core, row, { note, signal });
+  const after = activated(core, row, { incoming: grant, outgoing: consent.grant });
+  return await sendConsent(core, { consent, before: row, after, authorization: grant, signal });
+}
+
+/** Own device state and a grant to the other account. A grant offered before is offered again. */
+async function makeConsent(
+  core: AccountCore,
+  row: ContactRow,
+  { note, signal }: { readonly note: string | undefined; readonly signal: AbortSignal },
+): Promise<ContactConsent> {
+  const { network, account } = core;
+  const state = await resolveOwnState(core, await core.home(), { account, signal });
+  const kept =
+    row.offered?.signatures[core.device.deviceId] === undefined ? undefined : row.offered;
+  const grant: ContactGrant = kept ?? signGrant(network, core.device, { grantee: row.account });
+  const consent = {
+    $type: network.type('contact.consent'),
+    device_state: state,
+    grant,
+    ...(note !== undefined && { note }),
+  };
+  checkedInput('note', () => checkConsent(network, consent));
+  return consent;
+}
+
+async function sendConsent(
+  core: AccountCore,
+  consent: {
+    readonly consent: ContactConsent;
+    readonly before: ContactRow;
+    readonly after: ContactRow;
+    readonly authorization: Authorization | undefined;
+    readonly signal: AbortSignal;
+  },
+): Promise<MessageRow> {
+  const { before, after, authorization, signal } = consent;
+  return await send(core, {
+    to: before.account,
+    content: consent.consent,
+    authorization,
+    purpose: { kind: 'consent', before, after },
+    signal,
+    along: async (tx) => {
+      await putContact(tx, after);
+      if (after.relationship.status === 'active') {
+        await addDuty(tx, { kind: 'sync-contact', account: after.account });
+      }
+    },
+  });
+}
+
+/** Turns a pending request down. */
+export async function declineRequest(core: AccountCore, account: string): Promise<void> {
+  await core.store.write(async (tx) => {
+    const { request: _request, ...row } = await contactRow(tx, account);
+    const { state: relationship } = relationshipStep(row.relationship, 'user-declines');
+    await putContact(tx, { ...row, relationship });
+  });
+}
+
+/**
+ * Ends a relationship: the grants of both directions are forgotten, a tombstone stays, and the own
+ * devices are told.
+ *
+ * @throws ClientError `not_a_contact`
+ */
+export async function removeContact(core: AccountCore, account: string): Promise<void> {
+  await core.store.write(async (tx) => {
+    const row = await contactRow(tx, account);
+    if (row.relationship.status !== 'active') {
+      throw new ClientError('not_a_contact', `${account} is not a contact`);
+    }
+    const { state: relationship } = relationshipStep(row.relationship, 'user-deletes');
+    const alias = row.record?.alias;
+    await putContact(tx, {
+      account,
+      relationship,
+      record: {
+        account,
+        ...(alias !== undefined && { alias }),
+        status: 'deleted',
+        updated_at: nextUpdatedAt(core, row),
+      },
+    });
+    await addDuty(tx, { kind: 'sync-contact', account });
+  });
+}
+
+/**
+ * Gives a contact a local name.
+ * @throws ClientError `not_a_contact`
+ */
+export async function renameContact(
+  core: AccountCore,
+  account: string,
+  alias: string,
+): Promise<void> {
+  await core.store.write(async (tx) => {
+    const row = await contactRow(tx, account);
+    if (row.record?.status !== 'active') {
+      throw new ClientError('not_a_contact', `${account} is not a contact`);
+    }
+    const record = { ...row.record, alias, updated_at: nextUpdatedAt(core, row) };
+    checkedInput('alias', () => checkContactRecord(core.network, record, core));
+    await putContact(tx, { ...row, record });
+    await addDuty(tx, { kind: 'sync-contact', account });
+  });
+}
+
+/** What a person handed over and does not verify. */
+function checkedInput<T>(what: string, check: () => T): T {
+  try {
+    return check();
+  } catch (cause) {
+    if (!(cause instanceof ProtocolError)) throw cause;
+    throw new ClientError('verification_failed', `${what}: ${cause.message}`, { cause });
+  }
+}

@@ -1,0 +1,46 @@
+/** The parts everything works with; built once, in `client.ts`, and passed by hand. */
+import type {
+  AccountSigner,
+  DeviceCertificate,
+  DeviceSigner,
+  Network,
+  Random,
+  Registry,
+  SigningDevice,
+} from '@posthouse/protocol';
+import type { RelayConnection } from './connect/connection.ts';
+import type { Identity } from './connect/session.ts';
+import type { Transport } from './connect/transport.ts';
+import type { Clock } from './environment.ts';
+import type { Discovery } from './network/discovery.ts';
+import type { Store } from './store/index.ts';
+
+export interface Core {
+  readonly network: Network;
+  readonly registry: Registry;
+  readonly discovery: Discovery;
+  readonly transport: Transport;
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly random: Random;
+  /** A connection of its own; whoever opens it closes it. */
+  connect(relayId: string, identity: Identity): RelayConnection;
+}
+
+/** The account of this store and this device of it. */
+export interface AccountCore extends Core {
+  readonly account: string;
+  /** Compressed account key, base64url. */
+  readonly publicKey: string;
+  readonly device: SigningDevice & DeviceSigner;
+  /** X25519 private key of the device. */
+  readonly encryptionKey: Uint8Array;
+  /** The device's latest certificate. */
+  certificate(): Promise<DeviceCertificate>;
+  /** Device connection to a relay, kept for later calls. */
+  relay(relayId: string): RelayConnection;
+  /** Device connection to the current home relay. */
+  home(): Promise<RelayConnection>;
+  /** The stored account key, unless one is given. @throws ClientError `account_key_required` */
+  accountKey(given: AccountSigner | undefined): Promise<AccountSigner>;
+}

@@ -1,0 +1,220 @@
+/** Applying one opened record of the timeline, inside the transaction that moves the position. */
+import {
+  admitContent,
+  currentDevices,
+  type ParsedContent,
+  ProtocolError,
+} from '@posthouse/protocol';
+import { own, ownRecords } from '../accounts/records.ts';
+import { knownState, noteStateHint } from '../accounts/states.ts';
+import { applyConsent, applyContactSync, applyGrant, applyOwnConsent } from '../contacts/apply.ts';
+import { contactRow, isAuthority } from '../contacts/rows.ts';
+import type { AccountCore } from '../core.ts';
+import { addDuty } from '../duties.ts';
+import { unixSeconds } from '../environment.ts';
+import type { AccountEvent } from '../events.ts';
+import type { StoreReader, StoreWriter } from '../store/index.ts';
+import type { OpenedEntry } from './open.ts';
+import {
+  addMessage,
+  canHold,
+  hold,
+  type MessageRow,
+  messageRow,
+  type Outcome,
+  removeMessage,
+  takeHeld,
+  updateMessage,
+} from './rows.ts';
+
+/**
+ * What became of a record. `undefined` events: its processing is not complete, because the own
+ * device state must be read first; the position stays before it.
+ */
+export type Applied =
+  | { readonly complete: true; readonly events: readonly AccountEvent[] }
+  | { readonly complete: false; readonly needs: 'own-state' };
+
+/** Refused because box or payload did not authenticate; another relay may hold a sound copy. */
+const notDecryptable = 'not_decryptable';
+
+interface Verdict {
+  readonly outcome: Outcome;
+  readonly reason?: string;
+  readonly events?: readonly AccountEvent[];
+}
+
+/**
+ * Applies a record once, whatever relay it comes from: a record of the same logical key and
+ * content is a duplicate, one with another content is refused (04 §18.2).
+ *
+ * @param options.ownStateIsFresh whether the own device state was read in this synchronization
+ */
+export async function applyEntry(
+  core: AccountCore,
+  tx: StoreWriter,
+  opened: OpenedEntry,
+  options: { readonly ownStateIsFresh: boolean },
+): Promise<Applied> {
+  const { envelope, accepted_at: acceptedAt } = opened.entry;
+  const { from, message_id: messageId } = envelope;
+  const known = await messageRow(tx, { from, message_id: messageId });
+  if (known !== undefined && known.reason !== notDecryptable) {
+    if (known.digest !== opened.digest) {
+      return { complete: true, events: [{ kind: 'conflict', from, message_id: messageId }] };
+    }
+    if (known.accepted_at === undefined) {
+      await updateMessage(tx, { ...known, accepted_at: acceptedAt });
+    }
+    return { complete: true, events: [] };
+  }
+  const verdict = await judge(core, tx, opened, options);
+  if (verdict === 'own-state') return { complete: false, needs: verdict };
+  if (known !== undefined) await removeMessage(tx, known);
+  const row = await addMessage(tx, {
+    message_id: messageId,
+    from,
+    from_device_id: envelope.from_device_id,
+    to: envelope.to,
+    created_at: envelope.created_at,
+    digest: opened.digest,
+    ...contentOf(opened.parsed),
+    outcome: verdict.outcome,
+    ...(verdict.reason !== undefined && { reason: verdict.reason }),
+    accepted_at: acceptedAt,
+  });
+  return { complete: true, events: await eventsOf(core, tx, row, verdict) };
+}
+
+function contentOf(parsed: ParsedContent | undefined): Pick<MessageRow, 'content'> {
+  if (parsed === undefined || parsed.kind === 'invalid') return {};
+  return { content: parsed.content };
+}
+
+async function eventsOf(
+  core: AccountCore,
+  tx: StoreWriter,
+  row: MessageRow,
+  { outcome, events = [] }: Verdict,
+): Promise<AccountEvent[]> {
+  const released = await release(core, tx, events);
+  if (outcome === 'held') {
+    await hold(tx, row);
+    return [];
+  }
+  if (outcome === 'refused') return [{ kind: 'refused', message: row }];
+  const type = row.content?.$type;
+  const shown = outcome === 'stored' || type === core.network.type('message.direct');
+  return [...(shown ? [{ kind: 'message', message: row } as const] : []), ...events, ...released];
+}
+
+/** Messages put aside become messages once their sender turns out to be a contact. */
+async function release(
+  core: AccountCore,
+  tx: StoreWriter,
+  events: readonly AccountEvent[],
+): Promise<AccountEvent[]> {
+  const released: AccountEvent[] = [];
+  for (const event of events) {
+    if (event.kind !== 'contact' || event.status !== 'active') continue;
+    const row = await contactRow(tx, event.account);
+    if (!(await isAuthority(core, tx, row))) continue;
+    for (const held of await takeHeld(tx, event.account)) {
+      const message: MessageRow = { ...held, outcome: 'applied' };
+      await updateMessage(tx, message);
+      released.push({ kind: 'message', message });
+    }
+  }
+  return released;
+}
+
+async function judge(
+  core: AccountCore,
+  tx: StoreWriter,
+  opened: OpenedEntry,
+  { ownStateIsFresh }: { readonly ownStateIsFresh: boolean },
+): Promise<Verdict | 'own-state'> {
+  const { parsed, direction, entry } = opened;
+  const { envelope } = entry;
+  if (parsed === undefined) return { outcome: 'refused', reason: notDecryptable };
+  if (parsed.kind === 'invalid') return { outcome: 'refused', reason: parsed.reason.message };
+  const name = parsed.kind === 'known' ? parsed.name : undefined;
+  const admission = admitContent({ direction, name });
+  if (admission.admit === 'refuse') return { outcome: 'refused', reason: 'not_permitted' };
+  if (admission.requires === 'current-device') {
+    if (!(await isCurrentDevice(core, tx, envelope.from_device_id))) {
+      if (!ownStateIsFresh) return 'own-state';
+      return { outcome: 'refused', reason: 'sender_not_current' };
+    }
+  }
+  if (admission.requires === 'issued-grant') {
+    const contact = await contactRow(tx, envelope.from);
+    if (!(await isAuthority(core, tx, contact))) return await withoutRelationship(core, tx, name);
+  }
+  if (parsed.kind === 'unknown') return { outcome: 'stored' };
+  try {
+    return { outcome: 'applied', events: await take(core, tx, { opened, parsed }) };
+  } catch (error) {
+    if (!(error instanceof ProtocolError)) throw error;
+    return { outcome: 'refused', reason: error.message };
+  }
+}
+
+async function isCurrentDevice(
+  core: AccountCore,
+  tx: StoreReader,
+  deviceId: string,
+): Promise<boolean> {
+  const state = await knownState(tx, core.account);
+  if (state === undefined) return false;
+  return currentDevices(core.network, state, unixSeconds(core.clock)).has(deviceId);
+}
+
+/** A new device may not know its account's contacts yet; only messages can wait for that. */
+async function withoutRelationship(
+  core: AccountCore,
+  tx: StoreReader,
+  name: string | undefined,
+): Promise<Verdict> {
+  const self = await ownRecords.get(tx, own);
+  const waits = unixSeconds(core.clock) < (self?.awaitsContactsUntil ?? 0);
+  const held = waits && name === 'message.direct' && (await canHold(tx));
+  return { outcome: held ? 'held' : 'refused', reason: 'no_relationship' };
+}
+
+/** Lets an admitted object take its effect. @throws ProtocolError where its own rules refuse it */
+async function take(
+  core: AccountCore,
+  tx: StoreWriter,
+  item: {
+    readonly opened: OpenedEntry;
+    readonly parsed: Extract<ParsedContent, { kind: 'known' }>;
+  },
+): Promise<readonly AccountEvent[]> {
+  const { opened, parsed } = item;
+  const { envelope } = opened.entry;
+  switch (parsed.name) {
+    case 'contact.consent': {
+      const consent = { consent: parsed.content, envelope };
+      if (opened.direction === 'sent') return await applyOwnConsent(core, tx, consent);
+      return await applyConsent(core, tx, consent);
+    }
+    case 'contact.grant':
+      if (opened.direction === 'received') {
+        await applyGrant(core, tx, { grant: parsed.content, from: envelope.from });
+      }
+      return [];
+    case 'device.state.changed':
+      if (opened.direction === 'received') {
+        const { revision } = parsed.content;
+        const pending = await noteStateHint(tx, envelope.from, revision);
+        if (pending) await addDuty(tx, { kind: 'refresh-state', account: envelope.from });
+      }
+      return [];
+    case 'account.contacts.sync':
+      return await applyContactSync(core, tx, parsed.content);
+    // Group objects are kept in their messages; this version of the client has no groups yet.
+    default:
+      return [];
+  }
+}

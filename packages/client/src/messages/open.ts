@@ -1,0 +1,119 @@
+/**
+ * From a page of the timeline to opened records, before anything is applied (04 §18.1, §6.3).
+ *
+ * A relay has checked signatures, certificates and boxes before it accepted a record, so a page in
+ * which any of that is wrong is the relay's doing: it is refused as a whole, and the position does
+ * not move. What only the reading device can see (a box or payload that does not authenticate, a
+ * plaintext that is no valid object) is the sender's doing: that record alone is refused.
+ */
+import {
+  canonicalBytes,
+  checkEnvelope,
+  checkNoNull,
+  checkSchema,
+  type DeviceCertificate,
+  envelopeSignatures,
+  type MessageDirection,
+  type MessageTimelineEntry,
+  messageAad,
+  messageDirection,
+  openKeyBox,
+  openPayload,
+  type ParsedContent,
+  parseContent,
+  sha256Text,
+  TimelinePage,
+  type TimelineReading,
+  verifySignatures,
+  verifyTimelinePage,
+} from '@posthouse/protocol';
+import type { AccountCore } from '../core.ts';
+import { type MisbehaviourReason, RelayMisbehaviour, relayMust } from '../errors.ts';
+
+const method = 'message.timeline.sync';
+
+/** A record whose envelope verified. */
+export interface OpenedEntry {
+  readonly entry: MessageTimelineEntry;
+  readonly direction: MessageDirection;
+  /** Of the complete envelope. */
+  readonly digest: string;
+  /** `undefined` where box or payload did not authenticate: no plaintext, not even in part. */
+  readonly parsed: ParsedContent | undefined;
+}
+
+/**
+ * Verifies a page and opens its records.
+ * @throws RelayMisbehaviour for a page no honest relay serves
+ */
+export function openPage(
+  core: AccountCore,
+  page: unknown,
+  reading: TimelineReading,
+): OpenedEntry[] {
+  const fault = pageFault(page, reading);
+  if (fault !== undefined) throw new RelayMisbehaviour(fault, 'page of the timeline', { method });
+  const certificates = relayMust('page_certificates', method, () =>
+    verifyTimelinePage(core.network, page, reading),
+  );
+  const { items } = page as TimelinePage;
+  return items.map((entry) => openEntry(core, entry, certificates));
+}
+
+/** The faults of a page that have names of their own; the rest is told by its certificates. */
+function pageFault(page: unknown, reading: TimelineReading): MisbehaviourReason | undefined {
+  relayMust('malformed_result', method, () => {
+    checkSchema(TimelinePage, page);
+    checkNoNull(page);
+  });
+  const { items, has_more: hasMore } = page as TimelinePage;
+  if (items.length === 0 && hasMore) return 'page_without_end';
+  if (items.length > (reading.limit ?? Number.POSITIVE_INFINITY)) return 'page_too_long';
+  let last = reading.after;
+  for (const { sequence, envelope, key_box: box } of items) {
+    if (sequence <= last) return 'page_order';
+    last = sequence;
+    if (envelope.from !== reading.account && envelope.to !== reading.account) {
+      return 'foreign_envelope';
+    }
+    if (box.device_id !== reading.deviceId) return 'foreign_key_box';
+  }
+  return undefined;
+}
+
+function openEntry(
+  core: AccountCore,
+  entry: MessageTimelineEntry,
+  certificates: ReadonlyMap<string, DeviceCertificate>,
+): OpenedEntry {
+  const { network, account } = core;
+  const { envelope } = entry;
+  const direction = messageDirection(envelope, account);
+  const certificate = certificates.get(envelope.from_device_id);
+  if (direction === undefined || certificate === undefined) {
+    throw new RelayMisbehaviour('page_certificates', 'a sender has no certificate', { method });
+  }
+  relayMust('altered_envelope', method, () => {
+    checkEnvelope(network, envelope);
+    const checks = envelopeSignatures(network, envelope, certificate);
+    verifySignatures(network.primitives, checks, 'envelope');
+  });
+  const plaintext = decrypt(core, entry, direction === 'sent' ? envelope.from : envelope.to);
+  return {
+    entry,
+    direction,
+    digest: sha256Text(network.primitives, canonicalBytes(envelope)),
+    parsed: plaintext === undefined ? undefined : parseContent(network, plaintext, { account }),
+  };
+}
+
+function decrypt(
+  { network, encryptionKey }: AccountCore,
+  { envelope, key_box: box }: MessageTimelineEntry,
+  account: string,
+): Uint8Array | undefined {
+  const key = openKeyBox(network, { envelope, account, box, encryptionPrivateKey: encryptionKey });
+  if (key === undefined) return undefined;
+  const aad = messageAad(network, envelope);
+  return openPayload(network.primitives, envelope.payload, { key, aad });
+}

@@ -1,0 +1,306 @@
+/** Sending: what leaves is kept first, and sent unchanged until its fate is known (04 §12, §15). */
+import {
+  type Authorization,
+  canonicalBytes,
+  checkDeliveryStatus,
+  type DeliveryStatus,
+  type DeviceCertificate,
+  type JsonObject,
+  ProtocolError,
+  type SendRequest,
+  sealMessage,
+  sha256Text,
+} from '@posthouse/protocol';
+import { stateHints, states } from '../accounts/records.ts';
+import { devicesNow, knownState, resolveOwnState, resolveState } from '../accounts/states.ts';
+import { isTemporary } from '../connect/backoff.ts';
+import { contactRow, putContact } from '../contacts/rows.ts';
+import type { AccountCore } from '../core.ts';
+import { addDuty } from '../duties.ts';
+import {
+  ClientError,
+  isRefusal,
+  RelayMisbehaviour,
+  type RelayRefused,
+  relayMust,
+} from '../errors.ts';
+import type { StoreWriter } from '../store/index.ts';
+import {
+  addMessage,
+  type MessageRow,
+  messageRow,
+  type OutboxRow,
+  outbox,
+  type Purpose,
+  removeMessage,
+  updateMessage,
+} from './rows.ts';
+
+/** Milliseconds for which a device state is used without asking again, unless a hint came. */
+const stateMaxAge = 3_600_000;
+
+export interface Outgoing {
+  readonly to: string;
+  /** The business object, with its `$type`. */
+  readonly content: JsonObject;
+  readonly authorization?: Authorization | undefined;
+  readonly purpose: Purpose;
+  /** Of a self-delivery: whether this device gets a box as well. */
+  readonly toThisDevice?: boolean;
+  readonly signal: AbortSignal;
+  /** Runs in the transaction that puts the message into the outbox. */
+  readonly along?: (tx: StoreWriter) => Promise<void>;
+}
+
+/**
+ * Seals, keeps and submits a message. After `device_unknown` it reads the device states again and
+ * after `clock_skew` it takes the relay's clock: once, with a new envelope, boxes and ID.
+ *
+ * @throws ClientError `no_recipient_device`, `invalid_input`
+ * @throws RelayRefused where the relay does not take it
+ * @throws RelayUnreachable with the message kept, to be submitted again
+ */
+export async function send(core: AccountCore, message: Outgoing): Promise<MessageRow> {
+  let replaces: MessageRow | undefined;
+  for (let attempt = 1; ; attempt += 1) {
+    const recipients = await recipientsOf(core, message, { refresh: attempt > 1 });
+    const row = await post(core, { ...message, recipients, replaces });
+    try {
+      return await submit(core, row, message.signal);
+    } catch (error) {
+      if (attempt > 1 || !isRefusal(error, 'device_unknown', 'clock_skew')) throw error;
+      if (error.error === 'clock_skew') (await core.home()).relayClock.adopt();
+      const { from, message_id } = row.params.envelope;
+      replaces = await core.store.read((tx) => messageRow(tx, { from, message_id }));
+    }
+  }
+}
+
+/** Devices of the target that are valid now, by a state that is recent enough. */
+async function recipientsOf(
+  core: AccountCore,
+  { to, authorization, toThisDevice = true, signal }: Outgoing,
+  { refresh }: { readonly refresh: boolean },
+): Promise<DeviceCertificate[]> {
+  if (refresh || to === core.account) {
+    await refreshOwnState(core, { refresh, signal });
+  }
+  if (to === core.account) {
+    const state = await ownState(core);
+    const devices = devicesNow(core, state);
+    if (toThisDevice) return devices;
+    const others = devices.filter(
+      (item) => item.signing_public_key !== core.device.signingPublicKey,
+    );
+    if (others.length === 0) {
+      throw new ClientError('no_recipient_device', 'the account has no other device');
+    }
+    return others;
+  }
+  const known = refresh ? undefined : await recentState(core, to);
+  const options = { ...(authorization !== undefined && { authorization }), signal };
+  return devicesNow(core, known ?? (await resolveState(core, to, options)));
+}
+
+async function recentState(core: AccountCore, account: string) {
+  return await core.store.read(async (tx) => {
+    const record = await states.get(tx, account);
+    if (record === undefined || (await stateHints.get(tx, account)) !== undefined) return undefined;
+    const age = core.clock.milliseconds() - record.checkedAt;
+    return age >= 0 && age < stateMaxAge ? record.state : undefined;
+  });
+}
+
+async function refreshOwnState(
+  core: AccountCore,
+  { refresh, signal }: { readonly refresh: boolean; readonly signal: AbortSignal },
+): Promise<void> {
+  const recent = refresh ? undefined : await recentState(core, core.account);
+  if (recent !== undefined) return;
+  await resolveOwnState(core, await core.home(), { account: core.account, signal });
+}
+
+async function ownState(core: AccountCore) {
+  const state = await core.store.read((tx) => knownState(tx, core.account));
+  if (state === undefined) throw new ClientError('not_set_up', 'own device state is not known');
+  return state;
+}
+
+/** Seals a message and keeps it, before anything of it leaves. */
+async function post(
+  core: AccountCore,
+  message: Outgoing & {
+    readonly recipients: readonly DeviceCertificate[];
+    readonly replaces: MessageRow | undefined;
+  },
+): Promise<OutboxRow> {
+  const { to, content, authorization, purpose, recipients, replaces, along } = message;
+  const home = await core.home();
+  const senders = to === core.account ? [] : devicesNow(core, await ownState(core));
+  const params: SendRequest = {
+    ...sealed(() =>
+      sealMessage(core.network, {
+        from: core.device,
+        to,
+        createdAt: home.relayClock.now(),
+        content,
+        recipients,
+        senders,
+        random: core.random,
+      }),
+    ),
+    ...(authorization !== undefined && { authorization }),
+  };
+  const row: OutboxRow = { params, relayId: home.relayId, purpose, accepted: false };
+  const { envelope } = params;
+  await core.store.write(async (tx) => {
+    if (replaces !== undefined) await removeMessage(tx, replaces);
+    await outbox.put(tx, envelope.message_id, row);
+    await addMessage(tx, {
+      message_id: envelope.message_id,
+      from: envelope.from,
+      from_device_id: envelope.from_device_id,
+      to,
+      created_at: envelope.created_at,
+      digest: sha256Text(core.network.primitives, canonicalBytes(envelope)),
+      content,
+      outcome: 'applied',
+      status: 'sending',
+    });
+    await along?.(tx);
+  });
+  return row;
+}
+
+/** What cannot be sealed was not fit to be sent. */
+function sealed<T>(seal: () => T): T {
+  try {
+    return seal();
+  } catch (cause) {
+    if (!(cause instanceof ProtocolError)) throw cause;
+    throw new ClientError('invalid_input', cause.message, { cause });
+  }
+}
+
+/**
+ * Submits a kept message, again and again unchanged where answers are lost.
+ * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour
+ */
+export async function submit(
+  core: AccountCore,
+  row: OutboxRow,
+  signal: AbortSignal,
+): Promise<MessageRow> {
+  const method = 'message.send';
+  try {
+    const answer = await core.relay(row.relayId).call(method, row.params, { signal });
+    const status = checkedStatus(answer, method);
+    const { envelope } = row.params;
+    if (envelope.from === envelope.to && status.status !== 'target_accepted') {
+      throw new RelayMisbehaviour('invalid_delivery_status', 'self-delivery ends in the call', {
+        method,
+      });
+    }
+    return await settle(core, row, status);
+  } catch (error) {
+    if (isRefusal(error) && !isTemporary(error)) await reject(core, row, error);
+    throw error;
+  }
+}
+
+function checkedStatus(answer: unknown, method: string): DeliveryStatus {
+  return relayMust('invalid_delivery_status', method, () => {
+    checkDeliveryStatus(answer);
+    return answer;
+  });
+}
+
+/** Submits what has no answer yet, and asks for the fate of what is being delivered. */
+export async function flush(core: AccountCore, signal: AbortSignal): Promise<void> {
+  const home = await core.home();
+  const rows = await core.store.read((tx) => outbox.list(tx));
+  for (const { value: row } of rows) {
+    try {
+      // The account may have moved while a send had no answer: the old relay takes no sends any
+      // more, and a message under another ID might be a second delivery (04 §16.3).
+      if (row.accepted || row.relayId !== home.relayId) await askStatus(core, row, signal);
+      else await submit(core, row, signal);
+    } catch (error) {
+      if (!isRefusal(error) || isTemporary(error)) throw error;
+    }
+  }
+}
+
+/** Latest status, from the relay that accepted the message (04 §14.3). */
+async function askStatus(core: AccountCore, row: OutboxRow, signal: AbortSignal): Promise<void> {
+  const method = 'message.delivery.status';
+  const params = { message_id: row.params.envelope.message_id };
+  try {
+    const answer = await core.relay(row.relayId).call(method, params, { signal });
+    await settle(core, row, checkedStatus(answer, method));
+  } catch (error) {
+    if (!isRefusal(error, 'not_found', 'message_expired')) throw error;
+    await reject(core, row, error);
+  }
+}
+
+async function settle(
+  core: AccountCore,
+  row: OutboxRow,
+  status: DeliveryStatus,
+): Promise<MessageRow> {
+  const { envelope } = row.params;
+  return await core.store.write(async (tx) => {
+    if (status.status === 'delivering') {
+      await outbox.put(tx, envelope.message_id, { ...row, accepted: true });
+    } else {
+      await outbox.delete(tx, envelope.message_id);
+    }
+    if (status.status === 'failed') {
+      await undo(tx, row.purpose, { again: status.error?.code === 'device_unknown' });
+    }
+    const known = await messageRow(tx, envelope);
+    if (known === undefined) throw new ClientError('store_mismatch', 'a sent message is missing');
+    const { error: _before, ...rest } = known;
+    const updated: MessageRow = {
+      ...rest,
+      status: status.status,
+      accepted_at: status.accepted_at,
+      ...(status.error !== undefined && {
+        error: { code: status.error.code, message: status.error.message },
+      }),
+    };
+    await updateMessage(tx, updated);
+    return updated;
+  });
+}
+
+/** The relay did not take it: no record, no responsibility (04 §12.1). */
+async function reject(core: AccountCore, row: OutboxRow, refusal: RelayRefused): Promise<void> {
+  const { envelope } = row.params;
+  await core.store.write(async (tx) => {
+    await outbox.delete(tx, envelope.message_id);
+    await undo(tx, row.purpose, { again: isRefusal(refusal, 'device_unknown', 'clock_skew') });
+    const known = await messageRow(tx, envelope);
+    if (known === undefined) return;
+    if (row.purpose.kind === 'duty') await removeMessage(tx, known);
+    else {
+      const error = { code: refusal.error, message: refusal.message };
+      await updateMessage(tx, { ...known, status: row.accepted ? 'failed' : 'rejected', error });
+    }
+  });
+}
+
+/** Takes back what depended on a message that will not arrive. */
+async function undo(
+  tx: StoreWriter,
+  purpose: Purpose,
+  { again }: { readonly again: boolean },
+): Promise<void> {
+  if (purpose.kind === 'duty' && again) {
+    for (const duty of purpose.duties) await addDuty(tx, duty);
+  }
+  if (purpose.kind !== 'consent') return;
+  const now = await contactRow(tx, purpose.before.account);
+  if (JSON.stringify(now) === JSON.stringify(purpose.after)) await putContact(tx, purpose.before);
+}

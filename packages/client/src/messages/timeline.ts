@@ -1,0 +1,109 @@
+/** Reading the account's timeline, on the home relay and on former ones (04 §18). */
+import { type TimelineRecord, timelines } from '../accounts/records.ts';
+import { resolveOwnState } from '../accounts/states.ts';
+import type { AccountCore } from '../core.ts';
+import type { AccountEvent } from '../events.ts';
+import type { StoreReader, StoreWriter } from '../store/index.ts';
+import { applyEntry } from './apply.ts';
+import { type OpenedEntry, openPage } from './open.ts';
+
+/** Records asked for at once. The relay may give fewer; only `has_more` says whether there are. */
+const pageSize = 100;
+
+const unread: TimelineRecord = { position: -1, gap: false };
+
+/** Largest sequence of a relay that is completely processed, with all before it; else -1. */
+export async function timelinePosition(tx: StoreReader, relayId: string): Promise<number> {
+  return ((await timelines.get(tx, relayId)) ?? unread).position;
+}
+
+/**
+ * Reads a relay's timeline from the stored position to its end. Each page is verified as a whole;
+ * then its records take effect in order, and in the same transaction the position moves behind
+ * them. It never moves past a record whose processing is not complete. Gives what happened, page
+ * by page.
+ *
+ * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour; what was applied before stays
+ */
+export async function* readTimeline(
+  core: AccountCore,
+  relayId: string,
+  signal: AbortSignal,
+): AsyncGenerator<readonly AccountEvent[]> {
+  const { account, device, store } = core;
+  for (;;) {
+    signal.throwIfAborted();
+    const after = await store.read((tx) => timelinePosition(tx, relayId));
+    const params = { after, limit: pageSize };
+    const page = await core.relay(relayId).call('message.timeline.sync', params, { signal });
+    const reading = { account, deviceId: device.deviceId, after, limit: pageSize };
+    const opened = openPage(core, page, reading);
+    if (page.has_retention_gap === true) yield await noteGap(core, relayId);
+    yield* applyPage(core, relayId, { opened, after, signal });
+    if (!page.has_more) return;
+  }
+}
+
+async function noteGap(core: AccountCore, relayId: string): Promise<AccountEvent[]> {
+  return await core.store.write(async (tx) => {
+    const known = (await timelines.get(tx, relayId)) ?? unread;
+    if (known.gap) return [];
+    await timelines.put(tx, relayId, { ...known, gap: true });
+    return [{ kind: 'gap', relayId }];
+  });
+}
+
+/**
+ * Applies records in order. Where one needs the own device state read first, what came before it
+ * is committed, the state is read, and the rest follows.
+ */
+async function* applyPage(
+  core: AccountCore,
+  relayId: string,
+  page: {
+    readonly opened: readonly OpenedEntry[];
+    readonly after: number;
+    readonly signal: AbortSignal;
+  },
+): AsyncGenerator<readonly AccountEvent[]> {
+  let { opened, after } = page;
+  let ownStateIsFresh = false;
+  while (opened.length > 0) {
+    const work = { relayId, opened, after, ownStateIsFresh };
+    const done = await core.store.write((tx) => applyUntilBlocked(core, tx, work));
+    yield done.events;
+    opened = opened.slice(done.applied);
+    after = done.position;
+    if (opened.length > 0) {
+      const home = await core.home();
+      await resolveOwnState(core, home, { account: core.account, signal: page.signal });
+      ownStateIsFresh = true;
+    }
+  }
+}
+
+async function applyUntilBlocked(
+  core: AccountCore,
+  tx: StoreWriter,
+  work: {
+    readonly relayId: string;
+    readonly opened: readonly OpenedEntry[];
+    readonly after: number;
+    readonly ownStateIsFresh: boolean;
+  },
+): Promise<{ applied: number; position: number; events: AccountEvent[] }> {
+  const { relayId, opened, after, ownStateIsFresh } = work;
+  const known = (await timelines.get(tx, relayId)) ?? unread;
+  const done = { applied: 0, position: after, events: [] as AccountEvent[] };
+  for (const entry of opened) {
+    const result = await applyEntry(core, tx, entry, { ownStateIsFresh });
+    if (!result.complete) break;
+    done.events.push(...result.events);
+    done.applied += 1;
+    done.position = entry.entry.sequence;
+  }
+  // Another process of this device may have gone further meanwhile; a position never falls.
+  const position = Math.max(known.position, done.position);
+  if (position !== known.position) await timelines.put(tx, relayId, { ...known, position });
+  return done;
+}
