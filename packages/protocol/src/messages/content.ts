@@ -16,7 +16,7 @@ import {
 import { badRequest, ProtocolError } from '../errors.ts';
 import type { Network } from '../identity/index.ts';
 import { decodeUtf8, JsonError, parseJson } from '../json/parse.ts';
-import { isJsonObject, type JsonObject } from '../json/types.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from '../json/types.ts';
 import { checkDeviceStateChanged, type DeviceStateChanged } from './device-state-changed.ts';
 import { checkDirectMessage, type DirectMessage } from './direct.ts';
 
@@ -64,6 +64,23 @@ const checks: Readonly<Record<ContentName, Check>> = {
 export const contentNames = Object.keys(checks) as ContentName[];
 
 /**
+ * Which business object a value says it is, by its complete `$type` alone (01 Y1, Y2, Y7);
+ * `undefined` for a type that is none of them.
+ *
+ * @throws ProtocolError `bad_request` for what is no object with a text as `$type`
+ */
+export function contentName(network: Network, value: JsonValue): ContentName | undefined {
+  assertTyped(value);
+  return contentNames.find((known) => network.type(known) === value.$type);
+}
+
+function assertTyped(value: JsonValue): asserts value is JsonObject & { readonly $type: string } {
+  if (!isJsonObject(value) || typeof value.$type !== 'string') {
+    throw badRequest('$type', 'expected an object with a $type');
+  }
+}
+
+/**
  * Reads an authenticated plaintext and checks the format of what it says it is. Signatures inside
  * the object, its bindings to the envelope and the state it needs are checked by its own rules.
  *
@@ -79,12 +96,9 @@ export function parseContent(
 ): ParsedContent {
   try {
     const content = parseJson(decodeUtf8(plaintext));
-    if (!isJsonObject(content) || typeof content.$type !== 'string') {
-      throw badRequest('$type', 'expected an object with a $type');
-    }
-    const { $type: type } = content;
-    const name = contentNames.find((known) => network.type(known) === type);
-    if (name === undefined) return { kind: 'unknown', type, content };
+    assertTyped(content);
+    const name = contentName(network, content);
+    if (name === undefined) return { kind: 'unknown', type: content.$type, content };
     checks[name](network, content, own);
     return { kind: 'known', name, content } as unknown as ParsedContent;
   } catch (error) {
