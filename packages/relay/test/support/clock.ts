@@ -8,6 +8,7 @@ interface Timer {
 /** A clock that stands still until a test moves it. */
 export class ManualClock implements Clock {
   #milliseconds: number;
+  #elapsed = 0;
   readonly #timers = new Set<Timer>();
 
   /** @param start Unix seconds */
@@ -20,20 +21,21 @@ export class ManualClock implements Clock {
   }
 
   monotonic(): number {
-    return this.#milliseconds;
+    return this.#elapsed;
   }
 
   after(milliseconds: number, work: () => void): Disposable {
-    const timer = { at: this.#milliseconds + milliseconds, work };
+    const timer = { at: this.#elapsed + milliseconds, work };
     this.#timers.add(timer);
     return { [Symbol.dispose]: () => void this.#timers.delete(timer) };
   }
 
-  /** Moves time, back too, and runs the timers that came due. */
+  /** Moves time and runs the timers that came due. The clock can be set back, intervals cannot. */
   advance(seconds: number): void {
     this.#milliseconds += seconds * 1_000;
+    this.#elapsed += Math.max(0, seconds) * 1_000;
     for (const timer of [...this.#timers].sort((a, b) => a.at - b.at)) {
-      if (timer.at > this.#milliseconds) continue;
+      if (timer.at > this.#elapsed) continue;
       this.#timers.delete(timer);
       timer.work();
     }

@@ -39,6 +39,7 @@ export const network = new Network({
 
 const relayKey = new Uint8Array(32).fill(0x77);
 const signer = accountSigner(network, relayKey);
+export const relayPublicKey = signer.publicKey;
 const origin = 'https://relay.example';
 
 /** Calls a test makes; a failed one carries the code. */

@@ -1,0 +1,37 @@
+import { expect } from 'vitest';
+import type { World } from './world.ts';
+
+const writes = /^\s*(INSERT|UPDATE|DELETE)/i;
+
+/**
+ * Repeats a call that changes storage, each time with storage failing at another of its writes and
+ * then at the commit; every time nothing may be left of it and nobody may be told. Ends with the
+ * call that nothing disturbs, and says how many faults came before it.
+ */
+export async function throughEveryFault(
+  world: World,
+  call: () => Promise<string>,
+): Promise<number> {
+  const before = await world.dump();
+  world.takeNotices();
+  const fail = () => {
+    throw new Error('fault of the test');
+  };
+  world.faults.beforeCommit = fail;
+  expect(await call()).toBe('internal_error');
+  delete world.faults.beforeCommit;
+  for (let faults = 0; ; faults += 1) {
+    expect(await world.dump()).toEqual(before);
+    expect(world.takeNotices()).toEqual([]);
+    let left = faults;
+    world.faults.beforeStatement = (sql) => {
+      if (!writes.test(sql)) return;
+      if (left === 0) fail();
+      left -= 1;
+    };
+    const code = await call();
+    delete world.faults.beforeStatement;
+    if (code === 'ok') return faults;
+    expect(code).toBe('internal_error');
+  }
+}
