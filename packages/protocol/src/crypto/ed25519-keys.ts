@@ -3,7 +3,7 @@
  * signature, so that every implementation of {@link Primitives} agrees on validity: points whose
  * encoding is not canonical and the eight points of small order are refused, as public key and as
  * `R`, and so is an `S` at or above the group order. What remains is the equation without the
- * cofactor. `docs/decisions/ed25519-profile.md` says why.
+ * cofactor. `docs/decisions/0006-ed25519-profile.md` says why.
  */
 
 const p = (1n << 255n) - 19n;
