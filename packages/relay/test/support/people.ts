@@ -29,6 +29,9 @@ import { network, type World } from './world.ts';
 
 const year = 31_536_000;
 
+/** What a person needs of the relay they live at: its clock, its name, a way to call it. */
+export type Ground = Pick<World, 'clock' | 'relayId' | 'call'>;
+
 /** A device with its keys and its newest certificate. */
 export interface TestDevice {
   readonly signer: DeviceSigner;
@@ -45,10 +48,10 @@ export class Person {
   readonly account: string;
   readonly signer: AccountSigner;
   readonly #name: string;
-  readonly #world: World;
+  readonly #world: Ground;
   #revision = 1_000;
 
-  constructor(world: World, name: string) {
+  constructor(world: Ground, name: string) {
     this.#world = world;
     this.#name = name;
     this.signer = accountSigner(network, bytes(`account ${name}`));
@@ -56,7 +59,7 @@ export class Person {
   }
 
   /** A person at home at this relay, with one device for each name given. */
-  static async atHome(world: World, name: string, devices = ['phone']): Promise<Person> {
+  static async atHome(world: Ground, name: string, devices = ['phone']): Promise<Person> {
     const person = new Person(world, name);
     for (const device of devices) await person.addDevice(device);
     await person.moveIn();

@@ -1,0 +1,205 @@
+/** A whole relay behind its front door: real sockets, TLS and database; the clock is the test's. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import {
+  accountAuthInput,
+  type Challenge,
+  deviceAuthInput,
+  encodeBase64url,
+  type JsonValue,
+  relayOrigin,
+  type SessionCredentials,
+} from '@posthouse/protocol';
+import { pino } from 'pino';
+import type { PartialConfig } from '../../src/config/index.ts';
+import { Relay } from '../../src/index.ts';
+import type { StorageFaults } from '../../src/storage/types.ts';
+import { ManualClock } from './clock.ts';
+import { temporaryFolder } from './folder.ts';
+import { codeOf, type HttpAnswer, HttpClient } from './http.ts';
+import { type Ground, Person, type TestDevice } from './people.ts';
+import { type RpcAnswer, WebSocketClient } from './websocket.ts';
+import { network } from './world.ts';
+
+/** Limits that no test meets by accident; the manual clock refills no bucket and sends no pong. */
+const generous = {
+  accountRate: 1e9,
+  accountBurst: 1e9,
+  addressRate: 1e9,
+  addressBurst: 1e9,
+  pingInterval: 2_147_483_647,
+};
+
+export class FrontDoor implements AsyncDisposable {
+  readonly clock = new ManualClock();
+  readonly faults: StorageFaults = {};
+  readonly #folder = temporaryFolder();
+  readonly #config: PartialConfig;
+  readonly #open = new DisposableStack();
+  #relay: Relay | undefined;
+
+  private constructor(config: PartialConfig) {
+    this.#config = config;
+  }
+
+  static async start(config: PartialConfig = {}): Promise<FrontDoor> {
+    const door = new FrontDoor(config);
+    await door.#start();
+    return door;
+  }
+
+  get relay(): Relay {
+    if (this.#relay === undefined) throw new Error('the relay is stopped');
+    return this.#relay;
+  }
+
+  get relayId(): string {
+    return this.relay.relayId;
+  }
+
+  get data(): string {
+    return this.#folder.path;
+  }
+
+  /** Authority that signed the relay's certificate, PEM. */
+  get ca(): string {
+    return readFileSync(join(this.data, 'tls', 'ca.pem'), 'utf8');
+  }
+
+  /** A client of the base address with this number. */
+  http(index = 0): HttpClient {
+    return this.#open.use(new HttpClient(this.relay.https[index] as string, this.ca));
+  }
+
+  async socket(index = 0): Promise<WebSocketClient> {
+    return this.#open.use(await WebSocketClient.open(this.relay.wss[index] as string, this.ca));
+  }
+
+  /** Stops and starts on the same folder and, where it was the test's choice, the same port. */
+  async restart(): Promise<void> {
+    await this.#relay?.[Symbol.asyncDispose]();
+    await this.#start();
+  }
+
+  /** A person at home here, set up as a client would over HTTP. */
+  async person(name: string, devices = ['phone']): Promise<Person> {
+    const signers = new Map<string, Person>();
+    const ground: Ground = {
+      clock: this.clock,
+      relayId: this.relayId,
+      call: async (method, params) => {
+        const { token } = await this.logInAccount(signers.get('') as Person);
+        const answer = await this.http().call(method as 'device.state.publish', params, { token });
+        if (codeOf(answer) !== 'ok') throw new Error(`${method}: ${answer.text}`);
+        return (answer.text === '' ? null : JSON.parse(answer.text)) as JsonValue;
+      },
+    };
+    const person = new Person(ground, name);
+    signers.set('', person);
+    for (const device of devices) await person.addDevice(device);
+    await person.moveIn();
+    return person;
+  }
+
+  async challenge(account: string, client = this.http()): Promise<Challenge> {
+    const answer = await client.call('auth.challenge', { account });
+    return JSON.parse(answer.text) as Challenge;
+  }
+
+  /** Parameters of `auth.device.verify`, right unless a test says otherwise. */
+  deviceProof(
+    device: TestDevice,
+    nonce: string,
+    wrong: { origin?: string; timestamp?: number; relayId?: string } = {},
+  ): Record<string, unknown> {
+    const timestamp = wrong.timestamp ?? this.clock.now();
+    const input = deviceAuthInput(network, {
+      relay_id: wrong.relayId ?? this.relayId,
+      origin: wrong.origin ?? relayOrigin(this.relay.https[0] as string),
+      account: device.certificate.account,
+      device_id: device.deviceId,
+      nonce,
+      timestamp,
+    });
+    return {
+      nonce,
+      timestamp,
+      signer_certificate: device.certificate,
+      device_signature: encodeBase64url(device.signer.sign(input)),
+    };
+  }
+
+  /** Parameters of `auth.account.verify`. */
+  async accountProof(
+    person: Person,
+    nonce: string,
+    wrong: { origin?: string } = {},
+  ): Promise<Record<string, unknown>> {
+    const { account, publicKey } = person.signer;
+    const input = accountAuthInput(network, {
+      relay_id: this.relayId,
+      origin: wrong.origin ?? relayOrigin(this.relay.https[0] as string),
+      account,
+      account_public_key: publicKey,
+      nonce,
+    });
+    const signature = await person.signer.sign(input);
+    return {
+      nonce,
+      account_public_key: publicKey,
+      account_signature: encodeBase64url(signature),
+    };
+  }
+
+  async logInDevice(person: Person, device = 'phone'): Promise<SessionCredentials> {
+    const { nonce } = await this.challenge(person.account);
+    const proof = this.deviceProof(person.device(device), nonce);
+    return credentials(await this.http().call('auth.device.verify', proof));
+  }
+
+  async logInAccount(person: Person): Promise<SessionCredentials> {
+    const { nonce } = await this.challenge(person.account);
+    const proof = await this.accountProof(person, nonce);
+    return credentials(await this.http().call('auth.account.verify', proof));
+  }
+
+  /** Authenticates a connection as a device; also what a renewal does. */
+  async bindDevice(socket: WebSocketClient, device: TestDevice): Promise<RpcAnswer> {
+    const { account } = device.certificate;
+    const { result } = await socket.call('auth.challenge', { account });
+    const { nonce } = result as Challenge;
+    return socket.call('auth.device.verify', this.deviceProof(device, nonce));
+  }
+
+  async bindAccount(socket: WebSocketClient, person: Person): Promise<RpcAnswer> {
+    const { result } = await socket.call('auth.challenge', { account: person.account });
+    const { nonce } = result as Challenge;
+    return socket.call('auth.account.verify', await this.accountProof(person, nonce));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#open[Symbol.dispose]();
+    await this.#relay?.[Symbol.asyncDispose]();
+    this.#folder[Symbol.dispose]();
+  }
+
+  async #start(): Promise<void> {
+    const { limits, ...config } = this.#config;
+    const values: PartialConfig = {
+      network: network.context,
+      dev: true,
+      data: this.#folder.path,
+      listen: '127.0.0.1:0',
+      ...config,
+      limits: { ...generous, ...limits },
+    };
+    const { clock, faults } = this;
+    const log = pino({ level: process.env.POSTHOUSE_TEST_LOG ?? 'silent' });
+    this.#relay = await Relay.start(values, { clock, faults, log });
+  }
+}
+
+function credentials(answer: HttpAnswer): SessionCredentials {
+  if (codeOf(answer) !== 'ok') throw new Error(answer.text);
+  return JSON.parse(answer.text) as SessionCredentials;
+}
