@@ -28,7 +28,7 @@ export const context = 'neo:860833102:0x00112233445566778899aabbccddeeff00112233
 export const network = new Network({ context, primitives: noblePrimitives });
 export const relayId = '0xff3380fa8e020053f1d1274f428cd542438f06d5';
 
-export const fill = (byte: number, length: number) => new Uint8Array(length).fill(byte);
+const fill = (byte: number, length: number) => new Uint8Array(length).fill(byte);
 /** Bytes `from`, `from + 1`, … */
 export const run = (from: number, length: number) =>
   Uint8Array.from({ length }, (_, index) => from + index);
