@@ -1,5 +1,24 @@
+export {
+  type Abortable,
+  Account,
+  type AccountStatus,
+  type Contact,
+  type Draft,
+  type WithAccountKey,
+} from './account.ts';
+export type { DeviceInfo } from './accounts/devices.ts';
+export {
+  type DeviceApproval,
+  type DeviceRequest,
+  parseDeviceApproval,
+  parseDeviceRequest,
+} from './accounts/pairing.ts';
+export { Client, type ClientOptions, type NewAccountOptions } from './client.ts';
 export * from './connect/index.ts';
 export * from './environment.ts';
 export * from './errors.ts';
-export * from './network/discovery.ts';
+export type { AccountEvent } from './events.ts';
+export type { FollowOptions } from './live.ts';
+export type { MessageRow, Outcome, SendingStatus } from './messages/rows.ts';
+export { Discovery, type DiscoveryParts, type VerifiedRelay } from './network/discovery.ts';
 export * from './store/index.ts';

@@ -28,7 +28,7 @@ import { publishDevices, withCertificate } from './publish.ts';
 import { own, ownCertificates } from './records.ts';
 import { usableRoute } from './routes.ts';
 import { certificateLead, certificateLifetime } from './setup.ts';
-import { knownState, resolveOwnState } from './states.ts';
+import { resolveOwnState } from './states.ts';
 
 /** One device of the account, as a person sees it. */
 export interface DeviceInfo {
@@ -163,9 +163,8 @@ async function publish(
 ): Promise<void> {
   const { relayId } = await core.home();
   await using connection = core.connect(relayId, accountIdentity(core.network, signer));
-  const state = await publishDevices(core, connection, { signer, change, signal });
+  await publishDevices(core, connection, { signer, change, signal });
   await core.store.write(async (tx) => {
-    if ((await knownState(tx, core.account))?.revision !== state.revision) return;
     for (const { account, relationship } of await contactRows(tx)) {
       if (relationship.status === 'active') await addDuty(tx, { kind: 'tell-devices', account });
     }

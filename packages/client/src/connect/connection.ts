@@ -108,6 +108,13 @@ export class RelayConnection implements AsyncDisposable {
     return await untilAborted(this.#opening, signal);
   }
 
+  /** Gives up an HTTPS link where a WebSocket is wanted, so that the next one tries again. */
+  reconsider(): void {
+    if (this.#options.prefer === 'websocket' && this.#link?.ended === undefined) {
+      if (this.#link !== undefined) this.#drop(this.#link);
+    }
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     this.#stop.abort(new RelayUnreachable('client was closed', { outcomeUnknown: false }));
     await this.#opening?.catch(() => undefined);
