@@ -18,7 +18,7 @@ import { pino } from 'pino';
 import { accounts } from '../../src/accounts/index.ts';
 import { auth, Sessions } from '../../src/auth/index.ts';
 import type { ConnectionBinding, Notice, Session } from '../../src/call.ts';
-import type { DeliverAnswer, Job, RelayContext } from '../../src/context.ts';
+import type { DeliverAnswer, Job, RelayContext, Verifier } from '../../src/context.ts';
 import { ThreadPoolVerifier } from '../../src/crypto/verifier.ts';
 import { Dispatcher } from '../../src/dispatch.ts';
 import { defaultLimits, type RelayLimits } from '../../src/limits.ts';
@@ -57,6 +57,8 @@ export class World implements AsyncDisposable {
   routes: (account: string) => readonly FinalRoute[] = () => [];
   deliver: (relayId: string, params: JsonObject) => Promise<DeliverAnswer> = () =>
     Promise.resolve({ kind: 'unreachable' });
+  /** What happens, once, while the next call waits for its signatures. */
+  meanwhile: (() => Promise<void>) | undefined;
   readonly #folder = temporaryFolder();
   readonly #limits: RelayLimits;
   #running: { storage: SqliteStorage; context: RelayContext; dispatcher: Dispatcher } | undefined;
@@ -148,6 +150,19 @@ export class World implements AsyncDisposable {
     this.#folder[Symbol.dispose]();
   }
 
+  #verifier(): Verifier {
+    const inner = new ThreadPoolVerifier();
+    return {
+      verify: async (checks, what) => {
+        const { meanwhile } = this;
+        this.meanwhile = undefined;
+        await meanwhile?.();
+        await inner.verify(checks, what);
+      },
+      verifyOnce: (text, checks, what) => inner.verifyOnce(text, checks, what),
+    };
+  }
+
   async #open(): Promise<void> {
     const storage = openSqlite(this.#folder.path, this.faults);
     const subjects = [auth, accounts, messages];
@@ -166,7 +181,7 @@ export class World implements AsyncDisposable {
       storage,
       clock,
       random: nodeRandom,
-      verifier: new ThreadPoolVerifier(),
+      verifier: this.#verifier(),
       limits: this.#limits,
       identity: {
         relayId: this.relayId,

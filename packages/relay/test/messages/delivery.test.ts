@@ -1,0 +1,535 @@
+import {
+  accountSigner,
+  canonicalJson,
+  cosignRoute,
+  deriveRelayId,
+  type JsonObject,
+} from '@posthouse/protocol';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { DeliverAnswer } from '../../src/context.ts';
+import { throughEveryFault } from '../support/faults.ts';
+import { type MessageOptions, Person, type SendParams } from '../support/people.ts';
+import { network, World } from '../support/world.ts';
+
+const job = 'messages.delivery';
+let world: World;
+let ann: Person;
+/** At home at no relay, at first. */
+let ben: Person;
+
+beforeEach(async () => {
+  world = await World.start();
+  await settle();
+});
+afterEach(() => world[Symbol.asyncDispose]());
+
+async function settle(): Promise<void> {
+  ann = await Person.atHome(world, 'ann');
+  ben = new Person(world, 'ben');
+  await ben.addDevice('phone');
+  world.takeNotices();
+}
+
+const toBen = (options: MessageOptions = {}): SendParams =>
+  ann.message(ben, { authorization: ben.grant(ann), ...options });
+const send = (params: SendParams) => world.call('message.send', params, { session: ann.session() });
+const sendCode = (params: unknown) =>
+  world.codeOf('message.send', params, { session: ann.session() });
+const status = (params: SendParams, person = ann) =>
+  world.call(
+    'message.delivery.status',
+    { message_id: params.envelope.message_id },
+    { session: person.session() },
+  );
+const inbox = async (person = ben) =>
+  ((await world.call('message.timeline.sync', {}, { session: person.session() })) as JsonObject)
+    .items as unknown[];
+const queue = async () => (await world.dump()).deliveries as Record<string, number | string>[];
+
+const relays = ['55', '66'].map((byte) =>
+  accountSigner(network, new Uint8Array(32).fill(Number.parseInt(byte, 16))),
+);
+const relayIds = relays.map((signer) => deriveRelayId(network, signer.publicKey));
+/** The directory finds the person at another relay from now on. */
+async function atRelay(index: number, person = ben): Promise<void> {
+  const signer = relays[index] as (typeof relays)[number];
+  const draft = await person.route({ relay_id: relayIds[index] as string });
+  const route = await cosignRoute(network, signer, draft);
+  world.routes = (account) => (account === person.account ? [route] : []);
+}
+/** Requests to other relays, answered in turn; the last answer repeats. */
+function answering(...answers: DeliverAnswer[]): { relayId: string; params: JsonObject }[] {
+  const asked: { relayId: string; params: JsonObject }[] = [];
+  world.deliver = (relayId, params) => {
+    const answer = answers[Math.min(asked.length, answers.length - 1)] as DeliverAnswer;
+    asked.push({ relayId, params });
+    return Promise.resolve(answer);
+  };
+  return asked;
+}
+const refused = (code: string, retryAfter?: number): DeliverAnswer => ({
+  kind: 'refused',
+  code,
+  message: 'no',
+  ...(retryAfter === undefined ? {} : { retryAfter }),
+});
+/** Moves to the next attempt and makes it. */
+async function nextAttempt(): Promise<void> {
+  const [row] = await queue();
+  world.clock.advance(Math.max(0, Number(row?.next_attempt_at) - world.clock.now()));
+  await world.runJob(job);
+}
+
+describe('04 §12: a recipient that is not at home here', () => {
+  test('the message is accepted and on its way, its sent record is there', async () => {
+    const message = toBen({ senders: ['phone'] });
+    const accepted_at = world.clock.now();
+    expect(await send(message)).toEqual({ status: 'delivering', accepted_at });
+    expect(await status(message)).toEqual({ status: 'delivering', accepted_at });
+    expect(await inbox(ann)).toHaveLength(1);
+    expect(world.takeNotices()).toEqual([{ kind: 'timeline', account: ann.account, head: 0 }]);
+    expect(await queue()).toHaveLength(1);
+  });
+
+  test('a repeat answers the same and queues nothing', async () => {
+    const message = toBen();
+    const first = await send(message);
+    const before = await world.dump();
+    expect(await send(message)).toEqual(first);
+    expect(await sendCode({ ...message, extra: 1 })).toBe('state_conflict');
+    expect(await world.dump()).toEqual(before);
+  });
+
+  test('what can be said without the state of the recipient is said at once', async () => {
+    const eve = new Person(world, 'eve');
+    await eve.addDevice('phone');
+    const now = world.clock.now();
+    expect(await sendCode(toBen({ authorization: eve.grant(ann) }))).toBe('forbidden');
+    expect(await sendCode(toBen({ authorization: ben.grant(ann, { expires_at: now }) }))).toBe(
+      'forbidden',
+    );
+    expect(await sendCode(toBen({ authorization: eve.invite() }))).toBe('forbidden');
+    expect(await queue()).toEqual([]);
+  });
+
+  test('an account may have only so many messages waiting', async () => {
+    await world[Symbol.asyncDispose]();
+    world = await World.start({ queuedDeliveries: 2 });
+    await settle();
+    const messages = [toBen(), toBen(), toBen()];
+    const codes = [];
+    for (const message of messages) codes.push(await sendCode(message));
+    expect(codes).toEqual(['ok', 'ok', 'rate_limited']);
+    expect(await sendCode(messages[0])).toBe('ok');
+  });
+
+  test('storage failing at any write leaves nothing of the message', async () => {
+    const message = toBen({ senders: ['phone'] });
+    const code = () => sendCode(message);
+    expect(await throughEveryFault(world, code)).toBeGreaterThan(6);
+    expect(await queue()).toHaveLength(1);
+  });
+});
+
+describe('a recipient that comes home here later', () => {
+  test('gets the message, the sender sees it, both exactly once', async () => {
+    const message = toBen();
+    await send(message);
+    await ben.moveIn();
+    world.takeNotices();
+    const accepted_at = world.clock.now();
+    world.clock.advance(60);
+    await nextAttempt();
+    expect(await status(message)).toEqual({ status: 'target_accepted', accepted_at });
+    expect(await inbox()).toEqual([
+      {
+        sequence: 0,
+        accepted_at: world.clock.now(),
+        envelope: message.envelope,
+        key_box: message.recipient_boxes[0],
+      },
+    ]);
+    expect(world.takeNotices()).toEqual([{ kind: 'timeline', account: ben.account, head: 0 }]);
+    expect(await queue()).toEqual([]);
+    await world.runJob(job);
+    expect(await inbox()).toHaveLength(1);
+  });
+
+  test('a restart in between loses nothing', async () => {
+    const message = toBen();
+    await send(message);
+    await ben.moveIn();
+    await world.restart();
+    await nextAttempt();
+    expect(await inbox()).toHaveLength(1);
+    expect(await status(message)).toMatchObject({ status: 'target_accepted' });
+  });
+
+  test('no boxed device valid there ends the delivery; the sent record stays', async () => {
+    await ben.addDevice('tablet');
+    const authorization = ben.grant(ann, {}, 'tablet');
+    const message = toBen({ boxes: ['phone'], senders: ['phone'], authorization });
+    await send(message);
+    await ben.publishState(await ben.state({ devices: ['tablet'] }));
+    await ben.publishRoute();
+    await nextAttempt();
+    expect(await status(message)).toMatchObject({
+      status: 'failed',
+      error: { code: 'device_unknown' },
+    });
+    expect(await inbox(ann)).toHaveLength(1);
+    expect(await inboxHead(ben)).toBe(-1);
+    expect(await queue()).toEqual([]);
+  });
+
+  test.each([
+    ['a grant of which no entry verifies', () => ({ ...ben.grant(ann), extra: 1 }), 'forbidden'],
+    ['an invite that does not verify', () => ({ ...ben.invite(), extra: 1 }), 'invalid_signature'],
+    ['no authorization, discovery closed', () => undefined, 'forbidden'],
+  ])('%s ends the delivery there', async (_, authorization, code) => {
+    const message = ann.message(ben, { authorization: authorization() as never });
+    await send(message);
+    await ben.moveIn();
+    await nextAttempt();
+    expect(await status(message)).toMatchObject({ status: 'failed', error: { code } });
+    expect(await inboxHead(ben)).toBe(-1);
+  });
+
+  test('storage failing at any write leaves the delivery waiting, then it goes through', async () => {
+    const message = toBen();
+    await send(message);
+    await ben.moveIn();
+    world.takeNotices();
+    for (let failAt = 0; ; failAt += 1) {
+      let left = failAt;
+      world.faults.beforeStatement = (sql) => {
+        if (!/^\s*(INSERT|UPDATE|DELETE)/.test(sql)) return;
+        if (left === 0) throw new Error('fault of the test');
+        left -= 1;
+      };
+      await world.runJob(job).catch(() => undefined);
+      delete world.faults.beforeStatement;
+      const [row] = await queue();
+      if (row === undefined) break;
+      expect(await inboxHead(ben)).toBe(-1);
+      expect(world.takeNotices()).toEqual([]);
+      expect(await status(message)).toMatchObject({ status: 'delivering' });
+      world.clock.advance(120);
+    }
+    expect(await inbox()).toHaveLength(1);
+    expect(await status(message)).toMatchObject({ status: 'target_accepted' });
+  });
+});
+
+describe('04 §16.1: the deadline', () => {
+  test.each([
+    ['the age limit comes first', 0, (limits: Limits) => limits.deliveryAgeLimit],
+    ['an old envelope has less time', 1_000, (limits: Limits) => limits.deliveryAgeLimit - 1_000],
+  ])('%s', async (_, age, left) => {
+    const message = toBen({ createdAt: world.clock.now() - age });
+    await send(message);
+    const deadline = world.clock.now() + left(world.context.limits);
+    await until(deadline - 1);
+    expect(await status(message)).toMatchObject({ status: 'delivering' });
+    await until(deadline);
+    expect(await status(message)).toMatchObject({
+      status: 'failed',
+      error: { code: 'message_expired' },
+    });
+    expect(await queue()).toEqual([]);
+  });
+
+  test('retention comes first where it is the shorter one', async () => {
+    await world[Symbol.asyncDispose]();
+    world = await World.start({ messageRetention: 1_000, deliveryAgeLimit: 5_000 });
+    await settle();
+    const message = toBen();
+    await send(message);
+    const deadline = world.clock.now() + 1_000;
+    await until(deadline - 1);
+    expect(await status(message)).toMatchObject({ status: 'delivering' });
+    await until(deadline);
+    expect(await status(message)).toMatchObject({ status: 'failed' });
+  });
+
+  test('a relay that was down over the deadline ends it when it is back', async () => {
+    const message = toBen();
+    await send(message);
+    world.clock.advance(world.context.limits.messageRetention + 86_400);
+    await world.restart();
+    await world.runJob('messages.retention');
+    await world.runJob(job);
+    const options = { session: ann.session() };
+    const params = { message_id: message.envelope.message_id };
+    expect(await world.call('message.delivery.status', params, options)).toMatchObject({
+      status: 'failed',
+    });
+  });
+
+  test('a late success does not change a failure', async () => {
+    const message = toBen();
+    await send(message);
+    await until(world.clock.now() + world.context.limits.deliveryAgeLimit);
+    const failed = await status(message);
+    await ben.moveIn();
+    await world.runJob(job);
+    expect(await status(message)).toEqual(failed);
+    expect(await inboxHead(ben)).toBe(-1);
+  });
+});
+
+describe('04 §16.2: attempts at other relays', () => {
+  beforeEach(() => atRelay(0));
+
+  test('the request is what was submitted, with the certificate, without sender boxes', async () => {
+    const asked = answering({ kind: 'accepted' });
+    const message = toBen({ senders: ['phone'] });
+    await send(message);
+    await nextAttempt();
+    const { sender_boxes: _, ...submitted } = message;
+    expect(asked).toEqual([
+      {
+        relayId: relayIds[0],
+        params: { ...submitted, signer_certificate: ann.device().certificate },
+      },
+    ]);
+    expect(await status(message)).toMatchObject({ status: 'target_accepted' });
+    expect(await queue()).toEqual([]);
+  });
+
+  test.each([
+    ['internal_error', 'delivering'],
+    ['bad_gateway', 'delivering'],
+    ['rate_limited', 'delivering'],
+    ['temporarily_unavailable', 'delivering'],
+    ['route_stale', 'delivering'],
+    ['target_not_local', 'delivering'],
+    ['route_not_found', 'delivering'],
+    ['not_found', 'delivering'],
+    ['invalid_state', 'delivering'],
+    ['device_unknown', 'device_unknown'],
+    ['clock_skew', 'clock_skew'],
+    ['forbidden', 'forbidden'],
+    ['invalid_signature', 'invalid_signature'],
+    ['message_expired', 'message_expired'],
+    ['state_conflict', 'state_conflict'],
+    ['no_such_code', 'bad_gateway'],
+    ['__proto__', 'bad_gateway'],
+  ])('%s: %s', async (code, outcome) => {
+    answering(refused(code));
+    const message = toBen();
+    await send(message);
+    await nextAttempt();
+    const result = (await status(message)) as { status: string; error?: { code: string } };
+    expect(result.error?.code ?? result.status).toBe(outcome);
+    expect(await queue()).toHaveLength(outcome === 'delivering' ? 1 : 0);
+  });
+
+  test('waits grow, up to the most, and are never none', async () => {
+    answering(refused('temporarily_unavailable'));
+    await send(toBen());
+    const waits: number[] = [];
+    for (let count = 0; count < 12; count += 1) {
+      await nextAttempt();
+      const [row] = await queue();
+      waits.push(Number(row?.next_attempt_at) - world.clock.now());
+    }
+    const { deliveryRetryFirst: first, deliveryRetryMost: most } = world.context.limits;
+    for (const [attempts, wait] of waits.entries()) {
+      const backoff = Math.min(most, first * 2 ** attempts);
+      expect(wait).toBeGreaterThanOrEqual(Math.ceil(backoff / 2));
+      expect(wait).toBeLessThanOrEqual(backoff);
+    }
+  });
+
+  test('retry_after is waited for, and never moves the deadline', async () => {
+    answering(refused('rate_limited', 10_000), refused('rate_limited', Number.MAX_SAFE_INTEGER));
+    const message = toBen();
+    await send(message);
+    const { deadline } = (await queue())[0] as { deadline: number };
+    await nextAttempt();
+    const [waiting] = await queue();
+    expect(Number(waiting?.next_attempt_at)).toBe(world.clock.now() + 10_000);
+    await nextAttempt();
+    expect((await queue())[0]?.next_attempt_at).toBe(deadline);
+    await nextAttempt();
+    expect(await status(message)).toMatchObject({ error: { code: 'message_expired' } });
+  });
+
+  test('16.3: an unknown outcome binds to that relay, wherever the account goes', async () => {
+    const asked = answering({ kind: 'unknown' }, { kind: 'unreachable' }, { kind: 'accepted' });
+    const message = toBen();
+    await send(message);
+    await nextAttempt();
+    await atRelay(1);
+    await nextAttempt();
+    await ben.moveIn();
+    await nextAttempt();
+    expect(asked.map(({ relayId }) => relayId)).toEqual([relayIds[0], relayIds[0], relayIds[0]]);
+    expect(new Set(asked.map(({ params }) => canonicalJson(params))).size).toBe(1);
+    expect(await status(message)).toMatchObject({ status: 'target_accepted' });
+    expect(await inboxHead(ben)).toBe(-1);
+  });
+
+  test('16.3: a crash during an attempt is an unknown outcome', async () => {
+    world.deliver = () => Promise.reject(new Error('the process dies here'));
+    await send(toBen());
+    await world.runJob(job);
+    await world.restart();
+    await atRelay(1);
+    const asked = answering({ kind: 'accepted' });
+    expect((await queue())[0]).toMatchObject({ target: relayIds[0] });
+    await nextAttempt();
+    expect(asked.map(({ relayId }) => relayId)).toEqual([relayIds[0]]);
+  });
+
+  test('16.3: a route error of that relay frees the delivery for the new one', async () => {
+    const asked = answering({ kind: 'unknown' }, refused('route_stale'), { kind: 'accepted' });
+    await send(toBen());
+    await nextAttempt();
+    await atRelay(1);
+    await nextAttempt();
+    await nextAttempt();
+    expect(asked.map(({ relayId }) => relayId)).toEqual([relayIds[0], relayIds[0], relayIds[1]]);
+  });
+
+  test('16.3: what never left here binds to nobody', async () => {
+    const asked = answering({ kind: 'unreachable' }, { kind: 'accepted' });
+    await send(toBen());
+    await nextAttempt();
+    await atRelay(1);
+    await nextAttempt();
+    expect(asked.map(({ relayId }) => relayId)).toEqual([relayIds[0], relayIds[1]]);
+  });
+
+  test('one slow relay holds up nobody, and no more than the limit are under way', async () => {
+    await world[Symbol.asyncDispose]();
+    world = await World.start({ deliveryConcurrency: 2 });
+    await settle();
+    await atRelay(0);
+    const slow = Promise.withResolvers<DeliverAnswer>();
+    let underWay = 0;
+    let most = 0;
+    let count = 0;
+    world.deliver = async () => {
+      count += 1;
+      underWay += 1;
+      most = Math.max(most, underWay);
+      const answer = count === 1 ? await slow.promise : await Promise.resolve({ kind: 'accepted' });
+      underWay -= 1;
+      if (count === 6) slow.resolve({ kind: 'accepted' });
+      return answer as DeliverAnswer;
+    };
+    const messages = Array.from({ length: 6 }, () => toBen());
+    for (const message of messages) await send(message);
+    await world.runJob(job);
+    expect(await queue()).toEqual([]);
+    expect([count, most]).toEqual([6, 2]);
+  });
+
+  test('two processes never take one delivery at once', async () => {
+    const asked = answering({ kind: 'accepted' });
+    for (let count = 0; count < 5; count += 1) await send(toBen());
+    await Promise.all([world.runJob(job), world.runJob(job)]);
+    expect(new Set(asked.map(({ params }) => canonicalJson(params))).size).toBe(5);
+    expect(asked).toHaveLength(5);
+  });
+
+  test('03 §12: what was accepted is finished after the sender has left', async () => {
+    const message = toBen();
+    await send(message);
+    answering({ kind: 'accepted' });
+    await world.context.storage.write('test', (tx) =>
+      tx.run(
+        'UPDATE account_routes SET relay_id = ? WHERE account = ?',
+        relayIds[1] as string,
+        ann.account,
+      ),
+    );
+    await nextAttempt();
+    expect(await sendCode(message)).toBe('route_stale');
+    expect(await status(message)).toMatchObject({ status: 'target_accepted' });
+  });
+});
+
+describe('04 §14.3: message.delivery.status', () => {
+  test('any device of the sending account asks, nobody else learns anything', async () => {
+    await ann.addDevice('laptop');
+    await ann.publishState();
+    const message = toBen();
+    await send(message);
+    const params = { message_id: message.envelope.message_id };
+    const codeOf = (session: object | undefined) =>
+      world.codeOf('message.delivery.status', params, { session: session as never });
+    expect(await codeOf(ann.session('laptop'))).toBe('ok');
+    expect(await codeOf(ann.accountSession())).toBe('forbidden');
+    expect(await codeOf(undefined)).toBe('unauthorized');
+    await ben.moveIn();
+    expect(await codeOf(ben.session())).toBe('not_found');
+    await ann.publishState(await ann.state({ devices: ['phone'] }));
+    expect(await codeOf(ann.session('laptop'))).toBe('unauthorized');
+  });
+
+  test('unknown and malformed IDs', async () => {
+    for (const [message_id, code] of [
+      ['msg_AAECAwQFBgcICQoLDA0ODw', 'not_found'],
+      ['msg_AAECAwQFBgcICQoLDA0ODx', 'bad_request'],
+      ['', 'bad_request'],
+      [null, 'bad_request'],
+      [7, 'bad_request'],
+    ]) {
+      const options = { session: ann.session() };
+      expect(await world.codeOf('message.delivery.status', { message_id }, options)).toBe(code);
+    }
+  });
+
+  test('the result is there until its retention ends, self-delivery included', async () => {
+    const message = ann.message(ann);
+    await send(message);
+    world.clock.advance(world.context.limits.messageRetention - 1);
+    await world.runJob('messages.retention');
+    expect(await status(message)).toMatchObject({ status: 'target_accepted' });
+    world.clock.advance(1);
+    await world.runJob('messages.retention');
+    const params = { message_id: message.envelope.message_id };
+    const options = { session: ann.session() };
+    expect(await world.codeOf('message.delivery.status', params, options)).toBe('not_found');
+    expect(await sendCode(message)).toBe('message_expired');
+  });
+
+  test('15.2: a repeat is known as long as it is not too old to be a new message', async () => {
+    await world[Symbol.asyncDispose]();
+    world = await World.start({ messageRetention: 1_000, deliveryAgeLimit: 5_000 });
+    await settle();
+    const message = ann.message(ann);
+    const first = await send(message);
+    world.clock.advance(5_000);
+    await world.runJob('messages.retention');
+    expect(await send(message)).toEqual(first);
+    world.clock.advance(1);
+    await world.runJob('messages.retention');
+    expect(await sendCode(message)).toBe('message_expired');
+  });
+});
+
+type Limits = World['context']['limits'];
+
+/** Moves to an instant, making every attempt on the way. */
+async function until(instant: number): Promise<void> {
+  for (;;) {
+    const next = await world.runJob(job);
+    if (next === undefined || next > instant) break;
+    world.clock.advance(next - world.clock.now());
+  }
+  world.clock.advance(instant - world.clock.now());
+  await world.runJob(job);
+}
+
+/** Highest sequence of a timeline, without any session. */
+async function inboxHead(person: Person): Promise<number> {
+  const { timeline_heads: heads } = await world.dump();
+  const found = (heads as { account: string; head: number }[]).find(
+    ({ account }) => account === person.account,
+  );
+  return found?.head ?? -1;
+}

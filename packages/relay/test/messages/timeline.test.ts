@@ -1,0 +1,374 @@
+import { canonicalJson, type TimelinePage, verifyTimelinePage } from '@posthouse/protocol';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { type MessageOptions, Person } from '../support/people.ts';
+import { network, World } from '../support/world.ts';
+
+const method = 'message.timeline.sync';
+let world: World;
+let ann: Person;
+let ben: Person;
+
+beforeEach(async () => {
+  world = await World.start();
+  await settle();
+});
+afterEach(() => world[Symbol.asyncDispose]());
+
+async function settle(): Promise<void> {
+  ann = await Person.atHome(world, 'ann', ['phone', 'laptop']);
+  ben = await Person.atHome(world, 'ben', ['phone', 'laptop']);
+}
+
+async function restartWith(limits: Parameters<typeof World.start>[0]): Promise<void> {
+  await world[Symbol.asyncDispose]();
+  world = await World.start(limits);
+  await settle();
+}
+
+const send = (options: MessageOptions = {}, to = ben) =>
+  world.call('message.send', ann.message(to, { authorization: to.grant(ann), ...options }), {
+    session: ann.session(),
+  });
+const sync = async (params: object = {}, device = 'phone', person = ben): Promise<TimelinePage> => {
+  const session = person.session(device);
+  return (await world.call(method, params, { session })) as unknown as TimelinePage;
+};
+const codeOf = (params: unknown, session: object = ben.session()) =>
+  world.codeOf(method, params, { session: session as never });
+const sequences = (page: TimelinePage) => page.items.map(({ sequence }) => sequence);
+
+describe('04 §18: pages', () => {
+  test('without parameters the earliest page; the position is where it goes on', async () => {
+    for (let count = 0; count < 5; count += 1) await send();
+    expect(await sync()).toMatchObject({ has_more: false });
+    const seen: number[] = [];
+    for (let after = -1, more = true; more; after = seen.at(-1) ?? -1) {
+      const page = await sync({ after, limit: 2 });
+      verifyTimelinePage(network, page, {
+        account: ben.account,
+        deviceId: ben.device().deviceId,
+        after,
+        limit: 2,
+      });
+      seen.push(...sequences(page));
+      more = page.has_more;
+    }
+    expect(seen).toEqual([0, 1, 2, 3, 4]);
+  });
+
+  test('has_more is exact at the edge of a page', async () => {
+    for (let count = 0; count < 3; count += 1) await send();
+    expect((await sync({ limit: 2 })).has_more).toBe(true);
+    expect((await sync({ limit: 3 })).has_more).toBe(false);
+    expect((await sync({ after: 0, limit: 2 })).has_more).toBe(false);
+  });
+
+  test('after may be -1, any position up to the head, and nothing else', async () => {
+    expect(await sync({ after: -1 })).toEqual({ items: [], certificates: [], has_more: false });
+    expect(await codeOf({ after: 0 })).toBe('bad_request');
+    await send();
+    expect(await sync({ after: 0 })).toEqual({ items: [], certificates: [], has_more: false });
+    for (const after of [1, -2, '0', Number.MAX_SAFE_INTEGER, true, null]) {
+      expect(await codeOf({ after }), String(after)).toBe('bad_request');
+    }
+  });
+
+  test('limit: positive; a large one is capped, not refused', async () => {
+    await restartWith({ maxPageSize: 2, pageSize: 1 });
+    for (let count = 0; count < 3; count += 1) await send();
+    expect(sequences(await sync())).toEqual([0]);
+    expect(sequences(await sync({ limit: Number.MAX_SAFE_INTEGER }))).toEqual([0, 1]);
+    for (const limit of [0, -1, '1', null]) {
+      expect(await codeOf({ limit }), String(limit)).toBe('bad_request');
+    }
+  });
+
+  test('sessions: none, an account session, a device removed from the state', async () => {
+    expect(await world.codeOf(method, {})).toBe('unauthorized');
+    expect(await codeOf({}, ben.accountSession())).toBe('forbidden');
+    await ben.publishState(await ben.state({ devices: ['laptop'] }));
+    expect(await codeOf({}, ben.session('phone'))).toBe('unauthorized');
+    expect(await codeOf({}, ben.session('laptop'))).toBe('ok');
+  });
+
+  test('a page stays within its bytes and always has at least one entry', async () => {
+    await restartWith({ pageBytes: 10_000 });
+    for (let count = 0; count < 12; count += 1) await send({ text: 'x'.repeat(2_000) });
+    await send({ text: 'x'.repeat(20_000) });
+    const seen: number[] = [];
+    for (let after = -1, more = true; more; after = seen.at(-1) ?? -1) {
+      const page = await sync({ after });
+      expect(page.items.length).toBeGreaterThan(0);
+      if (page.items.length > 1) expect(canonicalJson(page).length).toBeLessThanOrEqual(10_000);
+      seen.push(...sequences(page));
+      more = page.has_more;
+    }
+    expect(seen).toEqual(Array.from({ length: 13 }, (_, index) => index));
+  });
+
+  test('certificates of many senders count, and never push a page over its bytes', async () => {
+    await restartWith({ pageBytes: 10_000 });
+    for (let count = 0; count < 8; count += 1) {
+      const sender = await Person.atHome(world, `sender ${count}`);
+      const message = sender.message(ben, { authorization: ben.grant(sender) });
+      await world.call('message.send', message, { session: sender.session() });
+    }
+    const page = await sync();
+    expect(page.has_more).toBe(true);
+    expect(page.certificates).toHaveLength(page.items.length);
+    expect(canonicalJson(page).length).toBeLessThanOrEqual(10_000);
+  });
+
+  test('the largest possible entry fits into a WebSocket message', async () => {
+    const room = 190_000;
+    await send({ text: 'x'.repeat(room) });
+    expect(canonicalJson(await sync()).length).toBeLessThan(1_048_576);
+    expect((await sync()).items).toHaveLength(1);
+  });
+
+  test('several versions of one certificate: the page has one that verifies every record', async () => {
+    await send();
+    world.clock.advance(5);
+    await ann.addDevice('phone');
+    await ann.publishState();
+    await send();
+    const page = await sync();
+    expect(page.certificates).toHaveLength(1);
+    verifyTimelinePage(network, page, {
+      account: ben.account,
+      deviceId: ben.device().deviceId,
+      after: -1,
+    });
+  });
+
+  test('it reads what is stored here, also when the account has no home here any more', async () => {
+    await send();
+    world.clock.advance(31_536_000);
+    expect(await codeOf({})).toBe('ok');
+    expect(await world.codeOf('message.send', ben.message(ben), { session: ben.session() })).toBe(
+      'target_not_local',
+    );
+  });
+
+  test('an account that was never at home here has an empty timeline', async () => {
+    const eve = new Person(world, 'eve');
+    await eve.addDevice('phone');
+    const empty = { items: [], certificates: [], has_more: false };
+    expect(await sync({}, 'phone', eve)).toEqual(empty);
+  });
+
+  test('reads change nothing', async () => {
+    await send();
+    const before = await world.dump();
+    await sync();
+    expect(await world.dump()).toEqual(before);
+  });
+});
+
+describe('04 §17.3: visibility', () => {
+  test('positions of records for other devices are skipped without spending slots', async () => {
+    for (const boxes of [['phone'], ['laptop'], ['phone'], ['laptop'], ['phone']]) {
+      await send({ boxes });
+    }
+    expect(await sync({ limit: 3 })).toMatchObject({ has_more: false });
+    expect(sequences(await sync({ limit: 3 }))).toEqual([0, 2, 4]);
+    expect(sequences(await sync({}, 'laptop'))).toEqual([1, 3]);
+  });
+
+  test('each device gets its own box and nobody else gets any', async () => {
+    await send();
+    const [phone] = (await sync({}, 'phone')).items;
+    const [laptop] = (await sync({}, 'laptop')).items;
+    expect(phone?.key_box.device_id).toBe(ben.device('phone').deviceId);
+    expect(laptop?.key_box.device_id).toBe(ben.device('laptop').deviceId);
+    expect((await sync({}, 'phone', ann)).items).toEqual([]);
+  });
+
+  test('a device added later sees nothing from before it', async () => {
+    await send();
+    await ben.addDevice('tablet');
+    await ben.publishState();
+    expect((await sync({}, 'tablet')).items).toEqual([]);
+    await send();
+    expect(sequences(await sync({}, 'tablet'))).toEqual([1]);
+  });
+
+  test.each([
+    ['not yet in effect', 1, 1_000],
+    ['expired', -1_000, 0],
+  ])('a boxed device that is %s cannot read it, later either', async (_, from, until) => {
+    const now = world.clock.now();
+    await ben.addDevice('laptop', { notBefore: now + from, expiresAt: now + until });
+    await ben.publishState();
+    await send({ boxes: ['phone', 'laptop'] });
+    await ben.addDevice('laptop');
+    await ben.publishState();
+    expect((await sync({}, 'laptop')).items).toEqual([]);
+    expect((await sync({}, 'phone')).items).toHaveLength(1);
+  });
+
+  test('a device removed and enabled again keeps what it could see', async () => {
+    await send();
+    await ben.publishState(await ben.state({ devices: ['phone'] }));
+    await send({ boxes: ['phone', 'laptop'] });
+    await ben.publishState(await ben.state());
+    expect(sequences(await sync({}, 'laptop'))).toEqual([0]);
+  });
+});
+
+describe('04 §17.4: retention and the history gap', () => {
+  const retention = () => world.context.limits.messageRetention;
+
+  test('a record is there until its deadline and gone after it, with everything it needed', async () => {
+    await send({ senders: ['phone'] });
+    world.clock.advance(retention() - 1);
+    await world.runJob('messages.retention');
+    expect((await sync()).items).toHaveLength(1);
+    world.clock.advance(1);
+    await world.runJob('messages.retention');
+    expect((await sync()).items).toEqual([]);
+    world.clock.advance(3 * 86_400);
+    await world.runJob('messages.retention');
+    const {
+      message_envelopes,
+      message_certificates,
+      timeline_records,
+      timeline_boxes,
+      sent_results,
+    } = await world.dump();
+    expect([
+      message_envelopes,
+      message_certificates,
+      timeline_records,
+      timeline_boxes,
+      sent_results,
+    ]).toEqual([[], [], [], [], []]);
+  });
+
+  test('the job names the next deadline and nothing where nothing is kept', async () => {
+    expect(await world.runJob('messages.retention')).toBeUndefined();
+    const accepted = world.clock.now();
+    await send();
+    expect(await world.runJob('messages.retention')).toBe(accepted + retention());
+  });
+
+  test('a gap is told for a position below an expired record, and from its position on not', async () => {
+    await send();
+    await send();
+    world.clock.advance(retention());
+    await send();
+    await world.runJob('messages.retention');
+    expect(await sync()).toMatchObject({ has_retention_gap: true });
+    expect(sequences(await sync())).toEqual([2]);
+    expect(await sync({ after: 0 })).toMatchObject({ has_retention_gap: true });
+    expect(await sync({ after: 1 })).not.toHaveProperty('has_retention_gap');
+  });
+
+  test('records for other devices, or from before a device, never count', async () => {
+    await send({ boxes: ['laptop'] });
+    world.clock.advance(retention());
+    await world.runJob('messages.retention');
+    expect(await sync({}, 'phone')).not.toHaveProperty('has_retention_gap');
+    expect(await sync({}, 'laptop')).toMatchObject({ has_retention_gap: true });
+    await ben.addDevice('tablet');
+    await ben.publishState();
+    expect(await sync({}, 'tablet')).not.toHaveProperty('has_retention_gap');
+  });
+
+  test('a removed device that comes back keeps its gap', async () => {
+    await send();
+    await ben.publishState(await ben.state({ devices: ['phone'] }));
+    world.clock.advance(retention());
+    await world.runJob('messages.retention');
+    await ben.publishState(await ben.state());
+    expect(await sync({}, 'laptop')).toMatchObject({ has_retention_gap: true });
+  });
+
+  test('sequences go on above everything that was cleaned up, after a restart too', async () => {
+    await send();
+    await send();
+    world.clock.advance(retention());
+    await world.runJob('messages.retention');
+    await world.restart();
+    await send();
+    expect(sequences(await sync())).toEqual([2]);
+    expect(await codeOf({ after: 2 })).toBe('ok');
+    expect(await codeOf({ after: 3 })).toBe('bad_request');
+  });
+
+  test('a shorter retention later does not shorten what was promised', async () => {
+    await send();
+    const shorter = { ...world.context, limits: { ...world.context.limits, messageRetention: 1 } };
+    world.clock.advance(10);
+    const { messages } = await import('../../src/messages/index.ts');
+    for (const job of messages.jobs) await job.run(shorter, new AbortController().signal);
+    expect((await sync()).items).toHaveLength(1);
+  });
+
+  test('a clock that goes back removes nothing and lengthens nothing', async () => {
+    await send();
+    world.clock.advance(-50);
+    await world.runJob('messages.retention');
+    expect((await sync()).items).toHaveLength(1);
+    world.clock.advance(50 + retention());
+    await world.runJob('messages.retention');
+    expect((await sync()).items).toEqual([]);
+  });
+
+  test('more than one portion goes in one run', async () => {
+    await Promise.all(Array.from({ length: 450 }, () => send()));
+    world.clock.advance(retention());
+    await world.runJob('messages.retention');
+    expect((await world.dump()).timeline_records).toEqual([]);
+    expect(await sync()).toMatchObject({ items: [], has_retention_gap: true });
+  });
+
+  test('a run cut off anywhere goes on where it was', async () => {
+    await Promise.all(Array.from({ length: 5 }, () => send({ senders: ['phone'] })));
+    world.clock.advance(retention() + 3 * 86_400);
+    let statements = 0;
+    for (let failAt = 0; ; failAt += 1) {
+      statements = 0;
+      world.faults.beforeStatement = (sql) => {
+        if (/^\s*(INSERT|UPDATE|DELETE)/.test(sql) && statements++ === failAt)
+          throw new Error('cut');
+      };
+      const done = await world.runJob('messages.retention').then(
+        () => true,
+        () => false,
+      );
+      delete world.faults.beforeStatement;
+      const { timeline_records: records, timeline_boxes: boxes } = await world.dump();
+      expect(boxes?.length).toBe((records?.length ?? 0) * 1.5);
+      if (done) break;
+    }
+    expect(await sync()).toMatchObject({ items: [], has_retention_gap: true });
+  });
+});
+
+describe('how it is read', () => {
+  test.each([
+    'pageSql',
+    'expiredRecordsSql',
+    'dueSql',
+    'nextDeadlineSql',
+    'expiredEnvelopesSql',
+    'expiredCertificatesSql',
+    'expiredResultsSql',
+  ])('%s searches by an index and sorts nothing', async (name) => {
+    const statements: Record<string, unknown> = {
+      ...(await import('../../src/messages/store.ts')),
+      ...(await import('../../src/messages/retention-store.ts')),
+      ...(await import('../../src/messages/queue-store.ts')),
+    };
+    const sql = statements[name] as string;
+    const blanks = [...sql.matchAll(/\?/g)].map(() => 0);
+    const plan = await world.context.storage.read((tx) =>
+      tx.all<{ detail: string }>(`EXPLAIN QUERY PLAN ${sql}`, ...blanks),
+    );
+    const details = plan.map(({ detail }) => detail);
+    expect(details.filter((detail) => /TEMP B-TREE/.test(detail))).toEqual([]);
+    const whole = details.filter((detail) => /^SCAN (?!deadlines|CONSTANT)/.test(detail));
+    expect(whole.filter((detail) => !/USING (COVERING )?INDEX/.test(detail))).toEqual([]);
+  });
+});
