@@ -3,6 +3,7 @@
  * whatever the method: the envelope, the code and status that belong together, strict JSON, the
  * response object of the catalogue (chapter 02, sections 3 and 4).
  */
+import { setTimeout } from 'node:timers/promises';
 import {
   checkSchema,
   type ErrorCode,
@@ -72,9 +73,13 @@ export class HttpsCaller implements Caller {
     return new URL(this.#target.baseUrl).pathname.replace(/\/$/, '') + methodPath(method);
   }
 
-  async call(method: string, params: JsonObject = {}, verb?: HttpVerb): Promise<Answer> {
+  call(method: string, params: JsonObject = {}, verb?: HttpVerb): Promise<Answer> {
+    return patiently(() => this.#call(method, params, verb));
+  }
+
+  async #call(method: string, params: JsonObject, verb?: HttpVerb): Promise<Answer> {
     const definition = definitionOf(method);
-    const by = verb ?? definition?.http[0] ?? 'POST';
+    const by = verb ?? verbFor(definition, params);
     const query = by === 'GET' && definition !== undefined ? encodeQuery(definition, params) : '';
     const hasBody = by !== 'GET';
     const answer = await this.http.send({
@@ -92,6 +97,27 @@ export class HttpsCaller implements Caller {
   [Symbol.dispose](): void {
     this.http[Symbol.dispose]();
   }
+}
+
+/** How often a call that met a rate limit is made again. */
+const patience = 20;
+
+/** Waits out rate limits as the relay asks (02 §5): the checks come faster than people do. */
+async function patiently(call: () => Promise<Answer>): Promise<Answer> {
+  for (let tries = 1; ; tries += 1) {
+    const answer = await call();
+    if (answer.ok || answer.code !== 'rate_limited' || tries === patience) return answer;
+    const asked = isJsonObject(answer.data) ? Number(answer.data.retry_after ?? 1) : 1;
+    await setTimeout(Math.max(asked, 0.2) * 1_000);
+  }
+}
+
+/** The method's first verb; GET only where a query can express the parameters (02 §2.4). */
+function verbFor(definition: MethodDefinition | undefined, params: JsonObject): HttpVerb {
+  const verbs = definition?.http ?? ['POST'];
+  const refused = definition?.queryRefuses ?? [];
+  const inQuery = !Object.keys(params).some((name) => refused.includes(name));
+  return verbs.find((verb) => verb !== 'GET' || inQuery) ?? 'GET';
 }
 
 /** Checks an HTTP answer's form (02 §3.1, §3.2, §5) and reduces it to its outcome. */
@@ -144,7 +170,11 @@ export class WssCaller implements Caller {
 
   use(): void {}
 
-  async call(method: string, params?: JsonObject): Promise<Answer> {
+  call(method: string, params?: JsonObject): Promise<Answer> {
+    return patiently(() => this.#call(method, params));
+  }
+
+  async #call(method: string, params?: JsonObject): Promise<Answer> {
     const id = this.#next;
     this.#next += 1;
     this.socket.send(

@@ -1,4 +1,10 @@
-import type { ErrorCode, JsonObject, MessageEnvelope, MessageKeyBox } from '@posthouse/protocol';
+import {
+  canonicalJson,
+  type ErrorCode,
+  type JsonObject,
+  type MessageEnvelope,
+  type MessageKeyBox,
+} from '@posthouse/protocol';
 import { type Device, unixSeconds } from '../actors.ts';
 import { checksOf } from '../check.ts';
 import { demand } from '../demand.ts';
@@ -56,7 +62,7 @@ for (const [word, [credential, publicDiscovery]] of Object.entries(credentials))
       const [entry, ...more] = await timelineOf(stage, to);
       demand(more.length === 0, 'exactly one record');
       demand(
-        JSON.stringify(entry?.envelope.payload) === JSON.stringify(message.envelope.payload),
+        entry !== undefined && canonicalJson(entry.envelope) === canonicalJson(message.envelope),
         'the envelope is the one that was sent',
       );
       demand((await timelineOf(stage, from)).length === 0, 'no sent record without sender boxes');
@@ -231,7 +237,11 @@ const refusals: Readonly<Record<string, [Build, ErrorCode]>> = {
     'bad_request',
   ],
   'envelope-context': [
-    async (parties) => resignedMail(parties.from.device, await good(parties), { $context: 'x' }),
+    async (parties) => {
+      const params = await good(parties);
+      const $context = parties.stage.network.context;
+      return { ...params, envelope: { ...envelopeOf(params), $context } };
+    },
     'bad_request',
   ],
   'envelope-null': [

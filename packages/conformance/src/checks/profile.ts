@@ -45,8 +45,7 @@ publish.check(
     const answer = (await stage.succeed(owner.caller, 'profile.resolve', params)) as JsonObject;
     verifyProfile(stage.network, answer.profile, owner.device.certificate);
     demand(
-      JSON.stringify((answer.profile as JsonObject).future) ===
-        JSON.stringify(future),
+      JSON.stringify((answer.profile as JsonObject).future) === JSON.stringify(future),
       'the unknown member is kept',
     );
   },

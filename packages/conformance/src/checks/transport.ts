@@ -73,7 +73,7 @@ const brokenTexts: Readonly<Record<string, (account: string) => string | Uint8Ar
   exponent: (account) => `{"account":"${account}","x":1e2}`,
   'negative-zero': (account) => `{"account":"${account}","x":-0}`,
   'integer-range': (account) => `{"account":"${account}","x":9007199254740992}`,
-  depth: (account) => `{"account":"${account}","x":${'['.repeat(16)}${']'.repeat(16)}}`,
+  depth: (account) => `{"account":"${account}","x":${'['.repeat(17)}${']'.repeat(17)}}`,
   'top-level-array': () => '[]',
   'top-level-null': () => 'null',
 };
@@ -281,7 +281,7 @@ const refusedTexts: Readonly<Record<string, [string, number, string | number | n
     4,
   ],
   'params-depth': [
-    `{"jsonrpc":"2.0","id":4,"method":"relay.info","params":{"a":${'['.repeat(15)}${']'.repeat(15)}}}`,
+    `{"jsonrpc":"2.0","id":4,"method":"relay.info","params":{"a":${'['.repeat(16)}${']'.repeat(16)}}}`,
     invalidParams,
     4,
   ],
