@@ -1,0 +1,126 @@
+/** A network with real relays behind real TLS sockets, and people with their devices. */
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { nodePrimitives } from '@posthouse/primitives-node';
+import { Network, parseJson, type Registry, staticRegistry } from '@posthouse/protocol';
+import { type PartialConfig, Relay } from '@posthouse/relay';
+import {
+  type Account,
+  Client,
+  type ClientOptions,
+  MemoryStore,
+  type NewAccountOptions,
+  type Store,
+} from '../../src/index.ts';
+import { NodeTransport } from '../../src/node.ts';
+import { LeapingClock } from './clock.ts';
+
+export const network = new Network({
+  context: `neo:860833102:0x${'5a'.repeat(20)}`,
+  primitives: nodePrimitives,
+});
+
+/** Tests neither meet the relay's rate limits nor wait for it. */
+const generous = { accountRate: 1e9, accountBurst: 1e9, addressRate: 1e9, addressBurst: 1e9 };
+
+export class World implements AsyncDisposable {
+  readonly clock = new LeapingClock();
+  readonly folder = mkdtempSync(join(tmpdir(), 'posthouse-client-'));
+  readonly #things = new AsyncDisposableStack();
+  readonly #config: PartialConfig;
+  #relay: Relay | undefined;
+
+  private constructor(config: PartialConfig) {
+    this.#config = config;
+  }
+
+  static async start(config: PartialConfig = {}): Promise<World> {
+    const world = new World(config);
+    await world.startRelay();
+    return world;
+  }
+
+  get relay(): Relay {
+    if (this.#relay === undefined) throw new Error('the relay is stopped');
+    return this.#relay;
+  }
+
+  /** Authority that signed the relay's certificate, PEM. */
+  get ca(): string {
+    return readFileSync(join(this.folder, 'relay', 'tls', 'ca.pem'), 'utf8');
+  }
+
+  get registry(): Registry {
+    const text = readFileSync(join(this.folder, 'relay', 'registry.json'), 'utf8');
+    return staticRegistry(network, parseJson(text));
+  }
+
+  async startRelay(): Promise<void> {
+    const { limits, ...config } = this.#config;
+    this.#relay = await Relay.start(
+      {
+        network: network.context,
+        dev: true,
+        data: join(this.folder, 'relay'),
+        listen: '127.0.0.1:0',
+        log: 'silent',
+        ...config,
+        limits: { ...generous, ...limits },
+      },
+      { clock: this.clock },
+    );
+  }
+
+  async stopRelay(): Promise<void> {
+    await this.#relay?.[Symbol.asyncDispose]();
+    this.#relay = undefined;
+  }
+
+  /** A client of this world; its store outlives it where the test gives one. */
+  async client(options: Partial<ClientOptions> & { readonly store?: Store } = {}): Promise<Client> {
+    const transport = this.#things.use(new NodeTransport({ ca: this.ca }));
+    return this.#things.use(
+      await Client.open({
+        network,
+        registry: this.registry,
+        transport,
+        store: new MemoryStore(),
+        clock: this.clock,
+        ...options,
+      }),
+    );
+  }
+
+  /** Somebody with a new account on the relay. */
+  async person(options: Partial<ClientOptions> & NewAccountOptions = {}): Promise<Account> {
+    return await (await this.client(options)).setUp(options);
+  }
+
+  /** Two people who are contacts. */
+  async friends(): Promise<[Account, Account]> {
+    const [ann, bob] = [await this.person(), await this.person()];
+    await befriend(ann, bob);
+    return [ann, bob];
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#things.disposeAsync();
+    await this.stopRelay();
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+}
+
+/** Makes two accounts contacts of each other: an invite, a request, its acceptance. */
+export async function befriend(ann: Account, bob: Account): Promise<void> {
+  await bob.contacts.acceptInvite(await ann.contacts.invite());
+  await ann.sync();
+  await ann.contacts.approve(bob.id);
+  await bob.sync();
+}
+
+/** Texts of the messages an account shows, in order of arrival. */
+export async function texts(account: Account): Promise<string[]> {
+  const rows = await account.messages.list();
+  return rows.map((row) => (row.content?.body as { text: string } | undefined)?.text ?? '');
+}
