@@ -37,6 +37,8 @@ export class FrontDoor implements AsyncDisposable {
   readonly #config: PartialConfig;
   readonly #open = new DisposableStack();
   #relay: Relay | undefined;
+  /** 0 until the first start chose one. */
+  #port = 0;
 
   private constructor(config: PartialConfig) {
     this.#config = config;
@@ -75,7 +77,7 @@ export class FrontDoor implements AsyncDisposable {
     return this.#open.use(await WebSocketClient.open(this.relay.wss[index] as string, this.ca));
   }
 
-  /** Stops and starts on the same folder and, where it was the test's choice, the same port. */
+  /** Stops and starts on the same folder and port. */
   async restart(): Promise<void> {
     await this.#relay?.[Symbol.asyncDispose]();
     await this.#start();
@@ -83,21 +85,25 @@ export class FrontDoor implements AsyncDisposable {
 
   /** A person at home here, set up as a client would over HTTP. */
   async person(name: string, devices = ['phone']): Promise<Person> {
-    const signers = new Map<string, Person>();
+    const person = this.newcomer(name);
+    for (const device of devices) await person.addDevice(device);
+    await person.moveIn();
+    return person;
+  }
+
+  /** A person this relay has not heard of. */
+  newcomer(name: string): Person {
     const ground: Ground = {
       clock: this.clock,
       relayId: this.relayId,
       call: async (method, params) => {
-        const { token } = await this.logInAccount(signers.get('') as Person);
+        const { token } = await this.logInAccount(person);
         const answer = await this.http().call(method as 'device.state.publish', params, { token });
         if (codeOf(answer) !== 'ok') throw new Error(`${method}: ${answer.text}`);
         return (answer.text === '' ? null : JSON.parse(answer.text)) as JsonValue;
       },
     };
     const person = new Person(ground, name);
-    signers.set('', person);
-    for (const device of devices) await person.addDevice(device);
-    await person.moveIn();
     return person;
   }
 
@@ -189,13 +195,14 @@ export class FrontDoor implements AsyncDisposable {
       network: network.context,
       dev: true,
       data: this.#folder.path,
-      listen: '127.0.0.1:0',
+      listen: `127.0.0.1:${this.#port}`,
       ...config,
       limits: { ...generous, ...limits },
     };
     const { clock, faults } = this;
     const log = pino({ level: process.env.POSTHOUSE_TEST_LOG ?? 'silent' });
     this.#relay = await Relay.start(values, { clock, faults, log });
+    this.#port = Number(new URL(this.#relay.https[0] as string).port);
   }
 }
 
