@@ -1,0 +1,68 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { codeOf } from '../support/http.ts';
+import type { Person } from '../support/people.ts';
+import { FrontDoor } from '../support/relay.ts';
+
+let door: FrontDoor;
+let stranger: Person;
+
+beforeEach(async () => {
+  door = await FrontDoor.start();
+  stranger = door.newcomer('stranger');
+});
+afterEach(() => door[Symbol.asyncDispose]());
+
+const verify = async (proof: unknown) =>
+  codeOf(await door.http().call('auth.account.verify', proof));
+const proofOf = async (wrong = {}) => {
+  const { nonce } = await door.challenge(stranger.account);
+  return door.accountProof(stranger, nonce, wrong);
+};
+
+describe('02 §9.4: auth.account.verify', () => {
+  test('whoever holds the key gets a session, without any state here', async () => {
+    const answer = await door.http().call('auth.account.verify', await proofOf());
+    expect(JSON.parse(answer.text)).toMatchObject({
+      mode: 'account',
+      expires_at: door.clock.now() + 3_600,
+    });
+  });
+
+  test('a proof for another origin is invalid_signature', async () => {
+    expect(await verify(await proofOf({ origin: 'https://elsewhere.example' }))).toBe(
+      'invalid_signature',
+    );
+  });
+
+  test('§18: a key that does not derive the account is bad_request, the nonce is gone', async () => {
+    const other = door.newcomer('other');
+    const proof = await proofOf();
+    const swapped = { ...proof, account_public_key: other.signer.publicKey };
+    expect(await verify(swapped)).toBe('bad_request');
+    expect(await verify(proof)).toBe('unauthorized');
+  });
+
+  test.each(['account_public_key', 'account_signature'])(
+    'without %s it is bad_request, the nonce is gone',
+    async (name) => {
+      const { [name]: _, ...proof } = await proofOf();
+      expect(await verify(proof)).toBe('bad_request');
+      expect(await verify(proof)).toBe('unauthorized');
+    },
+  );
+
+  test('a key that is no point of the curve does not verify', async () => {
+    const proof = await proofOf();
+    expect(await verify({ ...proof, account_public_key: `Av${'_'.repeat(42)}` })).toBe(
+      'bad_request',
+    );
+  });
+
+  test('one challenge serves either method, once', async () => {
+    const ann = await door.person('ann');
+    const { nonce } = await door.challenge(ann.account);
+    expect(await verify(await door.accountProof(ann, nonce))).toBe('ok');
+    const proof = door.deviceProof(ann.device(), nonce);
+    expect(codeOf(await door.http().call('auth.device.verify', proof))).toBe('unauthorized');
+  });
+});

@@ -1,0 +1,130 @@
+import { decodeBase64url } from '@posthouse/protocol';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { codeOf } from '../support/http.ts';
+import type { Person } from '../support/people.ts';
+import { FrontDoor } from '../support/relay.ts';
+
+let door: FrontDoor;
+let ann: Person;
+
+beforeEach(async () => {
+  door = await FrontDoor.start({
+    // Two origins of one relay, told apart by their paths.
+    public: {
+      https: ['https://127.0.0.1:0/svc/v1', 'https://localhost:0/other/svc/v1'],
+      wss: ['wss://127.0.0.1:0/svc/v1', 'wss://localhost:0/other/svc/v1'],
+    },
+  });
+  ann = await door.person('ann');
+});
+afterEach(() => door[Symbol.asyncDispose]());
+
+const verify = async (proof: unknown, index = 0) =>
+  codeOf(await door.http(index).call('auth.device.verify', proof));
+
+describe('02 §9.2: auth.challenge', () => {
+  test('a nonce is 32 fresh bytes with the times it can be used at', async () => {
+    const first = await door.challenge(ann.account);
+    const second = await door.challenge(ann.account);
+    expect(decodeBase64url(first.nonce)).toHaveLength(32);
+    expect(second.nonce).not.toBe(first.nonce);
+    expect(first.created_at).toBe(door.clock.now());
+    expect(first.expires_at).toBe(door.clock.now() + 300);
+  });
+
+  test('an account this relay knows nothing about gets one too', async () => {
+    const stranger = `neo:860833102:NUz6PKTAM7NbPJzkKJFNay3VckQtcDkgWo`;
+    expect(codeOf(await door.http().call('auth.challenge', { account: stranger }))).toBe('ok');
+  });
+
+  test.each([
+    ['of another network', 'neo:860833101:NUz6PKTAM7NbPJzkKJFNay3VckQtcDkgWo'],
+    ['with a wrong checksum', 'neo:860833102:NUz6PKTAM7NbPJzkKJFNay3VckQtcDkgWp'],
+    ['that is no account', 'ann'],
+    ['that is no text', 7],
+  ])('an account ID %s is bad_request', async (_, account) => {
+    expect(codeOf(await door.http().call('auth.challenge', { account }))).toBe('bad_request');
+  });
+});
+
+describe('02 §9.2: the life of a challenge', () => {
+  test('it is good until the second before its expiry', async () => {
+    const { nonce } = await door.challenge(ann.account);
+    door.clock.advance(299);
+    expect(await verify(door.deviceProof(ann.device(), nonce))).toBe('ok');
+  });
+
+  test('once time reaches its expiry it is unauthorized', async () => {
+    const { nonce } = await door.challenge(ann.account);
+    door.clock.advance(300);
+    expect(await verify(door.deviceProof(ann.device(), nonce))).toBe('unauthorized');
+  });
+
+  test('a nonce nobody was given is unauthorized', async () => {
+    expect(await verify(door.deviceProof(ann.device(), 'A'.repeat(43)))).toBe('unauthorized');
+  });
+
+  test('after a success it is used up', async () => {
+    const { nonce } = await door.challenge(ann.account);
+    const proof = door.deviceProof(ann.device(), nonce);
+    expect(await verify(proof)).toBe('ok');
+    expect(await verify(proof)).toBe('unauthorized');
+  });
+
+  test('of many attempts at once, one is heard', async () => {
+    const { nonce } = await door.challenge(ann.account);
+    const proof = door.deviceProof(ann.device(), nonce);
+    const codes = await Promise.all(Array.from({ length: 8 }, () => verify(proof)));
+    expect(codes.filter((code) => code === 'ok')).toHaveLength(1);
+    expect(codes.filter((code) => code === 'unauthorized')).toHaveLength(7);
+  });
+
+  test('it survives a restart, and so does its end', async () => {
+    const { nonce } = await door.challenge(ann.account);
+    const used = await door.challenge(ann.account);
+    expect(await verify(door.deviceProof(ann.device(), used.nonce))).toBe('ok');
+    await door.restart();
+    expect(await verify(door.deviceProof(ann.device(), nonce))).toBe('ok');
+    expect(await verify(door.deviceProof(ann.device(), used.nonce))).toBe('unauthorized');
+  });
+
+  test.each<[string, (proof: Record<string, unknown>) => Record<string, unknown>, string]>([
+    ['a wrong signature', (proof) => ({ ...proof, timestamp: 1_750_000_001 }), 'invalid_signature'],
+    ['a clock far off', (proof) => ({ ...proof, timestamp: 1 }), 'clock_skew'],
+    ['a timestamp that is no integer', (proof) => ({ ...proof, timestamp: 'x' }), 'bad_request'],
+    ['no timestamp', ({ timestamp, ...rest }) => rest, 'bad_request'],
+    ['no certificate', ({ signer_certificate, ...rest }) => rest, 'bad_request'],
+    ['a null member', (proof) => ({ ...proof, extra: null }), 'bad_request'],
+    ['nothing but the nonce', ({ nonce }) => ({ nonce }), 'bad_request'],
+  ])('an attempt with %s uses it up', async (_, change, code) => {
+    const { nonce } = await door.challenge(ann.account);
+    const proof = door.deviceProof(ann.device(), nonce);
+    expect(await verify(change(proof))).toBe(code);
+    expect(await verify(proof)).toBe('unauthorized');
+  });
+
+  test('§18: an unknown nonce comes before everything else that is wrong', async () => {
+    expect(await verify({ nonce: 'A'.repeat(43), timestamp: 'x' })).toBe('unauthorized');
+  });
+
+  test.each([[''], ['with space'], ['x'.repeat(257)], [7]])(
+    'the nonce %j cannot be one: bad_request',
+    async (nonce) => {
+      expect(await verify({ ...door.deviceProof(ann.device(), 'x'), nonce })).toBe('bad_request');
+    },
+  );
+
+  test('§18: a verification on another transport of the origin is accepted', async () => {
+    const { nonce } = await door.challenge(ann.account);
+    const socket = await door.socket();
+    const proof = door.deviceProof(ann.device(), nonce);
+    expect(await socket.call('auth.device.verify', proof)).toHaveProperty('result.mode', 'device');
+  });
+
+  test('§18: at another origin of the relay it is unauthorized and used up', async () => {
+    const { nonce } = await door.challenge(ann.account);
+    const proof = door.deviceProof(ann.device(), nonce);
+    expect(await verify(proof, 1)).toBe('unauthorized');
+    expect(await verify(proof, 0)).toBe('unauthorized');
+  });
+});

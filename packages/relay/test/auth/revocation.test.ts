@@ -1,0 +1,129 @@
+import type { Challenge } from '@posthouse/protocol';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { codeOf } from '../support/http.ts';
+import type { Person } from '../support/people.ts';
+import { FrontDoor } from '../support/relay.ts';
+import type { WebSocketClient } from '../support/websocket.ts';
+
+let door: FrontDoor;
+let ann: Person;
+
+beforeEach(async () => {
+  door = await FrontDoor.start();
+  ann = await door.person('ann', ['phone', 'laptop']);
+});
+afterEach(() => door[Symbol.asyncDispose]());
+
+const sync = async (token: string) =>
+  codeOf(await door.http().call('message.timeline.sync', {}, { token }));
+const removeLaptop = async () => ann.publishState(await ann.state({ devices: ['phone'] }));
+
+describe('02 §10.3: a removed device', () => {
+  test('its tokens end at once, those of the others stay', async () => {
+    const laptop = await door.logInDevice(ann, 'laptop');
+    const phone = await door.logInDevice(ann, 'phone');
+    expect(await sync(laptop.token)).toBe('ok');
+    await removeLaptop();
+    expect(await sync(laptop.token)).toBe('unauthorized');
+    expect(await sync(phone.token)).toBe('ok');
+  });
+
+  test('its tokens stay ended after a restart', async () => {
+    const laptop = await door.logInDevice(ann, 'laptop');
+    await removeLaptop();
+    await door.restart();
+    expect(await sync(laptop.token)).toBe('unauthorized');
+  });
+
+  test('its connection is dead and hears nothing, not even of its removal', async () => {
+    const laptop = await door.socket();
+    const phone = await door.socket();
+    await door.bindDevice(laptop, ann.device('laptop'));
+    await door.bindDevice(phone, ann.device('phone'));
+    await removeLaptop();
+    expect(await phone.notification()).toMatchObject({ method: 'device.state.changed' });
+    expect(await laptop.notificationsSoFar()).toEqual([]);
+    expect(await laptop.call('message.timeline.sync', {})).toHaveProperty('error.code', -32001);
+    expect(await door.bindDevice(laptop, ann.device('laptop'))).toHaveProperty(
+      'error.code',
+      -32001,
+    );
+  });
+
+  test('account sessions are not touched', async () => {
+    const socket = await door.socket();
+    await door.bindAccount(socket, ann);
+    await removeLaptop();
+    const own = await socket.call('device.state.resolve', { account: ann.account });
+    expect(own).toHaveProperty('result');
+    expect(await socket.notificationsSoFar()).toEqual([]);
+  });
+
+  test('a renewed certificate ends no session', async () => {
+    const { token } = await door.logInDevice(ann, 'laptop');
+    await ann.addDevice('laptop', { expiresAt: door.clock.now() + 5_000 });
+    await ann.publishState();
+    expect(await sync(token)).toBe('ok');
+  });
+});
+
+describe('02 §10.6 rule 7: authentication that reveals an invalid device', () => {
+  test('ends the sessions it still has', async () => {
+    const socket = await door.socket();
+    await door.bindDevice(socket, ann.device('laptop'));
+    // Storage loses the device behind the relay's back, as when another process removed it.
+    await door.relay.context.storage.write('test', (tx) =>
+      tx.run('DELETE FROM devices WHERE device_id = ?', ann.device('laptop').deviceId),
+    );
+    expect(await door.bindDevice(socket, ann.device('laptop'))).toHaveProperty(
+      'error.code',
+      -32005,
+    );
+    expect(await socket.call('relay.info')).toHaveProperty('result');
+    expect(await socket.call('message.timeline.sync', {})).toHaveProperty('error.code', -32001);
+  });
+});
+
+describe('removal and authentication at the same time', () => {
+  /** Makes the removal commit in the same batch as the session, behind it. */
+  async function raceOn(socket: WebSocketClient) {
+    const { result } = await socket.call('auth.challenge', { account: ann.account });
+    const proof = door.deviceProof(ann.device('laptop'), (result as Challenge).nonce);
+    const state = await ann.state({ devices: ['phone'] });
+    const { token } = await door.logInAccount(ann);
+    const publish = door.http().call('device.state.publish', state, { token });
+    const verify = socket.call('auth.device.verify', proof);
+    return Promise.all([verify, publish]);
+  }
+
+  test('whichever wins, the removed device is bound to nothing', async () => {
+    for (let round = 0; round < 10; round += 1) {
+      const socket = await door.socket();
+      const [, published] = await raceOn(socket);
+      expect(codeOf(published)).toBe('ok');
+      const after = await socket.call('message.timeline.sync', {});
+      expect(after).toHaveProperty('error.code', -32001);
+      await ann.publishState();
+    }
+  });
+
+  test('a session revoked between its commit and its binding is refused', async () => {
+    const socket = await door.socket();
+    const { result } = await socket.call('auth.challenge', { account: ann.account });
+    const laptop = ann.device('laptop');
+    const { bus, storage } = door.relay.context;
+    const { account } = ann;
+    door.faults.beforeStatement = (sql) => {
+      if (!sql.includes('INSERT INTO auth_sessions')) return;
+      delete door.faults.beforeStatement;
+      // Joins the batch behind the session, and tells of it before anybody is answered.
+      void storage
+        .write('test', (tx) => tx.run('DELETE FROM auth_sessions WHERE account = ?', account))
+        .catch(() => {});
+      bus.publish([{ kind: 'revoked', account, deviceIds: [laptop.deviceId] }]);
+    };
+    const proof = door.deviceProof(laptop, (result as Challenge).nonce);
+    expect(await socket.call('auth.device.verify', proof)).toHaveProperty('error.code', -32005);
+    expect(await socket.call('message.timeline.sync', {})).toHaveProperty('error.code', -32001);
+  });
+});

@@ -1,0 +1,99 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { codeOf } from '../support/http.ts';
+import type { Person } from '../support/people.ts';
+import { FrontDoor } from '../support/relay.ts';
+
+let door: FrontDoor;
+let ann: Person;
+
+beforeEach(async () => {
+  door = await FrontDoor.start({
+    public: { https: ['https://127.0.0.1:0/svc/v1', 'https://localhost:0/other/svc/v1'], wss: [] },
+  });
+  ann = await door.person('ann');
+});
+afterEach(() => door[Symbol.asyncDispose]());
+
+const sync = async (token: string, index = 0) =>
+  codeOf(await door.http(index).call('message.timeline.sync', {}, { token }));
+
+describe('02 §2.6, §10: tokens over HTTP', () => {
+  test('a token is good on any connection of its origin until it expires', async () => {
+    const { token } = await door.logInDevice(ann);
+    expect(await sync(token)).toBe('ok');
+    door.clock.advance(86_399);
+    expect(await sync(token)).toBe('ok');
+    door.clock.advance(1);
+    expect(await sync(token)).toBe('unauthorized');
+  });
+
+  test('it survives a restart of the relay', async () => {
+    const { token } = await door.logInDevice(ann);
+    await door.restart();
+    expect(await sync(token)).toBe('ok');
+  });
+
+  test('at another origin of the same relay it is unauthorized', async () => {
+    const { token } = await door.logInDevice(ann);
+    expect(await sync(token, 1)).toBe('unauthorized');
+    expect(await sync(token, 0)).toBe('ok');
+  });
+
+  test('an account token where a device is asked for is forbidden', async () => {
+    const { token } = await door.logInAccount(ann);
+    expect(await sync(token)).toBe('forbidden');
+  });
+
+  test('a device token where the account is asked for is forbidden', async () => {
+    const { token } = await door.logInDevice(ann);
+    const route = await ann.route();
+    const answer = await door.http().call('account.route.publish', route, { token });
+    expect(codeOf(answer)).toBe('forbidden');
+  });
+
+  test.each([
+    ['missing', undefined],
+    ['empty', ''],
+    ['unknown', 'A'.repeat(43)],
+    ['long', 'A'.repeat(257)],
+  ])('a token that is %s is unauthorized', async (_, token) => {
+    const headers = token === undefined ? {} : { 'x-svc-session': token };
+    const answer = await door.http().send({ verb: 'GET', path: '/message/timeline/sync', headers });
+    expect(answer.status).toBe(401);
+    expect(codeOf(answer)).toBe('unauthorized');
+  });
+
+  test('a token twice is unauthorized', async () => {
+    const { token } = await door.logInDevice(ann);
+    const answer = await door.http().send({
+      verb: 'GET',
+      path: '/message/timeline/sync',
+      headers: { 'x-svc-session': [token, token] },
+    });
+    expect(codeOf(answer)).toBe('unauthorized');
+  });
+
+  test('a wrong token does not disturb a method that asks for none', async () => {
+    const headers = { 'x-svc-session': 'nonsense' };
+    const answer = await door.http().send({ verb: 'GET', path: '/relay/info', headers });
+    expect(answer.status).toBe(200);
+  });
+
+  test('expired challenges and sessions leave the database', async () => {
+    await door.challenge(ann.account);
+    await door.logInDevice(ann);
+    const count = () =>
+      door.relay.context.storage.read((tx) =>
+        tx.get<{ n: number }>(
+          `SELECT (SELECT count(*) FROM auth_challenges) + (SELECT count(*) FROM auth_sessions)
+            AS n`,
+        ),
+      );
+    expect((await count())?.n).toBeGreaterThan(0);
+    door.clock.advance(86_400);
+    // The job runs on its own; each look is a transaction behind which it may have finished.
+    while (((await count())?.n ?? 0) > 0)
+      await door.relay.context.storage.write('x', async () => {});
+    expect((await count())?.n).toBe(0);
+  });
+});
