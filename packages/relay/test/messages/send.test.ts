@@ -449,12 +449,14 @@ describe('what breaks in between', () => {
     expect(await codeOf(ann.message(ben))).toBe('forbidden');
   });
 
-  test('the signer of a grant removed meanwhile', async () => {
-    const authorization = ben.grant(ann, {}, 'laptop');
+  test.each([
+    ['grant', () => ben.grant(ann, {}, 'laptop')],
+    ['invite', () => ben.invite(undefined, 'laptop')],
+  ])('the signer of a verified %s removed before the write', async (_, authorization) => {
     const state = await ben.state({ devices: ['phone'] });
-    expect(await codeOf(toBen({ authorization }))).toBe('ok');
-    world.meanwhile = () => ben.publishState(state);
-    expect(await codeOf(toBen({ authorization }))).toBe('forbidden');
+    expect(await codeOf(toBen({ authorization: authorization() }))).toBe('ok');
+    world.afterProof = () => ben.publishState(state);
+    expect(await codeOf(toBen({ authorization: authorization() }))).toBe('forbidden');
   });
 
   test('04 §17.1: no sequence after 2^53-1, no wrap, nothing appended', async () => {

@@ -59,6 +59,8 @@ export class World implements AsyncDisposable {
     Promise.resolve({ kind: 'unreachable' });
   /** What happens, once, while the next call waits for its signatures. */
   meanwhile: (() => Promise<void>) | undefined;
+  /** What happens, once, when the next grant or invite has been verified. */
+  afterProof: (() => Promise<void>) | undefined;
   readonly #folder = temporaryFolder();
   readonly #limits: RelayLimits;
   #running: { storage: SqliteStorage; context: RelayContext; dispatcher: Dispatcher } | undefined;
@@ -159,7 +161,13 @@ export class World implements AsyncDisposable {
         await meanwhile?.();
         await inner.verify(checks, what);
       },
-      verifyOnce: (text, checks, what) => inner.verifyOnce(text, checks, what),
+      verifyOnce: async (text, checks, what) => {
+        await inner.verifyOnce(text, checks, what);
+        if (what !== 'grant' && what !== 'invite') return;
+        const { afterProof } = this;
+        this.afterProof = undefined;
+        await afterProof?.();
+      },
     };
   }
 
