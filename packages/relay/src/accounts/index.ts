@@ -10,14 +10,13 @@ import { migrations } from './migrations.ts';
 
 export { type Access, proveAccess, requireAccess } from './access.ts';
 export {
-  type CurrentDevice,
   confirmDevice,
   currentDevice,
   parseCertificate,
   requireCallingDevice,
 } from './devices.ts';
 export { homeOf, locate } from './home.ts';
-export { checkTime, requireAnswerable, requireHome } from './rules.ts';
+export { requireAnswerable, requireHome } from './rules.ts';
 export { type Device, readCurrentDeviceIds } from './store.ts';
 
 export const accounts: Subject = {

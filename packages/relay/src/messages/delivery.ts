@@ -11,6 +11,7 @@ import {
 import { homeOf, locate, proveAccess } from '../accounts/index.ts';
 import type { Notice } from '../call.ts';
 import type { Clock, DeliverAnswer, Job, RelayContext } from '../context.ts';
+import { deliveryBroke } from '../observability/events.ts';
 import {
   claimDue,
   type Delivery,
@@ -74,7 +75,7 @@ async function attemptSafely(context: RelayContext, delivery: Delivery): Promise
   try {
     await attempt(context, delivery);
   } catch (error) {
-    context.log.error({ err: error, messageId: delivery.messageId }, 'delivery attempt failed');
+    deliveryBroke(context, { messageId: delivery.messageId, error });
   }
 }
 

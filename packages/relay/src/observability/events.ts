@@ -67,3 +67,13 @@ export function noticeFailed({ log, metrics }: Observed, error: unknown): void {
   metrics.count('notices_failed');
   log.error({ err: error }, 'notice not handled');
 }
+
+/** An attempt to deliver a message broke here; the message stays in the queue. */
+export function deliveryBroke(
+  { log, metrics }: Observed,
+  failure: { readonly messageId: string; readonly error: unknown },
+): void {
+  metrics.count('deliveries_broken');
+  const { messageId, error } = failure;
+  log.error({ messageId, err: error }, 'delivery attempt broke');
+}
