@@ -81,6 +81,7 @@ const pageFrame = 16_384;
  */
 export function checkRelayLimits(relay: RelayLimits): string[] {
   const message = limits.webSocketMessageBytes;
+  const largestBox = message - pageFrame - limits.envelopeBytes - limits.certificateBytes;
   const rules: readonly [boolean, string][] = [
     [
       relay.pageBytes <= message - pageFrame,
@@ -89,6 +90,14 @@ export function checkRelayLimits(relay: RelayLimits): string[] {
     [
       relay.pageBytes >= limits.envelopeBytes + pageFrame,
       `pageBytes: the largest record must fit a page, at least ${limits.envelopeBytes + pageFrame}`,
+    ],
+    [
+      relay.keyBoxBytes <= largestBox,
+      `keyBoxBytes: a record must fit a WebSocket message, at most ${largestBox}`,
+    ],
+    [
+      relay.deliveryRetryFirst <= relay.deliveryRetryMost,
+      'deliveryRetryFirst: at most deliveryRetryMost',
     ],
     [relay.pageSize <= relay.maxPageSize, 'pageSize: at most maxPageSize'],
     [

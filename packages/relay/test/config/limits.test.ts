@@ -1,0 +1,27 @@
+import { describe, expect, test } from 'vitest';
+import { checkRelayLimits, defaultLimits } from '../../src/limits.ts';
+
+const faults = (changed: object) =>
+  checkRelayLimits({ ...defaultLimits, ...changed }).map((sentence) => sentence.split(':')[0]);
+
+describe('limits that do not fit each other', () => {
+  test('the defaults fit', () => {
+    expect(checkRelayLimits(defaultLimits)).toEqual([]);
+  });
+
+  test.each([
+    ['pageBytes', { pageBytes: 1_048_576 - 16_384 }, { pageBytes: 1_048_576 - 16_384 + 1 }],
+    ['pageBytes', { pageBytes: 262_144 + 16_384 }, { pageBytes: 262_144 + 16_384 - 1 }],
+    ['keyBoxBytes', { keyBoxBytes: 765_952 }, { keyBoxBytes: 765_953 }],
+    ['deliveryRetryFirst', { deliveryRetryFirst: 900 }, { deliveryRetryFirst: 901 }],
+    ['pageSize', { pageSize: 500 }, { pageSize: 501 }],
+    ['httpBodyBytes', { httpBodyBytes: 1_048_576 }, { httpBodyBytes: 1_048_575 }],
+    ['sendBufferBytes', { sendBufferBytes: 1_048_576 }, { sendBufferBytes: 1_048_575 }],
+    ['connectionsPerAddress', { connectionsPerAddress: 20_000 }, { connectionsPerAddress: 20_001 }],
+    ['accountBurst', { accountBurst: 200 }, { accountBurst: 199 }],
+    ['addressBurst', { addressBurst: 100 }, { addressBurst: 99 }],
+  ])('%s at its edge and past it', (name, within, past) => {
+    expect(faults(within)).toEqual([]);
+    expect(faults(past)).toEqual([name]);
+  });
+});
