@@ -21,7 +21,7 @@ import {
   parseJson,
 } from '@posthouse/protocol';
 import { demand } from './demand.ts';
-import { type HttpAnswer, PlainHttp } from './plain/http.ts';
+import { type HttpAnswer, type HttpMessage, PlainHttp } from './plain/http.ts';
 import { PlainSocket } from './plain/websocket.ts';
 import type { Target } from './target.ts';
 
@@ -73,8 +73,9 @@ export class HttpsCaller implements Caller {
     return new URL(this.#target.baseUrl).pathname.replace(/\/$/, '') + methodPath(method);
   }
 
-  call(method: string, params: JsonObject = {}, verb?: HttpVerb): Promise<Answer> {
-    return patiently(() => this.#call(method, params, verb));
+  async call(method: string, params: JsonObject = {}, verb?: HttpVerb): Promise<Answer> {
+    const answer = await patiently(() => this.#call(method, params, verb));
+    return this.#target.alter?.(method, answer) ?? answer;
   }
 
   async #call(method: string, params: JsonObject, verb?: HttpVerb): Promise<Answer> {
@@ -82,7 +83,7 @@ export class HttpsCaller implements Caller {
     const by = verb ?? verbFor(definition, params);
     const query = by === 'GET' && definition !== undefined ? encodeQuery(definition, params) : '';
     const hasBody = by !== 'GET';
-    const answer = await this.http.send({
+    return this.#exchange(method, {
       verb: by,
       path: this.path(method) + (query === '' ? '' : `?${query}`),
       headers: {
@@ -91,7 +92,16 @@ export class HttpsCaller implements Caller {
       },
       ...(hasBody ? { body: JSON.stringify(params) } : {}),
     });
-    return readHttpAnswer(answer, method);
+  }
+
+  /** Sends a message as it is and reads the answer as one of the method named. */
+  async raw(method: string, message: HttpMessage): Promise<Answer> {
+    const answer = await this.#exchange(method, message);
+    return this.#target.alter?.(method, answer) ?? answer;
+  }
+
+  async #exchange(method: string, message: HttpMessage): Promise<Answer> {
+    return readHttpAnswer(await this.http.send(message), method);
   }
 
   [Symbol.dispose](): void {
@@ -121,7 +131,7 @@ function verbFor(definition: MethodDefinition | undefined, params: JsonObject): 
 }
 
 /** Checks an HTTP answer's form (02 §3.1, §3.2, §5) and reduces it to its outcome. */
-export function readHttpAnswer(answer: HttpAnswer, method: string): Answer {
+function readHttpAnswer(answer: HttpAnswer, method: string): Answer {
   if (answer.status === 204) {
     demand(answer.body === '', 'a 204 answer has no body');
     checkResult(method, null);
@@ -158,20 +168,23 @@ export function readHttpAnswer(answer: HttpAnswer, method: string): Answer {
 export class WssCaller implements Caller {
   readonly transport = 'wss';
   readonly socket: PlainSocket;
+  readonly #target: Target;
   #next = 1;
 
-  private constructor(socket: PlainSocket) {
+  private constructor(target: Target, socket: PlainSocket) {
+    this.#target = target;
     this.socket = socket;
   }
 
   static async open(target: Target, url: string): Promise<WssCaller> {
-    return new WssCaller(await PlainSocket.open(url, target.ca));
+    return new WssCaller(target, await PlainSocket.open(url, target.ca));
   }
 
   use(): void {}
 
-  call(method: string, params?: JsonObject): Promise<Answer> {
-    return patiently(() => this.#call(method, params));
+  async call(method: string, params?: JsonObject): Promise<Answer> {
+    const answer = await patiently(() => this.#call(method, params));
+    return this.#target.alter?.(method, answer) ?? answer;
   }
 
   async #call(method: string, params?: JsonObject): Promise<Answer> {

@@ -44,11 +44,11 @@ export async function runCheck(
 ): Promise<Finding> {
   const { id, method, title, source } = check;
   const finding = { id, method, title, source, transport };
-  await using stage = await Stage.open(target, transport);
-  if (transport === 'wss' && stage.wssUrl === undefined) {
-    return { ...finding, outcome: 'skipped', reason: 'the relay lists no WSS address' };
-  }
   try {
+    await using stage = await Stage.open(target, transport);
+    if (transport === 'wss' && stage.wssUrl === undefined) {
+      return { ...finding, outcome: 'skipped', reason: 'the relay lists no WSS address' };
+    }
     await check.run(stage);
     return { ...finding, outcome: 'passed' };
   } catch (error) {

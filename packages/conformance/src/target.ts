@@ -2,6 +2,8 @@ import { readFile } from 'node:fs/promises';
 import { nodePrimitives } from '@posthouse/primitives-node';
 import { type JsonObject, Network, parseJson, type RelayEntry } from '@posthouse/protocol';
 
+import type { Answer } from './caller.ts';
+
 /** The relay under test: its addresses and the trusted facts about it. */
 export interface Target {
   readonly network: Network;
@@ -10,6 +12,8 @@ export interface Target {
   readonly entry: RelayEntry;
   /** Certificate authority in PEM, where it is not a public one. */
   readonly ca: string | undefined;
+  /** Turns answers into others before a check sees them: how the kit is shown to notice. */
+  readonly alter?: (method: string, answer: Answer) => Answer;
 }
 
 export interface TargetOptions {

@@ -148,12 +148,12 @@ for (const member of [
       const credentials = await stage.enterDevice(asker.caller, asker.device);
       const caller = stage.https();
       const name = encodeURIComponent(member);
-      const answer = await caller.http.send({
+      const answer = await caller.raw(method, {
         verb: 'GET',
         path: `${caller.path(method)}?account=${target.account.id}&${name}=1`,
         headers: { [stage.network.sessionHeader]: credentials.token },
       });
-      demand(answer.status === 400 && answer.body.includes('bad_request'), 'bad_request');
+      demand(!answer.ok && answer.code === 'bad_request', 'bad_request expected');
     },
   );
 }

@@ -1,5 +1,5 @@
 import { isJsonObject, type JsonObject, parseJson, rpcErrors } from '@posthouse/protocol';
-import { type HttpsCaller, readHttpAnswer, type WssCaller } from '../caller.ts';
+import type { HttpsCaller, WssCaller } from '../caller.ts';
 import { checksOf } from '../check.ts';
 import { demand } from '../demand.ts';
 import type { HttpMessage } from '../plain/http.ts';
@@ -10,7 +10,7 @@ const onHttps = { transports: ['https'] } as const;
 
 /** Sends a raw HTTP message and demands a `RelayError` with the code. */
 async function httpFails(stage: Stage, message: HttpMessage, code: string): Promise<void> {
-  const answer = readHttpAnswer(await stage.https().http.send(message), 'raw');
+  const answer = await stage.https().raw('', message);
   demand(!answer.ok && answer.code === code, `${code} expected`);
 }
 
@@ -36,8 +36,8 @@ for (const type of [
     async (stage) => {
       const caller = stage.https();
       const body = JSON.stringify({ account: stage.account().id });
-      const answer = await caller.http.send(post(caller, body, type));
-      demand(readHttpAnswer(answer, 'auth.challenge').ok, `${type} is accepted`);
+      const answer = await caller.raw('auth.challenge', post(caller, body, type));
+      demand(answer.ok, `${type} is accepted`);
     },
   );
 }
@@ -95,8 +95,8 @@ http.check(
   async (stage) => {
     const caller = stage.https();
     const body = `{"account":"${stage.account().id}","x":${'['.repeat(15)}1${']'.repeat(15)}}`;
-    const answer = await caller.http.send(post(caller, body, 'application/json'));
-    demand(readHttpAnswer(answer, 'auth.challenge').ok, 'depth 16 is accepted');
+    const answer = await caller.raw('auth.challenge', post(caller, body, 'application/json'));
+    demand(answer.ok, 'depth 16 is accepted');
   },
 );
 
@@ -106,8 +106,8 @@ http.check(
   async (stage) => {
     const caller = stage.https();
     const body = JSON.stringify({ account: stage.account().id, x: 'x'.repeat(1_100_000) });
-    const answer = await caller.http.send(post(caller, body, 'application/json'));
-    demand(readHttpAnswer(answer, 'auth.challenge').ok, 'a body of 1.1 MB is accepted');
+    const answer = await caller.raw('auth.challenge', post(caller, body, 'application/json'));
+    demand(answer.ok, 'a body of 1.1 MB is accepted');
   },
 );
 
