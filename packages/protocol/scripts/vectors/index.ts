@@ -1,0 +1,51 @@
+/** All vector files of `packages/protocol/vectors`, made anew: always the same bytes. */
+import { grantVectors, inviteVectors } from './contacts.ts';
+import { accountVectors, networkVectors, signatureVectors } from './crypto.ts';
+import {
+  base64urlVectors,
+  jsonVectors,
+  rpcFaultVectors,
+  textVectors,
+  varintVectors,
+} from './encoding.ts';
+import { channelVectors, groupVectors } from './hosted.ts';
+import {
+  authVectors,
+  certificateVectors,
+  descriptorVectors,
+  deviceStateVectors,
+  profileVectors,
+  routeVectors,
+} from './identity.ts';
+import type { VectorFile } from './kit.ts';
+import { contentVectors, envelopeVectors, messageVectors, payloadVectors } from './messages.ts';
+
+const makers: Readonly<Record<string, () => VectorFile>> = {
+  accounts: accountVectors,
+  auth: authVectors,
+  base64url: base64urlVectors,
+  certificates: certificateVectors,
+  channels: channelVectors,
+  content: contentVectors,
+  descriptors: descriptorVectors,
+  'device-states': deviceStateVectors,
+  envelopes: envelopeVectors,
+  grants: grantVectors,
+  groups: groupVectors,
+  invites: inviteVectors,
+  json: jsonVectors,
+  messages: messageVectors,
+  network: networkVectors,
+  payloads: payloadVectors,
+  profiles: profileVectors,
+  routes: routeVectors,
+  'rpc-faults': rpcFaultVectors,
+  signatures: signatureVectors,
+  texts: textVectors,
+  varint: varintVectors,
+};
+
+/** Text of every file by its name without `.json`. */
+export function makeVectors(): Map<string, string> {
+  return new Map(Object.entries(makers).map(([name, make]) => [name, make().text()]));
+}
