@@ -159,8 +159,9 @@ const fromContacts: ReadonlySet<ContentName> = new Set<ContentName>([
 /**
  * Which content may take effect in which direction.
  *
- * A message this account sent is a record of what another of its devices did: it is kept and
- * changes nothing here, objects for the own account alone excepted, which have no business there.
+ * A message this account sent is a record of what another of its devices did: it is kept, and what
+ * a client concludes from it is its own affair. Objects for the own account alone have no business
+ * there.
  *
  * @param name `undefined` for an unknown type
  * @example
