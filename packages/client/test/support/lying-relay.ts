@@ -1,0 +1,193 @@
+/**
+ * A relay that lies: a real proxy in front of a real relay, which alters what the relay answers.
+ * Between proxy and client is TLS with the relay's own certificate; the relay believes the proxy's
+ * addresses to be its own, so that origins and descriptors are right until a lie says otherwise.
+ */
+import { readFileSync } from 'node:fs';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createServer as createHttpsServer, request, type Server } from 'node:https';
+import { type AddressInfo, createServer as createNetServer } from 'node:net';
+import { join } from 'node:path';
+import { type WebSocket, WebSocketServer, WebSocket as WsClient } from 'ws';
+import { World } from './world.ts';
+
+// biome-ignore lint/suspicious/noExplicitAny: a lie may make anything of a result.
+type Json = any;
+
+/** Gets the relay's result of a method and gives what the client shall see instead. */
+export type Lie = (result: Json) => Json;
+/** Gets the complete text of an answer (over WebSocket with its envelope). */
+export type RawLie = (text: string) => string;
+
+export class LyingRelay implements AsyncDisposable {
+  readonly world: World;
+  readonly #server: Server;
+  readonly #sockets = new Set<WebSocket>();
+  readonly #backend: string;
+  readonly #lies = new Map<string, Lie>();
+  readonly #rawLies = new Map<string, RawLie>();
+  /** Answers without asking the relay: status, headers, body. Over HTTP only. */
+  readonly overHttp = new Map<string, (response: ServerResponse) => void>();
+  /** What the relay last answered honestly, by method. */
+  readonly honest = new Map<string, Json>();
+  /** How many requests of a method arrived. */
+  readonly asked = new Map<string, number>();
+
+  private constructor(world: World, server: Server, backend: string) {
+    this.world = world;
+    this.#server = server;
+    this.#backend = backend;
+  }
+
+  static async start(): Promise<LyingRelay> {
+    const server = createHttpsServer();
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const { port } = server.address() as AddressInfo;
+    const backendPort = await freePort();
+    const world = await World.start({
+      listen: `127.0.0.1:${backendPort}`,
+      public: {
+        https: [`https://127.0.0.1:${port}/svc/v1`],
+        wss: [`wss://127.0.0.1:${port}/svc/v1`],
+      },
+    });
+    const tls = (name: string) => readFileSync(join(world.folder, 'relay', 'tls', name), 'utf8');
+    server.setSecureContext({ key: tls('server.key'), cert: tls('server.pem') });
+    const relay = new LyingRelay(world, server, `127.0.0.1:${backendPort}`);
+    server.on('request', (incoming, outgoing) => void relay.#proxyHttp(incoming, outgoing));
+    const sockets = new WebSocketServer({ server });
+    sockets.on('connection', (socket, { url = '/' }) => relay.#proxySocket(socket, url));
+    return relay;
+  }
+
+  /** Lies about a method until `behave`. */
+  lie(method: string, lie: Lie): void {
+    this.#lies.set(method, lie);
+  }
+
+  /** Alters the text of a method's answers until `behave`. */
+  garble(method: string, lie: RawLie): void {
+    this.#rawLies.set(method, lie);
+  }
+
+  behave(): void {
+    this.#lies.clear();
+    this.#rawLies.clear();
+    this.overHttp.clear();
+  }
+
+  /** Sends something to every connected client. */
+  push(data: string | Uint8Array): void {
+    for (const socket of this.#sockets) socket.send(data);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const socket of this.#sockets) socket.terminate();
+    this.#server.closeAllConnections();
+    await new Promise<void>((resolve) => this.#server.close(() => resolve()));
+    await this.world[Symbol.asyncDispose]();
+  }
+
+  #count(method: string): void {
+    this.asked.set(method, (this.asked.get(method) ?? 0) + 1);
+  }
+
+  async #proxyHttp(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
+    const body = await readAll(incoming);
+    const method = methodOf(incoming.url ?? '/');
+    this.#count(method);
+    const instead = this.overHttp.get(method);
+    if (instead !== undefined) {
+      instead(outgoing);
+      return;
+    }
+    const { host: _host, ...headers } = incoming.headers;
+    const forwarded = request(
+      `https://${this.#backend}${incoming.url}`,
+      { method: incoming.method ?? 'GET', headers, ca: this.world.ca },
+      (answer) => void this.#answerHttp(method, answer, outgoing),
+    );
+    forwarded.on('error', () => outgoing.destroy());
+    forwarded.end(body);
+  }
+
+  async #answerHttp(
+    method: string,
+    answer: IncomingMessage,
+    outgoing: ServerResponse,
+  ): Promise<void> {
+    const {
+      'content-length': _length,
+      'transfer-encoding': _encoding,
+      ...headers
+    } = answer.headers;
+    const text = (await readAll(answer)).toString();
+    outgoing.writeHead(answer.statusCode ?? 500, headers);
+    outgoing.end(answer.statusCode === 200 ? this.#altered(method, text, '') : text);
+  }
+
+  #proxySocket(socket: WebSocket, url: string): void {
+    this.#sockets.add(socket);
+    const methods = new Map<unknown, string>();
+    const backend = new WsClient(`wss://${this.#backend}${url}`, { ca: this.world.ca });
+    const waiting: string[] = [];
+    socket.on('message', (data) => {
+      const text = String(data);
+      const { id, method } = JSON.parse(text);
+      methods.set(id, method);
+      this.#count(method);
+      if (backend.readyState === WsClient.OPEN) backend.send(text);
+      else waiting.push(text);
+    });
+    backend.on('open', () => {
+      for (const text of waiting) backend.send(text);
+    });
+    backend.on('message', (data) => {
+      const text = String(data);
+      const method = methods.get(JSON.parse(text).id);
+      socket.send(method === undefined ? text : this.#altered(method, text, 'result'));
+    });
+    backend.on('close', () => socket.close());
+    backend.on('error', () => socket.terminate());
+    socket.on('close', () => {
+      this.#sockets.delete(socket);
+      backend.close();
+    });
+  }
+
+  /** @param member where the result stands in the text; empty for the root */
+  #altered(method: string, text: string, member: '' | 'result'): string {
+    let altered = text;
+    const answer = JSON.parse(text);
+    const result = member === '' ? answer : answer.result;
+    if (result !== undefined) {
+      this.honest.set(method, result);
+      const lie = this.#lies.get(method);
+      if (lie !== undefined) {
+        const told = lie(structuredClone(result));
+        altered = JSON.stringify(member === '' ? told : { ...answer, result: told });
+      }
+    }
+    return this.#rawLies.get(method)?.(altered) ?? altered;
+  }
+}
+
+function methodOf(url: string): string {
+  const { pathname } = new URL(url, 'https://relay.invalid');
+  return pathname.replace('/svc/v1/', '').replaceAll('/', '.');
+}
+
+async function readAll(stream: IncomingMessage): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of stream) chunks.push(chunk as Buffer);
+  return Buffer.concat(chunks);
+}
+
+/** A port nobody listens on, for a server that must know its port before it starts. */
+async function freePort(): Promise<number> {
+  const server = createNetServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise<void>((resolve) => server.close(() => resolve()));
+  return port;
+}
