@@ -1,11 +1,5 @@
 /** The parts every handler may use; built once, in `relay.ts`, and passed by hand. */
-import type {
-  FinalRoute,
-  JsonObject,
-  Network,
-  Random,
-  SignatureCheck,
-} from '@posthouse/protocol';
+import type { FinalRoute, JsonObject, Network, Random, SignatureCheck } from '@posthouse/protocol';
 import type { Logger } from 'pino';
 import type { Sessions } from './auth/index.ts';
 import type { Notice } from './call.ts';
@@ -80,7 +74,10 @@ export interface RouteDirectory {
 
 /** Requests to other relays (07). */
 export interface RelayNetwork {
-  /** One `message.deliver`; never throws for what the other side or the way to it does. */
+  /**
+   * One `message.deliver`; settles within a minute, and never throws for what the other side or
+   * the way to it does.
+   */
   deliver(relayId: string, params: JsonObject): Promise<DeliverAnswer>;
 }
 
