@@ -1,6 +1,7 @@
 export * from './caller.ts';
 export * from './check.ts';
 export { checks } from './checks/index.ts';
+export { grantedMail } from './checks/mail.ts';
 export * from './demand.ts';
 export * from './plain/http.ts';
 export * from './plain/websocket.ts';

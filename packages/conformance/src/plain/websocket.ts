@@ -11,7 +11,7 @@ export interface Closed {
 export class PlainSocket implements Disposable {
   readonly #socket: WebSocket;
   readonly #texts: string[] = [];
-  #waiting: (() => void) | undefined;
+  readonly #waiting = new Set<() => void>();
   /** Settles when the connection ends. */
   readonly closed: Promise<Closed>;
   #ended = false;
@@ -67,9 +67,10 @@ export class PlainSocket implements Disposable {
       if (this.#ended) throw new Error('connection ended before the expected message');
       deadline.throwIfAborted();
       const { promise, resolve } = Promise.withResolvers<void>();
-      this.#waiting = resolve;
+      this.#waiting.add(resolve);
       deadline.addEventListener('abort', () => resolve(), { once: true });
       await promise;
+      this.#waiting.delete(resolve);
     }
   }
 
@@ -79,8 +80,7 @@ export class PlainSocket implements Disposable {
   }
 
   #wake(): void {
-    this.#waiting?.();
-    this.#waiting = undefined;
+    for (const wake of this.#waiting) wake();
   }
 
   [Symbol.dispose](): void {
