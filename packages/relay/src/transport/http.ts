@@ -217,6 +217,7 @@ function createServer(parts: HttpParts): Server {
           handshakeTimeout: requestTimeout,
         });
   server.maxConnections = connections;
+  server.on('drop', () => connectionRefused(context, 'too many connections'));
   server.on('upgrade', parts.upgrade);
   limitByAddress(server, { context, clients });
   return server;

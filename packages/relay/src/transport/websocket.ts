@@ -94,9 +94,6 @@ export class WebSocketTransport implements AsyncDisposable {
     };
     if (origin === undefined) throw refused('method_not_found', 'no WebSocket at this path');
     if (this.#isStopping) throw refused('temporarily_unavailable', 'the relay stops');
-    if (this.#connections.size >= context.limits.connections) {
-      throw refused('temporarily_unavailable', 'too many connections');
-    }
     if ((this.#byAddress.get(address) ?? 0) >= context.limits.connectionsPerAddress) {
       throw refused('rate_limited', 'too many connections of one address');
     }

@@ -28,6 +28,17 @@ describe('02 §10.3: a removed device', () => {
     expect(await sync(phone.token)).toBe('ok');
   });
 
+  test('it is forgotten in memory too, where sessions are kept for a moment', async () => {
+    const { sessions } = door.relay.context;
+    const origin = new URL(door.relay.https[0] as string).origin;
+    const { token } = await door.logInDevice(ann, 'laptop');
+    expect(await sessions.find(token, origin)).toMatchObject({ mode: 'device' });
+    expect(sessions.isCached(token)).toBe(true);
+    await removeLaptop();
+    expect(sessions.isCached(token)).toBe(false);
+    expect(await sessions.find(token, origin)).toBeUndefined();
+  });
+
   test('its tokens stay ended after a restart', async () => {
     const laptop = await door.logInDevice(ann, 'laptop');
     await removeLaptop();

@@ -29,7 +29,8 @@ export class HttpClient implements Disposable {
 
   constructor(base: string, ca: string) {
     this.base = base;
-    this.#agent = new Agent({ ca, keepAlive: true });
+    // Without a server name the certificate is checked against the address, not the Host header.
+    this.#agent = new Agent({ ca, keepAlive: true, servername: '' });
   }
 
   async send({ verb, path, headers = {}, body }: HttpMessage): Promise<HttpAnswer> {
