@@ -1,0 +1,218 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { explainConfig } from '../../src/config/explain.ts';
+import { ConfigError, loadConfig } from '../../src/config/index.ts';
+import { configSchemaText } from '../../src/config/json-schema.ts';
+import { settings } from '../../src/config/settings.ts';
+import { defaultLimits } from '../../src/limits.ts';
+import { temporaryFolder } from '../support/folder.ts';
+
+let folder: ReturnType<typeof temporaryFolder>;
+beforeEach(() => {
+  folder = temporaryFolder();
+});
+afterEach(() => folder[Symbol.dispose]());
+
+const network = `neo:860833102:0x${'12'.repeat(20)}`;
+const production = {
+  network,
+  public: { https: ['https://relay.example/svc/v1'], peer: '/dns4/relay.example/tcp/4201' },
+  tls: { mode: 'off' },
+} as const;
+
+function file(content: unknown): string {
+  const path = join(folder.path, 'config.json');
+  writeFileSync(path, typeof content === 'string' ? content : JSON.stringify(content));
+  return path;
+}
+
+function problems(load: () => unknown): readonly string[] {
+  try {
+    load();
+  } catch (error) {
+    if (error instanceof ConfigError) return error.problems;
+    throw error;
+  }
+  return [];
+}
+
+describe('layers', () => {
+  test('everything has a default but what only an operator can know', () => {
+    expect(problems(() => loadConfig({}))).toEqual([
+      'network: expected a value without --dev, found none',
+      'public.peer: expected a value without --dev, found none',
+      'tls.certificate: expected a value in mode files, found none',
+      'tls.key: expected a value in mode files, found none',
+    ]);
+  });
+
+  test('--dev needs nothing', () => {
+    const { config } = loadConfig({ flags: { dev: true } });
+    expect(config).toMatchObject({
+      network: `neo:0:0x${'0'.repeat(40)}`,
+      listen: '127.0.0.1:8443',
+      tls: { mode: 'dev' },
+      limits: defaultLimits,
+    });
+  });
+
+  test('file, environment and command line come one over the other', () => {
+    const path = file({ ...production, name: 'file', listen: '127.0.0.1:1', log: 'warn' });
+    const { config, sources } = loadConfig({
+      file: path,
+      environment: { POSTHOUSE_NAME: 'environment', POSTHOUSE_LISTEN: '127.0.0.1:2' },
+      flags: { listen: '127.0.0.1:3' },
+    });
+    expect(config).toMatchObject({ log: 'warn', name: 'environment', listen: '127.0.0.1:3' });
+    expect(sources.get('log')).toBe(`file ${path}`);
+    expect(sources.get('name')).toBe('environment POSTHOUSE_NAME');
+    expect(sources.get('listen')).toBe('command line');
+    expect(sources.get('service')).toBe('default');
+  });
+
+  test('every kind of value can stand in the environment', () => {
+    const { config } = loadConfig({
+      environment: {
+        POSTHOUSE_DEV: 'true',
+        POSTHOUSE_LIMITS_PAGE_SIZE: '7',
+        POSTHOUSE_TRUSTED_PROXIES: '10.0.0.0/8, ::1',
+        POSTHOUSE_TLS_MODE: 'dev',
+      },
+    });
+    expect(config).toMatchObject({
+      dev: true,
+      limits: { pageSize: 7 },
+      trustedProxies: ['10.0.0.0/8', '::1'],
+    });
+  });
+
+  test('a name for the schema is for editors', () => {
+    expect(problems(() => loadConfig({ file: file({ ...production, $schema: 'x' }) }))).toEqual([]);
+  });
+});
+
+describe('wrong values', () => {
+  test('each is named with its path, what was expected, what was found, and where', () => {
+    const path = file({ ...production, name: 7, limits: { pageSize: 0, nonsense: 1 }, nme: 'x' });
+    const environment = { POSTHOUSE_LIMITS_CONNECTIONS: 'many', POSTHOUSE_LOG: 'loud' };
+    expect(problems(() => loadConfig({ file: path, environment })).toSorted()).toEqual([
+      'limits.connections: expected an integer from 1, found "many" ' +
+        '(environment POSTHOUSE_LIMITS_CONNECTIONS)',
+      `limits.nonsense: there is no such key (file ${path})`.replace('file ', ''),
+      `limits.pageSize: expected an integer from 1, found 0 (file ${path})`,
+      'log: expected one of silent, error, warn, info, debug, found "loud" ' +
+        '(environment POSTHOUSE_LOG)',
+      `name: expected a text, found 7 (file ${path})`,
+      `nme: there is no such key (${path})`,
+    ]);
+  });
+
+  test('a file that is missing or no JSON is said to be', () => {
+    expect(problems(() => loadConfig({ file: join(folder.path, 'none.json') }))).toEqual([
+      expect.stringMatching(/none\.json: cannot be read: ENOENT/),
+    ]);
+    expect(problems(() => loadConfig({ file: file('{') }))).toEqual([
+      expect.stringMatching(/config\.json: is not JSON: /),
+    ]);
+    expect(problems(() => loadConfig({ file: file([]) }))).toEqual([
+      expect.stringMatching(/config\.json: expected an object/),
+    ]);
+  });
+
+  const withPublic = (change: object) => ({
+    ...production,
+    public: { ...production.public, ...change },
+  });
+  test.each<[string, object, RegExp]>([
+    [
+      'a network with a leading zero',
+      { ...production, network: network.replace('neo:8', 'neo:08') },
+      /^network: /,
+    ],
+    ['a service word in capitals', { ...production, service: 'Svc' }, /^service: /],
+    ['a name of white space', { ...production, name: ' ' }, /^name: only white space/],
+    ['a name over 256 bytes', { ...production, name: 'ä'.repeat(129) }, /^name: over 256 bytes/],
+    ['a port out of range', { ...production, listen: '127.0.0.1:65536' }, /^listen: .*65535/],
+    ['an address without a port', { ...production, listen: '127.0.0.1' }, /^listen: /],
+    ['an HTTP address', withPublic({ https: ['http://relay.example'] }), /^public\.https: /],
+    ['a query in an address', withPublic({ https: ['https://relay.example/?'] }), /^public\.https/],
+    [
+      'a slash at the end',
+      withPublic({ https: ['https://relay.example/svc/'] }),
+      /slash at its end/,
+    ],
+    [
+      'two addresses of one path',
+      withPublic({ https: ['https://a.example/svc/v1', 'https://b.example/svc/v1'] }),
+      /another address has this path/,
+    ],
+    ['an https address under wss', withPublic({ wss: ['https://relay.example'] }), /^public\.wss/],
+    ['a peer address with a Peer ID', withPublic({ peer: '/ip4/192.0.2.1/tcp/1/p2p/x' }), /peer/],
+    ['a peer address without a port', withPublic({ peer: '/ip4/192.0.2.1' }), /^public\.peer/],
+    ['a proxy that is a name', { ...production, trustedProxies: ['proxy'] }, /^trustedProxies/],
+    ['a subnet too long', { ...production, trustedProxies: ['10.0.0.0/33'] }, /^trustedProxies/],
+    [
+      'no public address behind a proxy',
+      { network, tls: { mode: 'off' }, public: { peer: '/ip4/192.0.2.1/tcp/1' } },
+      /^public\.https: expected a value behind a proxy/,
+    ],
+    [
+      'no public address while listening everywhere',
+      { dev: true, listen: '0.0.0.0:1' },
+      /^public\.https: expected a value where every address is listened on/,
+    ],
+  ])('%s is refused', (_, content, expected) => {
+    expect(problems(() => loadConfig({ file: file(content) }))).toEqual([
+      expect.stringMatching(expected),
+    ]);
+  });
+});
+
+describe('limits depend on each other', () => {
+  const limited = (limits: object) => problems(() => loadConfig({ values: { dev: true, limits } }));
+
+  test('the defaults fit', () => expect(limited({})).toEqual([]));
+
+  test.each([
+    ['pageBytes', { pageBytes: 1_032_193 }, { pageBytes: 1_032_192 }],
+    ['httpBodyBytes', { httpBodyBytes: 1_048_575 }, { httpBodyBytes: 1_048_576 }],
+    ['sendBufferBytes', { sendBufferBytes: 1_048_575 }, { sendBufferBytes: 1_048_576 }],
+    ['pageSize', { pageSize: 501 }, { pageSize: 500 }],
+    ['connectionsPerAddress', { connectionsPerAddress: 20_001 }, { connectionsPerAddress: 20_000 }],
+    ['accountBurst', { accountBurst: 199 }, { accountBurst: 200 }],
+    ['addressBurst', { addressRate: 10, addressBurst: 9 }, { addressRate: 10, addressBurst: 10 }],
+  ])('%s over the edge is refused, at the edge it is not', (name, over, at) => {
+    expect(limited(over)).toEqual([expect.stringMatching(`^limits.${name}: `)]);
+    expect(limited(at)).toEqual([]);
+  });
+});
+
+describe('what an operator reads', () => {
+  test('explain names every key, its value, its source, its meaning and its variable', () => {
+    const text = explainConfig(
+      loadConfig({ flags: { dev: true }, environment: { POSTHOUSE_LOG: 'debug' } }),
+    );
+    for (const { path, meaning, variable } of settings) {
+      expect(text).toContain(`${path} = `);
+      expect(text).toContain(`    ${meaning} ${variable}\n`);
+      expect(meaning).not.toBe('');
+    }
+    expect(text).toContain('log = "debug"  (environment POSTHOUSE_LOG)');
+    expect(text).toContain('limits.pageSize = 100  (default)');
+    expect(text).toContain('tls.mode = "dev"  (default of --dev)');
+  });
+
+  test('the JSON Schema is current: node scripts/config-schema.ts writes it', () => {
+    const path = new URL('../../config.schema.json', import.meta.url);
+    expect(readFileSync(path, 'utf8')).toBe(configSchemaText());
+  });
+
+  test('the JSON Schema knows every key and no other', () => {
+    const schema = JSON.parse(configSchemaText());
+    expect(schema).toMatchObject({ additionalProperties: false });
+    expect(schema).not.toHaveProperty('required');
+    expect(schema.properties.limits).toMatchObject({ additionalProperties: false });
+    expect(Object.keys(schema.properties.limits.properties)).toEqual(Object.keys(defaultLimits));
+  });
+});
