@@ -31,7 +31,7 @@ import {
   verifySignatures,
 } from '../../src/index.ts';
 import { both } from '../crypto/both.ts';
-import { describeVectors, type Interop } from './vectors.ts';
+import { describeVectors, fromBase64, type Interop } from './vectors.ts';
 
 interface CanonicalVector {
   id: string;
@@ -452,9 +452,4 @@ function codeOf(check: () => void): string | undefined {
     if (error instanceof ProtocolError) return error.code;
     throw error;
   }
-}
-
-/** Bytes of standard base64, which only the vectors use. */
-function fromBase64(text: string): Uint8Array {
-  return Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
 }

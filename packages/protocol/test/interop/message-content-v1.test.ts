@@ -34,7 +34,7 @@ import {
   targetKind,
 } from '../../src/index.ts';
 import { both } from '../crypto/both.ts';
-import { describeVectors } from './vectors.ts';
+import { describeVectors, fromBase64 } from './vectors.ts';
 
 interface EncryptedAttachment {
   plaintext_base64: string;
@@ -95,7 +95,6 @@ interface Vectors {
 
 const plain = <T>(value: T) => JSON.parse(JSON.stringify(value)) as T;
 const bytes = (text: string) => decodeBase64url(text) as Uint8Array;
-const base64 = (text: string) => new Uint8Array(Buffer.from(text, 'base64'));
 const interpretations: Record<string, string> = {
   plain: 'plain_text',
   commonmark: 'commonmark_0_31_2',
@@ -149,8 +148,8 @@ describeVectors<Vectors>('message-content-v1', (file) => {
     test('04 §9.1: plain content', () => {
       const { reference, plaintext_base64: content } = data.body.media;
       checkContentReference(plain(reference));
-      expect(openContent(net, reference, base64(content))).toEqual(base64(content));
-      expect(openContent(net, reference, base64(content).subarray(1))).toBeUndefined();
+      expect(openContent(net, reference, fromBase64(content))).toEqual(fromBase64(content));
+      expect(openContent(net, reference, fromBase64(content).subarray(1))).toBeUndefined();
     });
 
     test('04 §9.2: encrypted content', () => {
@@ -165,7 +164,7 @@ describeVectors<Vectors>('message-content-v1', (file) => {
     });
 
     test.each(references.uri_generation)('04 §8.1: reference $uri', (item) => {
-      expect(sha256Text(primitives, base64(item.plaintext_base64))).toBe(item.hash);
+      expect(sha256Text(primitives, fromBase64(item.plaintext_base64))).toBe(item.hash);
       expect(hashReferenceUri(item.hash)).toBe(item.uri);
     });
 
@@ -180,7 +179,7 @@ describeVectors<Vectors>('message-content-v1', (file) => {
       } = references[name];
       checkContentReference(plain(reference));
       expect(hex(contentAad(net, reference))).toBe(aad);
-      const plaintext = base64(rest.plaintext_base64);
+      const plaintext = fromBase64(rest.plaintext_base64);
       expect(openContent(net, reference, bytes(served))).toEqual(plaintext);
       expect(seal(reference, plaintext)).toBe(served);
       const [generated] = references.uri_generation;

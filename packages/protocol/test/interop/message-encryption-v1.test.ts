@@ -27,7 +27,7 @@ import {
   wrapKey,
 } from '../../src/index.ts';
 import { both } from '../crypto/both.ts';
-import { describeVectors } from './vectors.ts';
+import { describeVectors, fromBase64 } from './vectors.ts';
 
 interface KeyBoxVector {
   ephemeral_private_key: string;
@@ -180,8 +180,8 @@ describeVectors<Vectors>('message-encryption-v1', (file) => {
         enc: box.enc,
       });
       // The vector writes these two in padded base64.
-      expect(Buffer.from(info).toString('base64')).toBe(vector.hkdf_info);
-      expect(Buffer.from(info).toString('base64')).toBe(vector.key_box_aad);
+      expect(hex(info)).toBe(hex(fromBase64(vector.hkdf_info)));
+      expect(hex(info)).toBe(hex(fromBase64(vector.key_box_aad)));
       const ephemeral = bytes(vector.ephemeral_private_key);
       expect(encodeBase64url(primitives.x25519.publicKey(ephemeral))).toBe(
         vector.ephemeral_public_key,

@@ -30,7 +30,7 @@ export interface Interop<T> {
 }
 
 /** Opens `<name>.json` of the vector folder. */
-export function interop<T>(name: string): Interop<T> {
+function interop<T>(name: string): Interop<T> {
   const root = readVectorFile(name);
   const tracking = new Tracking(root);
   return {
@@ -75,4 +75,9 @@ export function describeVectors<T>(
 
 function isBelow(pointer: string, tops: readonly string[]): boolean {
   return tops.some((top) => pointer === top || pointer.startsWith(`${top}/`));
+}
+
+/** Bytes of standard base64, which only the published vectors use. */
+export function fromBase64(text: string): Uint8Array {
+  return Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
 }
