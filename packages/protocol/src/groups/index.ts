@@ -18,6 +18,7 @@ export * from './message.ts';
 export * from './nicknames.ts';
 export type { GroupPageRequest } from './paging.ts';
 export * from './permissions.ts';
+export * from './policy.ts';
 export * from './projection.ts';
 export * from './records.ts';
 export * from './requests.ts';

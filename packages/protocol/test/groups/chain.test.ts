@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import {
+  currentMember,
   decideGroupEvent,
   decideGroupLink,
   type GroupChainKind,
@@ -238,7 +239,7 @@ describe('05 §5.4: admission and capacity', () => {
 
   test('unknown members beside account and key do not get into the state', () => {
     const story = new Story();
-    const members = [{ ...memberOf(bob), role: 'owner', since: 0 }];
+    const members = [{ ...memberOf(bob), role: 'owner', since: 0, note: 'x' }];
     const { sequence } = story.do(alice, 'group.application.approval', { members });
     expect(story.group.members.get(bob.account)).toEqual({
       ...memberOf(bob),
@@ -577,6 +578,23 @@ describe('what a relay takes from the rules', () => {
       unbanned: [],
     });
   });
+});
+
+test('05 §6: a ban counts even where a view still has the account among its members', () => {
+  const { group } = threesome();
+  const view = (banned: Person): GroupView => ({
+    ...group,
+    bans: { has: (account) => account === banned.account },
+  });
+  expect(codeOf(() => currentMember(view(carol), carol.account))).toBe('forbidden');
+  expect(currentMember(view(carol), bob.account).role).toBe('administrator');
+  const story = threesome();
+  const transfer = story.event(alice, 'group.owner.transfer', { new_owner_account: bob.account });
+  const { content } = story.verified(transfer);
+  const decide = (banned: Person) => () =>
+    decideGroupLink(view(banned), content as GroupLink, alice.account);
+  expect(decide(carol)).not.toThrow();
+  expect(codeOf(decide(bob))).toBe('forbidden');
 });
 
 describe('a saved projection', () => {
