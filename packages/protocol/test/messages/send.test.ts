@@ -1,0 +1,237 @@
+import { describe, expect, test } from 'vitest';
+import {
+  checkDeliverRequest,
+  checkDeliveryAuthorization,
+  checkSendRequest,
+  deliveryKind,
+  type JsonObject,
+  requestDigest,
+  type SendRequest,
+  sealMessage,
+  signGrant,
+  signInvite,
+} from '../../src/index.ts';
+import {
+  alice,
+  alicePhone,
+  bob,
+  bobPhone,
+  carol,
+  codeOf,
+  counting,
+  network,
+  now,
+  tampered,
+  without,
+} from '../contacts/people.ts';
+
+const content = { $type: 'svc.message.direct', body: { content_type: 'text/plain', text: 'hi' } };
+const parts = { from: alice, createdAt: now, content, random: counting() };
+const recipients = [bob.certificate, bobPhone.certificate];
+const request = sealMessage(network, { ...parts, to: bob.account, recipients });
+const own = sealMessage(network, {
+  ...parts,
+  to: alice.account,
+  recipients: [alicePhone.certificate],
+});
+const sent = sealMessage(network, {
+  ...parts,
+  to: bob.account,
+  recipients,
+  senders: [alice.certificate],
+});
+const grant = signGrant(network, bob, { grantee: alice.account, expires_at: now + 100 });
+const invite = signInvite(network, bob, { expires_at: now + 100 });
+const check = (value: unknown) => codeOf(() => checkSendRequest(network, value));
+
+describe('04 §12: parameters of message.send', () => {
+  test('with and without sender boxes and authorization, unknown members allowed', () => {
+    expect(check(request)).toBeUndefined();
+    expect(check(sent)).toBeUndefined();
+    expect(check({ ...sent, authorization: grant })).toBeUndefined();
+    expect(check({ ...request, authorization: invite, x: 1 })).toBeUndefined();
+    expect(check(own)).toBeUndefined();
+  });
+
+  test.each(['envelope', 'recipient_boxes'])('without %s they are refused', (name) => {
+    expect(check(without(request, name))).toBe('bad_request');
+  });
+
+  const [box] = request.recipient_boxes;
+  const nine = Array.from({ length: 9 }, (_, index) => ({
+    ...box,
+    device_id: `dev_${'A'.repeat(20)}${index}A`,
+  }));
+  test.each([
+    ['no parameters', null],
+    ['an array', []],
+    ['no recipient boxes', { ...request, recipient_boxes: [] }],
+    ['nine recipient boxes', { ...request, recipient_boxes: nine }],
+    ['a device twice', { ...request, recipient_boxes: [box, box] }],
+    ['an empty set of sender boxes', { ...request, sender_boxes: [] }],
+    ['nine sender boxes', { ...request, sender_boxes: nine }],
+    ['a sender device twice', { ...request, sender_boxes: [box, box] }],
+    ['null sender boxes', { ...request, sender_boxes: null }],
+    ['null authorization', { ...request, authorization: null }],
+    ['null in an unknown member', { ...request, x: [null] }],
+    ['an authorization of neither type', { ...request, authorization: { $type: 'svc.profile' } }],
+    ['a malformed grant', { ...request, authorization: { ...grant, signatures: {} } }],
+    ['a malformed invite', { ...request, authorization: without(invite, 'expires_at') }],
+    ['$context in the envelope', { ...request, envelope: { ...request.envelope, $context: 'x' } }],
+    ['$context in the grant', { ...request, authorization: { ...grant, $context: null } }],
+    ['another type of envelope', { ...request, envelope: { ...request.envelope, $type: 'x' } }],
+  ])('%s is refused', (_name, value) => {
+    expect(check(value)).toBe('bad_request');
+  });
+
+  test('eight boxes pass', () => {
+    expect(check({ ...request, recipient_boxes: nine.slice(1) })).toBeUndefined();
+    expect(check({ ...request, sender_boxes: nine.slice(1) })).toBeUndefined();
+  });
+
+  test('an envelope over 262,144 bytes is too large', () => {
+    const envelope = { ...request.envelope, x: 'x'.repeat(262_144) };
+    expect(check({ ...request, envelope })).toBe('request_too_large');
+  });
+
+  test('04 §5, §11: self-delivery has neither sender boxes nor authorization', () => {
+    expect(check({ ...own, sender_boxes: own.recipient_boxes })).toBe('bad_request');
+    expect(check({ ...own, authorization: grant })).toBe('bad_request');
+    expect(check({ ...own, authorization: invite })).toBe('bad_request');
+  });
+
+  test('signatures, accounts and period of the authorization come later', () => {
+    const forged = {
+      ...request.envelope,
+      device_signature: tampered(request.envelope.device_signature),
+    };
+    expect(check({ ...request, envelope: forged })).toBeUndefined();
+    const other = signGrant(network, carol, { grantee: bob.account, expires_at: 1 });
+    expect(check({ ...request, authorization: other })).toBeUndefined();
+  });
+});
+
+describe('04 §11: kinds of delivery', () => {
+  test('by accounts and authorization', () => {
+    expect(deliveryKind(network, own)).toBe('self');
+    expect(deliveryKind(network, request)).toBe('public');
+    expect(deliveryKind(network, { ...request, authorization: grant })).toBe('granted');
+    expect(deliveryKind(network, { ...request, authorization: invite })).toBe('invited');
+  });
+
+  const authorized = (authorization: SendRequest['authorization'], at = now) =>
+    codeOf(() =>
+      checkDeliveryAuthorization(
+        network,
+        { ...request, ...(authorization !== undefined && { authorization }) },
+        at,
+      ),
+    );
+
+  test('a grant from recipient to sender, an invite of the recipient, or nothing', () => {
+    expect([authorized(undefined), authorized(grant), authorized(invite)]).toEqual(
+      Array(3).fill(undefined),
+    );
+  });
+
+  test('between other accounts: forbidden', () => {
+    expect(authorized(signGrant(network, alice, { grantee: bob.account }))).toBe('forbidden');
+    expect(authorized(signGrant(network, bob, { grantee: carol.account }))).toBe('forbidden');
+    expect(authorized(signInvite(network, alice, { expires_at: now + 1 }))).toBe('forbidden');
+  });
+
+  test('expired: forbidden, at the very second', () => {
+    expect([authorized(grant, now + 99), authorized(invite, now + 99)]).toEqual([
+      undefined,
+      undefined,
+    ]);
+    expect([authorized(grant, now + 100), authorized(invite, now + 100)]).toEqual([
+      'forbidden',
+      'forbidden',
+    ]);
+  });
+});
+
+describe('04 §13.1: parameters of message.deliver', () => {
+  const deliver = (changes: object) => ({
+    envelope: request.envelope,
+    recipient_boxes: request.recipient_boxes,
+    signer_certificate: alice.certificate,
+    ...changes,
+  });
+  const checkDeliver = (changes: object) =>
+    codeOf(() => checkDeliverRequest(network, deliver(changes)));
+
+  test('with and without authorization', () => {
+    expect(checkDeliver({})).toBeUndefined();
+    expect(checkDeliver({ authorization: grant, x: 1 })).toBeUndefined();
+    expect(checkDeliver({ authorization: invite })).toBeUndefined();
+  });
+
+  test.each(['envelope', 'recipient_boxes', 'signer_certificate'])('without %s', (name) => {
+    const value = without(deliver({}), name);
+    expect(codeOf(() => checkDeliverRequest(network, value))).toBe('bad_request');
+  });
+
+  test.each([
+    ['the certificate of another account', { signer_certificate: bob.certificate }],
+    ['the certificate of another device', { signer_certificate: alicePhone.certificate }],
+    [
+      'a key that does not derive its account',
+      {
+        signer_certificate: {
+          ...alice.certificate,
+          account_public_key: bob.certificate.account_public_key,
+        },
+      },
+    ],
+    ['no boxes', { recipient_boxes: [] }],
+    ['self-delivery', { envelope: own.envelope, recipient_boxes: own.recipient_boxes }],
+    ['a malformed authorization', { authorization: {} }],
+    ['null', { x: null }],
+  ])('%s is refused', (_name, changes) => {
+    expect(checkDeliver(changes)).toBe('bad_request');
+  });
+
+  test('sizes', () => {
+    const envelope = { ...request.envelope, x: 'x'.repeat(262_144) };
+    expect(checkDeliver({ envelope })).toBe('request_too_large');
+    const certificate = { ...alice.certificate, x: 'x'.repeat(4_096) };
+    expect(checkDeliver({ signer_certificate: certificate })).toBe('request_too_large');
+  });
+});
+
+describe('04 §15.1: the same request', () => {
+  const digest = (value: object) => requestDigest(network.primitives, value as JsonObject);
+
+  test('equal Canonical JSON, whatever the order of members', () => {
+    const turned = Object.fromEntries(Object.entries(request).reverse());
+    expect(digest(turned)).toBe(digest(request));
+    expect(digest(JSON.parse(JSON.stringify(request)))).toBe(digest(request));
+  });
+
+  test.each([
+    ['an unknown member', { ...request, x: 1 }],
+    ['$context as an unknown member', { ...request, $context: network.context }],
+    ['an unknown member of the envelope', { ...request, envelope: { ...request.envelope, x: 1 } }],
+    [
+      'another signature',
+      {
+        ...request,
+        envelope: { ...request.envelope, device_signature: 'A'.repeat(86) },
+      },
+    ],
+    [
+      'the boxes in another order',
+      {
+        ...request,
+        recipient_boxes: request.recipient_boxes.toReversed(),
+      },
+    ],
+    ['one box less', { ...request, recipient_boxes: request.recipient_boxes.slice(1) }],
+    ['sender boxes', { ...request, sender_boxes: sent.sender_boxes }],
+    ['an authorization', { ...request, authorization: grant }],
+  ])('%s makes it another', (_name, value) => {
+    expect(digest(value)).not.toBe(digest(request));
+  });
+});
