@@ -160,7 +160,7 @@ describe('writes', () => {
   test.each([2 ** 53 - 1, -(2 ** 53 - 1), 0])('the number %d comes back', async (n) => {
     await storage.write('a', (tx) => tx.run('INSERT INTO things VALUES (?, ?)', 'x', n));
     const row = await storage.read((tx) => tx.get('SELECT number FROM things'));
-    expect(row?.['number']).toBe(n);
+    expect(row?.number).toBe(n);
   });
 
   test('an integer past 2^53 in the database is refused, not rounded', async () => {
@@ -253,7 +253,7 @@ describe('the folder', () => {
     using crashed = temporaryFolder();
     cpSync(folder.path, crashed.path, { recursive: true });
     const database = new DatabaseSync(join(crashed.path, 'relay.sqlite'));
-    expect(database.prepare('SELECT count(*) AS n FROM things').get()?.['n']).toBe(1);
+    expect(database.prepare('SELECT count(*) AS n FROM things').get()?.n).toBe(1);
     database.close();
   });
 });

@@ -1,0 +1,116 @@
+import { noblePrimitives, type SignatureCheck, utf8 } from '@posthouse/protocol';
+import { expect, test } from 'vitest';
+import { defaultVerifierLimits, ThreadPoolVerifier } from '../../src/crypto/verifier.ts';
+
+const key = new Uint8Array(32).fill(7);
+
+function check(scheme: 'ed25519' | 'p256', text = 'text'): SignatureCheck {
+  const { publicKey, sign } = noblePrimitives[scheme];
+  const message = utf8(text);
+  return { scheme, publicKey: publicKey(key), message, signature: sign(key, message) };
+}
+
+const flipped = (bytes: Uint8Array) => bytes.map((byte, index) => (index === 40 ? byte ^ 1 : byte));
+
+test.each(['ed25519', 'p256'] as const)(
+  'a good %s signature passes, a changed one does not',
+  async (scheme) => {
+    const verifier = new ThreadPoolVerifier();
+    const good = check(scheme);
+    await verifier.verify([good, good], 'object');
+    const bad = [
+      { ...good, signature: flipped(good.signature) },
+      { ...good, message: utf8('other') },
+      { ...good, signature: good.signature.subarray(1) },
+      { ...good, publicKey: good.publicKey.subarray(1) },
+      { ...good, publicKey: new Uint8Array(good.publicKey.length) },
+    ];
+    for (const one of bad) {
+      await expect(verifier.verify([good, one], 'object')).rejects.toMatchObject({
+        code: 'invalid_signature',
+        message: 'object: signature does not verify',
+      });
+    }
+  },
+);
+
+test('01 §5.1 S2: both forms of s are valid', async () => {
+  const good = check('p256');
+  const order = 0xffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551n;
+  const hex = Buffer.from(good.signature.subarray(32)).toString('hex');
+  const other = (order - BigInt(`0x${hex}`)).toString(16).padStart(64, '0');
+  const signature = Buffer.concat([good.signature.subarray(0, 32), Buffer.from(other, 'hex')]);
+  await new ThreadPoolVerifier().verify([{ ...good, signature }], 'object');
+});
+
+test('the main thread goes on while signatures are verified', async () => {
+  const verifier = new ThreadPoolVerifier();
+  let turns = 0;
+  let isDone = false;
+  const count = () => {
+    turns += 1;
+    if (!isDone) setImmediate(count);
+  };
+  setImmediate(count);
+  await Promise.all(Array.from({ length: 50 }, () => verifier.verify([check('p256')], 'object')));
+  isDone = true;
+  expect(turns).toBeGreaterThan(1);
+});
+
+test('a text is verified once, for each kind of object', async () => {
+  const verifier = new ThreadPoolVerifier();
+  let asked = 0;
+  const checks = () => {
+    asked += 1;
+    return [check('ed25519')];
+  };
+  await verifier.verifyOnce('a', checks, 'certificate');
+  await verifier.verifyOnce('a', checks, 'certificate');
+  expect(asked).toBe(1);
+  await verifier.verifyOnce('b', checks, 'certificate');
+  await verifier.verifyOnce('a', checks, 'grant');
+  expect(asked).toBe(3);
+});
+
+test('a text that did not verify is not remembered', async () => {
+  const verifier = new ThreadPoolVerifier();
+  const good = check('ed25519');
+  const bad = { ...good, signature: flipped(good.signature) };
+  await expect(verifier.verifyOnce('a', () => [bad], 'x')).rejects.toMatchObject({
+    code: 'invalid_signature',
+  });
+  await verifier.verifyOnce('a', () => [good], 'x');
+});
+
+test('what is remembered has a bound', async () => {
+  const verifier = new ThreadPoolVerifier({ ...defaultVerifierLimits, texts: 2, keys: 1 });
+  let asked = 0;
+  const verify = (text: string) =>
+    verifier.verifyOnce(
+      text,
+      () => {
+        asked += 1;
+        return [check('ed25519'), check('p256')];
+      },
+      'x',
+    );
+  for (const text of ['a', 'b', 'a', 'c', 'a', 'b']) await verify(text);
+  // The third text drove out `b`, which was unused for longest.
+  expect(asked).toBe(4);
+});
+
+test('more than may wait are refused for now, and the rest is verified', async () => {
+  const verifier = new ThreadPoolVerifier({ ...defaultVerifierLimits, parallel: 1, waiting: 2 });
+  const outcomes = await Promise.allSettled(
+    Array.from({ length: 5 }, () => verifier.verify([check('ed25519')], 'x')),
+  );
+  expect(outcomes.map(({ status }) => status)).toEqual([
+    'fulfilled',
+    'fulfilled',
+    'fulfilled',
+    'rejected',
+    'rejected',
+  ]);
+  expect(outcomes[4]).toMatchObject({ reason: { code: 'temporarily_unavailable' } });
+  await verifier.verify([check('ed25519')], 'x');
+});

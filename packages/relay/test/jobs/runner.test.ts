@@ -1,0 +1,144 @@
+import { pino } from 'pino';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import type { Job, RelayContext } from '../../src/context.ts';
+import { JobRunner } from '../../src/jobs/runner.ts';
+import { Metrics } from '../../src/observability/metrics.ts';
+import { ManualClock } from '../support/clock.ts';
+
+let clock: ManualClock;
+let runner: JobRunner;
+let runs: number[];
+let answers: (number | undefined | Error)[];
+let context: RelayContext;
+
+const job: Job = {
+  name: 'test.job',
+  async run({ clock: time }) {
+    runs.push(time.now() - start);
+    const answer = answers.shift();
+    if (answer instanceof Error) throw answer;
+    return answer;
+  },
+};
+const start = 1_750_000_000;
+
+/** Lets everything that is ready run. */
+async function settle(): Promise<void> {
+  for (let turn = 0; turn < 10; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+}
+
+beforeEach(() => {
+  clock = new ManualClock(start);
+  runner = new JobRunner();
+  runs = [];
+  answers = [];
+  context = {
+    clock,
+    log: pino({ level: 'silent' }),
+    metrics: new Metrics(),
+  } as Partial<RelayContext> as RelayContext;
+});
+afterEach(() => runner[Symbol.asyncDispose]());
+
+async function advance(seconds: number): Promise<void> {
+  clock.advance(seconds);
+  await settle();
+}
+
+test('a job runs at the start and at its deadlines', async () => {
+  answers = [start + 10, start + 10, start + 30];
+  runner.start(context, [job]);
+  await settle();
+  await advance(9);
+  expect(runs).toEqual([0]);
+  await advance(1);
+  // The deadline that has come means at once.
+  expect(runs).toEqual([0, 10, 10]);
+  await advance(20);
+  expect(runs).toEqual([0, 10, 10, 30]);
+});
+
+test('without a deadline it looks every hour, and a far one does not keep it longer', async () => {
+  answers = [undefined, start + 1_000_000];
+  runner.start(context, [job]);
+  await settle();
+  await advance(3_600);
+  await advance(3_600);
+  expect(runs).toEqual([0, 3_600, 7_200]);
+});
+
+test('a wake lets it look again, however many there are', async () => {
+  runner.start(context, [job]);
+  await settle();
+  for (let count = 0; count < 5; count += 1) runner.wake('test.job');
+  await settle();
+  expect(runs).toEqual([0, 0]);
+  runner.wake('unknown job');
+});
+
+test('a wake during a run is not lost', async () => {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  let count = 0;
+  const slow: Job = {
+    name: 'test.slow',
+    async run() {
+      count += 1;
+      await promise;
+      return undefined;
+    },
+  };
+  runner.start(context, [slow]);
+  await settle();
+  runner.wake('test.slow');
+  await settle();
+  expect(count).toBe(1);
+  resolve();
+  await settle();
+  expect(count).toBe(2);
+});
+
+test('what it throws is counted, and it is tried again later and later', async () => {
+  const fault = new Error('fault');
+  answers = [fault, fault, fault, fault, fault];
+  runner.start(context, [job]);
+  await settle();
+  for (const seconds of [1, 5, 30, 300, 300]) await advance(seconds);
+  expect(runs).toEqual([0, 1, 6, 36, 336, 636]);
+  expect(context.metrics.value('jobs_failed', { job: 'test.job' })).toBe(5);
+});
+
+test('jobs do not hold each other up', async () => {
+  const stuck: Job = { name: 'test.stuck', run: () => new Promise(() => {}) };
+  runner.start(context, [stuck, job]);
+  await settle();
+  expect(runs).toEqual([0]);
+  // A run that never ends would keep the runner from stopping.
+  runner = new JobRunner();
+});
+
+test('stopping waits for the run under way and begins no other', async () => {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const seen: boolean[] = [];
+  const slow: Job = {
+    name: 'test.slow',
+    async run(_context, signal) {
+      seen.push(signal.aborted);
+      await promise;
+      seen.push(signal.aborted);
+      return start;
+    },
+  };
+  runner.start(context, [slow, job]);
+  await settle();
+  const stopped = runner[Symbol.asyncDispose]();
+  resolve();
+  await stopped;
+  runner.wake('test.slow');
+  await advance(7_200);
+  expect(seen).toEqual([false, true]);
+  expect(runs).toEqual([0]);
+});
+
+test('two jobs of one name are refused', () => {
+  expect(() => runner.start(context, [job, job])).toThrow('two jobs are called test.job');
+});
