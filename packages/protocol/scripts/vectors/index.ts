@@ -9,16 +9,10 @@ import {
   varintVectors,
 } from './encoding.ts';
 import { channelVectors, groupVectors } from './hosted.ts';
-import {
-  authVectors,
-  certificateVectors,
-  descriptorVectors,
-  deviceStateVectors,
-  profileVectors,
-  routeVectors,
-} from './identity.ts';
+import { certificateVectors, deviceStateVectors, profileVectors } from './identity.ts';
 import type { VectorFile } from './kit.ts';
 import { contentVectors, envelopeVectors, messageVectors, payloadVectors } from './messages.ts';
+import { authVectors, descriptorVectors, routeVectors } from './relays.ts';
 
 const makers: Readonly<Record<string, () => VectorFile>> = {
   accounts: accountVectors,

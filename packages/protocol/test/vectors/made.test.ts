@@ -1,6 +1,8 @@
 import { createHash, createPublicKey, verify } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { makeVectors } from '../../scripts/vectors/index.ts';
+import { operations } from '../../scripts/vectors/operations.ts';
 import { ownVectorTexts } from './files.ts';
 
 const texts = ownVectorTexts();
@@ -13,6 +15,16 @@ describe('making our vectors anew', () => {
 
   test.each([...texts])('gives the same bytes of %s', (name, text) => {
     expect(made.get(name) === text, `run scripts/make-vectors.ts: ${name}.json differs`).toBe(true);
+  });
+});
+
+describe('the README of the vectors', () => {
+  const readme = readFileSync(new URL('../../vectors/README.md', import.meta.url), 'utf8');
+
+  test.each(Object.keys(operations))('describes %s', (name) => {
+    expect(
+      readme.split('\n').some((line) => line.startsWith('| `') && line.includes(`\`${name}\``)),
+    ).toBe(true);
   });
 });
 
