@@ -1,11 +1,13 @@
-import type {
-  AccountProfile,
-  AccountSigner,
-  ContactInvite,
-  ContentReference,
-  DirectMessage,
-  JsonObject,
-  ProfileFacts,
+import {
+  type AccountProfile,
+  type AccountSigner,
+  type ContactInvite,
+  type ContentReference,
+  checkDirectMessage,
+  type DirectMessage,
+  type JsonObject,
+  type ProfileFacts,
+  ProtocolError,
 } from '@posthouse/protocol';
 import {
   approveRequest,
@@ -313,7 +315,10 @@ class Contacts {
     return makeInvite(this.#core, lifetime);
   }
 
-  /** Reads an invite without using it. @throws ClientError `verification_failed` */
+  /**
+   * Reads an invite of somebody else without using it.
+   * @throws ClientError `verification_failed`
+   */
   read(text: string): ContactInvite {
     return readInvite(this.#core, text);
   }
@@ -432,5 +437,11 @@ function directMessage(core: AccountCore, draft: Draft): JsonObject {
       reply_to: { from: replyTo.from, message_id: replyTo.message_id },
     }),
   };
-  return content;
+  try {
+    checkDirectMessage(core.network, content);
+    return content;
+  } catch (cause) {
+    if (!(cause instanceof ProtocolError)) throw cause;
+    throw new ClientError('invalid_input', `message: ${cause.message}`, { cause });
+  }
 }

@@ -1,0 +1,156 @@
+/** The account itself: who it is, its profile, its state, its key, its home. */
+
+import { join } from 'node:path';
+import type { Command } from 'commander';
+import { accountKeys } from '../../accounts/records.ts';
+import { ClientError } from '../../errors.ts';
+import { SqliteStore } from '../../store/sqlite.ts';
+import { type WalletOptions, walletSigner } from '../account-key.ts';
+import { UsageError } from '../exit.ts';
+import { accountOf } from '../names.ts';
+import { columns, printable, when } from '../output.ts';
+import { type Surroundings, settingsInForce } from '../session.ts';
+import { type GlobalOptions, networkOf } from '../settings.ts';
+import { statusShape } from '../shapes.ts';
+import { leaf, onAccount, onAction } from './context.ts';
+import { relayIdOf } from './setup.ts';
+
+export function whoamiCommand(surroundings: Surroundings): Command {
+  const command = leaf('whoami', 'account, device and home relay of the folder');
+  return onAccount(command, surroundings, async ({ account, out }) => {
+    const { homeRelay } = await account.status();
+    out.result(
+      {
+        account: account.id,
+        device: account.deviceId,
+        public_key: account.publicKey,
+        relay: homeRelay,
+      },
+      () =>
+        columns([
+          ['account', account.id],
+          ['device', account.deviceId],
+          ['public key', account.publicKey],
+          ['relay', homeRelay],
+        ]),
+    );
+  });
+}
+
+export function statusCommand(surroundings: Surroundings): Command {
+  const command = leaf('status', 'what this device has read, and what still waits to be sent');
+  return onAccount(command, surroundings, async ({ account, out }) => {
+    const status = await account.status();
+    out.result(statusShape(status), () =>
+      columns([
+        ['account', status.account],
+        ['device', status.deviceId],
+        ['relay', status.homeRelay],
+        ['read up to', status.position === -1 ? 'nothing yet' : String(status.position)],
+        ['lost to retention', status.gap ? 'yes' : 'no'],
+        ['waiting to be sent', String(status.outbox + status.owed)],
+      ]),
+    );
+  });
+}
+
+export function syncCommand(surroundings: Surroundings): Command {
+  const command = leaf('sync', 'catch up once').option(
+    '--all-relays',
+    'also read what relays the account left still hold',
+  );
+  return onAccount<{ allRelays?: boolean }>(
+    command,
+    surroundings,
+    async ({ account, out, signal }, { options }) => {
+      const events = await account.sync({ signal, formerRelays: options.allRelays === true });
+      const messages = events.filter(({ kind }) => kind === 'message').length;
+      const requests = events.filter(({ kind }) => kind === 'request').length;
+      out.result({ messages, requests, events: events.length }, () => [
+        `${messages} new messages, ${requests} new requests`,
+      ]);
+    },
+  );
+}
+
+interface ProfileOptions extends GlobalOptions {
+  readonly nickname?: string;
+  readonly bio?: string;
+  readonly public?: boolean;
+}
+
+export function profileCommand(surroundings: Surroundings): Command {
+  const command = leaf('profile [account]', 'show a profile, or publish the own one')
+    .option('--nickname <name>', 'publish this name')
+    .option('--bio <text>', 'publish this text')
+    .option('--public', 'let anybody who knows the account ask for a contact')
+    .option('--no-public', 'ask for an invite first');
+  return onAccount<ProfileOptions>(
+    command,
+    surroundings,
+    async ({ account, out, signal }, { options, args }) => {
+      const name = args[0] === '' || args[0] === undefined ? 'me' : args[0];
+      const id = await accountOf(account, name);
+      const { nickname, bio, public: discovery } = options;
+      const changes = nickname !== undefined || bio !== undefined || discovery !== undefined;
+      if (changes && id !== account.id) throw new UsageError('only the own profile can be changed');
+      const found = await account.profiles.resolve(id, { signal });
+      const profile = changes
+        ? await account.profiles.publish(
+            {
+              ...(found?.avatar !== undefined && { avatar: found.avatar }),
+              ...withText('nickname', nickname ?? found?.nickname),
+              ...withText('bio', bio ?? found?.bio),
+              public_discovery: discovery ?? found?.public_discovery ?? false,
+            },
+            { signal },
+          )
+        : found;
+      out.result({ account: id, profile: profile ?? null }, () =>
+        profile === undefined
+          ? [`${id} has no profile`]
+          : columns([
+              ['account', id],
+              ['nickname', printable(profile.nickname ?? '')],
+              ['bio', printable(profile.bio ?? '')],
+              ['public', profile.public_discovery ? 'yes' : 'no'],
+              ['updated', when(profile.updated_at)],
+            ]),
+      );
+    },
+  );
+}
+
+function withText<N extends string>(name: N, text: string | undefined): { [K in N]?: string } {
+  return (text === undefined || text === '' ? {} : { [name]: text }) as { [K in N]?: string };
+}
+
+export function moveCommand(surroundings: Surroundings): Command {
+  const command = leaf('move <relay>', 'make another relay the home')
+    .option('--wallet <file>', 'NEP-6 wallet with the account key')
+    .option('--address <address>', 'which account of the wallet');
+  return onAccount<WalletOptions & GlobalOptions>(
+    command,
+    surroundings,
+    async ({ account, out, settings, signal }, { options, args }) => {
+      const relayId = (await relayIdOf(settings, args[0])) ?? '';
+      const accountKey = await walletSigner(networkOf(settings), options, surroundings);
+      await account.move(relayId, { accountKey, signal });
+      out.result({ relay: relayId }, () => [`the home relay is ${relayId}`]);
+    },
+  );
+}
+
+/** The one command that prints a secret: it is what it is asked for. */
+export function keyExportCommand(surroundings: Surroundings): Command {
+  const command = leaf('export', 'print the account key kept in the folder: a secret');
+  return onAction(command, surroundings, async ({ options, out, folder }) => {
+    settingsInForce(options, surroundings.env);
+    await using store = SqliteStore.open(join(folder, 'store.sqlite'));
+    const key = await store.read((tx) => accountKeys.get(tx, 'account'));
+    if (key === undefined) {
+      throw new ClientError('account_key_required', 'no account key is kept in this folder');
+    }
+    out.result({ account_private_key: key }, () => [key]);
+  });
+}

@@ -1,0 +1,102 @@
+import type { Command } from 'commander';
+import { UsageError } from '../exit.ts';
+import { accountOf } from '../names.ts';
+import { columns, printable } from '../output.ts';
+import type { Surroundings } from '../session.ts';
+import { contactShape, standingOf } from '../shapes.ts';
+import { leaf, onAccount } from './context.ts';
+
+const secondsPerDay = 86_400;
+
+export function inviteCommand(surroundings: Surroundings): Command {
+  const command = leaf(
+    'invite',
+    'print an invite; whoever holds it may ask to be a contact',
+  ).option('--days <number>', 'how long it is good for', '7');
+  return onAccount<{ days: string }>(command, surroundings, async ({ account, out }, context) => {
+    const days = Number(context.options.days);
+    if (!(days > 0 && days <= 36_500)) throw new UsageError('--days: expected a number of days');
+    const lifetime = Math.ceil(days * secondsPerDay);
+    const invite = await account.contacts.invite({ lifetime });
+    out.result({ invite }, () => [invite]);
+  });
+}
+
+export function acceptCommand(surroundings: Surroundings): Command {
+  const command = leaf(
+    'accept <whom>',
+    'accept an invite, or the request of an account; or ask a public account',
+  )
+    .option('--note <text>', 'a line for the other side')
+    .option('--as <name>', 'local name of the contact');
+  return onAccount<{ note?: string; as?: string }>(
+    command,
+    surroundings,
+    async ({ account, out, signal }, { options, args }) => {
+      const [text = ''] = args;
+      const { note } = options;
+      await account.sync({ signal });
+      const isInvite = text.includes('-invite:');
+      const id = isInvite ? account.contacts.read(text).inviter : await accountOf(account, text);
+      if (isInvite) await account.contacts.acceptInvite(text, { note, signal });
+      else await account.contacts.add(id, { note, signal });
+      if (options.as !== undefined) await account.contacts.rename(id, options.as);
+      await account.sync({ signal });
+      const contact = await account.contacts.get(id);
+      const standing = standingOf(contact);
+      out.result(contactShape(contact), () => [
+        standing === 'active' ? `${id} is a contact` : `asked ${id}; waiting for the answer`,
+      ]);
+    },
+  );
+}
+
+export function declineCommand(surroundings: Surroundings): Command {
+  const command = leaf('decline <account>', 'turn a request down; the other side is not told');
+  return onAccount(command, surroundings, async ({ account, out }, { args }) => {
+    const id = await accountOf(account, args[0] ?? '');
+    await account.contacts.decline(id);
+    out.result(contactShape(await account.contacts.get(id)), () => [`declined ${id}`]);
+  });
+}
+
+export function listContactsCommand(surroundings: Surroundings): Command {
+  const command = leaf('list', 'contacts, requests, and who was asked');
+  return onAccount(command, surroundings, async ({ account, out }) => {
+    const contacts = (await account.contacts.list()).filter((contact) =>
+      ['active', 'pending', 'awaiting'].includes(standingOf(contact)),
+    );
+    out.result({ contacts: contacts.map(contactShape) }, () =>
+      columns(
+        contacts.map((contact) => [
+          standingOf(contact),
+          contact.account,
+          printable(contact.record?.alias ?? contact.request?.note ?? ''),
+        ]),
+      ),
+    );
+  });
+}
+
+export function removeContactCommand(surroundings: Surroundings): Command {
+  const command = leaf('remove <account>', 'end a relationship');
+  return onAccount(command, surroundings, async ({ account, out, signal }, { args }) => {
+    const id = await accountOf(account, args[0] ?? '');
+    await account.contacts.remove(id);
+    await account.sync({ signal });
+    out.result(contactShape(await account.contacts.get(id)), () => [
+      `${id} is no contact any more`,
+    ]);
+  });
+}
+
+export function renameContactCommand(surroundings: Surroundings): Command {
+  const command = leaf('rename <account> <name>', 'give a contact a local name');
+  return onAccount(command, surroundings, async ({ account, out, signal }, { args }) => {
+    const [name = '', alias = ''] = args;
+    const id = await accountOf(account, name);
+    await account.contacts.rename(id, alias);
+    await account.sync({ signal });
+    out.result(contactShape(await account.contacts.get(id)), () => [`${id} is now ${alias}`]);
+  });
+}

@@ -1,0 +1,75 @@
+/** How a command of `courier` is declared. */
+import { Command } from 'commander';
+import { createOutput, type Output } from '../output.ts';
+import {
+  type AccountSession,
+  type Session,
+  type Surroundings,
+  settingsInForce,
+  withClient,
+} from '../session.ts';
+import { dataFolder, type GlobalOptions } from '../settings.ts';
+
+/** Options as commander gives them: by name, in camel case. */
+export type Options = GlobalOptions & Readonly<Record<string, unknown>>;
+
+/** A command with the options that all have. @param signature name and parameters */
+export function leaf(signature: string, description: string): Command {
+  const [name, ...parameters] = signature.split(' ');
+  const command = new Command(name).description(description);
+  for (const parameter of parameters) command.argument(parameter);
+  return command
+    .option('--data <folder>', 'folder of the account (default: COURIER_HOME, or ~/.courier)')
+    .option('--json', 'write JSON')
+    .option('--network <context>', 'network context neo:<magic>:<registry>')
+    .option('--service <word>', 'service word of the network')
+    .option('--registry <file>', 'registry file')
+    .option('--ca <file>', 'certificate authority of the relays, PEM');
+}
+
+export interface ActionContext<O> {
+  readonly options: O & GlobalOptions;
+  readonly args: readonly string[];
+}
+
+/** Gives commander's arguments a form: what is before the options are the arguments. */
+export function onAction<O>(
+  command: Command,
+  surroundings: Surroundings,
+  action: (
+    context: ActionContext<O> & { readonly out: Output; readonly folder: string },
+  ) => Promise<void>,
+): Command {
+  return command.action(async (...given: unknown[]) => {
+    const options = given.at(-2) as O & GlobalOptions;
+    const args = given.slice(0, -2).flatMap((value) => value as string | string[] | undefined);
+    const out = createOutput(surroundings, options.json === true);
+    const folder = dataFolder(options, surroundings.env);
+    await action({ options, args: args.map((arg) => arg ?? ''), out, folder });
+  });
+}
+
+/** A command on the folder's client, with an account or without. */
+export function onClient<O>(
+  command: Command,
+  surroundings: Surroundings,
+  action: (session: Session, context: ActionContext<O>) => Promise<void>,
+): Command {
+  return onAction<O>(command, surroundings, async ({ options, args, out, folder }) => {
+    const settings = settingsInForce(options, surroundings.env);
+    const context = { folder, out, surroundings };
+    await withClient(settings, context, (session) => action(session, { options, args }));
+  });
+}
+
+/** A command on the folder's account. */
+export function onAccount<O>(
+  command: Command,
+  surroundings: Surroundings,
+  action: (session: AccountSession, context: ActionContext<O>) => Promise<void>,
+): Command {
+  return onClient<O>(command, surroundings, async (session, context) => {
+    const account = await session.client.account();
+    await action({ ...session, account }, context);
+  });
+}

@@ -1,0 +1,166 @@
+import { deriveDeviceId } from '@posthouse/protocol';
+import type { Command } from 'commander';
+import { parseDeviceApproval, parseDeviceRequest } from '../../accounts/pairing.ts';
+import { type WalletOptions, walletSigner } from '../account-key.ts';
+import { UsageError } from '../exit.ts';
+import { columns, when } from '../output.ts';
+import { type Surroundings, withClient } from '../session.ts';
+import {
+  contextOfRegistry,
+  type GlobalOptions,
+  mergedSettings,
+  networkOf,
+  readSettings,
+  readText,
+  type Settings,
+  writePrivate,
+  writeSettings,
+} from '../settings.ts';
+import { deviceShape } from '../shapes.ts';
+import { leaf, onAccount, onAction } from './context.ts';
+
+const walletOptions = (command: Command) =>
+  command
+    .option('--wallet <file>', 'NEP-6 wallet with the account key')
+    .option('--address <address>', 'which account of the wallet');
+
+type KeyOptions = WalletOptions & GlobalOptions;
+
+export function listDevicesCommand(surroundings: Surroundings): Command {
+  const command = leaf('list', 'the devices of the account');
+  return onAccount(command, surroundings, async ({ account, out, signal }) => {
+    const devices = await account.devices.list({ signal });
+    out.result({ devices: devices.map(deviceShape) }, () =>
+      columns(
+        devices.map((device) => [
+          device.deviceId,
+          device.isValidNow ? 'valid' : 'not valid',
+          `until ${when(device.expiresAt)}`,
+          device.isThisDevice ? 'this device' : '',
+        ]),
+      ),
+    );
+  });
+}
+
+interface RequestOptions extends GlobalOptions {
+  readonly accountKey: string;
+  readonly out?: string;
+}
+
+/** On the new device. Its folder gets settings and keys; the account comes with the approval. */
+export function requestDeviceCommand(surroundings: Surroundings): Command {
+  const command = leaf('request', 'on a new device: make a request to become one of an account')
+    .requiredOption('--account-key <public key>', 'as `courier whoami` prints it')
+    .option('--out <file>', 'write the request there instead of printing it');
+  return onAction<RequestOptions>(command, surroundings, async ({ options, out, folder }) => {
+    const settings = newSettings(folder, options);
+    const context = { folder, out, surroundings };
+    await withClient(settings, context, async ({ client }) => {
+      const request = await client.requestDevice(options.accountKey);
+      writeSettings(folder, settings);
+      const text = `${JSON.stringify(request, undefined, 2)}\n`;
+      const device = deriveDeviceId(networkOf(settings), request.certificate);
+      if (options.out !== undefined) writePrivate(options.out, text);
+      const printed = options.out === undefined ? text.trimEnd() : `wrote ${options.out}`;
+      out.result({ device, request }, () => [printed]);
+      out.note(`This device is ${device}. Compare it where you approve the request:`);
+      out.note('  courier devices approve FILE --out APPROVAL');
+    });
+  });
+}
+
+function newSettings(folder: string, options: GlobalOptions): Settings {
+  const { network, service = 'svc', registry, ca } = mergedSettings(readSettings(folder), options);
+  if (registry === undefined) throw new UsageError('a new device needs --registry FILE');
+  const context = network ?? contextOfRegistry(registry);
+  return { network: context, service, registry, ...(ca !== undefined && { ca }) };
+}
+
+export function approveDeviceCommand(surroundings: Surroundings): Command {
+  const command = walletOptions(
+    leaf('approve <file>', 'where the account key is: approve the request of a device'),
+  )
+    .option('--device <id>', 'refuse any other device than this one')
+    .option('--out <file>', 'write the approval there instead of printing it');
+  return onAccount<KeyOptions & { device?: string; out?: string }>(
+    command,
+    surroundings,
+    async ({ account, out, settings, signal }, { options, args }) => {
+      const network = networkOf(settings);
+      const request = await parseDeviceRequest(network, readText(args[0] ?? ''));
+      const device = deriveDeviceId(network, request.certificate);
+      if (options.device !== undefined && options.device !== device) {
+        throw new UsageError(`the request is of ${device}`);
+      }
+      const accountKey = await walletSigner(network, options, surroundings);
+      const approval = await account.devices.approve(request, { accountKey, signal });
+      await account.sync({ signal });
+      const text = `${JSON.stringify(approval, undefined, 2)}\n`;
+      if (options.out !== undefined) writePrivate(options.out, text);
+      const printed = options.out === undefined ? text.trimEnd() : `wrote ${options.out}`;
+      out.result({ device, approval }, () => [printed]);
+      out.note(`${device} is a device of the account now. On it:`);
+      out.note(`  courier devices complete APPROVAL --account-key ${account.publicKey}`);
+    },
+  );
+}
+
+export function completeDeviceCommand(surroundings: Surroundings): Command {
+  const command = leaf('complete <file>', 'on the new device: take the approval').requiredOption(
+    '--account-key <public key>',
+    'the same as in the request',
+  );
+  return onAction<RequestOptions>(command, surroundings, async ({ options, args, out, folder }) => {
+    const settings = newSettings(folder, options);
+    const context = { folder, out, surroundings };
+    await withClient(settings, context, async ({ client, signal }) => {
+      const approval = await parseDeviceApproval(networkOf(settings), readText(args[0] ?? ''));
+      const account = await client.completeDevice(approval, {
+        accountPublicKey: options.accountKey,
+        signal,
+      });
+      await account.sync({ signal });
+      out.result({ account: account.id, device: account.deviceId }, () => [
+        `${account.deviceId} is a device of ${account.id}`,
+      ]);
+    });
+  });
+}
+
+export function renewDeviceCommand(surroundings: Surroundings): Command {
+  const command = walletOptions(leaf('renew', 'give this device a new period'));
+  return onAccount<KeyOptions>(
+    command,
+    surroundings,
+    async ({ account, out, settings, signal }, { options }) => {
+      const accountKey = await walletSigner(networkOf(settings), options, surroundings);
+      await account.devices.renew({ accountKey, signal });
+      const devices = await account.devices.list({ signal });
+      const renewed = devices.find(({ isThisDevice }) => isThisDevice);
+      if (renewed === undefined) throw new UsageError('this device is not of the account');
+      await account.sync({ signal });
+      out.result(deviceShape(renewed), () => [`valid until ${when(renewed.expiresAt)}`]);
+    },
+  );
+}
+
+export function removeDeviceCommand(surroundings: Surroundings): Command {
+  const command = walletOptions(leaf('remove <device>', 'remove a device')).option(
+    '--force',
+    'at once, even where contacts could not be told first',
+  );
+  return onAccount<KeyOptions & { force?: boolean }>(
+    command,
+    surroundings,
+    async ({ account, out, settings, signal }, { options, args }) => {
+      const [device = ''] = args;
+      const accountKey = await walletSigner(networkOf(settings), options, surroundings);
+      await account.devices.remove(device, { accountKey, force: options.force === true, signal });
+      if (device !== account.deviceId) await account.sync({ signal });
+      out.result({ device, removed: true }, () => [
+        `${device} is no device of the account any more`,
+      ]);
+    },
+  );
+}

@@ -1,0 +1,144 @@
+import type { Command } from 'commander';
+import type { AccountEvent } from '../../events.ts';
+import type { MessageRow } from '../../messages/rows.ts';
+import { UsageError } from '../exit.ts';
+import { accountOf, namesOf } from '../names.ts';
+import { printable, when } from '../output.ts';
+import type { AccountSession, Surroundings } from '../session.ts';
+import { eventShape, messageShape } from '../shapes.ts';
+import { leaf, onAccount } from './context.ts';
+
+export function sendCommand(surroundings: Surroundings): Command {
+  const command = leaf(
+    'send <to> [text...]',
+    'send a message; without text, what stands on input',
+  ).option('--markdown', 'the text is CommonMark');
+  return onAccount<{ markdown?: boolean }>(
+    command,
+    surroundings,
+    async ({ account, out, signal }, { options, args }) => {
+      const [to = '', ...words] = args.filter((arg) => arg !== '');
+      const text = words.length > 0 ? words.join(' ') : await surroundings.readInput();
+      const contentType = options.markdown ? 'text/markdown; variant=CommonMark' : 'text/plain';
+      const id = await accountOf(account, to);
+      const message = await account.messages.send(id, { text, contentType }, { signal });
+      out.result(messageShape(message, account.id), () => [
+        `${message.message_id}  ${statusWords[message.status ?? 'sending']}`,
+      ]);
+    },
+  );
+}
+
+const statusWords: Readonly<Record<NonNullable<MessageRow['status']>, string>> = {
+  sending: 'waiting to be sent',
+  delivering: 'on its way',
+  target_accepted: 'delivered to the relay of the recipient',
+  failed: 'not delivered',
+  rejected: 'not taken by the relay',
+};
+
+interface InboxOptions {
+  readonly follow?: boolean;
+  readonly limit: string;
+  readonly after?: string;
+}
+
+export function inboxCommand(surroundings: Surroundings): Command {
+  const command = leaf('inbox', 'catch up and show messages')
+    .option('--follow', 'stay, and show messages as they arrive')
+    .option('--limit <number>', 'show only the last so many', '50')
+    .option('--after <order>', 'show only those after this place in the order');
+  return onAccount<InboxOptions>(command, surroundings, async (session, { options }) => {
+    const { account, out, signal } = session;
+    const limit = whole('--limit', options.limit);
+    const after = options.after === undefined ? undefined : whole('--after', options.after);
+    const events = await account.sync({ signal });
+    const rows = await account.messages.list(after === undefined ? {} : { after });
+    const shown = rows.slice(Math.max(0, rows.length - limit));
+    if (options.follow && out.isJson) {
+      for (const row of shown) writeEvent(session, { kind: 'message', message: row });
+    } else {
+      const name = await namesOf(account);
+      out.result({ messages: shown.map((row) => messageShape(row, account.id)) }, () =>
+        shown.map((row) => line(row, account.id, name)),
+      );
+    }
+    await noteRest(session, events);
+    if (options.follow) await followInbox(session);
+  });
+}
+
+function whole(flag: string, text: string): number {
+  const value = Number(text);
+  if (!Number.isSafeInteger(value) || value < 0) throw new UsageError(`${flag}: expected a number`);
+  return value;
+}
+
+function line(row: MessageRow, self: string, name: (id: string) => string): string {
+  const { text = '', attachments = [] } = messageShape(row, self);
+  const files = attachments.map(({ uri }) => ` [${printable(uri)}]`).join('');
+  const ends = row.from === self ? `me to ${name(row.to)}` : name(row.from);
+  const state =
+    row.status === undefined || row.status === 'target_accepted'
+      ? ''
+      : ` (${statusWords[row.status]})`;
+  return `${when(row.created_at)}  ${ends}: ${printable(text)}${files}${state}`;
+}
+
+/** What a person should know besides the messages. */
+async function noteRest({ account, out }: AccountSession, events: readonly AccountEvent[]) {
+  for (const event of events) noteEvent(out, event);
+  for (const { account: id, request } of await account.contacts.list()) {
+    if (request === undefined || events.some((it) => it.kind === 'request' && it.account === id)) {
+      continue;
+    }
+    noteEvent(out, { kind: 'request', account: id, ...(request.note && { note: request.note }) });
+  }
+}
+
+function noteEvent(out: AccountSession['out'], event: AccountEvent): void {
+  switch (event.kind) {
+    case 'request': {
+      const note = event.note === undefined ? '' : ` ("${printable(event.note)}")`;
+      out.note(`${event.account} asks to be a contact${note}: courier accept ${event.account}`);
+      return;
+    }
+    case 'contact':
+      out.note(
+        event.status === 'active'
+          ? `${event.account} is a contact now`
+          : `${event.account} is no contact any more`,
+      );
+      return;
+    case 'gap':
+      out.note('some messages were gone from the relay before this device could read them');
+      return;
+    case 'refused':
+      out.note(`a message of ${event.message.from} was refused: ${event.message.reason}`);
+      return;
+    case 'conflict':
+      out.note(`a second message ${event.message_id} of ${event.from} was refused`);
+      return;
+    case 'disconnected':
+      out.note('connection lost; trying again');
+      return;
+    default:
+      return;
+  }
+}
+
+async function followInbox(session: AccountSession): Promise<void> {
+  const { account, out, signal } = session;
+  for await (const event of account.follow({ signal })) {
+    if (out.isJson) {
+      writeEvent(session, event);
+    } else if (event.kind === 'message') {
+      const name = await namesOf(account);
+      out.result({}, () => [line(event.message, account.id, name)]);
+    } else noteEvent(out, event);
+  }
+}
+
+function writeEvent({ account, out }: AccountSession, event: AccountEvent): void {
+  out.result(eventShape(event, account.id), () => []);
+}

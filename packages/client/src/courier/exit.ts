@@ -1,0 +1,73 @@
+/** What the command says when something fails, and with which status it ends. */
+import { WalletError } from '@posthouse/protocol';
+import { ClientError, RelayMisbehaviour, RelayRefused } from '../errors.ts';
+
+/** Every exit status, with what it stands for; `courier help` prints this table. */
+export const exitCodes = {
+  ok: { code: 0, meaning: 'done' },
+  internal: { code: 1, meaning: 'an error of the program itself' },
+  usage: { code: 2, meaning: 'wrong arguments, or a file that cannot be read' },
+  notSetUp: { code: 3, meaning: 'no account is set up in the folder, or one already is' },
+  unreachable: { code: 4, meaning: 'no relay could be reached' },
+  refused: { code: 5, meaning: 'the relay refused; the message names its error code' },
+  unverified: { code: 6, meaning: 'something does not verify: an answer, an invite, a request' },
+  noWay: { code: 7, meaning: 'not a contact, or no device that could read it' },
+  key: { code: 8, meaning: 'the account key is needed, or the wallet does not open' },
+  store: { code: 9, meaning: 'the folder belongs to another network or version' },
+  interrupted: { code: 130, meaning: 'interrupted before it was done' },
+} as const;
+
+export type ExitName = keyof typeof exitCodes;
+
+/** Wrong use of the command. */
+export class UsageError extends Error {
+  override readonly name = 'UsageError';
+}
+
+const byClientCode: Readonly<Record<ClientError['code'], ExitName>> = {
+  relay_unreachable: 'unreachable',
+  no_relay: 'unreachable',
+  relay_refused: 'refused',
+  relay_misbehaviour: 'unverified',
+  verification_failed: 'unverified',
+  not_set_up: 'notSetUp',
+  already_set_up: 'notSetUp',
+  store_mismatch: 'store',
+  account_key_required: 'key',
+  no_recipient_device: 'noWay',
+  not_a_contact: 'noWay',
+  counter_exhausted: 'internal',
+  invalid_input: 'usage',
+};
+
+/** A failure as it is told: exit status, stable code, sentence. */
+export interface Failure {
+  readonly exit: number;
+  readonly code: string;
+  readonly message: string;
+  /** The relay's error code, or the rule it broke. */
+  readonly reason?: string;
+}
+
+export function failureOf(error: unknown): Failure {
+  if (error instanceof UsageError) {
+    return { exit: exitCodes.usage.code, code: 'usage', message: error.message };
+  }
+  if (error instanceof WalletError) {
+    return { exit: exitCodes.key.code, code: `wallet_${error.fault}`, message: error.message };
+  }
+  if (error instanceof ClientError) {
+    const exit = exitCodes[byClientCode[error.code]].code;
+    const failure = { exit, code: error.code, message: withCause(error) };
+    if (error instanceof RelayRefused) return { ...failure, reason: error.error };
+    if (error instanceof RelayMisbehaviour) return { ...failure, reason: error.reason };
+    return failure;
+  }
+  const message = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  return { exit: exitCodes.internal.code, code: 'internal', message };
+}
+
+/** Some failures only say why in what caused them. */
+function withCause({ message, cause }: ClientError): string {
+  return cause instanceof ClientError ? `${message} (${cause.message})` : message;
+}

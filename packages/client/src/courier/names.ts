@@ -1,0 +1,27 @@
+/** People write names; the protocol has account IDs. */
+import type { Account, Contact } from '../account.ts';
+import { UsageError } from './exit.ts';
+import { printable } from './output.ts';
+
+/** The account of a contact's local name, or of an account ID. @throws UsageError */
+export async function accountOf(account: Account, name: string): Promise<string> {
+  if (name === 'me' || name === account.id) return account.id;
+  if (name.startsWith('neo:')) return name;
+  const found = (await account.contacts.list()).filter(({ record }) => record?.alias === name);
+  const [first, second] = found;
+  if (first === undefined) throw new UsageError(`nobody is called ${name}`);
+  if (second !== undefined) throw new UsageError(`several contacts are called ${name}`);
+  return first.account;
+}
+
+/** How contacts are written: local name, else account ID. */
+export async function namesOf(account: Account): Promise<(id: string) => string> {
+  const aliases = new Map(
+    (await account.contacts.list()).map((contact) => [contact.account, aliasOf(contact)]),
+  );
+  return (id) => (id === account.id ? 'me' : printable(aliases.get(id) ?? id));
+}
+
+function aliasOf({ record }: Contact): string | undefined {
+  return record?.alias === '' ? undefined : record?.alias;
+}

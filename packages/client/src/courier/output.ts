@@ -1,0 +1,66 @@
+/** How the command writes: lines for people, or one JSON value a line for programs. */
+
+export interface Output {
+  readonly isJson: boolean;
+  /** Writes a result: the value as JSON, or its lines. */
+  result(value: object, lines: () => readonly string[]): void;
+  /** A remark for people that is not part of the result. */
+  note(line: string): void;
+}
+
+export interface Streams {
+  write(text: string): void;
+  writeError(text: string): void;
+}
+
+export function createOutput(streams: Streams, isJson: boolean): Output {
+  return {
+    isJson,
+    result(value, lines) {
+      const shown = isJson ? [JSON.stringify(value)] : lines();
+      for (const line of shown) streams.write(`${line}\n`);
+    },
+    note(line) {
+      if (!isJson) streams.writeError(`${line}\n`);
+    },
+  };
+}
+
+/**
+ * Text of somebody else, safe to write to a terminal: control characters, which could move the
+ * cursor or forge lines, become spaces; a further line is indented.
+ */
+export function printable(text: string): string {
+  return text
+    .replace(/\r\n?|[\u2028\u2029]/g, '\n')
+    .replace(
+      /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g,
+      ' ',
+    )
+    .replaceAll('\n', '\n    ');
+}
+
+/** Unix seconds as a local date and time. */
+export function when(seconds: number): string {
+  const date = new Date(seconds * 1_000);
+  if (Number.isNaN(date.getTime())) return String(seconds);
+  const two = (value: number) => String(value).padStart(2, '0');
+  const day = `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
+  return `${day} ${two(date.getHours())}:${two(date.getMinutes())}`;
+}
+
+/** Rows as columns of equal width. */
+export function columns(rows: readonly (readonly string[])[]): string[] {
+  const widths: number[] = [];
+  for (const row of rows) {
+    for (const [index, cell] of row.entries()) {
+      widths[index] = Math.max(widths[index] ?? 0, cell.length);
+    }
+  }
+  return rows.map((row) =>
+    row
+      .map((cell, index) => cell.padEnd(widths[index] ?? 0))
+      .join('  ')
+      .trimEnd(),
+  );
+}

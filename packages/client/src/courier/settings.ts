@@ -1,0 +1,131 @@
+/** The command's folder: which network it is for, and where its registry is. */
+import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { nodePrimitives } from '@posthouse/primitives-node';
+import {
+  checkSchema,
+  JsonError,
+  Network,
+  ProtocolError,
+  parseJson,
+  type Registry,
+  type Static,
+  staticRegistry,
+  Type,
+} from '@posthouse/protocol';
+import { UsageError } from './exit.ts';
+
+/** What `setup` writes down, so that later commands need no flags. Paths are absolute. */
+const Settings = Type.Object({
+  network: Type.String(),
+  service: Type.String(),
+  registry: Type.String(),
+  ca: Type.Optional(Type.String()),
+});
+export type Settings = Static<typeof Settings>;
+
+/** Options every command takes. */
+export interface GlobalOptions {
+  readonly data?: string;
+  readonly network?: string;
+  readonly service?: string;
+  readonly registry?: string;
+  readonly ca?: string;
+  readonly json?: boolean;
+}
+
+/** The folder of the account: `--data`, `COURIER_HOME`, or `.courier` in the home folder. */
+export function dataFolder(options: GlobalOptions, env: NodeJS.ProcessEnv): string {
+  return resolve(options.data ?? env.COURIER_HOME ?? join(homedir(), '.courier'));
+}
+
+/** Makes the folder, for its owner alone. */
+export function prepareFolder(folder: string): void {
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  chmodSync(folder, 0o700);
+}
+
+const settingsFile = 'courier.json';
+
+/** Writes a file that only its owner may read. */
+export function writePrivate(path: string, text: string): void {
+  writeFileSync(path, text, { mode: 0o600 });
+  chmodSync(path, 0o600);
+}
+
+export function writeSettings(folder: string, settings: Settings): void {
+  writePrivate(join(folder, settingsFile), `${JSON.stringify(settings, undefined, 2)}\n`);
+}
+
+/** @returns `undefined` where the folder has none yet */
+export function readSettings(folder: string): Settings | undefined {
+  let text: string;
+  try {
+    text = readFileSync(join(folder, settingsFile), 'utf8');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw new UsageError(`${settingsFile}: ${(error as Error).message}`);
+  }
+  return parsed(settingsFile, () => {
+    const value = parseJson(text);
+    checkSchema(Settings, value);
+    return value;
+  });
+}
+
+/** The settings in force: those of the folder, with what this call says over them. */
+export function mergedSettings(
+  kept: Settings | undefined,
+  options: GlobalOptions,
+): Partial<Settings> {
+  const given = {
+    ...(options.network !== undefined && { network: options.network }),
+    ...(options.service !== undefined && { service: options.service }),
+    ...(options.registry !== undefined && { registry: resolve(options.registry) }),
+    ...(options.ca !== undefined && { ca: resolve(options.ca) }),
+  };
+  return { ...kept, ...given };
+}
+
+export function readText(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    throw new UsageError(`${path}: ${(error as Error).message}`);
+  }
+}
+
+/** @throws UsageError for a context or word that is not in its form */
+export function networkOf({ network, service }: Pick<Settings, 'network' | 'service'>): Network {
+  return parsed('--network', () => {
+    return new Network({ context: network, word: service, primitives: nodePrimitives });
+  });
+}
+
+/** The registry in a file. @throws UsageError */
+export function registryOf(network: Network, path: string): Registry {
+  const text = readText(path);
+  return parsed(path, () => staticRegistry(network, parseJson(text)));
+}
+
+/** The context a registry file is of. @throws UsageError */
+export function contextOfRegistry(path: string): string {
+  const text = readText(path);
+  return parsed(path, () => {
+    const value = parseJson(text);
+    checkSchema(Type.Object({ context: Type.String() }), value);
+    return value.context;
+  });
+}
+
+function parsed<T>(what: string, read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    const known =
+      error instanceof ProtocolError || error instanceof JsonError || error instanceof TypeError;
+    if (!known) throw error;
+    throw new UsageError(`${what}: ${error.message}`);
+  }
+}

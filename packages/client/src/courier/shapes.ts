@@ -1,0 +1,92 @@
+/** The stable JSON of `--json`. Members are only ever added. */
+import type { DirectMessage } from '@posthouse/protocol';
+import type { AccountStatus, Contact } from '../account.ts';
+import type { DeviceInfo } from '../accounts/devices.ts';
+import type { AccountEvent } from '../events.ts';
+import type { MessageRow } from '../messages/rows.ts';
+
+export function messageShape(row: MessageRow, self: string) {
+  const { body, attachments, reply_to } = (row.content ?? {}) as Partial<DirectMessage>;
+  return {
+    message_id: row.message_id,
+    from: row.from,
+    to: row.to,
+    direction: directionOf(row, self),
+    created_at: row.created_at,
+    accepted_at: row.accepted_at,
+    order: row.order,
+    type: row.content?.$type,
+    text: body?.text,
+    content_type: body?.content_type,
+    attachments,
+    reply_to,
+    status: row.status,
+    error: row.error,
+  };
+}
+
+function directionOf({ from, to }: MessageRow, self: string): 'in' | 'out' | 'self' {
+  if (from === to) return 'self';
+  return from === self ? 'out' : 'in';
+}
+
+/** Where a contact stands: one word for what the relationship's parts say together. */
+export function standingOf({ relationship }: Contact) {
+  if (relationship.status === 'active') return 'active';
+  if (relationship.pending) return 'pending';
+  if (relationship.awaiting) return 'awaiting';
+  return relationship.status;
+}
+
+export function contactShape(contact: Contact) {
+  return {
+    account: contact.account,
+    alias: contact.record?.alias,
+    standing: standingOf(contact),
+    note: contact.request?.note,
+  };
+}
+
+export function deviceShape(device: DeviceInfo) {
+  return {
+    device: device.deviceId,
+    this_device: device.isThisDevice,
+    valid: device.isValidNow,
+    not_before: device.notBefore,
+    expires_at: device.expiresAt,
+  };
+}
+
+export function statusShape(status: AccountStatus) {
+  return {
+    account: status.account,
+    device: status.deviceId,
+    relay: status.homeRelay,
+    position: status.position,
+    gap: status.gap,
+    outbox: status.outbox,
+    owed: status.owed,
+  };
+}
+
+/** One line of `inbox --follow --json`. */
+export function eventShape(event: AccountEvent, self: string): object {
+  switch (event.kind) {
+    case 'message':
+      return { event: 'message', message: messageShape(event.message, self) };
+    case 'refused': {
+      const { from, message_id, reason } = event.message;
+      return { event: 'refused', from, message_id, reason };
+    }
+    case 'disconnected': {
+      const { message } = event.error instanceof Error ? event.error : { message: '' };
+      return { event: 'disconnected', message };
+    }
+    case 'gap':
+      return { event: 'gap', relay: event.relayId };
+    default: {
+      const { kind, ...rest } = event;
+      return { event: kind, ...rest };
+    }
+  }
+}

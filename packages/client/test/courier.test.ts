@@ -1,0 +1,281 @@
+/** The command `courier`: what people and scripts do with it. */
+import { spawn } from 'node:child_process';
+import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { Person } from './support/courier.ts';
+import { network, World } from './support/world.ts';
+
+let world: World;
+let count = 0;
+beforeAll(async () => {
+  world = await World.start();
+});
+afterAll(async () => {
+  await world[Symbol.asyncDispose]();
+});
+
+const somebody = () => {
+  count += 1;
+  return new Person(world, `person-${count}`);
+};
+
+async function settled(): Promise<Person & { account: string }> {
+  const person = somebody();
+  const { account } = await person.json('setup', ...person.network);
+  return Object.assign(person, { account });
+}
+
+async function contacts(): Promise<[Person & { account: string }, Person & { account: string }]> {
+  const [ann, bob] = [await settled(), await settled()];
+  const { invite } = await ann.json('invite');
+  await bob.json('accept', invite, '--as', 'ann').catch(() => bob.json('accept', invite));
+  await ann.json('accept', bob.account, '--as', 'bob');
+  await bob.json('sync');
+  await bob.json('contacts', 'rename', ann.account, 'ann');
+  return [ann, bob];
+}
+
+describe('setup', () => {
+  test('makes an account; the folder and its files are for the owner alone', async () => {
+    const ann = somebody();
+    const { exit, out, error } = await ann.run(['setup', ...ann.network]);
+    expect({ exit, lines: out.split('\n').length }).toEqual({ exit: 0, lines: 5 });
+    expect(error).toContain('courier key export');
+    const mode = (name: string) => statSync(join(ann.folder, name)).mode & 0o777;
+    expect(statSync(ann.folder).mode & 0o777).toBe(0o700);
+    expect([mode('store.sqlite'), mode('courier.json')]).toEqual([0o600, 0o600]);
+  });
+
+  test('remembers the network, so that later commands need no flags', async () => {
+    const ann = await settled();
+    const me = await ann.json('whoami');
+    expect(me).toMatchObject({ account: ann.account, relay: world.relay.relayId });
+    expect(Object.keys(me)).toEqual(['account', 'device', 'public_key', 'relay']);
+  });
+
+  test('by the address of a relay, taken at its word once', async () => {
+    const ann = somebody();
+    const [, , ...ca] = ann.network;
+    const relay = world.relay.https[0] as string;
+    const { relay: home } = await ann.json(
+      ...['setup', '--relay', relay, '--network', network.context, ...ca],
+    );
+    expect(home).toBe(world.relay.relayId);
+    const written = readFileSync(join(ann.folder, 'registry.json'), 'utf8');
+    expect(JSON.parse(written).relays).toHaveLength(1);
+  });
+
+  test('a second time is refused with its own status', async () => {
+    const ann = await settled();
+    const { exit, error } = await ann.run(['setup', ...ann.network, '--json']);
+    expect({ exit, ...JSON.parse(error) }).toMatchObject({
+      exit: 3,
+      error: { code: 'already_set_up' },
+    });
+  });
+
+  test('no secret is printed where none was asked for', async () => {
+    const ann = somebody();
+    const printed = await ann.run(['setup', ...ann.network, '--json']);
+    const { account_private_key: key } = await ann.json('key', 'export');
+    expect(key).toMatch(/^[A-Za-z0-9_-]{43}$/);
+    for (const args of [['whoami'], ['status'], ['devices'], ['contacts'], ['inbox']]) {
+      const { out, error } = await ann.run([...args, '--json']);
+      expect(out + error + printed.out + printed.error).not.toContain(key);
+    }
+  });
+});
+
+describe('talking', () => {
+  test('invite, accept, send, inbox', async () => {
+    const [ann, bob] = await contacts();
+    const { contacts: known } = await ann.json('contacts');
+    expect(known).toEqual([{ account: bob.account, alias: 'bob', standing: 'active' }]);
+    const sent = await ann.json('send', 'bob', 'hello', 'there');
+    expect(sent).toMatchObject({
+      direction: 'out',
+      text: 'hello there',
+      status: 'target_accepted',
+    });
+    const { messages } = await bob.json('inbox');
+    expect(messages).toMatchObject([{ direction: 'in', from: ann.account, text: 'hello there' }]);
+    const { out } = await bob.run(['inbox']);
+    expect(out).toMatch(/^\d{4}-\d\d-\d\d \d\d:\d\d {2}ann: hello there\n$/);
+  });
+
+  test('send takes its text from standard input', async () => {
+    const [ann, bob] = await contacts();
+    const { exit } = await ann.run(['send', 'bob', '--markdown'], { input: '# Big\n\nnews' });
+    expect(exit).toBe(0);
+    const { messages } = await bob.json('inbox');
+    expect(messages).toMatchObject([
+      { text: '# Big\n\nnews', content_type: expect.stringContaining('markdown') },
+    ]);
+  });
+
+  test('what others write cannot command the terminal', async () => {
+    const [ann, bob] = await contacts();
+    await ann.json('send', 'bob', 'a\u001b[2Jb\u202ec\r\n2025-01-01 00:00  ann: forged');
+    const { out } = await bob.run(['inbox']);
+    expect(out).toContain('a [2Jb c\n    2025-01-01');
+  });
+
+  test('a request is shown until it is decided', async () => {
+    const [ann, bob] = [await settled(), await settled()];
+    const { invite } = await ann.json('invite', '--days', '1');
+    await bob.json('accept', invite, '--note', 'from the fair');
+    const { error } = await ann.run(['inbox']);
+    expect(error).toContain(`courier accept ${bob.account}`);
+    expect((await ann.run(['inbox'])).error).toContain('from the fair');
+    await ann.json('decline', bob.account);
+    expect((await ann.run(['inbox'])).error).toBe('');
+    expect((await bob.json('contacts')).contacts).toMatchObject([{ standing: 'awaiting' }]);
+  });
+
+  test('removing a contact ends it', async () => {
+    const [ann, bob] = await contacts();
+    await ann.json('contacts', 'remove', 'bob');
+    expect((await ann.json('contacts')).contacts).toEqual([]);
+    await bob.json('send', 'ann', 'hello?');
+    const { out, error } = await ann.run(['inbox']);
+    expect({ out, refused: error.includes('no_relationship') }).toEqual({ out: '', refused: true });
+  });
+
+  test('the profile is published and read', async () => {
+    const [ann, bob] = [await settled(), await settled()];
+    await ann.json('profile', '--nickname', 'Ann', '--public');
+    expect((await bob.json('profile', ann.account)).profile).toMatchObject({
+      nickname: 'Ann',
+      public_discovery: true,
+    });
+    expect((await bob.json('profile')).profile).toBeNull();
+    await bob.json('accept', ann.account);
+    expect((await ann.run(['inbox'])).error).toContain(bob.account);
+  });
+});
+
+describe('devices', () => {
+  test('a second device joins without the account key leaving the first', async () => {
+    const [ann, bob] = await contacts();
+    const laptop = somebody();
+    const [ask, answer] = [join(world.folder, 'ask.json'), join(world.folder, 'answer.json')];
+    const { public_key: key } = await ann.json('whoami');
+    const { device } = await laptop.json(
+      ...['devices', 'request', '--account-key', key, '--out', ask, ...laptop.network],
+    );
+    await ann.json('devices', 'approve', ask, '--device', device, '--out', answer);
+    const joined = await laptop.json('devices', 'complete', answer, '--account-key', key);
+    expect(joined).toEqual({ account: ann.account, device });
+    await ann.json('sync');
+    await laptop.json('sync');
+    await bob.json('sync');
+    await bob.json('send', 'ann', 'to both of you');
+    for (const device of [ann, laptop]) {
+      expect((await device.json('inbox')).messages).toMatchObject([{ text: 'to both of you' }]);
+    }
+    expect((await laptop.run(['key', 'export'])).exit).toBe(8);
+    expect((await ann.json('devices')).devices).toHaveLength(2);
+    await ann.json('devices', 'remove', device);
+    expect((await ann.json('devices')).devices).toHaveLength(1);
+    expect((await laptop.run(['inbox'])).exit).toBe(5);
+  });
+
+  test('an approval for another account is refused', async () => {
+    const [ann, bob] = [await settled(), await settled()];
+    const laptop = somebody();
+    const ask = join(world.folder, 'ask-2.json');
+    const { public_key: key } = await ann.json('whoami');
+    await laptop.json('devices', 'request', '--account-key', key, '--out', ask, ...laptop.network);
+    const { exit, error } = await bob.run(['devices', 'approve', ask, '--json']);
+    expect({ exit, ...JSON.parse(error) }).toMatchObject({
+      exit: 6,
+      error: { code: 'verification_failed' },
+    });
+  });
+
+  test('renewing keeps the device', async () => {
+    const ann = await settled();
+    const renewed = await ann.json('devices', 'renew');
+    expect((await ann.json('devices')).devices).toEqual([renewed]);
+  });
+});
+
+describe('failures', () => {
+  test.each([
+    ['an unknown command', ['gallop'], 2],
+    ['no account yet', ['inbox'], 3],
+    ['setup without a network', ['setup'], 2],
+    ['a registry that is not there', ['setup', '--registry', '/nowhere/registry.json'], 2],
+  ])('%s', async (_, args, exit) => {
+    const ran = await somebody().run(args);
+    expect(ran.exit).toBe(exit);
+    expect(ran.out).toBe('');
+    expect(ran.error).not.toContain('    at ');
+  });
+
+  test.each([
+    ['a name nobody has', ['send', 'nobody', 'hello'], 2, 'usage'],
+    ['an account that is no contact', ['send', 'ACCOUNT', 'hello'], 7, 'not_a_contact'],
+    ['an invite that is none', ['accept', 'svc-invite:AAAA'], 6, 'verification_failed'],
+    ['a stranger without public discovery', ['accept', 'ACCOUNT'], 5, 'relay_refused'],
+    ['a relay nobody registered', ['move', `0x${'12'.repeat(20)}`], 4, 'no_relay'],
+    ['a device that is none', ['devices', 'remove', `dev_${'A'.repeat(22)}`], 2, 'invalid_input'],
+    ['a message of nothing', ['send', 'me', ' '], 2, 'invalid_input'],
+  ])('%s', async (_, args, exit, code) => {
+    const [ann, bob] = [await settled(), await settled()];
+    const filled = args.map((arg) => (arg === 'ACCOUNT' ? bob.account : arg));
+    const ran = await ann.run([...filled, '--json']);
+    expect({ exit: ran.exit, ...JSON.parse(ran.error) }).toMatchObject({ exit, error: { code } });
+  });
+
+  test('a folder of another network', async () => {
+    const ann = await settled();
+    const { relays } = JSON.parse(
+      readFileSync(join(world.folder, 'relay', 'registry.json'), 'utf8'),
+    );
+    const other = join(ann.folder, 'other.json');
+    writeFileSync(other, JSON.stringify({ context: `neo:1:0x${'00'.repeat(20)}`, relays }));
+    const ran = await ann.run([
+      ...['whoami', '--registry', other, '--network', `neo:1:0x${'00'.repeat(20)}`],
+    ]);
+    expect(ran.exit).toBe(9);
+  });
+
+  test('an authority that did not sign the relay', async () => {
+    const ann = somebody();
+    const [registry, file] = ann.network;
+    const ran = await ann.run(['setup', registry as string, file as string, '--json']);
+    expect({ exit: ran.exit, ...JSON.parse(ran.error) }).toMatchObject({ exit: 4 });
+  });
+});
+
+test('the program itself: follows the inbox, and ends when it is told to', async () => {
+  const [ann, bob] = await contacts();
+  const main = join(import.meta.dirname, '../src/courier/main.ts');
+  const child = spawn(process.execPath, [main, 'inbox', '--follow', '--json'], {
+    env: { ...process.env, COURIER_HOME: bob.folder },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  const next = async () => JSON.parse((await lines.next()).value as string);
+  expect(await next()).toEqual({ event: 'connected', transport: 'websocket' });
+  await ann.json('send', 'bob', 'are you there?');
+  expect(await next()).toMatchObject({ event: 'message', message: { text: 'are you there?' } });
+  const ended = new Promise((resolve) => child.once('exit', resolve));
+  child.kill('SIGTERM');
+  expect(await ended).toBe(0);
+});
+
+test('an account of a wallet file: the key stays in the wallet', async () => {
+  const ann = somebody();
+  mkdirSync(ann.folder, { recursive: true });
+  const wallet = join(ann.folder, 'wallet.json');
+  writeFileSync(wallet, 'null');
+  const ran = await ann.run(['setup', ...ann.network, '--wallet', wallet], { password: 'x' });
+  expect({ exit: ran.exit, error: ran.error }).toMatchObject({
+    exit: 8,
+    error: expect.stringContaining('NEP-6'),
+  });
+});
