@@ -4,6 +4,7 @@ import { type MessageOptions, Person } from '../support/people.ts';
 import { network, World } from '../support/world.ts';
 
 const method = 'message.timeline.sync';
+const retention30Days = 30 * 86_400;
 let world: World;
 let ann: Person;
 let ben: Person;
@@ -296,13 +297,20 @@ describe('04 §17.4: retention and the history gap', () => {
     expect(await codeOf({ after: 3 })).toBe('bad_request');
   });
 
-  test('a shorter retention later does not shorten what was promised', async () => {
+  test('a shorter retention later does not shorten what was promised, nor lower a gap', async () => {
     await send();
-    const shorter = { ...world.context, limits: { ...world.context.limits, messageRetention: 1 } };
-    world.clock.advance(10);
-    const { messages } = await import('../../src/messages/index.ts');
-    for (const job of messages.jobs) await job.run(shorter, new AbortController().signal);
-    expect((await sync()).items).toHaveLength(1);
+    await world.restart({ messageRetention: 1_000, deliveryAgeLimit: 1_000 });
+    await send();
+    await send();
+    world.clock.advance(1_000);
+    await world.runJob('messages.retention');
+    expect(await sync()).toMatchObject({ has_retention_gap: true });
+    expect(sequences(await sync())).toEqual([0]);
+    world.clock.advance(retention30Days - 1_000);
+    await world.runJob('messages.retention');
+    expect(sequences(await sync())).toEqual([]);
+    expect(await sync({ after: 1 })).toMatchObject({ has_retention_gap: true });
+    expect(await sync({ after: 2 })).not.toHaveProperty('has_retention_gap');
   });
 
   test('a clock that goes back removes nothing and lengthens nothing', async () => {

@@ -62,7 +62,7 @@ export class World implements AsyncDisposable {
   /** What happens, once, when the next grant or invite has been verified. */
   afterProof: (() => Promise<void>) | undefined;
   readonly #folder = temporaryFolder();
-  readonly #limits: RelayLimits;
+  #limits: RelayLimits;
   #running: { storage: SqliteStorage; context: RelayContext; dispatcher: Dispatcher } | undefined;
 
   private constructor(limits: Partial<RelayLimits>) {
@@ -85,8 +85,12 @@ export class World implements AsyncDisposable {
     return deriveRelayId(network, signer.publicKey);
   }
 
-  /** Stops and starts on the same folder, as after a crash: nothing is kept in memory. */
-  async restart(): Promise<void> {
+  /**
+   * Stops and starts on the same folder, as after a crash: nothing is kept in memory. Limits may
+   * be others from then on.
+   */
+  async restart(limits: Partial<RelayLimits> = {}): Promise<void> {
+    this.#limits = { ...this.#limits, ...limits };
     await this.#running?.storage[Symbol.asyncDispose]();
     await this.#open();
   }
