@@ -1,4 +1,5 @@
 /** A group to test with: four people with one device each, and a story that signs its events. */
+import { expect } from 'vitest';
 import {
   accountSigner,
   clientSecretCommitment,
@@ -20,6 +21,7 @@ import {
   ProtocolError,
   reduceGroup,
   type SigningDevice,
+  saveGroup,
   sealGroupMessage,
   signDeviceCertificate,
   signGroupObject,
@@ -222,3 +224,24 @@ export function codeOf(work: () => unknown): ErrorCode {
   }
   throw new Error('nothing was refused');
 }
+
+/** Alice owns, Bob administers, Carol is a member, Dave is outside. */
+export function threesome(changes: JsonObject = {}): Story {
+  const story = new Story(changes);
+  story.admit(bob, carol);
+  story.do(alice, 'group.role.update', { account: bob.account, role: 'administrator' });
+  return story;
+}
+
+export const role = (story: Story, who: Person) => story.group.members.get(who.account)?.role;
+/** Refuses an event and proves that the state stayed as it was. */
+export function refuse(story: Story, event: GroupEvent) {
+  const before = saveGroup(story.group);
+  const verified = story.verified(event);
+  const code = codeOf(() => reduceGroup(network, story.group, verified));
+  expect(saveGroup(story.group)).toEqual(before);
+  return code;
+}
+
+export const tryTo = (story: Story, by: Person, kind: GroupChainKind, members: JsonObject = {}) =>
+  refuse(story, story.event(by, kind, members));
