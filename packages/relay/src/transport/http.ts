@@ -62,6 +62,10 @@ export function createHttp(parts: HttpParts): FastifyInstance {
     // Nobody reads the body of what does not exist.
     if (request.is404) return answerError(reply, unknownMethod());
   });
+  app.addHook('onSend', async (_request, reply) => {
+    // A connection that was busy when the relay began to stop would idle to its timeout.
+    if (!app.server.listening) reply.header('connection', 'close');
+  });
   app.setNotFoundHandler((_request, reply) => answerError(reply, unknownMethod()));
   app.setErrorHandler((error, _request, reply) => answerError(reply, transportError(error)));
   for (const base of parts.addresses.basePaths) {

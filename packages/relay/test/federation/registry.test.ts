@@ -1,0 +1,47 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { RelayEntry } from '@posthouse/protocol';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { enterRelay, readRegistry } from '../../src/federation/index.ts';
+import { temporaryFolder } from '../support/folder.ts';
+import { network } from '../support/world.ts';
+
+let folder: ReturnType<typeof temporaryFolder>;
+let path: string;
+beforeEach(() => {
+  folder = temporaryFolder();
+  path = join(folder.path, 'registry.json');
+});
+afterEach(() => folder[Symbol.dispose]());
+
+const entry = (digit: string, endpoint = 'https://relay.example/svc/v1'): RelayEntry => ({
+  relay_id: `0x${digit.repeat(40)}`,
+  endpoint,
+  status: 'active',
+  updated_at: 1,
+});
+
+test('no file is no registry', async () => {
+  expect(await readRegistry(network, path)).toBeUndefined();
+});
+
+test('a relay enters itself beside the others, and replaces what it said before', async () => {
+  await enterRelay(network, path, entry('1'));
+  await enterRelay(network, path, entry('2'));
+  await enterRelay(network, path, entry('1', 'https://moved.example/svc/v1'));
+  const registry = await readRegistry(network, path);
+  expect(await registry?.getRelay(`0x${'1'.repeat(40)}`)).toMatchObject({
+    endpoint: 'https://moved.example/svc/v1',
+  });
+  expect(await registry?.getRelay(`0x${'2'.repeat(40)}`)).toEqual(entry('2'));
+  expect(JSON.parse(readFileSync(path, 'utf8')).relays).toHaveLength(2);
+});
+
+test('a file of another network is refused, and not written over', async () => {
+  const text = JSON.stringify({ context: `neo:1:0x${'0'.repeat(40)}`, relays: [] });
+  writeFileSync(path, text);
+  await expect(enterRelay(network, path, entry('1'))).rejects.toMatchObject({
+    code: 'bad_request',
+  });
+  expect(readFileSync(path, 'utf8')).toBe(text);
+});

@@ -1,0 +1,166 @@
+import { beforeEach, describe, expect, test } from 'vitest';
+import type { DeviceSession } from '../../src/call.ts';
+import { MemoryBus } from '../../src/notifications/bus.ts';
+import { Hub } from '../../src/notifications/hub.ts';
+import { BoundSession } from '../../src/transport/bound-session.ts';
+import { ManualClock } from '../support/clock.ts';
+
+let clock: ManualClock;
+let bus: MemoryBus;
+let hub: Hub;
+let failures: unknown[];
+
+beforeEach(() => {
+  clock = new ManualClock();
+  failures = [];
+  bus = new MemoryBus((error) => failures.push(error));
+  hub = new Hub(bus);
+});
+
+/** A connection that writes down what is sent and says `sent` when the test lets it. */
+class Peer {
+  readonly texts: string[] = [];
+  readonly #unsent: (() => void)[] = [];
+  readonly bound: BoundSession;
+
+  constructor(session: Partial<DeviceSession> = {}) {
+    const complete: DeviceSession = {
+      mode: 'device',
+      account: 'ann',
+      deviceId: 'phone',
+      expiresAt: clock.now() + 100,
+      ...session,
+    };
+    this.bound = new BoundSession(complete, {
+      hub,
+      clock,
+      send: (text, sent) => {
+        this.texts.push(text);
+        this.#unsent.push(sent);
+      },
+    });
+    this.bound.enable();
+  }
+
+  /** The network has taken everything handed to it. */
+  drain(): void {
+    for (const sent of this.#unsent.splice(0)) sent();
+  }
+
+  get heads(): number[] {
+    return this.texts.map(
+      (text) => JSON.parse(text).params.head ?? JSON.parse(text).params.revision,
+    );
+  }
+}
+
+const timeline = (head: number, account = 'ann') =>
+  bus.publish([{ kind: 'timeline', account, head }]);
+const state = (revision: number) =>
+  bus.publish([{ kind: 'device-state', account: 'ann', revision }]);
+const revoke = (...deviceIds: string[]) =>
+  bus.publish([{ kind: 'revoked', account: 'ann', deviceIds }]);
+
+describe('coalescing', () => {
+  test('while one hint is on its way, only the highest of those behind it waits', () => {
+    const peer = new Peer();
+    for (const head of [1, 5, 3, 4]) timeline(head);
+    expect(peer.heads).toEqual([1]);
+    peer.drain();
+    expect(peer.heads).toEqual([1, 5]);
+    peer.drain();
+    expect(peer.heads).toEqual([1, 5]);
+  });
+
+  test('a million hints for a peer that reads nothing are one that waits', () => {
+    const peer = new Peer();
+    for (let head = 0; head < 1_000_000; head += 1) timeline(head);
+    expect(peer.texts).toHaveLength(1);
+    peer.drain();
+    expect(peer.heads).toEqual([0, 999_999]);
+  });
+
+  test('kinds do not replace each other', () => {
+    const peer = new Peer();
+    timeline(9);
+    timeline(10);
+    state(2);
+    peer.drain();
+    expect(peer.heads).toEqual([9, 10, 2]);
+  });
+});
+
+describe('who hears what', () => {
+  test('every connection of the account, and none of another', () => {
+    const peers = [new Peer(), new Peer({ deviceId: 'laptop' }), new Peer({ account: 'bob' })];
+    timeline(1);
+    expect(peers.map((peer) => peer.heads)).toEqual([[1], [1], []]);
+  });
+
+  test('02 §12.3: nothing after the session expired, also what was waiting', () => {
+    const peer = new Peer();
+    timeline(1);
+    timeline(2);
+    clock.advance(100);
+    timeline(3);
+    peer.drain();
+    expect(peer.heads).toEqual([1]);
+  });
+
+  test('nothing before it is enabled', () => {
+    const peer = new Peer();
+    const silent = new BoundSession(peer.bound.session, {
+      hub,
+      clock,
+      send: () => peer.texts.push('too early'),
+    });
+    timeline(1);
+    expect(peer.heads).toEqual([1]);
+    silent.release();
+  });
+
+  test('02 §10.3: a revoked device hears nothing more, also of what was waiting', () => {
+    const phone = new Peer();
+    const laptop = new Peer({ deviceId: 'laptop' });
+    timeline(1);
+    timeline(2);
+    revoke('phone');
+    state(7);
+    phone.drain();
+    laptop.drain();
+    expect(phone.heads).toEqual([1]);
+    expect(laptop.heads).toEqual([1, 2, 7]);
+    expect(phone.bound.dead).toBe(true);
+    expect(laptop.bound.dead).toBe(false);
+  });
+
+  test('revocation reaches a session before it is enabled', () => {
+    const session: DeviceSession = {
+      mode: 'device',
+      account: 'ann',
+      deviceId: 'phone',
+      expiresAt: clock.now() + 100,
+    };
+    const bound = new BoundSession(session, { hub, clock, send: () => {} });
+    revoke('phone');
+    expect(bound.dead).toBe(true);
+  });
+
+  test('a connection that is gone is not sent to', () => {
+    const peer = new Peer();
+    peer.bound.release();
+    timeline(1);
+    expect(peer.texts).toEqual([]);
+  });
+});
+
+test('a listener of the bus that throws is reported and stops nobody else', () => {
+  const heard: string[] = [];
+  bus.subscribe(() => {
+    throw new Error('broken listener');
+  });
+  using _late = bus.subscribe((notice) => heard.push(notice.kind));
+  revoke('phone');
+  expect(heard).toEqual(['revoked']);
+  expect(failures).toEqual([new Error('broken listener')]);
+});

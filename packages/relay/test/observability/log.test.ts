@@ -1,0 +1,57 @@
+import { pino } from 'pino';
+import { expect, test } from 'vitest';
+import { callAnswered, callFailed } from '../../src/observability/events.ts';
+import { createLog } from '../../src/observability/log.ts';
+import { Metrics } from '../../src/observability/metrics.ts';
+import { FrontDoor } from '../support/relay.ts';
+
+/** A destination that keeps its lines. */
+function lines(): { readonly all: string[]; write(line: string): void } {
+  const all: string[] = [];
+  return { all, write: (line) => all.push(line) };
+}
+
+test('secrets are not logged even where a call site passes them', () => {
+  const kept = lines();
+  const log = createLog('debug', kept);
+  log.info({ token: 'secret-1', request: { nonce: 'secret-2', body: 'secret-3' } }, 'mistake');
+  expect(kept.all).toHaveLength(1);
+  expect(kept.all[0]).not.toContain('secret-');
+  expect(kept.all[0]).toContain('[secret]');
+});
+
+test('an event is one line and one counter', () => {
+  const kept = lines();
+  const observed = { log: createLog('debug', kept), metrics: new Metrics() };
+  const call = { method: 'relay.info', transport: 'http', code: 'ok', milliseconds: 2 } as const;
+  callAnswered(observed, call);
+  callAnswered(observed, call);
+  callFailed(observed, { method: 'relay.info', id: 'x', error: new Error('why') });
+  expect(observed.metrics.snapshot()).toEqual({
+    'calls{code="ok",method="relay.info",transport="http"}': 2,
+    'call_milliseconds{method="relay.info",transport="http"}': 4,
+    'internal_errors{method="relay.info"}': 1,
+  });
+  expect(kept.all.map((line) => JSON.parse(line).msg)).toEqual([
+    'call answered',
+    'call answered',
+    'call failed',
+  ]);
+  expect(kept.all[2]).toContain('why');
+});
+
+test('names a client makes up become no label', async () => {
+  await using door = await FrontDoor.start();
+  const socket = await door.socket();
+  for (let count = 0; count < 20; count += 1) await socket.call(`made.up.${count}`);
+  const labels = Object.keys(door.relay.context.metrics.snapshot()).join('\n');
+  expect(labels).not.toContain('made.up');
+  expect(labels).toContain('calls{code="method_not_found",method="unknown"');
+});
+
+test('a level keeps the rest out', () => {
+  const kept = lines();
+  createLog('warn', kept).info('nothing');
+  expect(kept.all).toEqual([]);
+  expect(pino.levels.values).toHaveProperty('warn');
+});

@@ -1,0 +1,211 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { isMethodName, type MethodDefinition, methods } from '@posthouse/protocol';
+import { pino } from 'pino';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { accounts } from '../../src/accounts/index.ts';
+import { auth } from '../../src/auth/index.ts';
+import { combine } from '../../src/handlers.ts';
+import { Relay } from '../../src/index.ts';
+import { messages } from '../../src/messages/index.ts';
+import { type DescriptorSource, relaySubject } from '../../src/relay/index.ts';
+import { temporaryFolder } from '../support/folder.ts';
+import { FrontDoor } from '../support/relay.ts';
+import { WebSocketClient } from '../support/websocket.ts';
+
+const log = pino({ level: 'silent' });
+
+describe('the catalogue', () => {
+  const offer = combine([
+    auth,
+    accounts,
+    messages,
+    relaySubject({ name: 'x', descriptor: undefined as unknown as DescriptorSource }),
+  ]);
+
+  test('every method of the base module has a handler', () => {
+    const base = Object.values<MethodDefinition>(methods).filter(
+      ({ capability }) => capability === undefined,
+    );
+    expect(base.map(({ name }) => name).filter((name) => !(name in offer.handlers))).toEqual([]);
+  });
+
+  test('every handler has a method', () => {
+    expect(Object.keys(offer.handlers).filter((name) => !isMethodName(name))).toEqual([]);
+  });
+
+  test('two handlers of one method are refused', () => {
+    expect(() => combine([auth, auth])).toThrow('two subjects handle auth.challenge');
+  });
+});
+
+describe('starting', () => {
+  let folder: ReturnType<typeof temporaryFolder>;
+  beforeEach(() => {
+    folder = temporaryFolder();
+  });
+  afterEach(() => folder[Symbol.dispose]());
+  const values = () => ({ dev: true, data: folder.path, listen: '127.0.0.1:0' });
+
+  test('a folder that another relay has open is refused, and stays as it is', async () => {
+    await using relay = await Relay.start(values(), { log });
+    await expect(Relay.start(values(), { log })).rejects.toThrow(/is in use by another relay/);
+    expect(relay.https).toHaveLength(1);
+  });
+
+  test('a port that is taken is refused, and the folder is free again', async () => {
+    await using relay = await Relay.start(values(), { log });
+    const listen = new URL(relay.https[0] as string).host;
+    using other = temporaryFolder();
+    const taken = { dev: true, data: other.path, listen };
+    await expect(Relay.start(taken, { log })).rejects.toThrow(/EADDRINUSE/);
+    await using again = await Relay.start({ ...taken, listen: '127.0.0.1:0' }, { log });
+    expect(again.relayId).not.toBe(relay.relayId);
+  });
+
+  test('01 N4: a database of another network, word or relay is refused', async () => {
+    await (await Relay.start(values(), { log }))[Symbol.asyncDispose]();
+    const network = `neo:1:0x${'0'.repeat(40)}`;
+    await expect(Relay.start({ ...values(), network }, { log })).rejects.toThrow(
+      /the database is of network neo:0:/,
+    );
+    await expect(Relay.start({ ...values(), service: 'other' }, { log })).rejects.toThrow(
+      'the database is of service svc, this relay has other',
+    );
+    await (await Relay.start(values(), { log }))[Symbol.asyncDispose]();
+  });
+
+  test('without keys it says how to make them', async () => {
+    const peer = '/ip4/127.0.0.1/tcp/1';
+    const config = { ...values(), dev: false, network: `neo:0:0x${'0'.repeat(40)}` };
+    const tls = { mode: 'dev' } as const;
+    await expect(Relay.start({ ...config, tls, public: { peer } }, { log })).rejects.toThrow(
+      /posthouse init/,
+    );
+  });
+
+  test('a signal that was aborted before starts nothing', async () => {
+    await expect(
+      Relay.start(values(), { log, signal: AbortSignal.abort(new Error('too late')) }),
+    ).rejects.toThrow('too late');
+    await (await Relay.start(values(), { log }))[Symbol.asyncDispose]();
+  });
+
+  test('behind a proxy it serves plain HTTP under its public addresses', async () => {
+    await using relay = await Relay.start(
+      {
+        ...values(),
+        tls: { mode: 'off' },
+        listen: '127.0.0.1:0',
+        public: { https: ['https://relay.example/svc/v1'] },
+      },
+      { log },
+    );
+    expect(relay.https).toEqual(['https://relay.example/svc/v1']);
+    expect(relay.wss).toEqual(['wss://relay.example/svc/v1']);
+  });
+
+  test('a development relay enters itself into its registry file, once', async () => {
+    for (let round = 0; round < 2; round += 1) {
+      await using relay = await Relay.start(values(), { log });
+      const registry = JSON.parse(readFileSync(join(folder.path, 'registry.json'), 'utf8'));
+      expect(registry).toEqual({
+        context: relay.network.context,
+        relays: [
+          {
+            relay_id: relay.relayId,
+            endpoint: relay.https[0],
+            status: 'active',
+            updated_at: expect.any(Number),
+          },
+        ],
+      });
+    }
+  });
+});
+
+describe('stopping', () => {
+  let door: FrontDoor;
+  beforeEach(async () => {
+    door = await FrontDoor.start({ limits: { stopGrace: 5_000 } });
+  });
+  afterEach(() => door[Symbol.asyncDispose]());
+  const account = 'neo:860833102:NUz6PKTAM7NbPJzkKJFNay3VckQtcDkgWo';
+
+  /** Keeps writes waiting until they are let go; says when so many wait. */
+  function hold(count: number): { waiting: Promise<void>; release: () => void } {
+    const { promise, resolve: release } = Promise.withResolvers<void>();
+    const { promise: waiting, resolve: arrived } = Promise.withResolvers<void>();
+    const { storage } = door.relay.context;
+    const write = storage.write.bind(storage);
+    let expected = count;
+    storage.write = async (aggregates, work) => {
+      expected -= 1;
+      if (expected === 0) arrived();
+      await promise;
+      return write(aggregates, work);
+    };
+    return { waiting, release };
+  }
+
+  test('answers what is under way on both transports, then closes with 1001', async () => {
+    const socket = await door.socket();
+    const { waiting, release } = hold(2);
+    const overHttp = door.http().call('auth.challenge', { account });
+    const overSocket = socket.call('auth.challenge', { account });
+    await waiting;
+    const stopped = door.relay[Symbol.asyncDispose]();
+    release();
+    const answer = await overHttp;
+    expect(answer.status).toBe(200);
+    // Otherwise the connection would stay open, idle, for as long as it is allowed to.
+    expect(answer.headers.connection).toBe('close');
+    expect(await overSocket).toHaveProperty('result.nonce');
+    expect(await socket.closed).toBe(1001);
+    await stopped;
+    await door.relay.closed;
+  });
+
+  test('takes no new connection and no new request', async () => {
+    const socket = await door.socket();
+    const url = door.relay.wss[0] as string;
+    const { waiting, release } = hold(1);
+    const held = socket.call('auth.challenge', { account });
+    await waiting;
+    const stopped = door.relay[Symbol.asyncDispose]();
+    await expect(WebSocketClient.open(url, door.ca)).rejects.toThrow();
+    await expect(door.http().call('relay.info', {})).rejects.toThrow();
+    socket.socket.send('{"jsonrpc":"2.0","id":"late","method":"relay.info"}');
+    release();
+    await held;
+    await stopped;
+    await expect(socket.answer('late')).rejects.toThrow('the connection is closed');
+  });
+
+  test('does not wait for ever for a peer that does not say goodbye', async () => {
+    const socket = await door.socket();
+    socket.socket.pause();
+    const stopped = door.relay[Symbol.asyncDispose]();
+    await new Promise((resolve) => setImmediate(resolve));
+    door.clock.advance(5);
+    await stopped;
+    socket.socket.resume();
+  });
+
+  test('aborting the signal stops it', async () => {
+    using folder = temporaryFolder();
+    const stopping = new AbortController();
+    const relay = await Relay.start(
+      { dev: true, data: folder.path, listen: '127.0.0.1:0' },
+      { log, signal: stopping.signal },
+    );
+    stopping.abort();
+    await relay.closed;
+    await expect(relay.context.storage.read(async () => 1)).rejects.toThrow('storage is closed');
+  });
+
+  test('stopping twice is stopping once', async () => {
+    await Promise.all([door.relay[Symbol.asyncDispose](), door.relay[Symbol.asyncDispose]()]);
+    await door.relay[Symbol.asyncDispose]();
+  });
+});
