@@ -40,6 +40,8 @@ export function openAccessAt(event: TimelinePosition): DeviceAccess {
 /**
  * The interval of any other device, opened by its next successful subscription or
  * synchronisation: messages behind the head, keys from the current epoch (05 §10.2).
+ * @example
+ * if (!hasOpenAccess(intervals)) intervals.push(openAccessBehind(group));
  */
 export function openAccessBehind(head: TimelinePosition): DeviceAccess {
   return {
@@ -74,7 +76,11 @@ export function closeAccess(
   };
 }
 
-/** Whether a message at a sequence may be read with a device's intervals. */
+/**
+ * Whether a message at a sequence may be read with a device's intervals.
+ * @example
+ * const visible = messages.filter(({ sequence }) => mayReadMessage(intervals, sequence));
+ */
 export function mayReadMessage(intervals: readonly DeviceAccess[], sequence: number): boolean {
   return intervals.some((each) => each.authority && covers(each.messages, sequence));
 }

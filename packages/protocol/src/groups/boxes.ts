@@ -93,6 +93,8 @@ export function sealClientSecret(
  * @param privateKey the X25519 private key of the context's member key, 32 bytes
  * @returns the secret, or `undefined` for a box that MUST be rejected: another key, a failed
  *   authentication, or a secret that is not the committed one
+ * @example
+ * const secret = openClientSecret(network, context, { box, privateKey });
  */
 export function openClientSecret(
   network: Network,

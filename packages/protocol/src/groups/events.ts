@@ -63,6 +63,9 @@ export function groupKind(network: Network, type: string): string | undefined {
  * neighbours or rights.
  *
  * @throws ProtocolError `bad_request`; `request_too_large` for a message over its limit
+ * @example
+ * const { event, content } = checkGroupEvent(network, stored);
+ * if (content.kind === 'group.message') index(content.body.message_id);
  */
 export function checkGroupEvent(
   network: Network,

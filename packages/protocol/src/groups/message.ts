@@ -159,6 +159,9 @@ export function sealGroupMessage(
  *
  * @param sender account and device of the verified certificate the event refers to
  * @returns the authenticated bytes, or `undefined` where they do not authenticate
+ * @example
+ * const plaintext = openGroupMessage(network, envelope, { applicationSecret, sender });
+ * if (plaintext !== undefined) readGroupContent(network, plaintext, event.sequence);
  */
 export function openGroupMessage(
   network: Network,

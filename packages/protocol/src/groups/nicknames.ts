@@ -62,6 +62,8 @@ export function applyNickname(
  * reader's own ended. Role, key and owner changes keep them.
  *
  * @returns the very same map where nothing is to be forgotten
+ * @example
+ * nicknames = forgetNicknames(nicknames, outcome.effects, account);
  */
 export function forgetNicknames(
   nicknames: GroupNicknames,

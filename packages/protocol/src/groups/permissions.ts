@@ -6,7 +6,11 @@ export function isGroupManager(role: GroupRole): boolean {
   return role === 'owner' || role === 'administrator';
 }
 
-/** Whether a role may create an invitation of this form now (05 §4.1, §8.1). */
+/**
+ * Whether a role may create an invitation of this form now (05 §4.1, §8.1).
+ * @example
+ * mayCreateInvite('member', 'members_targeted', 'public'); // false
+ */
 export function mayCreateInvite(
   role: GroupRole,
   policy: GroupInvitePolicy,

@@ -219,6 +219,8 @@ export type GroupInviteState = 'valid' | 'revoked' | 'expired' | 'exhausted';
  * The state of an invitation at an instant. A targeted one is exhausted by one use.
  *
  * @param now Unix seconds; from `expires_at` on the invitation is expired
+ * @example
+ * if (groupInviteState(stored, now) !== 'valid') throw new ProtocolError('not_found', 'invite');
  */
 export function groupInviteState(stored: StoredInvite, now: number): GroupInviteState {
   if (stored.revoked) return 'revoked';

@@ -212,6 +212,9 @@ export function verifyGroupInviteList(
  * needs the invitation: see `checkApplicationInvite`.
  *
  * @throws ProtocolError `bad_request`, `request_too_large`, `invalid_signature`
+ * @example
+ * verifyGroupApplicationList(network, answer, params);
+ * for (const { application } of answer.applications) show(application.account);
  */
 export function verifyGroupApplicationList(
   network: Network,

@@ -44,6 +44,8 @@ export interface RotationCall {
  * @param call `period` is the relay's staging period in seconds
  * @throws ProtocolError `forbidden`, `state_conflict`; `bad_request` where a box is for an account
  *   that is no current member
+ * @example
+ * const next = prepareRotation({ group, staging }, params, { account, now, period: 86_400 });
  */
 export function prepareRotation(
   { group, staging }: { readonly group: GroupView; readonly staging: RotationStaging | undefined },
@@ -83,6 +85,8 @@ export function prepareRotation(
 /**
  * The staging after a management event: boxes of members that left or changed their key go, the
  * rest and its expiry stay; a transfer of ownership or a rotation ends it (05 §13.26, §18).
+ * @example
+ * staging = staging && stagingAfter(staging, effects);
  */
 export function stagingAfter(
   staging: RotationStaging,
@@ -103,6 +107,9 @@ export function stagingAfter(
  *
  * @returns the staging that is there
  * @throws ProtocolError `state_conflict`; a failure leaves the staging valid
+ * @example
+ * const effects = decideGroupLink(group, { kind, body }, account);
+ * const { boxes } = checkRotationCommit({ group, staging }, body, { account, now });
  */
 export function checkRotationCommit(
   { group, staging }: { readonly group: GroupView; readonly staging: RotationStaging | undefined },

@@ -43,6 +43,9 @@ export interface EpochSecrets {
 /**
  * The application secret of an epoch, 32 bytes. To be derived only after both secrets were opened
  * from their boxes and the commitment was verified (05 §3.8).
+ * @example
+ * const secrets = { group_id, epoch, client_secret_commitment, clientSecret, relaySecret };
+ * const applicationSecret = deriveEpochApplicationSecret(network, secrets);
  */
 export function deriveEpochApplicationSecret(network: Network, epoch: EpochSecrets): Uint8Array {
   return network.primitives.hkdfSha256({

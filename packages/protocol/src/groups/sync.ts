@@ -158,6 +158,9 @@ export interface GroupAdvance {
  * Pure: the state given stays as it is.
  *
  * @param from the state so far, consistent with the page's `after`, or the anchor with `after` -1
+ * @example
+ * const { group, outcomes, blocked } = advanceGroup(network, known ?? anchor, page);
+ * if (blocked !== undefined) pause(blocked.event.sequence, blocked.error);
  */
 export function advanceGroup(
   network: Network,

@@ -47,6 +47,8 @@ export interface GroupAnchor {
  *
  * @throws ProtocolError `bad_request` for another first event or an ID that does not derive;
  *   `forbidden` where owner, signer and expected creator differ
+ * @example
+ * const { group } = startGroup(network, { event, content, signer }, { group_id, relay_id });
  */
 export function startGroup(
   network: Network,
