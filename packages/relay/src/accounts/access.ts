@@ -15,7 +15,7 @@ import {
 import type { RelayContext } from '../context.ts';
 import type { Reader } from '../storage/types.ts';
 import { parseCertificate } from './devices.ts';
-import { readCurrentDeviceIds, readCurrentDevices, readPublicDiscovery } from './store.ts';
+import { readCurrentDevices, readPublicDiscovery } from './store.ts';
 
 /**
  * What a request about an account rests on: signatures of its devices that verify, or nothing but
@@ -84,18 +84,19 @@ async function proveInvite(
 
 /**
  * Refuses a request that the account does not allow as it stands now.
+ *
+ * @param account with the IDs of its currently valid devices
  * @throws ProtocolError `forbidden`
  */
 export async function requireAccess(
   tx: Reader,
   access: Access,
-  { account, now }: { readonly account: string; readonly now: number },
+  { account, current }: { readonly account: string; readonly current: ReadonlySet<string> },
 ): Promise<void> {
   if (access.kind === 'public') {
     if (await readPublicDiscovery(tx, account)) return;
     throw new ProtocolError('forbidden', 'the account is not open to everybody');
   }
-  const current = new Set(await readCurrentDeviceIds(tx, account, now));
   if (access.devices.some((deviceId) => current.has(deviceId))) return;
   throw new ProtocolError('forbidden', 'no currently valid device signed the authorization');
 }

@@ -10,7 +10,7 @@ import type { DeviceSession, Notice } from '../call.ts';
 import type { RelayContext } from '../context.ts';
 import type { Reader, Writer } from '../storage/types.ts';
 import { insertDelivery, isQueueFull } from './queue-store.ts';
-import { append, keepMessage, type Message, receive } from './receive.ts';
+import { keepMessage, keepSent, type Message, receive } from './receive.ts';
 import { recordDeadline, repeatOf, resultDeadline } from './rules.ts';
 import { insertResult, readResult, type StoredResult } from './store.ts';
 import type { Submission } from './submission.ts';
@@ -66,10 +66,11 @@ export async function accept(
     envelope: stored,
     certificate: { id: certificateId, deviceId, text: certificate },
   };
+  await keepMessage(tx, message, keepUntil);
   const notices: Notice[] = [];
   if (senderBoxes !== undefined) {
     const part = { account: envelope.from, boxes: senderBoxes, now, keepUntil };
-    notices.push(await append(tx, message, part));
+    notices.push(await keepSent(tx, message, part));
   }
   // A recipient that has come home here since the first look is served by the queue.
   const atOnce = isLocal && sending.access !== undefined;
@@ -104,7 +105,6 @@ async function enqueue(
     deliveryAgeLimit: limits.deliveryAgeLimit,
     messageRetention: limits.messageRetention,
   });
-  await keepMessage(tx, message, recordDeadline(now, limits));
   await insertDelivery(
     tx,
     {

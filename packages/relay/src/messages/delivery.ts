@@ -20,7 +20,7 @@ import {
   postpone,
   setTarget,
 } from './queue-store.ts';
-import { type Message, receive } from './receive.ts';
+import { keepMessage, type Message, receive } from './receive.ts';
 import { nextAttemptAt, recordDeadline } from './rules.ts';
 import { endResult, readCertificate, readEnvelope } from './store.ts';
 
@@ -163,6 +163,7 @@ async function receiveHere(
     const home = await homeOf(tx, recipient, identity.relayId, now);
     if (home.kind !== 'local') throw new ProtocolError('target_not_local', 'moved meanwhile');
     if (!(await deleteDelivery(tx, delivery))) return undefined;
+    await keepMessage(tx, message, keepUntil);
     const part = { account: recipient, boxes, now, keepUntil, access };
     const notice = await receive(tx, message, part);
     await endResult(tx, delivery);

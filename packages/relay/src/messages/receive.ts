@@ -2,14 +2,14 @@ import { ProtocolError } from '@posthouse/protocol';
 import { type Access, readCurrentDeviceIds, requireAccess } from '../accounts/index.ts';
 import type { Notice } from '../call.ts';
 import type { Writer } from '../storage/types.ts';
-import { certificateDeadline, nextSequence, visibleBoxes } from './rules.ts';
+import { certificateDeadline, visibleBoxes } from './rules.ts';
 import {
   insertRecord,
   keepCertificate,
   keepEnvelope,
-  readHead,
   type StoredCertificate,
   type StoredEnvelope,
+  takeSequence,
 } from './store.ts';
 
 /** What timelines show of a message beside the boxes. */
@@ -40,23 +40,41 @@ export async function receive(
   message: Message,
   { access, ...part }: Part & { readonly access: Access | undefined },
 ): Promise<Notice> {
-  if (access !== undefined) await requireAccess(tx, access, part);
-  return await append(tx, message, part);
+  const current = await currentDevicesOf(tx, part);
+  if (access !== undefined) await requireAccess(tx, access, { account: part.account, current });
+  return await append(tx, message, { ...part, current });
 }
 
 /**
- * Appends one record, visible to those boxed devices that are valid now, for good (17.3).
- * @throws ProtocolError `device_unknown` where no boxed device is valid, `state_conflict`
+ * Appends the sender's record of a message it sent.
+ * @throws ProtocolError `device_unknown`, `state_conflict`
  */
-export async function append(tx: Writer, message: Message, part: Part): Promise<Notice> {
-  const { account, now, keepUntil } = part;
-  const current = new Set(await readCurrentDeviceIds(tx, account, now));
+export async function keepSent(tx: Writer, message: Message, part: Part): Promise<Notice> {
+  return await append(tx, message, { ...part, current: await currentDevicesOf(tx, part) });
+}
+
+async function currentDevicesOf(
+  tx: Writer,
+  { account, now }: Pick<Part, 'account' | 'now'>,
+): Promise<ReadonlySet<string>> {
+  return new Set(await readCurrentDeviceIds(tx, account, now));
+}
+
+/** Appends one record, visible to those boxed devices that are valid now, for good (17.3). */
+async function append(
+  tx: Writer,
+  message: Message,
+  part: Part & { readonly current: ReadonlySet<string> },
+): Promise<Notice> {
+  const { account, now, keepUntil, current } = part;
   const boxes = visibleBoxes(part.boxes, current);
   if (boxes.size === 0) {
     throw new ProtocolError('device_unknown', 'none of the boxed devices is valid');
   }
-  const sequence = nextSequence(await readHead(tx, account));
-  await keepMessage(tx, message, keepUntil);
+  const sequence = await takeSequence(tx, account);
+  if (sequence === undefined) {
+    throw new ProtocolError('state_conflict', 'the timeline has no sequence left');
+  }
   await insertRecord(tx, {
     account,
     sequence,
@@ -70,7 +88,7 @@ export async function append(tx: Writer, message: Message, part: Part): Promise<
   return { kind: 'timeline', account, head: sequence };
 }
 
-/** Keeps what a record or a queued delivery refers to. */
+/** Keeps what records and queued deliveries refer to; once for each transaction that adds some. */
 export async function keepMessage(
   tx: Writer,
   { envelope, certificate }: Message,

@@ -72,17 +72,6 @@ export function visibleBoxes(
 }
 
 /**
- * The sequence after a head.
- * @throws ProtocolError `state_conflict` where no safe integer is left (04 section 17.1)
- */
-export function nextSequence(head: number): number {
-  if (head >= Number.MAX_SAFE_INTEGER) {
-    throw new ProtocolError('state_conflict', 'the timeline has no sequence left');
-  }
-  return head + 1;
-}
-
-/**
  * When a delivery is tried again: exponential backoff, the later half of it by chance, so that
  * what failed together does not come back together. Never past the deadline, at which it ends.
  *

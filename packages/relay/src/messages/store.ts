@@ -78,6 +78,22 @@ export async function readHead(tx: Reader, account: string): Promise<number> {
   return row?.head ?? -1;
 }
 
+/**
+ * Assigns the next sequence of a timeline and moves its head there; `undefined` where no safe
+ * integer is left.
+ */
+export async function takeSequence(tx: Writer, account: string): Promise<number | undefined> {
+  const row = await tx.get<{ head: number }>(
+    `INSERT INTO timeline_heads (account, head) VALUES (?, 0)
+      ON CONFLICT (account) DO UPDATE SET head = timeline_heads.head + 1
+        WHERE timeline_heads.head < ?
+      RETURNING head`,
+    account,
+    Number.MAX_SAFE_INTEGER,
+  );
+  return row?.head;
+}
+
 /** A timeline record to append. */
 export interface NewRecord {
   readonly account: string;
@@ -92,15 +108,9 @@ export interface NewRecord {
   readonly boxes: ReadonlyMap<string, string>;
 }
 
-/** Appends a record, its boxes, and moves the head to it. */
+/** Appends a record and its boxes. */
 export async function insertRecord(tx: Writer, record: NewRecord): Promise<void> {
   const { account, sequence } = record;
-  await tx.run(
-    `INSERT INTO timeline_heads (account, head) VALUES (?, ?)
-      ON CONFLICT (account) DO UPDATE SET head = excluded.head`,
-    account,
-    sequence,
-  );
   await tx.run(
     `INSERT INTO timeline_records (account, sequence, accepted_at, keep_until, envelope_id,
         certificate_id, bytes, visible_to)

@@ -22,7 +22,7 @@ import { type Access, proveAccess, requireAccess } from '../access.ts';
 import { requireCallingDevice } from '../devices.ts';
 import { homeOf, locate } from '../home.ts';
 import { checkTime, requireAnswerable, requireHome } from '../rules.ts';
-import { readState, type StoredState } from '../store.ts';
+import { readCurrentDeviceIds, readState, type StoredState } from '../store.ts';
 
 type Params = ParamsOf<'device.state.resolve'>;
 
@@ -106,7 +106,8 @@ async function readOther(
 ): Promise<Outcome> {
   const state = await storage.read(async (tx) => {
     requireAnswerable(await homeOf(tx, account, identity.relayId, now));
-    await requireAccess(tx, access, { account, now });
+    const current = new Set(await readCurrentDeviceIds(tx, account, now));
+    await requireAccess(tx, access, { account, current });
     return await readState(tx, account);
   });
   return answer(state);
