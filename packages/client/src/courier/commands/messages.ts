@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { isClientError } from '../../errors.ts';
 import type { AccountEvent } from '../../events.ts';
 import type { MessageRow } from '../../messages/rows.ts';
 import { UsageError } from '../exit.ts';
@@ -21,7 +22,14 @@ export function sendCommand(surroundings: Surroundings): Command {
       const text = words.length > 0 ? words.join(' ') : await surroundings.readInput();
       const contentType = options.markdown ? 'text/markdown; variant=CommonMark' : 'text/plain';
       const id = await accountOf(account, to);
-      const message = await account.messages.send(id, { text, contentType }, { signal });
+      const message = await account.messages
+        .send(id, { text, contentType }, { signal })
+        .catch((error: unknown) => {
+          if (isClientError(error, 'relay_unreachable')) {
+            out.note('The message is kept; it goes out as soon as a command reaches the relay.');
+          }
+          throw error;
+        });
       out.result(messageShape(message, account.id), () => [
         `${message.message_id}  ${statusWords[message.status ?? 'sending']}`,
       ]);
