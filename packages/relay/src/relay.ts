@@ -1,5 +1,6 @@
 /** The composition root: the one place that knows all parts. */
 import { readFile } from 'node:fs/promises';
+import type { Server as TlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { nodePrimitives, nodeRandom } from '@posthouse/primitives-node';
@@ -23,7 +24,7 @@ import { createKeys, loadKeys, requirePrivate } from './keys/keys.ts';
 import { messages } from './messages/index.ts';
 import { MemoryBus } from './notifications/bus.ts';
 import { Hub } from './notifications/hub.ts';
-import { noticeFailed } from './observability/events.ts';
+import { noticeFailed, relayStarted, relayStopped } from './observability/events.ts';
 import { createLog } from './observability/log.ts';
 import { Metrics } from './observability/metrics.ts';
 import { relaySubject } from './relay/index.ts';
@@ -32,6 +33,7 @@ import { migrate } from './storage/migrations.ts';
 import { openSqlite } from './storage/sqlite.ts';
 import type { StorageFaults } from './storage/types.ts';
 import { devCertificate } from './tls/dev-ca.ts';
+import { CertificateRenewal } from './tls/renewal.ts';
 import { ClientAddresses } from './transport/addresses.ts';
 import { createHttp } from './transport/http.ts';
 import { WebSocketTransport } from './transport/websocket.ts';
@@ -58,19 +60,19 @@ export class Relay implements AsyncDisposable {
   readonly https: readonly string[];
   readonly wss: readonly string[];
   readonly context: RelayContext;
-  /** Resolves once the relay has stopped. */
+  /** Resolves once the relay has stopped, and rejects where stopping failed. */
   readonly closed: Promise<void>;
   readonly #parts: AsyncDisposableStack;
-  readonly #isClosed: () => void;
+  readonly #closing = Promise.withResolvers<void>();
 
   private constructor(parts: AsyncDisposableStack, running: RunningParts) {
     this.#parts = parts;
     this.https = running.https;
     this.wss = running.wss;
     this.context = running.context;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.closed = promise;
-    this.#isClosed = resolve;
+    this.closed = this.#closing.promise;
+    // Nobody has to wait for it.
+    this.closed.catch(() => {});
   }
 
   /**
@@ -85,7 +87,9 @@ export class Relay implements AsyncDisposable {
     await using parts = new AsyncDisposableStack();
     const running = await startParts(config, options, parts);
     const relay = new Relay(parts.move(), running);
-    const stop = () => void relay[Symbol.asyncDispose]();
+    relayStarted(relay.context, relay);
+    // Whoever waits for `closed` hears of a failure.
+    const stop = () => void relay[Symbol.asyncDispose]().catch(() => {});
     options.signal?.addEventListener('abort', stop, { once: true });
     if (options.signal?.aborted) stop();
     return relay;
@@ -104,9 +108,12 @@ export class Relay implements AsyncDisposable {
     if (this.#parts.disposed) return this.closed;
     try {
       await this.#parts.disposeAsync();
-    } finally {
-      this.#isClosed();
+      relayStopped(this.context);
+      this.#closing.resolve();
+    } catch (error) {
+      this.#closing.reject(error);
     }
+    return this.closed;
   }
 }
 
@@ -166,10 +173,14 @@ async function startParts(
   const sockets = new WebSocketTransport(transport);
   const app = createHttp({
     ...transport,
-    tls: await tlsFiles(config),
+    tls: config.tls.mode === 'off' ? undefined : await tlsFiles(config),
     upgrade: (request, socket, head) => sockets.upgrade(request, socket, head),
   });
   parts.defer(() => stopServing(app, sockets, relayContext));
+  if (config.tls.mode !== 'off') {
+    const renew = async () => (app.server as TlsServer).setSecureContext(await tlsFiles(config));
+    parts.use(new CertificateRenewal(relayContext, renew));
+  }
   await app.listen(listenAddress(config));
   addresses.listensOn((app.server.address() as AddressInfo).port);
   if (config.dev) await enterItself(config, relayContext, addresses.https[0] as string);
@@ -188,9 +199,8 @@ async function stopServing(
 }
 
 /** Certificates are for TLS peers, which live in real time whatever clock the relay runs on. */
-async function tlsFiles(config: RelayConfig): Promise<{ cert: string; key: string } | undefined> {
+async function tlsFiles(config: RelayConfig): Promise<{ cert: string; key: string }> {
   const { mode, certificate, key } = config.tls;
-  if (mode === 'off') return undefined;
   if (mode === 'dev')
     return devCertificate(config.data, certificateHosts(config), systemClock.now());
   await requirePrivate(key);

@@ -4,6 +4,23 @@ import type { RelayContext } from '../context.ts';
 
 type Observed = Pick<RelayContext, 'log' | 'metrics'>;
 
+export function relayStarted(
+  { log }: Observed,
+  facts: { readonly relayId: string; readonly https: readonly string[] },
+): void {
+  log.info(facts, 'relay started');
+}
+
+export function relayStopped({ log }: Observed): void {
+  log.info('relay stopped');
+}
+
+/** New certificates could not be read; the old ones stay in use. */
+export function certificatesFailed({ log, metrics }: Observed, error: unknown): void {
+  metrics.count('certificates_failed');
+  log.error({ err: error }, 'certificates not renewed');
+}
+
 /** A call was answered; `code` is `ok` for success. */
 export function callAnswered(
   { log, metrics }: Observed,

@@ -1,3 +1,4 @@
+import { ProtocolError } from '@posthouse/protocol';
 import type { SqliteConnection } from './sqlite-connection.ts';
 import { SqliteTransaction } from './sqlite-transaction.ts';
 import type { StorageFaults, Writer } from './types.ts';
@@ -5,6 +6,8 @@ import type { StorageFaults, Writer } from './types.ts';
 /** Works in one commit, and how long a batch may hold the thread before it commits. */
 const batchWorks = 256;
 const batchMilliseconds = 20;
+/** Writes that may wait. More would only be answered too late. */
+const maxWaiting = 20_000;
 
 interface Waiting {
   /** Runs the work in its savepoint and keeps what it returned or threw. */
@@ -31,6 +34,10 @@ export class SqliteWriter {
 
   write<T>(work: (tx: Writer) => Promise<T>): Promise<T> {
     if (this.#closed) return Promise.reject(new Error('storage is closed'));
+    if (this.#waiting.length >= maxWaiting) {
+      const overloaded = new ProtocolError('temporarily_unavailable', 'too many writes wait');
+      return Promise.reject(overloaded);
+    }
     const { promise, resolve, reject } = Promise.withResolvers<T>();
     this.#waiting.push({ work, resolve: resolve as (value: unknown) => void, reject });
     this.#running ??= this.#drain();

@@ -220,6 +220,8 @@ function createServer(parts: HttpParts): Server {
           minVersion: 'TLSv1.2',
           handshakeTimeout: requestTimeout,
         });
+  // For peers that stop reading their answers; requests that stall are cut off before.
+  server.setTimeout(requestTimeout * 2);
   server.maxConnections = connections;
   server.on('drop', () => connectionRefused(context, 'too many connections'));
   server.on('upgrade', parts.upgrade);

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isMethodName, type MethodDefinition, methods } from '@posthouse/protocol';
 import { pino } from 'pino';
@@ -9,7 +9,10 @@ import { combine } from '../../src/handlers.ts';
 import { Relay } from '../../src/index.ts';
 import { messages } from '../../src/messages/index.ts';
 import { type DescriptorSource, relaySubject } from '../../src/relay/index.ts';
+import { devCertificate } from '../../src/tls/dev-ca.ts';
+import { ManualClock } from '../support/clock.ts';
 import { temporaryFolder } from '../support/folder.ts';
+import { HttpClient } from '../support/http.ts';
 import { FrontDoor } from '../support/relay.ts';
 import { WebSocketClient } from '../support/websocket.ts';
 
@@ -103,6 +106,54 @@ describe('starting', () => {
     );
     expect(relay.https).toEqual(['https://relay.example/svc/v1']);
     expect(relay.wss).toEqual(['wss://relay.example/svc/v1']);
+  });
+
+  test('01 §0: the service word is in the path and the header, and may be another', async () => {
+    await using relay = await Relay.start({ ...values(), service: 'meshline' }, { log });
+    expect(relay.https[0]).toMatch(/\/meshline\/v1$/);
+    const ca = readFileSync(join(folder.path, 'tls', 'ca.pem'), 'utf8');
+    using client = new HttpClient(relay.https[0] as string, ca);
+    const headers = { 'access-control-request-method': 'GET' };
+    const preflight = await client.send({ verb: 'OPTIONS', path: '/relay/info', headers });
+    expect(preflight.headers['access-control-allow-headers']).toBe(
+      'content-type, x-meshline-session',
+    );
+    const descriptor = JSON.parse((await client.call('relay.descriptor', {})).text);
+    expect(descriptor.$type).toBe('meshline.relay.descriptor');
+  });
+
+  test('own certificates are taken into use when they are renewed', async () => {
+    const [first, second] = [join(folder.path, 'one'), join(folder.path, 'two')];
+    const now = Math.floor(Date.now() / 1_000);
+    await devCertificate(first, ['127.0.0.1'], now);
+    await devCertificate(second, ['127.0.0.1'], now);
+    const tls = {
+      mode: 'files',
+      certificate: join(first, 'tls', 'server.pem'),
+      key: join(first, 'tls', 'server.key'),
+    } as const;
+    const clock = new ManualClock();
+    await using relay = await Relay.start({ ...values(), tls }, { log, clock });
+    const trusts = async (authority: string) => {
+      const ca = readFileSync(join(authority, 'tls', 'ca.pem'), 'utf8');
+      using client = new HttpClient(relay.https[0] as string, ca);
+      return await client.call('relay.info', {}).then(
+        () => true,
+        () => false,
+      );
+    };
+    expect([await trusts(first), await trusts(second)]).toEqual([true, false]);
+    for (const file of ['server.pem', 'server.key']) {
+      copyFileSync(join(second, 'tls', file), join(first, 'tls', file));
+    }
+    clock.advance(43_200);
+    while (!(await trusts(second))) await new Promise((resolve) => setImmediate(resolve));
+    // Files that are wrong for now change nothing.
+    writeFileSync(tls.certificate, 'half a certificate');
+    clock.advance(43_200);
+    const failed = () => relay.context.metrics.value('certificates_failed');
+    while (failed() === 0) await new Promise((resolve) => setImmediate(resolve));
+    expect(await trusts(second)).toBe(true);
   });
 
   test('a development relay enters itself into its registry file, once', async () => {

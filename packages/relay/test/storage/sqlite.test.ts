@@ -134,6 +134,12 @@ describe('writes', () => {
     expect(await names()).toEqual(['three']);
   });
 
+  test('more writes than may wait are refused at once', async () => {
+    const writes = Array.from({ length: 20_001 }, () => storage.write('a', async () => 1));
+    await expect(writes.at(-1)).rejects.toMatchObject({ code: 'temporarily_unavailable' });
+    await Promise.all(writes.slice(0, -1));
+  });
+
   test('a transaction cannot be used after its end', async () => {
     let kept: Writer | undefined;
     await storage.write('a', async (tx) => {
