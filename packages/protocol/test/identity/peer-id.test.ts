@@ -12,6 +12,10 @@ import { counting } from './appendix.ts';
 
 const text = '12D3KooWD3eckifWpRn9wQpMG9R9hX3sD158z7EqHWmweQAJU5SA';
 
+/** A CID whose multihash would be right. */
+const cidOf = (version: number, codec: number) =>
+  `z${base58.encode(concatBytes(Uint8Array.of(version, codec), parsePeerId(text) ?? counting(0)))}`;
+
 describe('01 §13.2: Peer IDs', () => {
   test('an Ed25519 Peer ID is the identity multihash of the protobuf key', () => {
     const id = peerIdOf(counting(1));
@@ -58,7 +62,8 @@ describe('01 §13.2: Peer IDs', () => {
     ['1'.repeat(52), 'zero bytes'],
     [base58.encode(concatBytes(Uint8Array.of(0x12, 0x1f), counting(5, 31))), 'a short digest'],
     [base58.encode(concatBytes(Uint8Array.of(0x00, 0x2b), counting(5, 43))), 'a long identity'],
-    [`z${base58.encode(concatBytes(Uint8Array.of(0x01, 0x70), counting(5)))}`, 'another codec'],
+    [cidOf(0x01, 0x70), 'another codec'],
+    [cidOf(0x02, 0x72), 'another version of CIDs'],
     ['b1', 'not base32'],
     [`Q${'m'.repeat(200)}`, 'longer than any Peer ID'],
   ])('%j is none: %s', (id) => {
