@@ -90,6 +90,16 @@ describe.each(names)('@posthouse/%s as published', (name) => {
   });
 });
 
+test('the published relay works: its command makes keys and reads them again', () => {
+  const command = 'node_modules/@posthouse/relay/main.js';
+  const flags = ['--data', join(folder, 'data'), '--network', `neo:0:0x${'00'.repeat(20)}`];
+  const made = run(command, 'init', ...flags);
+  const again = run(command, 'init', ...flags);
+  expect([made.status, made.stderr]).toEqual([0, '']);
+  expect(made.stdout).toMatch(/relay id 0x[0-9a-f]{40}/);
+  expect(again.stdout).toBe(made.stdout.replace('keys made', 'keys there already'));
+});
+
 test('the declarations serve another project’s compiler', () => {
   const lines = names.flatMap((name) =>
     Object.keys(manifestOf(name).exports).map(

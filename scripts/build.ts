@@ -129,7 +129,10 @@ function rewriteDeclarations(dist: string): void {
   }
 }
 
-/** Files beside the code that are read while running or belong in every package. */
+/** What a package has beside its sources for those who use it. */
+const extras = ['README.md', 'config.schema.json', 'vectors'];
+
+/** Files that are read while running, or belong in every package. */
 function copyRest({ folder, manifest }: Package): void {
   const dist = join(folder, 'dist');
   cpSync(join(folder, 'src'), dist, {
@@ -137,8 +140,10 @@ function copyRest({ folder, manifest }: Package): void {
     filter: (path) => !/\.ts$/.test(path) && basename(path) !== 'README.md',
   });
   copyFileSync(join(root, 'LICENSE'), join(dist, 'LICENSE'));
-  const readme = join(folder, 'README.md');
-  if (existsSync(readme)) copyFileSync(readme, join(dist, 'README.md'));
+  for (const name of extras) {
+    const path = join(folder, name);
+    if (existsSync(path)) cpSync(path, join(dist, name), { recursive: true });
+  }
   for (const source of Object.values(manifest.bin ?? {})) {
     chmodSync(join(dist, emitted(source, '.js')), 0o755);
   }
