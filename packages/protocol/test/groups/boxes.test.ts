@@ -15,6 +15,8 @@ import {
   type RelayBoxContext,
   sealClientSecret,
   sealRelaySecret,
+  unwrapKey,
+  wrapKey,
 } from '../../src/index.ts';
 import {
   alice,
@@ -79,6 +81,21 @@ describe('05 §3.6: client secret boxes', () => {
     expect(openClientSecret(network, named, { box: clientBox, privateKey })).toBeUndefined();
   });
 
+  test('the key that opens a box must be the one its context names, whoever sealed it', () => {
+    const named = { ...clientContext, member_encryption_public_key: alice.memberKey };
+    const info = clientBoxInput(network, named);
+    const { enc, sealed } = wrapKey(network, {
+      publicKey: bob.memberKey,
+      info: () => info,
+      key: clientSecret,
+      random,
+    });
+    const box = { ...clientBox, enc, sealed_secret: sealed };
+    const unwrapped = { privateKey: bob.memberPrivateKey, enc, sealed, info };
+    expect(unwrapKey(network, unwrapped)).toEqual(clientSecret);
+    expect(openClient(named, box)).toBeUndefined();
+  });
+
   test('a box that authenticates but holds another secret than the committed one is rejected', () => {
     const secret = fill(78, 32);
     const box = sealClientSecret(network, clientContext, { secret, random });
@@ -115,6 +132,41 @@ describe('05 §3.7: relay secret boxes', () => {
     expect(openRelay({ ...relayContext, group_id })).toBeUndefined();
     expect(openRelay(relayContext, relayBox, otherNetwork)).toBeUndefined();
   });
+});
+
+test('05 §3.6, §3.7: a box opens exactly where every part of its context is the same', () => {
+  const groups = [groupId, `grp_${encodeBase64url(fill(1, 16))}`];
+  const where = fc.record({
+    group_id: fc.constantFrom(...groups),
+    account: fc.constantFrom(alice.account, bob.account),
+    device_id: fc.constantFrom(alice.deviceId, bob.deviceId),
+    epoch: fc.constantFrom(0, 1, Number.MAX_SAFE_INTEGER),
+    client_secret_commitment: fc.constantFrom(
+      ...groups.map((group) => clientSecretCommitment(network, group, clientSecret)),
+    ),
+  });
+  fc.assert(
+    fc.property(where, where, (sealed, opened) => {
+      const relay = sealRelaySecret(network, sealed, { deviceKey, secret: relaySecret, random });
+      const names = ['group_id', 'account', 'device_id', 'epoch'] as const;
+      const sameRelay = names.every((name) => sealed[name] === opened[name]);
+      expect(openRelay(opened, relay) !== undefined).toBe(sameRelay);
+
+      const key = { member_encryption_public_key: bob.memberKey };
+      const client = sealClientSecret(
+        network,
+        { ...sealed, ...key },
+        { secret: clientSecret, random },
+      );
+      const parts = ['group_id', 'account', 'client_secret_commitment'] as const;
+      const committed = clientSecretCommitment(network, opened.group_id, clientSecret);
+      const sameClient =
+        parts.every((name) => sealed[name] === opened[name]) &&
+        opened.client_secret_commitment === committed;
+      expect(openClient({ ...opened, ...key }, client) !== undefined).toBe(sameClient);
+    }),
+    { numRuns: 60 },
+  );
 });
 
 describe('05 §3.5: both kinds', () => {

@@ -266,6 +266,15 @@ describe('05 §4.11, §7.5: a page of keys', () => {
       'unknown_epoch',
       'unknown_epoch',
     ]);
+    const gap = historyOf(bob.account).map((period) => ({
+      ...period,
+      epochs: period.epochs.filter((epoch) => epoch !== 2),
+    }));
+    expect(statuses(full(), reader({ history: gap })).slice(0, 3)).toEqual([
+      'verified',
+      'unknown_epoch',
+      'missing_box',
+    ]);
     const early = reader({ history: historyOf(bob.account).slice(1, 2) });
     const keys = [entry(0, clientBox(bob.memberKey)), entry(1)];
     expect(statuses(keys, early)).toEqual(['unknown_epoch', 'missing_box']);

@@ -82,9 +82,7 @@ export const carol = await person(3);
 export const dave = await person(4);
 export const people = [alice, bob, carol, dave] as const;
 
-export const signers: GroupSigners = new Map(
-  people.map((each) => [each.deviceId, each.certificate]),
-);
+const signers: GroupSigners = new Map(people.map((each) => [each.deviceId, each.certificate]));
 
 export const nonce = encodeBase64url(fill(7, 16));
 export const groupId = deriveGroupId(network, {

@@ -2,7 +2,7 @@
  * A dumb second implementation of the table in chapter 05, section 5.4, to hold the reducer
  * against: it knows accounts as letters and nothing of JSON, signatures or digests.
  */
-export type Role = 'owner' | 'administrator' | 'member';
+type Role = 'owner' | 'administrator' | 'member';
 
 export interface Command {
   readonly kind: string;

@@ -20,7 +20,7 @@ import {
   startGroup,
   verifyGroupEvent,
 } from '../../src/index.ts';
-import type { Interop } from './vectors.ts';
+import type { Nicknames } from './groups-v1-nicknames.ts';
 
 export interface Step {
   event: GroupEvent;
@@ -33,7 +33,7 @@ export interface Step {
   expected_projection: JsonObject;
 }
 
-export interface Actor {
+interface Actor {
   label: string;
   account_private_key: string;
   signing_private_key: string;
@@ -279,7 +279,5 @@ export interface Groups {
     };
   };
   management_chain: ManagementChain;
-  encrypted_nicknames: import('./groups-v1-nicknames.ts').Nicknames;
+  encrypted_nicknames: Nicknames;
 }
-
-export type GroupFile = Interop<Groups>;
