@@ -3,7 +3,6 @@
 import { isWrongHome } from './accounts/home.ts';
 import { noteStateHint } from './accounts/states.ts';
 import { backoff, hintOf, isTemporary } from './connect/backoff.ts';
-import type { RelayConnection } from './connect/connection.ts';
 import type { Notification } from './connect/websocket-channel.ts';
 import type { AccountCore } from './core.ts';
 import { ClientError, isClientError } from './errors.ts';
@@ -27,7 +26,10 @@ export interface Followed {
 
 const retry = { attempts: Number.POSITIVE_INFINITY, base: 500, cap: 60_000 };
 
-/** Milliseconds of silence after which a WebSocket is asked whether it still lives. */
+/**
+ * Milliseconds of silence after which a WebSocket is read from all the same: it may be dead without
+ * knowing, its session revoked without a word, a notification lost.
+ */
 const silenceLimit = 60_000;
 
 /**
@@ -54,7 +56,7 @@ export async function* follow(
       }
       for await (const events of followed.catchUp(signal)) yield* events;
       failures = 0;
-      await quiet(core, home, { hints, ended: link.ended, signal, pollInterval });
+      await quiet(core, home.relayId, { hints, ended: link.ended, signal, pollInterval });
       if (link.ended === undefined) home.reconsider();
     } catch (error) {
       if (signal.aborted) return;
@@ -81,7 +83,7 @@ function isPassing(error: unknown): boolean {
  */
 async function quiet(
   core: AccountCore,
-  home: RelayConnection,
+  relayId: string,
   until: {
     readonly hints: Hints;
     readonly ended: Promise<ClientError> | undefined;
@@ -103,12 +105,7 @@ async function quiet(
       pause.catch(() => undefined);
     });
     if (reason instanceof ClientError) throw reason;
-    if (reason === 'silence' && ended === undefined) return;
-    if (reason === 'hint') {
-      if (await isNews(core, home.relayId, hints.drain())) return;
-    } else {
-      await home.call('relay.info', {}, { signal, repeat: 'never' });
-    }
+    if (reason === 'silence' || (await isNews(core, relayId, hints.drain()))) return;
   }
 }
 

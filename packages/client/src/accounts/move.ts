@@ -27,7 +27,7 @@ export async function moveHome(
     certificates: current.certificates,
   });
   await using connection = core.connect(relayId, accountIdentity(core.network, signer));
-  await stageAndRoute(core, connection, { state, signer, signal });
+  await stageAndRoute(core, connection, { state, signer, mayBeHome: false, signal });
   await core.store.write((tx) => adoptState(tx, state, core.clock.milliseconds()));
 }
 

@@ -127,19 +127,19 @@ export async function stageAndRoute(
   options: {
     readonly state: AccountDeviceState;
     readonly signer: AccountSigner;
+    /** Whether the relay may be the account's home already, and so take the state at once. */
+    readonly mayBeHome: boolean;
     readonly signal: AbortSignal;
   },
 ): Promise<FinalRoute> {
-  const { state, signer, signal } = options;
+  const { state, signer, mayBeHome, signal } = options;
   const known = await core.store.read((tx) => routes.get(tx, state.account));
   const begun = known?.draft?.relay_id === connection.relayId ? known.draft : undefined;
   const answer = await connection.call('device.state.publish', state, { signal });
   // Once a draft left, it may have made the relay the home already, and the state authoritative.
-  checkPublished(
-    answer,
-    begun === undefined ? ['staged'] : ['staged', 'accepted'],
-    unixSeconds(core.clock),
-  );
+  const statuses = ['staged', 'accepted'] as const;
+  const expected = mayBeHome || begun !== undefined ? statuses : statuses.slice(0, 1);
+  checkPublished(answer, expected, unixSeconds(core.clock));
   const draft = begun ?? (await makeRouteDraft(core, connection, signer));
   return await publishRoute(core, connection, { draft, signer, signal });
 }

@@ -45,6 +45,8 @@ interface SetupRecord {
   readonly certificate: DeviceCertificate;
   /** The state to be staged; absent where the device joins an account that exists. */
   readonly state?: AccountDeviceState;
+  /** Whether the account may have lived on this very relay before. */
+  readonly recover: boolean;
 }
 const setups = new Collection<SetupRecord>('setup');
 
@@ -52,8 +54,8 @@ const setups = new Collection<SetupRecord>('setup');
 export const certificateLifetime = 31_104_000;
 /** Seconds a new device waits for the contacts of the others. */
 export const contactsWait = 604_800;
-/** Seconds a certificate begins before now, for clocks that are behind. */
-export const certificateLead = 300;
+/** Seconds a certificate begins before now: clocks of relays may be that far behind. */
+export const certificateLead = 86_400;
 
 /**
  * Sets this store's device up: as the first device of a new account, or as another device of an
@@ -95,6 +97,7 @@ async function begin(core: Core, options: SetUpOptions): Promise<SetupRecord> {
     account: signer.account,
     relayId,
     certificate,
+    recover,
     ...(route === undefined && { state: await firstState(core, signer, certificate) }),
   };
   await core.store.write(async (tx) => {
@@ -161,8 +164,9 @@ async function create(
   { signer, signal }: Act,
 ): Promise<void> {
   await using connection = core.connect(record.relayId, accountIdentity(core.network, signer));
-  await stageAndRoute(core, connection, { state: record.state, signer, signal });
-  await core.store.write((tx) => finish(core, tx, { record, state: record.state, signer }));
+  const { state, recover: mayBeHome } = record;
+  await stageAndRoute(core, connection, { state, signer, mayBeHome, signal });
+  await core.store.write((tx) => finish(core, tx, { record, state, signer }));
 }
 
 /** Adds this device to the state of an account that exists (03 §11.2). */

@@ -26,6 +26,7 @@ export class LyingRelay implements AsyncDisposable {
   readonly #backend: string;
   readonly #lies = new Map<string, Lie>();
   readonly #rawLies = new Map<string, RawLie>();
+  readonly #losses = new Map<string, number>();
   /** Answers without asking the relay: status, headers, body. Over HTTP only. */
   readonly overHttp = new Map<string, (response: ServerResponse) => void>();
   /** What the relay last answered honestly, by method. */
@@ -60,6 +61,21 @@ export class LyingRelay implements AsyncDisposable {
     return relay;
   }
 
+  /** Loses the next answers of a method: the relay has done what was asked, nobody hears of it. */
+  lose(method: string, times: number): void {
+    this.#losses.set(method, times);
+  }
+
+  /** Ends every WebSocket, as a broken network would. */
+  cut(): void {
+    for (const socket of this.#sockets) socket.terminate();
+  }
+
+  /** Open WebSockets. */
+  get sockets(): number {
+    return this.#sockets.size;
+  }
+
   /** Lies about a method until `behave`. */
   lie(method: string, lie: Lie): void {
     this.#lies.set(method, lie);
@@ -73,6 +89,7 @@ export class LyingRelay implements AsyncDisposable {
   behave(): void {
     this.#lies.clear();
     this.#rawLies.clear();
+    this.#losses.clear();
     this.overHttp.clear();
   }
 
@@ -122,6 +139,10 @@ export class LyingRelay implements AsyncDisposable {
       ...headers
     } = answer.headers;
     const text = (await readAll(answer)).toString();
+    if (this.#loses(method)) {
+      outgoing.destroy();
+      return;
+    }
     outgoing.writeHead(answer.statusCode ?? 500, headers);
     outgoing.end(answer.statusCode === 200 ? this.#altered(method, text, '') : text);
   }
@@ -145,7 +166,8 @@ export class LyingRelay implements AsyncDisposable {
     backend.on('message', (data) => {
       const text = String(data);
       const method = methods.get(JSON.parse(text).id);
-      socket.send(method === undefined ? text : this.#altered(method, text, 'result'));
+      if (method !== undefined && this.#loses(method)) socket.terminate();
+      else socket.send(method === undefined ? text : this.#altered(method, text, 'result'));
     });
     backend.on('close', () => socket.close());
     backend.on('error', () => socket.terminate());
@@ -153,6 +175,12 @@ export class LyingRelay implements AsyncDisposable {
       this.#sockets.delete(socket);
       backend.close();
     });
+  }
+
+  #loses(method: string): boolean {
+    const left = this.#losses.get(method) ?? 0;
+    this.#losses.set(method, left - 1);
+    return left > 0;
   }
 
   /** @param member where the result stands in the text; empty for the root */

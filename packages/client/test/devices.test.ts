@@ -1,0 +1,245 @@
+/** Several devices of one account: joining, renewing, removing, knowing the same. */
+import { nodeRandom } from '@posthouse/primitives-node';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Account, type AccountEvent, MemoryStore } from '../src/index.ts';
+import { befriend, texts, World } from './support/world.ts';
+
+let world: World;
+beforeAll(async () => {
+  world = await World.start();
+});
+afterAll(async () => {
+  await world[Symbol.asyncDispose]();
+});
+
+/** Adds a device by request and approval, as people do it. */
+async function addDevice(account: Account): Promise<Account> {
+  const client = await world.client();
+  const request = await client.requestDevice(account.publicKey);
+  const approval = await account.devices.approve(request);
+  return await client.completeDevice(approval, { accountPublicKey: account.publicKey });
+}
+
+/** Synchronizes until nobody has anything to tell the others any more. */
+async function settle(...accounts: readonly Account[]): Promise<AccountEvent[]> {
+  const all: AccountEvent[] = [];
+  for (let quiet = 0; quiet < accounts.length; ) {
+    for (const account of accounts) {
+      const before = await account.status();
+      const events = await account.sync();
+      const after = await account.status();
+      all.push(...events);
+      const still = before.position === after.position && after.owed === 0 && after.outbox === 0;
+      quiet = still ? quiet + 1 : 0;
+    }
+  }
+  return all;
+}
+
+const standing = async (account: Account, other: Account) =>
+  (await account.contacts.get(other.id)).relationship.status;
+
+describe('joining', () => {
+  test('03 §11.2: with the account key, a store becomes another device', async () => {
+    const accountKey = nodeRandom(32);
+    const [phone, laptop] = [
+      await (await world.client()).setUp({ accountKey }),
+      await (await world.client()).setUp({ accountKey }),
+    ];
+    expect(laptop.id).toBe(phone.id);
+    expect(laptop.deviceId).not.toBe(phone.deviceId);
+    expect(await phone.devices.list()).toHaveLength(2);
+  });
+
+  test('by request and approval, without any private key on the way', async () => {
+    const phone = await world.person();
+    const client = await world.client();
+    const request = await client.requestDevice(phone.publicKey);
+    const approval = await phone.devices.approve(request);
+    const laptop = await client.completeDevice(approval, { accountPublicKey: phone.publicKey });
+    expect(await laptop.devices.list()).toMatchObject([
+      { deviceId: phone.deviceId },
+      { deviceId: laptop.deviceId, isThisDevice: true, isValidNow: true },
+    ]);
+    await expect(laptop.devices.renew()).rejects.toMatchObject({ code: 'account_key_required' });
+  });
+
+  test('a request of another account, or a changed one, is not approved', async () => {
+    const [ann, bob] = [await world.person(), await world.person()];
+    const client = await world.client();
+    const request = await client.requestDevice(ann.publicKey);
+    await expect(bob.devices.approve(request)).rejects.toMatchObject({
+      code: 'verification_failed',
+    });
+    const longer = { ...request.certificate, expires_at: request.certificate.expires_at + 1 };
+    const changed = { ...request, certificate: longer };
+    await expect(ann.devices.approve(changed)).rejects.toMatchObject({
+      code: 'verification_failed',
+    });
+    expect(await ann.devices.list()).toHaveLength(1);
+  });
+
+  test('an approval of another device is not taken', async () => {
+    const ann = await world.person();
+    const [one, other] = [await world.client(), await world.client()];
+    const approval = await ann.devices.approve(await one.requestDevice(ann.publicKey));
+    const taking = other.completeDevice(approval, { accountPublicKey: ann.publicKey });
+    await expect(taking).rejects.toMatchObject({ code: 'verification_failed' });
+  });
+
+  test('01 §10: a ninth device is refused before anything is signed', async () => {
+    const ann = await world.person();
+    for (let count = 2; count <= 8; count += 1) {
+      await ann.devices.approve(await (await world.client()).requestDevice(ann.publicKey));
+    }
+    const ninth = await (await world.client()).requestDevice(ann.publicKey);
+    await expect(ann.devices.approve(ninth)).rejects.toMatchObject({ code: 'invalid_input' });
+    expect(await ann.devices.list()).toHaveLength(8);
+  }, 120_000);
+});
+
+describe('03 §17: what the devices of an account tell each other', () => {
+  test('a new device asks for the contacts and can write to them', async () => {
+    const [phone, bob] = await world.friends();
+    await phone.contacts.rename(bob.id, 'Bob');
+    const laptop = await addDevice(phone);
+    await settle(laptop, phone, bob);
+    expect((await laptop.contacts.get(bob.id)).record).toMatchObject({ alias: 'Bob' });
+    await laptop.messages.send(bob.id, { text: 'from the laptop' });
+    await bob.sync();
+    await phone.sync();
+    expect(await texts(bob)).toEqual(['from the laptop']);
+    expect(await texts(phone)).toEqual(['from the laptop']);
+  });
+
+  test('03 §18.2: the new device signs the grants, and the contact gets them', async () => {
+    const [phone, bob] = await world.friends();
+    const laptop = await addDevice(phone);
+    await settle(laptop, phone, bob);
+    const held = (await bob.contacts.get(phone.id)).record?.grant_from_contact;
+    expect(Object.keys(held?.signatures ?? {}).sort()).toEqual(
+      [phone.deviceId, laptop.deviceId].sort(),
+    );
+    // So the phone can go, and the laptop alone keeps the way open.
+    await laptop.sync();
+    await phone.devices.remove(phone.deviceId);
+    await bob.messages.send(phone.id, { text: 'are you there?' });
+    await laptop.sync();
+    expect(await texts(laptop)).toEqual(['are you there?']);
+  });
+
+  test('03 §18.2: before a device is removed, contacts get the grant of one that stays', async () => {
+    const phone = await world.person();
+    const laptop = await addDevice(phone);
+    await settle(phone, laptop);
+    const bob = await world.person();
+    // Only the laptop ever signs anything for Bob.
+    await bob.contacts.acceptInvite(await laptop.contacts.invite());
+    await laptop.sync();
+    await laptop.contacts.approve(bob.id);
+    await bob.sync();
+    await phone.sync();
+    await phone.devices.remove(laptop.deviceId);
+    await settle(phone, bob);
+    await bob.messages.send(phone.id, { text: 'still here' });
+    await phone.sync();
+    expect(await texts(phone)).toEqual(['still here']);
+    await expect(laptop.sync()).rejects.toMatchObject({ error: 'device_unknown' });
+  });
+
+  test('a contact made on one device is one on the other, from the same messages', async () => {
+    const phone = await world.person();
+    const laptop = await addDevice(phone);
+    await settle(phone, laptop);
+    const bob = await world.person();
+    await phone.contacts.acceptInvite(await bob.contacts.invite());
+    await bob.sync();
+    await bob.contacts.approve(phone.id);
+    await bob.messages.send(phone.id, { text: 'right away' });
+    // The phone is off: the laptop reads what the phone sent, then Bob's answer, then his message.
+    await laptop.sync();
+    expect(await standing(laptop, bob)).toBe('active');
+    expect(await texts(laptop)).toEqual(['right away']);
+    await settle(phone, laptop, bob);
+    expect(await texts(phone)).toEqual(['right away']);
+  });
+
+  test('a message that comes before the contacts are known waits for them', async () => {
+    const [phone, bob] = await world.friends();
+    const laptop = await addDevice(phone);
+    await phone.sync();
+    await bob.sync();
+    await bob.messages.send(phone.id, { text: 'early' });
+    const stranger = await world.person();
+    expect(await standing(laptop, bob)).not.toBe('active');
+    await settle(laptop, phone, bob);
+    expect(await texts(laptop)).toEqual(['early']);
+    expect(await standing(laptop, stranger)).toBe('none');
+  });
+
+  test('a contact removed on one device is gone on the other', async () => {
+    const [phone, bob] = await world.friends();
+    const laptop = await addDevice(phone);
+    await settle(laptop, phone, bob);
+    await laptop.contacts.remove(bob.id);
+    await settle(laptop, phone);
+    expect(await standing(phone, bob)).toBe('deleted');
+    await expect(phone.messages.send(bob.id, { text: 'x' })).rejects.toMatchObject({
+      code: 'not_a_contact',
+    });
+    // The tombstone blocks nobody: once Bob ended it too, both may agree again.
+    await bob.contacts.remove(phone.id);
+    world.clock.advance(2);
+    await befriend(bob, phone);
+    await settle(phone, laptop, bob);
+    expect(await standing(phone, bob)).toBe('active');
+    expect(await standing(laptop, bob)).toBe('active');
+  });
+});
+
+describe('periods', () => {
+  test('01 §9: renewing keeps the device, its contacts and its session', async () => {
+    const [ann, bob] = await world.friends();
+    const [before] = await ann.devices.list();
+    world.clock.advance(3_600);
+    await ann.devices.renew();
+    const [after] = await ann.devices.list();
+    expect(after?.deviceId).toBe(before?.deviceId);
+    expect(after?.expiresAt).toBeGreaterThanOrEqual((before?.expiresAt ?? 0) + 3_600);
+    await settle(ann, bob);
+    await bob.messages.send(ann.id, { text: 'to the renewed one' });
+    await ann.sync();
+    expect(await texts(ann)).toEqual(['to the renewed one']);
+  });
+
+  test('04 §7.4: contacts hear of new devices and box for them', async () => {
+    const [phone, bob] = await world.friends();
+    await bob.messages.send(phone.id, { text: 'before' });
+    const laptop = await addDevice(phone);
+    await settle(phone, laptop, bob);
+    world.clock.advance(60);
+    await bob.messages.send(phone.id, { text: 'after' });
+    await laptop.sync();
+    expect(await texts(laptop)).toEqual(['after']);
+  });
+
+  test('03 §11.3: with the account key alone, all old devices are given up', async () => {
+    const accountKey = nodeRandom(32);
+    const lost = await (await world.client()).setUp({ accountKey });
+    world.clock.advance(1);
+    const found = await (await world.client()).setUp({ accountKey, recover: true });
+    expect(await found.devices.list()).toMatchObject([{ deviceId: found.deviceId }]);
+    await expect(lost.sync()).rejects.toMatchObject({ error: 'device_unknown' });
+  });
+});
+
+test('01 N4: a store belongs to one network', async () => {
+  const store = new MemoryStore();
+  await world.client({ store });
+  const { Network } = await import('@posthouse/protocol');
+  const { nodePrimitives } = await import('@posthouse/primitives-node');
+  const other = new Network({ context: `neo:1:0x${'00'.repeat(20)}`, primitives: nodePrimitives });
+  await expect(world.client({ store, network: other })).rejects.toMatchObject({
+    code: 'store_mismatch',
+  });
+});
