@@ -78,6 +78,16 @@ export type Notice =
    * Sessions of these devices end at once, with their pushes and subscriptions. Who sends it ended
    * them with `revokeSessions` of `auth/` in the transaction that removed the devices.
    */
-  | { readonly kind: 'revoked'; readonly account: string; readonly deviceIds: readonly string[] };
+  | { readonly kind: 'revoked'; readonly account: string; readonly deviceIds: readonly string[] }
+  /**
+   * Sessions of this device end at `expiresAt` at the latest. Who sends it shortened them with
+   * `capSessions` of `auth/` in the transaction that shortened the certificate.
+   */
+  | {
+      readonly kind: 'capped';
+      readonly account: string;
+      readonly deviceId: string;
+      readonly expiresAt: number;
+    };
 
 export type Handler<P = JsonObject> = (context: RelayContext, call: Call<P>) => Promise<Outcome>;

@@ -6,7 +6,7 @@ import {
   type Network,
   ProtocolError,
 } from '@posthouse/protocol';
-import { revokeSessions } from '../auth/index.ts';
+import { capSessions, revokeSessions } from '../auth/index.ts';
 import type { DeviceSession, Notice } from '../call.ts';
 import type { RelayContext } from '../context.ts';
 import { digest } from '../digest.ts';
@@ -16,7 +16,7 @@ import {
   type Device,
   deleteStaged,
   readCurrentDevice,
-  readDeviceIds,
+  readExpiries,
   type StoredState,
   writeState,
 } from './store.ts';
@@ -95,7 +95,8 @@ export function devicesFrom(network: Network, state: AccountDeviceState): Device
 
 /**
  * Makes a state authoritative, with everything that follows from it: the pre-stored state is
- * settled, and sessions of devices it does not permit now end in the same transaction (03 §4.1).
+ * settled, and in the same transaction sessions end of devices it does not permit now, and none
+ * outlives the certificate its device has now (03 §4.1, 02 §10.2).
  *
  * @returns what connections must hear of it
  */
@@ -109,18 +110,41 @@ export async function activateState(
   },
 ): Promise<Notice[]> {
   const { state, devices, now } = next;
-  const current = new Set(
-    devices
-      .filter((device) => device.notBefore <= now && now < device.expiresAt)
-      .map((device) => device.deviceId),
-  );
-  const before = await readDeviceIds(tx, account);
-  const ended = before.filter((deviceId) => !current.has(deviceId));
+  const before = await readExpiries(tx, account);
   await writeState(tx, account, { state, devices });
   await deleteStaged(tx, account);
-  const changed: Notice = { kind: 'device-state', account, revision: state.revision };
-  if (ended.length === 0) return [changed];
-  await revokeSessions(tx, account, ended);
+  const notices = await endSessions(tx, account, { before, devices, now });
   // First the removed devices are cut off, so that the hint cannot reach them (03 section 6).
-  return [{ kind: 'revoked', account, deviceIds: ended }, changed];
+  return [...notices, { kind: 'device-state', account, revision: state.revision }];
+}
+
+/** Sessions of removed devices end now, those of kept ones with the certificate. */
+async function endSessions(
+  tx: Writer,
+  account: string,
+  change: {
+    readonly before: readonly Pick<Device, 'deviceId' | 'expiresAt'>[];
+    readonly devices: readonly Device[];
+    readonly now: number;
+  },
+): Promise<Notice[]> {
+  const { before, devices, now } = change;
+  const current = new Map(
+    devices
+      .filter((device) => device.notBefore <= now && now < device.expiresAt)
+      .map((device) => [device.deviceId, device.expiresAt]),
+  );
+  const notices: Notice[] = [];
+  const ended = before.map(({ deviceId }) => deviceId).filter((id) => !current.has(id));
+  if (ended.length > 0) {
+    await revokeSessions(tx, account, ended);
+    notices.push({ kind: 'revoked', account, deviceIds: ended });
+  }
+  for (const { deviceId, expiresAt: previously } of before) {
+    const expiresAt = current.get(deviceId);
+    if (expiresAt === undefined || expiresAt >= previously) continue;
+    await capSessions(tx, { account, deviceId }, expiresAt);
+    notices.push({ kind: 'capped', account, deviceId, expiresAt });
+  }
+  return notices;
 }

@@ -182,13 +182,15 @@ export async function readCurrentDeviceIds(
   return rows.map((row) => row.device_id);
 }
 
-/** IDs of all registered devices, current or not. */
-export async function readDeviceIds(tx: Reader, account: string): Promise<string[]> {
-  const rows = await tx.all<{ device_id: string }>(
-    'SELECT device_id FROM devices WHERE account = ?',
+/** All registered devices, current or not, and when their certificates expire. */
+export async function readExpiries(
+  tx: Reader,
+  account: string,
+): Promise<Pick<Device, 'deviceId' | 'expiresAt'>[]> {
+  return await tx.all<{ deviceId: string; expiresAt: number }>(
+    `SELECT device_id AS "deviceId", expires_at AS "expiresAt" FROM devices WHERE account = ?`,
     account,
   );
-  return rows.map((row) => row.device_id);
 }
 
 function toDevice(row: DeviceRow): Device {

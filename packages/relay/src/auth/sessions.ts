@@ -19,22 +19,23 @@ export class Sessions implements Disposable {
   readonly #clock: Clock;
   readonly #cache = new BoundedMap<string, Cached>(cacheSize);
   readonly #subscription: Disposable;
-  #revocations = 0;
+  #changes = 0;
 
   constructor(parts: { readonly storage: Storage; readonly clock: Clock; readonly bus: Bus }) {
     this.#storage = parts.storage;
     this.#clock = parts.clock;
     this.#subscription = parts.bus.subscribe((notice) => {
       if (notice.kind === 'revoked') this.#forget(notice.account, new Set(notice.deviceIds));
+      if (notice.kind === 'capped') this.#forget(notice.account, new Set([notice.deviceId]));
     });
   }
 
   /**
-   * How many revocations this process has heard of. Who read a session before and finds another
-   * number after must read again: the session may be one of those that ended.
+   * How many times this process has heard of sessions that end, or end earlier. Who read a session
+   * before and finds another number after must read again: it may be one of those.
    */
-  get revocations(): number {
-    return this.#revocations;
+  get changes(): number {
+    return this.#changes;
   }
 
   /** Whether {@link find} would answer from memory. */
@@ -51,9 +52,9 @@ export class Sessions implements Disposable {
     return this.#clock.now() < found.session.expiresAt ? found.session : undefined;
   }
 
-  /** Whether storage still holds the session, past any memory of it. */
-  async isStored(token: string): Promise<boolean> {
-    return (await this.#read(secretHash(token))) !== undefined;
+  /** The session as storage has it, past any memory of it. */
+  async stored(token: string): Promise<Session | undefined> {
+    return (await this.#read(secretHash(token)))?.session;
   }
 
   [Symbol.dispose](): void {
@@ -67,18 +68,18 @@ export class Sessions implements Disposable {
   }
 
   async #read(hash: string): Promise<StoredSession | undefined> {
-    const revocations = this.#revocations;
+    const changes = this.#changes;
     const readAt = this.#clock.monotonic();
     const stored = await this.#storage.read((tx) => readSession(tx, hash));
-    // A revocation heard of meanwhile may be newer than the snapshot that was read.
-    if (stored !== undefined && revocations === this.#revocations) {
+    // A change heard of meanwhile may be newer than the snapshot that was read.
+    if (stored !== undefined && changes === this.#changes) {
       this.#cache.set(hash, { ...stored, readAt });
     }
     return stored;
   }
 
   #forget(account: string, deviceIds: ReadonlySet<string>): void {
-    this.#revocations += 1;
+    this.#changes += 1;
     for (const [hash, { session }] of this.#cache.entries()) {
       if (session.mode !== 'device' || session.account !== account) continue;
       if (deviceIds.has(session.deviceId)) this.#cache.delete(hash);

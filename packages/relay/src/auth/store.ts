@@ -130,6 +130,26 @@ export async function revokeSessions(
   }
 }
 
+/**
+ * Ends every session of a device at `expiresAt`, where it would end later. Called by whoever puts a
+ * shorter certificate in force, in the same transaction; a `capped` notice then tells the
+ * connections: no session outlives its device's latest certificate (02 §10.2, §10.3).
+ */
+export async function capSessions(
+  tx: Writer,
+  { account, deviceId }: { readonly account: string; readonly deviceId: string },
+  expiresAt: number,
+): Promise<void> {
+  await tx.run(
+    `UPDATE auth_sessions SET expires_at = ?
+      WHERE account = ? AND device_id = ? AND expires_at > ?`,
+    expiresAt,
+    account,
+    deviceId,
+    expiresAt,
+  );
+}
+
 /** Removes up to `portion` rows of each kind whose time has come; says how many went. */
 export async function deleteExpired(tx: Writer, now: number, portion: number): Promise<number> {
   const challenges = await tx.run(

@@ -18,6 +18,8 @@ export interface Listener {
   hint(hint: Hint): void;
   /** The session ended: no pushes, no subscriptions, a dead binding (02 §10.3, §10.5). */
   revoke(): void;
+  /** The session ends at `expiresAt` at the latest. */
+  cap(expiresAt: number): void;
 }
 
 /** Who is connected here, and who hears what. */
@@ -50,6 +52,8 @@ export class Hub implements Disposable {
     for (const listener of [...(this.#byAccount.get(notice.account) ?? [])]) {
       if (notice.kind === 'revoked') {
         if (notice.deviceIds.includes(listener.deviceId)) listener.revoke();
+      } else if (notice.kind === 'capped') {
+        if (notice.deviceId === listener.deviceId) listener.cap(notice.expiresAt);
       } else {
         listener.hint(hintOf(notice));
       }
@@ -57,7 +61,7 @@ export class Hub implements Disposable {
   }
 }
 
-function hintOf(notice: Exclude<Notice, { kind: 'revoked' }>): Hint {
+function hintOf(notice: Extract<Notice, { kind: 'timeline' | 'device-state' }>): Hint {
   if (notice.kind === 'timeline') {
     const { head } = notice;
     return { key: 'timeline', method: 'message.timeline.changed', params: { head }, rank: head };

@@ -69,6 +69,10 @@ export class BoundSession implements Listener {
     this.release();
   }
 
+  cap(expiresAt: number): void {
+    if (expiresAt < this.#session.expiresAt) this.#session = { ...this.#session, expiresAt };
+  }
+
   /** Takes it out of the hub: the connection is over, or the session is. */
   release(): void {
     this.#waiting.clear();

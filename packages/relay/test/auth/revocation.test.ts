@@ -78,6 +78,83 @@ describe('02 §10.3: a removed device', () => {
   });
 });
 
+describe('02 §10.2: a kept device whose new certificate ends earlier', () => {
+  const shorten = async (seconds: number) => {
+    await ann.addDevice('laptop', { expiresAt: door.clock.now() + seconds });
+    await ann.publishState();
+  };
+
+  test('its tokens end with the certificate, those of the others do not', async () => {
+    const laptop = await door.logInDevice(ann, 'laptop');
+    const phone = await door.logInDevice(ann, 'phone');
+    expect(await sync(laptop.token)).toBe('ok');
+    await shorten(600);
+    door.clock.advance(599);
+    expect(await sync(laptop.token)).toBe('ok');
+    door.clock.advance(1);
+    expect(await sync(laptop.token)).toBe('unauthorized');
+    expect(await sync(phone.token)).toBe('ok');
+  });
+
+  test('its connection ends then too: no call, no push', async () => {
+    const laptop = await door.socket();
+    const phone = await door.socket();
+    await door.bindDevice(laptop, ann.device('laptop'));
+    await door.bindDevice(phone, ann.device('phone'));
+    await shorten(600);
+    expect(await laptop.notification()).toMatchObject({ method: 'device.state.changed' });
+    expect(await phone.notification()).toMatchObject({ method: 'device.state.changed' });
+    door.clock.advance(599);
+    expect(await laptop.call('message.timeline.sync', {})).toHaveProperty('result');
+    door.clock.advance(1);
+    await ann.publishState();
+    expect(await phone.notification()).toMatchObject({ method: 'device.state.changed' });
+    expect(await laptop.notificationsSoFar()).toEqual([]);
+    expect(await laptop.call('relay.info')).toHaveProperty('result');
+    expect(await laptop.call('message.timeline.sync', {})).toHaveProperty('error.code', -32001);
+  });
+
+  test('a restart and a longer certificate later give nothing back', async () => {
+    const { token } = await door.logInDevice(ann, 'laptop');
+    await shorten(600);
+    await shorten(5_000);
+    await door.restart();
+    door.clock.advance(600);
+    expect(await sync(token)).toBe('unauthorized');
+  });
+
+  test('a session of before lives on where the new certificate outlasts it', async () => {
+    const { token, expires_at } = await door.logInDevice(ann, 'laptop');
+    await shorten(expires_at + 1 - door.clock.now());
+    door.clock.advance(expires_at - 1 - door.clock.now());
+    expect(await sync(token)).toBe('ok');
+    door.clock.advance(1);
+    expect(await sync(token)).toBe('unauthorized');
+  });
+
+  test('a session shortened between its commit and its binding is bound as it is now', async () => {
+    const socket = await door.socket();
+    const { result } = await socket.call('auth.challenge', { account: ann.account });
+    const proof = door.deviceProof(ann.device('laptop'), (result as Challenge).nonce);
+    const { bus, storage } = door.relay.context;
+    const { deviceId } = ann.device('laptop');
+    const expiresAt = door.clock.now() + 600;
+    door.faults.beforeStatement = (sql) => {
+      if (!sql.includes('INSERT INTO auth_sessions')) return;
+      delete door.faults.beforeStatement;
+      // Joins the batch behind the session, and tells of it before anybody is answered.
+      void storage
+        .write('test', (tx) => tx.run('UPDATE auth_sessions SET expires_at = ?', expiresAt))
+        .catch(() => {});
+      bus.publish([{ kind: 'capped', account: ann.account, deviceId, expiresAt }]);
+    };
+    const bound = await socket.call('auth.device.verify', proof);
+    expect(bound).toHaveProperty('result.expires_at', expiresAt);
+    door.clock.advance(600);
+    expect(await socket.call('message.timeline.sync', {})).toHaveProperty('error.code', -32001);
+  });
+});
+
 describe('02 §10.6 rule 7: authentication that reveals an invalid device', () => {
   test('ends the sessions it still has', async () => {
     const socket = await door.socket();

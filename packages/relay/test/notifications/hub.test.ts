@@ -134,6 +134,24 @@ describe('who hears what', () => {
     expect(laptop.bound.dead).toBe(false);
   });
 
+  test('02 §10.2: a capped session ends earlier, never later', () => {
+    const peer = new Peer();
+    const laptop = new Peer({ deviceId: 'laptop' });
+    const cap = (expiresAt: number) =>
+      bus.publish([{ kind: 'capped', account: 'ann', deviceId: 'phone', expiresAt }]);
+    const now = clock.now();
+    cap(now + 50);
+    cap(now + 70);
+    clock.advance(49);
+    timeline(1);
+    peer.drain();
+    clock.advance(1);
+    timeline(2);
+    expect(peer.heads).toEqual([1]);
+    expect(peer.bound.dead).toBe(true);
+    expect(laptop.bound.dead).toBe(false);
+  });
+
   test('revocation reaches a session before it is enabled', () => {
     const session: DeviceSession = {
       mode: 'device',

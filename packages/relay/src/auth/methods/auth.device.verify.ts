@@ -32,13 +32,14 @@ export const verifyDevice: Handler = async (context, call) => {
   checkRenewal(call, { mode: 'device', account, deviceId });
   await verifyProof(context, attempt, { deviceId, origin: call.origin });
 
-  const heard = sessions.revocations;
+  const heard = sessions.changes;
   const created = await createDeviceSession(context, { account, deviceId, origin: call.origin });
-  // A removal that committed after the session did may have been heard of before it is bound.
-  if (sessions.revocations !== heard && !(await sessions.isStored(created.token))) {
-    throw deviceUnknown();
-  }
-  return { result: takeEffect(call, created) };
+  // A removal or a shorter certificate that committed after the session did may have been heard of
+  // before the session is bound.
+  const session =
+    sessions.changes === heard ? created.session : await sessions.stored(created.token);
+  if (session === undefined) throw deviceUnknown();
+  return { result: takeEffect(call, { ...created, session }) };
 };
 
 /** The device's proof and its certificate's two signatures, before anything is looked up. */
