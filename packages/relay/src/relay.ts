@@ -16,7 +16,12 @@ import type { Clock, RelayContext } from './context.ts';
 import { ThreadPoolVerifier } from './crypto/verifier.ts';
 import { descriptorSource } from './descriptor.ts';
 import { Dispatcher } from './dispatch.ts';
-import { enterRelay, noOtherRelay, routesOfNoOtherRelay } from './federation/index.ts';
+import {
+  enterRelay,
+  noOtherRelay,
+  readRegistry,
+  routesOfNoOtherRelay,
+} from './federation/index.ts';
 import { combine } from './handlers.ts';
 import { JobRunner } from './jobs/runner.ts';
 import { relayIdentity } from './keys/identity.ts';
@@ -24,7 +29,7 @@ import { createKeys, loadKeys, requirePrivate } from './keys/keys.ts';
 import { messages } from './messages/index.ts';
 import { MemoryBus } from './notifications/bus.ts';
 import { Hub } from './notifications/hub.ts';
-import { noticeFailed, relayStarted, relayStopped } from './observability/events.ts';
+import { noticeFailed, notRegistered, relayStarted, relayStopped } from './observability/events.ts';
 import { createLog } from './observability/log.ts';
 import { Metrics } from './observability/metrics.ts';
 import { relaySubject } from './relay/index.ts';
@@ -183,7 +188,7 @@ async function startParts(
   }
   await app.listen(listenAddress(config));
   addresses.listensOn((app.server.address() as AddressInfo).port);
-  if (config.dev) await enterItself(config, relayContext, addresses.https[0] as string);
+  await useRegistry(config, relayContext, addresses.https[0] as string);
   jobs.start(relayContext, offer.jobs);
   return { https: addresses.https, wss: addresses.wss, context: relayContext };
 }
@@ -207,17 +212,25 @@ async function tlsFiles(config: RelayConfig): Promise<{ cert: string; key: strin
   return { cert: await readFile(certificate, 'utf8'), key: await readFile(key, 'utf8') };
 }
 
-/** A development relay is its own registry. */
-async function enterItself(
+/** A development relay enters itself into its registry; any other looks whether it is there. */
+async function useRegistry(
   config: RelayConfig,
-  { network, identity, clock }: RelayContext,
+  context: RelayContext,
   endpoint: string,
 ): Promise<void> {
+  const { network, identity, clock } = context;
   const path = config.registry || join(config.data, 'registry.json');
-  await enterRelay(network, path, {
-    relay_id: identity.relayId,
-    endpoint,
-    status: 'active',
-    updated_at: clock.now() * 1_000,
-  });
+  if (config.dev) {
+    await enterRelay(network, path, {
+      relay_id: identity.relayId,
+      endpoint,
+      status: 'active',
+      updated_at: clock.now() * 1_000,
+    });
+    return;
+  }
+  const registry = await readRegistry(network, path);
+  if (registry === undefined && config.registry !== '') throw new Error(`${path}: is not there`);
+  const entry = await registry?.getRelay(identity.relayId);
+  if (entry?.status !== 'active') notRegistered(context, path);
 }

@@ -11,6 +11,12 @@ export function relayStarted(
   log.info(facts, 'relay started');
 }
 
+/** Clients that go by the registry will not find this relay. */
+export function notRegistered({ log, metrics }: Observed, registry: string): void {
+  metrics.count('not_registered');
+  log.warn({ registry }, 'the registry does not name this relay as active');
+}
+
 export function relayStopped({ log }: Observed): void {
   log.info('relay stopped');
 }

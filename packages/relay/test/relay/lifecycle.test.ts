@@ -1,4 +1,4 @@
-import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
+import { copyFileSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isMethodName, type MethodDefinition, methods } from '@posthouse/protocol';
 import { pino } from 'pino';
@@ -154,6 +154,33 @@ describe('starting', () => {
     const failed = () => relay.context.metrics.value('certificates_failed');
     while (failed() === 0) await new Promise((resolve) => setImmediate(resolve));
     expect(await trusts(second)).toBe(true);
+  });
+
+  test('a registry that does not name the relay is told of, a wrong one is refused', async () => {
+    await (await Relay.start(values(), { log }))[Symbol.asyncDispose]();
+    const registry = join(folder.path, 'registry.json');
+    const configured = {
+      ...values(),
+      dev: false,
+      network: `neo:0:0x${'0'.repeat(40)}`,
+      tls: { mode: 'dev' },
+      public: { peer: '/ip4/127.0.0.1/tcp/1' },
+      registry,
+    } as const;
+    const warnings = async () => {
+      await using relay = await Relay.start(configured, { log });
+      return relay.context.metrics.value('not_registered');
+    };
+    expect(await warnings()).toBe(0);
+    const named = readFileSync(registry, 'utf8');
+    writeFileSync(registry, named.replace('active', 'suspended'));
+    expect(await warnings()).toBe(1);
+    writeFileSync(registry, named.replace(/neo:0/, 'neo:1'));
+    await expect(Relay.start(configured, { log })).rejects.toThrow(
+      'context: is of another network',
+    );
+    rmSync(registry);
+    await expect(Relay.start(configured, { log })).rejects.toThrow(/registry\.json: is not there/);
   });
 
   test('a development relay enters itself into its registry file, once', async () => {
