@@ -82,7 +82,7 @@ export function makeDeviceRequest(
 }
 
 /** @throws ClientError `invalid_input` */
-export function accountOfKey(network: Network, publicKey: string): string {
+function accountOfKey(network: Network, publicKey: string): string {
   try {
     return deriveAccountId(network, publicKey);
   } catch (cause) {

@@ -24,11 +24,7 @@ const method = 'device.state.resolve';
  * Verifies a device state that a relay answered.
  * @throws RelayMisbehaviour `wrong_account`, `invalid_device_state`
  */
-export function verifiedState(
-  network: Network,
-  value: unknown,
-  account: string,
-): AccountDeviceState {
+function verifiedState(network: Network, value: unknown, account: string): AccountDeviceState {
   const claimed = (value as { account?: unknown } | null)?.account;
   if (typeof claimed === 'string' && claimed !== account) {
     throw new RelayMisbehaviour('wrong_account', 'device state of another account', { method });
@@ -40,10 +36,10 @@ export function verifiedState(
 }
 
 /** How a verified state stands to the known history. */
-export type StateStanding = 'higher' | 'same' | 'lower' | 'conflicting';
+type StateStanding = 'higher' | 'same' | 'lower' | 'conflicting';
 
 /** Compares by revision; equal revisions are the same only with the same complete content. */
-export function compareStates(
+function compareStates(
   known: AccountDeviceState | undefined,
   state: AccountDeviceState,
 ): StateStanding {
@@ -155,7 +151,7 @@ export async function resolveState(
 }
 
 /** Runs a request once more, by the relay's clock, after `clock_skew` (03 §5.6). */
-export async function withRelayClock<T>(
+async function withRelayClock<T>(
   connection: RelayConnection,
   request: () => Promise<T>,
 ): Promise<T> {

@@ -20,7 +20,7 @@ import type { VerifiedRelay } from '../network/discovery.ts';
 import type { Channel } from './channel.ts';
 
 /** What a proof is made for: never for another relay, origin or account (02 §9.1). */
-export interface ProofRequest {
+interface ProofRequest {
   readonly relayId: string;
   readonly origin: string;
   readonly nonce: string;

@@ -14,7 +14,7 @@ import { ClientError } from '../errors.ts';
 import { Collection, type StoreReader, type StoreWriter } from '../store/index.ts';
 
 /** A consent that waits for the person to decide. */
-export interface ContactRequest {
+interface ContactRequest {
   readonly grant: ContactGrant;
   readonly note?: string;
   /** Unix seconds. */

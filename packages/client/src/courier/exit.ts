@@ -17,7 +17,7 @@ export const exitCodes = {
   interrupted: { code: 130, meaning: 'interrupted before it was done' },
 } as const;
 
-export type ExitName = keyof typeof exitCodes;
+type ExitName = keyof typeof exitCodes;
 
 /** Wrong use of the command. */
 export class UsageError extends Error {

@@ -43,7 +43,7 @@ ${columns(Object.values(exitCodes).map(({ code, meaning }) => [`  ${code}`, mean
 `;
 
 /** The whole command line, ready to parse. */
-export function courier(surroundings: Surroundings): Command {
+function courier(surroundings: Surroundings): Command {
   const group = (name: string, description: string, commands: readonly Command[]) => {
     const command = new Command(name).description(description);
     for (const [index, item] of commands.entries()) {

@@ -186,11 +186,7 @@ function sealed<T>(seal: () => T): T {
  * Submits a kept message, again and again unchanged where answers are lost.
  * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour
  */
-export async function submit(
-  core: AccountCore,
-  row: OutboxRow,
-  signal: AbortSignal,
-): Promise<MessageRow> {
+async function submit(core: AccountCore, row: OutboxRow, signal: AbortSignal): Promise<MessageRow> {
   const method = 'message.send';
   try {
     const answer = await core.relay(row.relayId).call(method, row.params, { signal });

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { runCourier } from '../../src/courier/program.ts';
 import type { World } from './world.ts';
 
-export interface Ran {
+interface Ran {
   readonly exit: number;
   readonly out: string;
   readonly error: string;

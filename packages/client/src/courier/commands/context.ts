@@ -10,9 +10,6 @@ import {
 } from '../session.ts';
 import { dataFolder, type GlobalOptions } from '../settings.ts';
 
-/** Options as commander gives them: by name, in camel case. */
-export type Options = GlobalOptions & Readonly<Record<string, unknown>>;
-
 /** A command with the options that all have. @param signature name and parameters */
 export function leaf(signature: string, description: string): Command {
   const [name, ...parameters] = signature.split(' ');
@@ -50,7 +47,7 @@ export function onAction<O>(
 }
 
 /** A command on the folder's client, with an account or without. */
-export function onClient<O>(
+function onClient<O>(
   command: Command,
   surroundings: Surroundings,
   action: (session: Session, context: ActionContext<O>) => Promise<void>,

@@ -1,0 +1,74 @@
+/** The neutral entry runs in a browser: nothing of Node may be in it. */
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { build } from 'esbuild';
+import { chromium } from 'playwright-core';
+import { expect, test } from 'vitest';
+import { network, World } from './support/world.ts';
+
+const chromiumPath = '/usr/bin/chromium';
+
+/** A page's whole program, with nothing but the platform beneath it. */
+const program = `
+  import { noblePrimitives, Network, staticRegistry } from '@posthouse/protocol';
+  import { Client, MemoryStore, webTransport } from '@posthouse/client';
+  globalThis.run = async ({ context, registry, prefer }) => {
+    const network = new Network({ context, primitives: noblePrimitives });
+    const client = await Client.open({
+      network,
+      registry: staticRegistry(network, registry),
+      transport: webTransport,
+      store: new MemoryStore(),
+      prefer,
+    });
+    const account = await client.setUp();
+    const sent = await account.messages.send(account.id, { text: 'from a page' });
+    await account.sync();
+    const messages = await account.messages.list();
+    return { status: sent.status, texts: messages.map((row) => row.content.body.text) };
+  };
+`;
+
+async function bundle(): Promise<{ text: string; inputs: string[] }> {
+  const { outputFiles, metafile } = await build({
+    stdin: { contents: program, resolveDir: import.meta.dirname, loader: 'ts' },
+    bundle: true,
+    format: 'iife',
+    platform: 'browser',
+    write: false,
+    metafile: true,
+  });
+  return { text: outputFiles[0]?.text ?? '', inputs: Object.keys(metafile.inputs) };
+}
+
+test('the neutral entry bundles for a browser, without Node, ws or commander', async () => {
+  const { inputs } = await bundle();
+  expect(inputs.filter((path) => /node_modules\/(?:ws|commander)\//.test(path))).toEqual([]);
+  expect(inputs.filter((path) => /(?:sqlite|node-transport|courier)/.test(path))).toEqual([]);
+  expect(inputs.some((path) => path.endsWith('client/src/account.ts'))).toBe(true);
+});
+
+test.skipIf(!existsSync(chromiumPath))(
+  'a page of any origin sets an account up and uses it, over either transport',
+  async () => {
+    await using world = await World.start();
+    const browser = await chromium.launch({
+      executablePath: chromiumPath,
+      args: ['--no-sandbox', '--ignore-certificate-errors'],
+    });
+    try {
+      const page = await browser.newPage();
+      await page.addScriptTag({ content: (await bundle()).text });
+      const file = readFileSync(join(world.folder, 'relay', 'registry.json'), 'utf8');
+      for (const prefer of ['websocket', 'http']) {
+        const given = { context: network.context, registry: JSON.parse(file), prefer };
+        expect(await page.evaluate(`run(${JSON.stringify(given)})`)).toEqual({
+          status: 'target_accepted',
+          texts: ['from a page'],
+        });
+      }
+    } finally {
+      await browser.close();
+    }
+  },
+);
