@@ -1,5 +1,5 @@
-import type { Job, RelayContext } from '../context.ts';
-import type { Writer } from '../storage/types.ts';
+import type { Job } from '../context.ts';
+import type { Storage, Writer } from '../storage/types.ts';
 import {
   deleteExpiredRecords,
   deleteExpiredResults,
@@ -14,22 +14,22 @@ const portion = 200;
 export const retentionJob: Job = {
   name: 'messages.retention',
   async run(context, signal) {
-    // Records before the texts they show.
+    // Records before the texts they show, both as of one instant: a record whose time comes while
+    // the run lasts still needs its texts.
+    const now = context.clock.now();
     for (const remove of [deleteExpiredRecords, deleteExpiredResults, deleteExpiredTexts]) {
-      await inPortions(context, signal, remove);
+      await inPortions(context.storage, signal, (tx) => remove(tx, now, portion));
     }
     return await context.storage.read(nextDeadline);
   },
 };
 
 async function inPortions(
-  { clock, storage }: RelayContext,
+  storage: Storage,
   signal: AbortSignal,
-  remove: (tx: Writer, now: number, portion: number) => Promise<number>,
+  remove: (tx: Writer) => Promise<number>,
 ): Promise<void> {
   while (!signal.aborted) {
-    const now = clock.now();
-    const removed = await storage.write('relay', (tx) => remove(tx, now, portion));
-    if (removed < portion) return;
+    if ((await storage.write('relay', remove)) < portion) return;
   }
 }
