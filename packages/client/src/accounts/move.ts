@@ -4,6 +4,7 @@ import { accountIdentity } from '../connect/session.ts';
 import type { AccountCore } from '../core.ts';
 import { ClientError, isClientError } from '../errors.ts';
 import { nextState, stageAndRoute } from './publish.ts';
+import { timelines } from './records.ts';
 import { adoptState, knownState, resolveOwnState } from './states.ts';
 
 /**
@@ -27,7 +28,9 @@ export async function moveHome(
     certificates: current.certificates,
   });
   await using connection = core.connect(relayId, accountIdentity(core.network, signer));
-  await stageAndRoute(core, connection, { state, signer, mayBeHome: false, signal });
+  // A relay left before need not have heard of it, and then takes the state as its home still.
+  const mayBeHome = (await core.store.read((tx) => timelines.get(tx, relayId))) !== undefined;
+  await stageAndRoute(core, connection, { state, signer, mayBeHome, signal });
   await core.store.write((tx) => adoptState(tx, state, core.clock.milliseconds()));
 }
 

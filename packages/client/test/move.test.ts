@@ -1,0 +1,81 @@
+/** Changing the home relay: two relays of one registry (03 §12). */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parseJson, staticRegistry } from '@posthouse/protocol';
+import { Relay } from '@posthouse/relay';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { NodeTransport } from '../src/node.ts';
+import { network, texts, World } from './support/world.ts';
+
+let world: World;
+let second: Relay;
+beforeAll(async () => {
+  world = await World.start();
+  second = await Relay.start(
+    {
+      network: network.context,
+      dev: true,
+      data: join(world.folder, 'second'),
+      registry: join(world.folder, 'relay', 'registry.json'),
+      listen: '127.0.0.1:0',
+      log: 'silent',
+    },
+    { clock: world.clock },
+  );
+});
+afterAll(async () => {
+  await second[Symbol.asyncDispose]();
+  await world[Symbol.asyncDispose]();
+});
+
+/** Somebody at home on the first relay who can reach both. */
+async function person() {
+  const ca = readFileSync(join(world.folder, 'second', 'tls', 'ca.pem'), 'utf8') + world.ca;
+  const file = readFileSync(join(world.folder, 'relay', 'registry.json'), 'utf8');
+  const registry = staticRegistry(network, parseJson(file));
+  const transport = new NodeTransport({ ca });
+  return await world.person({ registry, transport, relayId: world.relay.relayId });
+}
+
+test('03 §12.1: device, profile and new messages go to the new relay', async () => {
+  const ann = await person();
+  await ann.profiles.publish({ nickname: 'Ann', public_discovery: true });
+  await ann.messages.send(ann.id, { text: 'on the old relay' });
+  await ann.move(second.relayId);
+  expect(await ann.status()).toMatchObject({ homeRelay: second.relayId, position: -1 });
+  expect(await ann.devices.list()).toMatchObject([{ deviceId: ann.deviceId, isValidNow: true }]);
+  expect(await ann.profiles.resolve(ann.id)).toMatchObject({ nickname: 'Ann' });
+  await ann.messages.send(ann.id, { text: 'on the new relay' });
+  await ann.sync();
+  expect(await texts(ann)).toEqual(['on the old relay', 'on the new relay']);
+});
+
+test('03 §12.2: what stayed on the old relay can still be read, and nothing twice', async () => {
+  const ann = await person();
+  await ann.messages.send(ann.id, { text: 'one' });
+  await ann.sync();
+  await ann.messages.send(ann.id, { text: 'two' });
+  await ann.move(second.relayId);
+  expect(await ann.sync({ formerRelays: true })).toEqual([]);
+  expect(await texts(ann)).toEqual(['one', 'two']);
+});
+
+test('03 §12.2: moving back goes on where the timeline was', async () => {
+  const ann = await person();
+  await ann.messages.send(ann.id, { text: 'before' });
+  await ann.sync();
+  const { position } = await ann.status();
+  await ann.move(second.relayId);
+  await ann.move(world.relay.relayId);
+  await ann.messages.send(ann.id, { text: 'after' });
+  await ann.sync();
+  expect((await ann.status()).position).toBeGreaterThan(position);
+  expect(await texts(ann)).toEqual(['before', 'after']);
+});
+
+test('moving to where one is, or to no relay, changes nothing', async () => {
+  const ann = await person();
+  await expect(ann.move(world.relay.relayId)).rejects.toMatchObject({ code: 'invalid_input' });
+  await expect(ann.move(`0x${'77'.repeat(20)}`)).rejects.toMatchObject({ code: 'no_relay' });
+  expect((await ann.status()).homeRelay).toBe(world.relay.relayId);
+});
