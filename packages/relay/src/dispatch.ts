@@ -134,6 +134,7 @@ export class Dispatcher {
     if (typeof credentials === 'object') {
       const { bound } = credentials;
       if (bound !== undefined && !bound.dead) return bound.session;
+      takeFrom(this.#addresses, address);
     } else if (credentials !== undefined) {
       // Whoever guesses tokens makes us read storage each time, so that is what is limited.
       if (!sessions.isCached(credentials)) takeFrom(this.#addresses, address);

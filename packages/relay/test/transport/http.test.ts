@@ -292,6 +292,23 @@ describe('02 §5: rate limits', () => {
     ]);
   });
 
+  test('so are calls that need a session on a connection that has none, or none any more', async () => {
+    await using strict = await FrontDoor.start({ limits: { addressRate: 1, addressBurst: 20 } });
+    const ann = await strict.person('ann');
+    const [unbound, dead] = [await strict.socket(), await strict.socket()];
+    await strict.bindDevice(dead, ann.device());
+    strict.clock.advance(86_400);
+    for (const socket of [unbound, dead]) {
+      for (let count = 0; count < 20; count += 1) {
+        const { error } = await socket.call('message.timeline.sync', {});
+        expect(error?.code).toBe(-32001);
+      }
+      const { error } = await socket.call('message.timeline.sync', {});
+      expect(error).toMatchObject({ code: -32030, data: { retry_after: 1 } });
+      strict.clock.advance(20);
+    }
+  });
+
   test('an account is counted over both transports, and apart from others', async () => {
     await using strict = await FrontDoor.start({ limits: { accountRate: 2, accountBurst: 6 } });
     const ann = await strict.person('ann');
