@@ -1,4 +1,4 @@
-/** What the configured addresses come to: defaults, the hosts behind them, the descriptor's list. */
+/** What the configured addresses come to: defaults, certificate hosts, the descriptor's list. */
 import type { Network } from '@posthouse/protocol';
 import type { RelayConfig } from './config/index.ts';
 import { PublicAddresses } from './transport/addresses.ts';

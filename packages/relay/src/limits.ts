@@ -72,7 +72,7 @@ export const defaultLimits = Object.fromEntries(
   ]),
 ) as RelayLimits;
 
-/** Room around a page: the envelope of its answer, the session of others, the page's own members. */
+/** Room around a page: the envelope of its answer and the page's own members. */
 const pageFrame = 16_384;
 
 /**

@@ -45,7 +45,7 @@ export async function currentDevice(
 
 /** A certificate of this relay's own storage; it was verified before it was stored. */
 export function parseCertificate(text: string): DeviceCertificate {
-  return JSON.parse(text) as DeviceCertificate;
+  return parseJson(text) as unknown as DeviceCertificate;
 }
 
 /**

@@ -9,7 +9,8 @@ export function explainConfig({ config, sources }: LoadedConfig): string {
         .split('.')
         .reduce<unknown>((at, name) => (at as Record<string, unknown>)[name], config);
       const source = sources.get(path) ?? 'not set';
-      return `${path} = ${JSON.stringify(value) ?? 'none'}  (${source})\n    ${meaning} ${variable}\n`;
+      const shown = JSON.stringify(value) ?? 'none';
+      return `${path} = ${shown}  (${source})\n    ${meaning} ${variable}\n`;
     })
     .join('');
 }

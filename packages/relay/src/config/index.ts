@@ -1,7 +1,6 @@
 export { explainConfig } from './explain.ts';
 export {
   ConfigError,
-  type ConfigLayers,
   type LoadedConfig,
   loadConfig,
   type PartialConfig,

@@ -29,7 +29,7 @@ export const RelayConfig = Type.Object(
       https: texts('HTTPS base addresses clients use; empty: derived from `listen`.'),
       wss: texts('WebSocket addresses clients use; empty: derived from `https`.'),
       peer: text(
-        'libp2p TCP address for other relays, `/dns4/<host>/tcp/<port>`; nothing listens there yet.',
+        'libp2p TCP address for relays, `/dns4/<host>/tcp/<port>`; nothing listens there yet.',
         { default: '' },
       ),
     }),

@@ -153,7 +153,7 @@ async function receiveHere(
   const { identity, limits, storage } = context;
   const { sender, recipient, credential } = delivery;
   const authorization =
-    credential === undefined ? undefined : (JSON.parse(credential) as Authorization);
+    credential === undefined ? undefined : (parseJson(credential) as unknown as Authorization);
   const use = { target: recipient, requester: sender, now };
   const access = await proveAccess(context, authorization, use);
   const message = await readMessage(context, delivery);
@@ -185,7 +185,7 @@ async function readMessage(context: RelayContext, delivery: Delivery): Promise<M
 
 /** The canonical texts of stored boxes. Written and read by this relay alone. */
 function boxesById(text: string): Map<string, string> {
-  const boxes = JSON.parse(text) as MessageKeyBox[];
+  const boxes = parseJson(text) as unknown as MessageKeyBox[];
   return new Map(boxes.map((box) => [box.device_id, canonicalJson(box)]));
 }
 
@@ -208,7 +208,7 @@ async function deliverTo(
 async function deliverParams(context: RelayContext, delivery: Delivery): Promise<JsonObject> {
   const { envelope, certificate } = await readMessage(context, delivery);
   const { recipientBoxes, credential } = delivery;
-  const parse = (text: string) => JSON.parse(text) as JsonValue;
+  const parse = (text: string) => parseJson(text);
   return {
     envelope: parse(envelope.text),
     recipient_boxes: parse(recipientBoxes),

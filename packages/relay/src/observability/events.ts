@@ -6,9 +6,9 @@ type Observed = Pick<RelayContext, 'log' | 'metrics'>;
 
 export function relayStarted(
   { log }: Observed,
-  facts: { readonly relayId: string; readonly https: readonly string[] },
+  { relayId, https }: { readonly relayId: string; readonly https: readonly string[] },
 ): void {
-  log.info(facts, 'relay started');
+  log.info({ relayId, https }, 'relay started');
 }
 
 /** Clients that go by the registry will not find this relay. */

@@ -5,8 +5,8 @@
  * here, never an `if` in a store.
  *
  * What both engines have in common, and no more:
- * - column types `TEXT` and `BIGINT`, compared byte by byte and by value; `NOT NULL`, `PRIMARY KEY`,
- *   `REFERENCES`, `CHECK`, indexes (partial ones too); no `STRICT`, no `WITHOUT ROWID`, no
+ * - column types `TEXT` and `BIGINT`, compared byte by byte and by value; `NOT NULL`,
+ *   `PRIMARY KEY`, `REFERENCES`, `CHECK`, indexes (partial ones too); no `STRICT`, no `WITHOUT ROWID`, no
  *   automatic numbers;
  * - `INSERT ... ON CONFLICT (columns) DO UPDATE SET x = excluded.x` or `DO NOTHING`, and
  *   `RETURNING` through `get` or `all`;

@@ -34,7 +34,7 @@ describe('02 §9.4: auth.account.verify', () => {
     );
   });
 
-  test('§18: a key that does not derive the account is bad_request, the nonce is gone', async () => {
+  test('§18: a key that does not derive the account is bad_request and the nonce gone', async () => {
     const other = door.newcomer('other');
     const proof = await proofOf();
     const swapped = { ...proof, account_public_key: other.signer.publicKey };

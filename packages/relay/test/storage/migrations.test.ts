@@ -30,7 +30,7 @@ test('migrations run once, in the order of their numbers', async () => {
   expect(await storage.read((tx) => tx.all('SELECT x FROM b'))).toHaveLength(1);
 });
 
-test('one with a lower number than the last applied still runs: numbers are per subject', async () => {
+test('a lower number than the last applied still runs: numbers are per subject', async () => {
   await migrate(storage, [second], 1);
   expect(await migrate(storage, [first, second], 1)).toEqual([100]);
 });

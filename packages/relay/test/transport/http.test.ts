@@ -346,6 +346,42 @@ describe('02 §18: precedence', () => {
   });
 });
 
+test('nothing of what is refused is stored', async () => {
+  const dump = () =>
+    door.relay.context.storage.read(async (tx) => {
+      const tables = await tx.all<{ name: string }>(
+        "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name",
+      );
+      const rows = tables.map(({ name }) => tx.all(`SELECT * FROM ${name}`));
+      return JSON.stringify(await Promise.all(rows));
+    });
+  const ann = await door.person('ann');
+  const { token } = await door.logInDevice(ann);
+  const before = await dump();
+  const state = JSON.stringify(await ann.state());
+  const bodies = [
+    '',
+    '{',
+    '[]',
+    'null',
+    `${state}x`,
+    state.slice(1),
+    state.replace('"rev', '"ver'),
+  ];
+  for (const [verb, path] of [
+    ['PUT', '/device/state/publish'],
+    ['PUT', '/profile/publish'],
+    ['POST', '/message/send'],
+  ] as const) {
+    for (const body of bodies) {
+      const headers = { ...json, 'x-svc-session': token };
+      expect(codeOf(await http.send({ verb, path, headers, body }))).toBe('bad_request');
+      expect(codeOf(await http.send({ verb, path, headers: json, body: state }))).not.toBe('ok');
+    }
+  }
+  expect(await dump()).toBe(before);
+});
+
 test('an unexpected failure shows a number and nothing else', async () => {
   door.faults.beforeStatement = () => {
     throw new Error('secret of the database');

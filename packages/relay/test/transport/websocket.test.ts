@@ -75,7 +75,7 @@ describe('02 §3.4: requests', () => {
 
   test('§3.8: unknown members of the envelope change nothing', async () => {
     const text =
-      '{"jsonrpc":"2.0","id":1,"method":"relay.info","session":"x","result":1,"error":{},"$x":null}';
+      '{"jsonrpc":"2.0","id":1,"method":"relay.info","s":"x","result":1,"error":0,"$x":null}';
     expect(await socket.send(text)).toMatchObject({ id: 1, result: { name: 'Posthouse' } });
   });
 
@@ -227,7 +227,7 @@ describe('02 §18: requests under way', () => {
   const challenge = (id: string | number) =>
     JSON.stringify({ jsonrpc: '2.0', id, method: 'auth.challenge', params: { account } });
 
-  test('an id of a request under way is Invalid Request, echoed; the first is answered', async () => {
+  test('an id of a request under way is Invalid Request; the first is answered', async () => {
     const release = holdStorage();
     socket.socket.send(challenge('a'));
     expect(await socket.send(challenge('a'))).toMatchObject({
@@ -386,7 +386,7 @@ describe('02 §12.5: what is pushed', () => {
     });
   });
 
-  test('an account session hears nothing, nor does an expired one, nor another account', async () => {
+  test('an account session, an expired one and another account hear nothing', async () => {
     const bob = await door.person('bob');
     const [ofAccount, expired, ofBob] = [
       await door.socket(),

@@ -63,7 +63,7 @@ function cosign({ network, identity }: RelayContext, draft: AccountRoute): Final
 
 /** Whether a known document is this very draft, co-signed. */
 function covers(known: KnownRoute, draft: AccountRoute): boolean {
-  const { account_signature } = JSON.parse(known.text) as FinalRoute;
+  const { account_signature } = parseJson(known.text) as unknown as FinalRoute;
   return account_signature === draft.account_signature;
 }
 
@@ -86,6 +86,6 @@ async function activate(
   // A profile from before the account moved away may be older than the one it has now elsewhere.
   if (!isHomeStill(known, identity.relayId)) await deleteProfile(tx, account);
   if (!staged) return [];
-  const devices = devicesFrom(network, JSON.parse(state.text) as AccountDeviceState);
+  const devices = devicesFrom(network, parseJson(state.text) as unknown as AccountDeviceState);
   return await activateState(tx, account, { state, devices, now });
 }
