@@ -285,6 +285,22 @@ describe('03 §5.6: form C, a signed query', () => {
     expect(await codeOf(whole)).toBe('temporarily_unavailable');
   });
 
+  test('what changes while the credential is verified counts', async () => {
+    const invite = ann.invite();
+    const state = await ann.state({ devices: ['laptop'] });
+    world.afterProof = () => ann.publishState(state);
+    expect(await codeOf(query(invite))).toBe('forbidden');
+    const fresh = ann.invite(undefined, 'laptop');
+    expect(await codeOf(query(fresh))).toBe('ok');
+    const relayId = deriveRelayId(network, other.publicKey);
+    world.afterProof = async () => {
+      await world.context.storage.write('test', (tx) =>
+        tx.run('UPDATE account_routes SET relay_id = ? WHERE account = ?', relayId, ann.account),
+      );
+    };
+    expect(await codeOf(query(fresh))).toBe('temporarily_unavailable');
+  });
+
   test('the query form cannot carry it', async () => {
     const whole = query(ann.invite());
     const options = { session: ben.session(), form: 'query' } as const;
