@@ -22,6 +22,7 @@ export async function moveHome(
   },
 ): Promise<void> {
   const { relayId, signer, signal } = options;
+  const { relayId: formerRelayId } = await core.home();
   const current = await latestState(core, signal);
   const state = await nextState(core, signer, {
     current: current.revision,
@@ -31,7 +32,11 @@ export async function moveHome(
   // A relay left before need not have heard of it, and then takes the state as its home still.
   const mayBeHome = (await core.store.read((tx) => timelines.get(tx, relayId))) !== undefined;
   await stageAndRoute(core, connection, { state, signer, mayBeHome, signal });
-  await core.store.write((tx) => adoptState(tx, state, core.clock.milliseconds()));
+  await core.store.write(async (tx) => {
+    await adoptState(tx, state, core.clock.milliseconds());
+    const left = await timelines.get(tx, formerRelayId);
+    if (left === undefined) await timelines.put(tx, formerRelayId, { position: -1, gap: false });
+  });
 }
 
 /** The old relay's word, or the state kept here where the old relay does not answer any more. */

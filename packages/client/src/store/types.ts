@@ -3,6 +3,7 @@
  * purpose, so that memory, a SQLite file and IndexedDB can all hold it. Keys are ASCII and sort by
  * code unit.
  */
+import { limits, parseJson } from '@posthouse/protocol';
 
 export interface StoreRange {
   /** Only keys that begin so. */
@@ -36,6 +37,14 @@ export interface Store extends AsyncDisposable {
   write<T>(work: (tx: StoreWriter) => Promise<T>): Promise<T>;
 }
 
+/** Records hold protocol objects of full depth in members of their own. */
+const recordDepth = limits.jsonDepth + 8;
+
+/** Not `JSON.parse`: what is kept is hashed and verified again. */
+function parseRecord<V>(text: string): V {
+  return parseJson(text, recordDepth) as V;
+}
+
 /** Typed access to one collection; values are JSON. */
 export class Collection<V> {
   readonly name: string;
@@ -46,7 +55,7 @@ export class Collection<V> {
 
   async get(tx: StoreReader, key: string): Promise<V | undefined> {
     const text = await tx.get(this.name, key);
-    return text === undefined ? undefined : (JSON.parse(text) as V);
+    return text === undefined ? undefined : parseRecord<V>(text);
   }
 
   async list(
@@ -54,7 +63,7 @@ export class Collection<V> {
     range?: StoreRange,
   ): Promise<{ readonly key: string; readonly value: V }[]> {
     const entries = await tx.list(this.name, range);
-    return entries.map(([key, text]) => ({ key, value: JSON.parse(text) as V }));
+    return entries.map(([key, text]) => ({ key, value: parseRecord<V>(text) }));
   }
 
   put(tx: StoreWriter, key: string, value: V): Promise<void> {
