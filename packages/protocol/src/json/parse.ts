@@ -49,13 +49,14 @@ export function decodeUtf8(bytes: Uint8Array): string {
  * most 16, integers in shortest form within the safe range, no lone surrogates, nothing after the
  * value. `__proto__` is an ordinary name. `null` is left to the schemas (J9).
  *
+ * @param maxDepth greater for local records that hold whole protocol objects
  * @throws JsonError
  * @example
  * parseJson('{"a":[1,2]}'); // { a: [1, 2] }
  * parseJson('{"a":1,"a":1}'); // throws JsonError, fault 'rule'
  */
-export function parseJson(text: string): JsonValue {
-  return new Parser(text).document();
+export function parseJson(text: string, maxDepth: number = limits.jsonDepth): JsonValue {
+  return new Parser(text, maxDepth).document();
 }
 
 /** The plain run of a string: everything that needs no second look. */
@@ -78,8 +79,11 @@ class Parser {
   #at = 0;
   readonly #path: (string | number)[] = [];
 
-  constructor(text: string) {
+  readonly #maxDepth: number;
+
+  constructor(text: string, maxDepth: number) {
     this.#text = text;
+    this.#maxDepth = maxDepth;
   }
 
   document(): JsonValue {
@@ -103,7 +107,7 @@ class Parser {
   }
 
   #value(depth: number): JsonValue {
-    if (depth > limits.jsonDepth) throw this.#fail('rule', `deeper than ${limits.jsonDepth}`);
+    if (depth > this.#maxDepth) throw this.#fail('rule', `deeper than ${this.#maxDepth}`);
     switch (this.#text.charCodeAt(this.#at)) {
       case 0x7b:
         return this.#object(depth);

@@ -5,6 +5,7 @@ import {
   devicesOf,
   type Network,
   ProtocolError,
+  parseJson,
 } from '@posthouse/protocol';
 import { capSessions, revokeSessions } from '../auth/index.ts';
 import type { DeviceSession, Notice } from '../call.ts';

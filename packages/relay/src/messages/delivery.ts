@@ -4,9 +4,9 @@ import {
   deliveryEndCode,
   deliveryErrorAction,
   type JsonObject,
-  type JsonValue,
   type MessageKeyBox,
   ProtocolError,
+  parseJson,
 } from '@posthouse/protocol';
 import { homeOf, locate, proveAccess } from '../accounts/index.ts';
 import type { Notice } from '../call.ts';
@@ -208,12 +208,11 @@ async function deliverTo(
 async function deliverParams(context: RelayContext, delivery: Delivery): Promise<JsonObject> {
   const { envelope, certificate } = await readMessage(context, delivery);
   const { recipientBoxes, credential } = delivery;
-  const parse = (text: string) => parseJson(text);
   return {
-    envelope: parse(envelope.text),
-    recipient_boxes: parse(recipientBoxes),
-    signer_certificate: parse(certificate.text),
-    ...(credential === undefined ? {} : { authorization: parse(credential) }),
+    envelope: parseJson(envelope.text),
+    recipient_boxes: parseJson(recipientBoxes),
+    signer_certificate: parseJson(certificate.text),
+    ...(credential === undefined ? {} : { authorization: parseJson(credential) }),
   };
 }
 

@@ -6,6 +6,7 @@ import {
   checkRouteDraft,
   type FinalRoute,
   ProtocolError,
+  parseJson,
   routeDraftSignatures,
   routeRelayInput,
 } from '@posthouse/protocol';
