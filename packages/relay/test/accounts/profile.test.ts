@@ -99,6 +99,19 @@ describe('03 §7: profile.publish', () => {
     expect(await codeOf(profile)).toBe('device_unknown');
   });
 
+  test('a device removed, or renewed, while its signature is verified', async () => {
+    await ann.addDevice('phone', { expiresAt: world.clock.now() + 1_000 });
+    const renewed = await ann.state();
+    world.meanwhile = () => ann.publishState(renewed);
+    await publish(ann.profile());
+    expect(await resolve()).toMatchObject({ signer_certificate: ann.device().certificate });
+    const state = await ann.state({ devices: ['laptop'] });
+    world.meanwhile = () => ann.publishState(state);
+    const before = (await world.dump()).profiles;
+    expect(await codeOf(ann.profile({ nickname: 'Eve' }))).toBe('device_unknown');
+    expect((await world.dump()).profiles).toEqual(before);
+  });
+
   test('an account that is not at home here', async () => {
     const ben = new Person(world, 'ben');
     await ben.addDevice('phone');
