@@ -1,7 +1,7 @@
 import {
   type HashResolution,
+  hashReferenceResolver,
   isHashReference,
-  resolveHashReference,
 } from '../messages/hash-reference.ts';
 import { bodyTargets } from '../messages/markdown.ts';
 import type { PostState } from './projection.ts';
@@ -17,5 +17,6 @@ import type { PostState } from './projection.ts';
 export function postReferences({ body, attachments = [] }: PostState): HashResolution[] {
   if (body === undefined) return [];
   const references = bodyTargets(body).filter(({ uri }) => isHashReference(uri));
-  return references.map(({ uri }) => resolveHashReference(uri, attachments));
+  const resolve = hashReferenceResolver(attachments);
+  return references.map(({ uri }) => resolve(uri));
 }

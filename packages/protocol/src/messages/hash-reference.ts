@@ -1,6 +1,5 @@
 /** References from a body to its own attachments by digest (04 §8.1, RFC 6920 §3). */
-import { decodeBase64url } from '../encoding/base64url.ts';
-import { equalBytes } from '../encoding/bytes.ts';
+import { decodeBase64url, encodeBase64url } from '../encoding/base64url.ts';
 import { ProtocolError } from '../errors.ts';
 import { type ContentReference, checkAttachments } from './content-reference.ts';
 
@@ -41,19 +40,34 @@ export type HashResolution =
   | { readonly status: 'unresolved' | 'invalid_reference' | 'invalid_attachments' };
 
 /**
- * Finds the attachment a reference names, among the effective attachments of the very same message
- * or post and nowhere else. Whatever the outcome, the message stands; without `resolved` the
- * client shows the body as it is and asks nobody else for the content.
+ * Finds the attachments that references name, among the effective attachments of the very same
+ * message or post and nowhere else. Whatever the outcome, the message stands; without `resolved`
+ * the client shows the body as it is and asks nobody else for the content.
+ *
+ * The attachments are looked at once: body and attachments are a stranger's, and each alone can
+ * have thousands of elements.
+ *
+ * @example
+ * const resolve = hashReferenceResolver(message.attachments ?? []);
+ * bodyTargets(message.body).map(({ uri }) => resolve(uri)); // [{ status: 'resolved', index: 0 }]
  */
+export function hashReferenceResolver(
+  attachments: readonly unknown[],
+): (uri: string) => HashResolution {
+  if (!areAttachments(attachments)) return () => ({ status: 'invalid_attachments' });
+  // A digest has one canonical text, so texts compare as its bytes do.
+  const indexes = new Map(attachments.map(({ hash }, index) => [hash, index]));
+  return (uri) => {
+    const digest = parseHashReference(uri);
+    if (digest === undefined) return { status: 'invalid_reference' };
+    const index = indexes.get(`${hashPrefix}${encodeBase64url(digest)}`);
+    return index === undefined ? { status: 'unresolved' } : { status: 'resolved', index };
+  };
+}
+
+/** {@link hashReferenceResolver} for a single reference. */
 export function resolveHashReference(uri: string, attachments: readonly unknown[]): HashResolution {
-  if (!areAttachments(attachments)) return { status: 'invalid_attachments' };
-  const digest = parseHashReference(uri);
-  if (digest === undefined) return { status: 'invalid_reference' };
-  const index = attachments.findIndex(({ hash }) => {
-    const bytes = decodeBase64url(hash.slice(hashPrefix.length));
-    return bytes !== undefined && equalBytes(bytes, digest);
-  });
-  return index === -1 ? { status: 'unresolved' } : { status: 'resolved', index };
+  return hashReferenceResolver(attachments)(uri);
 }
 
 function areAttachments(values: readonly unknown[]): values is ContentReference[] {

@@ -2,7 +2,7 @@
 import MarkdownIt, { type Token } from 'markdown-it';
 import { badRequest } from '../errors.ts';
 import { bodyFormat, type MessageBody } from './body.ts';
-import { isHashReference, resolveHashReference } from './hash-reference.ts';
+import { hashReferenceResolver, isHashReference } from './hash-reference.ts';
 
 /** One use of a target, as CommonMark understands the source. */
 export interface MarkdownTarget {
@@ -45,9 +45,11 @@ function target(token: Token): MarkdownTarget[] {
  * @throws ProtocolError `bad_request`
  */
 export function checkBodyReferences(body: MessageBody, attachments: readonly unknown[]): void {
-  for (const { uri } of bodyTargets(body)) {
-    if (!isHashReference(uri)) continue;
-    const { status } = resolveHashReference(uri, attachments);
+  const references = bodyTargets(body).filter(({ uri }) => isHashReference(uri));
+  if (references.length === 0) return;
+  const resolve = hashReferenceResolver(attachments);
+  for (const { uri } of references) {
+    const { status } = resolve(uri);
     if (status !== 'resolved') throw badRequest('body.text', `attachment reference: ${status}`);
   }
 }
