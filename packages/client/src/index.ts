@@ -19,6 +19,7 @@ export * from './environment.ts';
 export * from './errors.ts';
 export type { AccountEvent } from './events.ts';
 export type { FollowOptions } from './live.ts';
+export { type DownloadOptions, downloadContent } from './messages/content.ts';
 export type { MessageRow, Outcome, SendingStatus } from './messages/rows.ts';
 export { Discovery, type DiscoveryParts, type VerifiedRelay } from './network/discovery.ts';
 export * from './store/index.ts';

@@ -56,6 +56,7 @@ export class NodeTransport implements Transport, Disposable {
           resolve({
             status: response.statusCode ?? 0,
             contentType: response.headers['content-type'],
+            location: response.headers.location,
             body: Buffer.concat(chunks),
           }),
         );

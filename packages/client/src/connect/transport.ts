@@ -17,6 +17,8 @@ export interface HttpRequest {
 export interface HttpResponse {
   readonly status: number;
   readonly contentType: string | undefined;
+  /** Where a redirect points, unless the platform refuses redirects by itself. */
+  readonly location?: string | undefined;
   readonly body: Uint8Array;
 }
 

@@ -15,7 +15,7 @@ import {
   signGrant,
   signInvite,
 } from '@posthouse/protocol';
-import { resolveOwnState, resolveState } from '../accounts/states.ts';
+import { devicesNow, knownState, resolveOwnState, resolveState } from '../accounts/states.ts';
 import type { AccountCore } from '../core.ts';
 import { addDuty } from '../duties.ts';
 import { unixSeconds } from '../environment.ts';
@@ -69,7 +69,10 @@ export async function addContact(
   }
   // A pending request of theirs is answered with their grant; nothing else is needed then.
   if (row.request !== undefined) return await acceptRequest(core, account, { note, signal });
-  await resolveState(core, account, { ...(invite && { authorization: invite }), signal });
+  devicesNow(
+    core,
+    await resolveState(core, account, { ...(invite && { authorization: invite }), signal }),
+  );
   const consent = await makeConsent(core, row, { note, signal });
   const { state: relationship } = relationshipStep(row.relationship, 'user-adds');
   const after: ContactRow = { ...row, relationship, offered: consent.grant };
@@ -93,6 +96,9 @@ export async function acceptRequest(
     throw new ClientError('invalid_input', `no request of ${account} is pending`);
   }
   const { grant } = row.request;
+  // Where nobody could read it, nothing is made: neither a grant nor a consent (03 §13.2).
+  const state = await core.store.read((tx) => knownState(tx, account));
+  devicesNow(core, state ?? (await resolveState(core, account, { authorization: grant, signal })));
   const consent = await makeConsent(core, row, { note, signal });
   const after = activated(core, row, { incoming: grant, outgoing: consent.grant });
   return await sendConsent(core, { consent, before: row, after, authorization: grant, signal });
