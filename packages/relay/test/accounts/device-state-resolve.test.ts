@@ -248,6 +248,16 @@ describe('03 §5.6: form C, a signed query', () => {
     expect(await codeOf(query({ ...grant, extra: 1 } as never))).toBe('forbidden');
   });
 
+  test('a signature that verified vouches for no other one over the same body', async () => {
+    const wrong = encodeBase64url(new Uint8Array(64));
+    const [grant, invite] = [ann.grant(ben), ann.invite()];
+    expect(await codeOf(query(grant))).toBe('ok');
+    const phone = ann.device('phone').deviceId;
+    expect(await codeOf(query({ ...grant, signatures: { [phone]: wrong } }))).toBe('forbidden');
+    expect(await codeOf(query(invite))).toBe('ok');
+    expect(await codeOf(query({ ...invite, device_signature: wrong }))).toBe('invalid_signature');
+  });
+
   test('a grant ends with the devices that signed it', async () => {
     const grant = ann.grant(ben, {}, 'phone');
     expect(await codeOf(query(grant))).toBe('ok');

@@ -459,6 +459,20 @@ describe('what breaks in between', () => {
     expect(await codeOf(toBen({ authorization: authorization() }))).toBe('forbidden');
   });
 
+  test('a recipient that leaves or comes home meanwhile gets it through the queue', async () => {
+    const moveBen = (relayId: string) =>
+      world.context.storage.write('test', (tx) =>
+        tx.run('UPDATE account_routes SET relay_id = ? WHERE account = ?', relayId, ben.account),
+      );
+    world.afterProof = async () => void (await moveBen(`0x${'0'.repeat(40)}`));
+    expect(await send(toBen())).toMatchObject({ status: 'delivering' });
+    world.meanwhile = async () => void (await moveBen(world.relayId));
+    expect(await send(toBen())).toMatchObject({ status: 'delivering' });
+    expect((await sync(ben)).items).toEqual([]);
+    await world.runJob('messages.delivery');
+    expect((await sync(ben)).items).toHaveLength(2);
+  });
+
   test('04 §17.1: no sequence after 2^53-1, no wrap, nothing appended', async () => {
     await send(toBen());
     await world.context.storage.write('test', (tx) =>
