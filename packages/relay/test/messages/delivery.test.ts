@@ -165,6 +165,44 @@ describe('a recipient that comes home here later', () => {
     expect(await status(message)).toMatchObject({ status: 'target_accepted' });
   });
 
+  test('two attempts at once, the first one slower than its lease, are one receipt', async () => {
+    const message = toBen();
+    await send(message);
+    await ben.moveIn();
+    world.takeNotices();
+    world.afterProof = async () => {
+      const [row] = await queue();
+      world.clock.advance(Number(row?.next_attempt_at) - world.clock.now());
+      await world.runJob(job);
+      expect(await inbox()).toHaveLength(1);
+    };
+    await nextAttempt();
+    expect(await inbox()).toHaveLength(1);
+    expect(world.takeNotices()).toHaveLength(1);
+    expect(await status(message)).toMatchObject({ status: 'target_accepted' });
+  });
+
+  test('one that leaves again before the receipt gets nothing here, and it goes on', async () => {
+    const message = toBen();
+    await send(message);
+    await ben.moveIn();
+    world.afterProof = async () => {
+      await world.context.storage.write('test', (tx) =>
+        tx.run(
+          'UPDATE account_routes SET relay_id = ? WHERE account = ?',
+          relayIds[0] as string,
+          ben.account,
+        ),
+      );
+    };
+    await nextAttempt();
+    expect(await inboxHead(ben)).toBe(-1);
+    const asked = answering({ kind: 'accepted' });
+    await nextAttempt();
+    expect(asked.map(({ relayId }) => relayId)).toEqual([relayIds[0]]);
+    expect(await status(message)).toMatchObject({ status: 'target_accepted' });
+  });
+
   test('no boxed device valid there ends the delivery; the sent record stays', async () => {
     await ben.addDevice('tablet');
     const authorization = ben.grant(ann, {}, 'tablet');
