@@ -238,15 +238,20 @@ export async function deleteStaged(tx: Writer, account: string): Promise<void> {
   await tx.run('DELETE FROM staged_states WHERE account = ?', account);
 }
 
-/** Whether at least `most` pre-stored states are kept. */
-export async function isStagingFull(tx: Reader, now: number, most: number): Promise<boolean> {
-  const row = await tx.get<{ kept: number }>(
-    `SELECT COUNT(*) AS kept FROM
-      (SELECT 1 FROM staged_states WHERE staged_until > ? LIMIT ?) AS kept_states`,
+/** `undefined` where fewer than `most` pre-stored states are kept; else when the first of them ends. */
+export async function nextStagingRoom(
+  tx: Reader,
+  now: number,
+  most: number,
+): Promise<number | undefined> {
+  const row = await tx.get<{ kept: number; earliest: number }>(
+    `SELECT COUNT(*) AS kept, MIN(staged_until) AS earliest FROM
+      (SELECT staged_until FROM staged_states WHERE staged_until > ?
+        ORDER BY staged_until LIMIT ?) AS kept_states`,
     now,
     most,
   );
-  return (row?.kept ?? 0) >= most;
+  return row !== undefined && row.kept >= most ? row.earliest : undefined;
 }
 
 /** Removes up to `portion` pre-stored states whose retention ended; says how many went. */

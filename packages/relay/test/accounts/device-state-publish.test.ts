@@ -84,8 +84,17 @@ describe('03 §4.2: pre-storage where the account is not at home', () => {
     ann = new Person(world, 'ann');
     await ann.publishState(await ann.state());
     const ben = new Person(world, 'ben');
-    expect(await codeOf(await ben.state(), ben.accountSession())).toBe('rate_limited');
+    const { stagingWindow } = world.context.limits;
+    world.clock.advance(100);
+    const refused = world.call(method, await ben.state(), { session: ben.accountSession() });
+    // 02 §5: the wait is named where it is known.
+    await expect(refused).rejects.toMatchObject({
+      code: 'rate_limited',
+      data: { retry_after: stagingWindow - 100 },
+    });
     expect(await codeOf(await ann.state())).toBe('ok');
+    world.clock.advance(stagingWindow);
+    expect(await codeOf(await ben.state(), ben.accountSession())).toBe('ok');
   });
 
   test('it backs neither a public query nor anything else about the account', async () => {

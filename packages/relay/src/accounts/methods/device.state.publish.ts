@@ -13,7 +13,7 @@ import { homeOf } from '../home.ts';
 import { isRepeatedState } from '../rules.ts';
 import {
   type Device,
-  isStagingFull,
+  nextStagingRoom,
   readStaged,
   readState,
   type StoredState,
@@ -84,8 +84,11 @@ async function stage(
   if (staged !== undefined && isRepeatedState(state, staged)) {
     return { status: 'staged', staged_until: staged.stagedUntil };
   }
-  if (staged === undefined && (await isStagingFull(tx, now, limits.stagedStates))) {
-    throw new ProtocolError('rate_limited', 'no room for another pre-stored device state');
+  const roomAt =
+    staged === undefined ? await nextStagingRoom(tx, now, limits.stagedStates) : undefined;
+  if (roomAt !== undefined) {
+    const data = { retry_after: roomAt - now };
+    throw new ProtocolError('rate_limited', 'no room for another pre-stored state', { data });
   }
   const stagedUntil = now + limits.stagingWindow;
   await writeStaged(tx, account, { ...state, stagedUntil });
