@@ -82,7 +82,7 @@ function countNodes(value: unknown, max: number): number {
 
 /**
  * Checks a typed object: a JSON object whose `$type` is exactly the network's name for it (01 Y1,
- * Y7), without `$context` (K2), then its schema.
+ * Y7), without `$context` in it or in a typed object below (K2), then its schema.
  *
  * @throws ProtocolError `bad_request`
  */
@@ -97,7 +97,25 @@ export function checkObject<S extends TSchema>(
   if (value.$type !== network.type(definition.type)) {
     throw badRequest(path, `$type is not ${network.type(definition.type)}`);
   }
+  checkNoContext(value, path);
   checkSchema(definition.schema, value, path);
+}
+
+/**
+ * Refuses `$context` beside a `$type`, at any depth: no protocol object, known here or not, carries
+ * it on the wire (01 K2). In values without a `$type` of their own it is a name like any other.
+ *
+ * @throws ProtocolError `bad_request`
+ */
+export function checkNoContext(value: JsonValue | undefined, path = ''): void {
+  if (Array.isArray(value)) {
+    for (const [index, item] of value.entries()) checkNoContext(item, memberPath(path, index));
+  } else if (isJsonObject(value)) {
+    if (Object.hasOwn(value, '$type') && Object.hasOwn(value, '$context')) {
+      throw badRequest(path, '$context is never transmitted');
+    }
+    for (const name of Object.keys(value)) checkNoContext(value[name], memberPath(path, name));
+  }
 }
 
 /** Path of a member below `path`, for error messages. */

@@ -159,6 +159,31 @@ describe('01 §2.6: checkObject', () => {
   );
 });
 
+describe('01 §4 K2: $context below the root', () => {
+  const definition = { type: 'thing', schema: Type.Object({ $type: Type.String() }) };
+  const check = (member: unknown) =>
+    failure(() => checkObject(network, definition, { $type: 'word.thing', a: [member] }, 'at'));
+
+  test.each([
+    ['a known type', { $type: 'word.thing', $context: network.context }],
+    ['a type unknown here', { b: { $type: 'word.more', $context: 'x' } }],
+    ['null as its value', { $context: null, $type: 'word.thing' }],
+    ['a name of the prototype', Object.fromEntries([['__proto__', { $type: '', $context: '' }]])],
+  ])('in a nested object with a $type it is bad_request: %s', (_what, member) => {
+    expect(check(member)?.code).toBe('bad_request');
+  });
+
+  test('the message names the object', () => {
+    expect(check({ b: { $type: 'x', $context: 'secret' } })?.message).toBe(
+      'at.a.0.b: $context is never transmitted',
+    );
+  });
+
+  test('in a value without a $type of its own it is a name like any other', () => {
+    expect(check({ $context: 'x', b: [{ $type: 'x' }] })).toBe(undefined);
+  });
+});
+
 describe('01 §2.1 J9: checkNoNull', () => {
   test('finds null at any depth, in unknown members and arrays too', () => {
     fc.assert(

@@ -17,6 +17,7 @@ import { badRequest, ProtocolError } from '../errors.ts';
 import type { Network } from '../identity/index.ts';
 import { decodeUtf8, JsonError, parseJson } from '../json/parse.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../json/types.ts';
+import { checkNoContext } from '../schema.ts';
 import { checkDeviceStateChanged, type DeviceStateChanged } from './device-state-changed.ts';
 import { checkDirectMessage, type DirectMessage } from './direct.ts';
 
@@ -98,7 +99,10 @@ export function parseContent(
     const content = parseJson(decodeUtf8(plaintext));
     assertTyped(content);
     const name = contentName(network, content);
-    if (name === undefined) return { kind: 'unknown', type: content.$type, content };
+    if (name === undefined) {
+      checkNoContext(content);
+      return { kind: 'unknown', type: content.$type, content };
+    }
     checks[name](network, content, own);
     return { kind: 'known', name, content } as unknown as ParsedContent;
   } catch (error) {

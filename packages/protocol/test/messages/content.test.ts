@@ -68,6 +68,13 @@ describe('04 §7.1: dispatch', () => {
     expect(parse(content)).toEqual({ kind: 'unknown', type, content });
   });
 
+  test('01 §4 K2: an unknown type is invalid with $context in it or in a typed object below', () => {
+    const inner = { $type: 'x', $context: network.context };
+    expect(parse(inner).kind).toBe('invalid');
+    expect(parse({ $type: 'x', more: [inner] }).kind).toBe('invalid');
+    expect(parse({ $type: 'x', more: { $context: 'y' } }).kind).toBe('unknown');
+  });
+
   test('the service word decides', () => {
     const { context } = network;
     const other = new Network({ context, word: 'meshline', primitives: noblePrimitives });
