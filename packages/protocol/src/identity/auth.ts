@@ -2,6 +2,7 @@ import { badRequest } from '../errors.ts';
 import { limits } from '../limits.ts';
 import {
   Counter,
+  checkNoNull,
   checkSchema,
   checkText,
   RelayId,
@@ -84,6 +85,7 @@ export function accountAuthInput(network: Network, facts: AccountAuthFacts): Uin
  */
 export function checkChallenge(value: unknown): asserts value is Challenge {
   checkSchema(Challenge, value);
+  checkNoNull(value);
   if (value.expires_at <= value.created_at) {
     throw badRequest('expires_at', 'is not later than created_at');
   }
@@ -100,6 +102,7 @@ export function checkSessionCredentials(
   mode: SessionMode,
 ): asserts value is SessionCredentials {
   checkSchema(SessionCredentials, value);
+  checkNoNull(value);
   if (value.mode !== mode) throw badRequest('mode', `is not ${mode}`);
 }
 
@@ -149,6 +152,7 @@ export function checkRelayInfo(
   descriptor?: RelayDescriptor,
 ): asserts value is RelayInfo {
   checkSchema(RelayInfo, value);
+  checkNoNull(value);
   checkText(value.name, { maxBytes: limits.relayNameBytes, allowEmpty: false }, 'name');
   if (descriptor === undefined) return;
   if (value.relay_id !== descriptor.relay_id) {

@@ -1,12 +1,13 @@
 /** What becomes of an accepted message, and what a source relay does about it (04 §14, §16). */
 import { badRequest, type ErrorCode, isErrorCode } from '../errors.ts';
-import { checkSchema, MessageId, type Static, Type, UnixSeconds } from '../schema.ts';
+import type { JsonObject } from '../json/types.ts';
+import { checkNoNull, checkSchema, MessageId, type Static, Type, UnixSeconds } from '../schema.ts';
 
 /** An error as it travels inside results and over HTTP (02 §4). */
 export const RelayError = Type.Object({
   code: Type.String(),
   message: Type.String(),
-  data: Type.Optional(Type.Object({})),
+  data: Type.Optional(Type.Unsafe<JsonObject>(Type.Object({}))),
 });
 export type RelayError = Static<typeof RelayError>;
 
@@ -34,6 +35,7 @@ export type DeliveryStatusQuery = Static<typeof DeliveryStatusQuery>;
  */
 export function checkDeliveryStatus(value: unknown, path = ''): asserts value is DeliveryStatus {
   checkSchema(DeliveryStatus, value, path);
+  checkNoNull(value, path);
   if ((value.status === 'failed') !== Object.hasOwn(value, 'error')) {
     throw badRequest(path, 'error goes with status failed, and only with it');
   }

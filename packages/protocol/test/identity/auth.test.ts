@@ -130,6 +130,19 @@ describe('02 §10.1: SessionCredentials', () => {
   });
 });
 
+describe('01 §2.1 J9: answers of a relay', () => {
+  test('null in an unknown member is refused', () => {
+    const more = { x: [{ y: null }] };
+    const challenge = { nonce: 'a', created_at: 1, expires_at: 2 };
+    expect(codeOf(() => checkChallenge({ ...challenge, ...more }))).toBe('bad_request');
+    const session = { token: 'a', mode: 'device', expires_at: 1, ...more };
+    expect(codeOf(() => checkSessionCredentials(session, 'device'))).toBe('bad_request');
+    const limits = { message_retention: 1, ...more };
+    const info = { relay_id: relayId, name: 'Relay', server_time: 1, limits };
+    expect(codeOf(() => checkRelayInfo(info))).toBe('bad_request');
+  });
+});
+
 describe('02 §11.2: RelayInfo', () => {
   const limits = {
     message_retention: 1,

@@ -37,6 +37,8 @@ describe('04 §14.1: DeliveryStatus', () => {
     { status: 'failed', accepted_at: now, error: { code: -32005, message: 'x' } },
     { status: 'failed', accepted_at: now, error: { code: 'device_unknown' } },
     { status: 'failed', accepted_at: now, error: { ...error, data: null } },
+    { status: 'failed', accepted_at: now, error: { ...error, data: { x: null } } },
+    { status: 'delivering', accepted_at: now, x: null },
   ])('%j is refused', (value) => {
     expect(check(value)).toBe('bad_request');
   });
