@@ -1,11 +1,4 @@
-export {
-  type Abortable,
-  Account,
-  type AccountStatus,
-  type Contact,
-  type Draft,
-  type WithAccountKey,
-} from './account.ts';
+export { Account, type AccountStatus } from './account.ts';
 export type { DeviceInfo } from './accounts/devices.ts';
 export {
   type DeviceApproval,
@@ -13,6 +6,11 @@ export {
   parseDeviceApproval,
   parseDeviceRequest,
 } from './accounts/pairing.ts';
+export type { Contact, Contacts } from './api/contacts.ts';
+export type { Devices } from './api/devices.ts';
+export type { Draft, Messages } from './api/messages.ts';
+export type { Abortable, WithAccountKey } from './api/options.ts';
+export type { Profiles } from './api/profiles.ts';
 export { Client, type ClientOptions, type NewAccountOptions } from './client.ts';
 export * from './connect/index.ts';
 export * from './environment.ts';

@@ -1,8 +1,11 @@
 /** The command `courier`: what people and scripts do with it. */
 import { spawn } from 'node:child_process';
+import { createCipheriv, scryptSync } from 'node:crypto';
 import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { nodePrimitives, nodeRandom } from '@posthouse/primitives-node';
+import { accountSigner, utf8 } from '@posthouse/protocol';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Person } from './support/courier.ts';
 import { network, World } from './support/world.ts';
@@ -268,7 +271,62 @@ test('the program itself: follows the inbox, and ends when it is told to', async
   expect(await ended).toBe(0);
 });
 
-test('an account of a wallet file: the key stays in the wallet', async () => {
+test('an exported key brings the account back, where everything else is lost', async () => {
+  const ann = await settled();
+  const { account_private_key: key } = await ann.json('key', 'export');
+  const again = somebody();
+  const file = join(world.folder, 'exported.key');
+  writeFileSync(file, `${key}\n`);
+  const back = await again.json('setup', '--key-file', file, '--recover', ...again.network);
+  expect(back.account).toBe(ann.account);
+  expect((await again.json('devices')).devices).toMatchObject([{ device: back.device }]);
+  writeFileSync(file, 'not a key');
+  const wrong = await somebody().run(['setup', '--key-file', file, ...again.network]);
+  expect(wrong.exit).toBe(2);
+});
+
+function base58(bytes: Uint8Array): string {
+  const alphabet = '123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz';
+  let value = BigInt(`0x${Buffer.from(bytes).toString('hex')}`);
+  let text = '';
+  for (; value > 0n; value /= 58n) text = (alphabet[Number(value % 58n)] as string) + text;
+  return text;
+}
+
+/** A NEP-6 wallet with small scrypt costs, made here: no wallet program is at hand. */
+async function walletOf(privateKey: Uint8Array, password: string): Promise<object> {
+  const account = accountSigner(network, privateKey).account;
+  const address = account.slice(account.lastIndexOf(':') + 1);
+  const twice = (bytes: Uint8Array) =>
+    nodePrimitives.sha256(nodePrimitives.sha256(bytes)).subarray(0, 4);
+  const salt = twice(utf8(address));
+  const derived = scryptSync(password, salt, 64, { N: 2, r: 1, p: 1 });
+  const mixed = privateKey.map((byte, index) => byte ^ (derived[index] as number));
+  const cipher = createCipheriv('aes-256-ecb', derived.subarray(32), null).setAutoPadding(false);
+  const sealed = Buffer.concat([cipher.update(mixed), cipher.final()]);
+  const payload = Buffer.concat([Uint8Array.of(0x01, 0x42, 0xe0), salt, sealed]);
+  const key = base58(Buffer.concat([payload, twice(payload)]));
+  return { scrypt: { n: 2, r: 1, p: 1 }, accounts: [{ address, isDefault: true, key }] };
+}
+
+test('an account of a wallet: the key stays in the wallet', async () => {
+  const ann = somebody();
+  mkdirSync(ann.folder, { recursive: true });
+  const wallet = join(ann.folder, 'wallet.json');
+  const privateKey = nodeRandom(32);
+  writeFileSync(wallet, JSON.stringify(await walletOf(privateKey, 'open sesame')));
+  const setup = ['setup', ...ann.network, '--wallet', wallet];
+  expect((await ann.run(setup, { password: 'wrong' })).exit).toBe(8);
+  expect((await ann.run(setup, { password: 'open sesame' })).exit).toBe(0);
+  const { account } = await ann.json('whoami');
+  expect(account).toBe(accountSigner(network, privateKey).account);
+  expect((await ann.run(['key', 'export'])).exit).toBe(8);
+  expect((await ann.run(['devices', 'renew'])).exit).toBe(8);
+  const renewing = ['devices', 'renew', '--wallet', wallet];
+  expect((await ann.run(renewing, { password: 'open sesame' })).exit).toBe(0);
+});
+
+test('a file that is no wallet', async () => {
   const ann = somebody();
   mkdirSync(ann.folder, { recursive: true });
   const wallet = join(ann.folder, 'wallet.json');

@@ -1,5 +1,6 @@
 /** People write names; the protocol has account IDs. */
-import type { Account, Contact } from '../account.ts';
+import type { Account } from '../account.ts';
+import type { Contact } from '../api/contacts.ts';
 import { UsageError } from './exit.ts';
 import { printable } from './output.ts';
 

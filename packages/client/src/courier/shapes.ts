@@ -1,7 +1,8 @@
 /** The stable JSON of `--json`. Members are only ever added. */
 import type { DirectMessage } from '@posthouse/protocol';
-import type { AccountStatus, Contact } from '../account.ts';
+import type { AccountStatus } from '../account.ts';
 import type { DeviceInfo } from '../accounts/devices.ts';
+import type { Contact } from '../api/contacts.ts';
 import type { AccountEvent } from '../events.ts';
 import type { MessageRow } from '../messages/rows.ts';
 

@@ -1,5 +1,11 @@
 import { join } from 'node:path';
-import { decodeUtf8, isJsonObject, parseJson } from '@posthouse/protocol';
+import {
+  decodeBase64url,
+  decodeUtf8,
+  isJsonObject,
+  type Network,
+  parseJson,
+} from '@posthouse/protocol';
 import type { Command } from 'commander';
 import { NodeTransport } from '../../connect/node-transport.ts';
 import { type WalletOptions, walletKey } from '../account-key.ts';
@@ -22,6 +28,7 @@ import { leaf, onAction } from './context.ts';
 
 interface SetupOptions extends GlobalOptions, WalletOptions {
   readonly relay?: string;
+  readonly keyFile?: string;
   readonly keepKey?: boolean;
   readonly recover?: boolean;
 }
@@ -31,6 +38,7 @@ export function setupCommand(surroundings: Surroundings): Command {
     .option('--relay <id or url>', 'the home relay (default: any of the registry)')
     .option('--wallet <file>', 'NEP-6 wallet with the account key (default: a new key)')
     .option('--address <address>', 'which account of the wallet')
+    .option('--key-file <file>', 'an account key that `courier key export` printed')
     .option('--keep-key', "keep the wallet's key in the folder too")
     .option('--recover', 'give up all devices the account has');
   return onAction<SetupOptions>(command, surroundings, async ({ options, out, folder }) => {
@@ -39,11 +47,8 @@ export function setupCommand(surroundings: Surroundings): Command {
     const context = { folder, out, surroundings };
     await withClient(settings, context, async ({ client, signal }) => {
       const network = networkOf(settings);
-      const { wallet, address, keepKey = false, recover = false } = options;
-      const accountKey =
-        wallet === undefined
-          ? undefined
-          : await walletKey(network, { wallet, address }, surroundings);
+      const { keyFile, keepKey = keyFile !== undefined, recover = false } = options;
+      const accountKey = await givenKey(network, options, surroundings);
       const account = await client.setUp({
         ...(accountKey !== undefined && { accountKey }),
         keepKey,
@@ -67,11 +72,27 @@ export function setupCommand(surroundings: Surroundings): Command {
           `folder   ${folder}`,
         ],
       );
-      if (wallet === undefined) {
+      if (accountKey === undefined) {
         out.note('The account key is in the folder; keep a copy: courier key export');
       }
     });
   });
+}
+
+/** The account key a person brings along; `undefined` where a new one is wanted. */
+async function givenKey(
+  network: Network,
+  { wallet, address, keyFile }: SetupOptions,
+  surroundings: Surroundings,
+): Promise<Uint8Array | undefined> {
+  if (wallet !== undefined && keyFile !== undefined) {
+    throw new UsageError('either --wallet or --key-file');
+  }
+  if (wallet !== undefined) return await walletKey(network, { wallet, address }, surroundings);
+  if (keyFile === undefined) return undefined;
+  const key = decodeBase64url(readText(keyFile).trim());
+  if (key?.length !== 32) throw new UsageError(`${keyFile}: not an account key`);
+  return key;
 }
 
 async function settingsFor(
