@@ -431,6 +431,18 @@ describe('04 §16.2: attempts at other relays', () => {
     expect(asked.map(({ relayId }) => relayId)).toEqual([relayIds[0], relayIds[0], relayIds[1]]);
   });
 
+  test.each(['internal_error', 'bad_gateway', 'rate_limited', 'temporarily_unavailable'])(
+    '16.3: %s of that relay is no route error, so it is asked again',
+    async (code) => {
+      const asked = answering(refused(code), { kind: 'accepted' });
+      await send(toBen());
+      await nextAttempt();
+      await atRelay(1);
+      await nextAttempt();
+      expect(asked.map(({ relayId }) => relayId)).toEqual([relayIds[0], relayIds[0]]);
+    },
+  );
+
   test('16.3: what never left here binds to nobody', async () => {
     const asked = answering({ kind: 'unreachable' }, { kind: 'accepted' });
     await send(toBen());
