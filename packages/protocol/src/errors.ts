@@ -82,7 +82,16 @@ export class ProtocolError extends Error {
   }
 }
 
-/** `bad_request` at a member: the most frequent failure, with its path in front. */
+/** How many characters of a path a message shows. */
+const shownPath = 200;
+
+/**
+ * `bad_request` at a member: the most frequent failure, with its path in front. Only the start of
+ * a long path is shown: the names of unknown members are the sender's, and as long as it likes.
+ */
 export function badRequest(path: string, expected: string): ProtocolError {
-  return new ProtocolError('bad_request', path === '' ? expected : `${path}: ${expected}`);
+  if (path === '') return new ProtocolError('bad_request', expected);
+  // A cut may halve a surrogate pair, which no JSON text of the protocol may hold (01 J2).
+  const shown = path.length > shownPath ? `${path.slice(0, shownPath).toWellFormed()}…` : path;
+  return new ProtocolError('bad_request', `${shown}: ${expected}`);
 }

@@ -80,4 +80,14 @@ describe('ProtocolError', () => {
     });
     expect(badRequest('', 'expected x').message).toBe('expected x');
   });
+
+  test('badRequest shows the start of a long path only, in well-formed Unicode', () => {
+    const name = `a${'😀'.repeat(1_000)}`;
+    const { message } = badRequest(name, 'expected x');
+    expect(message.length).toBeLessThan(250);
+    expect(message.startsWith('a😀😀')).toBe(true);
+    expect(message.endsWith('…: expected x')).toBe(true);
+    expect(message.isWellFormed()).toBe(true);
+    expect(badRequest('a'.repeat(200), 'x').message).toBe(`${'a'.repeat(200)}: x`);
+  });
 });
