@@ -134,9 +134,9 @@ export const nodePrimitives: Primitives = {
     open({ key, nonce, aad, data }) {
       if (data.length < 16) return undefined;
       const split = data.length - 16;
-      const decipher = createDecipheriv('aes-256-gcm', key, nonce, { authTagLength: 16 });
-      decipher.setAAD(aad).setAuthTag(data.subarray(split));
       try {
+        const decipher = createDecipheriv('aes-256-gcm', key, nonce, { authTagLength: 16 });
+        decipher.setAAD(aad).setAuthTag(data.subarray(split));
         return concatBytes(decipher.update(data.subarray(0, split)), decipher.final());
       } catch {
         return undefined;

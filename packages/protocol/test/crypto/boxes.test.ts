@@ -100,6 +100,17 @@ describe.each(both)('01 §5.3, §5.4: digests, X25519, HKDF and AES-GCM on %s', 
     expect(it.aesGcm.open({ ...input, key: otherKey, data: sealed })).toBe(undefined);
   });
 
+  test.each([
+    ['a key of 31 bytes', { key: new Uint8Array(31) }],
+    ['a key of 16 bytes', { key: new Uint8Array(16) }],
+    ['no nonce', { nonce: new Uint8Array() }],
+    ['a nonce of 13 bytes', { nonce: new Uint8Array(13) }],
+  ])('AES-GCM: %s opens nothing', (_what, part) => {
+    const input = { key: alice, nonce: new Uint8Array(12), aad: utf8('aad') };
+    const sealed = it.aesGcm.seal({ ...input, data: utf8('plaintext') });
+    expect(it.aesGcm.open({ ...input, ...part, data: sealed })).toBe(undefined);
+  });
+
   test('AES-GCM: a tag alone is the empty plaintext, and nothing else is', () => {
     const input = { key: alice, nonce: new Uint8Array(12), aad: new Uint8Array() };
     const tag = it.aesGcm.seal({ ...input, data: new Uint8Array() });
