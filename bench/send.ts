@@ -14,9 +14,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { parseArgs } from 'node:util';
-import { grantedMail, loadTarget, type Resident, Stage } from '@posthouse/conformance';
+import {
+  grantedMail,
+  loadTarget,
+  type Resident,
+  Stage,
+  type WssCaller,
+} from '@posthouse/conformance';
 import { importPublicKey, nodePrimitives, nodeRandom } from '@posthouse/primitives-node';
-import type { JsonObject } from '@posthouse/protocol';
 
 const { values } = parseArgs({
   options: {
@@ -73,19 +78,28 @@ async function startRelay(data: string): Promise<{ child: ChildProcess; base: st
   throw new Error('the relay ended before it was ready');
 }
 
-/** Sends everything on one connection with a few requests under way at once. */
-async function sendAll(sender: Resident, requests: JsonObject[]): Promise<number[]> {
+/** Sends prepared texts on one connection, a few under way at once; milliseconds of each. */
+function sendAll(sender: Resident, texts: readonly string[]): Promise<number[]> {
+  const { socket } = sender.caller as WssCaller;
+  const started: number[] = [];
   const latencies: number[] = [];
-  const next = async () => {
-    for (let params = requests.pop(); params !== undefined; params = requests.pop()) {
-      const started = performance.now();
-      const answer = await sender.caller.call('message.send', params);
-      if (!answer.ok) throw new Error(`refused: ${answer.code}`);
-      latencies.push(performance.now() - started);
-    }
+  const { promise, resolve, reject } = Promise.withResolvers<number[]>();
+  const next = () => {
+    const text = texts[started.length];
+    if (text === undefined) return;
+    started.push(performance.now());
+    socket.send(text);
   };
-  await Promise.all(Array.from({ length: window }, next));
-  return latencies;
+  socket.listen((text) => {
+    const id = /"id":([0-9]+)/.exec(text)?.[1];
+    if (id === undefined) return; // A hint about the timeline.
+    if (!text.includes('"target_accepted"')) reject(new Error(text));
+    latencies.push(performance.now() - (started[Number(id)] as number));
+    if (latencies.length === texts.length) resolve(latencies);
+    next();
+  });
+  for (let count = 0; count < window; count += 1) next();
+  return promise;
 }
 
 const folder = mkdtempSync(join(tmpdir(), 'posthouse-bench-'));
@@ -102,9 +116,10 @@ try {
   const work = residents.map((sender, index) => {
     const recipient = residents[(index + 1) % residents.length] as Resident;
     const senders = [sender.device.certificate];
-    return Array.from({ length: messagesEach }, () =>
-      grantedMail(sender.device, [recipient.device], { senders }),
-    );
+    return Array.from({ length: messagesEach }, (_, id) => {
+      const params = grantedMail(sender.device, [recipient.device], { senders });
+      return JSON.stringify({ jsonrpc: '2.0', id, method: 'message.send', params });
+    });
   });
   const started = performance.now();
   const latencies = (

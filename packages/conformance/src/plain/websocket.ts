@@ -15,13 +15,16 @@ export class PlainSocket implements Disposable {
   /** Settles when the connection ends. */
   readonly closed: Promise<Closed>;
   #ended = false;
+  #listener: ((text: string) => void) | undefined;
 
   private constructor(socket: WebSocket) {
     this.#socket = socket;
     const { promise, resolve } = Promise.withResolvers<Closed>();
     this.closed = promise;
     socket.on('message', (data, isBinary) => {
-      if (!isBinary) this.#texts.push(data.toString());
+      if (isBinary) return;
+      if (this.#listener === undefined) this.#texts.push(data.toString());
+      else this.#listener(data.toString());
       this.#wake();
     });
     socket.on('error', () => {});
@@ -47,6 +50,11 @@ export class PlainSocket implements Disposable {
 
   send(data: string | Uint8Array): void {
     this.#socket.send(data);
+  }
+
+  /** Hands every text that arrives from now on to a listener; nothing queues up any more. */
+  listen(listener: (text: string) => void): void {
+    this.#listener = listener;
   }
 
   /** Stops or resumes reading from the network, to play a slow reader. */
