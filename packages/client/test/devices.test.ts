@@ -166,13 +166,19 @@ describe('03 §17: what the devices of an account tell each other', () => {
 
   test('a message that comes before the contacts are known waits for them', async () => {
     const [phone, bob] = await world.friends();
+    await settle(phone, bob);
     const laptop = await addDevice(phone);
     await phone.sync();
     await bob.sync();
     await bob.messages.send(phone.id, { text: 'early' });
     const stranger = await world.person();
-    expect(await standing(laptop, bob)).not.toBe('active');
-    await settle(laptop, phone, bob);
+    expect(await laptop.sync()).toEqual([]);
+    expect(await texts(laptop)).toEqual([]);
+    await phone.sync();
+    expect(await laptop.sync()).toMatchObject([
+      { kind: 'contact', account: bob.id },
+      { kind: 'message', message: { outcome: 'applied' } },
+    ]);
     expect(await texts(laptop)).toEqual(['early']);
     expect(await standing(laptop, stranger)).toBe('none');
   });

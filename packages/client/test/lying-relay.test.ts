@@ -516,10 +516,14 @@ describe('routes', () => {
 });
 
 describe('delivery', () => {
-  test('04 §14.1: failed without a reason', async () => {
-    const { account } = await watched();
-    relay.lie('message.send', (status) => ({ ...status, status: 'failed' }));
-    const sending = account.messages.send(account.id, { text: 'note' });
+  test.each([
+    ['failed without a reason', { status: 'failed' }],
+    ['a reason without having failed', { error: { code: 'forbidden', message: '' } }],
+  ])('04 §14.1: %s', async (_, lie) => {
+    const [{ account }, bob] = [await watched(), await watched()];
+    await befriend(account, bob.account);
+    relay.lie('message.send', (status) => ({ ...status, ...lie }));
+    const sending = account.messages.send(bob.account.id, { text: 'note' });
     await expect(sending).rejects.toMatchObject({ reason: 'invalid_delivery_status' });
     expect(await account.messages.list()).toMatchObject([{ status: 'sending' }]);
     relay.behave();

@@ -119,7 +119,7 @@ async function release(
     if (event.kind !== 'contact' || event.status !== 'active') continue;
     const row = await contactRow(tx, event.account);
     if (!(await isAuthority(core, tx, row))) continue;
-    for (const held of await takeHeld(tx, event.account)) {
+    for (const { reason: _held, ...held } of await takeHeld(tx, event.account)) {
       const message: MessageRow = { ...held, outcome: 'applied' };
       await updateMessage(tx, message);
       released.push({ kind: 'message', message });
