@@ -75,6 +75,11 @@ describe('03 §15.1: verification against the envelope', () => {
     expect(verify(consent, { known: bobState })).toBeUndefined();
   });
 
+  test('the format comes first', () => {
+    expect(verify({ ...consent, note: '' })).toBe('bad_request');
+    expect(verify({ ...consent, $type: 'svc.contact.grant' })).toBe('bad_request');
+  });
+
   test('state or grant of another account', async () => {
     expect(verify({ ...consent, device_state: aliceState })).toBe('bad_request');
     const toCarol = signGrant(network, bob, { grantee: carol.account });

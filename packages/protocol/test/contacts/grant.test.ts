@@ -107,6 +107,7 @@ describe('03 §16.1: format', () => {
     ['null in an array', { x: [1, null] }],
     ['an account of another chain', { grantee: 'neo:1:NUz6PKTAM7NbPJzkKJFNay3VckQtcDkgWo' }],
     ['a wrong checksum', { grantee: 'neo:860833102:NUz6PKTAM7NbPJzkKJFNay3VckQtcDkgWp' }],
+    ['a wrong checksum of the grantor', { grantor: example.grantor.replace(/.$/, '8') }],
     ['grantor and grantee the same', { grantee: example.grantor }],
   ])('%s is refused', (_name, change) => {
     expect(check({ ...example, ...change })).toBe('bad_request');
@@ -134,6 +135,14 @@ describe('03 §16.2: signing', () => {
     expect(both.signatures[bob.deviceId]).toBe(signature);
     const valid = validGrantDevices(network, both, devices);
     expect(valid).toEqual([bob.deviceId, bobPhone.deviceId].sort());
+  });
+
+  test('what is no grant is not signed', () => {
+    const sign = (facts: object) => codeOf(() => signGrant(network, bob, facts as never));
+    expect(sign({ grantee: alice.account })).toBeUndefined();
+    expect(sign({ grantee: bob.account })).toBe('bad_request');
+    expect(sign({ grantee: 'alice' })).toBe('bad_request');
+    expect(sign({ grantee: alice.account, expires_at: null })).toBe('bad_request');
   });
 
   test('a device of another account cannot sign', () => {

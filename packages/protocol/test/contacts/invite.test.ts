@@ -73,6 +73,7 @@ describe('03 §14: ContactInvite', () => {
     ['a type in other letters', { $type: 'svc.Contact.invite' }],
     ['$context', { $context: network.context }],
     ['a malformed account', { inviter: 'neo:860833102:NUz6' }],
+    ['a wrong checksum', { inviter: example.inviter.replace(/.$/, '8') }],
     ['a malformed device', { signer_device_id: 'dev_' }],
     ['a text as expires_at', { expires_at: `${expiresAt}` }],
     ['null as expires_at', { expires_at: null }],
@@ -126,6 +127,16 @@ describe('03 §14: ContactInvite', () => {
     );
     const checks = inviteSignatures(network, example, { state: bobState, now });
     expect(checks.length).toBe(1);
+  });
+
+  test('what is no invite is not signed', () => {
+    const sign = (end: unknown) =>
+      codeOf(() => signInvite(network, bob, { expires_at: end as number }));
+    expect([sign(expiresAt), sign(null), sign('soon')]).toEqual([
+      undefined,
+      'bad_request',
+      'bad_request',
+    ]);
   });
 
   test('unknown members are signed', () => {

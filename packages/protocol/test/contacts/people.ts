@@ -34,10 +34,10 @@ export interface TestDevice extends SigningDevice {
 }
 
 /** An account on a scalar of one repeated byte. */
-export const accountOf = (byte: number) => accountSigner(network, fill(byte));
+const accountOf = (byte: number) => accountSigner(network, fill(byte));
 
 /** A device on keys of repeated bytes, valid from a day ago for a year. */
-export async function deviceOf(
+async function deviceOf(
   accountByte: number,
   keys: { readonly signing: number; readonly encryption: number },
   period: { readonly notBefore?: number; readonly expiresAt?: number } = {},

@@ -75,6 +75,12 @@ describe('03 §5.2: the signed query', () => {
     expect(check({ ...query, signer_certificate: large })).toBe('request_too_large');
   });
 
+  test('the format comes first, for who verifies and who signs', () => {
+    const malformed = { ...query, account: 'bob' };
+    expect(verify(malformed)).toBe('bad_request');
+    expect(codeOf(() => signDeviceStateQuery(network, alice, malformed))).toBe('bad_request');
+  });
+
   test('every signature counts, unknown members too', () => {
     const { device_signature: signature } = query;
     expect(verify({ ...query, device_signature: tampered(signature) })).toBe('invalid_signature');

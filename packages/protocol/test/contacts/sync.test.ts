@@ -77,7 +77,22 @@ describe('03 §17.2: ContactRecord', () => {
   });
 
   test.each([
-    ['the own account', { account: alice.account, grant_from_contact: undefined }],
+    [
+      'the own account',
+      {
+        account: alice.account,
+        grant_from_contact: undefined,
+        grant_to_contact: undefined,
+      },
+    ],
+    [
+      'an account with a wrong checksum',
+      {
+        account: bob.account.replace(/.$/, '8'),
+        grant_from_contact: undefined,
+        grant_to_contact: undefined,
+      },
+    ],
     ['another status', { status: 'blocked' }],
     ['an alias of white space', { alias: ' \u2003' }],
     [

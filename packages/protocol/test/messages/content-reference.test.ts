@@ -54,6 +54,20 @@ describe.each(both)('04 appendix A: the worked attachment, on %s', (_name, primi
   });
 });
 
+describe.each(both)('04 §9.2: keys and nonces that are none, on %s', (_name, primitives) => {
+  const { context } = network;
+  const net = new Network({ context, primitives });
+  test.each([
+    { key: 'AA' },
+    { key: '?' },
+    { nonce: 'AA' },
+    { nonce: encodeBase64url(fill(1, 16)) },
+  ])('%j opens nothing', (change) => {
+    const other = { ...reference, encryption: { ...encryption, ...change } };
+    expect(openContent(net, other, fill(0, 32))).toBeUndefined();
+  });
+});
+
 describe('04 §9.2: content that is not what the reference promises', () => {
   const { body } = sealContent(network, {
     plaintext,
@@ -207,6 +221,11 @@ describe('01 §11: images', () => {
     codeOf(() => checkImageReference({ ...reference, content_type: type }, 'avatar'));
   test('image/* of any kind, in any letters', () => {
     expect([image('image/png'), image('Image/SVG+xml; a=b')]).toEqual([undefined, undefined]);
+  });
+  test('the rest of the reference counts too', () => {
+    const value = { ...reference, content_type: 'image/png' };
+    expect(codeOf(() => checkImageReference({ ...value, uri: 'x' }))).toBe('bad_request');
+    expect(codeOf(() => checkImageReference(without(value, 'hash')))).toBe('bad_request');
   });
   test.each(['text/plain', 'imagex/png', 'image', 'application/image'])('%s is none', (type) => {
     expect(image(type)).toBe('bad_request');
