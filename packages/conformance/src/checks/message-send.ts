@@ -23,7 +23,7 @@ async function pair(stage: Stage, publicDiscovery?: boolean): Promise<[Resident,
 }
 
 /** Entries a device's timeline holds. */
-export async function timelineOf(stage: Stage, { caller }: Pick<Resident, 'caller'>) {
+async function timelineOf(stage: Stage, { caller }: Pick<Resident, 'caller'>) {
   const page = await stage.succeed(caller, 'message.timeline.sync');
   return (page as unknown as { items: { sequence: number; envelope: MessageEnvelope }[] }).items;
 }
