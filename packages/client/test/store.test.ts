@@ -1,5 +1,5 @@
 /** What every store must do; the same suite for each. */
-import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -94,6 +94,13 @@ test('a SQLite file and its side files are for the owner alone', async () => {
   const made = readdirSync(folder).filter((name) => join(folder, name).startsWith(path));
   expect(made.length).toBeGreaterThan(1);
   for (const name of made) expect(statSync(join(folder, name)).mode & 0o777).toBe(0o600);
+});
+
+test('a SQLite file that others could read is closed to them', async () => {
+  const path = newPath();
+  writeFileSync(path, '', { mode: 0o644 });
+  await using _store = SqliteStore.open(path);
+  expect(statSync(path).mode & 0o777).toBe(0o600);
 });
 
 test('two that open one SQLite file see and wait for each other', async () => {
