@@ -34,9 +34,10 @@ export function postState(post: ChannelPost): PostState {
  */
 export function reducePost(state: PostState, edit: ChannelPostEdit): PostState {
   const patch = edit as JsonObject;
-  const names = patchNames(patch);
-  const kept = Object.entries(state).filter(([name]) => !names.includes(name));
-  const set = names.map((name) => [name, patch[name]] as const).filter(([, v]) => v !== null);
+  // A set: both sides can have thousands of members, and the relay's loop waits for this.
+  const names = new Set(patchNames(patch));
+  const kept = Object.entries(state).filter(([name]) => !names.has(name));
+  const set = [...names].map((name) => [name, patch[name]] as const).filter(([, v]) => v !== null);
   // `fromEntries` defines members, so that `__proto__` stays an ordinary name.
   const next: PostState = Object.fromEntries([...kept, ...set]);
   checkPostContent(next, 'the edited post');
