@@ -313,6 +313,23 @@ describe('04 §17.4: retention and the history gap', () => {
     expect(await sync({ after: 2 })).not.toHaveProperty('has_retention_gap');
   });
 
+  test('a record keeps its texts when the same message is received under a shorter one', async () => {
+    const eve = new Person(world, 'eve');
+    await eve.addDevice('phone');
+    await send({ senders: ['phone'] }, eve);
+    await world.restart({ messageRetention: 1_000 });
+    await eve.moveIn();
+    await world.runJob('messages.delivery');
+    expect((await sync({}, 'phone', eve)).items).toHaveLength(1);
+    world.clock.advance(5 * 86_400);
+    await world.runJob('messages.retention');
+    expect((await sync({}, 'phone', eve)).items).toEqual([]);
+    expect((await sync({}, 'phone', ann)).items).toHaveLength(1);
+    world.clock.advance(25 * 86_400);
+    await world.runJob('messages.retention');
+    expect((await sync({}, 'phone', ann)).items).toEqual([]);
+  });
+
   test('a clock that goes back removes nothing and lengthens nothing', async () => {
     await send();
     world.clock.advance(-50);
