@@ -40,10 +40,18 @@ function checkUrl(prefix: 'https://' | 'wss://', text: string, path: string): vo
   if (authority === '' || authority.includes('%') || !URL.canParse(text)) {
     throw fail('has no valid host');
   }
+  if (!isHostOf(text, authority.replace(/:[0-9]*$/, ''))) throw fail('has no valid host');
+}
+
+/** Names as DNS has them, in lowercase ASCII; the final dot may be written. */
+const domainName = /^(?=.{1,253}\.?$)(?:[a-z0-9_-]{1,63}\.)*[a-z0-9_-]{1,63}\.?$/;
+
+/** Whether the host of a URL that parses is an address or a name that can exist. */
+function isHostOf(url: string, written: string): boolean {
+  const { hostname } = new URL(url);
   // Forms such as 0x7f.1 or 127.1 turn into an IPv4 address only by repair.
-  const host = authority.replace(/:[0-9]*$/, '');
-  const { hostname } = new URL(text);
-  if (isIpv4(hostname) && hostname !== host) throw fail('has no valid host');
+  if (isIpv4(hostname)) return hostname === written;
+  return hostname.startsWith('[') || domainName.test(hostname);
 }
 
 /** A relay-to-relay address taken apart. */
@@ -129,5 +137,6 @@ function isDomainName(text: string): boolean {
   if (text === '' || utf8Length(text) > 254 || /[@:%[\]]/.test(text) || forbidden.test(text)) {
     return false;
   }
-  return URL.canParse(`https://${text}/`);
+  const url = `https://${text}/`;
+  return URL.canParse(url) && isHostOf(url, text);
 }
