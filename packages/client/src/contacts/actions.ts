@@ -189,8 +189,8 @@ export async function removeContact(core: AccountCore, account: string): Promise
 }
 
 /**
- * Gives a contact a local name.
- * @throws ClientError `not_a_contact`
+ * Gives a contact a local name; somebody who was asked, or asks, can have one already.
+ * @throws ClientError `not_a_contact`, `verification_failed`
  */
 export async function renameContact(
   core: AccountCore,
@@ -199,11 +199,14 @@ export async function renameContact(
 ): Promise<void> {
   await core.store.write(async (tx) => {
     const row = await contactRow(tx, account);
-    if (row.record?.status !== 'active') {
+    const { status, pending, awaiting } = row.relationship;
+    if (status !== 'active' && !pending && !awaiting) {
       throw new ClientError('not_a_contact', `${account} is not a contact`);
     }
-    const record = { ...row.record, alias, updated_at: nextUpdatedAt(core, row) };
+    const updated_at = nextUpdatedAt(core, row);
+    const record = { ...(row.record ?? { account, status: 'active' as const }), alias, updated_at };
     checkedInput('alias', () => checkContactRecord(core.network, record, core));
+    if (status !== 'active') return await putContact(tx, { ...row, alias });
     await putContact(tx, { ...row, record });
     await addDuty(tx, { kind: 'sync-contact', account });
   });

@@ -30,6 +30,8 @@ export interface ContactRow {
   readonly request?: ContactRequest;
   /** The own grant that went out with a consent nobody answered yet. */
   readonly offered?: ContactGrant;
+  /** A local name given before there was a record to hold it. */
+  readonly alias?: string;
   /** Received, but not verified for want of the contact's device state; never used. */
   readonly unverified?: ContactGrant;
 }
@@ -57,6 +59,11 @@ export function nextUpdatedAt(core: AccountCore, row: ContactRow): number {
   const next = Math.max((row.record?.updated_at ?? -1) + 1, unixSeconds(core.clock));
   if (!Number.isSafeInteger(next)) throw new ClientError('counter_exhausted', 'updated_at');
   return next;
+}
+
+/** The local name of an account, if it has one. */
+export function aliasOf({ alias, record }: ContactRow): string | undefined {
+  return alias ?? record?.alias;
 }
 
 /** The grant this account issued to a contact and still keeps (04 §7.2). */
@@ -88,7 +95,7 @@ export function activated(
 ): ContactRow {
   const incoming = grants.incoming ?? row.record?.grant_from_contact;
   const outgoing = grants.outgoing ?? issuedGrant(row);
-  const alias = row.record?.alias;
+  const alias = aliasOf(row);
   return {
     account: row.account,
     relationship: { status: 'active', pending: false, awaiting: false },

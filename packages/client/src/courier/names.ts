@@ -1,6 +1,6 @@
 /** People write names; the protocol has account IDs. */
 import type { Account } from '../account.ts';
-import type { Contact } from '../api/contacts.ts';
+import { aliasOf } from '../contacts/rows.ts';
 import { UsageError } from './exit.ts';
 import { printable } from './output.ts';
 
@@ -8,7 +8,7 @@ import { printable } from './output.ts';
 export async function accountOf(account: Account, name: string): Promise<string> {
   if (name === 'me' || name === account.id) return account.id;
   if (name.startsWith('neo:')) return name;
-  const found = (await account.contacts.list()).filter(({ record }) => record?.alias === name);
+  const found = (await account.contacts.list()).filter((contact) => aliasOf(contact) === name);
   const [first, second] = found;
   if (first === undefined) throw new UsageError(`nobody is called ${name}`);
   if (second !== undefined) throw new UsageError(`several contacts are called ${name}`);
@@ -18,11 +18,10 @@ export async function accountOf(account: Account, name: string): Promise<string>
 /** How contacts are written: local name, else account ID. */
 export async function namesOf(account: Account): Promise<(id: string) => string> {
   const aliases = new Map(
-    (await account.contacts.list()).map((contact) => [contact.account, aliasOf(contact)]),
+    (await account.contacts.list()).map((contact) => [
+      contact.account,
+      aliasOf(contact) || undefined,
+    ]),
   );
   return (id) => (id === account.id ? 'me' : printable(aliases.get(id) ?? id));
-}
-
-function aliasOf({ record }: Contact): string | undefined {
-  return record?.alias === '' ? undefined : record?.alias;
 }

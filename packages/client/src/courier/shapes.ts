@@ -3,6 +3,7 @@ import type { DirectMessage } from '@posthouse/protocol';
 import type { AccountStatus } from '../account.ts';
 import type { DeviceInfo } from '../accounts/devices.ts';
 import type { Contact } from '../api/contacts.ts';
+import { aliasOf } from '../contacts/rows.ts';
 import type { AccountEvent } from '../events.ts';
 import type { MessageRow } from '../messages/rows.ts';
 
@@ -42,7 +43,7 @@ export function standingOf({ relationship }: Contact) {
 export function contactShape(contact: Contact) {
   return {
     account: contact.account,
-    alias: contact.record?.alias,
+    alias: aliasOf(contact),
     standing: standingOf(contact),
     note: contact.request?.note,
   };

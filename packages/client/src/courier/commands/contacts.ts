@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { aliasOf } from '../../contacts/rows.ts';
 import { UsageError } from '../exit.ts';
 import { accountOf } from '../names.ts';
 import { columns, printable } from '../output.ts';
@@ -71,7 +72,7 @@ export function listContactsCommand(surroundings: Surroundings): Command {
         contacts.map((contact) => [
           standingOf(contact),
           contact.account,
-          printable(contact.record?.alias ?? contact.request?.note ?? ''),
+          printable(aliasOf(contact) ?? contact.request?.note ?? ''),
         ]),
       ),
     );
