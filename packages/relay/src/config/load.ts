@@ -82,10 +82,18 @@ export function loadConfig(layers: ConfigLayers): LoadedConfig {
   return { config, sources };
 }
 
-/** A network of no chain: magic and registry are zero. */
+/**
+ * A network of no chain: magic and registry are zero. Allowances that only an attack would meet:
+ * whoever develops against a relay runs whole test suites from one address.
+ */
 const developmentDefaults: Readonly<Record<string, unknown>> = {
   network: `neo:0:0x${'0'.repeat(40)}`,
   'tls.mode': 'dev',
+  'limits.accountRate': 10_000,
+  'limits.accountBurst': 100_000,
+  'limits.addressRate': 10_000,
+  'limits.addressBurst': 100_000,
+  'limits.stagedStates': 1_000_000,
 };
 
 /** `--dev` has defaults of its own, so it must be known before the others. */

@@ -203,6 +203,14 @@ describe('what an operator reads', () => {
     expect(text).toContain('tls.mode = "dev"  (default of --dev)');
   });
 
+  test('--dev allows a test suite what a public relay would not allow one address', () => {
+    const { limits } = loadConfig({ flags: { dev: true } }).config;
+    expect(limits.addressRate).toBeGreaterThan(defaultLimits.addressRate);
+    expect(limits.addressBurst).toBeGreaterThan(defaultLimits.addressBurst);
+    expect(limits.accountRate).toBeGreaterThan(defaultLimits.accountRate);
+    expect(limits.stagedStates).toBeGreaterThan(defaultLimits.stagedStates);
+  });
+
   test('the JSON Schema is current: node scripts/config-schema.ts writes it', () => {
     const path = new URL('../../config.schema.json', import.meta.url);
     expect(readFileSync(path, 'utf8')).toBe(configSchemaText());
