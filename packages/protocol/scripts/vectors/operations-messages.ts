@@ -13,12 +13,12 @@ import {
   deriveEpochApplicationSecret,
   deriveGroupId,
   deriveGroupMessageKey,
+  deviceSignatures,
   encodeBase64url,
   envelopeSignatures,
   fromHex,
   type GroupSecretBox,
   groupMessageAad,
-  groupSignatures,
   hex,
   type JsonObject,
   keyBoxInfo,
@@ -133,7 +133,7 @@ export const hosted: Record<string, Operation> = {
     object: JsonObject & { device_signature: string };
     certificate: DeviceCertificate;
   }>((net, { object, certificate }) => {
-    const checks = groupSignatures(net, object, certificate);
+    const checks = deviceSignatures(net, object, certificate);
     verifySignatures(net.primitives, checks, 'object');
     return { management_hash: net.hash(object), signed: signed(net, checks) };
   }),

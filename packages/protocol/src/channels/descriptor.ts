@@ -1,5 +1,6 @@
 import { badRequest, ProtocolError } from '../errors.ts';
 import { checkAccountId } from '../identity/account-id.ts';
+import { signAsDevice } from '../identity/device-signed.ts';
 import type { Network } from '../identity/network.ts';
 import type { DeviceSigner } from '../identity/signers.ts';
 import type { JsonObject } from '../json/types.ts';
@@ -20,7 +21,6 @@ import {
   UnixSeconds,
 } from '../schema.ts';
 import { ChannelId, ChannelNonce, deriveChannelId } from './ids.ts';
-import { signChannelObject } from './signing.ts';
 
 /**
  * The signed statement of a channel's identity, public profile and administrative state; one
@@ -244,7 +244,7 @@ export function signChannelClose(
 ): ChannelClose {
   const changes = { revision: nextRevision(current), updated_at: updatedAt };
   const final = { ...current, ...changes, status: 'closed' };
-  const { device_signature } = signChannelObject(network, device, final);
+  const { device_signature } = signAsDevice(network, final, device);
   return { channel_id: current.channel_id, ...changes, device_signature };
 }
 
@@ -253,7 +253,7 @@ function signChecked(
   device: DeviceSigner,
   object: JsonObject,
 ): ChannelDescriptor {
-  const descriptor: JsonObject = signChannelObject(network, device, object);
+  const descriptor: JsonObject = signAsDevice(network, object, device);
   checkChannelDescriptor(network, descriptor);
   checkChannelDescriptorSize(descriptor);
   return descriptor;

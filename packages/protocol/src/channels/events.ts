@@ -5,6 +5,7 @@ import {
   deriveDeviceId,
   verifyDeviceCertificate,
 } from '../identity/certificate.ts';
+import { deviceSignatures } from '../identity/device-signed.ts';
 import type { Network } from '../identity/network.ts';
 import { canonicalJson } from '../json/canonical.ts';
 import type { JsonObject } from '../json/types.ts';
@@ -35,7 +36,6 @@ import {
   mayWriteChannel,
 } from './descriptor.ts';
 import { checkChannelId } from './ids.ts';
-import { channelSignatures } from './signing.ts';
 
 /**
  * One entry of a channel's timeline. Everything outside `payload` is the host's claim and part of
@@ -123,11 +123,7 @@ export function verifyChannelDescriptor(
   if (value.relay_id !== relayId) throw badRequest('relay_id', 'another relay');
   if (value.revision === 0) checkInitialDescriptor(value);
   if (certificate.account !== value.creator) throw badRequest('creator', 'did not sign this');
-  verifySignatures(
-    network.primitives,
-    channelSignatures(network, value, certificate),
-    'descriptor',
-  );
+  verifySignatures(network.primitives, deviceSignatures(network, value, certificate), 'descriptor');
   return value;
 }
 
@@ -265,7 +261,7 @@ function verifyContent(
   const content = checkContent(network, value, kind);
   if (content.channel_id !== channelId) throw badRequest('channel_id', 'another channel');
   checkChannelContentSize(content);
-  verifySignatures(network.primitives, channelSignatures(network, content, certificate), kind);
+  verifySignatures(network.primitives, deviceSignatures(network, content, certificate), kind);
   return content;
 }
 

@@ -4,4 +4,3 @@ export * from './events.ts';
 export * from './ids.ts';
 export * from './projection.ts';
 export * from './references.ts';
-export * from './signing.ts';

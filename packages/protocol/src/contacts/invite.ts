@@ -1,13 +1,16 @@
 /** An account's open door for first contact, handed out as a link or QR code (03 §14). */
 import type { SignatureCheck } from '../crypto/primitives.ts';
-import { signatureCheck, verifySignatures } from '../crypto/signatures.ts';
+import { verifySignatures } from '../crypto/signatures.ts';
 import { decodeBase64url, encodeBase64url } from '../encoding/base64url.ts';
 import { badRequest, ProtocolError } from '../errors.ts';
 import {
   checkAccountId,
   currentDevices,
+  deviceSignatures,
+  deviceSigningInput,
   type Network,
   type SigningDevice,
+  signAsDevice,
 } from '../identity/index.ts';
 import { canonicalBytes } from '../json/canonical.ts';
 import { decodeUtf8, JsonError, parseJson } from '../json/parse.ts';
@@ -54,7 +57,7 @@ export function inviteSigningInput(
   network: Network,
   invite: Omit<ContactInvite, 'device_signature'>,
 ): Uint8Array {
-  return network.bytes(invite, ['device_signature']);
+  return deviceSigningInput(network, invite);
 }
 
 /**
@@ -73,14 +76,7 @@ export function inviteSignatures(
   if (state.account !== invite.inviter || signer?.account !== invite.inviter) {
     throw new ProtocolError('forbidden', 'invite: signer is not a currently valid device');
   }
-  return [
-    signatureCheck({
-      scheme: 'ed25519',
-      publicKey: signer.signing_public_key,
-      message: inviteSigningInput(network, invite),
-      signature: invite.device_signature,
-    }),
-  ];
+  return deviceSignatures(network, invite, signer);
 }
 
 /**
@@ -133,8 +129,7 @@ export function signInvite(
     inviter: device.account,
     signer_device_id: device.deviceId,
   };
-  const signature = device.sign(inviteSigningInput(network, unsigned));
-  const invite = { ...unsigned, device_signature: encodeBase64url(signature) };
+  const invite = signAsDevice(network, unsigned, device);
   checkInvite(network, invite);
   return invite;
 }

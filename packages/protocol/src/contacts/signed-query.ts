@@ -1,13 +1,15 @@
 /** A device query about another account, signed by the asking device (03 §5.2). */
 import type { SignatureCheck } from '../crypto/primitives.ts';
-import { signatureCheck, verifySignatures } from '../crypto/signatures.ts';
-import { encodeBase64url } from '../encoding/base64url.ts';
+import { verifySignatures } from '../crypto/signatures.ts';
 import {
   checkAccountId,
   checkDeviceCertificate,
   DeviceCertificate,
   deviceCertificateSignatures,
+  deviceSignatures,
+  deviceSigningInput,
   type Network,
+  signAsDevice,
 } from '../identity/index.ts';
 import {
   AccountId,
@@ -75,7 +77,7 @@ export function deviceStateQuerySigningInput(
   network: Network,
   query: Omit<DeviceStateQuery, 'device_signature'>,
 ): Uint8Array {
-  return network.bytes(query, ['device_signature']);
+  return deviceSigningInput(network, query);
 }
 
 /** Both signatures of the certificate, then the query's. */
@@ -85,12 +87,7 @@ export function deviceStateQuerySignatures(
 ): SignatureCheck[] {
   return [
     ...deviceCertificateSignatures(network, query.signer_certificate),
-    signatureCheck({
-      scheme: 'ed25519',
-      publicKey: query.signer_certificate.signing_public_key,
-      message: deviceStateQuerySigningInput(network, query),
-      signature: query.device_signature,
-    }),
+    ...deviceSignatures(network, query, query.signer_certificate),
   ];
 }
 
@@ -124,8 +121,7 @@ export function signDeviceStateQuery(
   facts: Omit<DeviceStateQuery, '$type' | 'device_signature'>,
 ): DeviceStateQuery {
   const unsigned = { ...facts, $type: network.type('device.state.resolve') };
-  const signature = device.sign(deviceStateQuerySigningInput(network, unsigned));
-  const query = { ...unsigned, device_signature: encodeBase64url(signature) };
+  const query = signAsDevice(network, unsigned, device);
   checkDeviceStateQuery(network, query);
   return query;
 }

@@ -14,6 +14,7 @@ export {
   keysOfEpoch,
 } from './key-history.ts';
 export * from './key-sync.ts';
+export * from './management-hash.ts';
 export * from './message.ts';
 export * from './nicknames.ts';
 export type { GroupPageRequest } from './paging.ts';
@@ -25,6 +26,5 @@ export * from './requests.ts';
 export * from './responses.ts';
 export * from './rotation.ts';
 export * from './secrets.ts';
-export * from './signing.ts';
 export * from './state.ts';
 export * from './sync.ts';

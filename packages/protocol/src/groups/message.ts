@@ -1,6 +1,7 @@
 /** Group messages: the signed envelope and what is sealed in it (05 §3.9, §4.12). */
 import type { Random } from '../crypto/primitives.ts';
 import { utf8 } from '../encoding/bytes.ts';
+import { signAsDevice } from '../identity/device-signed.ts';
 import type { Network, SigningDevice } from '../identity/index.ts';
 import { canonicalJson } from '../json/canonical.ts';
 import type { JsonObject } from '../json/types.ts';
@@ -27,7 +28,6 @@ import {
 } from '../schema.ts';
 import { checkPart } from './fields.ts';
 import { GroupId } from './ids.ts';
-import { signGroupObject } from './signing.ts';
 
 /** A message of this network's type `group.message`; its sender is the signing device. */
 export const GroupMessageEnvelope = Type.Object({
@@ -148,7 +148,7 @@ export function sealGroupMessage(
     plaintext: utf8(canonicalJson(content)),
     random,
   });
-  const envelope = signGroupObject(network, { ...head, payload }, from);
+  const envelope = signAsDevice(network, { ...head, payload }, from);
   checkGroupMessageEnvelope(network, envelope);
   return envelope;
 }

@@ -6,6 +6,7 @@ import type { SignatureCheck } from '../crypto/primitives.ts';
 import { verifySignatures } from '../crypto/signatures.ts';
 import { badRequest, ProtocolError } from '../errors.ts';
 import { checkAccountId } from '../identity/account-id.ts';
+import { deviceSignatures } from '../identity/device-signed.ts';
 import { checkDeviceCertificate, deviceCertificateSignatures } from '../identity/index.ts';
 import type { Network } from '../identity/network.ts';
 import type { JsonObject } from '../json/types.ts';
@@ -22,7 +23,6 @@ import {
   X25519PublicKey,
 } from '../schema.ts';
 import { GroupId, GroupInviteId } from './ids.ts';
-import { groupSignatures } from './signing.ts';
 
 /** An invitation: targeted with `invitee`, public without (05 §4.6). Times are Unix seconds. */
 export const GroupInvite = Type.Object({
@@ -150,7 +150,7 @@ export function groupRecordSignatures(
   if (certificate.account !== account) {
     throw badRequest('signer_certificate', 'is of another account');
   }
-  const own = groupSignatures(network, record, certificate);
+  const own = deviceSignatures(network, record, certificate);
   return [...deviceCertificateSignatures(network, certificate), ...own];
 }
 

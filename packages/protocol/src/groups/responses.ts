@@ -1,6 +1,7 @@
 /** Responses of the group methods and what a client verifies of them (05 §13). */
 import { verifySignatures } from '../crypto/signatures.ts';
 import { badRequest } from '../errors.ts';
+import { deviceSignatures } from '../identity/device-signed.ts';
 import {
   checkDeviceCertificate,
   DeviceCertificate,
@@ -29,7 +30,6 @@ import {
   verifyGroupMemberRecoveryRequest,
 } from './records.ts';
 import { GroupCursor, type GroupMethodName } from './requests.ts';
-import { groupSignatures } from './signing.ts';
 import { checkGroupState, GroupState } from './state.ts';
 import { GroupSyncPage } from './sync.ts';
 
@@ -202,7 +202,7 @@ export function verifyGroupInviteList(
     if (certificate?.account !== invite.inviter) {
       throw badRequest(`${at}.signer_device_id`, 'refers to no certificate of the inviter');
     }
-    checks.push(...groupSignatures(network, invite, certificate));
+    checks.push(...deviceSignatures(network, invite, certificate));
   }
   verifySignatures(network.primitives, checks, 'invites');
 }

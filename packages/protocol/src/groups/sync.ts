@@ -2,6 +2,7 @@
 import type { SignatureCheck } from '../crypto/primitives.ts';
 import { verifySignatures } from '../crypto/signatures.ts';
 import { badRequest, ProtocolError } from '../errors.ts';
+import { deviceSignatures } from '../identity/device-signed.ts';
 import {
   checkDeviceCertificate,
   DeviceCertificate,
@@ -24,7 +25,6 @@ import { GroupEvent, readGroupPayload } from './events.ts';
 import { checkPart } from './fields.ts';
 import { checkPageOrder, type GroupPageRequest } from './paging.ts';
 import type { GroupProjection } from './projection.ts';
-import { groupSignatures } from './signing.ts';
 
 /** Response of `group.sync`. */
 export const GroupSyncPage = Type.Object({
@@ -122,7 +122,7 @@ export function verifyGroupEvent(
   if (deviceId === undefined || certificate === undefined) {
     throw badRequest('signer_device_id', 'refers to no certificate');
   }
-  const checks = groupSignatures(network, content.body, certificate);
+  const checks = deviceSignatures(network, content.body, certificate);
   verifySignatures(network.primitives, checks, content.kind);
   return { event, content, signer: { account: certificate.account, deviceId } };
 }

@@ -1,6 +1,5 @@
 import type { SignatureCheck } from '../crypto/primitives.ts';
-import { signatureCheck, verifySignatures } from '../crypto/signatures.ts';
-import { encodeBase64url } from '../encoding/base64url.ts';
+import { verifySignatures } from '../crypto/signatures.ts';
 import { badRequest } from '../errors.ts';
 import { limits } from '../limits.ts';
 import { ContentReference, checkImageReference } from '../messages/content-reference.ts';
@@ -19,6 +18,7 @@ import {
 } from '../schema.ts';
 import { checkAccountId } from './account-id.ts';
 import type { DeviceCertificate } from './certificate.ts';
+import { deviceSignatures, deviceSigningInput, signAsDevice } from './device-signed.ts';
 import type { Network } from './network.ts';
 import type { DeviceSigner } from './signers.ts';
 
@@ -65,7 +65,7 @@ export function profileSigningInput(
   network: Network,
   profile: Omit<AccountProfile, 'device_signature'>,
 ): Uint8Array {
-  return network.bytes(profile, ['device_signature']);
+  return deviceSigningInput(network, profile);
 }
 
 /** The profile's signature, by the device of a certificate that was verified on its own. */
@@ -74,14 +74,7 @@ export function profileSignatures(
   profile: AccountProfile,
   certificate: Pick<DeviceCertificate, 'signing_public_key'>,
 ): SignatureCheck[] {
-  return [
-    signatureCheck({
-      scheme: 'ed25519',
-      publicKey: certificate.signing_public_key,
-      message: profileSigningInput(network, profile),
-      signature: profile.device_signature,
-    }),
-  ];
+  return deviceSignatures(network, profile, certificate);
 }
 
 /**
@@ -125,8 +118,7 @@ export function signProfile(
   facts: ProfileFacts,
 ): AccountProfile {
   const unsigned = { ...facts, $type: network.type('profile') };
-  const signature = device.sign(profileSigningInput(network, unsigned));
-  const profile = { ...unsigned, device_signature: encodeBase64url(signature) };
+  const profile = signAsDevice(network, unsigned, device);
   checkProfile(network, profile);
   return profile;
 }

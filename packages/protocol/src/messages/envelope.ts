@@ -1,12 +1,14 @@
 /** The signed, encrypted unit of delivery (04 §2, §3, §6.1). */
 import type { Random, SignatureCheck } from '../crypto/primitives.ts';
-import { signatureCheck, verifySignatures } from '../crypto/signatures.ts';
+import { verifySignatures } from '../crypto/signatures.ts';
 import { encodeBase64url } from '../encoding/base64url.ts';
 import { badRequest } from '../errors.ts';
 import {
   checkAccountId,
   type DeviceCertificate,
   deriveDeviceId,
+  deviceSignatures,
+  deviceSigningInput,
   type Network,
   verifyDeviceCertificate,
 } from '../identity/index.ts';
@@ -74,7 +76,7 @@ export function envelopeSigningInput(
   network: Network,
   envelope: Omit<MessageEnvelope, 'device_signature'>,
 ): Uint8Array {
-  return network.bytes(envelope, ['device_signature']);
+  return deviceSigningInput(network, envelope);
 }
 
 /** The envelope's signature, by the device of a certificate that was verified on its own. */
@@ -83,14 +85,7 @@ export function envelopeSignatures(
   envelope: MessageEnvelope,
   certificate: Pick<DeviceCertificate, 'signing_public_key'>,
 ): SignatureCheck[] {
-  return [
-    signatureCheck({
-      scheme: 'ed25519',
-      publicKey: certificate.signing_public_key,
-      message: envelopeSigningInput(network, envelope),
-      signature: envelope.device_signature,
-    }),
-  ];
+  return deviceSignatures(network, envelope, certificate);
 }
 
 /**

@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import {
   canonicalJson,
-  channelSignatures,
   checkChannelContentSize,
   checkChannelPost,
   checkChannelPostDelete,
   checkChannelPostEdit,
   checkChannelPostReport,
+  deviceSignatures,
   type JsonObject,
   utf8Length,
   verifySignatures,
@@ -28,7 +28,7 @@ import {
 const verifies = (object: JsonObject & { device_signature: string }) =>
   verifySignatures(
     network.primitives,
-    channelSignatures(network, object, owner.certificate),
+    deviceSignatures(network, object, owner.certificate),
     'test',
   );
 

@@ -3,8 +3,6 @@ import {
   accountSigner,
   type ChannelDescriptor,
   canonicalJson,
-  channelSignatures,
-  channelSigningInput,
   checkChannelClose,
   checkChannelDescriptor,
   checkChannelDescriptorSize,
@@ -12,6 +10,8 @@ import {
   checkInitialDescriptor,
   checkNextRevision,
   closedDescriptor,
+  deviceSignatures,
+  deviceSigningInput,
   hex,
   type JsonObject,
   mayWriteChannel,
@@ -56,7 +56,7 @@ describe('06 §13: the worked example', () => {
       'A6UynfjxNS0rx_HkbA4-3M3XlhSng2lkCphi07WF4-j6j8m4Z8KOyVTRHzl70OIiO-224tO5NN3tkLFuxmrUCQ',
     );
     expect(utf8Length(canonicalJson(descriptor))).toBe(474);
-    expect(hex(network.primitives.sha256(channelSigningInput(network, descriptor)))).toBe(
+    expect(hex(network.primitives.sha256(deviceSigningInput(network, descriptor)))).toBe(
       'c00b8f4e4145432d5d7e6cde0f0f6c77d04df07e65a5f1f75baeb84e2f7ac28f',
     );
   });
@@ -231,7 +231,7 @@ describe('06 §8.5: close', () => {
 
   test('a signature over another state does not verify', () => {
     const final = closedDescriptor(resigned<ChannelDescriptor>(current, { name: 'x' }), close);
-    const signatures = channelSignatures(network, final, owner.certificate);
+    const signatures = deviceSignatures(network, final, owner.certificate);
     expect(codeOf(() => verifySignatures(network.primitives, signatures, 'final'))).toBe(
       'invalid_signature',
     );

@@ -17,8 +17,8 @@ import {
   type NewChannel,
   noblePrimitives,
   ProtocolError,
+  signAsDevice,
   signChannelDescriptor,
-  signChannelObject,
   signDeviceCertificate,
   utf8,
 } from '../../src/index.ts';
@@ -84,30 +84,42 @@ export const attachment = (id: number) => ({
 });
 
 export function post(members: JsonObject = { body: text('one') }, by = owner): ChannelPost {
-  return signChannelObject(network, by.device, {
-    $type: network.type('channel.post'),
-    channel_id: channelId,
-    message_id: 'msg_EBESExQVFhcYGRobHB0eHw',
-    ...members,
-  });
+  return signAsDevice(
+    network,
+    {
+      $type: network.type('channel.post'),
+      channel_id: channelId,
+      message_id: 'msg_EBESExQVFhcYGRobHB0eHw',
+      ...members,
+    },
+    by.device,
+  );
 }
 
 export function edit(members: JsonObject, by = owner): ChannelPostEdit {
-  return signChannelObject(network, by.device, {
-    $type: network.type('channel.post.edit'),
-    channel_id: channelId,
-    target_sequence: 1,
-    ...members,
-  });
+  return signAsDevice(
+    network,
+    {
+      $type: network.type('channel.post.edit'),
+      channel_id: channelId,
+      target_sequence: 1,
+      ...members,
+    },
+    by.device,
+  );
 }
 
 export function deletion(members: JsonObject = {}, by = owner): ChannelPostDelete {
-  return signChannelObject(network, by.device, {
-    $type: network.type('channel.post.delete'),
-    channel_id: channelId,
-    target_sequence: 1,
-    ...members,
-  });
+  return signAsDevice(
+    network,
+    {
+      $type: network.type('channel.post.delete'),
+      channel_id: channelId,
+      target_sequence: 1,
+      ...members,
+    },
+    by.device,
+  );
 }
 
 export function event(
@@ -128,7 +140,7 @@ export function event(
 export function resigned<T extends JsonObject>(object: T, changes: JsonObject, by = owner): T {
   const entries = Object.entries({ ...object, ...changes });
   const kept = Object.fromEntries(entries.filter(([, value]) => value !== undefined));
-  return signChannelObject(network, by.device, kept) as unknown as T;
+  return signAsDevice(network, kept, by.device) as unknown as T;
 }
 
 /** Runs something that must fail with a `ProtocolError`, and gives its code. */

@@ -1,14 +1,14 @@
 import { describe, expect, test } from 'vitest';
 import {
   checkGroupBody,
+  deviceSignatures,
+  deviceSigningInput,
   type GroupChainKind,
   groupChainKinds,
-  groupSignatures,
-  groupSigningInput,
   isGroupChainKind,
   type JsonObject,
   managementHash,
-  signGroupObject,
+  signAsDevice,
   verifySignatures,
 } from '../../src/index.ts';
 import {
@@ -216,14 +216,14 @@ describe('05 §13: further bodies', () => {
 
 describe('05 §3.1, §3.3: signature and digest', () => {
   const body = { $type: network.type('group.close'), ...linked, future: { b: 1 } };
-  const close = signGroupObject(network, body, alice);
+  const close = signAsDevice(network, body, alice);
   const verify = (object: JsonObject & { device_signature: string }, by = alice) =>
-    verifySignatures(network.primitives, groupSignatures(network, object, by.certificate), 'x');
+    verifySignatures(network.primitives, deviceSignatures(network, object, by.certificate), 'x');
 
   test('only the root signature is left out of what is signed', () => {
-    expect(groupSigningInput(network, close)).toEqual(groupSigningInput(network, body));
+    expect(deviceSigningInput(network, close)).toEqual(deviceSigningInput(network, body));
     const nested = { ...body, future: { device_signature: 'x' } };
-    expect(new TextDecoder().decode(groupSigningInput(network, nested))).toContain(
+    expect(new TextDecoder().decode(deviceSigningInput(network, nested))).toContain(
       '"device_signature":"x"',
     );
     expect(() => verify(close)).not.toThrow();
@@ -248,7 +248,7 @@ describe('05 §3.1, §3.3: signature and digest', () => {
   test('the digest covers the signature', () => {
     const resigned = {
       ...close,
-      device_signature: signGroupObject(network, body, bob).device_signature,
+      device_signature: signAsDevice(network, body, bob).device_signature,
     };
     expect(managementHash(network, resigned)).not.toBe(managementHash(network, close));
   });

@@ -23,8 +23,8 @@ import {
   type SigningDevice,
   saveGroup,
   sealGroupMessage,
+  signAsDevice,
   signDeviceCertificate,
-  signGroupObject,
   signingDevice,
   startGroup,
   type VerifiedGroupEvent,
@@ -102,7 +102,7 @@ export const memberOf = (each: Person, key = each.memberKey) => ({
 
 /** A signed object of this network's type `kind`. */
 export const signed = (by: Person, kind: string, members: JsonObject) =>
-  signGroupObject(network, { $type: network.type(kind), ...members }, by);
+  signAsDevice(network, { $type: network.type(kind), ...members }, by);
 
 export const creationBody = (changes: JsonObject = {}) =>
   signed(alice, 'group.create', {

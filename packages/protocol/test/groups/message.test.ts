@@ -6,14 +6,14 @@ import {
   checkGroupMessage,
   checkGroupMessageEnvelope,
   deriveGroupMessageKey,
+  deviceSignatures,
   encodeBase64url,
   type GroupMessageEnvelope,
-  groupSignatures,
   type JsonObject,
   openGroupMessage,
   readGroupContent,
   sealGroupMessage,
-  signGroupObject,
+  signAsDevice,
   utf8,
   utf8Length,
   verifySignatures,
@@ -45,7 +45,7 @@ const open = (changes: JsonObject = {}, sender: { account: string; deviceId: str
 describe('05 §3.9: sealing and opening', () => {
   test('a sealed envelope verifies, opens and reads', () => {
     expect(() => checkGroupMessageEnvelope(network, envelope)).not.toThrow();
-    const checks = groupSignatures(network, envelope, alice.certificate);
+    const checks = deviceSignatures(network, envelope, alice.certificate);
     expect(() => verifySignatures(network.primitives, checks, 'x')).not.toThrow();
     const plaintext = open() as Uint8Array;
     expect(readGroupContent(network, plaintext, 5)).toEqual({ kind: 'message', content });
@@ -80,11 +80,11 @@ describe('05 §3.9: sealing and opening', () => {
 
   test('signature and AEAD are separate conditions: each can fail alone', () => {
     const { device_signature: _, ...unsigned } = envelope;
-    const resigned = signGroupObject(network, unsigned, bob);
-    const checks = groupSignatures(network, resigned, bob.certificate);
+    const resigned = signAsDevice(network, unsigned, bob);
+    const checks = deviceSignatures(network, resigned, bob.certificate);
     expect(() => verifySignatures(network.primitives, checks, 'x')).not.toThrow();
     expect(open({}, bob)).toBeUndefined();
-    const wrong = groupSignatures(network, envelope, bob.certificate);
+    const wrong = deviceSignatures(network, envelope, bob.certificate);
     expect(codeOf(() => verifySignatures(network.primitives, wrong, 'x'))).toBe(
       'invalid_signature',
     );

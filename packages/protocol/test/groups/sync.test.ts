@@ -10,7 +10,7 @@ import {
   type GroupProjection,
   type GroupSyncPage,
   saveGroup,
-  signGroupObject,
+  signAsDevice,
   verifyGroupSyncPage,
 } from '../../src/index.ts';
 import {
@@ -180,7 +180,7 @@ describe('05 §5.5: what blocks', () => {
   });
 
   test('a management event that is malformed, or of another group', () => {
-    const creation = signGroupObject(network, { ...creationBody(), name: ' ' }, alice);
+    const creation = signAsDevice(network, { ...creationBody(), name: ' ' }, alice);
     expect(blockedBy(0, (event) => payload(event, creation))).toBe('bad_request');
     expect(blockedBy(4, (event) => payload(event, { role: 'owner' }))).toBe('bad_request');
   });
@@ -194,7 +194,7 @@ describe('05 §5.5: what blocks', () => {
       prev_hash,
       name: 'Mine',
     };
-    const update = signGroupObject(network, body, carol);
+    const update = signAsDevice(network, body, carol);
     const event = { ...(made.events[4] as GroupEvent), signer_device_id: carol.deviceId };
     expect(blockedBy(4, () => ({ ...event, payload: update }))).toBe('forbidden');
   });

@@ -3,14 +3,14 @@ import {
   type ChannelPost,
   canonicalJson,
   channelIdInput,
-  channelSignatures,
-  channelSigningInput,
   checkChannelContentSize,
   checkChannelPost,
   checkChannelPostEdit,
   checkContentReference,
   decodeBase64url,
   deriveChannelId,
+  deviceSignatures,
+  deviceSigningInput,
   encodeBase64url,
   hex,
   type JsonObject,
@@ -94,10 +94,10 @@ describeVectors<Channels>('channels-v1', ({ data, network }) => {
 
   /** Input, signature by the given key, and verification, of any request of the file. */
   function expectSigned({ request, signing_input_utf8_hex }: Omit<Write, 'name'>): void {
-    const input = channelSigningInput(net, request);
+    const input = deviceSigningInput(net, request);
     expect(hex(input)).toBe(signing_input_utf8_hex);
     expect(encodeBase64url(primitives.ed25519.sign(seed, input))).toBe(request.device_signature);
-    verifySignatures(primitives, channelSignatures(net, request, certificate), 'vector');
+    verifySignatures(primitives, deviceSignatures(net, request, certificate), 'vector');
   }
 
   describe.each(data.channel_write_cases)('write: $name', (write) => {
@@ -113,7 +113,7 @@ describeVectors<Channels>('channels-v1', ({ data, network }) => {
     });
 
     test('with a member added it does not verify', () => {
-      const checks = channelSignatures(net, { ...write.request, extra: 1 }, certificate);
+      const checks = deviceSignatures(net, { ...write.request, extra: 1 }, certificate);
       expect(() => verifySignatures(primitives, checks, 'vector')).toThrow(ProtocolError);
     });
   });

@@ -9,11 +9,11 @@ import {
   decideGroupEvent,
   deriveAccountId,
   deriveDeviceId,
+  deviceSignatures,
+  deviceSigningInput,
   encodeBase64url,
   type GroupEvent,
   type GroupProjection,
-  groupSignatures,
-  groupSigningInput,
   hex,
   type JsonObject,
   managementHash,
@@ -56,7 +56,7 @@ export function checkStep(chain: Chain, before: GroupProjection | undefined, ste
     expect(after.head).toBe(management_hash);
   }
   if (step.signing_input_utf8_hex !== undefined) {
-    const input = groupSigningInput(network, event.payload);
+    const input = deviceSigningInput(network, event.payload);
     expect(hex(input)).toBe(step.signing_input_utf8_hex);
   }
   if (step.hash_input_canonical_json !== undefined) {
@@ -86,7 +86,7 @@ export function chainVectors(network: Network, data: ManagementChain): void {
 
     test.each([...data.member_requests])('request $label', (item) => {
       const { certificate } = chain.player(item.actor);
-      expect(hex(groupSigningInput(network, item.request))).toBe(item.signing_input_utf8_hex);
+      expect(hex(deviceSigningInput(network, item.request))).toBe(item.signing_input_utf8_hex);
       const application = network.type('group.application') === item.request.$type;
       if (application) verifyGroupApplication(network, item.request, certificate);
       else verifyGroupMemberRecoveryRequest(network, item.request, certificate);
@@ -238,10 +238,10 @@ export function chainVectors(network: Network, data: ManagementChain): void {
     );
 
     test.each(pairs)('$title', ({ request: { request, signing_input_utf8_hex }, item }) => {
-      expect(hex(groupSigningInput(network, request))).toBe(signing_input_utf8_hex);
+      expect(hex(deviceSigningInput(network, request))).toBe(signing_input_utf8_hex);
       const certificate = certificateOf(item.certificate_source);
       const object = { ...copy(request), account: item.request_account ?? request.account };
-      const valid = groupSignatures(network, object, certificate).every((check) =>
+      const valid = deviceSignatures(network, object, certificate).every((check) =>
         network.primitives[check.scheme].verify(check.publicKey, check.message, check.signature),
       );
       expect(valid).toBe(item.expected_signature_valid);

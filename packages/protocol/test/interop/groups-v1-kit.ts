@@ -16,7 +16,7 @@ import {
   ProtocolError,
   reduceGroup,
   type SigningDevice,
-  signGroupObject,
+  signAsDevice,
   startGroup,
   verifyGroupEvent,
 } from '../../src/index.ts';
@@ -230,14 +230,14 @@ export class Chain {
       epoch,
       accepted_at: 1_730_000_100,
       signer_device_id: player.deviceId,
-      payload: signGroupObject(this.network, full, player),
+      payload: signAsDevice(this.network, full, player),
     };
   }
 
   /** An event with a changed payload, signed again by an actor. */
   resigned(event: GroupEvent, label: string, change: JsonObject): GroupEvent {
     const { device_signature, ...body } = copy(event.payload) as JsonObject & { $type: string };
-    const payload = signGroupObject(this.network, { ...body, ...change }, this.player(label));
+    const payload = signAsDevice(this.network, { ...body, ...change }, this.player(label));
     return { ...copy(event), payload: payload as unknown as GroupEvent['payload'] };
   }
 }

@@ -10,6 +10,8 @@ import {
   deriveDeviceId,
   deriveEpochApplicationSecret,
   deriveGroupMessageKey,
+  deviceSignatures,
+  deviceSigningInput,
   encodeBase64url,
   forgetNicknames,
   type GroupContent,
@@ -18,8 +20,6 @@ import {
   type GroupMessageEnvelope,
   type GroupNicknames,
   groupMessageAad,
-  groupSignatures,
-  groupSigningInput,
   hex,
   type JsonObject,
   Network,
@@ -27,7 +27,7 @@ import {
   readGroupContent,
   type SigningDevice,
   sealGroupMessage,
-  signGroupObject,
+  signAsDevice,
   verifyGroupEvent,
 } from '../../src/index.ts';
 import { checkStep } from './groups-v1-chain.ts';
@@ -197,7 +197,7 @@ export function nicknameVectors(network: Network, data: Groups): void {
     expect(context.from).toBe(item.expected_sender_account);
     expect(event.signer_device_id).toBe(context.from_device_id);
     expect(hex(groupMessageAad(network, context))).toBe(item.message_aad_utf8_hex);
-    expect(hex(groupSigningInput(network, envelope))).toBe(item.signing_input_utf8_hex);
+    expect(hex(deviceSigningInput(network, envelope))).toBe(item.signing_input_utf8_hex);
     const key = deriveGroupMessageKey(network, secretOf(event.epoch), context);
     expect(encodeBase64url(key)).toBe(item.message_key);
 
@@ -266,7 +266,7 @@ export function nicknameVectors(network: Network, data: Groups): void {
         item.certificate_source === undefined
           ? chain.player(original.actor).certificate
           : certificateAt(item.certificate_source);
-      const [check] = groupSignatures(verifier, envelope, certificate);
+      const [check] = deviceSignatures(verifier, envelope, certificate);
       if (check === undefined) throw new Error('no signature');
       const valid = primitives.ed25519.verify(check.publicKey, check.message, check.signature);
       expect(valid).toBe(item.expected_signature_valid);
@@ -392,7 +392,7 @@ export function nicknameVectors(network: Network, data: Groups): void {
     const again =
       item.retry_envelope ??
       (item.retry === undefined
-        ? signGroupObject(
+        ? signAsDevice(
             network,
             { ...copy(envelope), created_at: envelope.created_at + 1 },
             sender(original.actor),
@@ -400,7 +400,7 @@ export function nicknameVectors(network: Network, data: Groups): void {
         : envelopeOf(message(item.retry)));
     if (item.mutation !== undefined) expect(item.mutation).toBe('change_created_at_and_resign');
     if (item.signing_input_utf8_hex !== undefined) {
-      expect(hex(groupSigningInput(network, again))).toBe(item.signing_input_utf8_hex);
+      expect(hex(deviceSigningInput(network, again))).toBe(item.signing_input_utf8_hex);
     }
     const sameKey = again.message_id === envelope.message_id;
     const sameContent = canonicalJson(again) === canonicalJson(envelope);

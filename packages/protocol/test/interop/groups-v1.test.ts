@@ -6,12 +6,12 @@ import {
   deriveEpochApplicationSecret,
   deriveGroupId,
   deriveGroupMessageKey,
+  deviceSignatures,
   encodeBase64url,
   type GroupMessageEnvelope,
   type GroupSecretBox,
   groupIdentityInput,
   groupMessageAad,
-  groupSignatures,
   hex,
   noblePrimitives,
   openClientSecret,
@@ -23,7 +23,7 @@ import {
   sealGroupMessage,
   sealPayload,
   sealRelaySecret,
-  signGroupObject,
+  signAsDevice,
   utf8,
   verifySignatures,
 } from '../../src/index.ts';
@@ -161,7 +161,7 @@ describeVectors<Groups>('groups-v1', ({ data, network: networkOf }) => {
           created_at,
         };
         const payload = sealPayload(primitives, exact);
-        expect(signGroupObject(network, { ...head, payload }, from)).toEqual(expected.message);
+        expect(signAsDevice(network, { ...head, payload }, from)).toEqual(expected.message);
 
         const sealed = sealGroupMessage(network, {
           group_id,
@@ -183,7 +183,7 @@ describeVectors<Groups>('groups-v1', ({ data, network: networkOf }) => {
 
         const received = expected.message as unknown as GroupMessageEnvelope;
         const certificate = { signing_public_key: text('message_signing_public_key') };
-        verifySignatures(primitives, groupSignatures(network, received, certificate), 'message');
+        verifySignatures(primitives, deviceSignatures(network, received, certificate), 'message');
         const plaintext = openGroupMessage(network, received, { applicationSecret, sender });
         expect(readGroupContent(network, plaintext as Uint8Array, 4)).toEqual({
           kind: 'message',

@@ -12,12 +12,12 @@ import {
   contentAad,
   decodeBase64url,
   deriveGroupMessageKey,
+  deviceSigningInput,
   encodeBase64url,
   envelopeSigningInput,
   fromHex,
   type GroupMessageEnvelope,
   groupMessageAad,
-  groupSigningInput,
   hashReferenceUri,
   hex,
   type JsonObject,
@@ -234,7 +234,7 @@ describeVectors<Vectors>('message-content-v1', (file) => {
       expect(hex(aad)).toBe(vector.aad_utf8_hex);
       const key = deriveGroupMessageKey(net, bytes(vector.epoch_application_secret), context);
       expect(encodeBase64url(key)).toBe(vector.message_key);
-      signs(vector, groupSigningInput(net, plain(envelope)), envelope.device_signature);
+      signs(vector, deviceSigningInput(net, plain(envelope)), envelope.device_signature);
       expect(payload.nonce).toBe(vector.message_nonce);
       const plaintext = openPayload(primitives, payload, { key, aad }) as Uint8Array;
       expect(hex(plaintext)).toBe(vector.plaintext_utf8_hex);

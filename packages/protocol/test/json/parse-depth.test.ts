@@ -1,7 +1,7 @@
 import { parseJson } from '@posthouse/protocol';
 import { expect, test } from 'vitest';
 
-const nested = (depth: number) => '['.repeat(depth) + '0' + ']'.repeat(depth);
+const nested = (depth: number) => `${'['.repeat(depth)}0${']'.repeat(depth)}`;
 
 test('01 §2.1 J5: a text of depth 16 parses, one of depth 17 does not', () => {
   expect(() => parseJson(nested(16))).not.toThrow();

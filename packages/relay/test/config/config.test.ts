@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { explainConfig } from '../../src/config/explain.ts';
-import { ConfigError, loadConfig } from '../../src/config/index.ts';
+import { ConfigError, loadConfig, type PartialConfig } from '../../src/config/index.ts';
 import { configSchemaText } from '../../src/config/json-schema.ts';
 import { settings } from '../../src/config/settings.ts';
 import { defaultLimits } from '../../src/limits.ts';
@@ -178,7 +178,7 @@ describe('wrong values', () => {
 
 describe('limits depend on each other', () => {
   const limited = (limits: object) =>
-    problems(() => loadConfig({ values: { ...production, limits } }));
+    problems(() => loadConfig({ values: { ...production, limits } as unknown as PartialConfig }));
 
   test('the defaults fit', () => expect(limited({})).toEqual([]));
 

@@ -6,9 +6,9 @@ import { badRequest, ProtocolError } from '../../errors.ts';
 import type { Network } from '../../identity/network.ts';
 import type { GroupEvent, GroupEventContent } from '../events.ts';
 import { deriveGroupId } from '../ids.ts';
+import { managementHash } from '../management-hash.ts';
 import type { GroupMessageEnvelope } from '../message.ts';
 import type { GroupMember, GroupProjection, GroupView } from '../projection.ts';
-import { managementHash } from '../signing.ts';
 import { currentMember } from './authority.ts';
 import {
   checkGroupOpen,

@@ -1,0 +1,51 @@
+/**
+ * Most daily objects are signed alike: by one device, over the network-bound bytes of the whole
+ * object without its root `device_signature` (01 §4, §5.2).
+ */
+import type { SignatureCheck } from '../crypto/primitives.ts';
+import { signatureCheck } from '../crypto/signatures.ts';
+import { encodeBase64url } from '../encoding/base64url.ts';
+import type { JsonObject } from '../json/types.ts';
+import type { DeviceCertificate } from './certificate.ts';
+import type { Network } from './network.ts';
+import type { DeviceSigner } from './signers.ts';
+
+/** Bytes the device signs; the object with or without its `device_signature` gives the same. */
+export function deviceSigningInput(network: Network, object: JsonObject): Uint8Array {
+  return network.bytes(object, ['device_signature']);
+}
+
+/**
+ * The one signature of a checked object, by the device of a certificate that was itself verified
+ * and whose account was compared. The certificate may have expired since.
+ */
+export function deviceSignatures(
+  network: Network,
+  object: JsonObject & { readonly device_signature: string },
+  certificate: Pick<DeviceCertificate, 'signing_public_key'>,
+): SignatureCheck[] {
+  return [
+    signatureCheck({
+      scheme: 'ed25519',
+      publicKey: certificate.signing_public_key,
+      message: deviceSigningInput(network, object),
+      signature: object.device_signature,
+    }),
+  ];
+}
+
+/**
+ * The object with its device's signature, which replaces one that is there.
+ *
+ * @example
+ * const body = { $type: network.type('group.close'), group_id, prev_hash: group.head };
+ * const close = signAsDevice(network, body, device);
+ */
+export function signAsDevice<T extends JsonObject>(
+  network: Network,
+  object: T,
+  device: Pick<DeviceSigner, 'sign'>,
+): T & { readonly device_signature: string } {
+  const signature = device.sign(deviceSigningInput(network, object));
+  return { ...object, device_signature: encodeBase64url(signature) };
+}
