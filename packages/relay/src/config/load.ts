@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { checkConfig } from './check.ts';
 import type { RelayConfig } from './schema.ts';
 import { expected, fits, fromText, type Setting, settings } from './settings.ts';
+import { suggestion } from './suggest.ts';
 
 /** Any part of a configuration; what is left out has its default. */
 export type PartialConfig = {
@@ -61,6 +62,7 @@ export function loadConfig(layers: ConfigLayers): LoadedConfig {
   const file = layers.file === undefined ? {} : readFile(layers.file);
   problems.push(...unknownKeys(file, layers.file ?? 'file'));
   problems.push(...unknownKeys(layers.values ?? {}, 'values'));
+  problems.push(...unknownVariables(layers.environment ?? {}));
   const isDev = isDevelopment(layers, file);
   for (const setting of settings) {
     const { path, variable } = setting;
@@ -132,21 +134,44 @@ function valueAt(root: unknown, path: string): unknown {
 /** Keys no setting has: most often a typing error, so never ignored. `$schema` is for editors. */
 function unknownKeys(root: unknown, source: string): string[] {
   if (!isObject(root)) return [`${source}: expected an object`];
-  const known = new Set(settings.map(({ path }) => path));
+  const paths = settings.map(({ path }) => path);
+  const known = new Set(paths);
+  const unknown = (path: string) =>
+    `${path}: there is no such key${suggestion(path, paths)} (${source})`;
   const groups = new Set(settings.flatMap(({ path }) => path.split('.').slice(0, -1)));
   const problems: string[] = [];
   for (const [name, value] of Object.entries(root)) {
     if (known.has(name) || name === '$schema') continue;
-    if (!groups.has(name)) problems.push(`${name}: there is no such key (${source})`);
+    if (!groups.has(name)) problems.push(unknown(name));
     else if (!isObject(value)) problems.push(`${name}: expected an object (${source})`);
     else {
       for (const key of Object.keys(value)) {
         const path = `${name}.${key}`;
-        if (!known.has(path)) problems.push(`${path}: there is no such key (${source})`);
+        if (!known.has(path)) problems.push(unknown(path));
       }
     }
   }
   return problems;
+}
+
+/** Variables of this name that are no settings: the file's path, and what tests of the house use. */
+const otherVariables = [
+  'POSTHOUSE_CONFIG',
+  'POSTHOUSE_INTEROP_VECTORS',
+  'POSTHOUSE_TEST_LOG',
+] as const;
+
+/** What Kubernetes gives every container beside a service that is called `posthouse`. */
+const serviceVariables =
+  /^POSTHOUSE_(?:SERVICE_(?:HOST|PORT(?:_\w+)?)|PORT(?:_[0-9]+_(?:TCP|UDP|SCTP)(?:_\w+)?)?)$/;
+
+/** Variables no setting has, as {@link unknownKeys}. */
+function unknownVariables(environment: Readonly<Record<string, string | undefined>>): string[] {
+  const known: string[] = [...settings.map(({ variable }) => variable), ...otherVariables];
+  return Object.keys(environment)
+    .filter((name) => /^POSTHOUSE_/.test(name) && environment[name] !== undefined)
+    .filter((name) => !known.includes(name) && !serviceVariables.test(name))
+    .map((name) => `${name}: there is no such variable${suggestion(name, known)} (environment)`);
 }
 
 function nested(values: ReadonlyMap<string, unknown>): RelayConfig {

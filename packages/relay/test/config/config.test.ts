@@ -111,8 +111,29 @@ describe('wrong values', () => {
       'log: expected one of silent, error, warn, info, debug, found "loud" ' +
         '(environment POSTHOUSE_LOG)',
       `name: expected a text, found 7 (file ${path})`,
-      `nme: there is no such key (${path})`,
+      `nme: there is no such key, did you mean name? (${path})`,
     ]);
+  });
+
+  test('a variable that no setting has is refused, with the one that was meant', () => {
+    const environment = { POSTHOUSE_LIMITS_PAGESIZE: '5', POSTHOUSE_FROBNICATE: '1', HOME: '/' };
+    expect(problems(() => loadConfig({ flags: { dev: true }, environment }))).toEqual([
+      'POSTHOUSE_LIMITS_PAGESIZE: there is no such variable, ' +
+        'did you mean POSTHOUSE_LIMITS_PAGE_SIZE? (environment)',
+      'POSTHOUSE_FROBNICATE: there is no such variable (environment)',
+    ]);
+  });
+
+  test('variables that Kubernetes and the tests of the house set are none of ours', () => {
+    const environment = {
+      POSTHOUSE_SERVICE_HOST: '10.0.0.1',
+      POSTHOUSE_SERVICE_PORT_HTTPS: '8443',
+      POSTHOUSE_PORT: 'tcp://10.0.0.1:8443',
+      POSTHOUSE_PORT_8443_TCP_ADDR: '10.0.0.1',
+      POSTHOUSE_INTEROP_VECTORS: '/vectors',
+      POSTHOUSE_CONFIG: 'config.json',
+    };
+    expect(loadConfig({ flags: { dev: true }, environment }).config.service).toBe('svc');
   });
 
   test('a file that is missing or no JSON is said to be', () => {
