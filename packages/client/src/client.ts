@@ -12,7 +12,7 @@ import {
 } from '@posthouse/protocol';
 import { Account } from './account.ts';
 import { homeRelay } from './accounts/home.ts';
-import { accountKeyOf, keysFromRecord } from './accounts/keys.ts';
+import { accountKeyOf, keptKey, keysFromRecord } from './accounts/keys.ts';
 import {
   checkApproval,
   type DeviceApproval,
@@ -125,7 +125,7 @@ export class Client implements AsyncDisposable {
    */
   async setUp(options: NewAccountOptions = {}): Promise<Account> {
     const { relayId, recover, signal = new AbortController().signal } = options;
-    const { signer, keepKey } = this.#accountKey(options);
+    const { signer, keepKey } = await this.#accountKey(options);
     const request: SetUpOptions = { signer, keepKey, relayId, recover, signal };
     await setUp(this.#core, request);
     return await this.account();
@@ -208,13 +208,14 @@ export class Client implements AsyncDisposable {
     await Promise.all([...this.#relays.values()].map((item) => item[Symbol.asyncDispose]()));
   }
 
-  #accountKey(options: NewAccountOptions) {
-    const { network, random } = this.#core;
+  async #accountKey(options: NewAccountOptions) {
+    const { network, random, store } = this.#core;
     const { accountKey: given, keepKey: keep = false } = options;
     if (given !== undefined && !(given instanceof Uint8Array)) {
       return { signer: given, keepKey: undefined };
     }
-    const key = given ?? newAccountKey(network, random);
+    // The key that an interrupted set-up made is the account's, and nobody else has it.
+    const key = given ?? (await keptKey(store)) ?? newAccountKey(network, random);
     const keepKey = given === undefined || keep ? key : undefined;
     return { signer: accountSigner(network, key), keepKey };
   }

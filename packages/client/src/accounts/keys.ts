@@ -39,8 +39,14 @@ export async function accountKeyOf(
 }
 
 async function keptSigner(network: Network, store: Store): Promise<AccountSigner | undefined> {
+  const kept = await keptKey(store);
+  return kept === undefined ? undefined : accountSigner(network, kept);
+}
+
+/** The account key kept in the store, 32 bytes, if one is. */
+export async function keptKey(store: Store): Promise<Uint8Array | undefined> {
   const kept = await store.read((tx) => accountKeys.get(tx, 'account'));
-  return kept === undefined ? undefined : accountSigner(network, keyBytes(kept));
+  return kept === undefined ? undefined : keyBytes(kept);
 }
 
 function keyBytes(text: string): Uint8Array {

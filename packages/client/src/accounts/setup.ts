@@ -16,7 +16,7 @@ import type { Core } from '../core.ts';
 import { addDuty } from '../duties.ts';
 import { randomFraction, unixSeconds } from '../environment.ts';
 import { ClientError, isRefusal } from '../errors.ts';
-import { Collection, type StoreWriter } from '../store/index.ts';
+import { Collection, type StoreReader, type StoreWriter } from '../store/index.ts';
 import { keysFromRecord } from './keys.ts';
 import { nextState, publishDevices, stageAndRoute, withCertificate } from './publish.ts';
 import { accountKeys, deviceKeys, own, ownCertificates, ownRecords, states } from './records.ts';
@@ -69,13 +69,19 @@ export async function setUp(core: Core, options: SetUpOptions): Promise<void> {
   if ((await core.store.read((tx) => ownRecords.get(tx, own))) !== undefined) {
     throw new ClientError('already_set_up', 'this store already holds an account');
   }
-  const begun = await core.store.read((tx) => setups.get(tx, own));
-  if (begun !== undefined && begun.account !== signer.account) {
-    throw new ClientError('already_set_up', `a set-up of ${begun.account} is under way here`);
-  }
+  const begun = await core.store.read((tx) => underWay(tx, signer));
   const record = begun ?? (await begin(core, options));
   if (record.state === undefined) await join(core, record, { signer, signal });
   else await create(core, { ...record, state: record.state }, { signer, signal });
+}
+
+/** The set-up begun before, if one was. @throws ClientError where it is of another account */
+async function underWay(tx: StoreReader, signer: AccountSigner): Promise<SetupRecord | undefined> {
+  const begun = await setups.get(tx, own);
+  if (begun !== undefined && begun.account !== signer.account) {
+    throw new ClientError('already_set_up', `a set-up of ${begun.account} is under way here`);
+  }
+  return begun;
 }
 
 async function begin(core: Core, options: SetUpOptions): Promise<SetupRecord> {
@@ -100,13 +106,19 @@ async function begin(core: Core, options: SetUpOptions): Promise<SetupRecord> {
     recover,
     ...(route === undefined && { state: await firstState(core, signer, certificate) }),
   };
-  await core.store.write(async (tx) => {
+  return await core.store.write(async (tx) => {
+    // Another process may have begun or ended meanwhile; its keys must not be lost.
+    if ((await ownRecords.get(tx, own)) !== undefined) {
+      throw new ClientError('already_set_up', 'this store already holds an account');
+    }
+    const other = await underWay(tx, signer);
+    if (other !== undefined) return other;
     await deviceKeys.put(tx, 'device', keys);
     if (keepKey !== undefined) await accountKeys.put(tx, 'account', encodeBase64url(keepKey));
     await ownCertificates.put(tx, own, certificate);
     await setups.put(tx, own, record);
+    return record;
   });
-  return record;
 }
 
 /** In a recovery the revision must be above everything known of before (03 §11.3). */

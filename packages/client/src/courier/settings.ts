@@ -1,5 +1,5 @@
 /** The command's folder: which network it is for, and where its registry is. */
-import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { nodePrimitives } from '@posthouse/primitives-node';
@@ -40,10 +40,17 @@ export function dataFolder(options: GlobalOptions, env: NodeJS.ProcessEnv): stri
   return resolve(options.data ?? env.COURIER_HOME ?? join(homedir(), '.courier'));
 }
 
-/** Makes the folder, for its owner alone. */
+/**
+ * Makes the folder, for its owner alone. One that is there keeps its mode: it may be used for other
+ * things too, and the files that matter are for their owner alone by themselves.
+ * @throws UsageError
+ */
 export function prepareFolder(folder: string): void {
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
-  chmodSync(folder, 0o700);
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+  } catch (error) {
+    throw new UsageError(`${folder}: ${(error as Error).message}`);
+  }
 }
 
 const settingsFile = 'courier.json';
@@ -54,8 +61,11 @@ export function writePrivate(path: string, text: string): void {
   chmodSync(path, 0o600);
 }
 
+/** Writes the settings, whole or not at all. */
 export function writeSettings(folder: string, settings: Settings): void {
-  writePrivate(join(folder, settingsFile), `${JSON.stringify(settings, undefined, 2)}\n`);
+  const draft = join(folder, `${settingsFile}.new`);
+  writePrivate(draft, `${JSON.stringify(settings, undefined, 2)}\n`);
+  renameSync(draft, join(folder, settingsFile));
 }
 
 /** @returns `undefined` where the folder has none yet */

@@ -7,6 +7,7 @@ import {
   parseJson,
 } from '@posthouse/protocol';
 import type { Command } from 'commander';
+import { withDeadline } from '../../connect/deadline.ts';
 import { NodeTransport } from '../../connect/node-transport.ts';
 import { type WalletOptions, walletKey } from '../account-key.ts';
 import { UsageError } from '../exit.ts';
@@ -49,6 +50,8 @@ export function setupCommand(surroundings: Surroundings): Command {
       const network = networkOf(settings);
       const { keyFile, keepKey = keyFile !== undefined, recover = false } = options;
       const accountKey = await givenKey(network, options, surroundings);
+      // The folder may hold a new account key from here on, whatever becomes of the set-up.
+      if (readSettings(folder) === undefined) writeSettings(folder, settings);
       const account = await client.setUp({
         ...(accountKey !== undefined && { accountKey }),
         keepKey,
@@ -125,13 +128,15 @@ async function trustRelay(settings: Settings, url: string, signal: AbortSignal):
     settings.ca === undefined ? {} : { ca: readText(settings.ca) },
   );
   const endpoint = url.replace(/\/$/, '');
-  const { body } = await transport.request({
-    verb: 'GET',
-    url: `${endpoint}/relay/descriptor`,
-    headers: { accept: 'application/json' },
-    signal,
-    maxBytes: 262_144,
-  });
+  const { body } = await withDeadline(signal, 30_000, (bounded) =>
+    transport.request({
+      verb: 'GET',
+      url: `${endpoint}/relay/descriptor`,
+      headers: { accept: 'application/json' },
+      signal: bounded,
+      maxBytes: 262_144,
+    }),
+  );
   const relayId = claimedRelayId(body);
   const entry = { relay_id: relayId, endpoint, status: 'active', updated_at: Date.now() };
   const registry = { context: settings.network, relays: [entry] };
