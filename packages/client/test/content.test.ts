@@ -3,6 +3,7 @@ import {
   addGrantSignature,
   type ContactGrant,
   type JsonObject,
+  signDeviceState,
   signGrant,
 } from '@posthouse/protocol';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
@@ -37,6 +38,7 @@ async function pair(): Promise<Pair> {
   return { ann, bob, raw: new RawSender(relay.world, store) };
 }
 
+const text = (it: string) => ({ content_type: 'text/plain', text: it });
 const refused = (reason: unknown) => [{ kind: 'refused', message: { reason } }];
 const incoming = async (account: Account, from: Account) =>
   (await account.contacts.get(from.id)).record?.grant_from_contact;
@@ -148,6 +150,31 @@ describe('04 §7.4: hints of device changes', () => {
     // The hint, though never true, keeps Ann from trusting what she has: she asks before she sends.
     await ann.messages.send(bob.id, { text: 'to whatever devices there are' });
     expect(asked() - before).toBe(4);
+  });
+
+  test('a contact whose relay knows less than the contact signed holds up nothing', async () => {
+    const { ann, bob, raw } = await pair();
+    const { state, signer } = await raw.account();
+    const certificates = state.certificates;
+    const future = await signDeviceState(network, signer, {
+      revision: state.revision + 1_000_000,
+      certificates,
+    });
+    const grant = signGrant(network, await raw.signing(), { grantee: ann.id });
+    await raw.send(ann.id, {
+      $type: network.type('contact.consent'),
+      device_state: future,
+      grant,
+    });
+    const revision = future.revision + 1;
+    await raw.send(ann.id, { $type: network.type('device.state.changed'), revision });
+    relay.world.clock.advance(120);
+    await ann.sync();
+    relay.world.clock.advance(120);
+    await raw.send(ann.id, { $type: network.type('message.direct'), body: text('still here') });
+    expect(await ann.sync()).toMatchObject([{ kind: 'message' }]);
+    expect(await ann.status()).toMatchObject({ owed: 1 });
+    expect((await ann.contacts.get(bob.id)).relationship.status).toBe('active');
   });
 
   test('a hint that tells nothing new leads to nothing', async () => {

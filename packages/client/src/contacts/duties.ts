@@ -31,7 +31,7 @@ type ContactDuty = Extract<Duty, { account: string }>;
 
 /**
  * Does what is owed. What cannot be done for now stays owed; what another side refuses for good is
- * dropped, so that one contact cannot hold up the others.
+ * dropped. Neither one contact nor what the relay says of it can hold up the others.
  *
  * @throws RelayUnreachable, RelayMisbehaviour
  */
@@ -53,10 +53,18 @@ async function attempt(
     await act();
   } catch (error) {
     if (isRefusal(error) && isTemporary(error)) return;
+    // A contact can sign one state for us and another for its relay, and so make an honest relay
+    // look like a lying one. Nothing of the answer was taken; it is asked again later.
+    if (isClientError(error, 'relay_misbehaviour') && due.some((duty) => isOfContact(duty))) return;
     const isFinal = isRefusal(error) || isClientError(error, 'no_recipient_device');
     if (!isFinal) throw error;
     await forget(core, due);
   }
+}
+
+/** Whether a duty is towards one contact, and not towards the own devices. */
+function isOfContact({ kind }: Duty): boolean {
+  return kind === 'update-grant' || kind === 'tell-devices' || kind === 'refresh-state';
 }
 
 async function forget(core: AccountCore, due: readonly Duty[]): Promise<void> {

@@ -4,6 +4,7 @@ import { nodeRandom } from '@posthouse/primitives-node';
 import {
   type AccountDeviceState,
   type Authorization,
+  accountSigner,
   currentDevices,
   type DeviceCertificate,
   decodeBase64url,
@@ -87,6 +88,14 @@ export class RawSender implements AsyncDisposable {
   async signing() {
     const { account, signer } = await this.#device();
     return signingDevice(network, account, signer);
+  }
+
+  /** The account's own state and key, to sign states nobody published. */
+  async account() {
+    const own = await this.#kept<{ account: string }>('own', 'own');
+    const key = decodeBase64url(await this.#kept<string>('account-keys', 'account'));
+    const { state } = await this.#kept<{ state: AccountDeviceState }>('states', own.account);
+    return { state, signer: accountSigner(network, key as Uint8Array) };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
