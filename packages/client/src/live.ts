@@ -55,8 +55,9 @@ export async function* follow(
         yield { kind: 'connected', transport };
       }
       for await (const events of followed.catchUp(signal)) yield* events;
-      failures = 0;
       await quiet(core, home.relayId, { hints, ended: link.ended, signal, pollInterval });
+      // Only now: a relay that ends every connection at once is no relay that works.
+      failures = 0;
       if (link.ended === undefined) home.reconsider();
     } catch (error) {
       if (signal.aborted) return;

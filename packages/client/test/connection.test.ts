@@ -255,6 +255,15 @@ describe.each(['websocket', 'http'] as const)('lost answers, over %s', (prefer) 
     expect(await account.devices.list()).toHaveLength(1);
   });
 
+  test('03 §11.1: a set-up with a key of its own making goes on with that key', async () => {
+    const client = await relay.world.client({ prefer, retry: once });
+    relay.lose('account.route.publish', 1);
+    await expect(client.setUp()).rejects.toMatchObject({ code: 'relay_unreachable' });
+    const account = await client.setUp();
+    await account.devices.renew();
+    expect(await account.devices.list()).toHaveLength(1);
+  });
+
   test('02 §7: a profile whose answer was lost is read, not published again', async () => {
     const ann = await person({ prefer });
     relay.lose('profile.publish', 1);
@@ -336,6 +345,32 @@ describe('02 §12: following', () => {
     await ann.messages.send(bob.id, { text: 'meanwhile' });
     const seen = await after;
     expect(seen.map(({ kind }) => kind)).toEqual(['disconnected', 'connected', 'message']);
+    stop.abort();
+  });
+
+  test('02 §4.3: a relay that ends each connection is left in peace for longer each time', async () => {
+    const waits: number[] = [];
+    const clock = {
+      milliseconds: () => relay.world.clock.milliseconds(),
+      sleep: async (wait: number, signal?: AbortSignal) => {
+        if (wait >= 60_000) return await relay.world.clock.sleep(wait, signal);
+        waits.push(wait);
+      },
+    };
+    // The longest wait each time; everything else is random as ever.
+    const random = (length: number) =>
+      length === 4 ? new Uint8Array(4).fill(255) : nodeRandom(length);
+    const bob = await person({ clock, random });
+    relay.lie('message.timeline.sync', (page) => {
+      setImmediate(() => relay.cut());
+      return page;
+    });
+    const stop = new AbortController();
+    const events = bob.follow({ signal: stop.signal });
+    for (let lost = 0; lost < 4; lost += 1) {
+      await until(events, ({ kind }) => kind === 'disconnected');
+    }
+    expect(waits).toEqual([500, 1_000, 2_000]);
     stop.abort();
   });
 
