@@ -1,13 +1,15 @@
 /** The command `courier`: what people and scripts do with it. */
 import { spawn } from 'node:child_process';
 import { createCipheriv, scryptSync } from 'node:crypto';
-import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { nodePrimitives, nodeRandom } from '@posthouse/primitives-node';
 import { accountSigner, utf8 } from '@posthouse/protocol';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { SqliteStore } from '../src/node.ts';
 import { Person } from './support/courier.ts';
+import { RawSender } from './support/raw-sender.ts';
 import { network, World } from './support/world.ts';
 
 let world: World;
@@ -67,6 +69,17 @@ describe('setup', () => {
     expect(home).toBe(world.relay.relayId);
     const written = readFileSync(join(ann.folder, 'registry.json'), 'utf8');
     expect(JSON.parse(written).relays).toHaveLength(1);
+  });
+
+  test('a folder that was there keeps its mode; what is put into it is private', async () => {
+    const ann = somebody();
+    mkdirSync(ann.folder, { recursive: true });
+    chmodSync(ann.folder, 0o755);
+    await ann.json('setup', ...ann.network);
+    const modes = ['', 'store.sqlite', 'courier.json'].map(
+      (name) => statSync(join(ann.folder, name)).mode & 0o777,
+    );
+    expect(modes).toEqual([0o755, 0o600, 0o600]);
   });
 
   test('a second time is refused with its own status', async () => {
@@ -132,6 +145,61 @@ describe('talking', () => {
     await ann.json('send', 'bob', 'a\u001b[2Jb\u202ec\r\n2025-01-01 00:00  ann: forged');
     const { out } = await bob.run(['inbox']);
     expect(out).toContain('a [2Jb c\n    2025-01-01');
+  });
+
+  test('nor can what they write in objects of another type, or break what shows it', async () => {
+    const [ann, bob] = await contacts();
+    await using store = SqliteStore.open(join(ann.folder, 'store.sqlite'));
+    await using raw = new RawSender(world, store);
+    const type = 'example.\u001b[2Jpoll';
+    for (const body of [5, { text: 5 }, { text: { deep: true } }]) {
+      await raw.send(bob.account, { $type: type, body, attachments: [5], reply_to: 'x' });
+    }
+    const { out, exit } = await bob.run(['inbox']);
+    expect({ exit, lines: out.match(/ann: \[example\. \[2Jpoll\]\n/g) }).toMatchObject({
+      exit: 0,
+      lines: { length: 3 },
+    });
+    const { messages } = await bob.json('inbox');
+    expect(messages).toHaveLength(3);
+    expect(messages[0]).not.toHaveProperty('text');
+  });
+
+  test('JSON says the same with nothing in it that a terminal obeys', async () => {
+    const [ann, bob] = await contacts();
+    const text = '\u001b[2J \u009b2J \u202e';
+    await ann.json('send', 'bob', text);
+    const { out } = await bob.run(['inbox', '--json']);
+    expect(out).toMatch(/^[\x20-\x7e]+\n$/);
+    expect(JSON.parse(out).messages).toMatchObject([{ text }]);
+  });
+
+  test('contacts are shown as they are now, and as they were without a relay', async () => {
+    const [ann, bob] = [await settled(), await settled()];
+    const { invite } = await ann.json('invite');
+    await bob.json('accept', invite, '--as', 'ann');
+    expect((await ann.json('contacts')).contacts).toMatchObject([{ standing: 'pending' }]);
+    await ann.json('accept', bob.account);
+    await world.stopRelay();
+    const { out, error, exit } = await bob.run(['contacts']);
+    await world.startRelay();
+    expect({ out, exit }).toEqual({ out: `awaiting  ${ann.account}  ann\n`, exit: 0 });
+    expect(error).toContain('cannot be reached');
+  });
+
+  test('an answer that came need not have been read to write to who gave it', async () => {
+    const [ann, bob] = [await settled(), await settled()];
+    const { invite } = await ann.json('invite');
+    await bob.json('accept', invite, '--as', 'ann');
+    expect((await bob.run(['send', 'ann', 'hello'])).error).toContain('has not answered yet');
+    await ann.json('accept', bob.account);
+    expect((await bob.json('send', 'ann', 'hello')).status).toBe('target_accepted');
+  });
+
+  test('only a request can be declined', async () => {
+    const ann = await settled();
+    expect((await ann.run(['decline', 'neo:0:nobody'])).exit).toBe(2);
+    expect((await ann.json('contacts')).contacts).toEqual([]);
   });
 
   test('a request is shown until it is decided', async () => {
@@ -259,7 +327,10 @@ describe('failures', () => {
     const ann = somebody();
     const [registry, file] = ann.network;
     const ran = await ann.run(['setup', registry as string, file as string, '--json']);
-    expect({ exit: ran.exit, ...JSON.parse(ran.error) }).toMatchObject({ exit: 4 });
+    expect({ exit: ran.exit, ...JSON.parse(ran.error) }).toMatchObject({
+      exit: 4,
+      error: { message: expect.stringContaining('no trusted authority') },
+    });
   });
 });
 

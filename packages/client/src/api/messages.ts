@@ -62,9 +62,10 @@ export class Messages {
   }
 
   async #grantOf(account: string) {
-    const { record } = await this.#core.store.read((tx) => contactRow(tx, account));
+    const { record, relationship } = await this.#core.store.read((tx) => contactRow(tx, account));
     if (record?.status !== 'active' || record.grant_from_contact === undefined) {
-      throw new ClientError('not_a_contact', `${account} is not a contact`);
+      const state = relationship.awaiting ? 'has not answered yet' : 'is not a contact';
+      throw new ClientError('not_a_contact', `${account} ${state}`);
     }
     return record.grant_from_contact;
   }

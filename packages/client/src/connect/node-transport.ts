@@ -109,7 +109,16 @@ function unreachable(url: string, options: { outcomeUnknown: boolean; cause?: un
   return new RelayUnreachable(`no answer from ${origin}${detail}`, options);
 }
 
+/** What OpenSSL says of a certificate whose authority it does not know. */
+const unknownAuthority = new Set([
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+]);
+
 /** Errors of several tried addresses carry their text in `code` only. */
 function describe(error: NodeJS.ErrnoException): string {
+  if (unknownAuthority.has(error.code ?? '')) return 'its certificate is of no trusted authority';
   return error.message || (error.code ?? 'connection failed');
 }

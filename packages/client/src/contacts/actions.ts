@@ -92,9 +92,7 @@ export async function acceptRequest(
 ): Promise<MessageRow> {
   const { note, signal } = options;
   const row = await core.store.read((tx) => contactRow(tx, account));
-  if (row.request === undefined) {
-    throw new ClientError('invalid_input', `no request of ${account} is pending`);
-  }
+  if (row.request === undefined) throw noRequest(account);
   const { grant } = row.request;
   // Where nobody could read it, nothing is made: neither a grant nor a consent (03 §13.2).
   const state = await core.store.read((tx) => knownState(tx, account));
@@ -151,10 +149,11 @@ async function sendConsent(
   });
 }
 
-/** Turns a pending request down. */
+/** Turns a pending request down. @throws ClientError `invalid_input` where nothing is pending */
 export async function declineRequest(core: AccountCore, account: string): Promise<void> {
   await core.store.write(async (tx) => {
-    const { request: _request, ...row } = await contactRow(tx, account);
+    const { request, ...row } = await contactRow(tx, account);
+    if (request === undefined) throw noRequest(account);
     const { state: relationship } = relationshipStep(row.relationship, 'user-declines');
     await putContact(tx, { ...row, relationship });
   });
@@ -210,6 +209,10 @@ export async function renameContact(
     await putContact(tx, { ...row, record });
     await addDuty(tx, { kind: 'sync-contact', account });
   });
+}
+
+function noRequest(account: string): ClientError {
+  return new ClientError('invalid_input', `no request of ${account} is pending`);
 }
 
 /** What a person handed over and does not verify. */

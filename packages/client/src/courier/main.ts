@@ -26,6 +26,8 @@ const stopping = new AbortController();
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   process.once(signal, () => stopping.abort());
 }
+// Whoever read the output has gone, as `head` does: there is nothing left to say.
+process.stdout.on('error', () => stopping.abort());
 process.exitCode = await runCourier(process.argv.slice(2), {
   env: process.env,
   write: (out) => process.stdout.write(out),

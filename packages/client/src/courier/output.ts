@@ -17,13 +17,22 @@ export function createOutput(streams: Streams, isJson: boolean): Output {
   return {
     isJson,
     result(value, lines) {
-      const shown = isJson ? [JSON.stringify(value)] : lines();
+      const shown = isJson ? [jsonLine(value)] : lines().map(harmless);
       for (const line of shown) streams.write(`${line}\n`);
     },
     note(line) {
-      if (!isJson) streams.writeError(`${line}\n`);
+      if (!isJson) streams.writeError(`${harmless(line)}\n`);
     },
   };
+}
+
+/** Characters that command a terminal or turn the direction of writing; line feeds aside. */
+const commanding =
+  /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
+
+/** A line that may hold anything, with what could command the terminal as spaces. */
+function harmless(line: string): string {
+  return line.replace(commanding, ' ');
 }
 
 /**
@@ -31,13 +40,15 @@ export function createOutput(streams: Streams, isJson: boolean): Output {
  * cursor or forge lines, become spaces; a further line is indented.
  */
 export function printable(text: string): string {
-  return text
-    .replace(/\r\n?|[\u2028\u2029]/g, '\n')
-    .replace(
-      /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g,
-      ' ',
-    )
-    .replaceAll('\n', '\n    ');
+  return harmless(text.replace(/\r\n?|[\u2028\u2029]/g, '\n')).replaceAll('\n', '\n    ');
+}
+
+/** A value as one line of JSON, with nothing in it that a terminal would obey. */
+export function jsonLine(value: object): string {
+  return JSON.stringify(value).replace(
+    commanding,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
 }
 
 /** Unix seconds as a local date and time. */

@@ -27,7 +27,7 @@ import {
 import { inboxCommand, sendCommand } from './commands/messages.ts';
 import { setupCommand } from './commands/setup.ts';
 import { exitCodes, failureOf } from './exit.ts';
-import { columns } from './output.ts';
+import { columns, jsonLine, printable } from './output.ts';
 import type { Surroundings } from './session.ts';
 
 const help = `
@@ -117,7 +117,7 @@ export async function runCourier(
     if (surroundings.signal.aborted) return exitCodes.interrupted.code;
     const { exit, ...failure } = failureOf(error);
     const isJson = args.includes('--json');
-    const text = isJson ? JSON.stringify({ error: failure }) : `courier: ${failure.message}`;
+    const text = isJson ? jsonLine({ error: failure }) : `courier: ${printable(failure.message)}`;
     surroundings.writeError(`${text}\n`);
     return exit;
   }

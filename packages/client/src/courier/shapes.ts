@@ -8,7 +8,10 @@ import type { AccountEvent } from '../events.ts';
 import type { MessageRow } from '../messages/rows.ts';
 
 export function messageShape(row: MessageRow, self: string) {
-  const { body, attachments, reply_to } = (row.content ?? {}) as Partial<DirectMessage>;
+  // Only a known type has members of known shape; of another one anything may be sent.
+  const known: Partial<DirectMessage> =
+    row.outcome === 'applied' ? ((row.content ?? {}) as Partial<DirectMessage>) : {};
+  const { body, attachments, reply_to } = known;
   return {
     message_id: row.message_id,
     from: row.from,

@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import { aliasOf } from '../../contacts/rows.ts';
+import { isClientError } from '../../errors.ts';
 import { UsageError } from '../exit.ts';
 import { accountOf } from '../names.ts';
 import { columns, printable } from '../output.ts';
@@ -62,8 +63,12 @@ export function declineCommand(surroundings: Surroundings): Command {
 }
 
 export function listContactsCommand(surroundings: Surroundings): Command {
-  const command = leaf('list', 'contacts, requests, and who was asked');
-  return onAccount(command, surroundings, async ({ account, out }) => {
+  const command = leaf('list', 'catch up and show contacts, requests, and who was asked');
+  return onAccount(command, surroundings, async ({ account, out, signal }) => {
+    await account.sync({ signal }).catch((error: unknown) => {
+      if (signal.aborted || !isClientError(error, 'relay_unreachable')) throw error;
+      out.note('The relay cannot be reached; this is what was known before.');
+    });
     const contacts = (await account.contacts.list()).filter((contact) =>
       ['active', 'pending', 'awaiting'].includes(standingOf(contact)),
     );
@@ -98,6 +103,8 @@ export function renameContactCommand(surroundings: Surroundings): Command {
     const id = await accountOf(account, name);
     await account.contacts.rename(id, alias);
     await account.sync({ signal });
-    out.result(contactShape(await account.contacts.get(id)), () => [`${id} is now ${alias}`]);
+    out.result(contactShape(await account.contacts.get(id)), () => [
+      `${id} is now ${printable(alias)}`,
+    ]);
   });
 }

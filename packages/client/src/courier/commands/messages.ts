@@ -24,6 +24,12 @@ export function sendCommand(surroundings: Surroundings): Command {
       const id = await accountOf(account, to);
       const message = await account.messages
         .send(id, { text, contentType }, { signal })
+        .catch(async (error: unknown) => {
+          if (!isClientError(error, 'not_a_contact')) throw error;
+          // The answer to a request may have come without having been read yet.
+          await account.sync({ signal });
+          return await account.messages.send(id, { text, contentType }, { signal });
+        })
         .catch((error: unknown) => {
           if (isClientError(error, 'relay_unreachable')) {
             out.note('The message is kept; it goes out as soon as a command reaches the relay.');
@@ -83,14 +89,15 @@ function whole(flag: string, text: string): number {
 }
 
 function line(row: MessageRow, self: string, name: (id: string) => string): string {
-  const { text = '', attachments = [] } = messageShape(row, self);
+  const { type, text, attachments = [] } = messageShape(row, self);
+  const shown = row.outcome === 'stored' ? `[${type}]` : (text ?? '');
   const files = attachments.map(({ uri }) => ` [${printable(uri)}]`).join('');
   const ends = row.from === self ? `me to ${name(row.to)}` : name(row.from);
   const state =
     row.status === undefined || row.status === 'target_accepted'
       ? ''
       : ` (${statusWords[row.status]})`;
-  return `${when(row.created_at)}  ${ends}: ${printable(text)}${files}${state}`;
+  return `${when(row.created_at)}  ${ends}: ${printable(shown)}${files}${state}`;
 }
 
 /** What a person should know besides the messages. */
