@@ -5,7 +5,6 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { nodePrimitives, nodeRandom } from '@posthouse/primitives-node';
 import { Network, type Random } from '@posthouse/protocol';
-import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
 import { accounts } from './accounts/index.ts';
 import { addressesOf, certificateHosts, listenAddress } from './addresses.ts';
@@ -40,7 +39,7 @@ import type { StorageFaults } from './storage/types.ts';
 import { devCertificate } from './tls/dev-ca.ts';
 import { CertificateRenewal } from './tls/renewal.ts';
 import { ClientAddresses } from './transport/addresses.ts';
-import { createHttp } from './transport/http.ts';
+import { createHttp, type Http } from './transport/http.ts';
 import { WebSocketTransport } from './transport/websocket.ts';
 
 export interface RelayOptions {
@@ -176,12 +175,13 @@ async function startParts(
   const hub = parts.use(new Hub(bus));
   const transport = { context: relayContext, dispatcher, hub, addresses, clients };
   const sockets = new WebSocketTransport(transport);
-  const app = createHttp({
+  const http = createHttp({
     ...transport,
     tls: config.tls.mode === 'off' ? undefined : await tlsFiles(config),
     upgrade: (request, socket, head) => sockets.upgrade(request, socket, head),
   });
-  parts.defer(() => stopServing(app, sockets, relayContext));
+  const { app } = http;
+  parts.defer(() => stopServing(http, sockets, relayContext));
   if (config.tls.mode !== 'off') {
     const renew = async () => (app.server as TlsServer).setSecureContext(await tlsFiles(config));
     parts.use(new CertificateRenewal(relayContext, renew));
@@ -195,11 +195,11 @@ async function startParts(
 
 /** Both sides at once: an HTTP server closes only when its upgraded connections are gone too. */
 async function stopServing(
-  app: FastifyInstance,
+  { app, terminate }: Http,
   sockets: WebSocketTransport,
   { clock, limits }: RelayContext,
 ): Promise<void> {
-  using _grace = clock.after(limits.stopGrace, () => app.server.closeAllConnections());
+  using _grace = clock.after(limits.stopGrace, terminate);
   await Promise.all([app.close(), sockets[Symbol.asyncDispose]()]);
 }
 

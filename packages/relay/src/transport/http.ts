@@ -35,14 +35,21 @@ export interface HttpParts {
   readonly upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
 }
 
+export interface Http {
+  readonly app: FastifyInstance;
+  /** Ends every connection at once, also one that was upgraded or is still in its handshake. */
+  terminate(): void;
+}
+
 /**
  * The HTTP side of the client API (02 §2): one route for each method, verb and base path, all made
  * from the catalogue. Not listening yet.
  */
-export function createHttp(parts: HttpParts): FastifyInstance {
+export function createHttp(parts: HttpParts): Http {
   const { network } = parts.context;
+  const open = new OpenSockets(parts);
   const app = Fastify({
-    serverFactory: (handler) => createServer(parts).on('request', handler),
+    serverFactory: (handler) => createServer(parts, open).on('request', handler),
     bodyLimit: parts.context.limits.httpBodyBytes,
     exposeHeadRoutes: false,
     forceCloseConnections: 'idle',
@@ -73,7 +80,7 @@ export function createHttp(parts: HttpParts): FastifyInstance {
       addRoutes(app, parts, { definition, base });
     }
   }
-  return app;
+  return { app, terminate: () => open.terminate() };
 }
 
 interface Route {
@@ -202,8 +209,8 @@ function transportError(error: unknown): ProtocolError {
 }
 
 /** A server with every timeout and count set, so that slow or idle peers cost little. */
-function createServer(parts: HttpParts): Server {
-  const { context, tls, clients } = parts;
+function createServer(parts: HttpParts, open: OpenSockets): Server {
+  const { context, tls } = parts;
   const { requestTimeout, connections } = context.limits;
   const options = {
     headersTimeout: requestTimeout,
@@ -225,30 +232,41 @@ function createServer(parts: HttpParts): Server {
   server.maxConnections = connections;
   server.on('drop', () => connectionRefused(context, 'too many connections'));
   server.on('upgrade', parts.upgrade);
-  limitByAddress(server, { context, clients });
+  server.on('connection', (socket: Socket) => open.add(socket));
   return server;
 }
 
-/** Open connections of one address, whatever they are used for. A proxy's are not counted. */
-function limitByAddress(
-  server: Server,
-  { context, clients }: Pick<HttpParts, 'context' | 'clients'>,
-): void {
-  const open = new Map<string, number>();
-  server.on('connection', (socket: Socket) => {
+/** Every open connection, whatever it is used for, counted by address. */
+class OpenSockets {
+  readonly #parts: Pick<HttpParts, 'context' | 'clients'>;
+  readonly #sockets = new Set<Socket>();
+  readonly #byAddress = new Map<string, number>();
+
+  constructor(parts: Pick<HttpParts, 'context' | 'clients'>) {
+    this.#parts = parts;
+  }
+
+  /** Takes a connection, or ends it: one over the limit of its address. A proxy has none. */
+  add(socket: Socket): void {
+    const { context, clients } = this.#parts;
     const address = socket.remoteAddress ?? '';
-    if (clients.isProxy(address)) return;
-    const count = (open.get(address) ?? 0) + 1;
-    if (count > context.limits.connectionsPerAddress) {
+    const count = (this.#byAddress.get(address) ?? 0) + 1;
+    if (count > context.limits.connectionsPerAddress && !clients.isProxy(address)) {
       connectionRefused(context, 'too many connections of one address');
       socket.destroy();
       return;
     }
-    open.set(address, count);
+    this.#sockets.add(socket);
+    this.#byAddress.set(address, count);
     socket.once('close', () => {
-      const left = (open.get(address) ?? 1) - 1;
-      if (left > 0) open.set(address, left);
-      else open.delete(address);
+      this.#sockets.delete(socket);
+      const left = (this.#byAddress.get(address) ?? 1) - 1;
+      if (left > 0) this.#byAddress.set(address, left);
+      else this.#byAddress.delete(address);
     });
-  });
+  }
+
+  terminate(): void {
+    for (const socket of this.#sockets) socket.destroy();
+  }
 }

@@ -119,6 +119,8 @@ export class WebSocketTransport implements AsyncDisposable {
 function refuse(socket: Duplex, error: ProtocolError): void {
   const body = encodeRelayError(error);
   const { http } = errorCatalogue[error.code];
+  // Nothing else would ever end it for a peer that keeps its own half open.
+  socket.once('finish', () => socket.destroy());
   socket.end(
     [
       `HTTP/1.1 ${http} ${STATUS_CODES[http]}`,

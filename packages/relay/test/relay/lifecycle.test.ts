@@ -1,5 +1,7 @@
 import { copyFileSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { connect as connectTcp } from 'node:net';
 import { join } from 'node:path';
+import { connect as connectTls } from 'node:tls';
 import { isMethodName, type MethodDefinition, methods } from '@posthouse/protocol';
 import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -205,7 +207,7 @@ describe('starting', () => {
 describe('stopping', () => {
   let door: FrontDoor;
   beforeEach(async () => {
-    door = await FrontDoor.start({ limits: { stopGrace: 5_000 } });
+    door = await FrontDoor.start({ limits: { stopGrace: 5_000, requestTimeout: 600_000 } });
   });
   afterEach(() => door[Symbol.asyncDispose]());
   const account = 'neo:860833102:NUz6PKTAM7NbPJzkKJFNay3VckQtcDkgWo';
@@ -269,6 +271,41 @@ describe('stopping', () => {
     await stopped;
     socket.socket.resume();
   });
+
+  test('does not wait for a refused upgrade whose peer keeps its half open', async () => {
+    const socket = await openTls(door);
+    socket.resume();
+    socket.write(
+      'GET /none HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n',
+    );
+    await new Promise((resolve) => socket.once('end', resolve));
+    await door.relay[Symbol.asyncDispose]();
+    socket.destroy();
+  });
+
+  test('waits for a handshake that never ends no longer than for anything else', async () => {
+    const { hostname, port } = new URL(door.relay.https[0] as string);
+    const socket = connectTcp(Number(port), hostname);
+    socket.on('error', () => {});
+    await new Promise((resolve) => socket.once('connect', resolve));
+    // Behind it in the queue of connections: once this is answered, the relay has the other too.
+    await door.http().call('relay.info', {});
+    const stopped = door.relay[Symbol.asyncDispose]();
+    await new Promise((resolve) => setImmediate(resolve));
+    door.clock.advance(5);
+    await stopped;
+    socket.destroy();
+  });
+
+  /** A connection that does not say goodbye because the relay does. */
+  async function openTls(of: FrontDoor) {
+    const { hostname, port } = new URL(of.relay.https[0] as string);
+    const tcp = connectTcp({ host: hostname, port: Number(port), allowHalfOpen: true });
+    const socket = connectTls({ socket: tcp, ca: of.ca, host: hostname });
+    socket.on('error', () => {});
+    await new Promise((resolve) => socket.once('secureConnect', resolve));
+    return socket;
+  }
 
   test('aborting the signal stops it', async () => {
     using folder = temporaryFolder();
