@@ -125,8 +125,8 @@ export class Client implements AsyncDisposable {
    */
   async setUp(options: NewAccountOptions = {}): Promise<Account> {
     const { relayId, recover, signal = new AbortController().signal } = options;
-    const { signer, keepKey } = await this.#accountKey(options);
-    const request: SetUpOptions = { signer, keepKey, relayId, recover, signal };
+    const { signer, keepKey, isNewKey } = await this.#accountKey(options);
+    const request: SetUpOptions = { signer, keepKey, isNewKey, relayId, recover, signal };
     await setUp(this.#core, request);
     return await this.account();
   }
@@ -212,12 +212,12 @@ export class Client implements AsyncDisposable {
     const { network, random, store } = this.#core;
     const { accountKey: given, keepKey: keep = false } = options;
     if (given !== undefined && !(given instanceof Uint8Array)) {
-      return { signer: given, keepKey: undefined };
+      return { signer: given, keepKey: undefined, isNewKey: false };
     }
     // The key that an interrupted set-up made is the account's, and nobody else has it.
     const key = given ?? (await keptKey(store)) ?? newAccountKey(network, random);
     const keepKey = given === undefined || keep ? key : undefined;
-    return { signer: accountSigner(network, key), keepKey };
+    return { signer: accountSigner(network, key), keepKey, isNewKey: given === undefined };
   }
 
   async #accountCore(record: OwnRecord): Promise<AccountCore> {

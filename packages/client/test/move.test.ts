@@ -1,6 +1,7 @@
 /** Changing the home relay: two relays of one registry (03 §12). */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { nodeRandom } from '@posthouse/primitives-node';
 import { parseJson, staticRegistry } from '@posthouse/protocol';
 import { Relay } from '@posthouse/relay';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -29,13 +30,30 @@ afterAll(async () => {
 });
 
 /** Somebody at home on the first relay who can reach both. */
-async function person() {
+async function reachingBoth() {
   const ca = readFileSync(join(world.folder, 'second', 'tls', 'ca.pem'), 'utf8') + world.ca;
   const file = readFileSync(join(world.folder, 'relay', 'registry.json'), 'utf8');
   const registry = staticRegistry(network, parseJson(file));
   const transport = new NodeTransport({ ca });
-  return await world.person({ registry, transport, relayId: world.relay.relayId });
+  return { registry, transport };
 }
+
+async function person(options: { accountKey?: Uint8Array } = {}) {
+  const both = await reachingBoth();
+  return await world.person({ ...both, ...options, relayId: world.relay.relayId });
+}
+
+test('03 §11.2: a relay that does not know an account costs it no devices', async () => {
+  const accountKey = nodeRandom(32);
+  const phone = await person({ accountKey });
+  const laptop = await world.client(await reachingBoth());
+  const account = await laptop.setUp({ accountKey, relayId: second.relayId });
+  expect(await account.status()).toMatchObject({ homeRelay: world.relay.relayId });
+  const devices = await phone.devices.list();
+  expect(devices.map(({ deviceId }) => deviceId).sort()).toEqual(
+    [phone.deviceId, account.deviceId].sort(),
+  );
+});
 
 test('03 §12.1: device, profile and new messages go to the new relay', async () => {
   const ann = await person();

@@ -15,7 +15,7 @@ import { accountIdentity } from '../connect/session.ts';
 import type { Core } from '../core.ts';
 import { addDuty } from '../duties.ts';
 import { randomFraction, unixSeconds } from '../environment.ts';
-import { ClientError, isRefusal } from '../errors.ts';
+import { ClientError, isClientError, isRefusal } from '../errors.ts';
 import { Collection, type StoreReader, type StoreWriter } from '../store/index.ts';
 import { keysFromRecord } from './keys.ts';
 import { nextState, publishDevices, stageAndRoute, withCertificate } from './publish.ts';
@@ -26,6 +26,8 @@ import { adoptState } from './states.ts';
 export interface SetUpOptions {
   /** Signs for the account: a key in memory, or a wallet behind the same interface. */
   readonly signer: AccountSigner;
+  /** Whether the key was just made, so that no account can exist anywhere. */
+  readonly isNewKey?: boolean;
   /** 32 bytes; kept in the store, so that later account operations need no key. */
   readonly keepKey?: Uint8Array | undefined;
   /** The home relay to be; a random one of the registry by default. */
@@ -145,13 +147,34 @@ function shuffled<T>(core: Core, items: T[]): T[] {
     .map(({ item }) => item);
 }
 
-/** The account's route, asked of the relay chosen; `undefined` where there is none. */
-async function existingRoute(
+/**
+ * The account's route, asked of the relay chosen; `undefined` where there is none. A key that was
+ * brought along may have an account elsewhere, and one relay's word that it has none would cost it
+ * all its devices: the other relays of the registry are asked too.
+ */
+async function existingRoute(core: Core, options: SetUpOptions): Promise<FinalRoute | undefined> {
+  const chosen = options.relayId ?? (await anyRelay(core, options.signal));
+  const route = await routeKnownTo(core, chosen, options);
+  if (route !== undefined || options.isNewKey === true) return route;
+  for await (const { relay_id: relayId, status } of core.registry.listRelays()) {
+    if (status !== 'active' || relayId === chosen) continue;
+    try {
+      const found = await routeKnownTo(core, relayId, options);
+      if (found !== undefined) return found;
+    } catch (error) {
+      if (!isClientError(error)) throw error;
+    }
+  }
+  return undefined;
+}
+
+async function routeKnownTo(
   core: Core,
-  { signer, relayId, signal }: SetUpOptions,
+  relayId: string,
+  { signer, signal }: SetUpOptions,
 ): Promise<FinalRoute | undefined> {
   const { network, transport, discovery } = core;
-  const relay = await discovery.find(relayId ?? (await anyRelay(core, signal)), signal);
+  const relay = await discovery.find(relayId, signal);
   const method = 'account.route.resolve';
   const { account } = signer;
   try {
