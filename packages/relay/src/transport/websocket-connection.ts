@@ -37,6 +37,7 @@ export class WebSocketConnection {
   #bound: BoundSession | undefined;
   #isAlive = true;
   #isStopping = false;
+  #isClosed = false;
   #endReason: EndReason | undefined;
 
   constructor(socket: WebSocket, parts: ConnectionParts) {
@@ -132,6 +133,8 @@ export class WebSocketConnection {
   }
 
   #bind(session: Session): void {
+    // Who authenticated and left meanwhile would stay among those who listen, for ever.
+    if (this.#isClosed) return;
     if (this.#bound !== undefined) {
       this.#bound.renew(session);
       return;
@@ -178,6 +181,7 @@ export class WebSocketConnection {
   }
 
   #closed(): void {
+    this.#isClosed = true;
     this.#bound?.release();
     connectionEnded(this.#parts.context, this.#endReason ?? 'closed by peer');
     this.#parts.ended();

@@ -1,5 +1,6 @@
 import { connect } from 'node:tls';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { Hub } from '../../src/notifications/hub.ts';
 import type { Person } from '../support/people.ts';
 import { FrontDoor } from '../support/relay.ts';
 import { type WebSocketClient as Client, WebSocketClient } from '../support/websocket.ts';
@@ -431,6 +432,29 @@ describe('02 §12.5: what is pushed', () => {
     const other = await door.socket();
     await other.call('relay.info');
     expect(door.relay.context.metrics.value('connections')).toBe(1);
+  });
+
+  test('a connection that is gone before it is authenticated hears nothing either', async () => {
+    const { verifier, metrics } = door.relay.context;
+    const listening = vi.spyOn(Hub.prototype, 'add');
+    const { promise: ended, resolve: end } = Promise.withResolvers<void>();
+    const { promise: verifying, resolve: begin } = Promise.withResolvers<void>();
+    const verify = verifier.verify.bind(verifier);
+    verifier.verify = async (...checks) => {
+      begin();
+      await ended;
+      return verify(...checks);
+    };
+    const bound = door.bindDevice(socket, ann.device());
+    bound.catch(() => {});
+    await verifying;
+    socket.socket.terminate();
+    while (metrics.value('connections') > 0) await new Promise((go) => setImmediate(go));
+    end();
+    const calls = { method: 'auth.device.verify', transport: 'websocket', code: 'ok' };
+    while (metrics.value('calls', calls) === 0) await new Promise((go) => setImmediate(go));
+    expect(listening).not.toHaveBeenCalled();
+    listening.mockRestore();
   });
 });
 
