@@ -2,6 +2,7 @@
 import type { SignatureCheck } from '../crypto/primitives.ts';
 import { verifySignatures } from '../crypto/signatures.ts';
 import { decodeBase64url, encodeBase64url } from '../encoding/base64url.ts';
+import { equalBytes } from '../encoding/bytes.ts';
 import { badRequest, ProtocolError } from '../errors.ts';
 import {
   checkAccountId,
@@ -153,6 +154,8 @@ export function decodeInvite(network: Network, text: string): ContactInvite {
   if (bytes === undefined) throw badRequest('invite', 'expected canonical base64url');
   const invite = parse(bytes);
   checkInvite(network, invite, 'invite');
+  // One text for one invite: what is compared, stored or shown again is the same.
+  if (!equalBytes(canonicalBytes(invite), bytes)) throw badRequest('invite', 'is not canonical');
   return invite;
 }
 

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import {
   type ContactInvite,
   canonicalBytes,
+  canonicalJson,
   checkInvite,
   checkInviteUse,
   decodeInvite,
@@ -175,6 +176,8 @@ describe('03 §21: an invite as one word of text', () => {
     ['a repeated member', packed(utf8('{"$type":"svc.contact.invite","$type":"x"}'))],
     ['no invite', packed(canonicalBytes({ $type: 'svc.contact.grant' }))],
     ['JSON null', packed(utf8('null'))],
+    ['JSON that is not canonical', packed(utf8(JSON.stringify({ ...example, a: 1 })))],
+    ['white space in the JSON', packed(utf8(`${canonicalJson(example)} `))],
   ])('%s is refused', (_name, word) => {
     expect(codeOf(() => decodeInvite(network, word))).toBe('bad_request');
   });
