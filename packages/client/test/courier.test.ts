@@ -177,14 +177,26 @@ describe('talking', () => {
   test('contacts are shown as they are now, and as they were without a relay', async () => {
     const [ann, bob] = [await settled(), await settled()];
     const { invite } = await ann.json('invite');
-    await bob.json('accept', invite, '--as', 'ann');
-    expect((await ann.json('contacts')).contacts).toMatchObject([{ standing: 'pending' }]);
+    await bob.json('accept', invite, '--as', 'ann', '--note', 'bob');
+    const { out: pending } = await ann.run(['contacts']);
+    expect(pending).toBe(`pending  ${bob.account}    "bob"\n`);
     await ann.json('accept', bob.account);
     await world.stopRelay();
     const { out, error, exit } = await bob.run(['contacts']);
     await world.startRelay();
     expect({ out, exit }).toEqual({ out: `awaiting  ${ann.account}  ann\n`, exit: 0 });
     expect(error).toContain('cannot be reached');
+  });
+
+  test('without a relay the inbox shows what arrived before, and says that it is not all', async () => {
+    const [ann, bob] = await contacts();
+    await ann.json('send', 'bob', 'before');
+    await bob.json('sync');
+    await world.stopRelay();
+    const { out, error, exit } = await bob.run(['inbox']);
+    await world.startRelay();
+    expect({ exit, shown: out.endsWith('ann: before\n') }).toEqual({ exit: 4, shown: true });
+    expect(error).toContain('no answer from');
   });
 
   test('an answer that came need not have been read to write to who gave it', async () => {

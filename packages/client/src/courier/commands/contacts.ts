@@ -77,7 +77,9 @@ export function listContactsCommand(surroundings: Surroundings): Command {
         contacts.map((contact) => [
           standingOf(contact),
           contact.account,
-          printable(aliasOf(contact) ?? contact.request?.note ?? ''),
+          printable(aliasOf(contact) ?? ''),
+          // In quotes, so that nobody gives themselves a name by it.
+          contact.request?.note === undefined ? '' : `"${printable(contact.request.note)}"`,
         ]),
       ),
     );

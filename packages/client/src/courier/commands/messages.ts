@@ -63,10 +63,10 @@ export function inboxCommand(surroundings: Surroundings): Command {
     .option('--limit <number>', 'show only the last so many', '50')
     .option('--after <order>', 'show only those after this place in the order');
   return onAccount<InboxOptions>(command, surroundings, async (session, { options }) => {
-    const { account, out, signal } = session;
+    const { account, out } = session;
     const limit = whole('--limit', options.limit);
     const after = options.after === undefined ? undefined : whole('--after', options.after);
-    const events = await account.sync({ signal });
+    const { events, failure } = await caughtUp(session);
     const rows = await account.messages.list(after === undefined ? {} : { after });
     const shown = rows.slice(Math.max(0, rows.length - limit));
     if (options.follow && out.isJson) {
@@ -79,7 +79,21 @@ export function inboxCommand(surroundings: Surroundings): Command {
     }
     await noteRest(session, events);
     if (options.follow) await followInbox(session);
+    else if (failure !== undefined) throw failure;
   });
+}
+
+/** Without a relay there is still what arrived before; following goes on trying. */
+async function caughtUp({ account, signal }: AccountSession): Promise<{
+  readonly events: readonly AccountEvent[];
+  readonly failure?: unknown;
+}> {
+  try {
+    return { events: await account.sync({ signal }) };
+  } catch (failure) {
+    if (signal.aborted || !isClientError(failure, 'relay_unreachable')) throw failure;
+    return { events: [], failure };
+  }
 }
 
 function whole(flag: string, text: string): number {
