@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { checkDescriptor, Network, noblePrimitives, parseJson } from '@posthouse/protocol';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -21,19 +21,23 @@ afterEach(() => {
 const main = new URL('../src/main.ts', import.meta.url).pathname;
 
 /** The command with its output so far; `ended` gives the exit code or the signal. */
-function posthouse(args: readonly string[], environment: Record<string, string> = {}) {
+function posthouse(
+  args: readonly string[],
+  environment: Record<string, string> = {},
+  standardError: 'pipe' | number = 'pipe',
+) {
   const child = spawn(process.execPath, [main, ...args], {
     env: { PATH: process.env.PATH, ...environment },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['ignore', 'pipe', standardError],
   });
   running.add(child);
   const output = { text: '', errors: '' };
   const lineWaiters: (() => void)[] = [];
-  child.stdout.on('data', (data) => {
+  child.stdout?.on('data', (data) => {
     output.text += data;
     if (output.text.includes('\n')) for (const wake of lineWaiters.splice(0)) wake();
   });
-  child.stderr.on('data', (data) => {
+  child.stderr?.on('data', (data) => {
     output.errors += data;
   });
   const ended = new Promise<number | string | null>((resolve) => {
@@ -94,6 +98,23 @@ describe('posthouse serve', () => {
     expect(second.output.text).toBe('');
   });
 
+  test('a standard error that takes nothing, as on a full disk, ends no relay', async () => {
+    const unwritable = openSync('/dev/null', 'r');
+    const arguments_ = ['serve', '--dev', '--data', folder.path, '--listen', '127.0.0.1:0'];
+    const relay = posthouse([...arguments_, '--log', 'debug'], {}, unwritable);
+    const [, https] = (await relay.line()).split(' ');
+    using client = new HttpClient(
+      https as string,
+      readFileSync(join(folder.path, 'tls', 'ca.pem'), 'utf8'),
+    );
+    for (let call = 0; call < 3; call += 1) {
+      expect((await client.call('relay.info', {})).status).toBe(200);
+    }
+    relay.child.kill('SIGTERM');
+    expect(await relay.ended).toBe(0);
+    closeSync(unwritable);
+  });
+
   test('a wrong configuration is told in full, with exit code 2', async () => {
     const relay = posthouse(['serve', '--dev', '--listen', 'nowhere'], {
       POSTHOUSE_LIMITS_PAGE_SIZE: '0',
@@ -124,6 +145,12 @@ describe('posthouse init, descriptor, config explain', () => {
     );
     return path;
   };
+
+  test('init needs no more than a folder and a network', async () => {
+    const made = posthouse(['init', '--data', join(folder.path, 'new'), '--network', network]);
+    expect(await made.ended).toBe(0);
+    expect(made.output.text).toContain('relay id 0x');
+  });
 
   test('init makes keys once; descriptor signs with them', async () => {
     const file = config();
