@@ -10,6 +10,7 @@ import {
   explainConfig,
   type LoadedConfig,
   loadConfig,
+  type Purpose,
   type RelayConfig,
 } from './config/index.ts';
 import { descriptorSource } from './descriptor.ts';
@@ -49,13 +50,17 @@ function command(name: string, description: string): Command {
     );
 }
 
-function load(options: Record<string, string | boolean | undefined>): LoadedConfig {
+function load(
+  options: Record<string, string | boolean | undefined>,
+  purpose: Purpose = 'relay',
+): LoadedConfig {
   const chosen = Object.entries(flags).map(([flag, path]) => [path, options[flag]]);
   const file = options.config ?? process.env.POSTHOUSE_CONFIG;
   return loadConfig({
     file: typeof file === 'string' ? file : undefined,
     environment: process.env,
     flags: Object.fromEntries(chosen),
+    purpose,
   });
 }
 
@@ -74,7 +79,7 @@ async function serve(options: Record<string, string | boolean | undefined>): Pro
 }
 
 async function init(options: Record<string, string | boolean | undefined>): Promise<void> {
-  const { config } = load(options);
+  const { config } = load(options, 'keys');
   const made = await createKeys(config.data, nodeRandom);
   const identity = relayIdentity(networkOf(config), await loadKeys(config.data));
   const state = made ? 'made' : 'there already';
@@ -90,7 +95,7 @@ async function init(options: Record<string, string | boolean | undefined>): Prom
 }
 
 async function descriptor(options: Record<string, string | boolean | undefined>): Promise<void> {
-  const { config } = load(options);
+  const { config } = load(options, 'descriptor');
   const network = networkOf(config);
   const identity = relayIdentity(network, await loadKeys(config.data));
   const addresses = addressesOf(network, config);

@@ -1,5 +1,4 @@
 /** The composition root: the one place that knows all parts. */
-import { readFile } from 'node:fs/promises';
 import type { Server as TlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -24,7 +23,7 @@ import {
 import { combine } from './handlers.ts';
 import { JobRunner } from './jobs/runner.ts';
 import { relayIdentity } from './keys/identity.ts';
-import { createKeys, loadKeys, requirePrivate } from './keys/keys.ts';
+import { createKeys, loadKeys } from './keys/keys.ts';
 import { messages } from './messages/index.ts';
 import { MemoryBus } from './notifications/bus.ts';
 import { Hub } from './notifications/hub.ts';
@@ -37,6 +36,7 @@ import { migrate } from './storage/migrations.ts';
 import { openSqlite } from './storage/sqlite.ts';
 import type { StorageFaults } from './storage/types.ts';
 import { devCertificate } from './tls/dev-ca.ts';
+import { readCertificate } from './tls/files.ts';
 import { CertificateRenewal } from './tls/renewal.ts';
 import { ClientAddresses } from './transport/addresses.ts';
 import { createHttp, type Http } from './transport/http.ts';
@@ -208,8 +208,7 @@ async function tlsFiles(config: RelayConfig): Promise<{ cert: string; key: strin
   const { mode, certificate, key } = config.tls;
   if (mode === 'dev')
     return devCertificate(config.data, certificateHosts(config), systemClock.now());
-  await requirePrivate(key);
-  return { cert: await readFile(certificate, 'utf8'), key: await readFile(key, 'utf8') };
+  return readCertificate(certificate, key);
 }
 
 /** A development relay enters itself into its registry; any other looks whether it is there. */

@@ -11,14 +11,17 @@ import { checkRelayLimits } from '../limits.ts';
 import { PublicAddresses } from '../transport/addresses.ts';
 import type { RelayConfig } from './schema.ts';
 
+/** What a configuration is read for: keys need little of it, a running relay all. */
+export type Purpose = 'keys' | 'descriptor' | 'relay';
+
 /**
  * What a schema cannot say about a configuration: addresses, and what depends on what.
  * @returns a sentence for each problem, with the path in front
  */
-export function checkConfig(config: RelayConfig): string[] {
+export function checkConfig(config: RelayConfig, purpose: Purpose): string[] {
   return [
     ...checkRelayLimits(config.limits).map((problem) => `limits.${problem}`),
-    ...checkPresence(config),
+    ...checkPresence(config, purpose),
     ...checkAddresses(config),
     ...problemsOf(() =>
       checkText(config.name, { maxBytes: limits.relayNameBytes, allowEmpty: false }, 'name'),
@@ -26,14 +29,23 @@ export function checkConfig(config: RelayConfig): string[] {
   ];
 }
 
-function checkPresence({ network, dev, tls, public: addresses, listen }: RelayConfig): string[] {
+function checkPresence(config: RelayConfig, purpose: Purpose): string[] {
+  const { network, dev, tls, public: addresses, listen } = config;
   const problems: string[] = [];
   const missing = (path: string, when: string) =>
     problems.push(`${path}: expected a value ${when}, found none`);
+  const port = Number(listen.replace(/^.*:/, ''));
   if (network === undefined) missing('network', 'without --dev');
+  if (purpose === 'keys') return problems;
   if (addresses.peer === '' && !dev) missing('public.peer', 'without --dev');
-  if (tls.mode === 'files' && tls.certificate === '') missing('tls.certificate', 'in mode files');
-  if (tls.mode === 'files' && tls.key === '') missing('tls.key', 'in mode files');
+  if (purpose === 'relay' && tls.mode === 'files') {
+    if (tls.certificate === '') missing('tls.certificate', 'in mode files');
+    if (tls.key === '') missing('tls.key', 'in mode files');
+  }
+  // Only a relay that listens knows which port it was given.
+  if (purpose === 'descriptor' && port === 0 && !(addresses.https.length > 0 && addresses.peer)) {
+    problems.push(`listen: expected a port, found ${JSON.stringify(listen)}`);
+  }
   if (tls.mode === 'off' && addresses.https.length === 0) missing('public.https', 'behind a proxy');
   if (addresses.https.length === 0 && /^(?:0\.0\.0\.0|\[::\]):/.test(listen)) {
     missing('public.https', 'where every address is listened on');
@@ -41,7 +53,7 @@ function checkPresence({ network, dev, tls, public: addresses, listen }: RelayCo
   if (addresses.wss.length > 0 && addresses.https.length === 0) {
     missing('public.https', 'beside public.wss');
   }
-  if (Number(listen.replace(/^.*:/, '')) > 65_535) {
+  if (port > 65_535) {
     problems.push(`listen: expected a port up to 65535, found ${JSON.stringify(listen)}`);
   }
   return problems;

@@ -1,3 +1,4 @@
+export type { Purpose } from './check.ts';
 export { explainConfig } from './explain.ts';
 export {
   ConfigError,

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { checkConfig } from './check.ts';
+import { checkConfig, type Purpose } from './check.ts';
 import type { RelayConfig } from './schema.ts';
 import { expected, fits, fromText, type Setting, settings } from './settings.ts';
 import { suggestion } from './suggest.ts';
@@ -19,6 +19,8 @@ export interface ConfigLayers {
   readonly flags?: Readonly<Record<string, string | boolean | undefined>>;
   /** Values of a program that starts the relay itself. */
   readonly values?: PartialConfig;
+  /** What must be there; a relay needs everything. */
+  readonly purpose?: Purpose;
 }
 
 /** A configuration that passed every check, and where each value came from. */
@@ -79,7 +81,7 @@ export function loadConfig(layers: ConfigLayers): LoadedConfig {
   }
   if (problems.length > 0) throw new ConfigError(problems);
   const config = nested(found);
-  const unfit = checkConfig(config);
+  const unfit = checkConfig(config, layers.purpose ?? 'relay');
   if (unfit.length > 0) throw new ConfigError(unfit);
   return { config, sources };
 }

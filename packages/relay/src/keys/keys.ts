@@ -56,7 +56,7 @@ export async function loadKeys(dataFolder: string): Promise<RelayKeys> {
 }
 
 async function loadKey(path: string): Promise<Uint8Array> {
-  await requirePrivate(path);
+  await requirePrivate(path, 'run `posthouse init` first');
   const key = decodeBase64url((await readFile(path, 'utf8')).trim());
   if (key?.length !== 32) throw new Error(`${path}: expected 32 bytes in base64url`);
   return key;
@@ -64,14 +64,14 @@ async function loadKey(path: string): Promise<Uint8Array> {
 
 /**
  * Refuses a private file that its group or others can read, as SSH does.
+ * @param hint what to do where it cannot be read at all
  * @throws Error
  */
-export async function requirePrivate(path: string): Promise<void> {
+export async function requirePrivate(path: string, hint: string): Promise<void> {
   let mode: number;
   try {
     ({ mode } = await stat(path));
   } catch (error) {
-    const hint = 'run `posthouse init` first';
     throw new Error(`${path}: cannot be read, ${hint}`, { cause: error });
   }
   if ((mode & 0o077) !== 0) {

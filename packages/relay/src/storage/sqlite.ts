@@ -6,6 +6,8 @@ import { SqliteTransaction } from './sqlite-transaction.ts';
 import { SqliteWriter } from './sqlite-writer.ts';
 import type { AggregateKey, Reader, Storage, StorageFaults, Writer } from './types.ts';
 
+/** SQLite's result code for a lock that another connection holds. */
+const sqliteBusy = 5;
 /** Snapshots that can be open at once. */
 const readerConnections = 4;
 
@@ -45,6 +47,8 @@ function lockFolder(directory: string): SqliteConnection {
     return lock;
   } catch (error) {
     lock.close();
+    // A full disk or a broken file is no other process.
+    if ((error as { errcode?: unknown }).errcode !== sqliteBusy) throw error;
     throw new Error(`${directory} is in use by another relay process`, { cause: error });
   }
 }

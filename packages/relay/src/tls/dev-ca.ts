@@ -113,7 +113,7 @@ async function loadPair(folder: string, name: string): Promise<Pair | undefined>
     return undefined;
   }
   const keyFile = join(folder, `${name}.key`);
-  await requirePrivate(keyFile);
+  await requirePrivate(keyFile, `remove ${folder} to have all of it made again`);
   return { cert, key: await readFile(keyFile, 'utf8') };
 }
 

@@ -47,6 +47,18 @@ describe('layers', () => {
     ]);
   });
 
+  test('making keys needs the network only, a descriptor no certificate', () => {
+    const missing = (values: PartialConfig, purpose: 'keys' | 'descriptor') =>
+      problems(() => loadConfig({ values, purpose })).map((problem) => problem.split(':')[0]);
+    expect(missing({}, 'keys')).toEqual(['network']);
+    expect(missing({ network }, 'keys')).toEqual([]);
+    expect(missing({ network }, 'descriptor')).toEqual(['public.peer']);
+    const { peer } = production.public;
+    expect(missing({ network, public: { peer } }, 'descriptor')).toEqual([]);
+    expect(missing({ dev: true, listen: '127.0.0.1:0' }, 'descriptor')).toEqual(['listen']);
+    expect(missing({ dev: true, listen: '127.0.0.1:1' }, 'descriptor')).toEqual([]);
+  });
+
   test('--dev needs nothing', () => {
     const { config } = loadConfig({ flags: { dev: true } });
     expect(config).toMatchObject({

@@ -158,6 +158,28 @@ describe('starting', () => {
     expect(await trusts(second)).toBe(true);
   });
 
+  test('certificate files that are none are named with the setting they stand in', async () => {
+    const certificate = join(folder.path, 'own.pem');
+    const key = join(folder.path, 'own.key');
+    const start = () =>
+      Relay.start({ ...values(), tls: { mode: 'files', certificate, key } }, { log });
+    await expect(start()).rejects.toThrow(`${key}: cannot be read, tls.key names it`);
+    const hosts = ['127.0.0.1'];
+    const now = Math.floor(Date.now() / 1_000);
+    const right = await devCertificate(join(folder.path, 'a'), hosts, now);
+    const other = await devCertificate(join(folder.path, 'b'), hosts, now);
+    writeFileSync(key, 'no key', { mode: 0o600 });
+    await expect(start()).rejects.toThrow(`${certificate}: cannot be read, tls.certificate names`);
+    writeFileSync(certificate, 'no certificate');
+    await expect(start()).rejects.toThrow(`${certificate}: expected a PEM certificate chain`);
+    writeFileSync(certificate, right.cert);
+    await expect(start()).rejects.toThrow(`${key}: expected a PEM private key`);
+    writeFileSync(key, other.key);
+    await expect(start()).rejects.toThrow(`${key}: is not the key of ${certificate}`);
+    writeFileSync(key, right.key);
+    await (await start())[Symbol.asyncDispose]();
+  });
+
   test('a registry that does not name the relay is told of, a wrong one is refused', async () => {
     await (await Relay.start(values(), { log }))[Symbol.asyncDispose]();
     const registry = join(folder.path, 'registry.json');

@@ -1,4 +1,4 @@
-import { cpSync, statSync } from 'node:fs';
+import { cpSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -226,6 +226,12 @@ describe('the folder', () => {
     expect(() => openSqlite(folder.path)).toThrow(
       `${folder.path} is in use by another relay process`,
     );
+  });
+
+  test('a lock file that is broken is not taken for another relay', async () => {
+    using other = temporaryFolder();
+    writeFileSync(join(other.path, 'lock'), 'this is no database, and long enough to tell');
+    expect(() => openSqlite(other.path)).toThrow('file is not a database');
   });
 
   test('it is free again after closing, with everything in it', async () => {
