@@ -136,10 +136,16 @@ export class Dispatcher {
       if (bound !== undefined && !bound.dead) return bound.session;
       takeFrom(this.#addresses, address);
     } else if (credentials !== undefined) {
-      // Whoever guesses tokens makes us read storage each time, so that is what is limited.
-      if (!sessions.isCached(credentials)) takeFrom(this.#addresses, address);
+      // Whoever guesses tokens makes us read storage each time, so that is limited before; a good
+      // token is no call without a session, and counts for its account only.
+      const isCached = sessions.isCached(credentials);
+      if (!isCached) takeFrom(this.#addresses, address);
       const session = await sessions.find(credentials, origin);
-      if (session !== undefined) return session;
+      if (session !== undefined) {
+        if (!isCached) this.#addresses.giveBack(address);
+        return session;
+      }
+      if (isCached) takeFrom(this.#addresses, address);
     } else {
       takeFrom(this.#addresses, address);
     }

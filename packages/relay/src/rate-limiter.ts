@@ -39,4 +39,10 @@ export class RateLimiter {
     bucket.tokens -= 1;
     return 0;
   }
+
+  /** Undoes a {@link take}, for a call that turned out to count elsewhere. */
+  giveBack(key: string): void {
+    const bucket = this.#buckets.get(key);
+    if (bucket !== undefined) bucket.tokens += 1;
+  }
 }

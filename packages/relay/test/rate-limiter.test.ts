@@ -13,6 +13,14 @@ test('a burst passes, then one call for each share of a second', () => {
   expect([take(), take(), take(), take()]).toEqual([0, 0, 0, 1]);
 });
 
+test('what is given back can be taken again, and no more', () => {
+  const limiter = new RateLimiter({ rate: 1, burst: 2, clock: new ManualClock() });
+  limiter.giveBack('ann');
+  limiter.take('ann');
+  limiter.giveBack('ann');
+  expect([limiter.take('ann'), limiter.take('ann'), limiter.take('ann')]).toEqual([0, 0, 1]);
+});
+
 test('keys do not share', () => {
   const limiter = new RateLimiter({ rate: 1, burst: 1, clock: new ManualClock() });
   expect([limiter.take('ann'), limiter.take('bob'), limiter.take('ann')]).toEqual([0, 0, 1]);

@@ -292,6 +292,36 @@ describe('02 §5: rate limits', () => {
     ]);
   });
 
+  test('a good token counts for its account, however long it was not used', async () => {
+    await using strict = await FrontDoor.start({ limits: { addressRate: 1, addressBurst: 11 } });
+    const ann = await strict.newcomer('ann');
+    const tokens: string[] = [];
+    for (let count = 0; count < 5; count += 1) {
+      tokens.push((await strict.logInAccount(ann)).token);
+    }
+    for (const token of tokens) {
+      const answer = await strict.http().call('device.state.publish', {}, { token });
+      expect(codeOf(answer)).toBe('bad_request');
+    }
+  });
+
+  test('a good token of another origin is counted as a bad one is', async () => {
+    const ports = ['https://127.0.0.1:0/svc/v1', 'https://localhost:0/b/svc/v1'];
+    await using strict = await FrontDoor.start({
+      limits: { addressRate: 1, addressBurst: 4 },
+      public: { https: ports },
+    });
+    const { token } = await strict.logInAccount(strict.newcomer('ann'));
+    const use = async (index: number) =>
+      codeOf(await strict.http(index).call('device.state.publish', {}, { token }));
+    expect(await use(0)).toBe('bad_request');
+    expect([await use(1), await use(1), await use(1)]).toEqual([
+      'unauthorized',
+      'unauthorized',
+      'rate_limited',
+    ]);
+  });
+
   test('so are calls that need a session on a connection that has none, or none any more', async () => {
     await using strict = await FrontDoor.start({ limits: { addressRate: 1, addressBurst: 20 } });
     const ann = await strict.person('ann');

@@ -8,7 +8,7 @@ import {
   signatureCheck,
 } from '@posthouse/protocol';
 import { currentDevice, homeOf, locate, requireAnswerable } from '../../accounts/index.ts';
-import type { Handler } from '../../call.ts';
+import type { Handler, Session } from '../../call.ts';
 import type { RelayContext } from '../../context.ts';
 import { type Attempt, beginAttempt } from '../challenges.ts';
 import { checkRenewal, createSession, type NewSession, takeEffect } from '../establish.ts';
@@ -32,12 +32,15 @@ export const verifyDevice: Handler = async (context, call) => {
   checkRenewal(call, { mode: 'device', account, deviceId });
   await verifyProof(context, attempt, { deviceId, origin: call.origin });
 
-  const heard = sessions.changes;
+  let heard = sessions.changes;
   const created = await createDeviceSession(context, { account, deviceId, origin: call.origin });
+  let session: Session | undefined = created.session;
   // A removal or a shorter certificate that committed after the session did may have been heard of
-  // before the session is bound.
-  const session =
-    sessions.changes === heard ? created.session : await sessions.stored(created.token);
+  // before the session is bound, also while it is read again.
+  while (session !== undefined && sessions.changes !== heard) {
+    heard = sessions.changes;
+    session = await sessions.stored(created.token);
+  }
   if (session === undefined) throw deviceUnknown();
   return { result: takeEffect(call, { ...created, session }) };
 };
