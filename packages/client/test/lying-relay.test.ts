@@ -13,6 +13,7 @@ import {
   accountSigner,
   signDeviceState,
   signRouteDraft,
+  type TimelinePage,
 } from '@posthouse/protocol';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type Account, type Client, MemoryStore, type MisbehaviourReason } from '../src/index.ts';
@@ -723,4 +724,22 @@ describe.each(['websocket', 'http'] as const)('the timeline, over %s', (prefer) 
     expect(await account.sync()).toEqual([]);
     expect(await texts(account)).toEqual(['one', 'two']);
   });
+});
+
+test('04 §18: the same records under ever higher sequences', async () => {
+  const [ann, bob] = [await relay.world.person(), await relay.world.person({ prefer: 'http' })];
+  await befriend(ann, bob);
+  await ann.messages.send(bob.id, { text: 'again and again' });
+  await bob.sync();
+  const page: TimelinePage = relay.honest.get('message.timeline.sync');
+  let pages = 0;
+  relay.overHttp.set('message.timeline.sync', (response) => {
+    pages += 1;
+    const rise = 100 * pages;
+    const items = page.items.map((item) => ({ ...item, sequence: item.sequence + rise }));
+    response.writeHead(200, { 'content-type': 'application/json' });
+    response.end(JSON.stringify({ ...page, items, has_more: pages < 10 }));
+  });
+  await expect(bob.sync()).rejects.toMatchObject({ reason: 'page_without_end' });
+  expect(await texts(bob)).toEqual(['again and again']);
 });

@@ -2,10 +2,13 @@
 import { type TimelineRecord, timelines } from '../accounts/records.ts';
 import { resolveOwnState } from '../accounts/states.ts';
 import type { AccountCore } from '../core.ts';
+import { RelayMisbehaviour } from '../errors.ts';
 import type { AccountEvent } from '../events.ts';
 import type { StoreReader, StoreWriter } from '../store/index.ts';
 import { applyEntry } from './apply.ts';
 import { type OpenedEntry, openPage } from './open.ts';
+
+const method = 'message.timeline.sync';
 
 /** Records asked for at once. The relay may give fewer; only `has_more` says whether there are. */
 const pageSize = 100;
@@ -31,13 +34,19 @@ export async function* readTimeline(
   signal: AbortSignal,
 ): AsyncGenerator<readonly AccountEvent[]> {
   const { account, device, store } = core;
+  const seen = new Set<string>();
   for (;;) {
     signal.throwIfAborted();
     const after = await store.read((tx) => timelinePosition(tx, relayId));
     const params = { after, limit: pageSize };
-    const page = await core.relay(relayId).call('message.timeline.sync', params, { signal });
+    const page = await core.relay(relayId).call(method, params, { signal });
     const reading = { account, deviceId: device.deviceId, after, limit: pageSize };
     const opened = openPage(core, page, reading);
+    // Sequences are the relay's word alone: with the same records again it could go on for ever.
+    if (page.has_more && opened.every(({ digest }) => seen.has(digest))) {
+      throw new RelayMisbehaviour('page_without_end', 'the same records again', { method });
+    }
+    for (const { digest } of opened) seen.add(digest);
     if (page.has_retention_gap === true) yield await noteGap(core, relayId);
     yield* applyPage(core, relayId, { opened, after, signal });
     if (!page.has_more) return;
