@@ -16,6 +16,10 @@ async function askSecret(question: string): Promise<string> {
   const terminal = createInterface({ input: process.stdin, output: silent, terminal: true });
   try {
     return await terminal.question('');
+  } catch (error) {
+    // Ctrl+C at the question is an interruption like any other.
+    stopping.abort();
+    throw error;
   } finally {
     terminal.close();
     process.stderr.write('\n');
