@@ -62,6 +62,8 @@ export const RelayLimits = Type.Object({
   accountBurst: limit(1_000, 'Calls of one account at once.'),
   addressRate: limit(100, 'Calls without a session from one address in a second, sustained.'),
   addressBurst: limit(1_000, 'Calls without a session from one address at once.'),
+  addressBytes: limit(2_097_152, 'Bytes of requests read from one address in a second, sustained.'),
+  addressBytesBurst: limit(16_777_216, 'Bytes of requests read from one address at once.'),
 });
 export type RelayLimits = Readonly<Static<typeof RelayLimits>>;
 
@@ -114,6 +116,7 @@ export function checkRelayLimits(relay: RelayLimits): string[] {
     ],
     [relay.accountBurst >= relay.accountRate, 'accountBurst: at least accountRate'],
     [relay.addressBurst >= relay.addressRate, 'addressBurst: at least addressRate'],
+    [relay.addressBytesBurst >= relay.addressBytes, 'addressBytesBurst: at least addressBytes'],
   ];
   return rules.filter(([holds]) => !holds).map(([, sentence]) => sentence);
 }

@@ -27,9 +27,16 @@ import { createKeys, loadKeys } from './keys/keys.ts';
 import { messages } from './messages/index.ts';
 import { MemoryBus } from './notifications/bus.ts';
 import { Hub } from './notifications/hub.ts';
-import { noticeFailed, notRegistered, relayStarted, relayStopped } from './observability/events.ts';
+import {
+  noTrustedProxy,
+  noticeFailed,
+  notRegistered,
+  relayStarted,
+  relayStopped,
+} from './observability/events.ts';
 import { createLog } from './observability/log.ts';
 import { Metrics } from './observability/metrics.ts';
+import { RateLimiter } from './rate-limiter.ts';
 import { relaySubject } from './relay/index.ts';
 import { bindFacts, factsMigration } from './storage/facts.ts';
 import { migrate } from './storage/migrations.ts';
@@ -173,7 +180,12 @@ async function startParts(
   const dispatcher = new Dispatcher(relayContext, offer.handlers);
   const clients = new ClientAddresses(config.trustedProxies);
   const hub = parts.use(new Hub(bus));
-  const transport = { context: relayContext, dispatcher, hub, addresses, clients };
+  const intake = new RateLimiter({
+    rate: limits.addressBytes,
+    burst: limits.addressBytesBurst,
+    clock,
+  });
+  const transport = { context: relayContext, dispatcher, hub, addresses, clients, intake };
   const sockets = new WebSocketTransport(transport);
   const http = createHttp({
     ...transport,
@@ -188,6 +200,9 @@ async function startParts(
   }
   await app.listen(listenAddress(config));
   addresses.listensOn((app.server.address() as AddressInfo).port);
+  if (config.tls.mode === 'off' && config.trustedProxies.length === 0) {
+    noTrustedProxy(relayContext);
+  }
   await useRegistry(config, relayContext, addresses.https[0] as string);
   jobs.start(relayContext, offer.jobs);
   return { https: addresses.https, wss: addresses.wss, context: relayContext };

@@ -97,6 +97,8 @@ const developmentDefaults: Readonly<Record<string, unknown>> = {
   'limits.accountBurst': 100_000,
   'limits.addressRate': 10_000,
   'limits.addressBurst': 100_000,
+  'limits.addressBytes': 1_073_741_824,
+  'limits.addressBytesBurst': 1_073_741_824,
   'limits.stagedStates': 1_000_000,
 };
 

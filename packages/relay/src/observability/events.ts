@@ -17,6 +17,12 @@ export function notRegistered({ log, metrics }: Observed, registry: string): voi
   log.warn({ registry }, 'the registry does not name this relay as active');
 }
 
+/** Every client behind the proxy counts as the proxy. */
+export function noTrustedProxy({ log, metrics }: Observed): void {
+  metrics.count('no_trusted_proxy');
+  log.warn('tls.mode is off and trustedProxies is empty: all clients share one limit');
+}
+
 export function relayStopped({ log }: Observed): void {
   log.info('relay stopped');
 }

@@ -21,6 +21,7 @@ import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import type { RelayContext } from '../context.ts';
 import type { Answer, Dispatcher } from '../dispatch.ts';
 import { connectionRefused } from '../observability/events.ts';
+import type { RateLimiter } from '../rate-limiter.ts';
 import type { ClientAddresses, PublicAddresses } from './addresses.ts';
 import { encodeRelayError, encodeResult } from './encode.ts';
 
@@ -29,6 +30,8 @@ export interface HttpParts {
   readonly dispatcher: Dispatcher;
   readonly addresses: PublicAddresses;
   readonly clients: ClientAddresses;
+  /** Bytes of requests that may be read, by address. */
+  readonly intake: RateLimiter;
   /** Own key and certificate; without, a proxy in front speaks TLS. */
   readonly tls: Pick<ServerOptions, 'key' | 'cert'> | undefined;
   /** Takes connections that ask to become WebSockets. */
@@ -97,6 +100,11 @@ function addRoutes(app: FastifyInstance, parts: HttpParts, route: Route): void {
       url: `${base}${methodPath(definition.name)}`,
       handler: async (request, reply) => {
         const body = request.body as Buffer | undefined;
+        const address = clients.of(request.raw);
+        // Reading a text is work before anything is known about its sender.
+        const wait = parts.intake.take(address);
+        if (wait > 0) return answerError(reply, tooMuch(wait));
+        parts.intake.spend(address, body?.length ?? 0);
         const params = verb === 'GET' ? queryParams(request, definition) : bodyParams(request);
         if (verb === 'GET') checkNoBody(body);
         const answer = await dispatcher.answer({
@@ -104,7 +112,7 @@ function addRoutes(app: FastifyInstance, parts: HttpParts, route: Route): void {
           params,
           form: verb === 'GET' ? 'query' : 'object',
           origin: addresses.httpOrigin(base),
-          address: clients.of(request.raw),
+          address,
           credentials: sessionToken(request, context.network),
         });
         return send(reply, answer);
@@ -191,6 +199,11 @@ function answerError(reply: FastifyReply, error: ProtocolError): FastifyReply {
     .code(errorCatalogue[error.code].http)
     .type('application/json')
     .send(encodeRelayError(error));
+}
+
+function tooMuch(wait: number): ProtocolError {
+  const data = { retry_after: wait };
+  return new ProtocolError('rate_limited', 'too many bytes from this address', { data });
 }
 
 function unknownMethod(): ProtocolError {

@@ -5,6 +5,7 @@ import type { RelayContext } from '../context.ts';
 import type { Answer, Dispatcher } from '../dispatch.ts';
 import type { Hub } from '../notifications/hub.ts';
 import { connectionEnded, connectionOpened, type EndReason } from '../observability/events.ts';
+import type { RateLimiter } from '../rate-limiter.ts';
 import { BoundSession } from './bound-session.ts';
 import {
   encodeFailure,
@@ -18,6 +19,9 @@ import {
 /** Close codes of 02 §3.3 and RFC 6455 §7.4.1; the library closes with 1009 by itself. */
 const closeCodes = { goingAway: 1001, binary: 1003 } as const;
 
+/** Seconds until a paused connection is looked at again. */
+const longestPause = 30;
+
 export interface ConnectionParts {
   readonly context: RelayContext;
   readonly dispatcher: Dispatcher;
@@ -26,6 +30,8 @@ export interface ConnectionParts {
   readonly origin: string;
   /** Whose allowance calls without a session use. */
   readonly address: string;
+  /** Bytes of requests that may be read, by address. */
+  readonly intake: RateLimiter;
   readonly ended: () => void;
 }
 
@@ -38,6 +44,8 @@ export class WebSocketConnection {
   #isAlive = true;
   #isStopping = false;
   #isClosed = false;
+  /** Runs while nothing is read from a peer that sent too much. */
+  #pause: Disposable | undefined;
   #endReason: EndReason | undefined;
 
   constructor(socket: WebSocket, parts: ConnectionParts) {
@@ -58,6 +66,8 @@ export class WebSocketConnection {
 
   /** Asks whether the peer is there; who did not answer the time before is gone. */
   checkAlive(): void {
+    // Its answer could not be read.
+    if (this.#pause !== undefined) return;
     if (!this.#isAlive) {
       this.#end('peer does not answer pings');
       return;
@@ -69,6 +79,7 @@ export class WebSocketConnection {
   /** Takes no more requests, answers those under way, then says goodbye. */
   stop(): void {
     this.#isStopping = true;
+    this.#resume();
     this.#closeWhenIdle();
   }
 
@@ -85,6 +96,7 @@ export class WebSocketConnection {
       this.#socket.close(closeCodes.binary, 'binary messages are not used');
       return;
     }
+    this.#pauseFor((data as Buffer).length);
     const envelope = readEnvelope(data as Buffer);
     if (envelope.kind === 'refused') {
       this.#send(envelope.answer);
@@ -102,6 +114,28 @@ export class WebSocketConnection {
     }
     this.#outstanding.add(id);
     void this.#answer(id, method, params);
+  }
+
+  /**
+   * Reading a text is work before anything is known about its sender, so nothing more is read while
+   * the address is in debt: the peer's own network holds its messages back, and none is lost.
+   */
+  #pauseFor(bytes: number): void {
+    const { intake, address, context } = this.#parts;
+    const wait = intake.spend(address, bytes);
+    if (wait === 0 || this.#pause !== undefined) return;
+    this.#socket.pause();
+    this.#pause = context.clock.after(Math.min(wait, longestPause) * 1_000, () => {
+      this.#resume();
+      this.#pauseFor(0);
+    });
+  }
+
+  #resume(): void {
+    this.#pause?.[Symbol.dispose]();
+    this.#pause = undefined;
+    this.#isAlive = true;
+    this.#socket.resume();
   }
 
   async #answer(id: RpcId, method: string, params: JsonValue): Promise<void> {
@@ -182,6 +216,7 @@ export class WebSocketConnection {
 
   #closed(): void {
     this.#isClosed = true;
+    this.#pause?.[Symbol.dispose]();
     this.#bound?.release();
     connectionEnded(this.#parts.context, this.#endReason ?? 'closed by peer');
     this.#parts.ended();

@@ -6,6 +6,7 @@ import type { RelayContext } from '../context.ts';
 import type { Dispatcher } from '../dispatch.ts';
 import type { Hub } from '../notifications/hub.ts';
 import { connectionRefused } from '../observability/events.ts';
+import type { RateLimiter } from '../rate-limiter.ts';
 import type { ClientAddresses, PublicAddresses } from './addresses.ts';
 import { encodeRelayError } from './encode.ts';
 import { WebSocketConnection } from './websocket-connection.ts';
@@ -16,6 +17,8 @@ export interface WebSocketParts {
   readonly hub: Hub;
   readonly addresses: PublicAddresses;
   readonly clients: ClientAddresses;
+  /** Bytes of requests that may be read, by address. */
+  readonly intake: RateLimiter;
 }
 
 /** The WebSocket side of the client API: takes upgrades, keeps count, asks whether peers live. */

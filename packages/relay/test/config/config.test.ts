@@ -71,6 +71,8 @@ describe('layers', () => {
         accountBurst: 100_000,
         addressRate: 10_000,
         addressBurst: 100_000,
+        addressBytes: 1_073_741_824,
+        addressBytesBurst: 1_073_741_824,
         stagedStates: 1_000_000,
       },
     });
@@ -222,6 +224,7 @@ describe('limits depend on each other', () => {
     ['pageSize', { pageSize: 501 }, { pageSize: 500 }],
     ['connectionsPerAddress', { connectionsPerAddress: 20_001 }, { connectionsPerAddress: 20_000 }],
     ['accountBurst', { accountBurst: 199 }, { accountBurst: 200 }],
+    ['addressBytesBurst', { addressBytesBurst: 2_097_151 }, { addressBytesBurst: 2_097_152 }],
     ['addressBurst', { addressRate: 10, addressBurst: 9 }, { addressRate: 10, addressBurst: 10 }],
   ])('%s over the edge is refused, at the edge it is not', (name, over, at) => {
     expect(limited(over)).toEqual([expect.stringMatching(`^limits.${name}: `)]);

@@ -108,6 +108,20 @@ describe('starting', () => {
     );
     expect(relay.https).toEqual(['https://relay.example/svc/v1']);
     expect(relay.wss).toEqual(['wss://relay.example/svc/v1']);
+    expect(relay.context.metrics.value('no_trusted_proxy')).toBe(1);
+  });
+
+  test('a proxy that is trusted needs no warning', async () => {
+    await using relay = await Relay.start(
+      {
+        ...values(),
+        tls: { mode: 'off' },
+        public: { https: ['https://relay.example/svc/v1'] },
+        trustedProxies: ['127.0.0.1'],
+      },
+      { log },
+    );
+    expect(relay.context.metrics.value('no_trusted_proxy')).toBe(0);
   });
 
   test('01 §0: the service word is in the path and the header, and may be another', async () => {

@@ -292,6 +292,26 @@ describe('02 §5: rate limits', () => {
     ]);
   });
 
+  test('bytes are counted by address before they are read, with a hint', async () => {
+    const limits = { addressBytes: 100_000, addressBytesBurst: 100_000 };
+    await using strict = await FrontDoor.start({ dev: true, limits });
+    const client = strict.http();
+    const send = (length: number) =>
+      client.send({
+        verb: 'POST',
+        path: '/auth/challenge',
+        headers: { 'content-type': 'application/json' },
+        body: 'x'.repeat(length),
+      });
+    expect(codeOf(await send(300_000))).toBe('bad_request');
+    const refused = await send(10);
+    expect(codeOf(refused)).toBe('rate_limited');
+    expect(refused.headers['retry-after']).toBe('3');
+    expect(JSON.parse(refused.text).data).toEqual({ retry_after: 3 });
+    strict.clock.advance(3);
+    expect(codeOf(await send(10))).toBe('bad_request');
+  });
+
   test('a good token counts for its account, however long it was not used', async () => {
     await using strict = await FrontDoor.start({ limits: { addressRate: 1, addressBurst: 11 } });
     const ann = await strict.newcomer('ann');

@@ -300,6 +300,26 @@ describe('peers that do not behave', () => {
     expect(await client.closed).toBe(1006);
   });
 
+  test('one that sends too much is not read until it was quiet, and loses nothing', async () => {
+    await using small = await FrontDoor.start({
+      limits: { addressBytes: 100_000, addressBytesBurst: 100_000 },
+    });
+    const client = await small.socket();
+    const answer = await client.send('x'.repeat(300_000));
+    expect(answer).toHaveProperty('error.code', parseError);
+    const pong = vi.fn();
+    client.socket.on('pong', pong);
+    client.socket.ping();
+    const late = client.call('relay.info');
+    const other = await small.socket();
+    small.clock.advance(1);
+    // What the other sends is read, however late: it has sent little.
+    expect(await other.call('relay.info')).toHaveProperty('result');
+    expect(pong).not.toHaveBeenCalled();
+    small.clock.advance(30);
+    expect(await late).toHaveProperty('result');
+  });
+
   test('too many connections of one address are refused with 429', async () => {
     await using small = await FrontDoor.start({
       limits: { connectionsPerAddress: 3 },
