@@ -159,6 +159,7 @@ describe('02 §10.6 rule 7: authentication that reveals an invalid device', () =
   test('ends the sessions it still has', async () => {
     const socket = await door.socket();
     await door.bindDevice(socket, ann.device('laptop'));
+    const { token } = await door.logInDevice(ann, 'laptop');
     // Storage loses the device behind the relay's back, as when another process removed it.
     await door.relay.context.storage.write('test', (tx) =>
       tx.run('DELETE FROM devices WHERE device_id = ?', ann.device('laptop').deviceId),
@@ -169,6 +170,9 @@ describe('02 §10.6 rule 7: authentication that reveals an invalid device', () =
     );
     expect(await socket.call('relay.info')).toHaveProperty('result');
     expect(await socket.call('message.timeline.sync', {})).toHaveProperty('error.code', -32001);
+    expect(await sync(token)).toBe('unauthorized');
+    await door.restart();
+    expect(await sync(token)).toBe('unauthorized');
   });
 });
 

@@ -292,6 +292,9 @@ describe('stopping', () => {
     await expect(WebSocketClient.open(url, door.ca)).rejects.toThrow();
     await expect(door.http().call('relay.info', {})).rejects.toThrow();
     socket.socket.send('{"jsonrpc":"2.0","id":"late","method":"relay.info"}');
+    // The pong says that the request before it was read.
+    socket.socket.ping();
+    await new Promise((resolve) => socket.socket.once('pong', resolve));
     release();
     await held;
     await stopped;

@@ -252,6 +252,15 @@ describe('the folder', () => {
     expect(await names()).toEqual(['one']);
   });
 
+  test('a commit is on the disk when it returns', async () => {
+    const settings = await storage.write('a', async (tx) => [
+      await tx.get('PRAGMA synchronous'),
+      await tx.get('PRAGMA journal_mode'),
+    ]);
+    const full = 2;
+    expect(settings).toEqual([{ synchronous: full }, { journal_mode: 'wal' }]);
+  });
+
   test('only the owner may read the files', async () => {
     await storage.write('a', insert('one'));
     for (const file of ['relay.sqlite', 'relay.sqlite-wal', 'relay.sqlite-shm', 'lock']) {

@@ -199,6 +199,12 @@ describe('02 §18: what does not exist', () => {
     expect(codeOf(answer)).toBe('method_not_found');
     expect((await post(good)).status).toBe(200);
   });
+
+  test('nor how large it is', async () => {
+    const body = new Uint8Array(2_097_153);
+    const answer = await http.send({ verb: 'POST', path: '/nonsense', body });
+    expect(codeOf(answer)).toBe('method_not_found');
+  });
 });
 
 describe('02 §18: a GET with a body', () => {
