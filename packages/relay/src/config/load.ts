@@ -100,6 +100,7 @@ const developmentDefaults: Readonly<Record<string, unknown>> = {
   'limits.addressBytes': 1_073_741_824,
   'limits.addressBytesBurst': 1_073_741_824,
   'limits.stagedStates': 1_000_000,
+  'limits.connectionsPerAddress': 20_000,
 };
 
 /** `--dev` has defaults of its own, so it must be known before the others. */

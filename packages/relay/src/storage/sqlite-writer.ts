@@ -88,9 +88,10 @@ export class SqliteWriter {
     const failed = taken.length > 0 ? taken : this.#waiting.splice(0);
     try {
       if (this.#connection.isInTransaction) this.#connection.run('ROLLBACK', []);
-    } finally {
-      for (const { reject } of failed) reject(error);
+    } catch {
+      // The next batch cannot begin then: it fails as this one did, and tries to roll back again.
     }
+    for (const { reject } of failed) reject(error);
   }
 
   /**

@@ -86,8 +86,11 @@ export class SqliteStorage implements Storage {
       return await work(tx);
     } finally {
       tx.end();
-      if (connection.isInTransaction) connection.run('ROLLBACK', []);
-      this.#release(connection);
+      try {
+        if (connection.isInTransaction) connection.run('ROLLBACK', []);
+      } finally {
+        this.#release(connection);
+      }
     }
   }
 

@@ -74,6 +74,7 @@ describe('layers', () => {
         addressBytes: 1_073_741_824,
         addressBytesBurst: 1_073_741_824,
         stagedStates: 1_000_000,
+        connectionsPerAddress: 20_000,
       },
     });
   });
