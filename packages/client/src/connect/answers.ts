@@ -1,5 +1,6 @@
 /** What a relay may answer, and nothing else: envelopes, errors and results (02 §3 to §5). */
 import {
+  checkNoNull,
   checkSchema,
   decodeUtf8,
   errorCodeOfRpc,
@@ -112,7 +113,7 @@ function isDelay(value: JsonValue): boolean {
 }
 
 /**
- * Checks a response object against the catalogue's schema of the method.
+ * Checks a response object against the catalogue's schema of the method, and for `null`.
  * @throws RelayMisbehaviour `malformed_result`
  */
 export function checkResult<M extends MethodName>(method: M, value: JsonValue): ResultOf<M> {
@@ -121,7 +122,11 @@ export function checkResult<M extends MethodName>(method: M, value: JsonValue): 
     if (value !== null) throw new RelayMisbehaviour('malformed_result', 'expected no result');
     return null as ResultOf<M>;
   }
-  relayMust('malformed_result', method, () => checkSchema(result, value));
+  relayMust('malformed_result', method, () => {
+    checkSchema(result, value);
+    // Only edits of channel posts may carry `null` (01 J9); their own checks know where.
+    if (!('capability' in methods[method])) checkNoNull(value);
+  });
   return value as ResultOf<M>;
 }
 
