@@ -257,15 +257,6 @@ describe('envelopes', () => {
     await caught(store, 'malformed_response', () => account.sync());
   });
 
-  test('01 §2.1 J9: null in a member that no rule knows', async () => {
-    const { account } = await watched('http');
-    relay.overHttp.set('message.timeline.sync', (answer) => {
-      answer.writeHead(200, { 'content-type': 'application/json' });
-      answer.end('{"items":[],"certificates":[],"has_more":false,"later":{"x":null}}');
-    });
-    await expect(account.sync()).rejects.toMatchObject({ reason: 'malformed_result' });
-  });
-
   test('02 §3.1: success without the object the method defines', async () => {
     const { account, store } = await watched('http');
     relay.overHttp.set('device.state.resolve', (answer) => {
