@@ -38,11 +38,14 @@ export async function loadTarget(options: TargetOptions): Promise<Target> {
     ...(options.word === undefined ? {} : { word: options.word }),
   });
   const entries = file.relays as unknown as RelayEntry[];
-  const entry = entries.find(({ endpoint }) => endpoint === options.relay);
-  if (entry === undefined) throw new Error(`no registry entry has the endpoint ${options.relay}`);
+  const entry = entries.find(({ endpoint }) => endpoint === options.relay.replace(/\/$/, ''));
+  if (entry === undefined) {
+    const known = entries.map(({ endpoint }) => endpoint).join(', ') || 'none at all';
+    throw new Error(`the registry has no relay at ${options.relay}; it has ${known}`);
+  }
   return {
     network,
-    baseUrl: options.relay,
+    baseUrl: entry.endpoint,
     entry,
     ca: options.ca === undefined ? undefined : await readFile(options.ca, 'utf8'),
   };
