@@ -17,6 +17,7 @@ export interface RelayContext {
   readonly identity: RelayIdentity;
   readonly routes: RouteDirectory;
   readonly relays: RelayNetwork;
+  readonly standing: Standing;
   readonly bus: Bus;
   readonly sessions: Sessions;
   readonly jobs: Jobs;
@@ -70,6 +71,12 @@ export type Home =
 export interface RouteDirectory {
   /** Verified, unexpired final routes of the account as found now; none, or several that differ. */
   resolveRemote(account: string): Promise<readonly FinalRoute[]>;
+}
+
+/** What the network's registry says of this relay (01 section 12). */
+export interface Standing {
+  /** Whether it names this relay as `active` now. */
+  isActive(): Promise<boolean>;
 }
 
 /** Requests to other relays (07). */

@@ -19,6 +19,7 @@ import {
   noOtherRelay,
   readRegistry,
   routesOfNoOtherRelay,
+  standingIn,
 } from './federation/index.ts';
 import { combine } from './handlers.ts';
 import { JobRunner } from './jobs/runner.ts';
@@ -159,6 +160,7 @@ async function startParts(
     identity,
     routes: routesOfNoOtherRelay,
     relays: noOtherRelay,
+    standing: standingIn(network, registryPath(config), identity.relayId),
     bus,
     sessions: parts.use(new Sessions({ storage, clock, bus })),
     jobs,
@@ -233,7 +235,7 @@ async function useRegistry(
   endpoint: string,
 ): Promise<void> {
   const { network, identity, clock } = context;
-  const path = config.registry || join(config.data, 'registry.json');
+  const path = registryPath(config);
   if (config.dev) {
     await enterRelay(network, path, {
       relay_id: identity.relayId,
@@ -245,6 +247,9 @@ async function useRegistry(
   }
   const registry = await readRegistry(network, path);
   if (registry === undefined && config.registry !== '') throw new Error(`${path}: is not there`);
-  const entry = await registry?.getRelay(identity.relayId);
-  if (entry?.status !== 'active') notRegistered(context, path);
+  if (!(await context.standing.isActive())) notRegistered(context, path);
+}
+
+function registryPath(config: RelayConfig): string {
+  return config.registry || join(config.data, 'registry.json');
 }

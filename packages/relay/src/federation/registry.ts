@@ -7,6 +7,7 @@ import {
   type StaticRegistryFile,
   staticRegistry,
 } from '@posthouse/protocol';
+import type { Standing } from '../context.ts';
 
 /**
  * The registry in a file; `undefined` where there is no file.
@@ -21,6 +22,22 @@ export async function readRegistry(network: Network, path: string): Promise<Regi
     throw error;
   }
   return staticRegistry(network, parseJson(text));
+}
+
+/** What a registry file says of a relay, read anew each time: an operator may change it. */
+export function standingIn(network: Network, path: string, relayId: string): Standing {
+  return {
+    async isActive() {
+      try {
+        const registry = await readRegistry(network, path);
+        const entry = await registry?.getRelay(relayId);
+        return entry?.status === 'active';
+      } catch {
+        // A file that is being changed, or is broken, names nobody; a start would say why.
+        return false;
+      }
+    },
+  };
 }
 
 /** Enters a relay into a registry file, making the file where there is none. For development. */

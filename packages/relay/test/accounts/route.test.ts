@@ -80,6 +80,17 @@ describe('03 §9: account.route.publish', () => {
     expect(await world.dump()).toEqual(before);
   });
 
+  test('a relay that the registry does not name as active signs no route', async () => {
+    await ann.publishState();
+    const draft = await ann.route();
+    const before = await world.dump();
+    world.isActive = false;
+    expect(await codeOf(draft)).toBe('temporarily_unavailable');
+    expect(await world.dump()).toEqual(before);
+    world.isActive = true;
+    expect(await codeOf(draft)).toBe('ok');
+  });
+
   test('a staged state past its deadline backs no route', async () => {
     await ann.publishState();
     world.clock.advance(world.context.limits.stagingWindow);

@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { RelayEntry } from '@posthouse/protocol';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { enterRelay, readRegistry } from '../../src/federation/index.ts';
+import { enterRelay, readRegistry, standingIn } from '../../src/federation/index.ts';
 import { temporaryFolder } from '../support/folder.ts';
 import { network } from '../support/world.ts';
 
@@ -44,4 +44,20 @@ test('a file of another network is refused, and not written over', async () => {
     code: 'bad_request',
   });
   expect(readFileSync(path, 'utf8')).toBe(text);
+});
+
+test('01 §12: a relay stands as active exactly while its file says so', async () => {
+  const own = entry('1');
+  const standing = standingIn(network, path, own.relay_id);
+  expect(await standing.isActive()).toBe(false);
+  await enterRelay(network, path, own);
+  expect(await standing.isActive()).toBe(true);
+  for (const status of ['disabled', 'suspended'] as const) {
+    await enterRelay(network, path, { ...own, status });
+    expect(await standing.isActive()).toBe(false);
+  }
+  await enterRelay(network, path, own);
+  expect(await standingIn(network, path, entry('2').relay_id).isActive()).toBe(false);
+  writeFileSync(path, '{');
+  expect(await standing.isActive()).toBe(false);
 });

@@ -57,6 +57,8 @@ export class World implements AsyncDisposable {
   routes: (account: string) => readonly FinalRoute[] = () => [];
   deliver: (relayId: string, params: JsonObject) => Promise<DeliverAnswer> = () =>
     Promise.resolve({ kind: 'unreachable' });
+  /** Whether the registry names this relay as active. */
+  isActive = true;
   /** What happens, once, while the next call waits for its signatures. */
   meanwhile: (() => Promise<void>) | undefined;
   /** What happens, once, when the next grant or invite has been verified. */
@@ -203,6 +205,7 @@ export class World implements AsyncDisposable {
       },
       routes: { resolveRemote: (account) => Promise.resolve(this.routes(account)) },
       relays: { deliver: (relayId, params) => this.deliver(relayId, params) },
+      standing: { isActive: () => Promise.resolve(this.isActive) },
       bus,
       sessions: new Sessions({ storage, clock, bus }),
       jobs: { wake: () => {} },

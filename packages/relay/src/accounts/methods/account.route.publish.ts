@@ -27,7 +27,7 @@ import {
 
 /** `account.route.publish` (03 section 9). */
 export const accountRoutePublish: Handler<AccountRoute> = async (context, call) => {
-  const { network, clock, identity, limits, storage, verifier } = context;
+  const { network, clock, identity, limits, standing, storage, verifier } = context;
   const { params: draft } = call;
   const { account } = draft;
   const now = clock.now();
@@ -39,6 +39,9 @@ export const accountRoutePublish: Handler<AccountRoute> = async (context, call) 
   checkTime(draft.updated_at, now, { ahead: limits.futureTolerance });
   if (draft.expires_at <= now) throw badRequest('expires_at', 'has passed');
   await verifier.verify(routeDraftSignatures(network, draft), 'route');
+  if (!(await standing.isActive())) {
+    throw new ProtocolError('temporarily_unavailable', 'the registry does not name this relay');
+  }
   const route = cosign(context, draft);
   const submitted = knownRoute(network, route);
   return await storage.write(`account:${account}`, async (tx): Promise<Outcome> => {
