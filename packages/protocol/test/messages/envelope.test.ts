@@ -117,6 +117,11 @@ describe('04 §3: the format of an envelope', () => {
     ['a sending account as array', { from: [example.from] }],
     ['a device ID without prefix', { from_device_id: example.from_device_id.slice(4) }],
     ['a payload null', { payload: null }],
+    ['a payload without its tag', { payload: { ...example.payload, ciphertext: 'AAAA' } }],
+    [
+      'a payload with padding',
+      { payload: { ...example.payload, ciphertext: `${'A'.repeat(42)}==` } },
+    ],
     ['a payload as text', { payload: example.payload.ciphertext }],
     ['a short signature', { device_signature: example.device_signature.slice(4) }],
     ['null in an unknown member', { x: null }],
@@ -192,6 +197,13 @@ describe('04 §3: who sent it', () => {
     ['device_signature', tampered(example.device_signature)],
   ])('changing %s breaks the signature', (name, value) => {
     expect(verify({ ...example, [name]: value })).toBe('invalid_signature');
+  });
+
+  test('the format comes first', () => {
+    expect(verify({ ...example, to: 1 })).toBe('bad_request');
+    const { device_signature: signature } = example;
+    const forged = { ...example, device_signature: tampered(signature), x: null };
+    expect(verify(forged)).toBe('bad_request');
   });
 
   test('both signatures of the certificate count', () => {

@@ -66,6 +66,12 @@ describe.each(both)('04 §4: sealing and opening on %s', (_name, primitives) => 
     expect(openPayload(primitives, sealed, { key, aad })).toEqual(utf8('{}'));
   });
 
+  test('nothing at all can be sealed, and opens', () => {
+    const empty = { key, aad, plaintext: utf8(''), random: drawing(fill(5, 12)) };
+    const tag = sealPayload(primitives, empty);
+    expect(openPayload(primitives, tag, { key, aad })?.length).toBe(0);
+  });
+
   test('nothing opens under another key, nonce, data or text', () => {
     expect(openPayload(primitives, sealed, { key: fill(5), aad })).toBeUndefined();
     expect(openPayload(primitives, sealed, { key, aad: utf8('aae') })).toBeUndefined();

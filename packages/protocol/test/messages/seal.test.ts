@@ -399,6 +399,16 @@ describe.each(both)('01 §5.3, 04 §6.2: wrapping keys, on %s', (_name, primitiv
     }
   });
 
+  test('a sealed key of another length does not unwrap, though it authenticates', () => {
+    const publicKey = encodeBase64url(primitives.x25519.publicKey(fill(0x22)));
+    for (const length of [0, 31, 33]) {
+      const other = { ...parts, key: fill(1, length), publicKey, random: counting() };
+      const { enc, sealed } = wrapKey(net, other);
+      const input = { privateKey: fill(0x22), enc, sealed, info: utf8('info') };
+      expect(unwrapKey(net, input)).toBeUndefined();
+    }
+  });
+
   test('a public key that is no 32 bytes is refused', () => {
     for (const publicKey of ['', 'AA', '?', encodeBase64url(fill(1, 33))]) {
       const wrap = () => wrapKey(net, { ...parts, publicKey, random: counting() });

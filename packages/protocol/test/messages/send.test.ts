@@ -29,6 +29,7 @@ const content = { $type: 'svc.message.direct', body: { content_type: 'text/plain
 const parts = { from: alice, createdAt: now, content, random: counting() };
 const recipients = [bob.certificate, bobPhone.certificate];
 const request = sealMessage(network, { ...parts, to: bob.account, recipients });
+const [box] = request.recipient_boxes;
 const own = sealMessage(network, {
   ...parts,
   to: alice.account,
@@ -57,7 +58,6 @@ describe('04 §12: parameters of message.send', () => {
     expect(check(without(request, name))).toBe('bad_request');
   });
 
-  const [box] = request.recipient_boxes;
   const nine = Array.from({ length: 9 }, (_, index) => ({
     ...box,
     device_id: `dev_${'A'.repeat(20)}${index}A`,
@@ -186,6 +186,7 @@ describe('04 §13.1: parameters of message.deliver', () => {
       },
     ],
     ['no boxes', { recipient_boxes: [] }],
+    ['a device twice', { recipient_boxes: [box, box] }],
     ['self-delivery', { envelope: own.envelope, recipient_boxes: own.recipient_boxes }],
     ['a malformed authorization', { authorization: {} }],
     ['null', { x: null }],
