@@ -175,6 +175,18 @@ const conflicts: Readonly<
     return grantedMail(from, [to], { messageId: message_id, text: 'other' });
   },
   'unknown-member': (params) => ({ ...params, note: 1 }),
+  'boxes-in-another-order': (params) => ({
+    ...params,
+    recipient_boxes: (params.recipient_boxes as JsonObject[]).toReversed(),
+  }),
+  'one-box-less': (params) => ({
+    ...params,
+    recipient_boxes: (params.recipient_boxes as JsonObject[]).slice(0, 1),
+  }),
+  'sender-boxes': (params) => ({
+    ...params,
+    sender_boxes: (params.recipient_boxes as JsonObject[]).slice(0, 1),
+  }),
   'without-credential': ({ authorization: _, ...params }) => params,
 };
 
@@ -184,7 +196,9 @@ for (const [word, change] of Object.entries(conflicts)) {
     { source: '04 §15.1', title: `the same key with ${word} is state_conflict` },
     async (stage) => {
       const [from, to] = await pair(stage);
-      const params = grantedMail(from.device, [to.device]);
+      // The second device is not registered, which leaves the message deliverable (04 §13).
+      const unregistered = await to.account.device();
+      const params = grantedMail(from.device, [to.device, unregistered]);
       const first = await delivered(stage, from, params);
       const other = change(params, from.device, to.device);
       await stage.fail(from.caller, { method, params: other }, 'state_conflict');

@@ -5,16 +5,8 @@ import {
   checkAuthorization,
   checkAuthorizationUse,
 } from '../contacts/index.ts';
-import type { Primitives } from '../crypto/primitives.ts';
 import { badRequest } from '../errors.ts';
-import {
-  checkDeviceCertificate,
-  DeviceCertificate,
-  type Network,
-  sha256Text,
-} from '../identity/index.ts';
-import { canonicalBytes } from '../json/canonical.ts';
-import type { JsonObject } from '../json/types.ts';
+import { checkDeviceCertificate, DeviceCertificate, type Network } from '../identity/index.ts';
 import { checkNoNull, checkSchema, type Static, Type } from '../schema.ts';
 import { checkEnvelope, checkEnvelopeCertificate, MessageEnvelope } from './envelope.ts';
 import { checkKeyBoxes, MessageKeyBoxes } from './key-box.ts';
@@ -111,12 +103,4 @@ export function checkDeliveryAuthorization(
   if (authorization === undefined) return;
   const use = { target: envelope.to, requester: envelope.from, now };
   checkAuthorizationUse(network, authorization, use);
-}
-
-/**
- * Digest of a complete parameter object. Requests with one logical key are the same where it is:
- * signatures, unknown members, array order and presence of optional members all count (04 §15.1).
- */
-export function requestDigest(primitives: Primitives, params: JsonObject): string {
-  return sha256Text(primitives, canonicalBytes(params));
 }
