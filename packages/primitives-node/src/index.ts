@@ -45,7 +45,7 @@ function publicKey(prefix: Buffer, key: Uint8Array): KeyObject {
 
 /**
  * Imports a public key for `crypto.verify`; `undefined` where the encoding is not acceptable.
- * Importing costs about as much as a verification: callers keep the result.
+ * Importing costs a good part of a verification: who verifies often keeps the result.
  */
 export function importPublicKey(
   scheme: SignatureCheck['scheme'],

@@ -24,7 +24,7 @@ export const defaultVerifierLimits: VerifierLimits = {
 
 /**
  * Verifies on libuv's thread pool, so that the event loop goes on serving. Imported keys are kept
- * (importing costs as much as verifying), and so are the digests of texts that verified.
+ * (importing costs a good part of a verification), and so are the digests of texts that verified.
  */
 export class ThreadPoolVerifier implements Verifier {
   readonly #limits: VerifierLimits;
