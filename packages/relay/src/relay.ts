@@ -34,6 +34,11 @@ import {
   notRegistered,
   relayStarted,
   relayStopped,
+  storageBack,
+  storageConflicted,
+  storageDisplaced,
+  storageLost,
+  storageUnsettled,
 } from './observability/events.ts';
 import { createLog } from './observability/log.ts';
 import { Metrics } from './observability/metrics.ts';
@@ -41,7 +46,7 @@ import { RateLimiter } from './rate-limiter.ts';
 import { relaySubject } from './relay/index.ts';
 import { bindFacts, factsMigration } from './storage/facts.ts';
 import { migrate } from './storage/migrations.ts';
-import { openSqlite } from './storage/sqlite.ts';
+import { openStorage } from './storage/open.ts';
 import type { StorageFaults } from './storage/types.ts';
 import { devCertificate } from './tls/dev-ca.ts';
 import { readCertificate } from './tls/files.ts';
@@ -143,12 +148,24 @@ async function startParts(
   const { clock = systemClock, random = nodeRandom, log = createLog(config.log) } = options;
   const { network: context, service: word, limits, data } = config;
   const network = new Network({ context, word, primitives: nodePrimitives });
+  const metrics = new Metrics();
+  const observed = { log, metrics };
   // The lock of the folder comes first: nothing in it is touched while another relay runs on it.
-  const storage = parts.use(openSqlite(data, options.faults));
+  const storage = parts.use(
+    await openStorage(config, {
+      faults: options.faults,
+      observer: {
+        lost: (error) => storageLost(observed, error),
+        back: () => storageBack(observed),
+        conflicted: () => storageConflicted(observed),
+        unsettled: (error) => storageUnsettled(observed, error),
+        displaced: (error) => storageDisplaced(observed, error),
+      },
+    }),
+  );
   if (config.dev) await createKeys(data, random);
   const identity = relayIdentity(network, await loadKeys(data));
-  const metrics = new Metrics();
-  const bus = new MemoryBus((error) => noticeFailed({ log, metrics }, error));
+  const bus = new MemoryBus((error) => noticeFailed(observed, error));
   const jobs = parts.use(new JobRunner());
   const relayContext: RelayContext = {
     network,

@@ -23,6 +23,7 @@ export function checkConfig(config: RelayConfig, purpose: Purpose): string[] {
     ...checkRelayLimits(config.limits).map((problem) => `limits.${problem}`),
     ...checkPresence(config, purpose),
     ...checkAddresses(config),
+    ...checkStorage(config),
     ...problemsOf(() =>
       checkText(config.name, { maxBytes: limits.relayNameBytes, allowEmpty: false }, 'name'),
     ),
@@ -55,6 +56,28 @@ function checkPresence(config: RelayConfig, purpose: Purpose): string[] {
   }
   if (port > 65_535) {
     problems.push(`listen: expected a port up to 65535, found ${JSON.stringify(listen)}`);
+  }
+  return problems;
+}
+
+function checkStorage({ storage, bus }: RelayConfig): string[] {
+  const problems: string[] = [];
+  if (storage.engine === 'postgres' && storage.url === '') {
+    problems.push('storage.url: expected a value for the engine postgres, found none');
+  }
+  if (storage.engine === 'sqlite' && storage.url !== '') {
+    problems.push('storage.engine: expected postgres beside storage.url, found "sqlite"');
+  }
+  if (storage.engine === 'sqlite' && bus.nats !== '') {
+    problems.push(
+      'bus.nats: expected storage.engine postgres beside it; SQLite is for one process',
+    );
+  }
+  for (const [path, url] of [
+    ['storage.url', storage.url],
+    ['bus.nats', bus.nats],
+  ] as const) {
+    if (url !== '' && !URL.canParse(url)) problems.push(`${path}: expected a URL`);
   }
   return problems;
 }

@@ -1,5 +1,6 @@
 import type { LoadedConfig } from './load.ts';
 import { settings } from './settings.ts';
+import { shown } from './shown.ts';
 
 /** Every key with its value, where the value came from, and what it means. */
 export function explainConfig({ config, sources }: LoadedConfig): string {
@@ -9,8 +10,7 @@ export function explainConfig({ config, sources }: LoadedConfig): string {
         .split('.')
         .reduce<unknown>((at, name) => (at as Record<string, unknown>)[name], config);
       const source = sources.get(path) ?? 'not set';
-      const shown = JSON.stringify(value) ?? 'none';
-      return `${path} = ${shown}  (${source})\n    ${meaning} ${variable}\n`;
+      return `${path} = ${shown(value)}  (${source})\n    ${meaning} ${variable}\n`;
     })
     .join('');
 }

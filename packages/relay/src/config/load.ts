@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { checkConfig, type Purpose } from './check.ts';
 import type { RelayConfig } from './schema.ts';
 import { expected, fits, fromText, type Setting, settings } from './settings.ts';
+import { shown } from './shown.ts';
 import { suggestion } from './suggest.ts';
 
 /** Any part of a configuration; what is left out has its default. */
@@ -57,8 +58,8 @@ export function loadConfig(layers: ConfigLayers): LoadedConfig {
       found.set(setting.path, value);
       sources.set(setting.path, source);
     } else {
-      const shown = JSON.stringify(value);
-      problems.push(`${setting.path}: expected ${expected(setting)}, found ${shown} (${source})`);
+      const found = shown(value);
+      problems.push(`${setting.path}: expected ${expected(setting)}, found ${found} (${source})`);
     }
   };
   const file = layers.file === undefined ? {} : readFile(layers.file);
@@ -164,6 +165,7 @@ const otherVariables = [
   'POSTHOUSE_CONFIG',
   'POSTHOUSE_INTEROP_VECTORS',
   'POSTHOUSE_TEST_LOG',
+  'POSTHOUSE_TEST_POSTGRES',
 ] as const;
 
 /** What Kubernetes gives every container beside a service that is called `posthouse`. */

@@ -41,6 +41,28 @@ export const RelayConfig = Type.Object(
       certificate: text('PEM file with the certificate chain, for mode `files`.', { default: '' }),
       key: text('PEM file with the private key, mode 0600, for mode `files`.', { default: '' }),
     }),
+    storage: Type.Object({
+      engine: Type.Union([Type.Literal('sqlite'), Type.Literal('postgres')], {
+        description: '`sqlite`: a file in the data folder; `postgres`: for several processes.',
+        default: 'sqlite',
+      }),
+      url: text('PostgreSQL database, `postgres://user:password@host:port/database`.', {
+        default: '',
+        pattern: '^(?:postgres(?:ql)?://\\S+)?$',
+      }),
+      connections: Type.Integer({
+        description: 'Connections of this process to PostgreSQL, at the most.',
+        default: 10,
+        minimum: 2,
+        maximum: 1_000,
+      }),
+    }),
+    bus: Type.Object({
+      nats: text(
+        'NATS server between the processes of this relay, `nats://` or `tls://user:password@host:port`; empty: there is one process.',
+        { default: '', pattern: '^(?:(?:nats|tls)://\\S+)?$' },
+      ),
+    }),
     trustedProxies: texts('Proxies whose X-Forwarded-For counts: addresses or subnets.'),
     registry: text('Registry file; empty: registry.json in the data folder.', { default: '' }),
     descriptorLifetime: Type.Integer({

@@ -106,3 +106,30 @@ export function deliveryBroke(
   const { messageId, error } = failure;
   log.error({ messageId, err: error }, 'delivery attempt broke');
 }
+
+/** The database server cannot be reached; calls wait a moment and are refused then. */
+export function storageLost({ log, metrics }: Observed, error: unknown): void {
+  metrics.count('storage_lost');
+  log.error({ err: error }, 'storage lost');
+}
+
+export function storageBack({ log }: Observed): void {
+  log.info('storage back');
+}
+
+/** A write met another one and is tried again. */
+export function storageConflicted({ metrics }: Observed): void {
+  metrics.count('storage_conflicts');
+}
+
+/** Nobody could tell whether a write was committed; its caller was told so. */
+export function storageUnsettled({ log, metrics }: Observed, error: unknown): void {
+  metrics.count('storage_unsettled');
+  log.error({ err: error }, 'outcome of a commit unknown');
+}
+
+/** Another process uses the database in a way that excludes this one. */
+export function storageDisplaced({ log, metrics }: Observed, error: unknown): void {
+  metrics.count('storage_displaced');
+  log.error({ err: error }, 'storage is used by another process as well');
+}

@@ -1,6 +1,7 @@
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { BoundedMap } from '../bounded-map.ts';
 import type { Row, SqlValue } from './types.ts';
+import { checkValues } from './values.ts';
 
 /** Prepared statements kept for each connection. */
 const statementCacheSize = 512;
@@ -32,15 +33,15 @@ export class SqliteConnection {
   }
 
   get(sql: string, values: readonly SqlValue[]): Row | undefined {
-    return this.#prepared(sql).get(...checked(values)) as Row | undefined;
+    return this.#prepared(sql).get(...checkValues(values)) as Row | undefined;
   }
 
   all(sql: string, values: readonly SqlValue[]): Row[] {
-    return this.#prepared(sql).all(...checked(values)) as Row[];
+    return this.#prepared(sql).all(...checkValues(values)) as Row[];
   }
 
   run(sql: string, values: readonly SqlValue[]): number {
-    return Number(this.#prepared(sql).run(...checked(values)).changes);
+    return Number(this.#prepared(sql).run(...checkValues(values)).changes);
   }
 
   close(): void {
@@ -55,17 +56,4 @@ export class SqliteConnection {
     this.#statements.set(sql, statement);
     return statement;
   }
-}
-
-/** SQLite would take a fraction or a number past 2^53 and store something near it. */
-function checked(values: readonly SqlValue[]): readonly SqlValue[] {
-  for (const value of values) {
-    if (typeof value === 'number' && !Number.isSafeInteger(value)) {
-      throw new TypeError('only safe integers are stored');
-    }
-    if (typeof value === 'string' && !value.isWellFormed()) {
-      throw new TypeError('only well-formed texts are stored');
-    }
-  }
-  return values;
 }

@@ -54,6 +54,11 @@ function lockFolder(directory: string): SqliteConnection {
 }
 
 export class SqliteStorage implements Storage {
+  readonly catalogueSql = `SELECT t.name AS table_name, c.name AS column_name,
+      c.pk AS key_position
+    FROM sqlite_master t JOIN pragma_table_info(t.name) c
+    WHERE t.type = 'table' AND t.name NOT LIKE 'sqlite~_%' ESCAPE '~'
+    ORDER BY t.name, c.cid`;
   readonly #lock: SqliteConnection;
   readonly #write: SqliteConnection;
   readonly #writer: SqliteWriter;

