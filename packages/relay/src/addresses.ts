@@ -9,8 +9,8 @@ export interface ListenAddress {
   readonly port: number;
 }
 
-/** Host and port of `listen`. */
-export function listenAddress({ listen }: Pick<RelayConfig, 'listen'>): ListenAddress {
+/** Host and port of an address to listen on. */
+export function listenAddress({ listen }: { readonly listen: string }): ListenAddress {
   const split = listen.lastIndexOf(':');
   const host = listen.slice(0, split).replace(/^\[|\]$/g, '');
   return { host, port: Number(listen.slice(split + 1)) };

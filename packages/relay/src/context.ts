@@ -107,6 +107,8 @@ export type DeliverAnswer =
 
 /** Carries notices to every process of this relay, this one included. */
 export interface Bus {
+  /** Whether notices of all other processes arrive now; always where there are none. */
+  readonly isWhole: boolean;
   publish(notices: readonly Notice[]): void;
   subscribe(listener: (notice: Notice) => void): Disposable;
 }

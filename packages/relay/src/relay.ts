@@ -42,6 +42,7 @@ import {
 } from './observability/events.ts';
 import { createLog } from './observability/log.ts';
 import { Metrics } from './observability/metrics.ts';
+import { Operations } from './operations/index.ts';
 import { RateLimiter } from './rate-limiter.ts';
 import { relaySubject } from './relay/index.ts';
 import { bindFacts, factsMigration } from './storage/facts.ts';
@@ -76,6 +77,8 @@ export class Relay implements AsyncDisposable {
   /** HTTPS base addresses, the registered one first. */
   readonly https: readonly string[];
   readonly wss: readonly string[];
+  /** Address of /health and /metrics, where the configuration has one. */
+  readonly operations: string | undefined;
   readonly context: RelayContext;
   /** Resolves once the relay has stopped, and rejects where stopping failed. */
   readonly closed: Promise<void>;
@@ -86,6 +89,7 @@ export class Relay implements AsyncDisposable {
     this.#parts = parts;
     this.https = running.https;
     this.wss = running.wss;
+    this.operations = running.operations;
     this.context = running.context;
     this.closed = this.#closing.promise;
     // Nobody has to wait for it.
@@ -137,6 +141,7 @@ export class Relay implements AsyncDisposable {
 interface RunningParts {
   readonly https: readonly string[];
   readonly wss: readonly string[];
+  readonly operations: string | undefined;
   readonly context: RelayContext;
 }
 
@@ -224,7 +229,15 @@ async function startParts(
   }
   await useRegistry(config, relayContext, addresses.https[0] as string);
   jobs.start(relayContext, offer.jobs);
-  return { https: addresses.https, wss: addresses.wss, context: relayContext };
+  const { listen } = config.operations;
+  const operations =
+    listen === '' ? undefined : parts.use(await Operations.listen(relayContext, listen));
+  return {
+    https: addresses.https,
+    wss: addresses.wss,
+    operations: operations?.address,
+    context: relayContext,
+  };
 }
 
 /** Both sides at once: an HTTP server closes only when its upgraded connections are gone too. */

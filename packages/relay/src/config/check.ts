@@ -31,11 +31,11 @@ export function checkConfig(config: RelayConfig, purpose: Purpose): string[] {
 }
 
 function checkPresence(config: RelayConfig, purpose: Purpose): string[] {
-  const { network, dev, tls, public: addresses, listen } = config;
+  const { network, dev, tls, public: addresses, listen, operations } = config;
   const problems: string[] = [];
   const missing = (path: string, when: string) =>
     problems.push(`${path}: expected a value ${when}, found none`);
-  const port = Number(listen.replace(/^.*:/, ''));
+  const port = portOf(listen);
   if (network === undefined) missing('network', 'without --dev');
   if (purpose === 'keys') return problems;
   if (addresses.peer === '' && !dev) missing('public.peer', 'without --dev');
@@ -54,10 +54,19 @@ function checkPresence(config: RelayConfig, purpose: Purpose): string[] {
   if (addresses.wss.length > 0 && addresses.https.length === 0) {
     missing('public.https', 'beside public.wss');
   }
-  if (port > 65_535) {
-    problems.push(`listen: expected a port up to 65535, found ${JSON.stringify(listen)}`);
+  for (const [path, address] of [
+    ['listen', listen],
+    ['operations.listen', operations.listen],
+  ] as const) {
+    if (portOf(address) <= 65_535) continue;
+    problems.push(`${path}: expected a port up to 65535, found ${JSON.stringify(address)}`);
   }
   return problems;
+}
+
+/** 0 for no address. */
+function portOf(address: string): number {
+  return Number(address.replace(/^.*:/, ''));
 }
 
 function checkStorage({ storage, bus }: RelayConfig): string[] {

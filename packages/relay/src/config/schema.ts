@@ -5,6 +5,9 @@ const text = (description: string, options: { default?: string; pattern?: string
   Type.String({ description, ...options });
 const texts = (description: string) =>
   Type.Array(Type.String(), { description, default: [] as string[] });
+/** `host:port` or `[ipv6]:port`. */
+const hostAndPort = '(?:\\[[0-9a-fA-F:.]+\\]|[^\\[\\]:/\\s]+):(?:0|[1-9][0-9]{0,4})';
+
 /** Everything an operator can set, with its meaning and default. The one list of keys. */
 export const RelayConfig = Type.Object(
   {
@@ -19,7 +22,7 @@ export const RelayConfig = Type.Object(
     name: text('What users are shown; at most 256 bytes.', { default: 'Posthouse' }),
     listen: text('Address to listen on, `host:port` or `[ipv6]:port`; port 0 takes any.', {
       default: '127.0.0.1:8443',
-      pattern: '^(?:\\[[0-9a-fA-F:.]+\\]|[^\\[\\]:/\\s]+):(?:0|[1-9][0-9]{0,4})$',
+      pattern: `^${hostAndPort}$`,
     }),
     dev: Type.Boolean({
       description: 'Development: makes keys, a certificate authority and a registry file itself.',
@@ -62,6 +65,12 @@ export const RelayConfig = Type.Object(
         'NATS server between the processes of this relay, `nats://` or `tls://user:password@host:port`; empty: there is one process.',
         { default: '', pattern: '^(?:(?:nats|tls)://\\S+)?$' },
       ),
+    }),
+    operations: Type.Object({
+      listen: text('Address of /health and /metrics, plain HTTP, for operators; empty: none.', {
+        default: '',
+        pattern: `^(?:${hostAndPort})?$`,
+      }),
     }),
     trustedProxies: texts('Proxies whose X-Forwarded-For counts: addresses or subnets.'),
     registry: text('Registry file; empty: registry.json in the data folder.', { default: '' }),

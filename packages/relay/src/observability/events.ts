@@ -45,7 +45,7 @@ export function callAnswered(
 ): void {
   const { method, transport, code } = call;
   metrics.count('calls', { method, transport, code });
-  metrics.count('call_milliseconds', { method, transport }, call.milliseconds);
+  metrics.observe('call_seconds', { method, transport }, call.milliseconds / 1_000);
   log.debug(call, 'call answered');
 }
 

@@ -1,0 +1,119 @@
+import { request } from 'node:http';
+import { describe, expect, test } from 'vitest';
+import { FrontDoor } from '../support/relay.ts';
+
+const listening = { operations: { listen: '127.0.0.1:0' } };
+
+async function ask(url: string, method = 'GET') {
+  const { promise, resolve, reject } = Promise.withResolvers<{ status: number; text: string }>();
+  const outgoing = request(url, { method }, async (incoming) => {
+    let text = '';
+    for await (const chunk of incoming) text += chunk;
+    resolve({ status: incoming.statusCode ?? 0, text });
+  });
+  outgoing.on('error', reject);
+  outgoing.end();
+  return await promise;
+}
+
+test('without an address nothing listens for operators', async () => {
+  await using door = await FrontDoor.start();
+  expect(door.relay.operations).toBeUndefined();
+});
+
+describe('/health', () => {
+  test('a relay that answers calls is ok', async () => {
+    await using door = await FrontDoor.start(listening);
+    const { status, text } = await ask(`${door.relay.operations}/health`);
+    expect(status).toBe(200);
+    expect(JSON.parse(text)).toEqual({ status: 'ok', storage: 'ok', bus: 'ok' });
+  });
+
+  test('a relay whose storage fails is unavailable, and well again when it does not', async () => {
+    await using door = await FrontDoor.start(listening);
+    door.faults.beforeStatement = () => {
+      throw new Error('fault of the test');
+    };
+    const failing = await ask(`${door.relay.operations}/health`);
+    expect(failing.status).toBe(503);
+    expect(JSON.parse(failing.text)).toMatchObject({ status: 'unavailable', storage: 'lost' });
+    delete door.faults.beforeStatement;
+    expect((await ask(`${door.relay.operations}/health`)).status).toBe(200);
+  });
+
+  test('however often it is asked at once, one query is under way', async () => {
+    await using door = await FrontDoor.start(listening);
+    let queries = 0;
+    door.faults.beforeStatement = (sql) => {
+      if (sql.startsWith('SELECT 1')) queries += 1;
+    };
+    const { storage } = door.relay.context;
+    const held = Promise.withResolvers<void>();
+    const read = storage.read.bind(storage);
+    storage.read = async (work) => {
+      await held.promise;
+      return await read(work);
+    };
+    const asked = Array.from({ length: 20 }, () => ask(`${door.relay.operations}/health`));
+    // A last one on its own path has been answered when all of them have arrived.
+    await ask(`${door.relay.operations}/metrics`);
+    held.resolve();
+    const answers = await Promise.all(asked);
+    expect(answers.every(({ status }) => status === 200)).toBe(true);
+    expect(queries).toBeLessThan(20);
+  });
+});
+
+describe('/metrics', () => {
+  test('counts calls by method, transport and code, with the time they took', async () => {
+    await using door = await FrontDoor.start(listening);
+    await door.http().call('relay.info', {});
+    const { status, text } = await ask(`${door.relay.operations}/metrics`);
+    expect(status).toBe(200);
+    const labels = 'method="relay.info",transport="http"';
+    expect(text).toContain(`posthouse_calls_total{code="ok",${labels}} 1`);
+    expect(text).toContain(`posthouse_call_seconds_bucket{${labels},le="+Inf"} 1`);
+    expect(text).toContain(`posthouse_call_seconds_count{${labels}} 1`);
+    expect(text).toContain('# TYPE posthouse_call_seconds histogram');
+    expect(text).toContain('# TYPE posthouse_connections gauge');
+  });
+
+  test('every line is one of the format', async () => {
+    await using door = await FrontDoor.start(listening);
+    await door.http().call('relay.info', {});
+    await door.http().call('auth.challenge', { account: 'nobody' });
+    const { text } = await ask(`${door.relay.operations}/metrics`);
+    const line =
+      /^(?:# (?:HELP|TYPE) [a-z_]+ .+|[a-z_]+(?:\{[a-z]+="[^"\\]*"(?:,[a-z]+="[^"\\]*")*\})? [0-9.e+-]+)$/;
+    const odd = text
+      .trimEnd()
+      .split('\n')
+      .filter((one) => !line.test(one));
+    expect(odd).toEqual([]);
+  });
+
+  test('no count outlives the account that made it: labels are of closed sets', async () => {
+    await using door = await FrontDoor.start(listening);
+    const person = await door.person('ann');
+    const { text } = await ask(`${door.relay.operations}/metrics`);
+    expect(text).not.toContain(person.account);
+  });
+});
+
+test('other paths and verbs are refused', async () => {
+  await using door = await FrontDoor.start(listening);
+  expect((await ask(`${door.relay.operations}/`)).status).toBe(404);
+  expect((await ask(`${door.relay.operations}/svc/v1/relay/info`)).status).toBe(404);
+  expect((await ask(`${door.relay.operations}/health`, 'POST')).status).toBe(405);
+});
+
+test('an address in use stops the start', async () => {
+  await using door = await FrontDoor.start(listening);
+  const taken = new URL(door.relay.operations as string).host;
+  await expect(FrontDoor.start({ operations: { listen: taken } })).rejects.toThrow('EADDRINUSE');
+});
+
+test('a configuration with a port over 65535 is refused', async () => {
+  const start = FrontDoor.start({ operations: { listen: '127.0.0.1:70000' } });
+  await expect(start).rejects.toThrow('operations.listen: expected a port up to 65535');
+});
