@@ -37,6 +37,45 @@ function problems(load: () => unknown): readonly string[] {
   return [];
 }
 
+describe('storage and bus', () => {
+  const url = 'postgres://db.example/relay';
+  const nats = 'nats://bus.example:4222';
+  const wrong = (values: PartialConfig) =>
+    problems(() => loadConfig({ values: { ...production, ...values } }));
+
+  test('one process on SQLite is the default', () => {
+    const { config } = loadConfig({ values: production });
+    expect(config.storage).toEqual({ engine: 'sqlite', url: '', connections: 10 });
+    expect(config.bus).toEqual({ nats: '' });
+  });
+
+  test('PostgreSQL goes with a URL, with NATS or without', () => {
+    expect(wrong({ storage: { engine: 'postgres', url } })).toEqual([]);
+    expect(wrong({ storage: { engine: 'postgres', url }, bus: { nats } })).toEqual([]);
+    expect(wrong({ storage: { engine: 'postgres' } })).toEqual([
+      'storage.url: expected a value for the engine postgres, found none',
+    ]);
+  });
+
+  test('what only PostgreSQL can use is refused beside SQLite', () => {
+    expect(wrong({ storage: { url } })).toEqual([
+      'storage.engine: expected postgres beside storage.url, found "sqlite"',
+    ]);
+    expect(wrong({ bus: { nats } })).toEqual([
+      'bus.nats: expected storage.engine postgres beside it; SQLite is for one process',
+    ]);
+  });
+
+  test('a URL is one', () => {
+    expect(wrong({ storage: { engine: 'postgres', url: 'postgres://[' } })).toEqual([
+      'storage.url: expected a URL',
+    ]);
+    expect(wrong({ storage: { engine: 'postgres', url }, bus: { nats: 'nats://[' } })).toEqual([
+      'bus.nats: expected a URL',
+    ]);
+  });
+});
+
 describe('layers', () => {
   test('everything has a default but what only an operator can know', () => {
     expect(problems(() => loadConfig({}))).toEqual([
@@ -234,6 +273,24 @@ describe('limits depend on each other', () => {
 });
 
 describe('what an operator reads', () => {
+  test('explain and errors show no password of a URL', () => {
+    const url = 'postgres://posthouse:s3cret@db.example:5432/relay?sslmode=verify-full';
+    const nats = 'nats://relay:s3cret@bus.example:4222';
+    const shared = { ...production, storage: { engine: 'postgres', url }, bus: { nats } } as const;
+    const explained = explainConfig(loadConfig({ values: shared }));
+    expect(explained).not.toContain('s3cret');
+    expect(explained).toContain('postgres://posthouse:[secret]@db.example:5432/relay?sslmode');
+    expect(explained).toContain('nats://relay:[secret]@bus.example:4222');
+    const wrong = { ...shared, storage: { engine: 'postgres', url: `mysql${url.slice(8)}` } };
+    const found = problems(() => loadConfig({ values: wrong as PartialConfig }));
+    expect(found).toHaveLength(1);
+    expect(found[0]).toContain('storage.url: expected a text that matches');
+    expect(found[0]).not.toContain('s3cret');
+    const asParameter = { engine: 'postgres', url: 'postgres://db/relay?password=s3cret' } as const;
+    const loaded = loadConfig({ values: { ...production, storage: asParameter } });
+    expect(explainConfig(loaded)).not.toContain('s3cret');
+  });
+
   test('explain names every key, its value, its source, its meaning and its variable', () => {
     const text = explainConfig(
       loadConfig({ flags: { dev: true }, environment: { POSTHOUSE_LOG: 'debug' } }),
