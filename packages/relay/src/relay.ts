@@ -171,7 +171,7 @@ async function startParts(
   if (config.dev) await createKeys(data, random);
   const identity = relayIdentity(network, await loadKeys(data));
   const bus = new MemoryBus((error) => noticeFailed(observed, error));
-  const jobs = parts.use(new JobRunner());
+  const jobs = parts.use(new JobRunner(config.bus.nats === '' ? 'alone' : 'together'));
   const relayContext: RelayContext = {
     network,
     storage,

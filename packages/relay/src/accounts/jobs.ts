@@ -10,7 +10,7 @@ export const stagedStatesJob: Job = {
   async run({ clock, storage }, signal) {
     while (!signal.aborted) {
       const now = clock.now();
-      const deleted = await storage.write('relay', (tx) => deleteExpiredStaged(tx, now, portion));
+      const deleted = await storage.write(this.name, (tx) => deleteExpiredStaged(tx, now, portion));
       if (deleted < portion) break;
     }
     return await storage.read(nextStagedDeadline);

@@ -12,7 +12,7 @@ export const expiry: Job = {
     let removed: number;
     do {
       const now = clock.now();
-      removed = await storage.write('auth.expiry', (tx) => deleteExpired(tx, now, portion));
+      removed = await storage.write(this.name, (tx) => deleteExpired(tx, now, portion));
     } while (removed >= portion && !signal.aborted);
     return clock.now() + interval;
   },

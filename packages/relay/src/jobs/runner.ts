@@ -1,19 +1,32 @@
 import type { Job, Jobs, RelayContext } from '../context.ts';
 import { jobFailed } from '../observability/events.ts';
 
-/** Seconds between looks of a job that has no deadline, and between tries of one that fails. */
-const idleInterval = 3_600;
+/**
+ * Seconds between looks of a job that is not due: what wakes it in another process is not heard
+ * here, and that process may be gone.
+ */
+const idleIntervals = { alone: 3_600, together: 30 } as const;
+/** Seconds between tries of one that fails. */
 const retryIntervals = [1, 5, 30, 300];
 
-/** Runs each job by itself: at the start, at its deadlines, when woken; never twice at once. */
+/**
+ * Runs each job by itself: at the start, at its deadlines, when woken; never twice at once in this
+ * process. Other processes run the same jobs: storage keeps them from doing anything twice.
+ */
 export class JobRunner implements Jobs, AsyncDisposable {
   readonly #loops = new Map<string, JobLoop>();
+  readonly #idleInterval: number;
+
+  /** @param processes whether other processes give these jobs work */
+  constructor(processes: keyof typeof idleIntervals) {
+    this.#idleInterval = idleIntervals[processes];
+  }
 
   /** Begins with a first run of every job. */
   start(context: RelayContext, jobs: readonly Job[]): void {
     for (const job of jobs) {
       if (this.#loops.has(job.name)) throw new Error(`two jobs are called ${job.name}`);
-      const loop = new JobLoop(job, context);
+      const loop = new JobLoop(job, context, this.#idleInterval);
       this.#loops.set(job.name, loop);
       loop.wake();
     }
@@ -37,10 +50,12 @@ class JobLoop {
   #isWoken = false;
   #timer: Disposable | undefined;
   #failures = 0;
+  readonly #idleInterval: number;
 
-  constructor(job: Job, context: RelayContext) {
+  constructor(job: Job, context: RelayContext, idleInterval: number) {
     this.#job = job;
     this.#context = context;
+    this.#idleInterval = idleInterval;
   }
 
   wake(): void {
@@ -74,12 +89,12 @@ class JobLoop {
     try {
       const next = await this.#job.run(this.#context, signal);
       this.#failures = 0;
-      const wait = next === undefined ? idleInterval : next - this.#context.clock.now();
-      return Math.min(wait, idleInterval);
+      const wait = next === undefined ? this.#idleInterval : next - this.#context.clock.now();
+      return Math.min(wait, this.#idleInterval);
     } catch (error) {
-      if (signal.aborted) return idleInterval;
+      if (signal.aborted) return this.#idleInterval;
       const retryInSeconds =
-        retryIntervals[Math.min(this.#failures, retryIntervals.length - 1)] ?? idleInterval;
+        retryIntervals[Math.min(this.#failures, retryIntervals.length - 1)] ?? this.#idleInterval;
       this.#failures += 1;
       jobFailed(this.#context, { job: this.#job.name, error, retryInSeconds });
       return retryInSeconds;

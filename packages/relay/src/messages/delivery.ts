@@ -61,7 +61,7 @@ async function claim({ clock, storage }: RelayContext, portion: number): Promise
   const next = await storage.read(nextAttempt);
   if (portion <= 0 || next === undefined || next > now) return [];
   const leaseUntil = now + lease;
-  return await storage.write('relay', (tx) => claimDue(tx, { now, leaseUntil, portion }));
+  return await storage.write(deliveryJobName, (tx) => claimDue(tx, { now, leaseUntil, portion }));
 }
 
 async function firstOf(running: Iterable<Promise<void>>, clock: Clock): Promise<void> {

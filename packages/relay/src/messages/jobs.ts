@@ -30,6 +30,6 @@ async function inPortions(
   remove: (tx: Writer) => Promise<number>,
 ): Promise<void> {
   while (!signal.aborted) {
-    if ((await storage.write('relay', remove)) < portion) return;
+    if ((await storage.write(retentionJob.name, remove)) < portion) return;
   }
 }

@@ -34,7 +34,10 @@ export interface Writer extends Reader {
   run(sql: string, ...values: SqlValue[]): Promise<number>;
 }
 
-/** The thing whose writes happen one after another: `account:<id>`, `group:<id>`, `relay`. */
+/**
+ * The thing whose writes happen one after another: `account:<id>`, `group:<id>`, `challenge:<hash>`,
+ * `relay`, and the name of a job for what the job takes for itself.
+ */
 export type AggregateKey = string;
 
 /** What the engines have in common. Both methods wait, for a bounded time, where the engine must. */

@@ -19,7 +19,7 @@ const production = {
   network,
   public: { https: ['https://relay.example/svc/v1'], peer: '/dns4/relay.example/tcp/4201' },
   tls: { mode: 'off' },
-} as const;
+} satisfies PartialConfig;
 
 function file(content: unknown): string {
   const path = join(folder.path, 'config.json');
@@ -276,13 +276,14 @@ describe('what an operator reads', () => {
   test('explain and errors show no password of a URL', () => {
     const url = 'postgres://posthouse:s3cret@db.example:5432/relay?sslmode=verify-full';
     const nats = 'nats://relay:s3cret@bus.example:4222';
-    const shared = { ...production, storage: { engine: 'postgres', url }, bus: { nats } } as const;
+    const storage = { engine: 'postgres', url } as const;
+    const shared = { ...production, storage, bus: { nats } };
     const explained = explainConfig(loadConfig({ values: shared }));
     expect(explained).not.toContain('s3cret');
     expect(explained).toContain('postgres://posthouse:[secret]@db.example:5432/relay?sslmode');
     expect(explained).toContain('nats://relay:[secret]@bus.example:4222');
-    const wrong = { ...shared, storage: { engine: 'postgres', url: `mysql${url.slice(8)}` } };
-    const found = problems(() => loadConfig({ values: wrong as PartialConfig }));
+    const wrong = { ...shared, storage: { ...storage, url: `mysql${url.slice(8)}` } };
+    const found = problems(() => loadConfig({ values: wrong }));
     expect(found).toHaveLength(1);
     expect(found[0]).toContain('storage.url: expected a text that matches');
     expect(found[0]).not.toContain('s3cret');

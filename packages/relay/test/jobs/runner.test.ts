@@ -29,7 +29,7 @@ async function settle(): Promise<void> {
 
 beforeEach(() => {
   clock = new ManualClock(start);
-  runner = new JobRunner();
+  runner = new JobRunner('alone');
   runs = [];
   answers = [];
   context = {
@@ -65,6 +65,17 @@ test('without a deadline it looks every hour, and a far one does not keep it lon
   await advance(3_600);
   await advance(3_600);
   expect(runs).toEqual([0, 3_600, 7_200]);
+});
+
+test('beside other processes it looks every 30 seconds: one that had its work may be gone', async () => {
+  const together = new JobRunner('together');
+  answers = [undefined, start + 1_000_000];
+  together.start(context, [job]);
+  await settle();
+  await advance(30);
+  await advance(30);
+  expect(runs).toEqual([0, 30, 60]);
+  await together[Symbol.asyncDispose]();
 });
 
 test('a wake lets it look again, however many there are', async () => {
@@ -113,7 +124,7 @@ test('jobs do not hold each other up', async () => {
   await settle();
   expect(runs).toEqual([0]);
   // A run that never ends would keep the runner from stopping.
-  runner = new JobRunner();
+  runner = new JobRunner('alone');
 });
 
 test('stopping waits for the run under way and begins no other', async () => {
