@@ -1,13 +1,11 @@
 import type { Handler } from './call.ts';
 import type { Job } from './context.ts';
-import type { Migration } from './storage/types.ts';
-import type { Subject } from './subject.ts';
+import type { Offering } from './subject.ts';
 
 /** What all subjects offer together. */
 export interface Offer {
   /** Handlers by method name: the only table there is. */
   readonly handlers: Readonly<Record<string, Handler>>;
-  readonly migrations: readonly Migration[];
   readonly jobs: readonly Job[];
 }
 
@@ -15,7 +13,7 @@ export interface Offer {
  * Puts subjects together.
  * @throws Error for a method that two of them handle
  */
-export function combine(subjects: readonly Subject[]): Offer {
+export function combine(subjects: readonly Offering[]): Offer {
   const handlers: Record<string, Handler> = {};
   for (const subject of subjects) {
     for (const [name, handler] of Object.entries(subject.handlers)) {
@@ -25,7 +23,6 @@ export function combine(subjects: readonly Subject[]): Offer {
   }
   return {
     handlers,
-    migrations: subjects.flatMap((subject) => subject.migrations),
     jobs: subjects.flatMap((subject) => subject.jobs),
   };
 }

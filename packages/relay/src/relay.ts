@@ -5,9 +5,8 @@ import { join } from 'node:path';
 import { nodePrimitives, nodeRandom } from '@posthouse/primitives-node';
 import { Network, type Random } from '@posthouse/protocol';
 import type { Logger } from 'pino';
-import { accounts } from './accounts/index.ts';
 import { addressesOf, certificateHosts, listenAddress } from './addresses.ts';
-import { auth, Sessions } from './auth/index.ts';
+import { Sessions } from './auth/index.ts';
 import { systemClock } from './clock.ts';
 import { loadConfig, type PartialConfig, type RelayConfig } from './config/index.ts';
 import type { Clock, RelayContext } from './context.ts';
@@ -25,7 +24,6 @@ import { combine } from './handlers.ts';
 import { JobRunner } from './jobs/runner.ts';
 import { relayIdentity } from './keys/identity.ts';
 import { createKeys, loadKeys } from './keys/keys.ts';
-import { messages } from './messages/index.ts';
 import { MemoryBus } from './notifications/bus.ts';
 import { Hub } from './notifications/hub.ts';
 import {
@@ -45,8 +43,10 @@ import { Metrics } from './observability/metrics.ts';
 import { Operations } from './operations/index.ts';
 import { RateLimiter } from './rate-limiter.ts';
 import { relaySubject } from './relay/index.ts';
-import { bindFacts, factsMigration } from './storage/facts.ts';
+import { relayMigrations, storedSubjects } from './schema.ts';
+import { bindFacts } from './storage/facts.ts';
 import { migrate } from './storage/migrations.ts';
+import { checkInService } from './storage/move-mark.ts';
 import { openStorage } from './storage/open.ts';
 import type { StorageFaults } from './storage/types.ts';
 import { devCertificate } from './tls/dev-ca.ts';
@@ -192,13 +192,9 @@ async function startParts(
 
   const addresses = addressesOf(network, config);
   const descriptor = descriptorSource(config, { network, identity, clock, addresses });
-  const offer = combine([
-    auth,
-    relaySubject({ name: config.name, descriptor }),
-    accounts,
-    messages,
-  ]);
-  await migrate(storage, [factsMigration, ...offer.migrations], clock.now());
+  const offer = combine([...storedSubjects, relaySubject({ name: config.name, descriptor })]);
+  await checkInService(storage);
+  await migrate(storage, relayMigrations, clock.now());
   await bindFacts(storage, { network: context, service: word, relay: identity.relayId });
 
   const dispatcher = new Dispatcher(relayContext, offer.handlers);

@@ -2,17 +2,20 @@ import type { Handler } from './call.ts';
 import type { Job } from './context.ts';
 import type { Migration } from './storage/types.ts';
 
-/**
- * What a subject folder offers to the composition root. `accounts/index.ts` exports
- * `accounts: Subject`, `messages/index.ts` exports `messages: Subject`, and so on; `handlers.ts`
- * puts them together.
- */
-export interface Subject {
+/** What a folder offers to the composition root; `handlers.ts` puts them together. */
+export interface Offering {
   readonly name: string;
-  readonly migrations: readonly Migration[];
   /** Handlers by the method's dotted name; made with {@link defineHandlers}. */
   readonly handlers: Readonly<Record<string, Handler>>;
   readonly jobs: readonly Job[];
+}
+
+/**
+ * What a subject folder offers: `accounts/index.ts` exports `accounts: Subject`,
+ * `messages/index.ts` exports `messages: Subject`, and so on; `schema.ts` lists them.
+ */
+export interface Subject extends Offering {
+  readonly migrations: readonly Migration[];
 }
 
 /**

@@ -1,4 +1,4 @@
-import { defineHandlers, type Subject } from '../subject.ts';
+import { defineHandlers, type Offering } from '../subject.ts';
 import type { DescriptorSource } from './descriptor.ts';
 import { relayDescriptor } from './methods/relay.descriptor.ts';
 import { relayInfo } from './methods/relay.info.ts';
@@ -9,10 +9,9 @@ export { DescriptorSource } from './descriptor.ts';
 export function relaySubject(options: {
   readonly name: string;
   readonly descriptor: DescriptorSource;
-}): Subject {
+}): Offering {
   return {
     name: 'relay',
-    migrations: [],
     handlers: defineHandlers({
       'relay.descriptor': relayDescriptor(options.descriptor),
       'relay.info': relayInfo(options.name),

@@ -1,0 +1,17 @@
+import { accounts } from './accounts/index.ts';
+import { auth } from './auth/index.ts';
+import { messages } from './messages/index.ts';
+import { factsMigration } from './storage/facts.ts';
+import { moveMigration } from './storage/move-mark.ts';
+import type { Migration } from './storage/types.ts';
+import type { Subject } from './subject.ts';
+
+/** The subjects that store something. */
+export const storedSubjects: readonly Subject[] = [auth, accounts, messages];
+
+/** Every migration of a relay's database: the only list. */
+export const relayMigrations: readonly Migration[] = [
+  factsMigration,
+  moveMigration,
+  ...storedSubjects.flatMap((subject) => subject.migrations),
+];
