@@ -6,6 +6,8 @@ import type { RelayContext } from './context.ts';
 export type Session = DeviceSession | AccountSession;
 
 export interface DeviceSession {
+  /** Under which it is stored: nobody can make its token of it. */
+  readonly id: string;
   readonly mode: 'device';
   readonly account: string;
   readonly deviceId: string;
@@ -13,6 +15,7 @@ export interface DeviceSession {
 }
 
 export interface AccountSession {
+  readonly id: string;
   readonly mode: 'account';
   readonly account: string;
   readonly expiresAt: number;
@@ -38,6 +41,8 @@ export interface ConnectionBinding {
   readonly bound: { readonly session: Session; readonly dead: boolean } | undefined;
   /** Takes effect after the response was sent: binds or renews. */
   bind(session: Session): void;
+  /** The session turned out to be over: where the connection rests on it still, it is dead now. */
+  end(session: Session): void;
 }
 
 /** What a handler answers. Notices leave only after what it wrote is durable. */
@@ -68,12 +73,26 @@ export class JsonText {
   }
 }
 
-/** What other connections, here or at another process of this relay, must hear. */
+/**
+ * What other connections, here or at another process of this relay, must hear. Hints name the
+ * devices they are for, as the transaction saw them that made the notice: whoever was removed
+ * before cannot hear of what came after, whichever notices were lost on the way.
+ */
 export type Notice =
-  /** `message.timeline.changed` to the account's device connections. */
-  | { readonly kind: 'timeline'; readonly account: string; readonly head: number }
-  /** `device.state.changed` to the account's device connections that are still valid. */
-  | { readonly kind: 'device-state'; readonly account: string; readonly revision: number }
+  /** `message.timeline.changed` to the account's currently valid devices. */
+  | {
+      readonly kind: 'timeline';
+      readonly account: string;
+      readonly head: number;
+      readonly deviceIds: readonly string[];
+    }
+  /** `device.state.changed` to the account's devices that are valid under the new state. */
+  | {
+      readonly kind: 'device-state';
+      readonly account: string;
+      readonly revision: number;
+      readonly deviceIds: readonly string[];
+    }
   /**
    * Sessions of these devices end at once, with their pushes and subscriptions. Who sends it ended
    * them with `revokeSessions` of `auth/` in the transaction that removed the devices.
@@ -88,6 +107,8 @@ export type Notice =
       readonly account: string;
       readonly deviceId: string;
       readonly expiresAt: number;
-    };
+    }
+  /** Notices may have been lost: what was learned from them must be looked up in storage. */
+  | { readonly kind: 'gap' };
 
 export type Handler<P = JsonObject> = (context: RelayContext, call: Call<P>) => Promise<Outcome>;

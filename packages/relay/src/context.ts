@@ -107,8 +107,14 @@ export type DeliverAnswer =
 
 /** Carries notices to every process of this relay, this one included. */
 export interface Bus {
-  /** Whether notices of all other processes arrive now; always where there are none. */
+  /** Whether other processes of this relay may be behind it. */
+  readonly isShared: boolean;
+  /**
+   * Whether notices of other processes arrive now; always where there are none. While they do not,
+   * memory says nothing about sessions: only storage does. Each change comes with a `gap` notice.
+   */
   readonly isWhole: boolean;
+  /** Called after the commit that the notices tell of; never throws, and waits for nobody. */
   publish(notices: readonly Notice[]): void;
   subscribe(listener: (notice: Notice) => void): Disposable;
 }

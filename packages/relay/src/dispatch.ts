@@ -133,7 +133,8 @@ export class Dispatcher {
     const { sessions } = this.#context;
     if (typeof credentials === 'object') {
       const { bound } = credentials;
-      if (bound !== undefined && !bound.dead) return bound.session;
+      if (bound !== undefined && !bound.dead)
+        return await this.#confirm(credentials, bound.session);
       takeFrom(this.#addresses, address);
     } else if (credentials !== undefined) {
       // Whoever guesses tokens makes us read storage each time, so that is limited before; a good
@@ -149,7 +150,17 @@ export class Dispatcher {
     } else {
       takeFrom(this.#addresses, address);
     }
-    throw new ProtocolError('unauthorized', 'no valid session');
+    throw noSession();
+  }
+
+  /** A connection's session: while notices of its end may be missed, storage is asked each time. */
+  async #confirm(connection: ConnectionBinding, session: Session): Promise<Session> {
+    const { bus, sessions } = this.#context;
+    if (bus.isWhole) return session;
+    const confirmed = await sessions.confirm(session);
+    if (confirmed !== undefined) return confirmed;
+    connection.end(session);
+    throw noSession();
   }
 
   #refusal(method: string, error: unknown): ProtocolError {
@@ -159,6 +170,10 @@ export class Dispatcher {
     callFailed(this.#context, { method, id, error });
     return new ProtocolError('internal_error', `internal error ${id}`);
   }
+}
+
+function noSession(): ProtocolError {
+  return new ProtocolError('unauthorized', 'no valid session');
 }
 
 function takeFrom(limiter: RateLimiter, key: string): void {

@@ -1,12 +1,13 @@
 import type { Handler } from './call.ts';
 import type { Job } from './context.ts';
-import type { Offering } from './subject.ts';
+import type { News, Offering } from './subject.ts';
 
 /** What all subjects offer together. */
 export interface Offer {
   /** Handlers by method name: the only table there is. */
   readonly handlers: Readonly<Record<string, Handler>>;
   readonly jobs: readonly Job[];
+  readonly news: readonly News[];
 }
 
 /**
@@ -24,5 +25,6 @@ export function combine(subjects: readonly Offering[]): Offer {
   return {
     handlers,
     jobs: subjects.flatMap((subject) => subject.jobs),
+    news: subjects.flatMap((subject) => subject.news ?? []),
   };
 }

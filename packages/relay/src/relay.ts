@@ -9,7 +9,7 @@ import { addressesOf, certificateHosts, listenAddress } from './addresses.ts';
 import { Sessions } from './auth/index.ts';
 import { systemClock } from './clock.ts';
 import { loadConfig, type PartialConfig, type RelayConfig } from './config/index.ts';
-import type { Clock, RelayContext } from './context.ts';
+import type { Bus, Clock, RelayContext } from './context.ts';
 import { ThreadPoolVerifier } from './crypto/verifier.ts';
 import { descriptorSource } from './descriptor.ts';
 import { Dispatcher } from './dispatch.ts';
@@ -25,10 +25,16 @@ import { JobRunner } from './jobs/runner.ts';
 import { relayIdentity } from './keys/identity.ts';
 import { createKeys, loadKeys } from './keys/keys.ts';
 import { MemoryBus } from './notifications/bus.ts';
+import { CatchUp } from './notifications/catch-up.ts';
 import { Hub } from './notifications/hub.ts';
+import { NatsBus } from './notifications/nats-bus.ts';
 import {
+  busBack,
+  busLost,
   noTrustedProxy,
   noticeFailed,
+  noticesDropped,
+  noticesRefused,
   notRegistered,
   relayStarted,
   relayStopped,
@@ -170,7 +176,7 @@ async function startParts(
   );
   if (config.dev) await createKeys(data, random);
   const identity = relayIdentity(network, await loadKeys(data));
-  const bus = new MemoryBus((error) => noticeFailed(observed, error));
+  const bus = await openBus(config, { network, relayId: identity.relayId, observed, parts });
   const jobs = parts.use(new JobRunner(config.bus.nats === '' ? 'alone' : 'together'));
   const relayContext: RelayContext = {
     network,
@@ -200,6 +206,7 @@ async function startParts(
   const dispatcher = new Dispatcher(relayContext, offer.handlers);
   const clients = new ClientAddresses(config.trustedProxies);
   const hub = parts.use(new Hub(bus));
+  parts.use(new CatchUp(relayContext, { hub, news: offer.news }));
   const intake = new RateLimiter({
     rate: limits.addressBytes,
     burst: limits.addressBytesBurst,
@@ -234,6 +241,37 @@ async function startParts(
     operations: operations?.address,
     context: relayContext,
   };
+}
+
+async function openBus(
+  { bus: { nats }, network: context }: RelayConfig,
+  {
+    network,
+    relayId,
+    observed,
+    parts,
+  }: {
+    readonly network: Network;
+    readonly relayId: string;
+    readonly observed: Pick<RelayContext, 'log' | 'metrics'>;
+    readonly parts: AsyncDisposableStack;
+  },
+): Promise<Bus> {
+  const failed = (error: unknown) => noticeFailed(observed, error);
+  if (nats === '') return new MemoryBus(failed);
+  return parts.use(
+    await NatsBus.start({
+      url: nats,
+      subject: `posthouse.${context}.${network.word}.${relayId}.notices`,
+      observer: {
+        failed,
+        lost: (error) => busLost(observed, error),
+        back: () => busBack(observed),
+        dropped: (count) => noticesDropped(observed, count),
+        refused: (count) => noticesRefused(observed, count),
+      },
+    }),
+  );
 }
 
 /** Both sides at once: an HTTP server closes only when its upgraded connections are gone too. */

@@ -1,6 +1,6 @@
-import type { Handler } from './call.ts';
+import type { Handler, Notice } from './call.ts';
 import type { Job } from './context.ts';
-import type { Migration } from './storage/types.ts';
+import type { Migration, Reader } from './storage/types.ts';
 
 /** What a folder offers to the composition root; `handlers.ts` puts them together. */
 export interface Offering {
@@ -8,7 +8,20 @@ export interface Offering {
   /** Handlers by the method's dotted name; made with {@link defineHandlers}. */
   readonly handlers: Readonly<Record<string, Handler>>;
   readonly jobs: readonly Job[];
+  readonly news?: News;
 }
+
+/**
+ * What notices of a subject last said about these accounts, as one snapshot has it: for processes
+ * that may have missed some (`notifications/catch-up.ts`). Nothing to tell those who heard it.
+ *
+ * @param accounts of connections here, a hundred at the most
+ */
+export type News = (
+  tx: Reader,
+  accounts: readonly string[],
+  place: { readonly relayId: string; readonly now: number },
+) => Promise<readonly Notice[]>;
 
 /**
  * What a subject folder offers: `accounts/index.ts` exports `accounts: Subject`,

@@ -114,9 +114,17 @@ export async function activateState(
   const before = await readExpiries(tx, account);
   await writeState(tx, account, { state, devices });
   await deleteStaged(tx, account);
-  const notices = await endSessions(tx, account, { before, devices, now });
-  // First the removed devices are cut off, so that the hint cannot reach them (03 section 6).
-  return [...notices, { kind: 'device-state', account, revision: state.revision }];
+  const current = new Map(
+    devices
+      .filter((device) => device.notBefore <= now && now < device.expiresAt)
+      .map((device) => [device.deviceId, device.expiresAt]),
+  );
+  const { revision } = state;
+  // First the removed devices are cut off; the hint is not for them either (03 section 6).
+  return [
+    ...(await endSessions(tx, account, { before, current })),
+    { kind: 'device-state', account, revision, deviceIds: [...current.keys()] },
+  ];
 }
 
 /** Sessions of removed devices end now, those of kept ones with the certificate. */
@@ -125,16 +133,11 @@ async function endSessions(
   account: string,
   change: {
     readonly before: readonly Pick<Device, 'deviceId' | 'expiresAt'>[];
-    readonly devices: readonly Device[];
-    readonly now: number;
+    /** When the certificates of the devices end that are valid now, by ID. */
+    readonly current: ReadonlyMap<string, number>;
   },
 ): Promise<Notice[]> {
-  const { before, devices, now } = change;
-  const current = new Map(
-    devices
-      .filter((device) => device.notBefore <= now && now < device.expiresAt)
-      .map((device) => [device.deviceId, device.expiresAt]),
-  );
+  const { before, current } = change;
   const notices: Notice[] = [];
   const ended = before.map(({ deviceId }) => deviceId).filter((id) => !current.has(id));
   if (ended.length > 0) {

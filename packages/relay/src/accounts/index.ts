@@ -7,6 +7,7 @@ import { deviceStateResolve } from './methods/device.state.resolve.ts';
 import { profilePublish } from './methods/profile.publish.ts';
 import { profileResolve } from './methods/profile.resolve.ts';
 import { migrations } from './migrations.ts';
+import { deviceStateNews } from './news.ts';
 
 export { type Access, proveAccess, requireAccess } from './access.ts';
 export {
@@ -17,7 +18,7 @@ export {
 } from './devices.ts';
 export { homeOf, locate } from './home.ts';
 export { requireAnswerable, requireHome } from './rules.ts';
-export { type Device, readCurrentDeviceIds } from './store.ts';
+export { type Device, readAudiences, readCurrentDeviceIds } from './store.ts';
 
 export const accounts: Subject = {
   name: 'accounts',
@@ -31,4 +32,5 @@ export const accounts: Subject = {
     'account.route.resolve': accountRouteResolve,
   }),
   jobs: [stagedStatesJob],
+  news: deviceStateNews,
 };

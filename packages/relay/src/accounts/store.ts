@@ -1,4 +1,5 @@
 /** All SQL of accounts: routes, device states, devices, profiles. */
+import { allOf } from '../storage/lists.ts';
 import type { Reader, Row, Writer } from '../storage/types.ts';
 
 /** What is kept for good of an account's routes (03 section 3.4). */
@@ -174,12 +175,45 @@ export async function readCurrentDeviceIds(
   now: number,
 ): Promise<string[]> {
   const rows = await tx.all<{ device_id: string }>(
-    'SELECT device_id FROM devices WHERE account = ? AND not_before <= ? AND expires_at > ?',
+    `SELECT device_id FROM devices WHERE account = ? AND not_before <= ? AND expires_at > ?
+      ORDER BY device_id`,
     account,
     now,
     now,
   );
   return rows.map((row) => row.device_id);
+}
+
+/** What hints to the devices of an account at home here need. */
+export interface Audience {
+  /** Of the authoritative state. */
+  readonly revision: number;
+  /** All devices whose certificate covers the instant. */
+  readonly deviceIds: readonly string[];
+}
+
+/** Of these accounts those that are at home here and have a current device. */
+export async function readAudiences(
+  tx: Reader,
+  accounts: readonly string[],
+  { relayId, now }: { readonly relayId: string; readonly now: number },
+): Promise<ReadonlyMap<string, Audience>> {
+  const rows = await allOf<{ account: string; device_id: string; revision: number }>(tx, accounts, {
+    sql: (list) => `SELECT d.account, d.device_id, s.revision
+      FROM devices d
+      JOIN device_states s ON s.account = d.account
+      JOIN account_routes r ON r.account = d.account
+      WHERE d.account IN ${list} AND d.not_before <= ? AND d.expires_at > ?
+        AND r.relay_id = ? AND r.expires_at > ? AND r.conflict = 0`,
+    values: [now, now, relayId, now],
+  });
+  const audiences = new Map<string, { revision: number; deviceIds: string[] }>();
+  for (const { account, device_id: deviceId, revision } of rows) {
+    const audience = audiences.get(account) ?? { revision, deviceIds: [] };
+    audience.deviceIds.push(deviceId);
+    audiences.set(account, audience);
+  }
+  return audiences;
 }
 
 /** All registered devices, current or not, and when their certificates expire. */

@@ -1,5 +1,5 @@
 import { ProtocolError, type SessionCredentials } from '@posthouse/protocol';
-import type { Call, Session } from '../call.ts';
+import type { AccountSession, Call, DeviceSession, Session } from '../call.ts';
 import type { RelayContext } from '../context.ts';
 import type { Writer } from '../storage/types.ts';
 import { newSecret, secretHash } from './rules.ts';
@@ -38,14 +38,18 @@ export interface NewSession {
   readonly token: string;
 }
 
+/** A session before it is stored. */
+export type SessionFacts = Omit<DeviceSession, 'id'> | Omit<AccountSession, 'id'>;
+
 /** Stores a fresh session for the origin of the call. */
 export async function createSession(
   tx: Writer,
   context: Pick<RelayContext, 'random'>,
-  { session, origin }: { readonly session: Session; readonly origin: string },
+  { facts, origin }: { readonly facts: SessionFacts; readonly origin: string },
 ): Promise<NewSession> {
   const token = newSecret(context.random);
-  await insertSession(tx, secretHash(token), { session, origin });
+  const session = { id: secretHash(token), ...facts };
+  await insertSession(tx, { session, origin });
   return { session, token };
 }
 

@@ -6,7 +6,7 @@ import { verifyDevice } from './methods/auth.device.verify.ts';
 import { migrations } from './store.ts';
 
 export { Sessions } from './sessions.ts';
-export { capSessions, revokeSessions } from './store.ts';
+export { capSessions, readEnds, revokeSessions } from './store.ts';
 
 export const auth: Subject = {
   name: 'auth',

@@ -5,7 +5,7 @@ import type { Storage } from '../storage/types.ts';
 import { isSecretText, secretHash } from './rules.ts';
 import { readSession, type StoredSession } from './store.ts';
 
-/** Sessions kept in memory, and for how long another process's revocation could go unnoticed. */
+/** Sessions kept in memory, and for how long what no notice told of could go unnoticed. */
 const cacheSize = 20_000;
 const cacheMilliseconds = 5_000;
 
@@ -13,10 +13,14 @@ interface Cached extends StoredSession {
   readonly readAt: number;
 }
 
-/** Finds the session of a token: in memory for a moment, in storage otherwise. */
+/**
+ * Finds the session of a token: in memory for a moment, in storage otherwise, and in storage alone
+ * while notices of other processes do not arrive.
+ */
 export class Sessions implements Disposable {
   readonly #storage: Storage;
   readonly #clock: Clock;
+  readonly #bus: Bus;
   readonly #cache = new BoundedMap<string, Cached>(cacheSize);
   readonly #subscription: Disposable;
   #changes = 0;
@@ -24,15 +28,18 @@ export class Sessions implements Disposable {
   constructor(parts: { readonly storage: Storage; readonly clock: Clock; readonly bus: Bus }) {
     this.#storage = parts.storage;
     this.#clock = parts.clock;
+    this.#bus = parts.bus;
     this.#subscription = parts.bus.subscribe((notice) => {
       if (notice.kind === 'revoked') this.#forget(notice.account, new Set(notice.deviceIds));
       if (notice.kind === 'capped') this.#forget(notice.account, new Set([notice.deviceId]));
+      if (notice.kind === 'gap') this.#forgetAll();
     });
   }
 
   /**
-   * How many times this process has heard of sessions that end, or end earlier. Who read a session
-   * before and finds another number after must read again: it may be one of those.
+   * How many times this process has heard of sessions that end, or end earlier, or that it may not
+   * have heard of some. Who read a session before and finds another number after must read again:
+   * it may be one of those.
    */
   get changes(): number {
     return this.#changes;
@@ -52,9 +59,10 @@ export class Sessions implements Disposable {
     return this.#clock.now() < found.session.expiresAt ? found.session : undefined;
   }
 
-  /** The session as storage has it, past any memory of it. */
-  async stored(token: string): Promise<Session | undefined> {
-    return (await this.#read(secretHash(token)))?.session;
+  /** The session as storage has it, past any memory of it; `undefined` once it is over. */
+  async confirm({ id }: Session): Promise<Session | undefined> {
+    const session = (await this.#read(id))?.session;
+    return session !== undefined && this.#clock.now() < session.expiresAt ? session : undefined;
   }
 
   [Symbol.dispose](): void {
@@ -62,7 +70,7 @@ export class Sessions implements Disposable {
   }
 
   #fresh(hash: string): Cached | undefined {
-    const cached = this.#cache.get(hash);
+    const cached = this.#bus.isWhole ? this.#cache.get(hash) : undefined;
     if (cached === undefined) return undefined;
     return this.#clock.monotonic() - cached.readAt < cacheMilliseconds ? cached : undefined;
   }
@@ -84,5 +92,10 @@ export class Sessions implements Disposable {
       if (session.mode !== 'device' || session.account !== account) continue;
       if (deviceIds.has(session.deviceId)) this.#cache.delete(hash);
     }
+  }
+
+  #forgetAll(): void {
+    this.#changes += 1;
+    this.#cache.clear();
   }
 }

@@ -1,5 +1,6 @@
 /** All SQL of challenges and sessions. Secrets are kept as SHA-256 only. */
 import type { Session } from '../call.ts';
+import { allOf } from '../storage/lists.ts';
 import type { Migration, Reader, Writer } from '../storage/types.ts';
 
 export const migrations: readonly Migration[] = [
@@ -63,15 +64,11 @@ export async function takeChallenge(
   return { account: row.account, origin: row.origin, expiresAt: row.expires_at };
 }
 
-export async function insertSession(
-  tx: Writer,
-  tokenHash: string,
-  { session, origin }: StoredSession,
-): Promise<void> {
+export async function insertSession(tx: Writer, { session, origin }: StoredSession): Promise<void> {
   await tx.run(
     `INSERT INTO auth_sessions (token_hash, account, mode, device_id, origin, expires_at)
       VALUES (?, ?, ?, ?, ?, ?)`,
-    tokenHash,
+    session.id,
     session.account,
     session.mode,
     session.mode === 'device' ? session.deviceId : null,
@@ -94,22 +91,31 @@ interface SessionRow extends Record<string, string | number | null> {
   expires_at: number;
 }
 
-export async function readSession(
-  tx: Reader,
-  tokenHash: string,
-): Promise<StoredSession | undefined> {
+/** @param id the hash of its token */
+export async function readSession(tx: Reader, id: string): Promise<StoredSession | undefined> {
   const row = await tx.get<SessionRow>(
     `SELECT account, mode, device_id, origin, expires_at FROM auth_sessions
       WHERE token_hash = ?`,
-    tokenHash,
+    id,
   );
   if (row === undefined) return undefined;
   const { account, origin, expires_at: expiresAt } = row;
   const session: Session =
     row.device_id === null
-      ? { mode: 'account', account, expiresAt }
-      : { mode: 'device', account, deviceId: row.device_id, expiresAt };
+      ? { id, mode: 'account', account, expiresAt }
+      : { id, mode: 'device', account, deviceId: row.device_id, expiresAt };
   return { session, origin };
+}
+
+/** When these sessions end, by ID; those that are not stored are over. */
+export async function readEnds(
+  tx: Reader,
+  ids: readonly string[],
+): Promise<ReadonlyMap<string, number>> {
+  const rows = await allOf<{ token_hash: string; expires_at: number }>(tx, ids, {
+    sql: (list) => `SELECT token_hash, expires_at FROM auth_sessions WHERE token_hash IN ${list}`,
+  });
+  return new Map(rows.map((row) => [row.token_hash, row.expires_at]));
 }
 
 /**

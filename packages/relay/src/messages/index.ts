@@ -5,6 +5,7 @@ import { messageDeliveryStatus } from './methods/message.delivery.status.ts';
 import { messageSend } from './methods/message.send.ts';
 import { messageTimelineSync } from './methods/message.timeline.sync.ts';
 import { migrations } from './migrations.ts';
+import { timelineNews } from './news.ts';
 
 export const messages: Subject = {
   name: 'messages',
@@ -15,4 +16,5 @@ export const messages: Subject = {
     'message.timeline.sync': messageTimelineSync,
   }),
   jobs: [deliveryJob, retentionJob],
+  news: timelineNews,
 };

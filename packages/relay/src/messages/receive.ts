@@ -85,7 +85,7 @@ async function append(
     bytes: message.envelope.bytes,
     boxes,
   });
-  return { kind: 'timeline', account, head: sequence };
+  return { kind: 'timeline', account, head: sequence, deviceIds: [...current] };
 }
 
 /** Keeps what records and queued deliveries refer to; once for each transaction that adds some. */

@@ -1,4 +1,5 @@
 /** All SQL of timelines and of the results of `message.send`. The queue's is in queue-store.ts. */
+import { allOf } from '../storage/lists.ts';
 import type { Reader, Row, Writer } from '../storage/types.ts';
 
 /** An envelope as stored: canonical text under its digest. */
@@ -76,6 +77,17 @@ export async function readHead(tx: Reader, account: string): Promise<number> {
     account,
   );
   return row?.head ?? -1;
+}
+
+/** Heads of those timelines that have any record. */
+export async function readHeads(
+  tx: Reader,
+  accounts: readonly string[],
+): Promise<ReadonlyMap<string, number>> {
+  const rows = await allOf<{ account: string; head: number }>(tx, accounts, {
+    sql: (list) => `SELECT account, head FROM timeline_heads WHERE account IN ${list}`,
+  });
+  return new Map(rows.map(({ account, head }) => [account, head]));
 }
 
 /**

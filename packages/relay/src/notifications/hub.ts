@@ -1,5 +1,5 @@
 import type { NotificationName } from '@posthouse/protocol';
-import type { Notice } from '../call.ts';
+import type { DeviceSession, Notice } from '../call.ts';
 import type { Bus } from '../context.ts';
 
 /** A hint for one connection. Of two under one key, the one of lower rank tells nothing new. */
@@ -14,6 +14,8 @@ export interface Hint {
 export interface Listener {
   readonly account: string;
   readonly deviceId: string;
+  /** As it is now: a renewal puts another in its place. */
+  readonly session: Pick<DeviceSession, 'id' | 'expiresAt'>;
   /** Passes a hint on, or drops it where the session is no longer valid (02 §12.3). */
   hint(hint: Hint): void;
   /** The session ended: no pushes, no subscriptions, a dead binding (02 §10.3, §10.5). */
@@ -28,7 +30,7 @@ export class Hub implements Disposable {
   readonly #subscription: Disposable;
 
   constructor(bus: Bus) {
-    this.#subscription = bus.subscribe((notice) => this.#hear(notice));
+    this.#subscription = bus.subscribe((notice) => this.tell(notice));
   }
 
   add(listener: Listener): void {
@@ -43,22 +45,35 @@ export class Hub implements Disposable {
     if (listeners?.size === 0) this.#byAccount.delete(listener.account);
   }
 
+  /** Accounts that are connected here now. */
+  accounts(): string[] {
+    return [...this.#byAccount.keys()];
+  }
+
+  /** Connections of an account as of now: whoever is revoked leaves them meanwhile. */
+  listenersOf(account: string): Listener[] {
+    return [...(this.#byAccount.get(account) ?? [])];
+  }
+
+  /** Passes a notice to whom it concerns here; the bus does so with each. */
+  tell(notice: Notice): void {
+    if (notice.kind === 'gap') return;
+    for (const listener of this.listenersOf(notice.account)) tellOne(listener, notice);
+  }
+
   [Symbol.dispose](): void {
     this.#subscription[Symbol.dispose]();
   }
+}
 
-  #hear(notice: Notice): void {
-    // A copy: whoever is revoked leaves the set meanwhile.
-    for (const listener of [...(this.#byAccount.get(notice.account) ?? [])]) {
-      if (notice.kind === 'revoked') {
-        if (notice.deviceIds.includes(listener.deviceId)) listener.revoke();
-      } else if (notice.kind === 'capped') {
-        if (notice.deviceId === listener.deviceId) listener.cap(notice.expiresAt);
-      } else {
-        listener.hint(hintOf(notice));
-      }
-    }
+function tellOne(listener: Listener, notice: Exclude<Notice, { kind: 'gap' }>): void {
+  if (notice.kind === 'capped') {
+    if (notice.deviceId === listener.deviceId) listener.cap(notice.expiresAt);
+    return;
   }
+  if (!notice.deviceIds.includes(listener.deviceId)) return;
+  if (notice.kind === 'revoked') listener.revoke();
+  else listener.hint(hintOf(notice));
 }
 
 function hintOf(notice: Extract<Notice, { kind: 'timeline' | 'device-state' }>): Hint {

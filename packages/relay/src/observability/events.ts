@@ -133,3 +133,35 @@ export function storageDisplaced({ log, metrics }: Observed, error: unknown): vo
   metrics.count('storage_displaced');
   log.error({ err: error }, 'storage is used by another process as well');
 }
+
+/** Notices of other processes do not arrive; nothing but storage is believed about sessions. */
+export function busLost({ log, metrics }: Observed, error: unknown): void {
+  metrics.count('bus_lost');
+  log.error({ err: error }, 'bus to other processes lost');
+}
+
+export function busBack({ log, metrics }: Observed): void {
+  metrics.count('bus_back');
+  log.info('bus to other processes back');
+}
+
+/** Notices left this process for nobody: who they were for catches up from storage. */
+export function noticesDropped({ metrics }: Observed, count: number): void {
+  metrics.count('notices_dropped', {}, count);
+}
+
+/** Somebody writes to the bus who does not belong there, or a newer relay. */
+export function noticesRefused({ log, metrics }: Observed, count: number): void {
+  metrics.count('notices_refused', {}, count);
+  log.warn({ count }, 'no notices arrived on the bus');
+}
+
+/** Connections were compared with storage, for notices that never came. */
+export function caughtUp({ metrics }: Observed): void {
+  metrics.count('catch_ups');
+}
+
+export function catchUpFailed({ log, metrics }: Observed, error: unknown): void {
+  metrics.count('catch_ups_failed');
+  log.error({ err: error }, 'connections not compared with storage');
+}

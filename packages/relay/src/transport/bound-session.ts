@@ -1,7 +1,14 @@
+import { BoundedMap } from '../bounded-map.ts';
 import type { Session } from '../call.ts';
 import type { Clock } from '../context.ts';
 import type { Hint, Hub, Listener } from '../notifications/hub.ts';
 import { encodeNotification } from './envelope.ts';
+
+/**
+ * Keys whose rank is remembered, more than a connection can subscribe to. A forgotten one may be
+ * told the same again, which hints are free to do.
+ */
+const rememberedKeys = 4_096;
 
 export interface BoundSessionParts {
   readonly hub: Hub;
@@ -17,6 +24,8 @@ export interface BoundSessionParts {
 export class BoundSession implements Listener {
   readonly #parts: BoundSessionParts;
   readonly #waiting = new Map<string, Hint>();
+  /** The highest rank that went out, by key: catching up must not repeat it. */
+  readonly #told = new BoundedMap<string, number>(rememberedKeys);
   #session: Session;
   #isRevoked = false;
   #isEnabled = false;
@@ -60,6 +69,8 @@ export class BoundSession implements Listener {
     if (!this.#isEnabled || this.dead) return;
     const waiting = this.#waiting.get(hint.key);
     if (waiting !== undefined && waiting.rank >= hint.rank) return;
+    const told = this.#told.get(hint.key);
+    if (told !== undefined && told >= hint.rank) return;
     this.#waiting.set(hint.key, hint);
     this.#flush();
   }
@@ -85,7 +96,8 @@ export class BoundSession implements Listener {
     this.#waiting.clear();
     this.#isSending = true;
     let unsent = hints.length;
-    for (const { method, params } of hints) {
+    for (const { key, method, params, rank } of hints) {
+      this.#told.set(key, rank);
       this.#parts.send(encodeNotification(method, params), () => {
         unsent -= 1;
         if (unsent > 0) return;

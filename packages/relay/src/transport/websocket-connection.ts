@@ -150,6 +150,9 @@ export class WebSocketConnection {
         wasBound = true;
         connection.#bind(session);
       },
+      end(session) {
+        if (connection.#bound?.session.id === session.id) connection.#bound.revoke();
+      },
     };
     const answer = await dispatcher.answer({
       method,

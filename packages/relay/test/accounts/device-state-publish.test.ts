@@ -122,8 +122,9 @@ describe('03 §4.1: at the home relay', () => {
   test('a higher revision is accepted and told to the devices', async () => {
     const state = await ann.state();
     expect(await publish(state)).toEqual({ status: 'accepted' });
+    const deviceIds = ann.deviceIds();
     expect(world.takeNotices()).toEqual([
-      { kind: 'device-state', account: ann.account, revision: state.revision },
+      { kind: 'device-state', account: ann.account, revision: state.revision, deviceIds },
     ]);
   });
 
@@ -214,9 +215,10 @@ describe('02 §10.3, 03 §4.1: sessions of devices that a new state does not per
     const state = await ann.state({ devices: ['phone'] });
     await publish(state);
     expect(await sessionsOf()).toEqual([ann.device('phone').deviceId, null].sort());
+    const deviceIds = ann.deviceIds('phone');
     expect(world.takeNotices()).toEqual([
-      { kind: 'revoked', account: ann.account, deviceIds: [ann.device('laptop').deviceId] },
-      { kind: 'device-state', account: ann.account, revision: state.revision },
+      { kind: 'revoked', account: ann.account, deviceIds: ann.deviceIds('laptop') },
+      { kind: 'device-state', account: ann.account, revision: state.revision, deviceIds },
     ]);
   });
 

@@ -60,8 +60,9 @@ describe('03 §9: account.route.publish', () => {
     await ann.publishState(state);
     await publish(await ann.route());
     expect(await ownState()).toEqual(state);
+    const deviceIds = ann.deviceIds();
     expect(world.takeNotices()).toEqual([
-      { kind: 'device-state', account: ann.account, revision: state.revision },
+      { kind: 'device-state', account: ann.account, revision: state.revision, deviceIds },
     ]);
     expect((await world.dump()).staged_states).toEqual([]);
   });

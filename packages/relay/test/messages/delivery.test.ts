@@ -87,7 +87,7 @@ describe('04 §12: a recipient that is not at home here', () => {
     expect(await send(message)).toEqual({ status: 'delivering', accepted_at });
     expect(await status(message)).toEqual({ status: 'delivering', accepted_at });
     expect(await inbox(ann)).toHaveLength(1);
-    expect(world.takeNotices()).toEqual([{ kind: 'timeline', account: ann.account, head: 0 }]);
+    expect(world.takeNotices()).toEqual([ann.timelineNotice(0)]);
     expect(await queue()).toHaveLength(1);
   });
 
@@ -149,7 +149,7 @@ describe('a recipient that comes home here later', () => {
         key_box: message.recipient_boxes[0],
       },
     ]);
-    expect(world.takeNotices()).toEqual([{ kind: 'timeline', account: ben.account, head: 0 }]);
+    expect(world.takeNotices()).toEqual([ben.timelineNotice(0)]);
     expect(await queue()).toEqual([]);
     await world.runJob(job);
     expect(await inbox()).toHaveLength(1);

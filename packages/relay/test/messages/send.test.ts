@@ -56,10 +56,7 @@ describe('04 §12: a message between accounts of this relay', () => {
       certificates: [ann.device('phone').certificate],
       has_more: false,
     });
-    expect(world.takeNotices()).toEqual([
-      { kind: 'timeline', account: ann.account, head: 0 },
-      { kind: 'timeline', account: ben.account, head: 0 },
-    ]);
+    expect(world.takeNotices()).toEqual([ann.timelineNotice(0), ben.timelineNotice(0)]);
   });
 
   test('without sender boxes the sender keeps no record', async () => {
@@ -149,7 +146,7 @@ describe('04 §12.3: self-delivery', () => {
     expect((await sync(ann, 'laptop')).items).toEqual([
       { sequence: 0, accepted_at, envelope: message.envelope, key_box: message.recipient_boxes[1] },
     ]);
-    expect(world.takeNotices()).toEqual([{ kind: 'timeline', account: ann.account, head: 0 }]);
+    expect(world.takeNotices()).toEqual([ann.timelineNotice(0)]);
   });
 
   test('sender boxes and authorization have no place in it', async () => {

@@ -25,6 +25,7 @@ class Peer {
 
   constructor(session: Partial<DeviceSession> = {}) {
     const complete: DeviceSession = {
+      id: 'first',
       mode: 'device',
       account: 'ann',
       deviceId: 'phone',
@@ -54,10 +55,11 @@ class Peer {
   }
 }
 
-const timeline = (head: number, account = 'ann') =>
-  bus.publish([{ kind: 'timeline', account, head }]);
-const state = (revision: number) =>
-  bus.publish([{ kind: 'device-state', account: 'ann', revision }]);
+const both = ['phone', 'laptop'];
+const timeline = (head: number, deviceIds = both) =>
+  bus.publish([{ kind: 'timeline', account: 'ann', head, deviceIds }]);
+const state = (revision: number, deviceIds = both) =>
+  bus.publish([{ kind: 'device-state', account: 'ann', revision, deviceIds }]);
 const revoke = (...deviceIds: string[]) =>
   bus.publish([{ kind: 'revoked', account: 'ann', deviceIds }]);
 
@@ -90,7 +92,74 @@ describe('coalescing', () => {
   });
 });
 
+describe('what was told', () => {
+  test('is not told again, nor what is older', () => {
+    const peer = new Peer();
+    for (const head of [4, 4, 3]) {
+      timeline(head);
+      peer.drain();
+    }
+    expect(peer.heads).toEqual([4]);
+    timeline(5);
+    expect(peer.heads).toEqual([4, 5]);
+  });
+
+  test('is remembered for each kind by itself', () => {
+    const peer = new Peer();
+    timeline(9);
+    peer.drain();
+    state(2);
+    peer.drain();
+    state(2);
+    timeline(8);
+    peer.drain();
+    expect(peer.heads).toEqual([9, 2]);
+  });
+
+  test('is nothing that a connection was not sent', () => {
+    const session: DeviceSession = {
+      id: 'first',
+      mode: 'device',
+      account: 'ann',
+      deviceId: 'phone',
+      expiresAt: clock.now() + 100,
+    };
+    const sent: string[] = [];
+    const bound = new BoundSession(session, { hub, clock, send: (text) => sent.push(text) });
+    timeline(3);
+    bound.enable();
+    timeline(3);
+    expect(sent).toHaveLength(1);
+  });
+
+  test('outlasts a renewal', () => {
+    const peer = new Peer();
+    timeline(3);
+    peer.drain();
+    peer.bound.renew({ ...peer.bound.session, id: 'second' });
+    timeline(3);
+    expect(peer.heads).toEqual([3]);
+  });
+});
+
 describe('who hears what', () => {
+  test('the devices a notice names, and no other of the account', () => {
+    const phone = new Peer();
+    const laptop = new Peer({ deviceId: 'laptop' });
+    timeline(1, ['laptop']);
+    state(1, ['laptop', 'watch']);
+    laptop.drain();
+    expect(phone.heads).toEqual([]);
+    expect(laptop.heads).toEqual([1, 1]);
+  });
+
+  test('a gap is for nobody', () => {
+    const peer = new Peer();
+    bus.publish([{ kind: 'gap' }]);
+    expect(peer.texts).toEqual([]);
+    expect(peer.bound.dead).toBe(false);
+  });
+
   test('every connection of the account, and none of another', () => {
     const peers = [new Peer(), new Peer({ deviceId: 'laptop' }), new Peer({ account: 'bob' })];
     timeline(1);
@@ -154,6 +223,7 @@ describe('who hears what', () => {
 
   test('revocation reaches a session before it is enabled', () => {
     const session: DeviceSession = {
+      id: 'first',
       mode: 'device',
       account: 'ann',
       deviceId: 'phone',

@@ -24,7 +24,7 @@ import {
   signProfile,
   signRouteDraft,
 } from '@posthouse/protocol';
-import type { AccountSession, DeviceSession } from '../../src/call.ts';
+import type { AccountSession, DeviceSession, Notice } from '../../src/call.ts';
 import { network, type World } from './world.ts';
 
 const year = 31_536_000;
@@ -95,6 +95,17 @@ export class Person {
     return device;
   }
 
+  /** IDs of these devices, of all where none is named; in order. */
+  deviceIds(...names: string[]): string[] {
+    const wanted = names.length > 0 ? names : [...this.devices.keys()];
+    return wanted.map((name) => this.device(name).deviceId).sort();
+  }
+
+  /** What a commit tells of the account's timeline. */
+  timelineNotice(head: number): Notice {
+    return { kind: 'timeline', account: this.account, head, deviceIds: this.deviceIds() };
+  }
+
   nextRevision(): number {
     this.#revision += 1;
     return this.#revision;
@@ -103,11 +114,23 @@ export class Person {
   /** A device session; what authentication makes of keys is tested elsewhere. */
   session(device = 'phone'): DeviceSession {
     const { deviceId } = this.device(device);
-    return { mode: 'device', account: this.account, deviceId, expiresAt: Number.MAX_SAFE_INTEGER };
+    return {
+      id: `session of ${deviceId}`,
+      mode: 'device',
+      account: this.account,
+      deviceId,
+      expiresAt: Number.MAX_SAFE_INTEGER,
+    };
   }
 
   accountSession(): AccountSession {
-    return { mode: 'account', account: this.account, expiresAt: Number.MAX_SAFE_INTEGER };
+    const { account } = this;
+    return {
+      id: `session of ${account}`,
+      mode: 'account',
+      account,
+      expiresAt: Number.MAX_SAFE_INTEGER,
+    };
   }
 
   /** A state with the certificates of all devices, or of those named. */

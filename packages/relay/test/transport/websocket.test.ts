@@ -392,14 +392,14 @@ describe('02 §12.5: what is pushed', () => {
     });
     const bound = await door.bindDevice(socket, ann.device());
     const { bus } = door.relay.context;
-    bus.publish([{ kind: 'timeline', account: ann.account, head: 3 }]);
+    bus.publish([ann.timelineNotice(3)]);
     expect(await socket.notification()).toMatchObject({ params: { head: 3 } });
     expect(order).toEqual([1, bound.id, 'message.timeline.changed']);
   });
 
   test('a notification has no id and its version', async () => {
     await door.bindDevice(socket, ann.device());
-    door.relay.context.bus.publish([{ kind: 'timeline', account: ann.account, head: 0 }]);
+    door.relay.context.bus.publish([ann.timelineNotice(0)]);
     expect(await socket.notification()).toEqual({
       jsonrpc: '2.0',
       method: 'message.timeline.changed',
@@ -419,7 +419,7 @@ describe('02 §12.5: what is pushed', () => {
     await door.bindAccount(ofAccount, ann);
     await door.bindDevice(ofBob, bob.device());
     await door.bindDevice(socket, ann.device());
-    door.relay.context.bus.publish([{ kind: 'timeline', account: ann.account, head: 1 }]);
+    door.relay.context.bus.publish([ann.timelineNotice(1)]);
     expect(await socket.notification()).toMatchObject({ params: { head: 1 } });
     for (const deaf of [ofAccount, expired, ofBob]) {
       expect(await deaf.notificationsSoFar()).toEqual([]);
@@ -429,7 +429,7 @@ describe('02 §12.5: what is pushed', () => {
   test('§10.6 rule 6: what is enabled stays so across renewal', async () => {
     await door.bindDevice(socket, ann.device());
     await door.bindDevice(socket, ann.device());
-    door.relay.context.bus.publish([{ kind: 'timeline', account: ann.account, head: 1 }]);
+    door.relay.context.bus.publish([ann.timelineNotice(1)]);
     expect(await socket.notification()).toMatchObject({ params: { head: 1 } });
     expect(await socket.notificationsSoFar()).toEqual([]);
   });
@@ -437,7 +437,7 @@ describe('02 §12.5: what is pushed', () => {
   test('a peer that reads slowly finds the newest hint, not all of them', async () => {
     await door.bindDevice(socket, ann.device());
     for (let head = 0; head < 1_000; head += 1) {
-      door.relay.context.bus.publish([{ kind: 'timeline', account: ann.account, head }]);
+      door.relay.context.bus.publish([ann.timelineNotice(head)]);
     }
     const heard = await socket.notificationsSoFar();
     expect(heard.at(-1)).toMatchObject({ params: { head: 999 } });
@@ -448,7 +448,7 @@ describe('02 §12.5: what is pushed', () => {
     await door.bindDevice(socket, ann.device());
     socket.socket.close();
     await socket.closed;
-    door.relay.context.bus.publish([{ kind: 'timeline', account: ann.account, head: 1 }]);
+    door.relay.context.bus.publish([ann.timelineNotice(1)]);
     const other = await door.socket();
     await other.call('relay.info');
     expect(door.relay.context.metrics.value('connections')).toBe(1);

@@ -19,7 +19,7 @@ import {
 } from '../../call.ts';
 import type { RelayContext } from '../../context.ts';
 import { type Access, proveAccess, requireAccess } from '../access.ts';
-import { requireCallingDevice } from '../devices.ts';
+import { confirmDevice, requireCallingDevice } from '../devices.ts';
 import { homeOf, locate } from '../home.ts';
 import { checkTime, requireAnswerable, requireHome } from '../rules.ts';
 import { readCurrentDeviceIds, readState, type StoredState } from '../store.ts';
@@ -42,8 +42,10 @@ export const deviceStateResolve: Handler<Params> = async (context, call) => {
   checkAccountId(context.network, account, 'account');
   const now = context.clock.now();
   if (account === session.account) return await resolveOwn(context, session, now);
+  // An account session got its answer above.
+  const reading = { session: session as DeviceSession, access: { kind: 'public' }, now } as const;
   requireAnswerable(await locate(context, account, { now }));
-  return await readOther(context, account, { access: { kind: 'public' }, now });
+  return await readOther(context, account, reading);
 };
 
 /** Form A: at the home relay only, without any further condition (5.4). */
@@ -78,7 +80,7 @@ async function resolveSigned(
   requireAnswerable(await locate(context, query.account, { now }));
   const use = { target: query.account, requester: session.account, now };
   const access = await proveAccess(context, query.authorization, use);
-  return await readOther(context, query.account, { access, now });
+  return await readOther(context, query.account, { session, access, now });
 }
 
 /** The certificate is good, the calling device's, and its device signed the query (step 4). */
@@ -100,11 +102,14 @@ async function verifySigner(
 
 /** Forms B and C at the target's home relay, under the conditions of the very snapshot read. */
 async function readOther(
-  { identity, storage }: RelayContext,
+  context: RelayContext,
   account: string,
-  { access, now }: { readonly access: Access; readonly now: number },
+  reading: { readonly session: DeviceSession; readonly access: Access; readonly now: number },
 ): Promise<Outcome> {
+  const { identity, storage } = context;
+  const { access, now } = reading;
   const state = await storage.read(async (tx) => {
+    await confirmDevice(context, tx, reading);
     requireAnswerable(await homeOf(tx, account, identity.relayId, now));
     const current = new Set(await readCurrentDeviceIds(tx, account, now));
     await requireAccess(tx, access, { account, current });

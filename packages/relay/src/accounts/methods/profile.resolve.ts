@@ -1,5 +1,6 @@
 import { checkAccountId, ProtocolError } from '@posthouse/protocol';
-import { type Handler, JsonText } from '../../call.ts';
+import { type DeviceSession, type Handler, JsonText } from '../../call.ts';
+import { confirmDevice } from '../devices.ts';
 import { homeOf, locate } from '../home.ts';
 import { requireAnswerable } from '../rules.ts';
 import { readProfile } from '../store.ts';
@@ -8,10 +9,12 @@ import { readProfile } from '../store.ts';
 export const profileResolve: Handler<{ readonly account: string }> = async (context, call) => {
   const { network, clock, identity, storage } = context;
   const { account } = call.params;
+  const session = call.session as DeviceSession;
   checkAccountId(network, account, 'account');
   const now = clock.now();
   requireAnswerable(await locate(context, account, { now }));
   const profile = await storage.read(async (tx) => {
+    await confirmDevice(context, tx, { session, now });
     requireAnswerable(await homeOf(tx, account, identity.relayId, now));
     return await readProfile(tx, account);
   });

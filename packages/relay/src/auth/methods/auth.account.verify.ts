@@ -29,7 +29,7 @@ export const verifyAccount: Handler = async (context, call) => {
   await verifier.verify([signature], 'account_signature');
   const expiresAt = clock.now() + limits.accountSessionLifetime;
   const created = await storage.write(`account:${account}`, (tx) =>
-    createSession(tx, context, { session: { mode: 'account', account, expiresAt }, origin }),
+    createSession(tx, context, { facts: { mode: 'account', account, expiresAt }, origin }),
   );
   return { result: takeEffect(call, created) };
 };

@@ -10,10 +10,11 @@ import {
 import { currentDevice, homeOf, locate, requireAnswerable } from '../../accounts/index.ts';
 import type { Handler, Session } from '../../call.ts';
 import type { RelayContext } from '../../context.ts';
+import type { Reader } from '../../storage/types.ts';
 import { type Attempt, beginAttempt } from '../challenges.ts';
 import { checkRenewal, createSession, type NewSession, takeEffect } from '../establish.ts';
 import { checkTimestamp } from '../rules.ts';
-import { revokeSessions } from '../store.ts';
+import { readSession, revokeSessions } from '../store.ts';
 
 /** Opens a session for one currently valid device of an account (02 §9.3). */
 export const verifyDevice: Handler = async (context, call) => {
@@ -33,13 +34,15 @@ export const verifyDevice: Handler = async (context, call) => {
   await verifyProof(context, attempt, { deviceId, origin: call.origin });
 
   let heard = sessions.changes;
-  const created = await createDeviceSession(context, { account, deviceId, origin: call.origin });
+  const { origin, connection } = call;
+  const renewed = connection?.bound?.session;
+  const created = await createDeviceSession(context, { account, deviceId, origin, renewed });
   let session: Session | undefined = created.session;
   // A removal or a shorter certificate that committed after the session did may have been heard of
   // before the session is bound, also while it is read again.
   while (session !== undefined && sessions.changes !== heard) {
     heard = sessions.changes;
-    session = await sessions.stored(created.token);
+    session = await sessions.confirm(created.session);
   }
   if (session === undefined) throw deviceUnknown();
   return { result: takeEffect(call, { ...created, session }) };
@@ -78,18 +81,25 @@ async function verifyProof(
 
 /**
  * Confirms the device and stores its session in one transaction, so that no removal can come
- * between the two.
+ * between the two. A session to renew must be there still: that it ended elsewhere, no notice may
+ * have told (02 §10.6, rule 4).
  */
 async function createDeviceSession(
   context: RelayContext,
-  who: { readonly account: string; readonly deviceId: string; readonly origin: string },
+  who: {
+    readonly account: string;
+    readonly deviceId: string;
+    readonly origin: string;
+    readonly renewed: Session | undefined;
+  },
 ): Promise<NewSession> {
   const { storage, clock, identity, limits, bus } = context;
-  const { account, deviceId, origin } = who;
+  const { account, deviceId, origin, renewed } = who;
   const outcome = await storage.write(`account:${account}`, async (tx) => {
     const now = clock.now();
     const home = await homeOf(tx, account, identity.relayId, now);
     if (home.kind !== 'local') return 'not at home here';
+    if (renewed !== undefined && !(await isStored(tx, renewed, now))) return 'over';
     const device = await currentDevice(tx, account, deviceId, now);
     if (device === undefined) {
       // Authentication revealed it: sessions the device still has end now (02 §10.6, rule 7).
@@ -98,17 +108,25 @@ async function createDeviceSession(
     }
     const expiresAt = Math.min(now + limits.deviceSessionLifetime, device.expiresAt);
     return createSession(tx, context, {
-      session: { mode: 'device', account, deviceId, expiresAt },
+      facts: { mode: 'device', account, deviceId, expiresAt },
       origin,
     });
   });
   if (typeof outcome === 'object') return outcome;
+  if (outcome === 'over') {
+    throw new ProtocolError('unauthorized', 'the session of the connection ended');
+  }
   if (outcome === 'unknown') {
     bus.publish([{ kind: 'revoked', account, deviceIds: [deviceId] }]);
     throw deviceUnknown();
   }
   requireAnswerable(await locate(context, account, { now: clock.now() }));
   throw new ProtocolError('temporarily_unavailable', 'the account is just coming home');
+}
+
+async function isStored(tx: Reader, { id }: Session, now: number): Promise<boolean> {
+  const stored = await readSession(tx, id);
+  return stored !== undefined && now < stored.session.expiresAt;
 }
 
 function deviceUnknown(): ProtocolError {

@@ -1,0 +1,85 @@
+/** Notices as they travel between processes: a JSON array of them in each message. */
+import { Counter, checkSchema, ProtocolError, Type, UnixSeconds } from '@posthouse/protocol';
+import type { Notice } from '../call.ts';
+
+const Name = Type.String({ minLength: 1 });
+const Names = Type.Array(Name);
+
+const schemas = {
+  timeline: Type.Object({ account: Name, head: Counter, deviceIds: Names }),
+  'device-state': Type.Object({ account: Name, revision: Counter, deviceIds: Names }),
+  revoked: Type.Object({ account: Name, deviceIds: Names }),
+  capped: Type.Object({ account: Name, deviceId: Name, expiresAt: UnixSeconds }),
+  gap: Type.Object({}),
+} as const satisfies Record<Notice['kind'], unknown>;
+
+/** What a process makes of a message. */
+export interface Received {
+  readonly notices: readonly Notice[];
+  /** How many were none: junk, or of a kind that only a newer version of the relay has. */
+  readonly refused: number;
+}
+
+/** Reads a message; whatever it is, nothing is thrown. */
+export function readNotices(text: string): Received {
+  const items = parse(text);
+  if (!Array.isArray(items)) return { notices: [], refused: 1 };
+  const notices = items.filter(isNotice);
+  return { notices, refused: items.length - notices.length };
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function isNotice(value: unknown): value is Notice {
+  const kind = (value as { kind?: unknown } | null)?.kind;
+  if (typeof kind !== 'string' || !Object.hasOwn(schemas, kind)) return false;
+  try {
+    checkSchema(schemas[kind as Notice['kind']], value);
+    return true;
+  } catch (error) {
+    if (error instanceof ProtocolError) return false;
+    throw error;
+  }
+}
+
+/**
+ * The messages for some notices, in their order.
+ * @param most bytes of one message; a notice for many devices is divided among several
+ */
+export function writeNotices(notices: readonly Notice[], most: number): Uint8Array[] {
+  const messages: Uint8Array[] = [];
+  let parts: string[] = [];
+  let bytes = 0;
+  const close = () => {
+    if (parts.length > 0) messages.push(Buffer.from(`[${parts.join(',')}]`));
+    parts = [];
+    bytes = 0;
+  };
+  for (const text of notices.flatMap((notice) => textsOf(notice, most))) {
+    const more = Buffer.byteLength(text) + 1;
+    if (bytes + more + 1 > most) close();
+    parts.push(text);
+    bytes += more;
+  }
+  close();
+  return messages;
+}
+
+/** One text, or several for some of the devices each where one is too long. */
+function textsOf(notice: Notice, most: number): string[] {
+  const text = JSON.stringify(notice);
+  if (Buffer.byteLength(text) + 2 <= most) return [text];
+  if (!('deviceIds' in notice) || notice.deviceIds.length < 2) {
+    throw new RangeError(`a notice takes more than ${most} bytes`);
+  }
+  const middle = Math.ceil(notice.deviceIds.length / 2);
+  return [notice.deviceIds.slice(0, middle), notice.deviceIds.slice(middle)].flatMap((deviceIds) =>
+    textsOf({ ...notice, deviceIds }, most),
+  );
+}
