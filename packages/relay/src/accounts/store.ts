@@ -1,5 +1,5 @@
 /** All SQL of accounts: routes, device states, devices, profiles. */
-import { allOf } from '../storage/lists.ts';
+import { lists, marks } from '../storage/lists.ts';
 import type { Reader, Row, Writer } from '../storage/types.ts';
 
 /** What is kept for good of an account's routes (03 section 3.4). */
@@ -198,20 +198,22 @@ export async function readAudiences(
   accounts: readonly string[],
   { relayId, now }: { readonly relayId: string; readonly now: number },
 ): Promise<ReadonlyMap<string, Audience>> {
-  const rows = await allOf<{ account: string; device_id: string; revision: number }>(tx, accounts, {
-    sql: (list) => `SELECT d.account, d.device_id, s.revision
-      FROM devices d
-      JOIN device_states s ON s.account = d.account
-      JOIN account_routes r ON r.account = d.account
-      WHERE d.account IN ${list} AND d.not_before <= ? AND d.expires_at > ?
-        AND r.relay_id = ? AND r.expires_at > ? AND r.conflict = 0`,
-    values: [now, now, relayId, now],
-  });
   const audiences = new Map<string, { revision: number; deviceIds: string[] }>();
-  for (const { account, device_id: deviceId, revision } of rows) {
-    const audience = audiences.get(account) ?? { revision, deviceIds: [] };
-    audience.deviceIds.push(deviceId);
-    audiences.set(account, audience);
+  for (const some of lists(accounts)) {
+    const rows = await tx.all<{ account: string; device_id: string; revision: number }>(
+      `SELECT d.account, d.device_id, s.revision
+        FROM devices d
+        JOIN device_states s ON s.account = d.account
+        JOIN account_routes r ON r.account = d.account
+        WHERE d.account IN (${marks(some)}) AND d.not_before <= ? AND d.expires_at > ?
+          AND r.relay_id = ? AND r.expires_at > ? AND r.conflict = 0`,
+      ...[...some, now, now, relayId, now],
+    );
+    for (const { account, device_id: deviceId, revision } of rows) {
+      const audience = audiences.get(account) ?? { revision, deviceIds: [] };
+      audience.deviceIds.push(deviceId);
+      audiences.set(account, audience);
+    }
   }
   return audiences;
 }

@@ -1,6 +1,6 @@
 /** All SQL of challenges and sessions. Secrets are kept as SHA-256 only. */
 import type { Session } from '../call.ts';
-import { allOf } from '../storage/lists.ts';
+import { lists, marks } from '../storage/lists.ts';
 import type { Migration, Reader, Writer } from '../storage/types.ts';
 
 export const migrations: readonly Migration[] = [
@@ -112,10 +112,15 @@ export async function readEnds(
   tx: Reader,
   ids: readonly string[],
 ): Promise<ReadonlyMap<string, number>> {
-  const rows = await allOf<{ token_hash: string; expires_at: number }>(tx, ids, {
-    sql: (list) => `SELECT token_hash, expires_at FROM auth_sessions WHERE token_hash IN ${list}`,
-  });
-  return new Map(rows.map((row) => [row.token_hash, row.expires_at]));
+  const ends = new Map<string, number>();
+  for (const some of lists(ids)) {
+    const rows = await tx.all<{ token_hash: string; expires_at: number }>(
+      `SELECT token_hash, expires_at FROM auth_sessions WHERE token_hash IN (${marks(some)})`,
+      ...some,
+    );
+    for (const row of rows) ends.set(row.token_hash, row.expires_at);
+  }
+  return ends;
 }
 
 /**

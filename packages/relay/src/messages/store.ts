@@ -1,5 +1,5 @@
 /** All SQL of timelines and of the results of `message.send`. The queue's is in queue-store.ts. */
-import { allOf } from '../storage/lists.ts';
+import { lists, marks } from '../storage/lists.ts';
 import type { Reader, Row, Writer } from '../storage/types.ts';
 
 /** An envelope as stored: canonical text under its digest. */
@@ -84,10 +84,15 @@ export async function readHeads(
   tx: Reader,
   accounts: readonly string[],
 ): Promise<ReadonlyMap<string, number>> {
-  const rows = await allOf<{ account: string; head: number }>(tx, accounts, {
-    sql: (list) => `SELECT account, head FROM timeline_heads WHERE account IN ${list}`,
-  });
-  return new Map(rows.map(({ account, head }) => [account, head]));
+  const heads = new Map<string, number>();
+  for (const some of lists(accounts)) {
+    const rows = await tx.all<{ account: string; head: number }>(
+      `SELECT account, head FROM timeline_heads WHERE account IN (${marks(some)})`,
+      ...some,
+    );
+    for (const { account, head } of rows) heads.set(account, head);
+  }
+  return heads;
 }
 
 /**
