@@ -16,6 +16,7 @@ import {
 import { descriptorSource } from './descriptor.ts';
 import { relayIdentity } from './keys/identity.ts';
 import { createKeys, keyFolder, loadKeys } from './keys/keys.ts';
+import { moveCommand } from './move-command.ts';
 import { Relay } from './relay.ts';
 
 /** Flags of the command line, by the setting they stand for. */
@@ -117,6 +118,7 @@ const program = new Command('posthouse')
   .addCommand(command('serve', 'run the relay').action(serve))
   .addCommand(command('init', "make the relay's keys").action(init))
   .addCommand(command('descriptor', "print the relay's signed descriptor").action(descriptor))
+  .addCommand(moveCommand())
   .addCommand(
     new Command('config')
       .description('the configuration')

@@ -1,9 +1,11 @@
 import type { Migration, Storage } from './types.ts';
 
+export const factsTable = 'relay_facts';
+
 export const factsMigration: Migration = {
   id: 1,
   name: 'facts of the relay',
-  statements: ['CREATE TABLE relay_facts (name TEXT PRIMARY KEY, value TEXT NOT NULL)'],
+  statements: [`CREATE TABLE ${factsTable} (name TEXT PRIMARY KEY, value TEXT NOT NULL)`],
 };
 
 /**

@@ -1,5 +1,7 @@
 import { createHash } from 'node:crypto';
-import type { Migration, Storage } from './types.ts';
+import type { Migration, Reader, Row, Storage } from './types.ts';
+
+export const migrationsTable = 'schema_migrations';
 
 /**
  * Brings the schema up to this code: applies, in the order of their numbers, the migrations that
@@ -17,22 +19,20 @@ export async function migrate(
   const ordered = [...migrations].sort((a, b) => a.id - b.id);
   checkDistinct(ordered);
   return storage.write('relay', async (tx) => {
-    await tx.run(`CREATE TABLE IF NOT EXISTS schema_migrations (
+    await tx.run(`CREATE TABLE IF NOT EXISTS ${migrationsTable} (
       id BIGINT PRIMARY KEY,
       name TEXT NOT NULL,
       digest TEXT NOT NULL,
       applied_at BIGINT NOT NULL
     )`);
-    const applied = await tx.all<{ id: number; name: string; digest: string }>(
-      'SELECT id, name, digest FROM schema_migrations ORDER BY id',
-    );
+    const applied = await readApplied(tx);
     checkApplied(ordered, applied);
     const known = new Set(applied.map(({ id }) => id));
     const missing = ordered.filter(({ id }) => !known.has(id));
     for (const migration of missing) {
       for (const statement of migration.statements) await tx.run(statement);
       await tx.run(
-        'INSERT INTO schema_migrations (id, name, digest, applied_at) VALUES (?, ?, ?, ?)',
+        `INSERT INTO ${migrationsTable} (id, name, digest, applied_at) VALUES (?, ?, ?, ?)`,
         migration.id,
         migration.name,
         migrationDigest(migration),
@@ -41,6 +41,34 @@ export async function migrate(
     }
     return missing.map(({ id }) => id);
   });
+}
+
+/**
+ * The migrations that a database does not have yet; changes nothing.
+ * @throws Error as {@link migrate} does, and where the database never had any
+ */
+export async function pendingMigrations(
+  storage: Storage,
+  migrations: readonly Migration[],
+): Promise<Migration[]> {
+  const applied = await storage.read((tx) => readApplied(tx));
+  checkApplied(migrations, applied);
+  const known = new Set(applied.map(({ id }) => id));
+  return migrations.filter(({ id }) => !known.has(id));
+}
+
+/** A migration as a database remembers it. */
+export interface AppliedMigration extends Row {
+  id: number;
+  name: string;
+  digest: string;
+  applied_at: number;
+}
+
+export async function readApplied(tx: Reader): Promise<AppliedMigration[]> {
+  return await tx.all<AppliedMigration>(
+    `SELECT id, name, digest, applied_at FROM ${migrationsTable} ORDER BY id`,
+  );
 }
 
 function checkDistinct(ordered: readonly Migration[]): void {
@@ -52,7 +80,7 @@ function checkDistinct(ordered: readonly Migration[]): void {
 
 function checkApplied(
   migrations: readonly Migration[],
-  applied: readonly { id: number; name: string; digest: string }[],
+  applied: readonly AppliedMigration[],
 ): void {
   const byId = new Map(migrations.map((migration) => [migration.id, migration]));
   for (const { id, name, digest } of applied) {

@@ -1,0 +1,125 @@
+/** The two databases of a move: how they are named, and had alone. */
+import { existsSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { openPostgres } from './postgres.ts';
+import { openSqlite } from './sqlite.ts';
+import type { Storage } from './types.ts';
+
+/** A name of a database that is none. */
+export class AddressError extends Error {
+  override readonly name = 'AddressError';
+}
+
+/** Where a database is. */
+export type Address =
+  | { readonly engine: 'sqlite'; readonly name: string; readonly folder: string }
+  | { readonly engine: 'postgres'; readonly name: string; readonly url: string };
+
+/**
+ * Reads `sqlite:DIR`, `postgres:URL`, or a PostgreSQL URL as it is.
+ *
+ * @returns with a `name` that has no password and is the same for the same text
+ * @throws AddressError
+ * @example
+ * parseAddress('sqlite:/var/lib/posthouse');
+ * parseAddress('postgres://relay:secret@db.example/relay').name; // postgres://relay@db.example/relay
+ */
+export function parseAddress(text: string): Address {
+  const [, engine, rest = ''] = /^(sqlite|postgres):(?!\/\/)(.*)$/s.exec(text) ?? [];
+  if (engine === 'sqlite') {
+    if (rest === '') throw new AddressError('sqlite: needs the data folder behind it');
+    const folder = resolve(rest);
+    return { engine, name: `sqlite:${folder}`, folder };
+  }
+  const url = engine === 'postgres' ? rest : text;
+  if (!/^postgres(?:ql)?:\/\/\S+$/.test(url) || !URL.canParse(url)) {
+    const expected = 'sqlite:DIR or postgres://user:password@host:port/database';
+    // Whatever has an @ may have a password before it.
+    const found = text.includes('@') ? 'something else' : JSON.stringify(text);
+    throw new AddressError(`expected ${expected}, found ${found}`);
+  }
+  return { engine: 'postgres', name: withoutPassword(url), url };
+}
+
+function withoutPassword(text: string): string {
+  const url = new URL(text);
+  url.password = '';
+  for (const name of [...url.searchParams.keys()]) {
+    if (/password/i.test(name)) url.searchParams.delete(name);
+  }
+  return url.href;
+}
+
+/** One of the two databases, open and with nobody else at it. */
+export interface End extends AsyncDisposable {
+  readonly name: string;
+  readonly storage: Storage;
+  /** @throws Error where somebody else may have been at it since it was opened */
+  checkAlone(): void;
+}
+
+/** What an engine said, with the reasons behind it, and which end it is about. */
+export class EndError extends Error {
+  override readonly name = 'EndError';
+
+  constructor(name: string, cause: unknown) {
+    super(`${name}: ${reasons(cause)}`, { cause });
+  }
+}
+
+function reasons(error: unknown): string {
+  const texts: string[] = [];
+  for (let at = error; at instanceof Error && texts.length < 5; at = at.cause) {
+    const { message, errors } = at as Partial<AggregateError> & Error;
+    // Several addresses of one host that all failed have no message of their own.
+    texts.push(message || String((errors?.[0] as Error | undefined)?.message ?? at.name));
+  }
+  return texts.length === 0 ? String(error) : texts.join(': ');
+}
+
+/** Runs `work`; what fails in it is told with the name of the end it failed at. */
+export async function at<T>({ name }: { readonly name: string }, work: () => Promise<T>) {
+  try {
+    return await work();
+  } catch (error) {
+    throw error instanceof EndError ? error : new EndError(name, error);
+  }
+}
+
+/** Connections of a move to one database: it does one thing at a time. */
+const connections = 2;
+
+/**
+ * Opens a database for this process alone.
+ *
+ * @param mustExist whether a missing SQLite database is an error, and not made
+ * @throws EndError where it is not there, cannot be reached, or somebody else uses it
+ */
+export async function openEnd(
+  address: Address,
+  { mustExist }: { readonly mustExist: boolean },
+): Promise<End> {
+  return await at(address, async () => {
+    if (address.engine === 'sqlite') {
+      if (mustExist && !existsSync(join(address.folder, 'relay.sqlite'))) {
+        throw new Error('there is no relay.sqlite');
+      }
+      return end(address.name, openSqlite(address.folder), () => true);
+    }
+    const { url, name } = address;
+    const storage = await openPostgres({ url, connections, presence: 'exclusive' });
+    return end(name, storage, () => storage.hasPlace);
+  });
+}
+
+function end(name: string, storage: Storage, isAlone: () => boolean): End {
+  return {
+    name,
+    storage,
+    checkAlone() {
+      if (isAlone()) return;
+      throw new EndError(name, new Error('the connection that keeps others away was lost'));
+    },
+    [Symbol.asyncDispose]: () => storage[Symbol.asyncDispose](),
+  };
+}

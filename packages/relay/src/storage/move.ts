@@ -1,0 +1,346 @@
+/**
+ * `posthouse move`: copies a relay's whole state from one database to another, and hands it over.
+ *
+ * Rows are copied in the order of their keys, each portion all or nothing, so that the last key of
+ * the target is where a killed move goes on. What the marks of both ends mean, and in which order
+ * they change, is in move-plan.ts.
+ */
+import { randomUUID } from 'node:crypto';
+import { systemClock } from '../clock.ts';
+import { migrate, migrationsTable, pendingMigrations, readApplied } from './migrations.ts';
+import { type Address, at, type End, EndError, openEnd } from './move-ends.ts';
+import { changeMark, expectMark, type MoveMark, moveTable } from './move-mark.ts';
+import { type Found, look, plan } from './move-plan.ts';
+import {
+  countRows,
+  deletePortion,
+  digestTable,
+  highestKey,
+  insertRows,
+  type Key,
+  readPortion,
+  readTables,
+  type Table,
+  type TableDigest,
+} from './move-rows.ts';
+import type { Migration, Reader, Writer } from './types.ts';
+
+export interface MoveOptions {
+  readonly from: Address;
+  readonly to: Address;
+  /** Every migration of the relay. */
+  readonly migrations: readonly Migration[];
+  /** Whether a target that was left behind by an earlier move may be emptied. */
+  readonly replace?: boolean | undefined;
+  /** Stops between two portions; the same move can be run again. */
+  readonly signal?: AbortSignal | undefined;
+  readonly progress?: ((progress: MoveProgress) => void) | undefined;
+}
+
+export interface MoveProgress {
+  readonly step: 'emptying' | 'copying' | 'checking';
+  readonly table: string;
+  readonly rows: number;
+  /** Rows in all. */
+  readonly of: number;
+}
+
+/** A table of both ends, as they were read when all was copied. */
+export interface MovedTable {
+  readonly table: string;
+  readonly source: TableDigest;
+  readonly target: TableDigest;
+}
+
+export interface MoveOutcome {
+  /**
+   * - `moved`: the target is the relay's database now;
+   * - `moved before`: it was already, by this same move; nothing was read;
+   * - `differs`: some table is not the same at both ends, and neither end lets a relay run.
+   */
+  readonly state: 'moved' | 'moved before' | 'differs';
+  readonly relayId: string;
+  readonly tables: readonly MovedTable[];
+}
+
+export { type Address, AddressError, parseAddress } from './move-ends.ts';
+
+/**
+ * Moves, or goes on with a move.
+ *
+ * @throws EndError where an end cannot be used or refuses, with what to do; the reason of `signal`
+ * @example
+ * const [from, to] = [parseAddress('sqlite:/var/lib/posthouse'), parseAddress(url)];
+ * const { state } = await moveStorage({ from, to, migrations: relayMigrations });
+ */
+export async function moveStorage(options: MoveOptions): Promise<MoveOutcome> {
+  await using source = await openEnd(options.from, { mustExist: true });
+  await using target = await openEnd(options.to, { mustExist: false });
+  const found = { source: await look(source), target: await look(target) };
+  const relayId = await checkSource(source, found.source, options.migrations);
+  const marks = plan(found.source, found.target, {
+    moveId: randomUUID(),
+    replace: options.replace ?? false,
+  });
+  if (marks === undefined) return { state: 'moved before', relayId, tables: [] };
+  const tables = await sameTables(source, target, options.migrations);
+  await mark(source, found.source.mark, marks.source);
+  await begin(source, target, { from: found.target.mark, to: marks.target });
+  const move = new Move({ source, target, tables, options }, marks);
+  return { relayId, ...(await move.run()) };
+}
+
+/** @returns the relay's ID */
+async function checkSource(
+  source: End,
+  { facts }: Found,
+  migrations: readonly Migration[],
+): Promise<string> {
+  return await at(source, async () => {
+    const relayId = facts.get('relay');
+    if (relayId === undefined) throw new Error('no relay was ever started on it');
+    const pending = await pendingMigrations(source.storage, migrations);
+    if (pending.length === 0) return relayId;
+    throw new Error('is of an older version: start this version of the relay on it once, first');
+  });
+}
+
+/** Gives the target the source's schema, and says which tables both have. */
+async function sameTables(
+  source: End,
+  target: End,
+  migrations: readonly Migration[],
+): Promise<Table[]> {
+  await at(target, () => migrate(target.storage, migrations, systemClock.now()));
+  const here = await at(source, () => readTables(source.storage));
+  const there = await at(target, () => readTables(target.storage));
+  for (const [end, own, others] of [
+    [source, here, there],
+    [target, there, here],
+  ] as const) {
+    const known = new Set(others.map((table) => JSON.stringify(table)));
+    const odd = own.find((table) => !known.has(JSON.stringify(table)) || table.key.length === 0);
+    if (odd === undefined) continue;
+    throw new EndError(end.name, new Error(`the table ${odd.name} is not one of a relay's`));
+  }
+  return here.filter((table) => table.name !== moveTable);
+}
+
+async function mark(end: End, from: MoveMark | undefined, to: MoveMark | undefined) {
+  if (from?.state === to?.state && from?.moveId === to?.moveId) return;
+  await at(end, () => end.storage.write('relay', (tx) => changeMark(tx, from, to)));
+}
+
+/** Marks the target. When its schema was made is part of the state, and so the source's. */
+async function begin(
+  source: End,
+  target: End,
+  { from, to }: { readonly from: MoveMark | undefined; readonly to: MoveMark },
+): Promise<void> {
+  const applied = await at(source, () => source.storage.read((tx) => readApplied(tx)));
+  await at(target, () =>
+    target.storage.write('relay', async (tx) => {
+      await changeMark(tx, from, to);
+      for (const { id, applied_at } of applied) {
+        await tx.run(`UPDATE ${migrationsTable} SET applied_at = ? WHERE id = ?`, applied_at, id);
+      }
+    }),
+  );
+}
+
+interface MoveParts {
+  readonly source: End;
+  readonly target: End;
+  readonly tables: readonly Table[];
+  readonly options: MoveOptions;
+}
+
+/** A move whose ends are marked. */
+class Move {
+  readonly #source: End;
+  readonly #target: End;
+  readonly #tables: readonly Table[];
+  readonly #options: MoveOptions;
+  readonly #sourceMark: MoveMark;
+  #targetMark: MoveMark;
+
+  constructor(
+    { source, target, tables, options }: MoveParts,
+    marks: { readonly source: MoveMark; readonly target: MoveMark },
+  ) {
+    this.#source = source;
+    this.#target = target;
+    this.#tables = tables;
+    this.#options = options;
+    this.#sourceMark = marks.source;
+    this.#targetMark = marks.target;
+  }
+
+  async run(): Promise<Pick<MoveOutcome, 'state' | 'tables'>> {
+    if (this.#targetMark.state === 'emptying') await this.#emptyTarget();
+    for (const table of this.#tables) await this.#copy(table);
+    const tables: MovedTable[] = [];
+    for (const table of this.#tables) tables.push(await this.#compare(table));
+    if (tables.some(differs)) return { state: 'differs', tables };
+    await this.#handOver();
+    return { state: 'moved', tables };
+  }
+
+  async #emptyTarget(): Promise<void> {
+    for (const table of this.#tables) {
+      // Its rows are the schema that is there.
+      if (table.name !== migrationsTable) await this.#empty(table);
+    }
+    const arriving: MoveMark = { ...this.#targetMark, state: 'arriving' };
+    await mark(this.#target, this.#targetMark, arriving);
+    this.#targetMark = arriving;
+  }
+
+  async #empty(table: Table): Promise<void> {
+    const of = await this.#atTarget((tx) => countRows(tx, table));
+    let rows = 0;
+    let after: Key | undefined;
+    do {
+      const { deleted, last } = await this.#change((tx) => deletePortion(tx, table, after));
+      rows += deleted;
+      after = last;
+      this.#options.progress?.({ step: 'emptying', table: table.name, rows, of });
+    } while (after !== undefined);
+  }
+
+  async #copy(table: Table): Promise<void> {
+    const of = await this.#atSource((tx) => countRows(tx, table));
+    let rows = await this.#atTarget((tx) => countRows(tx, table));
+    let after = await this.#atTarget((tx) => highestKey(tx, table));
+    for (;;) {
+      const portion = await this.#atSource((tx) => readPortion(tx, table, after));
+      if (portion.last !== undefined) {
+        await this.#change((tx) => insertRows(tx, table, portion.rows));
+        rows += portion.rows.length;
+        after = portion.last;
+      }
+      this.#options.progress?.({ step: 'copying', table: table.name, rows, of });
+      if (portion.last === undefined) return;
+    }
+  }
+
+  async #compare(table: Table): Promise<MovedTable> {
+    const of = await this.#atSource((tx) => countRows(tx, table));
+    const seen = { source: 0, target: 0 };
+    const report = (end: 'source' | 'target', rows: number) => {
+      seen[end] = rows;
+      const least = Math.min(seen.source, seen.target);
+      this.#options.progress?.({ step: 'checking', table: table.name, rows: least, of });
+    };
+    const [source, target] = await Promise.all([
+      this.#digest(table, 'source', (rows) => report('source', rows)),
+      this.#digest(table, 'target', (rows) => report('target', rows)),
+    ]);
+    return { table: table.name, source, target };
+  }
+
+  async #digest(
+    table: Table,
+    which: 'source' | 'target',
+    progress: (rows: number) => void,
+  ): Promise<TableDigest> {
+    const end = which === 'source' ? this.#source : this.#target;
+    const expected = which === 'source' ? this.#sourceMark : this.#targetMark;
+    const digest = await digestTable(table, (work) => this.#read(end, expected, work), progress);
+    const counted = await this.#read(end, expected, (tx) => countRows(tx, table));
+    if (counted === digest.rows) return digest;
+    const message = `${table.name} has ${counted} rows, but only ${digest.rows} with a key`;
+    throw new EndError(end.name, new Error(message));
+  }
+
+  /** The source stops being the relay's database before the target begins to be it. */
+  async #handOver(): Promise<void> {
+    this.#checkAlone();
+    await mark(this.#source, this.#sourceMark, { ...this.#sourceMark, state: 'moved' });
+    this.#checkAlone();
+    await mark(this.#target, this.#targetMark, { ...this.#targetMark, state: 'arrived' });
+  }
+
+  #atSource<T>(work: (tx: Reader) => Promise<T>): Promise<T> {
+    return this.#read(this.#source, this.#sourceMark, work);
+  }
+
+  #atTarget<T>(work: (tx: Reader) => Promise<T>): Promise<T> {
+    return this.#read(this.#target, this.#targetMark, work);
+  }
+
+  async #read<T>(end: End, expected: MoveMark, work: (tx: Reader) => Promise<T>): Promise<T> {
+    this.#checkAlone();
+    return await at(end, () =>
+      end.storage.read(async (tx) => {
+        await expectMark(tx, expected);
+        return await work(tx);
+      }),
+    );
+  }
+
+  async #change<T>(work: (tx: Writer) => Promise<T>): Promise<T> {
+    this.#checkAlone();
+    return await at(this.#target, () =>
+      this.#target.storage.write('relay', async (tx) => {
+        await expectMark(tx, this.#targetMark);
+        return await work(tx);
+      }),
+    );
+  }
+
+  #checkAlone(): void {
+    this.#options.signal?.throwIfAborted();
+    this.#source.checkAlone();
+    this.#target.checkAlone();
+  }
+}
+
+/** Whether a table is not the same at both ends. */
+export function differs({ source, target }: MovedTable): boolean {
+  return source.rows !== target.rows || source.digest !== target.digest;
+}
+
+export interface AbandonOptions {
+  readonly from: Address;
+  /** Needed where the source was handed over already, and the target is not in service yet. */
+  readonly to?: Address | undefined;
+}
+
+/**
+ * Gives a move up: the source is as before, the target never gets into service.
+ *
+ * @returns the name of the target, which is of no use any more
+ * @throws EndError where there is nothing to give up, or too late
+ */
+export async function abandonMove({ from, to }: AbandonOptions): Promise<string> {
+  await using source = await openEnd(from, { mustExist: true });
+  const { mark: found } = await look(source);
+  switch (found?.state) {
+    case 'moving':
+      break;
+    case 'moved':
+      await abandonTarget(found, to);
+      break;
+    default:
+      throw new EndError(source.name, new Error('is not being moved; there is nothing to give up'));
+  }
+  await mark(source, found, undefined);
+  return found.other;
+}
+
+/** Comes first: once the source is without its mark, nothing may complete the move. */
+async function abandonTarget(source: MoveMark, to: Address | undefined): Promise<void> {
+  if (to === undefined) {
+    const message = `the move to ${source.other} may be complete: give --to as well`;
+    throw new EndError(source.other, new Error(message));
+  }
+  await using target = await openEnd(to, { mustExist: true });
+  const { mark: found } = await look(target);
+  const isPartner = found?.moveId === source.moveId;
+  if (!isPartner || (found.state !== 'arriving' && found.state !== 'abandoned')) {
+    const message = isPartner ? 'is in service; move it back instead' : 'is not of this move';
+    throw new EndError(target.name, new Error(message));
+  }
+  await mark(target, found, { ...found, state: 'abandoned' });
+}
