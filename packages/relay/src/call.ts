@@ -108,6 +108,29 @@ export type Notice =
       readonly deviceId: string;
       readonly expiresAt: number;
     }
+  /**
+   * `group.timeline.changed` to connections that subscribed the group and may read it now. Who was
+   * confirmed before `accessEnded`, the sequence of the last event that ended somebody's right to
+   * read, is looked up again first.
+   */
+  | {
+      readonly kind: 'group-timeline';
+      readonly group: string;
+      readonly head: number;
+      readonly accessEnded: number;
+    }
+  /** `group.application.changed` to subscribed connections of these accounts. */
+  | {
+      readonly kind: 'group-applications';
+      readonly group: string;
+      readonly accounts: readonly string[];
+    }
+  /** `group.member.recovery.changed` to subscribed connections of these accounts. */
+  | {
+      readonly kind: 'group-recoveries';
+      readonly group: string;
+      readonly accounts: readonly string[];
+    }
   /** Notices may have been lost: what was learned from them must be looked up in storage. */
   | { readonly kind: 'gap' };
 

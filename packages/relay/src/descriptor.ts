@@ -1,4 +1,4 @@
-import type { Network } from '@posthouse/protocol';
+import type { Capability, Network } from '@posthouse/protocol';
 import { peerAddress } from './addresses.ts';
 import type { RelayConfig } from './config/index.ts';
 import type { Clock } from './context.ts';
@@ -26,7 +26,12 @@ export function descriptorSource(
       ...addresses.wss,
       peerAddress(config, identity.peerId, addresses.port),
     ],
-    capabilities: [],
+    capabilities: hostedModules(config),
     lifetime: config.descriptorLifetime,
   });
+}
+
+/** The optional modules a configured relay hosts. */
+export function hostedModules({ host }: Pick<RelayConfig, 'host'>): Capability[] {
+  return host.groups ? ['group.host.v1'] : [];
 }

@@ -38,6 +38,27 @@ export const RelayLimits = Type.Object({
     2_592_000,
     'Seconds messages are kept at least; published as message_retention (04 §17.4).',
   ),
+  groupMessageRetention: limit(
+    2_592_000,
+    'Seconds group messages are kept at least; published as group_message_retention (05 §11.2).',
+  ),
+  groupMembers: limit(
+    10_000,
+    'Largest capacity of new groups and of increases; published as max_group_members (05 §8.3).',
+  ),
+  groupInviteTtl: limit(
+    2_592_000,
+    'Longest life of an invitation, seconds; published as max_group_invite_ttl (05 §4.6).',
+  ),
+  groupSubscriptions: limit(
+    500,
+    'Groups one connection subscribes; published as max_group_subscriptions (02 §13).',
+    0,
+  ),
+  groupBans: limit(10_000, 'Banned accounts of one group (05 §13.19).'),
+  groupInvites: limit(1_000, 'Valid invitations one account has issued in one group.'),
+  groupRecoveryWait: limit(604_800, 'Seconds a key recovery request is open (05 §9.3).'),
+  groupStagingPeriod: limit(604_800, 'Seconds a rotation can be prepared (05 §13.26).'),
   keyBoxBytes: limit(4_096, 'Bytes of one key box with its unknown members (04 §5).'),
   credentialBytes: limit(65_536, 'Bytes of the credential of a delivery (04 §11).'),
   queuedDeliveries: limit(1_000, 'Messages of one account that wait for delivery to other relays.'),

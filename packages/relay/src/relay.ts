@@ -11,7 +11,7 @@ import { systemClock } from './clock.ts';
 import { loadConfig, type PartialConfig, type RelayConfig } from './config/index.ts';
 import type { Bus, Clock, RelayContext } from './context.ts';
 import { ThreadPoolVerifier } from './crypto/verifier.ts';
-import { descriptorSource } from './descriptor.ts';
+import { descriptorSource, hostedModules } from './descriptor.ts';
 import { Dispatcher } from './dispatch.ts';
 import {
   enterRelay,
@@ -198,7 +198,11 @@ async function startParts(
 
   const addresses = addressesOf(network, config);
   const descriptor = descriptorSource(config, { network, identity, clock, addresses });
-  const offer = combine([...storedSubjects, relaySubject({ name: config.name, descriptor })]);
+  const modules = hostedModules(config);
+  const hosted = storedSubjects.filter(
+    ({ capability }) => capability === undefined || modules.includes(capability),
+  );
+  const offer = combine([...hosted, relaySubject({ name: config.name, descriptor, modules })]);
   await checkInService(storage);
   await migrate(storage, relayMigrations, clock.now());
   await bindFacts(storage, { network: context, service: word, relay: identity.relayId });

@@ -1,5 +1,6 @@
 import { accounts } from './accounts/index.ts';
 import { auth } from './auth/index.ts';
+import { groups } from './groups/index.ts';
 import { messages } from './messages/index.ts';
 import { factsMigration } from './storage/facts.ts';
 import { moveMigration } from './storage/move-mark.ts';
@@ -7,7 +8,7 @@ import type { Migration } from './storage/types.ts';
 import type { Subject } from './subject.ts';
 
 /** The subjects that store something. */
-export const storedSubjects: readonly Subject[] = [auth, accounts, messages];
+export const storedSubjects: readonly Subject[] = [auth, accounts, messages, groups];
 
 /** Every migration of a relay's database: the only list. */
 export const relayMigrations: readonly Migration[] = [

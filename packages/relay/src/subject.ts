@@ -1,3 +1,4 @@
+import type { Capability } from '@posthouse/protocol';
 import type { Handler, Notice } from './call.ts';
 import type { Job } from './context.ts';
 import type { Migration, Reader } from './storage/types.ts';
@@ -5,6 +6,8 @@ import type { Migration, Reader } from './storage/types.ts';
 /** What a folder offers to the composition root; `handlers.ts` puts them together. */
 export interface Offering {
   readonly name: string;
+  /** The optional module it implements; a relay that does not host it answers none of its methods. */
+  readonly capability?: Capability;
   /** Handlers by the method's dotted name; made with {@link defineHandlers}. */
   readonly handlers: Readonly<Record<string, Handler>>;
   readonly jobs: readonly Job[];

@@ -72,6 +72,12 @@ export const RelayConfig = Type.Object(
         pattern: `^(?:${hostAndPort})?$`,
       }),
     }),
+    host: Type.Object({
+      groups: Type.Boolean({
+        description: 'Whether the relay hosts groups (module group.host.v1).',
+        default: false,
+      }),
+    }),
     trustedProxies: texts('Proxies whose X-Forwarded-For counts: addresses or subnets.'),
     registry: text('Registry file; empty: registry.json in the data folder.', { default: '' }),
     descriptorLifetime: Type.Integer({

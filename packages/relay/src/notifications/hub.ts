@@ -57,7 +57,7 @@ export class Hub implements Disposable {
 
   /** Passes a notice to whom it concerns here; the bus does so with each. */
   tell(notice: Notice): void {
-    if (notice.kind === 'gap') return;
+    if (!('account' in notice)) return;
     for (const listener of this.listenersOf(notice.account)) tellOne(listener, notice);
   }
 
@@ -66,7 +66,7 @@ export class Hub implements Disposable {
   }
 }
 
-function tellOne(listener: Listener, notice: Exclude<Notice, { kind: 'gap' }>): void {
+function tellOne(listener: Listener, notice: Extract<Notice, { account: string }>): void {
   if (notice.kind === 'capped') {
     if (notice.deviceId === listener.deviceId) listener.cap(notice.expiresAt);
     return;

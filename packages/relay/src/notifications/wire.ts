@@ -1,5 +1,12 @@
 /** Notices as they travel between processes: a JSON array of them in each message. */
-import { Counter, checkSchema, ProtocolError, Type, UnixSeconds } from '@posthouse/protocol';
+import {
+  Counter,
+  checkSchema,
+  GroupId,
+  ProtocolError,
+  Type,
+  UnixSeconds,
+} from '@posthouse/protocol';
 import type { Notice } from '../call.ts';
 
 const Name = Type.String({ minLength: 1 });
@@ -10,6 +17,9 @@ const schemas = {
   'device-state': Type.Object({ account: Name, revision: Counter, deviceIds: Names }),
   revoked: Type.Object({ account: Name, deviceIds: Names }),
   capped: Type.Object({ account: Name, deviceId: Name, expiresAt: UnixSeconds }),
+  'group-timeline': Type.Object({ group: GroupId, head: Counter, accessEnded: Counter }),
+  'group-applications': Type.Object({ group: GroupId, accounts: Names }),
+  'group-recoveries': Type.Object({ group: GroupId, accounts: Names }),
   gap: Type.Object({}),
 } as const satisfies Record<Notice['kind'], unknown>;
 
@@ -71,15 +81,27 @@ export function writeNotices(notices: readonly Notice[], most: number): Uint8Arr
   return messages;
 }
 
-/** One text, or several for some of the devices each where one is too long. */
+/** One text, or several for some of the recipients each where one is too long. */
 function textsOf(notice: Notice, most: number): string[] {
   const text = JSON.stringify(notice);
   if (Buffer.byteLength(text) + 2 <= most) return [text];
-  if (!('deviceIds' in notice) || notice.deviceIds.length < 2) {
-    throw new RangeError(`a notice takes more than ${most} bytes`);
+  const halves = halvesOf(notice);
+  if (halves === undefined) throw new RangeError(`a notice takes more than ${most} bytes`);
+  return halves.flatMap((half) => textsOf(half, most));
+}
+
+/** A notice for one half of its recipients and for the other; `undefined` where it has no two. */
+function halvesOf(notice: Notice): readonly Notice[] | undefined {
+  if ('deviceIds' in notice && notice.deviceIds.length > 1) {
+    return cut(notice.deviceIds).map((deviceIds) => ({ ...notice, deviceIds }));
   }
-  const middle = Math.ceil(notice.deviceIds.length / 2);
-  return [notice.deviceIds.slice(0, middle), notice.deviceIds.slice(middle)].flatMap((deviceIds) =>
-    textsOf({ ...notice, deviceIds }, most),
-  );
+  if ('accounts' in notice && notice.accounts.length > 1) {
+    return cut(notice.accounts).map((accounts) => ({ ...notice, accounts }));
+  }
+  return undefined;
+}
+
+function cut<T>(items: readonly T[]): readonly (readonly T[])[] {
+  const middle = Math.ceil(items.length / 2);
+  return [items.slice(0, middle), items.slice(middle)];
 }

@@ -1,3 +1,4 @@
+import type { Capability } from '@posthouse/protocol';
 import { defineHandlers, type Offering } from '../subject.ts';
 import type { DescriptorSource } from './descriptor.ts';
 import { relayDescriptor } from './methods/relay.descriptor.ts';
@@ -9,12 +10,13 @@ export { DescriptorSource } from './descriptor.ts';
 export function relaySubject(options: {
   readonly name: string;
   readonly descriptor: DescriptorSource;
+  readonly modules: readonly Capability[];
 }): Offering {
   return {
     name: 'relay',
     handlers: defineHandlers({
       'relay.descriptor': relayDescriptor(options.descriptor),
-      'relay.info': relayInfo(options.name),
+      'relay.info': relayInfo(options),
     }),
     jobs: [],
   };

@@ -1,0 +1,128 @@
+/** All SQL of the access intervals of devices (05 §10). */
+import type { DeviceAccess, TimelinePosition } from '@posthouse/protocol';
+import type { Reader, Row, Writer } from '../storage/types.ts';
+
+/** A device of an account in a group. */
+export interface DeviceKey {
+  readonly account: string;
+  readonly deviceId: string;
+}
+
+/** An interval with what its device was given in it. */
+export interface StoredInterval extends DeviceAccess {
+  /** Newest epoch whose relay secret the device was given; -1 for none. */
+  readonly deliveredEpoch: number;
+}
+
+interface IntervalRow extends Row {
+  message_from: number;
+  message_to: number | null;
+  key_from: number;
+  key_to: number | null;
+  authority: number;
+  delivered_epoch: number | null;
+}
+
+/** All intervals of a device, in the order of their beginnings. */
+export async function readIntervals(
+  tx: Reader,
+  groupId: string,
+  { account, deviceId }: DeviceKey,
+): Promise<StoredInterval[]> {
+  const rows = await tx.all<IntervalRow>(
+    `SELECT message_from, message_to, key_from, key_to, authority, delivered_epoch
+      FROM group_intervals WHERE group_id = ? AND account = ? AND device_id = ?
+      ORDER BY message_from`,
+    groupId,
+    account,
+    deviceId,
+  );
+  return rows.map((row) => ({
+    messages: range(row.message_from, row.message_to),
+    keys: range(row.key_from, row.key_to),
+    authority: row.authority === 1,
+    deliveredEpoch: row.delivered_epoch ?? -1,
+  }));
+}
+
+function range(from: number, to: number | null): { readonly from: number; readonly to?: number } {
+  return to === null ? { from } : { from, to };
+}
+
+/**
+ * Opens an interval. One that would begin where an ended one did, because nothing happened in
+ * between, is that one again.
+ */
+export async function openInterval(
+  tx: Writer,
+  groupId: string,
+  { account, deviceId, access }: DeviceKey & { readonly access: DeviceAccess },
+): Promise<void> {
+  await tx.run(
+    `INSERT INTO group_intervals (group_id, account, device_id, message_from, key_from, authority)
+      VALUES (?, ?, ?, ?, ?, 1)
+      ON CONFLICT (group_id, account, device_id, message_from) DO UPDATE
+        SET message_to = NULL, key_to = NULL`,
+    groupId,
+    account,
+    deviceId,
+    access.messages.from,
+    access.keys.from,
+  );
+}
+
+/**
+ * Ends all intervals of an account that are open, and takes the authority of all: what recovery,
+ * leave, removal and ban do (05 §10.3).
+ */
+export async function endAccess(
+  tx: Writer,
+  groupId: string,
+  { account, at }: { readonly account: string; readonly at: TimelinePosition },
+): Promise<void> {
+  await tx.run(
+    `UPDATE group_intervals SET message_to = COALESCE(message_to, ?),
+        key_to = COALESCE(key_to, ?), authority = 0
+      WHERE group_id = ? AND account = ?`,
+    at.sequence,
+    at.epoch,
+    groupId,
+    account,
+  );
+}
+
+/** Ends the open interval of a device that became inactive; its ranges stay readable. */
+export async function closeInterval(
+  tx: Writer,
+  groupId: string,
+  { account, deviceId, at }: DeviceKey & { readonly at: TimelinePosition },
+): Promise<boolean> {
+  const changed = await tx.run(
+    `UPDATE group_intervals SET message_to = ?, key_to = ?
+      WHERE group_id = ? AND account = ? AND device_id = ? AND message_to IS NULL`,
+    at.sequence,
+    at.epoch,
+    groupId,
+    account,
+    deviceId,
+  );
+  return changed > 0;
+}
+
+/** Remembers that a device was given the relay secret of an epoch (05 §7.3). */
+export async function markDelivered(
+  tx: Writer,
+  groupId: string,
+  { account, deviceId, epoch }: DeviceKey & { readonly epoch: number },
+): Promise<void> {
+  await tx.run(
+    `UPDATE group_intervals SET delivered_epoch = ?
+      WHERE group_id = ? AND account = ? AND device_id = ? AND message_to IS NULL
+        AND (delivered_epoch IS NULL OR delivered_epoch < ?)`,
+    epoch,
+    groupId,
+    account,
+    deviceId,
+    epoch,
+  );
+}

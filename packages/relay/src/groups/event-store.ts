@@ -1,0 +1,182 @@
+/** All SQL of a group's timeline: management events for good, messages for a while, results. */
+import type { Reader, Row, Writer } from '../storage/types.ts';
+
+/** A certificate as it was at acceptance. */
+export interface Signer {
+  readonly deviceId: string;
+  readonly certificateId: string;
+  /** Canonical JSON. */
+  readonly certificate: string;
+}
+
+/** An event to append. */
+export interface NewEvent {
+  readonly sequence: number;
+  readonly epoch: number;
+  readonly acceptedAt: number;
+  /** Canonical JSON. */
+  readonly payload: string;
+}
+
+export async function keepCertificate(tx: Writer, signer: Signer): Promise<void> {
+  await tx.run(
+    `INSERT INTO group_certificates (certificate_id, certificate) VALUES (?, ?)
+      ON CONFLICT (certificate_id) DO NOTHING`,
+    signer.certificateId,
+    signer.certificate,
+  );
+}
+
+/** Appends a management event; no signer: the relay made it. */
+export async function insertEvent(
+  tx: Writer,
+  groupId: string,
+  { event, signer }: { readonly event: NewEvent; readonly signer: Signer | undefined },
+): Promise<void> {
+  if (signer !== undefined) await keepCertificate(tx, signer);
+  await tx.run(
+    `INSERT INTO group_events (group_id, sequence, epoch, accepted_at, signer_device_id,
+        certificate_id, bytes, payload)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+    groupId,
+    event.sequence,
+    event.epoch,
+    event.acceptedAt,
+    signer?.deviceId ?? null,
+    signer?.certificateId ?? null,
+    Buffer.byteLength(event.payload),
+    event.payload,
+  );
+}
+
+/** Appends a message. */
+export async function insertMessage(
+  tx: Writer,
+  groupId: string,
+  {
+    event,
+    signer,
+    keepUntil,
+  }: { readonly event: NewEvent; readonly signer: Signer; readonly keepUntil: number },
+): Promise<void> {
+  await keepCertificate(tx, signer);
+  await tx.run(
+    `INSERT INTO group_messages (group_id, sequence, epoch, accepted_at, keep_until,
+        signer_device_id, certificate_id, bytes, payload)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    groupId,
+    event.sequence,
+    event.epoch,
+    event.acceptedAt,
+    keepUntil,
+    signer.deviceId,
+    signer.certificateId,
+    Buffer.byteLength(event.payload),
+    event.payload,
+  );
+}
+
+/** One event of a page, management or message. */
+export interface EventRow extends Row {
+  sequence: number;
+  epoch: number;
+  accepted_at: number;
+  signer_device_id: string | null;
+  certificate_id: string | null;
+  bytes: number;
+}
+
+/** Management events behind a sequence, ascending; their payloads are read one by one. */
+export async function readEvents(
+  tx: Reader,
+  groupId: string,
+  { after, most }: { readonly after: number; readonly most: number },
+): Promise<EventRow[]> {
+  return await tx.all<EventRow>(
+    `SELECT sequence, epoch, accepted_at, signer_device_id, certificate_id, bytes
+      FROM group_events WHERE group_id = ? AND sequence > ? ORDER BY sequence LIMIT ?`,
+    groupId,
+    after,
+    most,
+  );
+}
+
+/** Messages from one sequence to another, both inclusive, ascending. */
+export async function readMessages(
+  tx: Reader,
+  groupId: string,
+  { from, to, most }: { readonly from: number; readonly to: number; readonly most: number },
+): Promise<EventRow[]> {
+  return await tx.all<EventRow>(
+    `SELECT sequence, epoch, accepted_at, signer_device_id, certificate_id, bytes
+      FROM group_messages WHERE group_id = ? AND sequence >= ? AND sequence <= ?
+      ORDER BY sequence LIMIT ?`,
+    groupId,
+    from,
+    to,
+    most,
+  );
+}
+
+export async function readPayload(
+  tx: Reader,
+  groupId: string,
+  { sequence, isMessage }: { readonly sequence: number; readonly isMessage: boolean },
+): Promise<string | undefined> {
+  const row = await tx.get<{ payload: string }>(
+    isMessage
+      ? 'SELECT payload FROM group_messages WHERE group_id = ? AND sequence = ?'
+      : 'SELECT payload FROM group_events WHERE group_id = ? AND sequence = ?',
+    groupId,
+    sequence,
+  );
+  return row?.payload;
+}
+
+export async function readCertificate(tx: Reader, id: string): Promise<string | undefined> {
+  const row = await tx.get<{ certificate: string }>(
+    'SELECT certificate FROM group_certificates WHERE certificate_id = ?',
+    id,
+  );
+  return row?.certificate;
+}
+
+/** The result of an accepted group message. */
+export interface SentResult {
+  readonly groupId: string;
+  readonly sequence: number;
+  /** Digest of the complete envelope. */
+  readonly envelope: string;
+}
+
+/** Whose message it is, and which (05 §13.28). */
+export interface SentKey {
+  readonly account: string;
+  readonly messageId: string;
+}
+
+export async function readSent(tx: Reader, key: SentKey): Promise<SentResult | undefined> {
+  return await tx.get<{ groupId: string; sequence: number; envelope: string }>(
+    `SELECT group_id AS "groupId", sequence, envelope FROM group_sent
+      WHERE account = ? AND message_id = ?`,
+    key.account,
+    key.messageId,
+  );
+}
+
+export async function insertSent(
+  tx: Writer,
+  key: SentKey,
+  result: SentResult & { readonly keepUntil: number },
+): Promise<void> {
+  await tx.run(
+    `INSERT INTO group_sent (account, message_id, group_id, sequence, envelope, keep_until)
+      VALUES (?, ?, ?, ?, ?, ?)`,
+    key.account,
+    key.messageId,
+    result.groupId,
+    result.sequence,
+    result.envelope,
+    result.keepUntil,
+  );
+}

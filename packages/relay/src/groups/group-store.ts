@@ -1,0 +1,212 @@
+/** All SQL of a group's projection: the group itself, its members, its bans. */
+import type { GroupMember, GroupProperties, GroupRole, GroupView } from '@posthouse/protocol';
+import { lists, marks } from '../storage/lists.ts';
+import type { Reader, Row, Writer } from '../storage/types.ts';
+
+/** The row of a group. */
+export interface StoredGroup {
+  readonly group_id: string;
+  readonly status: 'active' | 'closed';
+  readonly owner: string;
+  readonly name: string;
+  readonly description: string;
+  readonly member_capacity: number;
+  readonly invite_policy: GroupView['invite_policy'];
+  readonly commitment: string;
+  readonly chain_head: string;
+  readonly sequence: number;
+  readonly epoch: number;
+  readonly member_count: number;
+  readonly ban_count: number;
+  /** Sequence of the last event that ended somebody's right to read. */
+  readonly access_ended: number;
+  /** Client boxes in force. */
+  readonly box_set: number;
+  readonly last_box_set: number;
+}
+
+const columns = `group_id, status, owner, name, description, member_capacity, invite_policy,
+  commitment, chain_head, sequence, epoch, member_count, ban_count, access_ended, box_set,
+  last_box_set`;
+
+export async function readGroup(tx: Reader, groupId: string): Promise<StoredGroup | undefined> {
+  return await tx.get<StoredGroup & Row>(
+    `SELECT ${columns} FROM groups WHERE group_id = ?`,
+    groupId,
+  );
+}
+
+export async function insertGroup(tx: Writer, group: StoredGroup): Promise<void> {
+  await tx.run(
+    `INSERT INTO groups (${columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    group.group_id,
+    ...changeable(group),
+  );
+}
+
+/** Replaces all of a group's row but its ID. */
+export async function updateGroup(tx: Writer, group: StoredGroup): Promise<void> {
+  await tx.run(
+    `UPDATE groups SET status = ?, owner = ?, name = ?, description = ?, member_capacity = ?,
+        invite_policy = ?, commitment = ?, chain_head = ?, sequence = ?, epoch = ?,
+        member_count = ?, ban_count = ?, access_ended = ?, box_set = ?, last_box_set = ?
+      WHERE group_id = ?`,
+    ...changeable(group),
+    group.group_id,
+  );
+}
+
+/** Moves the head of the timeline behind a message, which changes nothing else. */
+export async function setSequence(tx: Writer, groupId: string, sequence: number): Promise<void> {
+  await tx.run('UPDATE groups SET sequence = ? WHERE group_id = ?', sequence, groupId);
+}
+
+function changeable(group: StoredGroup): (string | number)[] {
+  return [
+    group.status,
+    group.owner,
+    group.name,
+    group.description,
+    group.member_capacity,
+    group.invite_policy,
+    group.commitment,
+    group.chain_head,
+    group.sequence,
+    group.epoch,
+    group.member_count,
+    group.ban_count,
+    group.access_ended,
+    group.box_set,
+    group.last_box_set,
+  ];
+}
+
+interface MemberRow extends Row {
+  account: string;
+  role: GroupRole;
+  member_key: string;
+  since: number;
+}
+
+/** Those of the accounts that are members. */
+export async function readMembers(
+  tx: Reader,
+  groupId: string,
+  accounts: readonly string[],
+): Promise<Map<string, GroupMember>> {
+  const found = new Map<string, GroupMember>();
+  for (const some of lists(accounts)) {
+    const rows = await tx.all<MemberRow>(
+      `SELECT account, role, member_key, since FROM group_members
+        WHERE group_id = ? AND account IN (${marks(some)})`,
+      groupId,
+      ...some,
+    );
+    for (const { account, role, member_key, since } of rows) {
+      found.set(account, { account, role, member_encryption_public_key: member_key, since });
+    }
+  }
+  return found;
+}
+
+/** Those of the accounts that are banned. */
+export async function readBans(
+  tx: Reader,
+  groupId: string,
+  accounts: readonly string[],
+): Promise<Set<string>> {
+  const found = new Set<string>();
+  for (const some of lists(accounts)) {
+    const rows = await tx.all<{ account: string }>(
+      `SELECT account FROM group_bans WHERE group_id = ? AND account IN (${marks(some)})`,
+      groupId,
+      ...some,
+    );
+    for (const { account } of rows) found.add(account);
+  }
+  return found;
+}
+
+/** Owner and administrators. */
+export async function readManagers(
+  tx: Reader,
+  groupId: string,
+): Promise<{ readonly account: string; readonly role: GroupRole }[]> {
+  return await tx.all<{ account: string; role: GroupRole }>(
+    `SELECT account, role FROM group_members WHERE group_id = ? AND role <> 'member'
+      ORDER BY account`,
+    groupId,
+  );
+}
+
+export async function insertMember(
+  tx: Writer,
+  groupId: string,
+  { account, role, member_encryption_public_key, since }: GroupMember,
+): Promise<void> {
+  await tx.run(
+    'INSERT INTO group_members (group_id, account, role, member_key, since) VALUES (?, ?, ?, ?, ?)',
+    groupId,
+    account,
+    role,
+    member_encryption_public_key,
+    since,
+  );
+}
+
+export async function deleteMember(tx: Writer, groupId: string, account: string): Promise<void> {
+  await tx.run('DELETE FROM group_members WHERE group_id = ? AND account = ?', groupId, account);
+}
+
+export async function setRole(
+  tx: Writer,
+  groupId: string,
+  { account, role }: { readonly account: string; readonly role: GroupRole },
+): Promise<void> {
+  await tx.run(
+    'UPDATE group_members SET role = ? WHERE group_id = ? AND account = ?',
+    role,
+    groupId,
+    account,
+  );
+}
+
+export async function setMemberKey(
+  tx: Writer,
+  groupId: string,
+  { account, key }: { readonly account: string; readonly key: string },
+): Promise<void> {
+  await tx.run(
+    'UPDATE group_members SET member_key = ? WHERE group_id = ? AND account = ?',
+    key,
+    groupId,
+    account,
+  );
+}
+
+export async function insertBan(tx: Writer, groupId: string, account: string): Promise<void> {
+  await tx.run('INSERT INTO group_bans (group_id, account) VALUES (?, ?)', groupId, account);
+}
+
+export async function deleteBan(tx: Writer, groupId: string, account: string): Promise<void> {
+  await tx.run('DELETE FROM group_bans WHERE group_id = ? AND account = ?', groupId, account);
+}
+
+/** What the chain says of the group beside its members, as the rules read it. */
+export function factsOf(group: StoredGroup): Omit<GroupView, 'members' | 'bans'> & GroupProperties {
+  const { group_id, status, owner, name, description } = group;
+  const { member_capacity, invite_policy, commitment, chain_head, sequence, epoch } = group;
+  return {
+    group_id,
+    status,
+    owner,
+    name,
+    description,
+    member_capacity,
+    invite_policy,
+    client_secret_commitment: commitment,
+    head: chain_head,
+    sequence,
+    epoch,
+  };
+}

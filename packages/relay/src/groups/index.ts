@@ -1,0 +1,35 @@
+import { defineHandlers, type Subject } from '../subject.ts';
+import { groupClose } from './methods/group.close.ts';
+import { groupCreate } from './methods/group.create.ts';
+import { groupMemberBan } from './methods/group.member.ban.ts';
+import { groupMemberLeave } from './methods/group.member.leave.ts';
+import { groupMemberRemove } from './methods/group.member.remove.ts';
+import { groupMemberUnban } from './methods/group.member.unban.ts';
+import { groupMessageSend } from './methods/group.message.send.ts';
+import { groupOwnerTransfer } from './methods/group.owner.transfer.ts';
+import { groupResolve } from './methods/group.resolve.ts';
+import { groupRoleUpdate } from './methods/group.role.update.ts';
+import { groupSync } from './methods/group.sync.ts';
+import { groupUpdate } from './methods/group.update.ts';
+import { migrations } from './migrations.ts';
+
+export const groups: Subject = {
+  name: 'groups',
+  capability: 'group.host.v1',
+  migrations,
+  handlers: defineHandlers({
+    'group.create': groupCreate,
+    'group.resolve': groupResolve,
+    'group.sync': groupSync,
+    'group.close': groupClose,
+    'group.update': groupUpdate,
+    'group.role.update': groupRoleUpdate,
+    'group.owner.transfer': groupOwnerTransfer,
+    'group.member.leave': groupMemberLeave,
+    'group.member.remove': groupMemberRemove,
+    'group.member.ban': groupMemberBan,
+    'group.member.unban': groupMemberUnban,
+    'group.message.send': groupMessageSend,
+  }),
+  jobs: [],
+};

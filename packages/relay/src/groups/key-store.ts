@@ -1,0 +1,172 @@
+/** All SQL of relay secrets, client secret boxes and staged rotations. */
+import type { Reader, Row, Writer } from '../storage/types.ts';
+
+/** A key version: the relay's secret, and which client boxes go with it. */
+export interface StoredEpoch {
+  readonly epoch: number;
+  /** 32 bytes, base64url. */
+  readonly relaySecret: string;
+  readonly boxSet: number;
+}
+
+/** Begins an epoch; its material is kept at least until `keepUntil`, and while it is current. */
+export async function insertEpoch(
+  tx: Writer,
+  groupId: string,
+  epoch: StoredEpoch & { readonly keepUntil: number },
+): Promise<void> {
+  await tx.run(
+    `INSERT INTO group_epochs (group_id, epoch, relay_secret, box_set, keep_until)
+      VALUES (?, ?, ?, ?, ?)`,
+    groupId,
+    epoch.epoch,
+    epoch.relaySecret,
+    epoch.boxSet,
+    epoch.keepUntil,
+  );
+}
+
+/** Keeps an epoch's material for a message that is kept as long (05 §11.3). */
+export async function keepEpoch(
+  tx: Writer,
+  groupId: string,
+  { epoch, keepUntil }: { readonly epoch: number; readonly keepUntil: number },
+): Promise<void> {
+  await tx.run(
+    `UPDATE group_epochs SET keep_until = ?
+      WHERE group_id = ? AND epoch = ? AND keep_until < ?`,
+    keepUntil,
+    groupId,
+    epoch,
+    keepUntil,
+  );
+}
+
+/** Retained epochs from one to another, both inclusive, ascending. */
+export async function readEpochs(
+  tx: Reader,
+  groupId: string,
+  { from, to, most }: { readonly from: number; readonly to: number; readonly most: number },
+): Promise<StoredEpoch[]> {
+  return await tx.all<{ epoch: number; relaySecret: string; boxSet: number }>(
+    `SELECT epoch, relay_secret AS "relaySecret", box_set AS "boxSet" FROM group_epochs
+      WHERE group_id = ? AND epoch >= ? AND epoch <= ? ORDER BY epoch LIMIT ?`,
+    groupId,
+    from,
+    to,
+    most,
+  );
+}
+
+/** Whose box, and from which epoch on it is that member's. */
+export interface BoxKey {
+  readonly boxSet: number;
+  readonly account: string;
+  readonly fromEpoch: number;
+}
+
+/** Keeps a box; one of the same member and epoch is replaced. */
+export async function writeBox(
+  tx: Writer,
+  groupId: string,
+  { boxSet, account, fromEpoch, box }: BoxKey & { readonly box: string },
+): Promise<void> {
+  await tx.run(
+    `INSERT INTO group_boxes (group_id, box_set, account, from_epoch, box) VALUES (?, ?, ?, ?, ?)
+      ON CONFLICT (group_id, box_set, account, from_epoch) DO UPDATE SET box = excluded.box`,
+    groupId,
+    boxSet,
+    account,
+    fromEpoch,
+    box,
+  );
+}
+
+/** The box that serves a member in an epoch: the newest one in force by then (05 §7.4). */
+export async function readBox(
+  tx: Reader,
+  groupId: string,
+  { boxSet, account, epoch }: Omit<BoxKey, 'fromEpoch'> & { readonly epoch: number },
+): Promise<{ readonly fromEpoch: number; readonly box: string } | undefined> {
+  return await tx.get<{ fromEpoch: number; box: string }>(
+    `SELECT from_epoch AS "fromEpoch", box FROM group_boxes
+      WHERE group_id = ? AND box_set = ? AND account = ? AND from_epoch <= ?
+      ORDER BY from_epoch DESC LIMIT 1`,
+    groupId,
+    boxSet,
+    account,
+    epoch,
+  );
+}
+
+/** A staged rotation without its boxes (05 §13.26). */
+export interface StoredStaging {
+  readonly account: string;
+  readonly base_commitment: string;
+  readonly client_secret_commitment: string;
+  readonly expires_at: number;
+  readonly boxSet: number;
+  /** Accounts that have a box. */
+  readonly boxCount: number;
+}
+
+export async function readStaging(tx: Reader, groupId: string): Promise<StoredStaging | undefined> {
+  return await tx.get<StoredStaging & Row>(
+    `SELECT account, base_commitment, commitment AS client_secret_commitment, expires_at,
+        box_set AS "boxSet", box_count AS "boxCount"
+      FROM group_stagings WHERE group_id = ?`,
+    groupId,
+  );
+}
+
+export async function writeStaging(
+  tx: Writer,
+  groupId: string,
+  staging: StoredStaging,
+): Promise<void> {
+  await tx.run(
+    `INSERT INTO group_stagings (group_id, account, base_commitment, commitment, expires_at,
+        box_set, box_count)
+      VALUES (?, ?, ?, ?, ?, ?, ?)
+      ON CONFLICT (group_id) DO UPDATE SET account = excluded.account,
+        base_commitment = excluded.base_commitment, commitment = excluded.commitment,
+        expires_at = excluded.expires_at, box_set = excluded.box_set,
+        box_count = excluded.box_count`,
+    groupId,
+    staging.account,
+    staging.base_commitment,
+    staging.client_secret_commitment,
+    staging.expires_at,
+    staging.boxSet,
+    staging.boxCount,
+  );
+}
+
+export async function deleteStaging(tx: Writer, groupId: string): Promise<void> {
+  await tx.run('DELETE FROM group_stagings WHERE group_id = ?', groupId);
+}
+
+/** Takes a member's box out of a staged set; says whether there was one. */
+export async function deleteStagedBox(
+  tx: Writer,
+  groupId: string,
+  { boxSet, account }: Pick<BoxKey, 'boxSet' | 'account'>,
+): Promise<boolean> {
+  const changed = await tx.run(
+    'DELETE FROM group_boxes WHERE group_id = ? AND box_set = ? AND account = ?',
+    groupId,
+    boxSet,
+    account,
+  );
+  return changed > 0;
+}
+
+/** Leaves the boxes of a set to the job that removes them. */
+export async function dropSet(tx: Writer, groupId: string, boxSet: number): Promise<void> {
+  await tx.run(
+    `INSERT INTO group_dropped_sets (group_id, box_set) VALUES (?, ?)
+      ON CONFLICT (group_id, box_set) DO NOTHING`,
+    groupId,
+    boxSet,
+  );
+}

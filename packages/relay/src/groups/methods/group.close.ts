@@ -1,0 +1,10 @@
+import { checkGroupParams, type GroupParams } from '@posthouse/protocol';
+import type { Handler } from '../../call.ts';
+import { writeLink } from '../link.ts';
+
+/** `group.close` (05 §13.5). */
+export const groupClose: Handler<GroupParams<'group.close'>> = async (context, call) => {
+  const { params: body } = call;
+  checkGroupParams(context.network, 'group.close', body);
+  return await writeLink(context, call, { kind: 'group.close', body });
+};

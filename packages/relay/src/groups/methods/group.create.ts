@@ -1,0 +1,110 @@
+import {
+  canonicalJson,
+  checkCapacityCap,
+  checkGroupParams,
+  type GroupCreate,
+  type GroupParams,
+  type GroupProjection,
+  openAccessAt,
+  ProtocolError,
+  startGroup,
+} from '@posthouse/protocol';
+import type { DeviceSession, Handler } from '../../call.ts';
+import type { RelayContext } from '../../context.ts';
+import type { Writer } from '../../storage/types.ts';
+import { openInterval } from '../access-store.ts';
+import { beginEpoch } from '../apply.ts';
+import { type Caller, requireCaller, verifyOwnSignature } from '../caller.ts';
+import { insertEvent } from '../event-store.ts';
+import { insertGroup, insertMember, readGroup, type StoredGroup } from '../group-store.ts';
+import { writeBox } from '../key-store.ts';
+
+type Params = GroupParams<'group.create'>;
+
+/** `group.create` (05 §13.2). */
+export const groupCreate: Handler<Params> = async (context, call) => {
+  const { clock, limits, network, storage } = context;
+  const session = call.session as DeviceSession;
+  checkGroupParams(network, 'group.create', call.params);
+  const { create, client_secret_box: box } = call.params;
+  checkCapacityCap(create.member_capacity, { cap: limits.groupMembers });
+  const now = clock.now();
+  const group = startHere(context, create, { session, now });
+  await verifyOwnSignature(context, create, { session, now });
+  return await storage.write(`group:${group.group_id}`, async (tx) => {
+    const caller = await requireCaller(tx, session, now);
+    if ((await readGroup(tx, group.group_id)) !== undefined) {
+      throw new ProtocolError('state_conflict', 'the group ID is taken');
+    }
+    await store(context, tx, { group, create, caller, now, box: canonicalJson(box) });
+    return { result: null };
+  });
+};
+
+/**
+ * What the creation amounts to, by the rule clients verify it with.
+ * @throws ProtocolError `forbidden`, `bad_request`
+ */
+function startHere(
+  { network, identity }: RelayContext,
+  create: GroupCreate,
+  { session, now }: { readonly session: DeviceSession; readonly now: number },
+): GroupProjection {
+  const { account, deviceId } = session;
+  const event = { sequence: 0, epoch: 0, payload: create, accepted_at: now };
+  const { group } = startGroup(
+    network,
+    {
+      event: { ...event, signer_device_id: deviceId },
+      content: { kind: 'group.create', body: create },
+      signer: { account, deviceId },
+    },
+    { group_id: create.group_id, relay_id: identity.relayId, creator: account },
+  );
+  return group;
+}
+
+interface Founding {
+  readonly group: GroupProjection;
+  readonly create: GroupCreate;
+  readonly caller: Caller;
+  readonly now: number;
+  readonly box: string;
+}
+
+/** Group, owner, first event, first key version, the creator's box and access: one commit. */
+async function store(context: RelayContext, tx: Writer, founding: Founding): Promise<void> {
+  const { group, create, caller, now, box } = founding;
+  const { group_id: groupId, sequence, epoch } = group;
+  const { account, deviceId, signer } = caller;
+  const stored = newGroup(group);
+  await insertGroup(tx, stored);
+  for (const member of group.members.values()) await insertMember(tx, groupId, member);
+  const event = { sequence, epoch, acceptedAt: now, payload: canonicalJson(create) };
+  await insertEvent(tx, groupId, { event, signer });
+  await beginEpoch(tx, stored, now, context);
+  await writeBox(tx, groupId, { boxSet: stored.box_set, account, fromEpoch: epoch, box });
+  await openInterval(tx, groupId, { account, deviceId, access: openAccessAt(group) });
+}
+
+function newGroup(group: GroupProjection): StoredGroup {
+  const { group_id, status, owner, name, description, member_capacity, invite_policy } = group;
+  return {
+    group_id,
+    status,
+    owner,
+    name,
+    description,
+    member_capacity,
+    invite_policy,
+    commitment: group.client_secret_commitment,
+    chain_head: group.head,
+    sequence: group.sequence,
+    epoch: group.epoch,
+    member_count: group.members.size,
+    ban_count: 0,
+    access_ended: 0,
+    box_set: 0,
+    last_box_set: 0,
+  };
+}

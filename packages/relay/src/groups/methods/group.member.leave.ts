@@ -1,0 +1,15 @@
+import { checkGroupParams, type GroupParams } from '@posthouse/protocol';
+import type { Handler } from '../../call.ts';
+import { requireOwnAccount } from '../caller.ts';
+import { writeLink } from '../link.ts';
+
+/** `group.member.leave` (05 §13.17). */
+export const groupMemberLeave: Handler<GroupParams<'group.member.leave'>> = async (
+  context,
+  call,
+) => {
+  const { params: body } = call;
+  checkGroupParams(context.network, 'group.member.leave', body);
+  requireOwnAccount(call.session, body.account);
+  return await writeLink(context, call, { kind: 'group.member.leave', body });
+};

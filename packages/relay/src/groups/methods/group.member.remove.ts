@@ -1,0 +1,13 @@
+import { checkGroupParams, type GroupParams } from '@posthouse/protocol';
+import type { Handler } from '../../call.ts';
+import { writeLink } from '../link.ts';
+
+/** `group.member.remove` (05 §13.18). */
+export const groupMemberRemove: Handler<GroupParams<'group.member.remove'>> = async (
+  context,
+  call,
+) => {
+  const { params: body } = call;
+  checkGroupParams(context.network, 'group.member.remove', body);
+  return await writeLink(context, call, { kind: 'group.member.removal', body });
+};

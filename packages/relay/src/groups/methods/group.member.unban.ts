@@ -1,0 +1,13 @@
+import { checkGroupParams, type GroupParams } from '@posthouse/protocol';
+import type { Handler } from '../../call.ts';
+import { writeLink } from '../link.ts';
+
+/** `group.member.unban` (05 §13.20). */
+export const groupMemberUnban: Handler<GroupParams<'group.member.unban'>> = async (
+  context,
+  call,
+) => {
+  const { params: body } = call;
+  checkGroupParams(context.network, 'group.member.unban', body);
+  return await writeLink(context, call, { kind: 'group.member.unban', body });
+};

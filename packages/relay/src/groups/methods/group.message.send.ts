@@ -1,0 +1,94 @@
+import {
+  canonicalJson,
+  checkGroupOpen,
+  checkGroupParams,
+  checkGroupSender,
+  currentMember,
+  type GroupMessageEnvelope,
+  nextGroupPosition,
+  ProtocolError,
+} from '@posthouse/protocol';
+import type { DeviceSession, Handler, Notice } from '../../call.ts';
+import type { RelayContext } from '../../context.ts';
+import { digest } from '../../digest.ts';
+import type { Writer } from '../../storage/types.ts';
+import { requireCaller, verifyOwnSignature } from '../caller.ts';
+import { insertMessage, insertSent, readSent, type Signer } from '../event-store.ts';
+import { setSequence } from '../group-store.ts';
+import { keepEpoch } from '../key-store.ts';
+import { timelineNotice } from '../notices.ts';
+import { type LoadedGroup, loadGroup } from '../view.ts';
+
+/** `group.message.send` (05 §13.28). */
+export const groupMessageSend: Handler<GroupMessageEnvelope> = async (context, call) => {
+  const { clock, network, storage } = context;
+  const session = call.session as DeviceSession;
+  const { params: envelope } = call;
+  checkGroupParams(network, 'group.message.send', envelope);
+  const now = clock.now();
+  await verifyOwnSignature(context, envelope, { session, now });
+  const text = canonicalJson(envelope);
+  const key = { account: session.account, messageId: envelope.message_id };
+  // One message ID of an account is one result, whatever group it is for.
+  const aggregates = [
+    `group:${envelope.group_id}`,
+    `group-message:${key.account}:${key.messageId}`,
+  ];
+  return await storage.write(aggregates, async (tx) => {
+    const { signer } = await requireCaller(tx, session, now);
+    const group = await loadGroup(tx, envelope.group_id, [session.account]);
+    currentMember(group.view, session.account);
+    checkGroupOpen(group.view);
+    const sent = await readSent(tx, key);
+    if (sent !== undefined) {
+      if (sent.envelope === digest(text)) return { result: { sequence: sent.sequence } };
+      throw new ProtocolError('state_conflict', 'the message ID is of another message');
+    }
+    checkCreatedAt(context, envelope, now);
+    checkGroupSender(group.view, envelope, session.account);
+    return await append(context, tx, { group, key, text, signer, now });
+  });
+};
+
+function checkCreatedAt(
+  { limits }: RelayContext,
+  { created_at }: GroupMessageEnvelope,
+  now: number,
+): void {
+  if (Math.abs(created_at - now) <= limits.authClockTolerance) return;
+  throw new ProtocolError('clock_skew', 'created_at: outside the clock tolerance');
+}
+
+interface NewMessage {
+  readonly group: LoadedGroup;
+  readonly key: { readonly account: string; readonly messageId: string };
+  /** Canonical JSON of the envelope. */
+  readonly text: string;
+  readonly signer: Signer;
+  readonly now: number;
+}
+
+async function append(
+  { limits }: RelayContext,
+  tx: Writer,
+  { group, key, text, signer, now }: NewMessage,
+): Promise<{
+  readonly result: { readonly sequence: number };
+  readonly notices: readonly Notice[];
+}> {
+  const { stored, view } = group;
+  const { group_id: groupId } = stored;
+  const { sequence, epoch } = nextGroupPosition(view, { advancesEpoch: false });
+  const keepUntil = now + limits.groupMessageRetention;
+  const event = { sequence, epoch, acceptedAt: now, payload: text };
+  await insertMessage(tx, groupId, { event, signer, keepUntil });
+  await insertSent(tx, key, { groupId, sequence, envelope: digest(text), keepUntil });
+  await keepEpoch(tx, groupId, { epoch, keepUntil: wholeHour(keepUntil) });
+  await setSequence(tx, groupId, sequence);
+  return { result: { sequence }, notices: [timelineNotice({ ...stored, sequence })] };
+}
+
+/** Keys may stay longer than they must, so that not every message moves their deadline. */
+function wholeHour(instant: number): number {
+  return Math.ceil(instant / 3_600) * 3_600;
+}

@@ -1,0 +1,13 @@
+import { checkGroupParams, type GroupParams } from '@posthouse/protocol';
+import type { Handler } from '../../call.ts';
+import { writeLink } from '../link.ts';
+
+/** `group.owner.transfer` (05 §13.8). */
+export const groupOwnerTransfer: Handler<GroupParams<'group.owner.transfer'>> = async (
+  context,
+  call,
+) => {
+  const { params: body } = call;
+  checkGroupParams(context.network, 'group.owner.transfer', body);
+  return await writeLink(context, call, { kind: 'group.owner.transfer', body });
+};

@@ -1,0 +1,50 @@
+import {
+  checkGroupParams,
+  type GroupInvite,
+  type GroupParams,
+  groupInviteState,
+  groupStateOf,
+  inviteAppliesTo,
+  ProtocolError,
+  parseJson,
+} from '@posthouse/protocol';
+import type { DeviceSession, Handler } from '../../call.ts';
+import type { Reader } from '../../storage/types.ts';
+import { requireCaller } from '../caller.ts';
+import { readInvite } from '../invite-store.ts';
+import { type LoadedGroup, loadGroup } from '../view.ts';
+
+/** `group.resolve` (05 §13.3). */
+export const groupResolve: Handler<GroupParams<'group.resolve'>> = async (context, call) => {
+  const { clock, network, storage } = context;
+  checkGroupParams(network, 'group.resolve', call.params);
+  const { group_id: groupId, invite_id: inviteId } = call.params;
+  const session = call.session as DeviceSession;
+  const now = clock.now();
+  return await storage.read(async (tx) => {
+    await requireCaller(tx, session, now);
+    const group = await loadGroup(tx, groupId, [session.account]);
+    if (!(await mayLook(tx, group, { account: session.account, inviteId, now }))) {
+      throw new ProtocolError('forbidden', 'the account may not see this group');
+    }
+    return { result: { ...groupStateOf(group.view) } };
+  });
+};
+
+/** Members, and who holds an invitation it could use now; a ban defeats any. */
+async function mayLook(
+  tx: Reader,
+  { view }: LoadedGroup,
+  guest: { readonly account: string; readonly inviteId: string | undefined; readonly now: number },
+): Promise<boolean> {
+  const { account, inviteId, now } = guest;
+  if (view.bans.has(account)) return false;
+  if (view.members.get(account) !== undefined) return true;
+  if (inviteId === undefined) return false;
+  const stored = await readInvite(tx, view.group_id, inviteId);
+  if (stored === undefined) return false;
+  const invite = parseJson(stored.invite) as unknown as GroupInvite;
+  const { uses, revoked } = stored;
+  const isValid = groupInviteState({ invite, uses, revoked }, now) === 'valid';
+  return isValid && inviteAppliesTo(invite, account);
+}

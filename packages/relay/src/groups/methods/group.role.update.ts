@@ -1,0 +1,10 @@
+import { checkGroupParams, type GroupParams } from '@posthouse/protocol';
+import type { Handler } from '../../call.ts';
+import { writeLink } from '../link.ts';
+
+/** `group.role.update` (05 §13.7). */
+export const groupRoleUpdate: Handler<GroupParams<'group.role.update'>> = async (context, call) => {
+  const { params: body } = call;
+  checkGroupParams(context.network, 'group.role.update', body);
+  return await writeLink(context, call, { kind: 'group.role.update', body });
+};

@@ -1,0 +1,20 @@
+import { badRequest, checkGroupParams, type GroupParams } from '@posthouse/protocol';
+import type { DeviceSession, Handler } from '../../call.ts';
+import { readGroupEvents } from '../page.ts';
+import { readGroupPage } from '../reading.ts';
+
+/** `group.sync` (05 §13.4). */
+export const groupSync: Handler<GroupParams<'group.sync'>> = async (context, call) => {
+  const { limits, network } = context;
+  checkGroupParams(network, 'group.sync', call.params);
+  const { group_id: groupId, after = -1, limit = limits.pageSize } = call.params;
+  const session = call.session as DeviceSession;
+  const most = Math.min(limit, limits.maxPageSize);
+  return await readGroupPage(context, { session, groupId }, async (reader, tx) => {
+    if (after > reader.group.stored.sequence) {
+      throw badRequest('after', 'is above the head of the timeline');
+    }
+    const bounds = { after, most, maxBytes: limits.pageBytes };
+    return { result: { ...(await readGroupEvents(tx, reader, bounds)) } };
+  });
+};

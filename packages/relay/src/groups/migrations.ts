@@ -1,0 +1,201 @@
+import type { Migration } from '../storage/types.ts';
+
+export const migrations: readonly Migration[] = [
+  {
+    id: 401,
+    name: 'groups',
+    statements: [
+      // The projection of the chain (05 §1.1) with counts, so that no call has to count.
+      // access_ended: sequence of the last event that ended somebody's right to read.
+      // box_set: client boxes in force; boxes of a staged rotation are a set of their own.
+      `CREATE TABLE groups (
+        group_id TEXT NOT NULL PRIMARY KEY,
+        status TEXT NOT NULL CHECK (status IN ('active', 'closed')),
+        owner TEXT NOT NULL,
+        name TEXT NOT NULL,
+        description TEXT NOT NULL,
+        member_capacity BIGINT NOT NULL,
+        invite_policy TEXT NOT NULL,
+        commitment TEXT NOT NULL,
+        chain_head TEXT NOT NULL,
+        sequence BIGINT NOT NULL,
+        epoch BIGINT NOT NULL,
+        member_count BIGINT NOT NULL,
+        ban_count BIGINT NOT NULL,
+        access_ended BIGINT NOT NULL,
+        box_set BIGINT NOT NULL,
+        last_box_set BIGINT NOT NULL
+      )`,
+      // since: sequence of the event that began the membership.
+      `CREATE TABLE group_members (
+        group_id TEXT NOT NULL,
+        account TEXT NOT NULL,
+        role TEXT NOT NULL CHECK (role IN ('owner', 'administrator', 'member')),
+        member_key TEXT NOT NULL,
+        since BIGINT NOT NULL,
+        PRIMARY KEY (group_id, account)
+      )`,
+      `CREATE INDEX group_managers ON group_members (group_id, account) WHERE role <> 'member'`,
+      `CREATE TABLE group_bans (
+        group_id TEXT NOT NULL,
+        account TEXT NOT NULL,
+        PRIMARY KEY (group_id, account)
+      )`,
+      // Certificates as they were at acceptance, under the digest of their text; kept for good,
+      // for management events are verified with them for good (05 §11.2).
+      `CREATE TABLE group_certificates (
+        certificate_id TEXT NOT NULL PRIMARY KEY,
+        certificate TEXT NOT NULL
+      )`,
+      // Management events, permanent. No signer: a rotation the relay made. bytes: of the payload.
+      `CREATE TABLE group_events (
+        group_id TEXT NOT NULL,
+        sequence BIGINT NOT NULL,
+        epoch BIGINT NOT NULL,
+        accepted_at BIGINT NOT NULL,
+        signer_device_id TEXT,
+        certificate_id TEXT,
+        bytes BIGINT NOT NULL,
+        payload TEXT NOT NULL,
+        PRIMARY KEY (group_id, sequence)
+      )`,
+      // Messages share the sequence with the events and go when their retention is over, so that
+      // neither kind stands in the way of a page of the other.
+      `CREATE TABLE group_messages (
+        group_id TEXT NOT NULL,
+        sequence BIGINT NOT NULL,
+        epoch BIGINT NOT NULL,
+        accepted_at BIGINT NOT NULL,
+        keep_until BIGINT NOT NULL,
+        signer_device_id TEXT NOT NULL,
+        certificate_id TEXT NOT NULL,
+        bytes BIGINT NOT NULL,
+        payload TEXT NOT NULL,
+        PRIMARY KEY (group_id, sequence)
+      )`,
+      'CREATE INDEX group_messages_by_deadline ON group_messages (keep_until)',
+      // Results of group.message.send by sending account, whatever the group (05 §13.28).
+      // envelope: digest of the accepted one.
+      `CREATE TABLE group_sent (
+        account TEXT NOT NULL,
+        message_id TEXT NOT NULL,
+        group_id TEXT NOT NULL,
+        sequence BIGINT NOT NULL,
+        envelope TEXT NOT NULL,
+        keep_until BIGINT NOT NULL,
+        PRIMARY KEY (account, message_id)
+      )`,
+      'CREATE INDEX group_sent_by_deadline ON group_sent (keep_until)',
+    ],
+  },
+  {
+    id: 402,
+    name: 'groups: keys and access',
+    statements: [
+      // keep_until: at least until the last message of the epoch has expired (05 §11.3).
+      `CREATE TABLE group_epochs (
+        group_id TEXT NOT NULL,
+        epoch BIGINT NOT NULL,
+        relay_secret TEXT NOT NULL,
+        box_set BIGINT NOT NULL,
+        keep_until BIGINT NOT NULL,
+        PRIMARY KEY (group_id, epoch)
+      )`,
+      'CREATE INDEX group_epochs_by_deadline ON group_epochs (keep_until)',
+      // Client secret boxes. One is a member's from from_epoch on, until the set has a later one.
+      // Those a rotation brought are from epoch 0: their set begins with the rotation.
+      `CREATE TABLE group_boxes (
+        group_id TEXT NOT NULL,
+        box_set BIGINT NOT NULL,
+        account TEXT NOT NULL,
+        from_epoch BIGINT NOT NULL,
+        box TEXT NOT NULL,
+        PRIMARY KEY (group_id, box_set, account, from_epoch)
+      )`,
+      // The one staged rotation of a group (05 §13.26). box_count: accounts its set has boxes for.
+      `CREATE TABLE group_stagings (
+        group_id TEXT NOT NULL PRIMARY KEY,
+        account TEXT NOT NULL,
+        base_commitment TEXT NOT NULL,
+        commitment TEXT NOT NULL,
+        expires_at BIGINT NOT NULL,
+        box_set BIGINT NOT NULL,
+        box_count BIGINT NOT NULL
+      )`,
+      // Sets of boxes that nothing refers to any more, until a job has removed their boxes.
+      `CREATE TABLE group_dropped_sets (
+        group_id TEXT NOT NULL,
+        box_set BIGINT NOT NULL,
+        PRIMARY KEY (group_id, box_set)
+      )`,
+      // Access intervals (05 §10), inclusive; open without an end. authority: 0 once its ranges
+      // must not be read any more. delivered_epoch: newest epoch whose relay secret the device was
+      // given in this interval.
+      `CREATE TABLE group_intervals (
+        group_id TEXT NOT NULL,
+        account TEXT NOT NULL,
+        device_id TEXT NOT NULL,
+        message_from BIGINT NOT NULL,
+        message_to BIGINT,
+        key_from BIGINT NOT NULL,
+        key_to BIGINT,
+        authority BIGINT NOT NULL,
+        delivered_epoch BIGINT,
+        PRIMARY KEY (group_id, account, device_id, message_from),
+        CHECK ((message_to IS NULL) = (key_to IS NULL))
+      )`,
+      `CREATE INDEX group_intervals_by_device ON group_intervals (account, device_id)
+        WHERE message_to IS NULL`,
+    ],
+  },
+  {
+    id: 403,
+    name: 'groups: invitations, applications, recovery',
+    statements: [
+      // live: 0 once it was revoked, used up, or found expired.
+      `CREATE TABLE group_invites (
+        group_id TEXT NOT NULL,
+        invite_id TEXT NOT NULL,
+        inviter TEXT NOT NULL,
+        expires_at BIGINT NOT NULL,
+        uses BIGINT NOT NULL,
+        revoked BIGINT NOT NULL,
+        live BIGINT NOT NULL,
+        signer_device_id TEXT NOT NULL,
+        certificate_id TEXT NOT NULL,
+        invite TEXT NOT NULL,
+        PRIMARY KEY (group_id, invite_id)
+      )`,
+      'CREATE INDEX group_invites_live ON group_invites (group_id, invite_id) WHERE live = 1',
+      `CREATE INDEX group_invites_by_inviter ON group_invites (group_id, inviter, invite_id)
+        WHERE live = 1`,
+      'CREATE INDEX group_invites_to_end ON group_invites (expires_at) WHERE live = 1',
+      'CREATE INDEX group_invites_to_forget ON group_invites (expires_at) WHERE live = 0',
+      // One pending application of an account; counts for nothing once its invitation is not live.
+      `CREATE TABLE group_applications (
+        group_id TEXT NOT NULL,
+        account TEXT NOT NULL,
+        invite_id TEXT NOT NULL,
+        device_id TEXT NOT NULL,
+        certificate_id TEXT NOT NULL,
+        accepted_at BIGINT NOT NULL,
+        application TEXT NOT NULL,
+        PRIMARY KEY (group_id, account)
+      )`,
+      `CREATE INDEX group_applications_by_invite
+        ON group_applications (group_id, invite_id, account)`,
+      // One pending key recovery request of a member.
+      `CREATE TABLE group_recoveries (
+        group_id TEXT NOT NULL,
+        account TEXT NOT NULL,
+        device_id TEXT NOT NULL,
+        certificate_id TEXT NOT NULL,
+        accepted_at BIGINT NOT NULL,
+        expires_at BIGINT NOT NULL,
+        request TEXT NOT NULL,
+        PRIMARY KEY (group_id, account)
+      )`,
+      'CREATE INDEX group_recoveries_by_deadline ON group_recoveries (expires_at)',
+    ],
+  },
+];

@@ -1,0 +1,106 @@
+import { JsonText } from '../call.ts';
+import type { Reader } from '../storage/types.ts';
+import {
+  type EventRow,
+  readCertificate,
+  readEvents,
+  readMessages,
+  readPayload,
+} from './event-store.ts';
+import { type GroupReader, permittedRanges } from './reading.ts';
+
+/** Names and numbers of an event, generously. */
+const eventOverhead = 192;
+
+/** What one page may be. */
+export interface PageBounds {
+  readonly after: number;
+  readonly most: number;
+  readonly maxBytes: number;
+}
+
+interface GroupPage {
+  readonly events: readonly {
+    readonly sequence: number;
+    readonly epoch: number;
+    readonly payload: JsonText;
+    readonly accepted_at: number;
+    readonly signer_device_id: string | undefined;
+  }[];
+  readonly certificates: readonly JsonText[];
+  readonly has_more: boolean;
+}
+
+/**
+ * The events a device may read behind a sequence (05 §10.4, §13.4): management events all, messages
+ * within its intervals; as many as fit, at least one where there is one.
+ */
+export async function readGroupEvents(
+  tx: Reader,
+  reader: GroupReader,
+  bounds: PageBounds,
+): Promise<GroupPage> {
+  const { group_id: groupId } = reader.group.stored;
+  // One more than asked for tells whether there is more.
+  const rows = await readable(tx, reader, { ...bounds, most: bounds.most + 1 });
+  const events: GroupPage['events'][number][] = [];
+  const certificates = new Map<string, string>();
+  let bytes = 0;
+  for (const { row, isMessage } of rows.slice(0, bounds.most)) {
+    const certificate = await newCertificate(tx, row, certificates);
+    bytes += row.bytes + eventOverhead + Buffer.byteLength(certificate ?? '');
+    if (events.length > 0 && bytes > bounds.maxBytes) break;
+    if (certificate !== undefined) certificates.set(row.signer_device_id as string, certificate);
+    const { sequence, epoch, accepted_at } = row;
+    const payload = await readPayload(tx, groupId, { sequence, isMessage });
+    if (payload === undefined) throw new Error(`event ${sequence} lacks its payload`);
+    events.push({
+      sequence,
+      epoch,
+      payload: new JsonText(payload),
+      accepted_at,
+      signer_device_id: row.signer_device_id ?? undefined,
+    });
+  }
+  return {
+    events,
+    certificates: [...certificates.values()].map((text) => new JsonText(text)),
+    has_more: events.length < rows.length,
+  };
+}
+
+interface ReadableRow {
+  readonly row: EventRow;
+  readonly isMessage: boolean;
+}
+
+/** Both kinds in the order of the timeline. */
+async function readable(
+  tx: Reader,
+  { group, intervals }: GroupReader,
+  { after, most }: PageBounds,
+): Promise<ReadableRow[]> {
+  const { group_id: groupId, sequence: highest } = group.stored;
+  const events = await readEvents(tx, groupId, { after, most });
+  const rows: ReadableRow[] = events.map((row) => ({ row, isMessage: false }));
+  let left = most;
+  for (const range of permittedRanges(intervals, 'messages', { after, highest })) {
+    if (left === 0) break;
+    const messages = await readMessages(tx, groupId, { ...range, most: left });
+    left -= messages.length;
+    rows.push(...messages.map((row) => ({ row, isMessage: true })));
+  }
+  return rows.sort((a, b) => a.row.sequence - b.row.sequence).slice(0, most);
+}
+
+/** The certificate an event adds to its page: each device's once, whichever version came first. */
+async function newCertificate(
+  tx: Reader,
+  { signer_device_id: deviceId, certificate_id: id }: EventRow,
+  known: ReadonlyMap<string, string>,
+): Promise<string | undefined> {
+  if (deviceId === null || id === null || known.has(deviceId)) return undefined;
+  const certificate = await readCertificate(tx, id);
+  if (certificate === undefined) throw new Error('an event lacks its certificate');
+  return certificate;
+}
