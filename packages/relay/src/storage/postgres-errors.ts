@@ -6,7 +6,7 @@ export class ConnectionLost extends Error {
   override readonly name = 'ConnectionLost';
 }
 
-/** Every connection was at work for as long as a caller can be kept waiting. */
+/** No connection came free for as long as a caller can be kept waiting. */
 export class ConnectionsBusy extends Error {
   override readonly name = 'ConnectionsBusy';
 }
@@ -22,17 +22,21 @@ export type FailureKind = 'conflict' | 'lost' | 'busy' | 'refused';
 const kinds: readonly [RegExp, FailureKind][] = [
   // serialization_failure, deadlock_detected
   [/^40001$|^40P01$/, 'conflict'],
-  // connection exceptions; shutdown, crash, starting up; timeouts that end the connection;
-  // read_only_sql_transaction of a server that was the primary
+  // connection exceptions; shutdown, crash, starting up, dropped; timeouts that end the
+  // connection; read_only_sql_transaction of a server that was the primary
   [/^08|^57P0[1-5]$|^25P0[34]$|^25006$/, 'lost'],
-  // insufficient resources; lock_not_available; query_canceled by a timeout
+  // insufficient resources, too many connections among them; lock_not_available; query_canceled
   [/^53|^55P03$|^57014$/, 'busy'],
 ];
+
+/** Where a prepared statement met tables that a newer process changed; a new connection helps. */
+const outdatedPlan = 'RevalidateCachedQuery';
 
 export function failureKind(error: unknown): FailureKind {
   if (error instanceof ConnectionLost) return 'lost';
   if (error instanceof ConnectionsBusy) return 'busy';
   if (!(error instanceof DatabaseError)) return 'refused';
+  if (error.routine === outdatedPlan) return 'lost';
   const code = error.code ?? '';
   return kinds.find(([codes]) => codes.test(code))?.[1] ?? 'refused';
 }
@@ -42,4 +46,29 @@ export function fromDriver(error: unknown): unknown {
   const isOther = error instanceof TypeError || error instanceof RangeError;
   if (isOther || error instanceof DatabaseError || error instanceof ConnectionLost) return error;
   return new ConnectionLost('the connection to PostgreSQL broke', { cause: error });
+}
+
+/** What the driver says when no connection came free in time; it has no code for it. */
+const poolTimeout = 'timeout exceeded when trying to connect';
+
+/** What it means that there is no connection, whatever the reason: a wrong password passes, too. */
+export function fromConnecting(error: unknown): Error {
+  if ((error as Error).message === poolTimeout) {
+    return new ConnectionsBusy('every connection to PostgreSQL is at work', { cause: error });
+  }
+  if (error instanceof DatabaseError && failureKind(error) === 'busy') return error;
+  if (error instanceof ConnectionLost) return error;
+  return new ConnectionLost(`no connection to PostgreSQL: ${reasonOf(error)}`, { cause: error });
+}
+
+const tlsCodes = /CERT|TLS|SSL|SIGNATURE|ISSUER/;
+
+/** A sentence for operators; the driver's own words contain no password. */
+export function reasonOf(error: unknown): string {
+  const { errors, cause, code = '', message } = error as AggregateError & { code?: string };
+  // A name with several addresses fails once for each of them.
+  if (Array.isArray(errors)) return [...new Set(errors.map(reasonOf))].join('; ');
+  if (error instanceof ConnectionLost && cause !== undefined) return reasonOf(cause);
+  const isTls = tlsCodes.test(code) || message.includes('SSL connection');
+  return isTls && !(error instanceof DatabaseError) ? `TLS failed: ${message}` : message;
 }

@@ -9,6 +9,8 @@ const preparedStatements = 1_000;
 export interface PostgresStatement {
   readonly text: string;
   readonly name?: string;
+  /** Whether it leaves everything as it is. */
+  readonly isReading: boolean;
 }
 
 /** The statements of one relay, translated once and named alike on every connection. */
@@ -19,9 +21,10 @@ export class PostgresStatements {
     const known = this.#known.get(sql);
     if (known !== undefined) return known;
     const text = translate(sql);
+    const isReading = /^\s*SELECT\b/i.test(sql);
     // Definitions run once. Nothing is named that might crowd out the statements of the stores.
-    if (isDefinition(sql) || this.#known.size >= preparedStatements) return { text };
-    const statement = { text, name: `s${this.#known.size}` };
+    if (isDefinition(sql) || this.#known.size >= preparedStatements) return { text, isReading };
+    const statement = { text, name: `s${this.#known.size}`, isReading };
     this.#known.set(sql, statement);
     return statement;
   }
@@ -50,17 +53,19 @@ function translate(sql: string): string {
     .join('');
 }
 
+/** Begins a read: one snapshot for all its statements. */
+export const beginReadSql = 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY';
+
 /**
  * Begins a write: waits for the locks of its aggregates, always in one order so that no two writes
- * wait for each other, and learns the number under which its outcome can be asked for later. Each
- * statement behind it sees what was committed before it.
+ * wait for each other. Each statement behind it sees what was committed before it.
  */
-export function beginSql(keys: readonly AggregateKey[]): string {
+export function beginWriteSql(keys: readonly AggregateKey[]): string {
+  if (keys.length === 0) throw new TypeError('a write is of at least one aggregate');
   const numbers = [...new Set(keys.map(lockNumber))].sort((a, b) => (a < b ? -1 : 1));
   return [
     'BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE',
     ...numbers.map((number) => `SELECT pg_advisory_xact_lock(${number})`),
-    'SELECT pg_current_xact_id()::text AS id',
   ].join(';');
 }
 
@@ -68,3 +73,14 @@ export function beginSql(keys: readonly AggregateKey[]): string {
 function lockNumber(key: AggregateKey): bigint {
   return createHash('sha256').update(key).digest().readBigInt64BE();
 }
+
+/** The engine's own locks have two numbers each, those of aggregates have one. */
+const lockSpace = 0x706f7374;
+export const locks = {
+  /** Shared by whoever uses the database; who needs it exclusively has it alone. */
+  use: `${lockSpace}, 1`,
+  /** Of relay processes, shared where they are together. */
+  relay: `${lockSpace}, 2`,
+  /** Held while the table of commits is made. */
+  commits: `${lockSpace}, 3`,
+} as const;

@@ -1,4 +1,5 @@
-import type { ClientBase, QueryResult } from 'pg';
+import type { QueryResult } from 'pg';
+import type { PostgresClient } from './postgres-client.ts';
 import { fromDriver } from './postgres-errors.ts';
 import type { PostgresStatements } from './postgres-sql.ts';
 import type { Row, SqlValue, StorageFaults, Writer } from './types.ts';
@@ -6,23 +7,42 @@ import { checkValues } from './values.ts';
 
 /** A transaction's view of its connection; unusable once the transaction has ended. */
 export class PostgresTransaction implements Writer {
-  #client: ClientBase | undefined;
+  /** Rejects where the transaction could not begin; nothing that left behind it was done then. */
+  readonly begun: Promise<void>;
+  #client: PostgresClient | undefined;
   readonly #statements: PostgresStatements;
   readonly #faults: StorageFaults;
   #failure: unknown;
+  #isReading = true;
 
+  /** Begins it. The work's first statement leaves before the answer is there: one way less. */
   constructor(
-    client: ClientBase,
-    parts: { readonly statements: PostgresStatements; readonly faults: StorageFaults },
+    client: PostgresClient,
+    parts: {
+      readonly begin: string;
+      readonly statements: PostgresStatements;
+      readonly faults: StorageFaults;
+    },
   ) {
     this.#client = client;
     this.#statements = parts.statements;
     this.#faults = parts.faults;
+    this.begun = client.query(parts.begin).then(
+      () => {},
+      (error: unknown) => this.#fail(error),
+    );
+    // Whoever began it hears of it from the work's statements as well.
+    this.begun.catch(() => {});
   }
 
   /** What its first failed statement failed with; the transaction cannot be committed then. */
   get failure(): unknown {
     return this.#failure;
+  }
+
+  /** Whether it can have changed nothing. */
+  get isReading(): boolean {
+    return this.#isReading;
   }
 
   async get<T extends Row>(sql: string, ...values: SqlValue[]): Promise<T | undefined> {
@@ -44,12 +64,18 @@ export class PostgresTransaction implements Writer {
   async #query(sql: string, values: readonly SqlValue[]): Promise<QueryResult> {
     if (this.#client === undefined) throw new Error('the transaction has ended');
     this.#faults.beforeStatement?.(sql);
-    const statement = { ...this.#statements.of(sql), values: [...checkValues(values)] };
+    const { text, name, isReading } = this.#statements.of(sql);
+    const query = this.#client.query({ text, name, values: [...checkValues(values)] });
+    this.#isReading &&= isReading;
     try {
-      return await this.#client.query(statement);
+      return await query;
     } catch (error) {
-      this.#failure ??= fromDriver(error);
-      throw this.#failure;
+      return this.#fail(error);
     }
+  }
+
+  #fail(error: unknown): never {
+    this.#failure ??= fromDriver(error);
+    throw this.#failure;
   }
 }

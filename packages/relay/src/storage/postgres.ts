@@ -1,28 +1,21 @@
 /** The engine for several processes: a PostgreSQL database that all of them use. */
 import { ProtocolError } from '@posthouse/protocol';
-import type { QueryResult } from 'pg';
 import { AggregateQueue } from './aggregate-queue.ts';
-import {
-  type Lent,
-  PostgresConnections,
-  PostgresPlace,
-  type Presence,
-} from './postgres-connections.ts';
-import { ConnectionLost, failureKind, fromDriver } from './postgres-errors.ts';
-import { beginSql, PostgresStatements } from './postgres-sql.ts';
+import { type CommitMark, commitsTable, isCommitted, markCommit } from './postgres-commits.ts';
+import { type Lent, PostgresConnections } from './postgres-connections.ts';
+import { ConnectionsBusy, failureKind, fromDriver, reasonOf } from './postgres-errors.ts';
+import { PostgresPlace, type Presence } from './postgres-place.ts';
+import { beginReadSql, beginWriteSql, PostgresStatements } from './postgres-sql.ts';
 import { PostgresTransaction } from './postgres-transaction.ts';
+import { defaultWaits, type PostgresWaits } from './postgres-waits.ts';
 import type { AggregateKey, Reader, Storage, StorageFaults, Writer } from './types.ts';
 
-/** Milliseconds for which a call waits for a server that is away, or for others to get out of its way. */
-const patience = 5_000;
-/** Milliseconds for which the outcome of a commit is asked for. */
-const settlePatience = 10_000;
-/** Tries of one write that conflicts with others. */
-const mostTries = 20;
 /** Milliseconds before the second try; doubled for each further one, up to the longest. */
-const firstWait = 5;
-const longestWait = 500;
-/** Works that may wait for a connection. More would only be answered too late. */
+const firstPause = 5;
+const longestPause = 500;
+/** Milliseconds between two questions for the outcome of a commit. */
+const outcomePause = 100;
+/** Calls that may be under way or wait. More would only be answered too late. */
 const maxWaiting = 20_000;
 
 /** Hears of what operators must see. */
@@ -46,6 +39,9 @@ export interface PostgresOptions {
   readonly presence: Presence;
   readonly faults?: StorageFaults | undefined;
   readonly observer?: PostgresObserver | undefined;
+  readonly waits?: Partial<PostgresWaits> | undefined;
+  /** Calls that may be under way or wait. */
+  readonly maxWaiting?: number | undefined;
 }
 
 /**
@@ -53,16 +49,23 @@ export interface PostgresOptions {
  *
  * Durable means what the server means by it; `synchronous_commit` is never `off`.
  *
- * @throws Error where it cannot be reached, is too old or not in UTF-8, or another process uses it
- *   in a way that excludes this one
+ * @throws Error with a sentence for operators where it cannot be reached, is too old or not in
+ *   UTF-8, or another process uses it in a way that excludes this one
  */
 export async function openPostgres(options: PostgresOptions): Promise<PostgresStorage> {
   const observer = options.observer ?? noObserver;
-  const place = new PostgresPlace(options.url, options.presence, (error) =>
-    observer.displaced(error),
-  );
-  await place.take();
-  const storage = new PostgresStorage(options, { place, observer });
+  const waits = { ...defaultWaits, ...options.waits };
+  const place = new PostgresPlace(options.url, {
+    presence: options.presence,
+    waits,
+    displaced: (error) => observer.displaced(error),
+  });
+  try {
+    await place.take();
+  } catch (error) {
+    throw new Error(`cannot use ${serverOf(options.url)}: ${reasonOf(error)}`, { cause: error });
+  }
+  const storage = new PostgresStorage(options, { place, observer, waits });
   try {
     await storage.read((tx) => tx.get('SELECT 1 AS one'));
   } catch (error) {
@@ -70,6 +73,13 @@ export async function openPostgres(options: PostgresOptions): Promise<PostgresSt
     throw error;
   }
   return storage;
+}
+
+/** Where the database is, without who asks for it. */
+function serverOf(url: string): string {
+  if (!URL.canParse(url)) return 'PostgreSQL';
+  const { host, pathname } = new URL(url);
+  return `PostgreSQL at ${host}${pathname}`;
 }
 
 const noObserver: PostgresObserver = {
@@ -87,6 +97,7 @@ export class PostgresStorage implements Storage {
     JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
     LEFT JOIN pg_index i ON i.indrelid = c.oid AND i.indisprimary
     WHERE c.relkind = 'r' AND c.relnamespace = current_schema()::regnamespace
+      AND c.relname <> '${commitsTable}'
     ORDER BY c.relname, a.attnum`;
   readonly #connections: PostgresConnections;
   readonly #place: PostgresPlace;
@@ -95,18 +106,26 @@ export class PostgresStorage implements Storage {
   readonly #statements = new PostgresStatements();
   readonly #queue = new AggregateQueue();
   readonly #running = new Set<Promise<unknown>>();
+  readonly #waits: PostgresWaits;
+  readonly #maxWaiting: number;
   #isAway = false;
   #isClosed = false;
 
   constructor(
     options: PostgresOptions,
-    parts: { readonly place: PostgresPlace; readonly observer: PostgresObserver },
+    parts: {
+      readonly place: PostgresPlace;
+      readonly observer: PostgresObserver;
+      readonly waits: PostgresWaits;
+    },
   ) {
     const { url, connections: most, presence, faults = {} } = options;
-    this.#connections = new PostgresConnections(url, { most, presence });
+    this.#connections = new PostgresConnections(url, { most, presence, waits: parts.waits });
     this.#place = parts.place;
     this.#observer = parts.observer;
     this.#faults = faults;
+    this.#waits = parts.waits;
+    this.#maxWaiting = options.maxWaiting ?? maxWaiting;
   }
 
   /** Whether this process has its place among those that use the database. */
@@ -123,8 +142,15 @@ export class PostgresStorage implements Storage {
     work: (tx: Writer) => Promise<T>,
   ): Promise<T> {
     const keys = typeof aggregates === 'string' ? [aggregates] : aggregates;
-    const begin = beginSql(keys);
-    return this.#patiently(() => this.#queue.run(keys, () => this.#writeOnce(begin, work)));
+    const begin = beginWriteSql(keys);
+    return this.#patiently((until) =>
+      this.#queue.run(keys, () => {
+        // Each of those before may have had its own patience with a server that is away.
+        if (performance.now() > until)
+          throw new ConnectionsBusy('too many writes of one aggregate');
+        return this.#writeOnce(begin, work);
+      }),
+    );
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -135,10 +161,13 @@ export class PostgresStorage implements Storage {
     await this.#place.leave();
   }
 
-  /** Tries again what failed for a reason that passes, as long as a caller can be kept waiting. */
-  #patiently<T>(once: () => Promise<T>): Promise<T> {
+  /**
+   * Tries again what failed for a reason that passes, as long as a caller can be kept waiting:
+   * `until`, on the clock of `performance.now`.
+   */
+  #patiently<T>(once: (until: number) => Promise<T>): Promise<T> {
     if (this.#isClosed) return Promise.reject(new Error('storage is closed'));
-    if (this.#running.size >= maxWaiting) {
+    if (this.#running.size >= this.#maxWaiting) {
       return Promise.reject(unavailable('too much waits for storage'));
     }
     const running = this.#retrying(once).finally(() => this.#running.delete(running));
@@ -146,26 +175,22 @@ export class PostgresStorage implements Storage {
     return running;
   }
 
-  async #retrying<T>(once: () => Promise<T>): Promise<T> {
-    const until = performance.now() + patience;
-    for (let tries = 1; ; tries += 1) {
+  async #retrying<T>(once: (until: number) => Promise<T>): Promise<T> {
+    const until = performance.now() + this.#waits.call;
+    for (let longest = firstPause; ; longest = Math.min(longest * 2, longestPause)) {
       try {
-        const value = await once();
+        const value = await once(until);
         this.#reached();
         return value;
       } catch (error) {
         const kind = failureKind(error);
-        if (kind === 'lost') this.#missed(error);
-        else this.#reached();
         if (kind === 'refused') throw error;
-        if (kind === 'busy') throw unavailable('storage is too busy', error);
-        const wait =
-          Math.min(firstWait * 2 ** (tries - 1), longestWait) * (0.5 + Math.random() / 2);
-        if (performance.now() + wait > until || (kind === 'conflict' && tries >= mostTries)) {
-          throw unavailable('storage cannot do it now', error);
-        }
+        if (kind === 'lost') this.#missed(error);
+        // Those who met each other must not meet again.
+        const pause = longest * (0.5 + Math.random() / 2);
+        if (performance.now() + pause > until) throw unavailable(excuses[kind], error);
         if (kind === 'conflict') this.#observer.conflicted();
-        await new Promise((resolve) => setTimeout(resolve, wait));
+        await new Promise((resolve) => setTimeout(resolve, pause));
       }
     }
   }
@@ -184,14 +209,11 @@ export class PostgresStorage implements Storage {
 
   async #readOnce<T>(work: (tx: Reader) => Promise<T>): Promise<T> {
     const lent = await this.#connections.lend();
-    const tx = this.#transaction(lent);
-    // Both go out with the work's own queries: a snapshot costs no way there and back.
-    const begun = lent.client.query('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY');
-    begun.catch(() => {});
+    const tx = this.#transaction(lent, beginReadSql);
     try {
       const value = await work(tx);
-      await begun;
-      end(lent, 'COMMIT');
+      await tx.begun;
+      end(lent);
       return value;
     } catch (error) {
       throw abandon(lent, tx, error);
@@ -202,12 +224,11 @@ export class PostgresStorage implements Storage {
 
   async #writeOnce<T>(begin: string, work: (tx: Writer) => Promise<T>): Promise<T> {
     const lent = await this.#connections.lend();
-    const tx = this.#transaction(lent);
-    let id: string;
+    const tx = this.#transaction(lent, begin);
     let value: T;
     try {
-      id = transactionId(await lent.client.query(begin).catch(rethrowFromDriver));
       value = await work(tx);
+      await tx.begun;
       if (tx.failure !== undefined) throw new Error('a work went on behind a failed statement');
       this.#faults.beforeCommit?.();
     } catch (error) {
@@ -215,73 +236,96 @@ export class PostgresStorage implements Storage {
     } finally {
       tx.end();
     }
-    try {
-      const { command } = await lent.client.query('COMMIT').catch(rethrowFromDriver);
-      if (command !== 'COMMIT') throw new Error('PostgreSQL rolled a write back');
-      lent.release();
-      return value;
-    } catch (error) {
-      lent.release(error);
-      // What the server refuses to commit is not committed; a lost connection says nothing.
-      if (failureKind(error) !== 'lost') throw error;
-      await this.#settle(id, lent.timeline, error);
-      return value;
-    }
+    const unanswered = await commit(lent, tx);
+    if (unanswered === undefined || (await this.#wasCommitted(begin, unanswered))) return value;
+    throw unanswered.cause;
   }
 
   /**
-   * Asks what became of a transaction whose COMMIT was not answered. Returns where it was
-   * committed.
+   * Asks what became of a write whose COMMIT was not answered.
    *
-   * @throws ConnectionLost where it was not; ProtocolError `temporarily_unavailable` where nobody
-   *   can tell
+   * @throws ProtocolError `temporarily_unavailable` where nobody can tell
    */
-  async #settle(id: string, timeline: string, cause: unknown): Promise<void> {
+  async #wasCommitted(begin: string, { mark, cause }: Unanswered): Promise<boolean> {
     this.#missed(cause);
-    const until = performance.now() + settlePatience;
-    while (performance.now() < until) {
-      const status = await this.#statusOf(id, timeline);
-      if (status === 'committed') return;
-      if (status === 'aborted') throw new ConnectionLost('a write was not committed', { cause });
-      await new Promise((resolve) => setTimeout(resolve, longestWait / 5));
-    }
+    const until = performance.now() + this.#waits.outcome;
+    do {
+      const found = await this.#lookUp(begin, mark);
+      if (found !== undefined) return found;
+      await new Promise((resolve) => setTimeout(resolve, outcomePause));
+    } while (performance.now() < until);
     this.#observer.unsettled(cause);
     throw unavailable('nobody can tell whether it was stored', cause);
   }
 
-  /** `undefined` where the server does not answer, is not done with it yet, or is another one. */
-  async #statusOf(id: string, timeline: string): Promise<'committed' | 'aborted' | undefined> {
+  /** `undefined` where the server does not answer, or is not done with the write. */
+  async #lookUp(begin: string, mark: CommitMark): Promise<boolean | undefined> {
     try {
       const lent = await this.#connections.lend();
       try {
-        if (lent.timeline !== timeline) throw new Error('another server took over');
-        const { rows } = await lent.client.query<{ status: string | null }>(
-          'SELECT pg_xact_status($1::xid8) AS status',
-          [id],
-        );
-        lent.release();
-        const status = rows[0]?.status;
-        return status === 'committed' || status === 'aborted' ? status : undefined;
-      } catch (error) {
-        lent.release(error);
-        throw error;
+        await lent.client.query(begin);
+        return await isCommitted(lent.client, mark);
+      } finally {
+        end(lent);
       }
     } catch {
       return undefined;
     }
   }
 
-  #transaction({ client }: Lent): PostgresTransaction {
-    return new PostgresTransaction(client, {
-      statements: this.#statements,
-      faults: this.#faults,
-    });
+  #transaction({ client }: Lent, begin: string): PostgresTransaction {
+    const statements = this.#statements;
+    return new PostgresTransaction(client, { begin, statements, faults: this.#faults });
   }
 }
 
-/** Ends a transaction that nobody waits for, and gives its connection back when it has. */
-function end(lent: Lent, how: 'COMMIT' | 'ROLLBACK'): void {
-  lent.client.query(how).then(
+const excuses = {
+  conflict: 'too much happens at once',
+  lost: 'storage cannot be reached',
+  busy: 'storage is too busy',
+} as const;
+
+/** A COMMIT without an answer, or with one that says nothing about it. */
+interface Unanswered {
+  readonly mark: CommitMark;
+  readonly cause: unknown;
+}
+
+/**
+ * Commits, and gives the connection back.
+ *
+ * @throws what it failed with, where nothing was committed
+ */
+async function commit(lent: Lent, tx: PostgresTransaction): Promise<Unanswered | undefined> {
+  const { client } = lent;
+  // What changed nothing can be done again without asking.
+  const marked = tx.isReading ? undefined : markCommit(client);
+  const [noted, committed] = await Promise.allSettled([marked?.noted, client.query('COMMIT')]);
+  if (committed.status === 'fulfilled' && committed.value.command === 'COMMIT') {
+    lent.release();
+    return undefined;
+  }
+  const cause = whyNot(tx, noted, committed);
+  lent.release(cause);
+  // What the server refuses is not committed; a connection that broke says nothing.
+  if (marked === undefined || failureKind(cause) !== 'lost') throw cause;
+  return { mark: marked.mark, cause };
+}
+
+/** COMMIT of a transaction in which something failed succeeds too, as a ROLLBACK. */
+function whyNot(
+  tx: PostgresTransaction,
+  ...outcomes: readonly PromiseSettledResult<unknown>[]
+): unknown {
+  const rejected = outcomes.find((outcome) => outcome.status === 'rejected');
+  if (tx.failure !== undefined) return tx.failure;
+  if (rejected !== undefined) return fromDriver(rejected.reason);
+  return new Error('PostgreSQL rolled a write back');
+}
+
+/** Ends a transaction that is to leave nothing, and gives its connection back when it has. */
+function end(lent: Lent): void {
+  lent.client.query('ROLLBACK').then(
     () => lent.release(),
     (error: unknown) => lent.release(error),
   );
@@ -294,20 +338,8 @@ function end(lent: Lent, how: 'COMMIT' | 'ROLLBACK'): void {
 function abandon(lent: Lent, tx: PostgresTransaction, error: unknown): unknown {
   const reason = failureKind(tx.failure) === 'refused' ? error : tx.failure;
   if (failureKind(reason) === 'lost') lent.release(reason);
-  else end(lent, 'ROLLBACK');
+  else end(lent);
   return reason;
-}
-
-function rethrowFromDriver(error: unknown): never {
-  throw fromDriver(error);
-}
-
-function transactionId(results: unknown): string {
-  // Several statements in one query have a result each.
-  const last = (results as QueryResult<{ id: string }>[]).at(-1);
-  const id = last?.rows[0]?.id;
-  if (id === undefined) throw new Error('PostgreSQL gave a write no number');
-  return id;
 }
 
 function unavailable(message: string, cause?: unknown): ProtocolError {

@@ -1,5 +1,5 @@
 /** A PostgreSQL server of the tests' own: real binaries, an own folder, an own port on loopback. */
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -73,6 +73,13 @@ export class TestPostgres implements AsyncDisposable {
   }
 
   async stop(): Promise<void> {
+    await this.#server.stop();
+  }
+
+  /** Ends the server as a crash does: nothing is written any more, the next start recovers. */
+  async crash(): Promise<void> {
+    const [pid] = readFileSync(join(this.#folder, 'postmaster.pid'), 'utf8').split('\n');
+    process.kill(Number(pid), 'SIGQUIT');
     await this.#server.stop();
   }
 

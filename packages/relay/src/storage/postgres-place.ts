@@ -1,0 +1,143 @@
+/** Who uses the database: session locks that the server takes back when a process dies. */
+import { clientConfig, PostgresClient, prepareSession } from './postgres-client.ts';
+import { makeCommits } from './postgres-commits.ts';
+import { locks } from './postgres-sql.ts';
+import type { PostgresWaits } from './postgres-waits.ts';
+
+/**
+ * Who else may have the database open:
+ * - `alone`: no other relay process;
+ * - `together`: other processes of this relay that say so too;
+ * - `exclusive`: nobody; all other connections are refused.
+ */
+export type Presence = 'alone' | 'together' | 'exclusive';
+
+/** Of a connection for statements: while one is open, nobody gets the database exclusively. */
+export const useSql = `SELECT pg_try_advisory_lock_shared(${locks.use}) AS taken`;
+
+interface Step {
+  readonly sql: string;
+  readonly refusal: string;
+}
+
+const using: Step = { sql: useSql, refusal: 'the database is being moved' };
+
+const steps: Readonly<Record<Presence, readonly Step[]>> = {
+  alone: [
+    using,
+    {
+      sql: `SELECT pg_try_advisory_lock(${locks.relay}) AS taken`,
+      refusal: 'another relay process uses the database; several need `bus.nats`, each of them',
+    },
+  ],
+  together: [
+    using,
+    {
+      sql: `SELECT pg_try_advisory_lock_shared(${locks.relay}) AS taken`,
+      refusal: 'a relay process without `bus.nats` uses the database',
+    },
+  ],
+  exclusive: [
+    {
+      sql: `SELECT pg_try_advisory_lock(${locks.use}) AS taken`,
+      refusal: 'a relay process uses the database; stop it first',
+    },
+  ],
+};
+
+/** Somebody else has a place that excludes this one. */
+class PlaceTaken extends Error {}
+
+/** cannot_connect_now: the server starts or recovers. */
+const startingUp = '57P03';
+
+/** This process's place. One that is lost with its connection is asked for again. */
+export class PostgresPlace {
+  readonly #url: string;
+  readonly #presence: Presence;
+  readonly #waits: PostgresWaits;
+  readonly #displaced: (error: unknown) => void;
+  #client: PostgresClient | undefined;
+  #asking: Promise<void> = Promise.resolve();
+  #retry: NodeJS.Timeout | undefined;
+  #isClosed = false;
+
+  constructor(
+    url: string,
+    parts: {
+      readonly presence: Presence;
+      readonly waits: PostgresWaits;
+      /** Hears, once for each time, that somebody else took the place while it was lost. */
+      readonly displaced: (error: unknown) => void;
+    },
+  ) {
+    this.#url = url;
+    this.#presence = parts.presence;
+    this.#waits = parts.waits;
+    this.#displaced = parts.displaced;
+  }
+
+  /** Whether this process has its place. */
+  get isHeld(): boolean {
+    return this.#client !== undefined;
+  }
+
+  /** @throws Error where somebody has a place that excludes this one, or the server is no good */
+  async take(): Promise<void> {
+    const until = performance.now() + this.#waits.start;
+    for (;;) {
+      try {
+        await this.#ask();
+        return;
+      } catch (error) {
+        // A killed process's sessions may linger for a moment.
+        const passes =
+          error instanceof PlaceTaken || (error as { code?: string }).code === startingUp;
+        if (!passes || performance.now() > until) throw error;
+        await new Promise((resolve) => setTimeout(resolve, this.#waits.place));
+      }
+    }
+  }
+
+  async leave(): Promise<void> {
+    this.#isClosed = true;
+    clearTimeout(this.#retry);
+    await this.#asking.catch(() => {});
+    await this.#client?.close(this.#waits.close);
+    this.#client = undefined;
+  }
+
+  async #ask(): Promise<void> {
+    const client = new PostgresClient(clientConfig(this.#url, this.#waits));
+    try {
+      await client.connect();
+      await prepareSession(client, this.#waits);
+      for (const { sql, refusal } of steps[this.#presence]) {
+        const { rows } = await client.query<{ taken: number }>(sql);
+        if (rows[0]?.taken !== 1) throw new PlaceTaken(refusal);
+      }
+      await makeCommits(client);
+    } catch (error) {
+      await client.close(this.#waits.close);
+      throw error;
+    }
+    this.#client = client;
+    client.once('end', () => this.#lose());
+  }
+
+  #lose(): void {
+    this.#client = undefined;
+    this.#askAgain(this.#displaced);
+  }
+
+  #askAgain(displaced: (error: unknown) => void): void {
+    if (this.#isClosed) return;
+    this.#retry = setTimeout(() => {
+      this.#asking = this.#ask().catch((error: unknown) => {
+        const isTaken = error instanceof PlaceTaken;
+        if (isTaken) displaced(error);
+        this.#askAgain(isTaken ? () => {} : displaced);
+      });
+    }, this.#waits.place);
+  }
+}

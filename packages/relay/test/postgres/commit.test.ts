@@ -1,0 +1,204 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import type { PostgresStorage } from '../../src/storage/postgres.ts';
+import { CuttingProxy } from '../support/cutting-proxy.ts';
+import { TestPostgres } from '../support/postgres.ts';
+import { ask, counters, impatient, open, Told } from '../support/postgres-engine.ts';
+
+let server: TestPostgres;
+let url: string;
+let told: Told;
+
+beforeAll(async () => {
+  server = await TestPostgres.start({ durable: true });
+});
+afterAll(() => server[Symbol.asyncDispose]());
+
+beforeEach(async () => {
+  url = await server.createDatabase();
+  await using storage = await open(url);
+  await counters.make(storage);
+  told = new Told();
+});
+
+const value = async () => {
+  await using storage = await open(url);
+  return await counters.of(storage, 'a');
+};
+
+/** Counts runs; a run's value tells which one it was. */
+function counting(storage: PostgresStorage) {
+  const runs = { count: 0 };
+  const done = storage.write('account:a', async (tx) => {
+    runs.count += 1;
+    await counters.add(tx, 'a');
+    return `run ${runs.count}`;
+  });
+  return { runs, done };
+}
+
+describe('a COMMIT whose answer does not come', () => {
+  test('that did not reach the server: done again, the value is that of the run that counts', async () => {
+    await using proxy = await CuttingProxy.start(url);
+    await using storage = await open(proxy.url, { observer: told });
+    const cut = proxy.cut(/^COMMIT$/, { when: 'before' });
+    const { runs, done } = counting(storage);
+    expect(await done).toBe('run 2');
+    await cut;
+    expect(runs.count).toBe(2);
+    expect(await value()).toBe(1);
+    expect(told.words).toEqual(['lost', 'back']);
+  });
+
+  test('that was executed: success, and not run again', async () => {
+    await using proxy = await CuttingProxy.start(url);
+    await using storage = await open(proxy.url, { observer: told });
+    const cut = proxy.cut(/^COMMIT$/, { when: 'after' });
+    const { runs, done } = counting(storage);
+    expect(await done).toBe('run 1');
+    await cut;
+    expect(runs.count).toBe(1);
+    expect(await value()).toBe(1);
+    expect(told.words).toEqual(['lost', 'back']);
+  });
+
+  test('that was executed, and the first question for it is cut off as well', async () => {
+    await using proxy = await CuttingProxy.start(url);
+    await using storage = await open(proxy.url);
+    const cuts = [
+      proxy.cut(/^COMMIT$/, { when: 'after' }),
+      proxy.cut(/SELECT 1 FROM posthouse_commits/, { when: 'before' }),
+      proxy.cut(/SELECT 1 FROM posthouse_commits/, { when: 'after' }),
+    ];
+    const { runs, done } = counting(storage);
+    expect(await done).toBe('run 1');
+    await Promise.all(cuts);
+    expect(runs.count).toBe(1);
+    expect(await value()).toBe(1);
+  });
+
+  test('its mark lost before the server: nothing is committed, it is done again', async () => {
+    await using proxy = await CuttingProxy.start(url);
+    await using storage = await open(proxy.url);
+    await counting(storage).done;
+    const cut = proxy.cut(/INSERT INTO posthouse_commits/, { when: 'before' });
+    expect(await counting(storage).done).toBe('run 2');
+    await cut;
+    expect(await value()).toBe(2);
+  });
+
+  test.each([
+    { when: 'before', applied: 0 },
+    { when: 'after', applied: 1 },
+  ] as const)(
+    '$when it was executed, and nobody can tell: temporarily_unavailable',
+    async (cut) => {
+      await using proxy = await CuttingProxy.start(url);
+      await using storage = await open(proxy.url, { observer: told, waits: impatient });
+      const struck = proxy.cut(/^COMMIT$/, {
+        when: cut.when,
+        also() {
+          proxy.refuse(true);
+          proxy.cutAll();
+        },
+      });
+      const { runs, done } = counting(storage);
+      await expect(done).rejects.toMatchObject({
+        code: 'temporarily_unavailable',
+        message: 'nobody can tell whether it was stored',
+      });
+      await struck;
+      expect(runs.count).toBe(1);
+      expect(told.words).toEqual(['lost', 'unsettled']);
+      proxy.refuse(false);
+      expect(await value()).toBe(cut.applied);
+      await counting(storage).done;
+      expect(await value()).toBe(cut.applied + 1);
+    },
+  );
+
+  test('of a work that changed nothing: run again without asking', async () => {
+    await using proxy = await CuttingProxy.start(url);
+    await using storage = await open(proxy.url);
+    const cut = proxy.cut(/^COMMIT$/, { when: 'after' });
+    let runs = 0;
+    const read = await storage.write('account:a', async (tx) => {
+      runs += 1;
+      return await tx.get('SELECT COUNT(*) AS count FROM counters');
+    });
+    await cut;
+    expect(read).toEqual({ count: 0 });
+    expect(runs).toBe(2);
+    expect(
+      proxy.statements.some((sql) => sql.includes('posthouse_commits WHERE connection =')),
+    ).toBe(false);
+  });
+
+  test('of a crashed server, which gives the number of the transaction to somebody else', async () => {
+    await using proxy = await CuttingProxy.start(url);
+    await using storage = await open(proxy.url, { waits: { call: 30_000, outcome: 30_000 } });
+    await counting(storage).done;
+    // Nothing of the write has reached the disk when the server crashes: the first writers after
+    // it get the number of its transaction.
+    proxy.refuse(true);
+    const cut = proxy.cut(/^COMMIT$/, { when: 'before' });
+    const { runs, done } = counting(storage);
+    await cut;
+    await server.crash();
+    await server.start();
+    await using other = await open(url);
+    for (let count = 0; count < 20; count += 1) {
+      await other.write('account:b', (tx) => counters.add(tx, 'b'));
+    }
+    proxy.refuse(false);
+    expect(await done).toBe('run 2');
+    expect(runs.count).toBe(2);
+    expect(await value()).toBe(2);
+  });
+
+  test('while the old session still holds on: the outcome is asked for behind its locks', async () => {
+    await using proxy = await CuttingProxy.start(url);
+    await using storage = await open(proxy.url, { waits: { lock: 20_000 } });
+    // COMMIT stays behind at the server for as long as a deferred check waits for a row.
+    await ask(
+      url,
+      `CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN PERFORM pg_advisory_xact_lock(7); RETURN NULL; END $$`,
+    );
+    await ask(
+      url,
+      `CREATE CONSTRAINT TRIGGER wait AFTER INSERT ON counters DEFERRABLE INITIALLY DEFERRED
+        FOR EACH ROW EXECUTE FUNCTION wait()`,
+    );
+    await using holder = await open(url);
+    const held = Promise.withResolvers<void>();
+    const holding = holder.write('holder', async (tx) => {
+      await tx.get('SELECT 1 AS one, pg_advisory_xact_lock(7)');
+      await held.promise;
+    });
+    const { runs, done } = counting(storage);
+    const waiting = `SELECT 1 AS one FROM pg_locks WHERE locktype = 'advisory' AND NOT granted`;
+    await untilRows(waiting, 1);
+    proxy.cutAll();
+    // The question waits for the locks of the write; the write waits for the holder.
+    await untilRows(waiting, 2);
+    held.resolve();
+    await holding;
+    expect(await done).toBe('run 1');
+    expect(runs.count).toBe(1);
+    expect(await value()).toBe(1);
+  });
+});
+
+async function untilRows(sql: string, count: number): Promise<void> {
+  while ((await ask(url, sql)).length < count);
+}
+
+test('the rows of connections that are long over go, the engine has no table but that one', async () => {
+  await ask(url, `INSERT INTO posthouse_commits VALUES ('old', 1, now() - INTERVAL '2 days')`);
+  await using storage = await open(url);
+  await counting(storage).done;
+  const rows = await ask<{ connection: string }>(url, 'SELECT connection FROM posthouse_commits');
+  expect(rows.map(({ connection }) => connection)).not.toContain('old');
+  const tables = await storage.read((tx) => tx.all<{ table_name: string }>(storage.catalogueSql));
+  expect([...new Set(tables.map((row) => row.table_name))]).toEqual(['counters']);
+});

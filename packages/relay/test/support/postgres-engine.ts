@@ -1,0 +1,98 @@
+/** What the tests of the PostgreSQL engine itself share. */
+import { Client } from 'pg';
+import type { PostgresObserver, PostgresStorage } from '../../src/storage/postgres.ts';
+import { openPostgres, type PostgresOptions } from '../../src/storage/postgres.ts';
+import type { PostgresWaits } from '../../src/storage/postgres-waits.ts';
+import type { Row, SqlValue, Storage, Writer } from '../../src/storage/types.ts';
+
+/** Waits for tests in which something must be given up. */
+export const impatient: Partial<PostgresWaits> = {
+  call: 300,
+  outcome: 300,
+  start: 200,
+  connect: 250,
+  lock: 250,
+  place: 20,
+  close: 100,
+};
+
+/** Remembers what operators were told. */
+export class Told implements PostgresObserver {
+  readonly words: string[] = [];
+  readonly errors: unknown[] = [];
+  readonly lost = (error: unknown) => this.#hear('lost', error);
+  readonly back = () => this.#hear('back');
+  readonly conflicted = () => this.#hear('conflicted');
+  readonly unsettled = (error: unknown) => this.#hear('unsettled', error);
+  readonly displaced = (error: unknown) => this.#hear('displaced', error);
+  #changed = Promise.withResolvers<void>();
+
+  /** Resolves when the word was told `times` times. */
+  async until(word: string, times = 1): Promise<void> {
+    while (this.words.filter((told) => told === word).length < times) await this.#changed.promise;
+  }
+
+  #hear(word: string, error?: unknown): void {
+    this.words.push(word);
+    if (error !== undefined) this.errors.push(error);
+    this.#changed.resolve();
+    this.#changed = Promise.withResolvers();
+  }
+}
+
+export async function open(
+  url: string,
+  options: Partial<PostgresOptions> = {},
+): Promise<PostgresStorage> {
+  return await openPostgres({ url, connections: 10, presence: 'together', ...options });
+}
+
+/** A table of counters: read-modify-write in two statements, wrong wherever two works meet. */
+export const counters = {
+  async make(storage: Storage): Promise<void> {
+    await storage.write('relay', async (tx) => {
+      await tx.run('CREATE TABLE counters (name TEXT NOT NULL PRIMARY KEY, value BIGINT NOT NULL)');
+    });
+  },
+  async add(tx: Writer, name: string): Promise<number> {
+    const row = await tx.get<{ value: number }>('SELECT value FROM counters WHERE name = ?', name);
+    const value = (row?.value ?? 0) + 1;
+    await tx.run(
+      `INSERT INTO counters (name, value) VALUES (?, ?)
+        ON CONFLICT (name) DO UPDATE SET value = excluded.value`,
+      name,
+      value,
+    );
+    return value;
+  },
+  async of(storage: Storage, name: string): Promise<number> {
+    return await storage.read(async (tx) => {
+      const sql = 'SELECT value FROM counters WHERE name = ?';
+      return (await tx.get<{ value: number }>(sql, name))?.value ?? 0;
+    });
+  },
+};
+
+/** Asks the server itself, past the engine. */
+export async function ask<T extends Row>(
+  url: string,
+  sql: string,
+  ...values: SqlValue[]
+): Promise<T[]> {
+  const client = new Client({ connectionString: url });
+  await client.connect();
+  try {
+    return (await client.query<T>(sql, values)).rows;
+  } finally {
+    await client.end();
+  }
+}
+
+/** Asks until the answer is right; a test that waits for ever fails by its timeout. */
+export async function askUntil<T extends Row>(
+  url: string,
+  sql: string,
+  isRight: (rows: T[]) => boolean,
+): Promise<void> {
+  while (!isRight(await ask<T>(url, sql))) await new Promise((resolve) => setImmediate(resolve));
+}
