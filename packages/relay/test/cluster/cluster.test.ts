@@ -1,0 +1,256 @@
+/**
+ * Three relay processes on one PostgreSQL and one NATS behind a balancer, under steady load, while
+ * one part after another fails. What is right is decided by `checker.ts` from what clients saw.
+ */
+import { Stage } from '@posthouse/conformance';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { withoutNats } from '../support/nats.ts';
+import { check } from './checker.ts';
+import { Cluster } from './cluster.ts';
+import { describeFigures, figuresOf } from './figures.ts';
+import { Debts, Load } from './load.ts';
+import { Log } from './log.ts';
+import { type Ground, Line, Member } from './member.ts';
+import { type Person, type Phone, settlePerson, writeLetter } from './people.ts';
+
+const processes = 3;
+/** Choices of the load by chance; the order in which parts answer is not ours to repeat. */
+const seed = Math.floor(Math.random() * 2 ** 32);
+
+const title =
+  withoutNats === undefined
+    ? 'a cluster of three processes'
+    : `a cluster of three processes (skipped: ${withoutNats})`;
+
+describe.skipIf(withoutNats !== undefined)(title, () => {
+  const parts = new AsyncDisposableStack();
+  const log = new Log();
+  const debts = new Debts(log);
+  const chance = chanceOf(seed);
+  let cluster: Cluster;
+  let ground: Ground;
+  let load: Load;
+  let members: readonly Member[];
+  const people: Record<string, Person> = {};
+
+  beforeAll(async () => {
+    console.log(`seed ${seed}`);
+    cluster = parts.use(await Cluster.start({ processes }));
+    const stage = parts.use(await Stage.open(cluster.target, 'wss'));
+    ground = { stage, log, chance };
+    const transports = {
+      ann: ['wss', 'wss'],
+      bob: ['wss', 'https'],
+      cat: ['wss'],
+      dan: ['https'],
+      eve: ['wss', 'wss'],
+      // Their second devices are removed on the way, and belong to no steady client.
+      vic: ['wss', undefined],
+      wim: ['wss', undefined],
+    } as const;
+    for (const [name, kinds] of Object.entries(transports)) {
+      people[name] = await settlePerson(stage, name, kinds);
+    }
+    members = Object.values(people)
+      .flatMap(({ phones }) => phones)
+      .filter(({ transport }) => transport !== undefined)
+      .map((phone) => parts.use(new Member(phone, ground)));
+    load = parts.use(new Load(members, Object.values(people), chance));
+  }, 60_000);
+
+  afterAll(async () => {
+    await parts.disposeAsync();
+    const lines = describeFigures(figuresOf(log.entries, check(log.entries)));
+    console.log([`seed ${seed}`, ...lines].join('\n'));
+  }, 60_000);
+
+  /** Resolves when so many more messages were confirmed; says what time it is for a fault. */
+  async function progress(atLeast: number, atMost = atLeast): Promise<void> {
+    const goal = debts.accepted + atLeast + Math.floor(chance() * (atMost - atLeast));
+    await log.until(
+      () => `${goal - debts.accepted} more messages to be accepted`,
+      () => debts.accepted >= goal,
+    );
+  }
+
+  /** Everybody learns of everything, by themselves. */
+  async function settled(): Promise<void> {
+    await load.pause();
+    await log.until(
+      () => debts.describe(),
+      () => debts.none,
+    );
+  }
+
+  /** A fault under load: what it does, and what undoes it. */
+  async function suffer(name: string, fault: () => Promise<void>, cure: () => Promise<void>) {
+    load.resume();
+    await progress(20, 60);
+    log.add({ kind: 'fault', name });
+    await fault();
+    await cure();
+    await progress(40);
+    await settled();
+    log.add({ kind: 'recovered', name });
+    expect(check(log.entries)).toEqual([]);
+  }
+
+  test('clients of different processes see each other’s messages and hints', async () => {
+    await progress(100);
+    await settled();
+    expect(check(log.entries)).toEqual([]);
+  });
+
+  test.each([0, 1, 2])('process %i is killed and started again', async (index) => {
+    const killed = () => cluster.kill(index);
+    await suffer(`SIGKILL of process ${index}`, killed, async () => {
+      await progress(30);
+      await cluster.revive(index);
+    });
+  });
+
+  test('NATS is away: messages are accepted, and their hints come when it is back', async () => {
+    const stopped = () => cluster.nats.stop();
+    await suffer('NATS stopped', stopped, async () => {
+      await progress(60);
+      // Nothing that is sent later tells of what was sent meanwhile.
+      await load.pause();
+      await cluster.nats.start();
+      await settled();
+      load.resume();
+    });
+  });
+
+  test('PostgreSQL is restarted', async () => {
+    const restarted = () => cluster.postgres.restart();
+    await suffer('PostgreSQL restarted', restarted, async () => {});
+  });
+
+  test('PostgreSQL crashes and recovers', async () => {
+    const crashed = () => cluster.postgres.crash();
+    await suffer('PostgreSQL crashed', crashed, () => cluster.postgres.start());
+  });
+
+  test('a nonce that is used at all processes at once succeeds at one of them', async () => {
+    const rounds = 5;
+    const before = log.entries.length;
+    for (let round = 0; round < rounds; round += 1) {
+      using lines = new DisposableStack();
+      const phone = people.ann?.phones[0] as Phone;
+      const [first, ...others] = cluster.ports.map((port) =>
+        lines.use(Line.https(phone, ground, { port })),
+      ) as [Line, ...Line[]];
+      const account = phone.owner.account.id;
+      const { result } = await first.link.call('auth.challenge', { account });
+      const { nonce } = result as { nonce: string };
+      const proof = ground.stage.deviceProof(phone.device, nonce);
+      await Promise.all([first, ...others].map((line) => line.verify(proof)));
+    }
+    const proofs = log.entries.slice(before).flatMap((seen) => {
+      return seen.kind === 'call' && seen.nonce !== undefined ? [seen.call] : [];
+    });
+    const outcomes = log.entries.slice(before).flatMap((seen) => {
+      return seen.kind === 'answer' && proofs.includes(seen.call) ? [seen.outcome] : [];
+    });
+    expect(outcomes.filter((outcome) => outcome === 'ok')).toHaveLength(rounds);
+    expect(outcomes.filter((outcome) => outcome === 'unauthorized')).toHaveLength(
+      rounds * (processes - 1),
+    );
+    expect(check(log.entries)).toEqual([]);
+  });
+
+  /** A device on a connection and with a token at each process, and what they still can. */
+  async function connectEverywhere(phone: Phone, lines: DisposableStack): Promise<Line[]> {
+    const opened: Line[] = [];
+    for (const port of cluster.ports) {
+      opened.push(lines.use(await Line.socket(phone, ground, { port })));
+      opened.push(lines.use(Line.https(phone, ground, { port })));
+    }
+    for (const line of opened) expect(await line.enter()).toBe('ok');
+    return opened;
+  }
+
+  /** Every session of a removed device is asked for something, and refused. */
+  async function refusedEverywhere(phone: Phone, lines: readonly Line[]): Promise<void> {
+    const account = phone.owner.account.id;
+    for (const line of lines) {
+      const read = await line.read('on', -1);
+      const state = await line.call('device.state.resolve', { account });
+      for (const { outcome } of [read, state]) {
+        expect(['unauthorized', 'lost']).toContain(outcome);
+      }
+    }
+  }
+
+  /** Removes the second device of a person, which is connected everywhere, under load. */
+  async function removeDevice(person: Person, meanwhile: () => Promise<void>): Promise<void> {
+    using lines = new DisposableStack();
+    const [kept, removed] = person.phones as [Phone, Phone];
+    const sessions = await connectEverywhere(removed, lines);
+    const sender = people.ann?.phones[0] as Phone;
+    const senders = (await connectEverywhere(sender, lines)).filter((_, index) => index % 2 === 0);
+    load.resume();
+    await progress(20, 60);
+    await removal(person, { kept, removed });
+    await refusedEverywhere(removed, sessions);
+    for (const line of senders) {
+      const { params, sending } = writeLetter(sender, person);
+      log.add(sending);
+      const reply = await line.call('message.send', params, { content: sending.content });
+      expect(reply.outcome).toBe('ok');
+    }
+    await progress(20);
+    await meanwhile();
+    await settled();
+    // On a connection, what was sent before stands before the answer.
+    await refusedEverywhere(removed, sessions);
+    expect(check(log.entries)).toEqual([]);
+  }
+
+  /** The first device publishes a state without the second. */
+  async function removal(
+    person: Person,
+    { kept, removed }: { readonly kept: Phone; readonly removed: Phone },
+  ): Promise<void> {
+    const member = members.find(({ phone }) => phone === kept) as Member;
+    const state = await person.account.state([kept.device]);
+    const facts = {
+      account: person.account.id,
+      device: removed.name,
+      revision: state.revision,
+    };
+    person.phones = [kept];
+    log.add({ kind: 'removing', ...facts });
+    const reply = await member.request('device.state.publish', state);
+    expect(reply?.outcome).toBe('ok');
+    log.add({ kind: 'removed', ...facts });
+  }
+
+  test('a removed device is cut off at every process at once', async () => {
+    await removeDevice(people.vic as Person, async () => {});
+  });
+
+  test('a removed device is cut off at every process at once while NATS is away', async () => {
+    await cluster.nats.stop();
+    await removeDevice(people.wim as Person, () => cluster.nats.start());
+  });
+
+  test('whoever reads everything again finds the same', async () => {
+    await settled();
+    await Promise.all(members.map((member) => member.readAgain()));
+    expect(check(log.entries)).toEqual([]);
+    const { accepted, refused, heads } = figuresOf(log.entries, []);
+    for (const count of [accepted, refused, heads]) expect(count).toBeGreaterThan(0);
+  });
+});
+
+/** Numbers from 0 to 1 that follow from a seed (mulberry32). */
+function chanceOf(start: number): () => number {
+  let state = start;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}

@@ -1,0 +1,73 @@
+/** A relay as operators run it: a process of its own, started by the command. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+
+const main = new URL('../../src/main.ts', import.meta.url).pathname;
+
+/** Milliseconds for an end in good order. */
+const grace = 15_000;
+
+export interface RelayProcessOptions {
+  /** Path of the configuration file. */
+  readonly config: string;
+  /** Port on 127.0.0.1 to listen on; 0 takes any. */
+  readonly port: number;
+}
+
+export class RelayProcess implements AsyncDisposable {
+  /** HTTPS base address that clients are told. */
+  readonly base: string;
+  readonly port: number;
+  readonly #child: ChildProcess;
+  readonly #ended: Promise<unknown>;
+
+  private constructor(child: ChildProcess, facts: { base: string; port: number }) {
+    this.#child = child;
+    this.#ended = once(child, 'exit');
+    this.base = facts.base;
+    this.port = facts.port;
+  }
+
+  /** Starts one and waits until it answers calls. What it says otherwise goes to `hear`. */
+  static async start(
+    { config, port }: RelayProcessOptions,
+    hear: (line: string) => void,
+  ): Promise<RelayProcess> {
+    const child = spawn(
+      process.execPath,
+      [main, 'serve', '--config', config, '--listen', `127.0.0.1:${port}`],
+      { stdio: ['ignore', 'pipe', 'pipe'], env: { PATH: process.env.PATH } },
+    );
+    // Nothing outlives this process, however it ends.
+    const end = () => void child.kill('SIGKILL');
+    process.once('exit', end);
+    child.once('exit', () => process.off('exit', end));
+    createInterface({ input: child.stderr }).on('line', hear);
+    const { promise, resolve, reject } = Promise.withResolvers<string>();
+    createInterface({ input: child.stdout }).once('line', resolve);
+    child.once('exit', (code) => reject(new Error(`the relay ended with ${code}, never ready`)));
+    const [, base = ''] = (await promise).split(' ');
+    return new RelayProcess(child, { base, port });
+  }
+
+  get pid(): number {
+    return this.#child.pid as number;
+  }
+
+  /** Ends it in the middle of whatever it does. */
+  async kill(): Promise<void> {
+    this.#child.kill('SIGKILL');
+    await this.#ended;
+  }
+
+  /** Asks it to end; it answers what is under way first. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#child.exitCode === null && this.#child.signalCode === null) {
+      this.#child.kill('SIGTERM');
+    }
+    const tooLate = setTimeout(() => this.#child.kill('SIGKILL'), grace);
+    await this.#ended;
+    clearTimeout(tooLate);
+  }
+}
