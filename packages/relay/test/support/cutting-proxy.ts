@@ -145,6 +145,7 @@ class Link {
     this.#server = server;
     this.#meet = meet;
     for (const socket of [client, server]) {
+      socket?.setNoDelay(true);
       socket?.on('error', () => {});
       socket?.on('close', () => this.cut());
     }

@@ -1,0 +1,159 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import type { Presence } from '../../src/storage/postgres-place.ts';
+import { CuttingProxy } from '../support/cutting-proxy.ts';
+import { TestPostgres } from '../support/postgres.ts';
+import { ask, askUntil, impatient, open, Told } from '../support/postgres-engine.ts';
+
+let server: TestPostgres;
+let url: string;
+
+beforeAll(async () => {
+  server = await TestPostgres.start({ durable: false });
+});
+afterAll(() => server[Symbol.asyncDispose]());
+beforeEach(async () => {
+  url = await server.createDatabase();
+});
+
+const start = (presence: Presence, to = url) => open(to, { presence, waits: impatient });
+
+const alone = 'another relay process uses the database; several need `bus.nats`, each of them';
+const together = 'a relay process without `bus.nats` uses the database';
+const exclusive = 'a relay process uses the database; stop it first';
+const moved = 'the database is being moved';
+
+describe('who may use a database beside whom', () => {
+  test.each([
+    ['alone', 'alone', alone],
+    ['together', 'alone', alone],
+    ['alone', 'together', together],
+    ['alone', 'exclusive', exclusive],
+    ['together', 'exclusive', exclusive],
+    ['exclusive', 'exclusive', exclusive],
+    ['exclusive', 'alone', moved],
+    ['exclusive', 'together', moved],
+  ] as const)('%s, then %s: refused, and free when the first one ends', async (one, two, why) => {
+    const first = await start(one);
+    const place = new URL(url);
+    await expect(start(two)).rejects.toThrow(
+      `cannot use PostgreSQL at ${place.host}${place.pathname}: ${why}`,
+    );
+    await first[Symbol.asyncDispose]();
+    await using second = await start(two);
+    expect(second.hasPlace).toBe(true);
+  });
+
+  test('together, then together', async () => {
+    await using first = await start('together');
+    await using second = await start('together');
+    expect([first.hasPlace, second.hasPlace]).toEqual([true, true]);
+  });
+
+  test('many at the very same time, on an empty database', async () => {
+    const all = await Promise.all(Array.from({ length: 8 }, () => start('together')));
+    await Promise.all(all.map((storage) => storage[Symbol.asyncDispose]()));
+    expect(all.map((storage) => storage.hasPlace)).not.toContain(true);
+  });
+
+  test('other databases of the server are others', async () => {
+    await using first = await start('alone');
+    await using second = await start('exclusive', await server.createDatabase());
+    expect([first.hasPlace, second.hasPlace]).toEqual([true, true]);
+  });
+});
+
+test('exclusive is refused where a process has no connection open but its place', async () => {
+  await using first = await start('alone');
+  // What the pool does with connections that nobody needs for a while.
+  await ask(
+    url,
+    `SELECT count(pg_terminate_backend(pid))::int AS count FROM pg_stat_activity
+      WHERE application_name = 'posthouse' AND pid NOT IN
+        (SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND objid = 2)
+      AND datname = current_database()`,
+  );
+  await expect(start('exclusive')).rejects.toThrow(exclusive);
+  expect(first.hasPlace).toBe(true);
+});
+
+test('no connection of a process is left alone with one that has the database exclusively', async () => {
+  await using proxy = await CuttingProxy.start(url);
+  const told = new Told();
+  await using first = await open(proxy.url, {
+    presence: 'together',
+    waits: impatient,
+    observer: told,
+  });
+  proxy.refuse(true);
+  proxy.cutAll();
+  await using second = await open(url, { presence: 'exclusive', waits: { place: 20 } });
+  proxy.refuse(false);
+  await told.until('displaced');
+  expect(first.hasPlace).toBe(false);
+  await expect(first.read((tx) => tx.get('SELECT 1 AS one'))).rejects.toMatchObject({
+    code: 'temporarily_unavailable',
+    cause: { message: moved },
+  });
+  expect(await second.read((tx) => tx.get('SELECT 1 AS one'))).toEqual({ one: 1 });
+});
+
+const placeHolder = fileURLToPath(new URL('../support/place-holder.ts', import.meta.url));
+
+test('the place of a killed process becomes free', async () => {
+  const child = spawn(process.execPath, [placeHolder, url], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  await once(child.stdout, 'data');
+  await expect(start('alone')).rejects.toThrow(alone);
+  child.kill('SIGKILL');
+  await using next = await open(url, { presence: 'alone', waits: { start: 30_000, place: 20 } });
+  expect(next.hasPlace).toBe(true);
+});
+
+test('a place lost with its connection is asked for again', async () => {
+  const told = new Told();
+  await using first = await open(url, { presence: 'alone', observer: told, waits: { place: 20 } });
+  await server.restart();
+  const sql = `SELECT 1 AS one FROM pg_locks WHERE locktype = 'advisory' AND objid = 2 AND granted`;
+  await askUntil(url, sql, (rows) => rows.length === 1);
+  await expect(start('alone')).rejects.toThrow(alone);
+  await expect.poll(() => first.hasPlace).toBe(true);
+  expect(told.words).not.toContain('displaced');
+});
+
+test('a process whose place was taken meanwhile is told once, and gets it back later', async () => {
+  await using proxy = await CuttingProxy.start(url);
+  const told = new Told();
+  await using first = await open(proxy.url, {
+    presence: 'alone',
+    observer: told,
+    waits: { place: 20 },
+  });
+  proxy.refuse(true);
+  proxy.cutAll();
+  const second = await open(url, { presence: 'alone', waits: { place: 20 } });
+  proxy.refuse(false);
+  await told.until('displaced');
+  // It goes on asking, and says no more about it.
+  const asked = proxy.statements.length;
+  await expect.poll(() => proxy.statements.length).toBeGreaterThan(asked + 10);
+  expect(told.words.filter((word) => word === 'displaced')).toEqual(['displaced']);
+  expect(told.errors.at(-1)).toMatchObject({ message: alone });
+  await second[Symbol.asyncDispose]();
+  await expect.poll(() => first.hasPlace).toBe(true);
+});
+
+test('a process that leaves while it asks for its place has none afterwards', async () => {
+  await using proxy = await CuttingProxy.start(url);
+  const first = await open(proxy.url, { presence: 'alone', waits: { place: 1 } });
+  const struck = proxy.cut(/pg_try_advisory_lock/, { when: 'after' });
+  proxy.cutAll();
+  await struck;
+  await first[Symbol.asyncDispose]();
+  expect(first.hasPlace).toBe(false);
+  await using second = await open(url, { presence: 'exclusive', waits: { place: 20 } });
+  expect(second.hasPlace).toBe(true);
+});

@@ -1,0 +1,6 @@
+/** A process that has its place at a database until it is killed. */
+import { openPostgres } from '../../src/storage/postgres.ts';
+
+const [url = ''] = process.argv.slice(2);
+await openPostgres({ url, connections: 2, presence: 'alone' });
+process.stdout.write('ready\n');
