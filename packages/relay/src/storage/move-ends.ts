@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { openPostgres } from './postgres.ts';
 import { openSqlite } from './sqlite.ts';
-import type { Storage } from './types.ts';
+import type { Storage, StorageFaults } from './types.ts';
 
 /** A name of a database that is none. */
 export class AddressError extends Error {
@@ -97,17 +97,20 @@ const connections = 2;
  */
 export async function openEnd(
   address: Address,
-  { mustExist }: { readonly mustExist: boolean },
+  {
+    mustExist,
+    faults,
+  }: { readonly mustExist: boolean; readonly faults?: StorageFaults | undefined },
 ): Promise<End> {
   return await at(address, async () => {
     if (address.engine === 'sqlite') {
       if (mustExist && !existsSync(join(address.folder, 'relay.sqlite'))) {
         throw new Error('there is no relay.sqlite');
       }
-      return end(address.name, openSqlite(address.folder), () => true);
+      return end(address.name, openSqlite(address.folder, faults), () => true);
     }
     const { url, name } = address;
-    const storage = await openPostgres({ url, connections, presence: 'exclusive' });
+    const storage = await openPostgres({ url, connections, presence: 'exclusive', faults });
     return end(name, storage, () => storage.hasPlace);
   });
 }

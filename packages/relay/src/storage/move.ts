@@ -9,7 +9,7 @@ import { randomUUID } from 'node:crypto';
 import { systemClock } from '../clock.ts';
 import { migrate, migrationsTable, pendingMigrations, readApplied } from './migrations.ts';
 import { type Address, at, type End, EndError, openEnd } from './move-ends.ts';
-import { changeMark, expectMark, type MoveMark, moveTable } from './move-mark.ts';
+import { changeMark, expectMark, type MoveMark, markRefusal, moveTable } from './move-mark.ts';
 import { type Found, look, plan } from './move-plan.ts';
 import {
   countRows,
@@ -23,7 +23,7 @@ import {
   type Table,
   type TableDigest,
 } from './move-rows.ts';
-import type { Migration, Reader, Writer } from './types.ts';
+import type { Migration, Reader, StorageFaults, Writer } from './types.ts';
 
 export interface MoveOptions {
   readonly from: Address;
@@ -35,6 +35,8 @@ export interface MoveOptions {
   /** Stops between two portions; the same move can be run again. */
   readonly signal?: AbortSignal | undefined;
   readonly progress?: ((progress: MoveProgress) => void) | undefined;
+  /** Where tests make storage fail. */
+  readonly faults?: { readonly source?: StorageFaults; readonly target?: StorageFaults };
 }
 
 export interface MoveProgress {
@@ -74,8 +76,14 @@ export { type Address, AddressError, parseAddress } from './move-ends.ts';
  * const { state } = await moveStorage({ from, to, migrations: relayMigrations });
  */
 export async function moveStorage(options: MoveOptions): Promise<MoveOutcome> {
-  await using source = await openEnd(options.from, { mustExist: true });
-  await using target = await openEnd(options.to, { mustExist: false });
+  await using source = await openEnd(options.from, {
+    mustExist: true,
+    faults: options.faults?.source,
+  });
+  await using target = await openEnd(options.to, {
+    mustExist: false,
+    faults: options.faults?.target,
+  });
   const found = { source: await look(source), target: await look(target) };
   const relayId = await checkSource(source, found.source, options.migrations);
   const marks = plan(found.source, found.target, {
@@ -93,12 +101,14 @@ export async function moveStorage(options: MoveOptions): Promise<MoveOutcome> {
 /** @returns the relay's ID */
 async function checkSource(
   source: End,
-  { facts }: Found,
+  { facts, mark }: Found,
   migrations: readonly Migration[],
 ): Promise<string> {
   return await at(source, async () => {
     const relayId = facts.get('relay');
-    if (relayId === undefined) throw new Error('no relay was ever started on it');
+    if (relayId === undefined) {
+      throw new Error(markRefusal(mark) ?? 'no relay was ever started on it');
+    }
     const pending = await pendingMigrations(source.storage, migrations);
     if (pending.length === 0) return relayId;
     throw new Error('is of an older version: start this version of the relay on it once, first');
@@ -155,6 +165,8 @@ interface MoveParts {
   readonly options: MoveOptions;
 }
 
+type Which = 'source' | 'target';
+
 /** A move whose ends are marked. */
 class Move {
   readonly #source: End;
@@ -197,11 +209,12 @@ class Move {
   }
 
   async #empty(table: Table): Promise<void> {
-    const of = await this.#atTarget((tx) => countRows(tx, table));
+    const target = this.#at('target', table);
+    const of = await target.read((tx) => countRows(tx, table));
     let rows = 0;
     let after: Key | undefined;
     do {
-      const { deleted, last } = await this.#change((tx) => deletePortion(tx, table, after));
+      const { deleted, last } = await target.write((tx) => deletePortion(tx, table, after));
       rows += deleted;
       after = last;
       this.#options.progress?.({ step: 'emptying', table: table.name, rows, of });
@@ -209,13 +222,15 @@ class Move {
   }
 
   async #copy(table: Table): Promise<void> {
-    const of = await this.#atSource((tx) => countRows(tx, table));
-    let rows = await this.#atTarget((tx) => countRows(tx, table));
-    let after = await this.#atTarget((tx) => highestKey(tx, table));
+    const source = this.#at('source', table);
+    const target = this.#at('target', table);
+    const of = await source.read((tx) => countRows(tx, table));
+    let rows = await target.read((tx) => countRows(tx, table));
+    let after = await target.read((tx) => highestKey(tx, table));
     for (;;) {
-      const portion = await this.#atSource((tx) => readPortion(tx, table, after));
+      const portion = await source.read((tx) => readPortion(tx, table, after));
       if (portion.last !== undefined) {
-        await this.#change((tx) => insertRows(tx, table, portion.rows));
+        await target.write((tx) => insertRows(tx, table, portion.rows));
         rows += portion.rows.length;
         after = portion.last;
       }
@@ -225,32 +240,28 @@ class Move {
   }
 
   async #compare(table: Table): Promise<MovedTable> {
-    const of = await this.#atSource((tx) => countRows(tx, table));
+    const of = await this.#at('source', table).read((tx) => countRows(tx, table));
     const seen = { source: 0, target: 0 };
-    const report = (end: 'source' | 'target', rows: number) => {
-      seen[end] = rows;
-      const least = Math.min(seen.source, seen.target);
-      this.#options.progress?.({ step: 'checking', table: table.name, rows: least, of });
-    };
-    const [source, target] = await Promise.all([
-      this.#digest(table, 'source', (rows) => report('source', rows)),
-      this.#digest(table, 'target', (rows) => report('target', rows)),
-    ]);
+    const digest = async (which: Which) =>
+      await this.#digest(which, table, (rows) => {
+        seen[which] = rows;
+        const least = Math.min(seen.source, seen.target);
+        this.#options.progress?.({ step: 'checking', table: table.name, rows: least, of });
+      });
+    const [source, target] = await Promise.all([digest('source'), digest('target')]);
     return { table: table.name, source, target };
   }
 
   async #digest(
+    which: Which,
     table: Table,
-    which: 'source' | 'target',
     progress: (rows: number) => void,
   ): Promise<TableDigest> {
-    const end = which === 'source' ? this.#source : this.#target;
-    const expected = which === 'source' ? this.#sourceMark : this.#targetMark;
-    const digest = await digestTable(table, (work) => this.#read(end, expected, work), progress);
-    const counted = await this.#read(end, expected, (tx) => countRows(tx, table));
+    const { name, read } = this.#at(which, table);
+    const digest = await digestTable(table, read, progress);
+    const counted = await read((tx) => countRows(tx, table));
     if (counted === digest.rows) return digest;
-    const message = `${table.name} has ${counted} rows, but only ${digest.rows} with a key`;
-    throw new EndError(end.name, new Error(message));
+    throw new EndError(name, new Error(`${counted} rows, but only ${digest.rows} with a key`));
   }
 
   /** The source stops being the relay's database before the target begins to be it. */
@@ -261,32 +272,33 @@ class Move {
     await mark(this.#target, this.#targetMark, { ...this.#targetMark, state: 'arrived' });
   }
 
-  #atSource<T>(work: (tx: Reader) => Promise<T>): Promise<T> {
-    return this.#read(this.#source, this.#sourceMark, work);
-  }
-
-  #atTarget<T>(work: (tx: Reader) => Promise<T>): Promise<T> {
-    return this.#read(this.#target, this.#targetMark, work);
-  }
-
-  async #read<T>(end: End, expected: MoveMark, work: (tx: Reader) => Promise<T>): Promise<T> {
-    this.#checkAlone();
-    return await at(end, () =>
-      end.storage.read(async (tx) => {
-        await expectMark(tx, expected);
-        return await work(tx);
-      }),
-    );
-  }
-
-  async #change<T>(work: (tx: Writer) => Promise<T>): Promise<T> {
-    this.#checkAlone();
-    return await at(this.#target, () =>
-      this.#target.storage.write('relay', async (tx) => {
-        await expectMark(tx, this.#targetMark);
-        return await work(tx);
-      }),
-    );
+  /** A table of one end, as long as that end has its mark and nobody else has it. */
+  #at(which: Which, table: Table) {
+    const { storage, ...end } = which === 'source' ? this.#source : this.#target;
+    const name = `${end.name}, table ${table.name}`;
+    const expect = (tx: Reader) =>
+      expectMark(tx, which === 'source' ? this.#sourceMark : this.#targetMark);
+    return {
+      name,
+      read: async <T>(work: (tx: Reader) => Promise<T>): Promise<T> => {
+        this.#checkAlone();
+        return await at({ name }, () =>
+          storage.read(async (tx) => {
+            await expect(tx);
+            return await work(tx);
+          }),
+        );
+      },
+      write: async <T>(work: (tx: Writer) => Promise<T>): Promise<T> => {
+        this.#checkAlone();
+        return await at({ name }, () =>
+          storage.write('relay', async (tx) => {
+            await expect(tx);
+            return await work(tx);
+          }),
+        );
+      },
+    };
   }
 
   #checkAlone(): void {
