@@ -9,16 +9,20 @@ import { currentMember } from './chain/authority.ts';
 import { checkGroupOpen, type GroupEffects } from './chain/effects.ts';
 import type { GroupView } from './projection.ts';
 
-/** What is prepared. Its parameters never change; another new commitment is another staging. */
-export interface RotationStaging {
+/** What a preparation fixes for good; another new commitment is another preparation. */
+export interface RotationTerms {
   /** The owner that began it. */
   readonly account: string;
   readonly base_commitment: string;
   readonly client_secret_commitment: string;
   /** Unix seconds; from then on there is no commit. */
   readonly expires_at: number;
-  /** By account, current members only. */
-  readonly boxes: ReadonlyMap<string, GroupSecretBox>;
+}
+
+/** What is prepared. The boxes are wherever they are kept: to decide, their number is enough. */
+export interface RotationStaging extends RotationTerms {
+  /** Accounts that have a box, all of them current members. */
+  readonly boxCount: number;
 }
 
 /** Parameters of `group.secret.rotation.prepare` without the group. */
@@ -37,85 +41,79 @@ export interface RotationCall {
 }
 
 /**
- * The staging after one batch: a new one, or the same with more boxes. The staging given stays as
- * it is, also when the batch is refused.
+ * Decides on one batch: it begins a preparation, without any box of one before, or continues the
+ * one that is there. Then boxes are kept by account, a later one in place of an earlier one. What
+ * is prepared stays as it is where a batch is refused.
  *
- * @param batch checked by `checkGroupRequest`
+ * @param batch checked by `checkGroupParams`
  * @param call `period` is the relay's staging period in seconds
  * @throws ProtocolError `forbidden`, `state_conflict`; `bad_request` where a box is for an account
  *   that is no current member
  * @example
- * const next = prepareRotation({ group, staging }, params, { account, now, period: 86_400 });
+ * const context = { group, staging };
+ * const { continues, terms } = prepareRotation(context, params, { account, now, period: 86_400 });
  */
 export function prepareRotation(
-  { group, staging }: { readonly group: GroupView; readonly staging: RotationStaging | undefined },
+  { group, staging }: { readonly group: GroupView; readonly staging: RotationTerms | undefined },
   batch: RotationBatch,
   call: RotationCall & { readonly period: number },
-): RotationStaging {
+): { readonly continues: boolean; readonly terms: RotationTerms } {
   checkOwner(group, call.account);
   checkGroupOpen(group);
-  if (batch.base_commitment !== group.client_secret_commitment) {
+  const { base_commitment, client_secret_commitment } = batch;
+  if (base_commitment !== group.client_secret_commitment) {
     throw conflict('base_commitment is not the current one');
   }
-  const boxes = Object.entries(batch.client_secret_boxes);
-  for (const [account] of boxes) {
+  for (const account of Object.keys(batch.client_secret_boxes)) {
     if (group.members.get(account) === undefined) {
       throw badRequest('client_secret_boxes', 'names an account that is no current member');
     }
   }
-  const { base_commitment, client_secret_commitment } = batch;
+  const { account, now } = call;
   if (staging?.client_secret_commitment !== client_secret_commitment) {
-    const expires_at = call.now + call.period;
-    const { account } = call;
-    return {
-      account,
-      base_commitment,
-      client_secret_commitment,
-      expires_at,
-      boxes: new Map(boxes),
-    };
+    const expires_at = now + call.period;
+    const terms = { account, base_commitment, client_secret_commitment, expires_at };
+    return { continues: false, terms };
   }
-  if (staging.base_commitment !== base_commitment || staging.account !== call.account) {
+  if (staging.base_commitment !== base_commitment || staging.account !== account) {
     throw conflict('the fixed parameters differ');
   }
-  if (call.now >= staging.expires_at) throw conflict('the preparation has expired');
-  return { ...staging, boxes: new Map([...staging.boxes, ...boxes]) };
+  if (now >= staging.expires_at) throw conflict('the preparation has expired');
+  return { continues: true, terms: staging };
 }
 
 /**
- * The staging after a management event: boxes of members that left or changed their key go, the
- * rest and its expiry stay; a transfer of ownership or a rotation ends it (05 §13.26, §18).
+ * What a management event does to a preparation: a transfer of ownership or a rotation ends it,
+ * boxes of members that left or changed their key go, everything else stays (05 §13.26, §18).
  * @example
- * staging = staging && stagingAfter(staging, effects);
+ * const { ends, withoutBoxOf } = stagingAfter(effects);
  */
-export function stagingAfter(
-  staging: RotationStaging,
-  effects: GroupEffects,
-): RotationStaging | undefined {
-  if (effects.owner !== undefined || effects.client_secret_commitment !== undefined) {
-    return undefined;
-  }
-  const gone = new Set([...effects.left, ...effects.rekeyed.map((member) => member.account)]);
-  if (![...gone].some((account) => staging.boxes.has(account))) return staging;
-  const boxes = new Map([...staging.boxes].filter(([account]) => !gone.has(account)));
-  return { ...staging, boxes };
+export function stagingAfter(effects: GroupEffects): {
+  readonly ends: boolean;
+  readonly withoutBoxOf: readonly string[];
+} {
+  const rekeyed = effects.rekeyed.map(({ account }) => account);
+  return {
+    ends: effects.owner !== undefined || effects.client_secret_commitment !== undefined,
+    withoutBoxOf: [...effects.left, ...rekeyed],
+  };
 }
 
 /**
- * Checks that a staging can be committed (05 §13.27). Rights of the signer and the head of the
+ * Checks that a preparation can be committed (05 §13.27). Rights of the signer and the head of the
  * chain are `decideGroupLink`'s; the caller asks that first.
  *
- * @returns the staging that is there
- * @throws ProtocolError `state_conflict`; a failure leaves the staging valid
+ * @returns the preparation that is there
+ * @throws ProtocolError `state_conflict`; a failure leaves the preparation valid
  * @example
  * const effects = decideGroupLink(group, { kind, body }, account);
- * const { boxes } = checkRotationCommit({ group, staging }, body, { account, now });
+ * const { boxSet } = checkRotationCommit({ group, staging }, body, { account, now });
  */
-export function checkRotationCommit(
-  { group, staging }: { readonly group: GroupView; readonly staging: RotationStaging | undefined },
+export function checkRotationCommit<S extends RotationStaging>(
+  { group, staging }: { readonly group: GroupView; readonly staging: S | undefined },
   body: GroupClientSecretRotation,
   call: RotationCall,
-): RotationStaging {
+): S {
   if (staging === undefined) throw conflict('nothing is prepared');
   if (staging.account !== call.account) throw conflict('another owner prepared it');
   if (call.now >= staging.expires_at) throw conflict('the preparation has expired');
@@ -126,7 +124,7 @@ export function checkRotationCommit(
     throw conflict('the old commitment is no longer current');
   }
   // Boxes are of current members only, so that equal counts are equal sets.
-  if (staging.boxes.size !== group.members.size) throw conflict('boxes do not cover all members');
+  if (staging.boxCount !== group.members.size) throw conflict('boxes do not cover all members');
   return staging;
 }
 
