@@ -59,6 +59,7 @@ export const RelayLimits = Type.Object({
   groupInvites: limit(1_000, 'Valid invitations one account has issued in one group.'),
   groupRecoveryWait: limit(604_800, 'Seconds a key recovery request is open (05 §9.3).'),
   groupStagingPeriod: limit(604_800, 'Seconds a rotation can be prepared (05 §13.26).'),
+  groupKeyPage: limit(50, 'Epochs of one page of group keys; each is sealed anew (05 §13.25).'),
   keyBoxBytes: limit(4_096, 'Bytes of one key box with its unknown members (04 §5).'),
   credentialBytes: limit(65_536, 'Bytes of the credential of a delivery (04 §11).'),
   queuedDeliveries: limit(1_000, 'Messages of one account that wait for delivery to other relays.'),

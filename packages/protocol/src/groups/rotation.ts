@@ -47,17 +47,20 @@ export interface RotationCall {
  *
  * @param batch checked by `checkGroupParams`
  * @param call `period` is the relay's staging period in seconds
+ * @returns the preparation that goes on, or the terms of the one that begins
  * @throws ProtocolError `forbidden`, `state_conflict`; `bad_request` where a box is for an account
  *   that is no current member
  * @example
- * const context = { group, staging };
- * const { continues, terms } = prepareRotation(context, params, { account, now, period: 86_400 });
+ * const call = { account, now, period: 86_400 };
+ * const { continued, begun } = prepareRotation({ group, staging }, params, call);
  */
-export function prepareRotation(
-  { group, staging }: { readonly group: GroupView; readonly staging: RotationTerms | undefined },
+export function prepareRotation<S extends RotationTerms>(
+  { group, staging }: { readonly group: GroupView; readonly staging: S | undefined },
   batch: RotationBatch,
   call: RotationCall & { readonly period: number },
-): { readonly continues: boolean; readonly terms: RotationTerms } {
+):
+  | { readonly continued: S; readonly begun?: undefined }
+  | { readonly continued?: undefined; readonly begun: RotationTerms } {
   checkOwner(group, call.account);
   checkGroupOpen(group);
   const { base_commitment, client_secret_commitment } = batch;
@@ -72,14 +75,13 @@ export function prepareRotation(
   const { account, now } = call;
   if (staging?.client_secret_commitment !== client_secret_commitment) {
     const expires_at = now + call.period;
-    const terms = { account, base_commitment, client_secret_commitment, expires_at };
-    return { continues: false, terms };
+    return { begun: { account, base_commitment, client_secret_commitment, expires_at } };
   }
   if (staging.base_commitment !== base_commitment || staging.account !== account) {
     throw conflict('the fixed parameters differ');
   }
   if (now >= staging.expires_at) throw conflict('the preparation has expired');
-  return { continues: true, terms: staging };
+  return { continued: staging };
 }
 
 /**

@@ -59,13 +59,13 @@ const terms: RotationTerms = {
 
 describe('05 §13.26: preparing', () => {
   test('the first batch fixes account, commitments and expiry', () => {
-    expect(prepare(trio(), undefined)).toEqual({ continues: false, terms });
+    expect(prepare(trio(), undefined)).toEqual({ begun: terms });
   });
 
   test('later batches continue it; its terms and the expiry stay', () => {
     const later = { ...call, now: now + 10 };
     const second = prepare(trio(), terms, batch([alice, bob, carol]), later);
-    expect(second).toEqual({ continues: true, terms });
+    expect(second).toEqual({ continued: terms });
   });
 
   test('another new commitment begins another, also where the former one expired', () => {
@@ -75,8 +75,7 @@ describe('05 §13.26: preparing', () => {
       const input = batch([carol], { client_secret_commitment: other });
       const expires_at = now + passed + period;
       expect(prepare(trio(), terms, input, later)).toEqual({
-        continues: false,
-        terms: { ...terms, client_secret_commitment: other, expires_at },
+        begun: { ...terms, client_secret_commitment: other, expires_at },
       });
     }
   });

@@ -50,8 +50,9 @@ function range(from: number, to: number | null): { readonly from: number; readon
 }
 
 /**
- * Opens an interval. One that would begin where an ended one did, because nothing happened in
- * between, is that one again.
+ * Opens an interval. One that would begin where an ended one did takes its place: nothing was
+ * readable in that one. So it is where nothing happened since a device became inactive, and where a
+ * recovery is approved with the very event that the device's next message was to be.
  */
 export async function openInterval(
   tx: Writer,
@@ -62,7 +63,7 @@ export async function openInterval(
     `INSERT INTO group_intervals (group_id, account, device_id, message_from, key_from, authority)
       VALUES (?, ?, ?, ?, ?, 1)
       ON CONFLICT (group_id, account, device_id, message_from) DO UPDATE
-        SET message_to = NULL, key_to = NULL`,
+        SET message_to = NULL, key_from = excluded.key_from, key_to = NULL, authority = 1`,
     groupId,
     account,
     deviceId,

@@ -6,6 +6,7 @@ import {
   nextGroupPosition,
   openAccessAt,
   type Random,
+  stagingAfter,
   type TimelinePosition,
 } from '@posthouse/protocol';
 import type { Notice } from '../call.ts';
@@ -244,18 +245,19 @@ async function settleStaging(
     await deleteStaging(tx, groupId);
     return;
   }
-  const gone = [...effects.left, ...effects.rekeyed.map(({ account }) => account)];
-  if (gone.length === 0 && effects.owner === undefined) return;
+  const { ends, withoutBoxOf } = stagingAfter(effects);
+  if (!ends && withoutBoxOf.length === 0) return;
   const staging = await readStaging(tx, groupId);
   if (staging === undefined) return;
-  if (effects.owner !== undefined) {
+  const { boxSet } = staging;
+  if (ends) {
     await deleteStaging(tx, groupId);
-    await dropSet(tx, groupId, staging.boxSet);
+    await dropSet(tx, groupId, boxSet);
     return;
   }
   let lost = 0;
-  await forEach(gone, async (account) => {
-    if (await deleteStagedBox(tx, groupId, { boxSet: staging.boxSet, account })) lost += 1;
+  await forEach(withoutBoxOf, async (account) => {
+    if (await deleteStagedBox(tx, groupId, { boxSet, account })) lost += 1;
   });
   if (lost > 0) {
     await writeStaging(tx, groupId, { ...staging, boxCount: staging.boxCount - lost });

@@ -61,6 +61,11 @@ export async function setSequence(tx: Writer, groupId: string, sequence: number)
   await tx.run('UPDATE groups SET sequence = ? WHERE group_id = ?', sequence, groupId);
 }
 
+/** Takes a number for a set of client boxes. */
+export async function setLastBoxSet(tx: Writer, groupId: string, boxSet: number): Promise<void> {
+  await tx.run('UPDATE groups SET last_box_set = ? WHERE group_id = ?', boxSet, groupId);
+}
+
 function changeable(group: StoredGroup): (string | number)[] {
   return [
     group.status,

@@ -1,6 +1,7 @@
 import { defineHandlers, type Subject } from '../subject.ts';
 import { groupClose } from './methods/group.close.ts';
 import { groupCreate } from './methods/group.create.ts';
+import { groupKeySync } from './methods/group.key.sync.ts';
 import { groupMemberBan } from './methods/group.member.ban.ts';
 import { groupMemberLeave } from './methods/group.member.leave.ts';
 import { groupMemberRemove } from './methods/group.member.remove.ts';
@@ -9,6 +10,8 @@ import { groupMessageSend } from './methods/group.message.send.ts';
 import { groupOwnerTransfer } from './methods/group.owner.transfer.ts';
 import { groupResolve } from './methods/group.resolve.ts';
 import { groupRoleUpdate } from './methods/group.role.update.ts';
+import { groupSecretRotationCommit } from './methods/group.secret.rotation.commit.ts';
+import { groupSecretRotationPrepare } from './methods/group.secret.rotation.prepare.ts';
 import { groupSync } from './methods/group.sync.ts';
 import { groupUpdate } from './methods/group.update.ts';
 import { migrations } from './migrations.ts';
@@ -29,6 +32,9 @@ export const groups: Subject = {
     'group.member.remove': groupMemberRemove,
     'group.member.ban': groupMemberBan,
     'group.member.unban': groupMemberUnban,
+    'group.key.sync': groupKeySync,
+    'group.secret.rotation.prepare': groupSecretRotationPrepare,
+    'group.secret.rotation.commit': groupSecretRotationCommit,
     'group.message.send': groupMessageSend,
   }),
   jobs: [],

@@ -1,20 +1,20 @@
 /** All SQL of relay secrets, client secret boxes and staged rotations. */
+import type { RotationStaging } from '@posthouse/protocol';
+import { lists, marks } from '../storage/lists.ts';
 import type { Reader, Row, Writer } from '../storage/types.ts';
 
 /** A key version: the relay's secret, and which client boxes go with it. */
-export interface StoredEpoch {
+export interface NewEpoch {
   readonly epoch: number;
   /** 32 bytes, base64url. */
   readonly relaySecret: string;
   readonly boxSet: number;
+  /** Unix seconds; kept at least until then, and while it is current. */
+  readonly keepUntil: number;
 }
 
-/** Begins an epoch; its material is kept at least until `keepUntil`, and while it is current. */
-export async function insertEpoch(
-  tx: Writer,
-  groupId: string,
-  epoch: StoredEpoch & { readonly keepUntil: number },
-): Promise<void> {
+/** Begins an epoch. */
+export async function insertEpoch(tx: Writer, groupId: string, epoch: NewEpoch): Promise<void> {
   await tx.run(
     `INSERT INTO group_epochs (group_id, epoch, relay_secret, box_set, keep_until)
       VALUES (?, ?, ?, ?, ?)`,
@@ -42,15 +42,44 @@ export async function keepEpoch(
   );
 }
 
-/** Retained epochs from one to another, both inclusive, ascending. */
-export async function readEpochs(
+/** An epoch's relay secret with the box that serves one member in it. */
+export interface StoredKey {
+  readonly epoch: number;
+  /** 32 bytes, base64url. */
+  readonly relaySecret: string;
+  readonly boxSet: number;
+  /** `null` where the account has no box. */
+  readonly fromEpoch: number | null;
+}
+
+/**
+ * Retained epochs from one to another, both inclusive, ascending. A member's box in an epoch is the
+ * newest one in force by then (05 §7.4).
+ */
+export async function readKeys(
   tx: Reader,
   groupId: string,
-  { from, to, most }: { readonly from: number; readonly to: number; readonly most: number },
-): Promise<StoredEpoch[]> {
-  return await tx.all<{ epoch: number; relaySecret: string; boxSet: number }>(
-    `SELECT epoch, relay_secret AS "relaySecret", box_set AS "boxSet" FROM group_epochs
-      WHERE group_id = ? AND epoch >= ? AND epoch <= ? ORDER BY epoch LIMIT ?`,
+  {
+    account,
+    from,
+    to,
+    most,
+  }: {
+    readonly account: string;
+    readonly from: number;
+    readonly to: number;
+    readonly most: number;
+  },
+): Promise<StoredKey[]> {
+  return await tx.all<StoredKey & Row>(
+    `SELECT e.epoch, e.relay_secret AS "relaySecret", e.box_set AS "boxSet",
+        (SELECT b.from_epoch FROM group_boxes b
+          WHERE b.group_id = e.group_id AND b.box_set = e.box_set AND b.account = ?
+            AND b.from_epoch <= e.epoch
+          ORDER BY b.from_epoch DESC LIMIT 1) AS "fromEpoch"
+      FROM group_epochs e WHERE e.group_id = ? AND e.epoch >= ? AND e.epoch <= ?
+      ORDER BY e.epoch LIMIT ?`,
+    account,
     groupId,
     from,
     to,
@@ -82,32 +111,46 @@ export async function writeBox(
   );
 }
 
-/** The box that serves a member in an epoch: the newest one in force by then (05 §7.4). */
+/** Canonical JSON of a box. */
 export async function readBox(
   tx: Reader,
   groupId: string,
-  { boxSet, account, epoch }: Omit<BoxKey, 'fromEpoch'> & { readonly epoch: number },
-): Promise<{ readonly fromEpoch: number; readonly box: string } | undefined> {
-  return await tx.get<{ fromEpoch: number; box: string }>(
-    `SELECT from_epoch AS "fromEpoch", box FROM group_boxes
-      WHERE group_id = ? AND box_set = ? AND account = ? AND from_epoch <= ?
-      ORDER BY from_epoch DESC LIMIT 1`,
+  { boxSet, account, fromEpoch }: BoxKey,
+): Promise<string | undefined> {
+  const row = await tx.get<{ box: string }>(
+    `SELECT box FROM group_boxes
+      WHERE group_id = ? AND box_set = ? AND account = ? AND from_epoch = ?`,
     groupId,
     boxSet,
     account,
-    epoch,
+    fromEpoch,
   );
+  return row?.box;
+}
+
+/** How many of the accounts, all different, have a box in a staged set. */
+export async function countStagedBoxes(
+  tx: Reader,
+  groupId: string,
+  { boxSet, accounts }: { readonly boxSet: number; readonly accounts: readonly string[] },
+): Promise<number> {
+  let count = 0;
+  for (const some of lists(accounts)) {
+    const rows = await tx.all(
+      `SELECT account FROM group_boxes
+        WHERE group_id = ? AND box_set = ? AND from_epoch = 0 AND account IN (${marks(some)})`,
+      groupId,
+      boxSet,
+      ...some,
+    );
+    count += rows.length;
+  }
+  return count;
 }
 
 /** A staged rotation without its boxes (05 §13.26). */
-export interface StoredStaging {
-  readonly account: string;
-  readonly base_commitment: string;
-  readonly client_secret_commitment: string;
-  readonly expires_at: number;
+export interface StoredStaging extends RotationStaging {
   readonly boxSet: number;
-  /** Accounts that have a box. */
-  readonly boxCount: number;
 }
 
 export async function readStaging(tx: Reader, groupId: string): Promise<StoredStaging | undefined> {

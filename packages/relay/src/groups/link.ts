@@ -43,13 +43,14 @@ export async function writeLink(
 ): Promise<Outcome> {
   const { clock, network, storage } = context;
   const session = call.session as DeviceSession;
-  const now = clock.now();
   const { body } = link;
-  await verifyOwnSignature(context, body, { session, now });
+  await verifyOwnSignature(context, body, { session, now: clock.now() });
   const payload = canonicalJson(body);
   const head = managementHash(network, body);
   const accounts = [session.account, ...targetsOf(link)];
   return await storage.write(`group:${body.group_id}`, async (tx) => {
+    // Whatever runs out must not have when the link takes effect (05 §12.6).
+    const now = clock.now();
     const caller = await requireCaller(tx, session, now);
     const group = await loadGroup(tx, body.group_id, accounts);
     const effects = decideGroupLink(group.view, link, session.account);

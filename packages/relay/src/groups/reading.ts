@@ -5,7 +5,7 @@ import {
   openAccessBehind,
   type TimelinePosition,
 } from '@posthouse/protocol';
-import type { DeviceSession, Outcome } from '../call.ts';
+import type { DeviceSession } from '../call.ts';
 import type { RelayContext } from '../context.ts';
 import type { Reader, Writer } from '../storage/types.ts';
 import { openInterval, readIntervals, type StoredInterval } from './access-store.ts';
@@ -62,11 +62,11 @@ function positionOf({ sequence, epoch }: StoredGroup): TimelinePosition {
  * @param answer makes the page; with a `Writer` it may write, without one it says `undefined` where
  *   it would have to
  */
-export async function readGroupPage(
+export async function readGroupPage<T extends object>(
   context: RelayContext,
   { session, groupId }: { readonly session: DeviceSession; readonly groupId: string },
-  answer: (reader: GroupReader, tx: Reader, writer?: Writer) => Promise<Outcome | undefined>,
-): Promise<Outcome> {
+  answer: (reader: GroupReader, tx: Reader, writer?: Writer) => Promise<T | undefined>,
+): Promise<T> {
   const { clock, storage } = context;
   const now = clock.now();
   const place = { groupId, now };
@@ -80,9 +80,9 @@ export async function readGroupPage(
     const intervals = needsInterval(reader)
       ? [...reader.intervals, await openFor(tx, reader)]
       : reader.intervals;
-    const outcome = await answer({ ...reader, intervals }, tx, tx);
-    if (outcome === undefined) throw new Error('a read did not answer within a write');
-    return outcome;
+    const page = await answer({ ...reader, intervals }, tx, tx);
+    if (page === undefined) throw new Error('a read did not answer within a write');
+    return page;
   });
 }
 

@@ -1,0 +1,26 @@
+import { badRequest, checkGroupParams, type GroupParams } from '@posthouse/protocol';
+import type { DeviceSession, Handler } from '../../call.ts';
+import { readKeyMaterial, rememberDelivery, sealKeys } from '../keys.ts';
+import { readGroupPage } from '../reading.ts';
+
+/** `group.key.sync` (05 §13.25). */
+export const groupKeySync: Handler<GroupParams<'group.key.sync'>> = async (context, call) => {
+  const { limits, network } = context;
+  checkGroupParams(network, 'group.key.sync', call.params);
+  const { group_id: groupId, after = -1, limit = limits.groupKeyPage } = call.params;
+  const session = call.session as DeviceSession;
+  const most = Math.min(limit, limits.groupKeyPage);
+  // Marked as delivered before anything leaves: a crash in between must not forget a delivery.
+  const material = await readGroupPage(
+    context,
+    { session, groupId },
+    async (reader, tx, writer) => {
+      if (after > reader.group.stored.epoch)
+        throw badRequest('after', 'is above the current epoch');
+      const found = await readKeyMaterial(tx, reader, { after, most });
+      return (await rememberDelivery(found, reader, writer)) ? found : undefined;
+    },
+  );
+  const keys = await sealKeys(context, material);
+  return { result: { keys, has_more: material.hasMore } };
+};

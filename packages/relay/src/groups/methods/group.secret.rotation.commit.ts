@@ -1,0 +1,20 @@
+import { checkGroupParams, checkRotationCommit, type GroupParams } from '@posthouse/protocol';
+import type { Handler } from '../../call.ts';
+import { readStaging } from '../key-store.ts';
+import { writeLink } from '../link.ts';
+
+/** `group.secret.rotation.commit` (05 §13.27). */
+export const groupSecretRotationCommit: Handler<
+  GroupParams<'group.secret.rotation.commit'>
+> = async (context, call) => {
+  const { params: body } = call;
+  checkGroupParams(context.network, 'group.secret.rotation.commit', body);
+  const link = { kind: 'group.secret.rotation', body } as const;
+  return await writeLink(context, call, link, async ({ tx, group, caller, now }) => {
+    const staging = await readStaging(tx, body.group_id);
+    const { account } = caller;
+    return {
+      rotation: checkRotationCommit({ group: group.view, staging }, body, { account, now }),
+    };
+  });
+};

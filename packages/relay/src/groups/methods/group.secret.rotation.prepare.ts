@@ -1,0 +1,67 @@
+import {
+  canonicalJson,
+  checkGroupParams,
+  type GroupParams,
+  prepareRotation,
+} from '@posthouse/protocol';
+import type { DeviceSession, Handler } from '../../call.ts';
+import { forEach } from '../../storage/lists.ts';
+import type { Writer } from '../../storage/types.ts';
+import { requireCaller } from '../caller.ts';
+import { type StoredGroup, setLastBoxSet } from '../group-store.ts';
+import {
+  countStagedBoxes,
+  dropSet,
+  readStaging,
+  type StoredStaging,
+  writeBox,
+  writeStaging,
+} from '../key-store.ts';
+import { loadGroup } from '../view.ts';
+
+type Params = GroupParams<'group.secret.rotation.prepare'>;
+
+/** `group.secret.rotation.prepare` (05 §13.26). */
+export const groupSecretRotationPrepare: Handler<Params> = async (context, call) => {
+  const { clock, limits, network, storage } = context;
+  const session = call.session as DeviceSession;
+  const { params } = call;
+  checkGroupParams(network, 'group.secret.rotation.prepare', params);
+  const { group_id: groupId, client_secret_boxes: boxes } = params;
+  const { account } = session;
+  const accounts = Object.keys(boxes);
+  const texts = Object.entries(boxes).map(([of, box]) => ({
+    account: of,
+    box: canonicalJson(box),
+  }));
+  return await storage.write(`group:${groupId}`, async (tx) => {
+    const now = clock.now();
+    await requireCaller(tx, session, now);
+    const { stored, view } = await loadGroup(tx, groupId, [account, ...accounts]);
+    const staging = await readStaging(tx, groupId);
+    const period = limits.groupStagingPeriod;
+    const decision = prepareRotation({ group: view, staging }, params, { account, now, period });
+    const base = decision.continued ?? {
+      ...decision.begun,
+      ...(await beginSet(tx, stored, staging)),
+    };
+    const { boxSet } = base;
+    const known = await countStagedBoxes(tx, groupId, { boxSet, accounts });
+    await forEach(texts, (box) => writeBox(tx, groupId, { boxSet, fromEpoch: 0, ...box }));
+    const prepared = base.boxCount + accounts.length - known;
+    await writeStaging(tx, groupId, { ...base, boxCount: prepared });
+    return { result: { prepared, expires_at: base.expires_at } };
+  });
+};
+
+/** An empty set of boxes; that of a preparation it replaces is given up. */
+async function beginSet(
+  tx: Writer,
+  { group_id: groupId, last_box_set }: StoredGroup,
+  replaced: StoredStaging | undefined,
+): Promise<{ readonly boxSet: number; readonly boxCount: number }> {
+  if (replaced !== undefined) await dropSet(tx, groupId, replaced.boxSet);
+  const boxSet = last_box_set + 1;
+  await setLastBoxSet(tx, groupId, boxSet);
+  return { boxSet, boxCount: 0 };
+}
