@@ -22,9 +22,8 @@ export type FailureKind = 'conflict' | 'lost' | 'busy' | 'refused';
 const kinds: readonly [RegExp, FailureKind][] = [
   // serialization_failure, deadlock_detected
   [/^40001$|^40P01$/, 'conflict'],
-  // connection exceptions; shutdown, crash, starting up, dropped; timeouts that end the
-  // connection; read_only_sql_transaction of a server that was the primary
-  [/^08|^57P0[1-5]$|^25P0[34]$|^25006$/, 'lost'],
+  // connection exceptions; shutdown, crash, starting up, dropped; timeouts that end the connection
+  [/^08|^57P0[1-5]$|^25P0[34]$/, 'lost'],
   // insufficient resources, too many connections among them; lock_not_available; query_canceled
   [/^53|^55P03$|^57014$/, 'busy'],
 ];
@@ -46,6 +45,13 @@ export function fromDriver(error: unknown): unknown {
   const isOther = error instanceof TypeError || error instanceof RangeError;
   if (isOther || error instanceof DatabaseError || error instanceof ConnectionLost) return error;
   return new ConnectionLost('the connection to PostgreSQL broke', { cause: error });
+}
+
+/** A connection on which nothing can begin is of no use: its server may be a standby by now. */
+export function fromBeginning(error: unknown): unknown {
+  const known = fromDriver(error);
+  if (failureKind(known) !== 'refused') return known;
+  return new ConnectionLost(`nothing can begin: ${reasonOf(error)}`, { cause: error });
 }
 
 /** What the driver says when no connection came free in time; it has no code for it. */

@@ -1,6 +1,6 @@
 import type { QueryResult } from 'pg';
 import type { PostgresClient } from './postgres-client.ts';
-import { fromDriver } from './postgres-errors.ts';
+import { fromBeginning, fromDriver } from './postgres-errors.ts';
 import type { PostgresStatements } from './postgres-sql.ts';
 import type { Row, SqlValue, StorageFaults, Writer } from './types.ts';
 import { checkValues } from './values.ts';
@@ -29,7 +29,7 @@ export class PostgresTransaction implements Writer {
     this.#faults = parts.faults;
     this.begun = client.query(parts.begin).then(
       () => {},
-      (error: unknown) => this.#fail(error),
+      (error: unknown) => this.#fail(fromBeginning(error)),
     );
     // Whoever began it hears of it from the work's statements as well.
     this.begun.catch(() => {});
@@ -70,12 +70,12 @@ export class PostgresTransaction implements Writer {
     try {
       return await query;
     } catch (error) {
-      return this.#fail(error);
+      return this.#fail(fromDriver(error));
     }
   }
 
   #fail(error: unknown): never {
-    this.#failure ??= fromDriver(error);
+    this.#failure ??= error;
     throw this.#failure;
   }
 }
