@@ -153,7 +153,7 @@ export function noticesDropped({ metrics }: Observed, count: number): void {
 /** Somebody writes to the bus who does not belong there, or a newer relay. */
 export function noticesRefused({ log, metrics }: Observed, count: number): void {
   metrics.count('notices_refused', {}, count);
-  log.warn({ count }, 'no notices arrived on the bus');
+  log.debug({ count }, 'no notices arrived on the bus');
 }
 
 /** Connections were compared with storage, for notices that never came. */

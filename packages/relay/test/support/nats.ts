@@ -36,8 +36,12 @@ export class TestNats implements AsyncDisposable {
     return `nats://127.0.0.1:${this.#port}`;
   }
 
-  /** Starts it, again at the same address after {@link stop}; resolves when it takes connections. */
+  /**
+   * Starts it where it does not run, again at the same address after {@link stop}; resolves when it
+   * takes connections.
+   */
   async start(): Promise<void> {
+    if (this.#child !== undefined) return;
     const address = ['-a', '127.0.0.1', '-p', String(this.#port)];
     const child = spawn('nats-server', [...address, ...this.#options], {
       stdio: ['ignore', 'ignore', 'pipe'],

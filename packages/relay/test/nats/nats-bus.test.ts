@@ -1,0 +1,334 @@
+/** The bus between processes by itself: real servers, no relay. */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { connect } from '@nats-io/transport-node';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import type { Notice } from '../../src/call.ts';
+import { NatsBus } from '../../src/notifications/nats-bus.ts';
+import { temporaryFolder } from '../support/folder.ts';
+import { TestNats, withoutNats } from '../support/nats.ts';
+import { freePort } from '../support/ports.ts';
+
+const subject = 'posthouse.test.notices';
+const patience = { timeout: 20_000, interval: 20 };
+
+/** A bus that writes down what its listeners hear and what becomes of it. */
+class Post implements AsyncDisposable {
+  readonly heard: Notice[] = [];
+  readonly events: string[] = [];
+  readonly errors: Error[] = [];
+  dropped = 0;
+  refused = 0;
+  readonly bus: Promise<NatsBus>;
+
+  constructor(url: string) {
+    this.bus = NatsBus.start({
+      url,
+      subject,
+      observer: {
+        failed: (error) => this.errors.push(error as Error),
+        lost: (error) => {
+          this.events.push('lost');
+          this.errors.push(error as Error);
+        },
+        back: () => this.events.push('back'),
+        dropped: (count) => {
+          this.dropped += count;
+        },
+        refused: (count) => {
+          this.refused += count;
+        },
+      },
+    });
+  }
+
+  static async open(url: string): Promise<Post> {
+    const post = new Post(url);
+    const bus = await post.bus;
+    bus.subscribe((notice) => post.heard.push(notice));
+    return post;
+  }
+
+  async publish(...notices: Notice[]): Promise<void> {
+    (await this.bus).publish(notices);
+  }
+
+  /** Heard but for gaps. */
+  get news(): Notice[] {
+    return this.heard.filter(({ kind }) => kind !== 'gap');
+  }
+
+  get gaps(): number {
+    return this.heard.length - this.news.length;
+  }
+
+  async whole(is: boolean): Promise<void> {
+    const bus = await this.bus;
+    await vi.waitFor(() => expect(bus.isWhole).toBe(is), patience);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await (await this.bus)[Symbol.asyncDispose]();
+  }
+}
+
+const timeline = (head: number): Notice => ({
+  kind: 'timeline',
+  account: 'ann',
+  head,
+  deviceIds: ['phone'],
+});
+const heads = (notices: readonly Notice[]) =>
+  notices.map((notice) => (notice.kind === 'timeline' ? notice.head : notice.kind));
+
+describe.skipIf(withoutNats !== undefined)(`notices over NATS (${withoutNats ?? 'real'})`, () => {
+  let nats: TestNats;
+  let open: AsyncDisposableStack;
+
+  beforeEach(async () => {
+    open = new AsyncDisposableStack();
+    nats = open.use(await TestNats.start());
+  });
+  afterEach(() => open.disposeAsync());
+
+  const post = async (url = nats.url) => open.use(await Post.open(url));
+
+  describe('while the server is there', () => {
+    test('others hear everything once, in order; listeners here do so at once', async () => {
+      const [here, there] = [await post(), await post()];
+      const bus = await here.bus;
+      for (let head = 0; head < 5_000; head += 1) bus.publish([timeline(head)]);
+      const all = Array.from({ length: 5_000 }, (_, head) => head);
+      expect(heads(here.news)).toEqual(all);
+      await vi.waitFor(() => expect(there.news).toHaveLength(5_000), patience);
+      expect(heads(there.news)).toEqual(all);
+      // What comes back to its sender would be here by now.
+      await there.publish(timeline(9_999));
+      await vi.waitFor(() => expect(heads(here.news).at(-1)).toBe(9_999), patience);
+      expect(here.news).toHaveLength(5_001);
+    });
+
+    test('03 §6: who is cut off is so before the hint, at every process', async () => {
+      const [here, there] = [await post(), await post()];
+      const notices: Notice[] = [
+        { kind: 'revoked', account: 'ann', deviceIds: ['laptop'] },
+        { kind: 'capped', account: 'ann', deviceId: 'phone', expiresAt: 1_750_000_000 },
+        { kind: 'device-state', account: 'ann', revision: 7, deviceIds: ['phone'] },
+      ];
+      await here.publish(...notices);
+      await vi.waitFor(() => expect(there.news).toHaveLength(3), patience);
+      expect(there.news).toEqual(notices);
+    });
+
+    test('a process that begins has the others look: its predecessor may have died', async () => {
+      const here = await post();
+      expect(here.gaps).toBe(0);
+      await post();
+      await vi.waitFor(() => expect(here.gaps).toBe(1), patience);
+    });
+
+    test('what is no notice is counted and dropped; what stands beside it is heard', async () => {
+      const there = await post();
+      const stranger = await connect({ servers: nats.url.replace('nats://', '') });
+      open.defer(() => stranger.close());
+      const deep = '['.repeat(100_000);
+      const good = timeline(1);
+      const junk: [string, number][] = [
+        ['', 1],
+        ['\u0000\ud800', 1],
+        [deep, 1],
+        ['null', 1],
+        ['{"kind":"gap"}', 1],
+        [JSON.stringify([null, 7, 'gap', [], {}]), 5],
+        [JSON.stringify([{ kind: 'revoked', account: 'ann' }]), 1],
+        [JSON.stringify([{ kind: 'revoked', account: 'ann', deviceIds: [7] }]), 1],
+        [JSON.stringify([{ kind: 'capped', account: 'ann', deviceId: 'x', expiresAt: 'soon' }]), 1],
+        [JSON.stringify([{ ...timeline(1), head: 1.5 }]), 1],
+        [JSON.stringify([{ kind: 'toString' }, { kind: '__proto__' }]), 2],
+        [JSON.stringify([{ kind: 'of-a-newer-relay', account: 'ann' }, good]), 1],
+      ];
+      for (const [text] of junk) stranger.publish(subject, text);
+      stranger.publish(subject, new Uint8Array([0xff, 0xfe, 0x00]));
+      await vi.waitFor(() => expect(there.news).toHaveLength(1), patience);
+      await vi.waitFor(
+        () => expect(there.refused).toBe(junk.reduce((sum, [, count]) => sum + count, 0) + 1),
+        patience,
+      );
+      expect(there.news).toEqual([good]);
+      expect(there.errors).toEqual([]);
+    });
+
+    test('relays of other names hear nothing', async () => {
+      const here = await post();
+      const stranger = await connect({ servers: nats.url.replace('nats://', '') });
+      open.defer(() => stranger.close());
+      stranger.publish('posthouse.other.notices', JSON.stringify([timeline(1)]));
+      stranger.publish(subject, JSON.stringify([timeline(2)]));
+      await vi.waitFor(() => expect(here.news).toHaveLength(1), patience);
+      expect(heads(here.news)).toEqual([2]);
+    });
+
+    test('who ends hands over first what it published', async () => {
+      const there = await post();
+      const here = await Post.open(nats.url);
+      for (let head = 0; head < 1_000; head += 1) await here.publish(timeline(head));
+      await here[Symbol.asyncDispose]();
+      await vi.waitFor(() => expect(there.news).toHaveLength(1_000), patience);
+    });
+  });
+
+  test('a server that takes little is sent more messages, in order', async () => {
+    const folder = open.use(temporaryFolder());
+    const config = join(folder.path, 'nats.conf');
+    writeFileSync(config, 'max_payload: 1024\n');
+    const small = open.use(await TestNats.start('-c', config));
+    const [here, there] = [await post(small.url), await post(small.url)];
+    const deviceIds = Array.from({ length: 500 }, (_, index) => `device ${index}`);
+    const notices = Array.from({ length: 100 }, (_, head) => timeline(head));
+    await here.publish({ kind: 'revoked', account: 'ann', deviceIds }, ...notices);
+    await vi.waitFor(() => expect(heads(there.news).at(-1)).toBe(99), patience);
+    const revoked = there.news.filter((notice) => notice.kind === 'revoked');
+    expect(revoked.flatMap((notice) => notice.deviceIds)).toEqual(deviceIds);
+    expect(heads(there.news.slice(revoked.length))).toEqual(notices.map((_, head) => head));
+    expect(here.events).toEqual([]);
+  });
+
+  describe('when the server is away', () => {
+    test('nothing is kept for it, and both sides learn of the gap when it is back', async () => {
+      const [here, there] = [await post(), await post()];
+      await vi.waitFor(() => expect(here.gaps).toBe(1), patience);
+      await nats.stop();
+      await Promise.all([here.whole(false), there.whole(false)]);
+      expect([here.gaps, there.gaps]).toEqual([2, 1]);
+      for (let head = 0; head < 1_000; head += 1) await here.publish(timeline(head));
+      expect(heads(here.news)).toHaveLength(1_000);
+      expect((await here.bus).unansweredBytes).toBe(0);
+      expect(here.dropped).toBe(1_000);
+      await nats.start();
+      await Promise.all([here.whole(true), there.whole(true)]);
+      await vi.waitFor(() => expect(there.gaps).toBeGreaterThanOrEqual(2), patience);
+      await here.publish(timeline(1_000));
+      await vi.waitFor(() => expect(there.news).toHaveLength(1), patience);
+      expect(heads(there.news)).toEqual([1_000]);
+      expect(here.events).toEqual(['lost', 'back']);
+    });
+
+    test('as often as it comes and goes', async () => {
+      const [here, there] = [await post(), await post()];
+      for (let round = 1; round <= 3; round += 1) {
+        await nats.stop();
+        await Promise.all([here.whole(false), there.whole(false)]);
+        await nats.start();
+        await Promise.all([here.whole(true), there.whole(true)]);
+        await here.publish(timeline(round));
+        await vi.waitFor(() => expect(heads(there.news).at(-1)).toBe(round), patience);
+      }
+      expect(here.events).toEqual(['lost', 'back', 'lost', 'back', 'lost', 'back']);
+    });
+
+    test('a process starts all the same and joins later', async () => {
+      const there = await post();
+      await nats.stop();
+      const here = await post();
+      expect((await here.bus).isWhole).toBe(false);
+      expect(here.events).toEqual(['lost']);
+      await here.publish(timeline(1));
+      expect(heads(here.news)).toEqual([1]);
+      await nats.start();
+      await Promise.all([here.whole(true), there.whole(true)]);
+      await here.publish(timeline(2));
+      await vi.waitFor(() => expect(heads(there.news)).toEqual([2]), patience);
+      expect(here.events).toEqual(['lost', 'back']);
+    });
+
+    test('ending does not wait for it', async () => {
+      const here = await Post.open(nats.url);
+      await nats.stop();
+      await here.whole(false);
+      await here[Symbol.asyncDispose]();
+      expect((await here.bus).isWhole).toBe(false);
+    });
+  });
+
+  describe('when the server hangs', () => {
+    afterEach(() => nats.resume());
+
+    test('that is noticed, and over when it goes on', async () => {
+      const here = await post();
+      nats.pause();
+      await here.whole(false);
+      expect(here.errors.map(({ message }) => message)).toEqual(['NATS does not answer']);
+      nats.resume();
+      await here.whole(true);
+      expect(here.events).toEqual(['lost', 'back']);
+    });
+
+    test('what waits for it is bounded: then it counts as lost', async () => {
+      const here = await post();
+      const bus = await here.bus;
+      nats.pause();
+      const large: Notice = {
+        kind: 'revoked',
+        account: 'ann',
+        deviceIds: Array.from({ length: 1_000 }, (_, index) => `device number ${index}`),
+      };
+      let most = 0;
+      for (let count = 0; count < 5_000 && bus.isWhole; count += 1) {
+        bus.publish([large]);
+        most = Math.max(most, bus.unansweredBytes);
+      }
+      expect(bus.isWhole).toBe(false);
+      expect(most).toBeGreaterThan(1_048_576);
+      expect(most).toBeLessThan(17 * 1_048_576);
+      expect(here.dropped).toBeGreaterThan(0);
+    });
+
+    test('ending waits for it no longer than its time', async () => {
+      const here = await Post.open(nats.url);
+      nats.pause();
+      await here.publish(timeline(1));
+      await here[Symbol.asyncDispose]();
+      expect((await here.bus).isWhole).toBe(false);
+    });
+  });
+
+  describe('credentials in the URL', () => {
+    const at = (server: TestNats, credentials: string) =>
+      server.url.replace('nats://', `nats://${credentials}@`);
+
+    test('user and password, escaped where they must be', async () => {
+      const server = open.use(await TestNats.start('--user', 'rel@y', '--pass', 'p:a/ss%'));
+      const here = await post(at(server, 'rel%40y:p%3Aa%2Fss%25'));
+      expect((await here.bus).isWhole).toBe(true);
+    });
+
+    test('a token', async () => {
+      const server = open.use(await TestNats.start('--auth', 's3cret'));
+      const here = await post(at(server, 's3cret'));
+      expect((await here.bus).isWhole).toBe(true);
+    });
+
+    test('wrong ones keep the bus away, are tried on, and are shown nowhere', async () => {
+      const server = open.use(await TestNats.start('--user', 'relay', '--pass', 'right'));
+      const here = await post(at(server, 'relay:wr0ngpass'));
+      expect((await here.bus).isWhole).toBe(false);
+      expect(here.events).toEqual(['lost']);
+      const [error] = here.errors as [Error & { cause?: unknown }];
+      const shown = [error.message, error.stack, JSON.stringify(error), String(error.cause)];
+      expect(shown.join('\n')).toMatch(/authorization violation/i);
+      expect(shown.join('\n')).not.toContain('wr0ngpass');
+    });
+  });
+
+  test('tls:// takes no server that does not speak it', async () => {
+    const here = await post(nats.url.replace('nats:', 'tls:'));
+    expect((await here.bus).isWhole).toBe(false);
+    expect(here.events).toEqual(['lost']);
+  });
+
+  test('nobody at the address is no reason not to start', async () => {
+    const here = await post(`nats://127.0.0.1:${await freePort()}`);
+    expect((await here.bus).isWhole).toBe(false);
+    expect(here.events).toEqual(['lost']);
+  });
+});
