@@ -204,9 +204,12 @@ export function verifyGroupMemberRecoveryRequest(
   verifySignatures(network.primitives, groupRecordSignatures(network, signed), 'request');
 }
 
-/** What the relay knows of a stored invitation besides its text (05 §8.1). */
+/** What of an invitation says for whom, how often and until when it can be used. */
+export type GroupInviteTerms = Readonly<Pick<GroupInvite, 'invitee' | 'max_uses' | 'expires_at'>>;
+
+/** An invitation with what the relay knows of its use (05 §8.1). */
 export interface StoredInvite {
-  readonly invite: GroupInvite;
+  readonly invite: GroupInviteTerms;
   /** Successful uses so far: approvals, not applications. */
   readonly uses: number;
   readonly revoked: boolean;
@@ -235,7 +238,10 @@ export function remainingInviteUses({ invite, uses }: Omit<StoredInvite, 'revoke
 }
 
 /** Whether an account may apply with a valid invitation (05 §4.7). */
-export function inviteAppliesTo(invite: GroupInvite, account: string): boolean {
+export function inviteAppliesTo(
+  invite: Pick<GroupInviteTerms, 'invitee'>,
+  account: string,
+): boolean {
   return invite.invitee === undefined || invite.invitee === account;
 }
 

@@ -67,10 +67,21 @@ export const noGroupEffects: GroupEffects = {
  * const { sequence, epoch } = nextGroupPosition(group, effects);
  */
 export function decideGroupLink(group: GroupView, link: GroupLink, account: string): GroupEffects {
+  checkGroupLink(group, link, account);
+  return { ...noGroupEffects, ...effectsOf(group, link) };
+}
+
+/**
+ * The part of {@link decideGroupLink} that comes before everything the body refers to: the rights
+ * of its signer, an open group, the current head. Approvals whose request is gone are judged
+ * between this and the rest (05 §13.15).
+ *
+ * @throws ProtocolError `forbidden`, `state_conflict`, `bad_request`
+ */
+export function checkGroupLink(group: GroupView, link: GroupLink, account: string): void {
   checkGroupAuthority(group, link, account);
   checkGroupOpen(group);
   if (link.body.prev_hash !== group.head) throw conflict('prev_hash is not the current head');
-  return { ...noGroupEffects, ...effectsOf(group, link) };
 }
 
 /**

@@ -1,5 +1,6 @@
 export { checkGroupAuthority, currentMember, type GroupLink } from './authority.ts';
 export {
+  checkGroupLink,
   checkGroupOpen,
   decideGroupLink,
   type GroupEffects,
