@@ -35,16 +35,22 @@ export const moveMigration: Migration = {
   ],
 };
 
-interface MarkRow extends Row {
+export const markSql = `SELECT state, move_id, other FROM ${moveTable}`;
+
+export interface MarkRow extends Row {
   state: MoveState;
   move_id: string;
   other: string;
 }
 
+export function markOf({ state, move_id, other }: MarkRow): MoveMark {
+  return { state, moveId: move_id, other };
+}
+
 /** Throws where {@link moveMigration} was not applied. */
 export async function readMark(tx: Reader): Promise<MoveMark | undefined> {
-  const row = await tx.get<MarkRow>(`SELECT state, move_id, other FROM ${moveTable}`);
-  return row && { state: row.state, moveId: row.move_id, other: row.other };
+  const row = await tx.get<MarkRow>(markSql);
+  return row && markOf(row);
 }
 
 /** As {@link readMark}, of a database of any age. */

@@ -3,7 +3,7 @@ import { Pool, type PoolClient } from 'pg';
 import { clientConfig, PostgresClient, prepareSession } from './postgres-client.ts';
 import { forgetCommits } from './postgres-commits.ts';
 import { ConnectionLost, fromConnecting } from './postgres-errors.ts';
-import { type Presence, useSql } from './postgres-place.ts';
+import { checkMark, type Presence, useSql } from './postgres-place.ts';
 import type { PostgresWaits } from './postgres-waits.ts';
 
 /** Milliseconds after which an unused connection is closed. */
@@ -66,5 +66,6 @@ export class PostgresConnections {
     if (presence === 'exclusive') return;
     const { rows } = await client.query<{ taken: number }>(useSql);
     if (rows[0]?.taken !== 1) throw new ConnectionLost('the database is being moved');
+    await checkMark(client);
   }
 }

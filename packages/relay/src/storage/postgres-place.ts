@@ -1,6 +1,8 @@
 /** Who uses the database: session locks that the server takes back when a process dies. */
+import { type MarkRow, markOf, markRefusal, markSql, moveTable } from './move-mark.ts';
 import { clientConfig, PostgresClient, prepareSession } from './postgres-client.ts';
 import { makeCommits } from './postgres-commits.ts';
+import { ConnectionLost } from './postgres-errors.ts';
 import { locks } from './postgres-sql.ts';
 import type { PostgresWaits } from './postgres-waits.ts';
 
@@ -14,6 +16,22 @@ export type Presence = 'alone' | 'together' | 'exclusive';
 
 /** Of a connection for statements: while one is open, nobody gets the database exclusively. */
 export const useSql = `SELECT pg_try_advisory_lock_shared(${locks.use}) AS taken`;
+
+/**
+ * Comes behind {@link useSql}, which keeps moves away: a process that was cut off from the database
+ * while it was moved must not go on with what was left behind.
+ *
+ * @throws ConnectionLost that says what to do
+ */
+export async function checkMark(client: PostgresClient): Promise<void> {
+  const table = await client.query<{ there: number }>(
+    `SELECT to_regclass('${moveTable}') IS NOT NULL AS there`,
+  );
+  if (table.rows[0]?.there !== 1) return;
+  const { rows } = await client.query<MarkRow>(markSql);
+  const refusal = markRefusal(rows[0] && markOf(rows[0]));
+  if (refusal !== undefined) throw new ConnectionLost(refusal);
+}
 
 interface Step {
   readonly sql: string;
@@ -116,6 +134,7 @@ export class PostgresPlace {
         const { rows } = await client.query<{ taken: number }>(sql);
         if (rows[0]?.taken !== 1) throw new PlaceTaken(refusal);
       }
+      if (this.#presence !== 'exclusive') await checkMark(client);
       await makeCommits(client);
     } catch (error) {
       await client.close(this.#waits.close);
