@@ -107,6 +107,7 @@ export class CuttingProxy implements AsyncDisposable {
 
   /** Whether the statement must not go on. */
   #meet(link: Link, statement: string): boolean {
+    if (link.isDoomed) return false;
     const index = this.#plan.findIndex((planned) => planned.statement.test(statement));
     const [planned] = index === -1 ? [] : this.#plan.splice(index, 1);
     if (planned === undefined) return false;
@@ -161,6 +162,11 @@ class Link {
 
   fallSilent(): void {
     this.#isSilent = true;
+  }
+
+  /** Whether it will be cut when a statement is answered. */
+  get isDoomed(): boolean {
+    return this.#awaited !== undefined;
   }
 
   /** Calls when the statement that is just going by has been answered; the answer stays here. */
