@@ -4,6 +4,10 @@ import { groupCreate } from './methods/group.create.ts';
 import { groupKeySync } from './methods/group.key.sync.ts';
 import { groupMemberBan } from './methods/group.member.ban.ts';
 import { groupMemberLeave } from './methods/group.member.leave.ts';
+import { groupMemberRecoveryApprove } from './methods/group.member.recovery.approve.ts';
+import { groupMemberRecoveryList } from './methods/group.member.recovery.list.ts';
+import { groupMemberRecoveryReject } from './methods/group.member.recovery.reject.ts';
+import { groupMemberRecoverySubmit } from './methods/group.member.recovery.submit.ts';
 import { groupMemberRemove } from './methods/group.member.remove.ts';
 import { groupMemberUnban } from './methods/group.member.unban.ts';
 import { groupMessageSend } from './methods/group.message.send.ts';
@@ -32,6 +36,10 @@ export const groups: Subject = {
     'group.member.remove': groupMemberRemove,
     'group.member.ban': groupMemberBan,
     'group.member.unban': groupMemberUnban,
+    'group.member.recovery.submit': groupMemberRecoverySubmit,
+    'group.member.recovery.list': groupMemberRecoveryList,
+    'group.member.recovery.approve': groupMemberRecoveryApprove,
+    'group.member.recovery.reject': groupMemberRecoveryReject,
     'group.key.sync': groupKeySync,
     'group.secret.rotation.prepare': groupSecretRotationPrepare,
     'group.secret.rotation.commit': groupSecretRotationCommit,

@@ -184,7 +184,8 @@ export const migrations: readonly Migration[] = [
       )`,
       `CREATE INDEX group_applications_by_invite
         ON group_applications (group_id, invite_id, account)`,
-      // One pending key recovery request of a member.
+      // One pending key recovery request of a member. A request may be large: member_key is what
+      // an approval asks of it, digest tells whether it is still the same; bytes: of the request.
       `CREATE TABLE group_recoveries (
         group_id TEXT NOT NULL,
         account TEXT NOT NULL,
@@ -192,6 +193,9 @@ export const migrations: readonly Migration[] = [
         certificate_id TEXT NOT NULL,
         accepted_at BIGINT NOT NULL,
         expires_at BIGINT NOT NULL,
+        member_key TEXT NOT NULL,
+        digest TEXT NOT NULL,
+        bytes BIGINT NOT NULL,
         request TEXT NOT NULL,
         PRIMARY KEY (group_id, account)
       )`,

@@ -1,0 +1,57 @@
+import {
+  checkGroupOpen,
+  checkGroupParams,
+  currentMember,
+  type GroupParams,
+  isGroupManager,
+  mayRejectRecovery,
+  ProtocolError,
+} from '@posthouse/protocol';
+import type { DeviceSession, Handler } from '../../call.ts';
+import { forEach } from '../../storage/lists.ts';
+import { requireCaller } from '../caller.ts';
+import { type Requester, recoveriesNotice } from '../notices.ts';
+import { deleteRecovery } from '../recovery-store.ts';
+import { type LoadedGroup, loadGroup } from '../view.ts';
+
+type Params = GroupParams<'group.member.recovery.reject'>;
+
+/** `group.member.recovery.reject` (05 §13.24). */
+export const groupMemberRecoveryReject: Handler<Params> = async (context, call) => {
+  const { clock, network, storage } = context;
+  const session = call.session as DeviceSession;
+  checkGroupParams(network, 'group.member.recovery.reject', call.params);
+  const { group_id: groupId, accounts } = call.params;
+  return await storage.write(`group:${groupId}`, async (tx) => {
+    const now = clock.now();
+    await requireCaller(tx, session, now);
+    const { view } = await loadGroup(tx, groupId, [session.account, ...accounts]);
+    const requesters = accounts.map((account) => rejected(view, { account, by: session.account }));
+    checkGroupOpen(view);
+    await forEach(accounts, async (account) => {
+      if (await deleteRecovery(tx, groupId, { account, now })) return;
+      throw new ProtocolError('not_found', 'an account has no pending request');
+    });
+    return { result: null, notices: [await recoveriesNotice(tx, groupId, requesters)] };
+  });
+};
+
+/**
+ * The account whose request is rejected, or withdrawn by itself. One that is no member has none,
+ * which is for those to learn who may see requests of others.
+ *
+ * @throws ProtocolError `forbidden`
+ */
+function rejected(
+  view: LoadedGroup['view'],
+  { account, by }: { readonly account: string; readonly by: string },
+): Requester {
+  const { role } = currentMember(view, by);
+  const target = view.members.get(account);
+  const isAllowed =
+    target === undefined
+      ? isGroupManager(role)
+      : mayRejectRecovery(role, { role: target.role, isSelf: account === by });
+  if (!isAllowed) throw new ProtocolError('forbidden', 'the account may not reject this request');
+  return { account, role: target?.role ?? 'member', isMember: true };
+}
