@@ -3,8 +3,8 @@ import type { Bus } from '../context.ts';
 
 /** The bus of a relay that is one process: notices go to every listener at once, in order. */
 export class MemoryBus implements Bus {
-  readonly isShared = false;
-  readonly isWhole = true;
+  readonly isShared: boolean = false;
+  readonly isWhole: boolean = true;
   readonly #listeners = new Set<(notice: Notice) => void>();
   readonly #failed: (error: unknown) => void;
 
