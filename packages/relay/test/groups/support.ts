@@ -12,6 +12,7 @@ import {
   type GroupCreate,
   type GroupInvite,
   type GroupMemberKey,
+  type GroupMemberRecoveryRequest,
   type GroupParams,
   type GroupRole,
   type GroupSecretBox,
@@ -31,12 +32,20 @@ export interface MemberKey {
   readonly publicKey: string;
 }
 
+/** Every pair made here by its public key: boxes of the past stay to be opened. */
+const pairs = new Map<string, MemberKey>();
+
 export function newMemberKey(): MemberKey {
   const privateKey = nodeRandom(32);
-  return {
-    privateKey,
-    publicKey: encodeBase64url(nodePrimitives.x25519.publicKey(privateKey)),
-  };
+  const publicKey = encodeBase64url(nodePrimitives.x25519.publicKey(privateKey));
+  const pair = { privateKey, publicKey };
+  pairs.set(publicKey, pair);
+  return pair;
+}
+
+/** The private key of a pair made here. */
+export function privateKeyOf(publicKey: string): Uint8Array | undefined {
+  return pairs.get(publicKey)?.privateKey;
 }
 
 /** Who signs and calls; the owner's phone unless said otherwise. */
@@ -291,6 +300,39 @@ export class TestGroup {
     const invite = await this.invite();
     for (const person of people) await this.apply(person, invite);
     await this.approve(people);
+  }
+
+  /** A request for a new member key, which is kept as the candidate. */
+  recoveryRequest(
+    person: Person,
+    { device, ...facts }: Partial<GroupMemberRecoveryRequest> & { readonly device?: string } = {},
+  ): GroupMemberRecoveryRequest {
+    const key = newMemberKey();
+    this.candidates.set(person.account, key);
+    const body = {
+      $type: network.type('group.member.recovery'),
+      account: person.account,
+      group_id: this.groupId,
+      member_encryption_public_key: key.publicKey,
+      ...facts,
+    };
+    const by = { by: person, ...(device !== undefined && { device }) };
+    return this.sign(body, by) as unknown as GroupMemberRecoveryRequest;
+  }
+
+  /** Submits a request for a new member key. */
+  async requestRecovery(person: Person, device = 'phone'): Promise<GroupMemberRecoveryRequest> {
+    const request = this.recoveryRequest(person, { device });
+    const session = person.session(device);
+    await this.#world.call('group.member.recovery.submit', request, { session });
+    return request;
+  }
+
+  /** Gives people the member keys they asked for. */
+  async recover(people: readonly Person[], by: By = {}): Promise<void> {
+    const params = this.approval(people, { kind: 'group.member.recovery.approval', ...by });
+    await this.write('group.member.recovery.approve', params.approval, { ...by, params });
+    for (const person of people) this.#activate(person);
   }
 
   /** Parameters of `group.secret.rotation.prepare` with a box for each of these people. */
