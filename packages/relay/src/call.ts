@@ -43,6 +43,14 @@ export interface ConnectionBinding {
   bind(session: Session): void;
   /** The session turned out to be over: where the connection rests on it still, it is dead now. */
   end(session: Session): void;
+  /**
+   * Replaces the groups the connection hears of, one replacement after the other (02 §13). `work`
+   * is given those it hears of at present and says which it shall, each with the sequence of the
+   * group at which the right to read was confirmed; where it throws, everything stays as it is.
+   */
+  subscribeGroups(
+    work: (present: ReadonlySet<string>) => Promise<ReadonlyMap<string, number>>,
+  ): Promise<void>;
 }
 
 /** What a handler answers. Notices leave only after what it wrote is durable. */

@@ -26,6 +26,7 @@ import { relayIdentity } from './keys/identity.ts';
 import { createKeys, loadKeys } from './keys/keys.ts';
 import { MemoryBus } from './notifications/bus.ts';
 import { CatchUp } from './notifications/catch-up.ts';
+import { GroupListeners } from './notifications/group-listeners.ts';
 import { Hub } from './notifications/hub.ts';
 import { NatsBus } from './notifications/nats-bus.ts';
 import {
@@ -209,8 +210,8 @@ async function startParts(
 
   const dispatcher = new Dispatcher(relayContext, offer.handlers);
   const clients = new ClientAddresses(config.trustedProxies);
-  const hub = parts.use(new Hub(bus));
-  parts.use(new CatchUp(relayContext, { hub, news: offer.news }));
+  const hub = parts.use(new Hub(bus, parts.use(new GroupListeners(relayContext))));
+  parts.use(new CatchUp(relayContext, { hub, ...offer }));
   const intake = new RateLimiter({
     rate: limits.addressBytes,
     burst: limits.addressBytesBurst,

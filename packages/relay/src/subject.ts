@@ -12,6 +12,7 @@ export interface Offering {
   readonly handlers: Readonly<Record<string, Handler>>;
   readonly jobs: readonly Job[];
   readonly news?: News;
+  readonly groupNews?: GroupNews;
 }
 
 /**
@@ -24,6 +25,16 @@ export type News = (
   tx: Reader,
   accounts: readonly string[],
   place: { readonly relayId: string; readonly now: number },
+) => Promise<readonly Notice[]>;
+
+/**
+ * As {@link News}, of groups that connections here subscribed, five hundred at the most. Lists come
+ * `withLists` where hints of them may have been lost: nothing tells whether one was.
+ */
+export type GroupNews = (
+  tx: Reader,
+  groups: readonly string[],
+  options: { readonly withLists: boolean },
 ) => Promise<readonly Notice[]>;
 
 /**

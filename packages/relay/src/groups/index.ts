@@ -16,9 +16,13 @@ import { groupResolve } from './methods/group.resolve.ts';
 import { groupRoleUpdate } from './methods/group.role.update.ts';
 import { groupSecretRotationCommit } from './methods/group.secret.rotation.commit.ts';
 import { groupSecretRotationPrepare } from './methods/group.secret.rotation.prepare.ts';
+import { groupSubscribe } from './methods/group.subscribe.ts';
 import { groupSync } from './methods/group.sync.ts';
 import { groupUpdate } from './methods/group.update.ts';
 import { migrations } from './migrations.ts';
+import { groupNews } from './news.ts';
+
+export { type GroupStanding, readGroupStanding } from './subscription-store.ts';
 
 export const groups: Subject = {
   name: 'groups',
@@ -44,6 +48,8 @@ export const groups: Subject = {
     'group.secret.rotation.prepare': groupSecretRotationPrepare,
     'group.secret.rotation.commit': groupSecretRotationCommit,
     'group.message.send': groupMessageSend,
+    'group.subscribe': groupSubscribe,
   }),
   jobs: [],
+  groupNews,
 };

@@ -2,14 +2,17 @@ import { readEnds } from '../auth/index.ts';
 import type { Notice } from '../call.ts';
 import type { RelayContext } from '../context.ts';
 import { catchUpFailed, caughtUp } from '../observability/events.ts';
-import type { News } from '../subject.ts';
+import type { GroupNews, News } from '../subject.ts';
 import type { Hub } from './hub.ts';
 
-/** Accounts that are compared with storage in one snapshot. */
+/** Accounts, and groups, that are compared with storage in one snapshot. */
 const portion = 100;
+const groupPortion = 500;
 
 /** Milliseconds between comparisons. */
 const intervals = { whole: 60_000, away: 5_000 } as const;
+/** Milliseconds between hints of what has no version, while the bus is away. */
+const listInterval = 60_000;
 
 /**
  * Makes up for notices that never came: the bus was away, another process was cut off from it, or
@@ -21,22 +24,33 @@ export class CatchUp implements AsyncDisposable {
   readonly #context: RelayContext;
   readonly #hub: Hub;
   readonly #news: readonly News[];
+  readonly #groupNews: readonly GroupNews[];
   readonly #subscription: Disposable | undefined;
   #timer: Disposable | undefined;
   #running: Promise<void> | undefined;
   #isDue = false;
+  /** Whether hints may have been lost since the lists were hinted last, and when that was. */
+  #lacksLists = false;
+  #listsAt = 0;
   #isStopping = false;
 
   constructor(
     context: RelayContext,
-    { hub, news }: { readonly hub: Hub; readonly news: readonly News[] },
+    parts: {
+      readonly hub: Hub;
+      readonly news: readonly News[];
+      readonly groupNews: readonly GroupNews[];
+    },
   ) {
     this.#context = context;
-    this.#hub = hub;
-    this.#news = news;
+    this.#hub = parts.hub;
+    this.#news = parts.news;
+    this.#groupNews = parts.groupNews;
     if (!context.bus.isShared) return;
     this.#subscription = context.bus.subscribe((notice) => {
-      if (notice.kind === 'gap') this.#wake();
+      if (notice.kind !== 'gap') return;
+      this.#lacksLists = true;
+      this.#wake();
     });
     this.#schedule(true);
   }
@@ -79,6 +93,7 @@ export class CatchUp implements AsyncDisposable {
       for (let start = 0; start < accounts.length && !this.#isStopping; start += portion) {
         await this.#compare(accounts.slice(start, start + portion));
       }
+      await this.#compareGroups();
       caughtUp(this.#context);
       return true;
     } catch (error) {
@@ -106,5 +121,30 @@ export class CatchUp implements AsyncDisposable {
       else listener.cap(end);
     }
     for (const notice of notices) this.#hub.tell(notice);
+  }
+
+  /** Sessions were compared before: whoever may not hear of groups any more is gone. */
+  async #compareGroups(): Promise<void> {
+    const groups = this.#hub.groups.groups();
+    const withLists = this.#takeLists();
+    for (let start = 0; start < groups.length && !this.#isStopping; start += groupPortion) {
+      const some = groups.slice(start, start + groupPortion);
+      const notices = await this.#context.storage.read(async (tx) => {
+        const found: Notice[] = [];
+        for (const tell of this.#groupNews) found.push(...(await tell(tx, some, { withLists })));
+        return found;
+      });
+      for (const notice of notices) this.#hub.tell(notice);
+    }
+  }
+
+  /** While the bus is away, hints of lists are lost all the time. */
+  #takeLists(): boolean {
+    const { bus, clock } = this.#context;
+    const isOld = !bus.isWhole && clock.monotonic() - this.#listsAt >= listInterval;
+    const withLists = this.#lacksLists || isOld;
+    this.#lacksLists = false;
+    if (withLists) this.#listsAt = clock.monotonic();
+    return withLists;
   }
 }

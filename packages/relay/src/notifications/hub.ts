@@ -1,14 +1,7 @@
-import type { NotificationName } from '@posthouse/protocol';
 import type { DeviceSession, Notice } from '../call.ts';
 import type { Bus } from '../context.ts';
-
-/** A hint for one connection. Of two under one key, the one of lower rank tells nothing new. */
-export interface Hint {
-  readonly key: string;
-  readonly method: NotificationName;
-  readonly params: Readonly<Record<string, string | number>>;
-  readonly rank: number;
-}
+import type { GroupListeners } from './group-listeners.ts';
+import { deviceStateHint, type Hint, timelineHint } from './hint.ts';
 
 /** A connection that is bound to a device session. */
 export interface Listener {
@@ -22,14 +15,18 @@ export interface Listener {
   revoke(): void;
   /** The session ends at `expiresAt` at the latest. */
   cap(expiresAt: number): void;
+  /** Ends its subscription of a group. */
+  leaveGroup(group: string): void;
 }
 
 /** Who is connected here, and who hears what. */
 export class Hub implements Disposable {
+  readonly groups: GroupListeners;
   readonly #byAccount = new Map<string, Set<Listener>>();
   readonly #subscription: Disposable;
 
-  constructor(bus: Bus) {
+  constructor(bus: Bus, groups: GroupListeners) {
+    this.groups = groups;
     this.#subscription = bus.subscribe((notice) => this.tell(notice));
   }
 
@@ -57,31 +54,32 @@ export class Hub implements Disposable {
 
   /** Passes a notice to whom it concerns here; the bus does so with each. */
   tell(notice: Notice): void {
-    if (!('account' in notice)) return;
-    for (const listener of this.listenersOf(notice.account)) tellOne(listener, notice);
+    if ('account' in notice) this.#tellAccount(notice);
+    else if ('group' in notice) this.groups.tell(notice);
   }
 
   [Symbol.dispose](): void {
     this.#subscription[Symbol.dispose]();
   }
-}
 
-function tellOne(listener: Listener, notice: Extract<Notice, { account: string }>): void {
-  if (notice.kind === 'capped') {
-    if (notice.deviceId === listener.deviceId) listener.cap(notice.expiresAt);
-    return;
+  #tellAccount(notice: Extract<Notice, { account: string }>): void {
+    const listeners = this.listenersOf(notice.account);
+    if (listeners.length === 0) return;
+    if (notice.kind === 'capped') {
+      for (const listener of listeners) {
+        if (notice.deviceId === listener.deviceId) listener.cap(notice.expiresAt);
+      }
+      return;
+    }
+    const hint = notice.kind === 'revoked' ? undefined : hintOf(notice);
+    for (const listener of listeners) {
+      if (!notice.deviceIds.includes(listener.deviceId)) continue;
+      if (hint === undefined) listener.revoke();
+      else listener.hint(hint);
+    }
   }
-  if (!notice.deviceIds.includes(listener.deviceId)) return;
-  if (notice.kind === 'revoked') listener.revoke();
-  else listener.hint(hintOf(notice));
 }
 
 function hintOf(notice: Extract<Notice, { kind: 'timeline' | 'device-state' }>): Hint {
-  if (notice.kind === 'timeline') {
-    const { head } = notice;
-    return { key: 'timeline', method: 'message.timeline.changed', params: { head }, rank: head };
-  }
-  const { revision } = notice;
-  const method = 'device.state.changed';
-  return { key: 'device-state', method, params: { revision }, rank: revision };
+  return notice.kind === 'timeline' ? timelineHint(notice.head) : deviceStateHint(notice.revision);
 }

@@ -165,3 +165,9 @@ export function catchUpFailed({ log, metrics }: Observed, error: unknown): void 
   metrics.count('catch_ups_failed');
   log.error({ err: error }, 'connections not compared with storage');
 }
+
+/** Who may hear of a group could not be looked up; it is tried again, and the hints wait. */
+export function hintsDelayed({ log, metrics }: Observed, error: unknown): void {
+  metrics.count('hints_delayed');
+  log.error({ err: error }, 'hints wait: rights not looked up');
+}

@@ -1,8 +1,8 @@
 import { BoundedMap } from '../bounded-map.ts';
 import type { Session } from '../call.ts';
 import type { Clock } from '../context.ts';
-import type { Hint, Hub, Listener } from '../notifications/hub.ts';
-import { encodeNotification } from './envelope.ts';
+import { groupKeys, type Hint } from '../notifications/hint.ts';
+import type { Hub, Listener } from '../notifications/hub.ts';
 
 /**
  * Keys whose rank is remembered, more than a connection can subscribe to. A forgotten one may be
@@ -30,6 +30,11 @@ export class BoundSession implements Listener {
   #isRevoked = false;
   #isEnabled = false;
   #isSending = false;
+  /** Groups it hears of (02 §13). */
+  readonly #groups = new Set<string>();
+  /** The last replacement of them that was asked for. */
+  #subscribing: Promise<unknown> = Promise.resolve();
+  #isReleased = false;
 
   constructor(session: Session, parts: BoundSessionParts) {
     this.#session = session;
@@ -67,12 +72,29 @@ export class BoundSession implements Listener {
 
   hint(hint: Hint): void {
     if (!this.#isEnabled || this.dead) return;
-    const waiting = this.#waiting.get(hint.key);
-    if (waiting !== undefined && waiting.rank >= hint.rank) return;
-    const told = this.#told.get(hint.key);
-    if (told !== undefined && told >= hint.rank) return;
-    this.#waiting.set(hint.key, hint);
+    const { key, rank = Number.POSITIVE_INFINITY } = hint;
+    const newest = Math.max(this.#waiting.get(key)?.rank ?? -1, this.#told.get(key) ?? -1);
+    if (newest >= rank) return;
+    this.#waiting.set(key, hint);
     this.#flush();
+  }
+
+  /** @see ConnectionBinding */
+  async subscribeGroups(
+    work: (present: ReadonlySet<string>) => Promise<ReadonlyMap<string, number>>,
+  ): Promise<void> {
+    const turn = this.#subscribing.then(async () => this.#hearOf(await work(this.#groups)));
+    this.#subscribing = turn.catch(() => {});
+    await turn;
+  }
+
+  leaveGroup(group: string): void {
+    this.#groups.delete(group);
+    this.#parts.hub.groups.leave(this, group);
+    for (const key of Object.values(groupKeys(group))) {
+      this.#waiting.delete(key);
+      this.#told.delete(key);
+    }
   }
 
   revoke(): void {
@@ -86,8 +108,24 @@ export class BoundSession implements Listener {
 
   /** Takes it out of the hub: the connection is over, or the session is. */
   release(): void {
+    this.#isReleased = true;
+    for (const group of [...this.#groups]) this.leaveGroup(group);
     this.#waiting.clear();
     this.#parts.hub.remove(this);
+  }
+
+  #hearOf(groups: ReadonlyMap<string, number>): void {
+    // It ended while the groups were looked up.
+    if (this.#isReleased || this.dead) return;
+    for (const group of [...this.#groups]) {
+      if (!groups.has(group)) this.leaveGroup(group);
+    }
+    for (const [group, sequence] of groups) {
+      // What happened before is the client's to catch up with (02 §13.3).
+      if (!this.#groups.has(group)) this.#told.set(groupKeys(group).timeline, sequence);
+      this.#groups.add(group);
+      this.#parts.hub.groups.join(this, group, sequence);
+    }
   }
 
   #flush(): void {
@@ -96,9 +134,9 @@ export class BoundSession implements Listener {
     this.#waiting.clear();
     this.#isSending = true;
     let unsent = hints.length;
-    for (const { key, method, params, rank } of hints) {
-      this.#told.set(key, rank);
-      this.#parts.send(encodeNotification(method, params), () => {
+    for (const { key, text, rank } of hints) {
+      if (rank !== undefined) this.#told.set(key, rank);
+      this.#parts.send(text, () => {
         unsent -= 1;
         if (unsent > 0) return;
         this.#isSending = false;

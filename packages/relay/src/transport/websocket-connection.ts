@@ -153,6 +153,9 @@ export class WebSocketConnection {
       end(session) {
         if (connection.#bound?.session.id === session.id) connection.#bound.revoke();
       },
+      async subscribeGroups(work) {
+        await connection.#bound?.subscribeGroups(work);
+      },
     };
     const answer = await dispatcher.answer({
       method,

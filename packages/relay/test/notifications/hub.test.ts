@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { DeviceSession } from '../../src/call.ts';
 import { MemoryBus } from '../../src/notifications/bus.ts';
+import type { GroupListeners } from '../../src/notifications/group-listeners.ts';
 import { Hub } from '../../src/notifications/hub.ts';
 import { BoundSession } from '../../src/transport/bound-session.ts';
 import { ManualClock } from '../support/clock.ts';
@@ -14,8 +15,11 @@ beforeEach(() => {
   clock = new ManualClock();
   failures = [];
   bus = new MemoryBus((error) => failures.push(error));
-  hub = new Hub(bus);
+  hub = new Hub(bus, withoutGroups);
 });
+
+/** Groups are tested by themselves. */
+const withoutGroups = {} as GroupListeners;
 
 /** A connection that writes down what is sent and says `sent` when the test lets it. */
 class Peer {

@@ -1,0 +1,81 @@
+import {
+  badRequest,
+  checkGroupParams,
+  type GroupParams,
+  openAccessBehind,
+  ProtocolError,
+} from '@posthouse/protocol';
+import type { DeviceSession, Handler } from '../../call.ts';
+import type { RelayContext } from '../../context.ts';
+import { forEach } from '../../storage/lists.ts';
+import type { Reader } from '../../storage/types.ts';
+import { openInterval } from '../access-store.ts';
+import { requireCaller } from '../caller.ts';
+import { readSubscribable, type Subscribable } from '../subscription-store.ts';
+
+/** `group.subscribe` (05 §13.29, 02 §13). */
+export const groupSubscribe: Handler<GroupParams<'group.subscribe'>> = async (context, call) => {
+  const { limits, network } = context;
+  const { connection } = call;
+  checkGroupParams(network, 'group.subscribe', call.params);
+  const { group_ids: wanted } = call.params;
+  const session = call.session as DeviceSession;
+  // Over HTTP the method does not exist.
+  await connection?.subscribeGroups(async (present) => {
+    const adds = wanted.some((id) => !present.has(id));
+    if (adds && wanted.length > limits.groupSubscriptions) {
+      throw badRequest('group_ids', `at most ${limits.groupSubscriptions}`);
+    }
+    const groups = await confirm(context, session, wanted);
+    return new Map(groups.map(({ groupId, sequence }) => [groupId, sequence]));
+  });
+  return { result: null };
+};
+
+/** The groups, readable all of them, with the intervals opened that the device lacks. */
+async function confirm(
+  { clock, storage }: RelayContext,
+  session: DeviceSession,
+  wanted: readonly string[],
+): Promise<readonly Subscribable[]> {
+  const now = clock.now();
+  const look = async (tx: Reader) => {
+    await requireCaller(tx, session, now);
+    return requireReadable(wanted, await readSubscribable(tx, wanted, session));
+  };
+  let groups = await storage.read(look);
+  let held = new Set<string>();
+  for (;;) {
+    const lacking = groups.filter(({ needsInterval }) => needsInterval);
+    if (lacking.every(({ groupId }) => held.has(groupId))) return groups;
+    // All in one write, also those that lack an interval since the last look.
+    held = held.union(new Set(lacking.map(({ groupId }) => groupId)));
+    // With the account: its devices change before an interval opens, or find it open.
+    const aggregates = [`account:${session.account}`, ...[...held].map((id) => `group:${id}`)];
+    groups = await storage.write(aggregates, async (tx) => {
+      const found = await look(tx);
+      const opened = found.filter(({ needsInterval }) => needsInterval);
+      if (!opened.every(({ groupId }) => held.has(groupId))) return found;
+      await forEach(opened, async ({ groupId, ...at }) => {
+        await openInterval(tx, groupId, { ...session, access: openAccessBehind(at) });
+      });
+      return found;
+    });
+  }
+}
+
+/**
+ * All of them or none: whatever is wrong with each, the answer names those it cannot serve.
+ * @throws ProtocolError `not_found`, `forbidden`, with `group_ids`
+ */
+function requireReadable(
+  wanted: readonly string[],
+  found: ReadonlyMap<string, Subscribable>,
+): readonly Subscribable[] {
+  const groups = wanted.map((id) => found.get(id));
+  const refused = wanted.filter((_, index) => groups[index]?.isMember !== true);
+  if (refused.length === 0) return groups as readonly Subscribable[];
+  const code = groups.includes(undefined) ? 'not_found' : 'forbidden';
+  const data = { group_ids: refused };
+  throw new ProtocolError(code, 'not every group can be subscribed', { data });
+}

@@ -1,0 +1,59 @@
+import type { NotificationName } from '@posthouse/protocol';
+import { encodeNotification } from '../transport/envelope.ts';
+
+/** A hint as connections send it. One text serves all of them. */
+export interface Hint {
+  /** What it is about: of two that wait under one key, one is enough. */
+  readonly key: string;
+  /** The notification, encoded. */
+  readonly text: string;
+  /** Of two under one key, the one of lower rank tells nothing new. Without: each tells something. */
+  readonly rank?: number;
+}
+
+/** `message.timeline.changed` (04 §19). */
+export function timelineHint(head: number): Hint {
+  return hint('timeline', 'message.timeline.changed', { head });
+}
+
+/** `device.state.changed` (03 §6). */
+export function deviceStateHint(revision: number): Hint {
+  return hint('device-state', 'device.state.changed', { revision });
+}
+
+/** `group.timeline.changed` (05 §15.2). */
+export function groupTimelineHint(group: string, head: number): Hint {
+  return hint(groupKeys(group).timeline, 'group.timeline.changed', { group_id: group, head });
+}
+
+/** Lists of a group whose changes are told without a version. */
+export type GroupList = 'applications' | 'recoveries';
+
+/** `group.application.changed` or `group.member.recovery.changed` (05 §15.3, §15.4). */
+export function groupListHint(group: string, list: GroupList): Hint {
+  const method =
+    list === 'applications' ? 'group.application.changed' : 'group.member.recovery.changed';
+  return hint(groupKeys(group)[list], method, { group_id: group });
+}
+
+/** The keys of all hints about a group. */
+export function groupKeys(group: string): Readonly<Record<'timeline' | GroupList, string>> {
+  return {
+    timeline: `timeline ${group}`,
+    applications: `applications ${group}`,
+    recoveries: `recoveries ${group}`,
+  };
+}
+
+function hint(
+  key: string,
+  method: NotificationName,
+  params: { readonly group_id?: string; readonly head?: number; readonly revision?: number },
+): Hint {
+  const rank = params.head ?? params.revision;
+  return {
+    key,
+    text: encodeNotification(method, params),
+    ...(rank !== undefined && { rank }),
+  };
+}
