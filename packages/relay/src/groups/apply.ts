@@ -14,6 +14,7 @@ import type { RelayLimits } from '../limits.ts';
 import { forEach } from '../storage/lists.ts';
 import type { Writer } from '../storage/types.ts';
 import { endAccess, openInterval } from './access-store.ts';
+import { deleteApplications } from './application-store.ts';
 import { insertEvent, type Signer } from './event-store.ts';
 import {
   deleteBan,
@@ -25,7 +26,7 @@ import {
   setRole,
   updateGroup,
 } from './group-store.ts';
-import { deleteApplication } from './invite-store.ts';
+import { addUses, type InviteUse } from './invite-store.ts';
 import {
   deleteStagedBox,
   deleteStaging,
@@ -60,6 +61,8 @@ export interface Change {
   readonly now: number;
   /** By account, for those that join and those whose key was recovered. */
   readonly arrivals?: ReadonlyMap<string, Arrival>;
+  /** Uses of invitations that those who join take. */
+  readonly uses?: readonly InviteUse[];
   /** A staged rotation that takes effect with the event. */
   readonly rotation?: StoredStaging;
 }
@@ -168,14 +171,17 @@ async function changeMembers(
   group: StoredGroup,
   { change, position }: Applied,
 ): Promise<void> {
-  const { effects, arrivals } = change;
+  const { effects, arrivals, uses = [] } = change;
+  const { group_id: groupId } = group;
+  await forEach(uses, (use) => addUses(tx, groupId, use));
+  const joined = effects.joined.map(({ account }) => account);
+  await deleteApplications(tx, groupId, joined);
   await forEach(effects.joined, async (member) => {
     const since = position.sequence;
-    await insertMember(tx, group.group_id, { ...member, role: 'member', since });
-    await deleteApplication(tx, group.group_id, member.account);
+    await insertMember(tx, groupId, { ...member, role: 'member', since });
     await welcome(tx, group, { account: member.account, position, arrivals });
   });
-  for (const role of effects.roles) await setRole(tx, group.group_id, role);
+  for (const role of effects.roles) await setRole(tx, groupId, role);
 }
 
 /** The box of an account and the access of the device that asked, both from the event on. */
@@ -225,13 +231,9 @@ async function replaceKeys(
 
 /** Says whether an application went with a ban. */
 async function changeBans(tx: Writer, groupId: string, effects: GroupEffects): Promise<boolean> {
-  let dropped = false;
-  await forEach(effects.banned, async (account) => {
-    await insertBan(tx, groupId, account);
-    if (await deleteApplication(tx, groupId, account)) dropped = true;
-  });
+  await forEach(effects.banned, (account) => insertBan(tx, groupId, account));
   await forEach(effects.unbanned, (account) => deleteBan(tx, groupId, account));
-  return dropped;
+  return (await deleteApplications(tx, groupId, effects.banned)) > 0;
 }
 
 /** What becomes of the staged rotation (05 §13.26, §18). */

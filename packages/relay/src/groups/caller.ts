@@ -1,6 +1,9 @@
 import {
+  currentMember,
   type DeviceCertificate,
   deviceSignatures,
+  type GroupMember,
+  isGroupManager,
   type JsonObject,
   ProtocolError,
 } from '@posthouse/protocol';
@@ -9,6 +12,7 @@ import type { DeviceSession, Session } from '../call.ts';
 import type { RelayContext } from '../context.ts';
 import type { Reader } from '../storage/types.ts';
 import type { Signer } from './event-store.ts';
+import { type LoadedGroup, loadGroup } from './view.ts';
 
 /** The calling device with the certificate it has now. */
 export interface Caller {
@@ -38,6 +42,41 @@ function callerFrom({ account }: DeviceSession, device: Device): Caller {
     signer: { deviceId, certificateId, certificate },
     certificate: parseCertificate(certificate),
   };
+}
+
+/** The calling device of a member. */
+export interface CallingMember {
+  readonly caller: Caller;
+  readonly group: LoadedGroup;
+  readonly member: GroupMember;
+}
+
+/**
+ * The calling device, of an account that is a member of the group and not banned.
+ * @throws ProtocolError `unauthorized`, `not_found`, `forbidden`
+ */
+export async function requireMember(
+  tx: Reader,
+  session: DeviceSession,
+  { groupId, now }: { readonly groupId: string; readonly now: number },
+): Promise<CallingMember> {
+  const caller = await requireCaller(tx, session, now);
+  const group = await loadGroup(tx, groupId, [session.account]);
+  return { caller, group, member: currentMember(group.view, session.account) };
+}
+
+/**
+ * As {@link requireMember}, for what owner and administrators alone may do.
+ * @throws ProtocolError `unauthorized`, `not_found`, `forbidden`
+ */
+export async function requireManager(
+  tx: Reader,
+  session: DeviceSession,
+  place: { readonly groupId: string; readonly now: number },
+): Promise<CallingMember> {
+  const calling = await requireMember(tx, session, place);
+  if (isGroupManager(calling.member.role)) return calling;
+  throw new ProtocolError('forbidden', 'the account is neither owner nor administrator');
 }
 
 /**

@@ -1,6 +1,14 @@
 import { defineHandlers, type Subject } from '../subject.ts';
+import { groupApplicationApprove } from './methods/group.application.approve.ts';
+import { groupApplicationList } from './methods/group.application.list.ts';
+import { groupApplicationReject } from './methods/group.application.reject.ts';
+import { groupApplicationSubmit } from './methods/group.application.submit.ts';
 import { groupClose } from './methods/group.close.ts';
 import { groupCreate } from './methods/group.create.ts';
+import { groupInviteCreate } from './methods/group.invite.create.ts';
+import { groupInviteList } from './methods/group.invite.list.ts';
+import { groupInviteResolve } from './methods/group.invite.resolve.ts';
+import { groupInviteRevoke } from './methods/group.invite.revoke.ts';
 import { groupKeySync } from './methods/group.key.sync.ts';
 import { groupMemberBan } from './methods/group.member.ban.ts';
 import { groupMemberLeave } from './methods/group.member.leave.ts';
@@ -36,6 +44,14 @@ export const groups: Subject = {
     'group.update': groupUpdate,
     'group.role.update': groupRoleUpdate,
     'group.owner.transfer': groupOwnerTransfer,
+    'group.invite.create': groupInviteCreate,
+    'group.invite.resolve': groupInviteResolve,
+    'group.invite.list': groupInviteList,
+    'group.invite.revoke': groupInviteRevoke,
+    'group.application.submit': groupApplicationSubmit,
+    'group.application.list': groupApplicationList,
+    'group.application.approve': groupApplicationApprove,
+    'group.application.reject': groupApplicationReject,
     'group.member.leave': groupMemberLeave,
     'group.member.remove': groupMemberRemove,
     'group.member.ban': groupMemberBan,

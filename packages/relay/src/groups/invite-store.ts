@@ -1,44 +1,58 @@
-/** All SQL of invitations and of the applications that rest on them. */
+/** All SQL of invitations. */
+import type { StoredInvite } from '@posthouse/protocol';
 import type { Reader, Row, Writer } from '../storage/types.ts';
 
-/** An invitation as stored at its acceptance. */
-export interface StoredInvitation {
+/** An invitation without its text, which may be large. */
+export interface StoredInvitation extends StoredInvite {
   readonly inviteId: string;
   readonly inviter: string;
-  readonly expiresAt: number;
-  /** Successful uses so far. */
-  readonly uses: number;
-  readonly revoked: boolean;
+  /** Applications that rest on it. */
+  readonly pending: number;
+  /** The device that signed it. */
   readonly deviceId: string;
   readonly certificateId: string;
-  /** Canonical JSON. */
-  readonly invite: string;
 }
 
 interface InviteRow extends Row {
   invite_id: string;
   inviter: string;
+  invitee: string | null;
+  max_uses: number | null;
   expires_at: number;
   uses: number;
   revoked: number;
+  pending: number;
   signer_device_id: string;
   certificate_id: string;
-  invite: string;
 }
 
-const inviteColumns =
-  'invite_id, inviter, expires_at, uses, revoked, signer_device_id, certificate_id, invite';
+const columns = `invite_id, inviter, invitee, max_uses, expires_at, uses, revoked, pending,
+  signer_device_id, certificate_id`;
 
 function toInvitation(row: InviteRow): StoredInvitation {
   return {
+    ...toInvite(row),
     inviteId: row.invite_id,
     inviter: row.inviter,
-    expiresAt: row.expires_at,
-    uses: row.uses,
-    revoked: row.revoked === 1,
+    pending: row.pending,
     deviceId: row.signer_device_id,
     certificateId: row.certificate_id,
-    invite: row.invite,
+  };
+}
+
+/** The part of a row that says whether an invitation can be used. */
+export function toInvite(
+  row: Pick<InviteRow, 'invitee' | 'max_uses' | 'expires_at' | 'uses' | 'revoked'>,
+): StoredInvite {
+  const { invitee, max_uses, expires_at } = row;
+  return {
+    invite: {
+      expires_at,
+      ...(invitee !== null && { invitee }),
+      ...(max_uses !== null && { max_uses }),
+    },
+    uses: row.uses,
+    revoked: row.revoked === 1,
   };
 }
 
@@ -49,53 +63,86 @@ export async function readInvite(
   inviteId: string,
 ): Promise<StoredInvitation | undefined> {
   const row = await tx.get<InviteRow>(
-    `SELECT ${inviteColumns} FROM group_invites WHERE group_id = ? AND invite_id = ?`,
+    `SELECT ${columns} FROM group_invites WHERE group_id = ? AND invite_id = ?`,
     groupId,
     inviteId,
   );
   return row && toInvitation(row);
 }
 
+/** Canonical JSON of a stored invitation. */
+export async function readInviteText(
+  tx: Reader,
+  groupId: string,
+  inviteId: string,
+): Promise<string> {
+  const row = await tx.get<{ invite: string }>(
+    'SELECT invite FROM group_invites WHERE group_id = ? AND invite_id = ?',
+    groupId,
+    inviteId,
+  );
+  if (row === undefined) throw new Error('an invitation went while it was read');
+  return row.invite;
+}
+
+/** Stores an invitation nobody has used yet. */
 export async function insertInvite(
   tx: Writer,
   groupId: string,
-  invite: Omit<StoredInvitation, 'uses' | 'revoked'>,
+  stored: Pick<StoredInvitation, 'invite' | 'inviteId' | 'inviter' | 'deviceId' | 'certificateId'>,
+  text: string,
 ): Promise<void> {
+  const { invitee = null, max_uses = null, expires_at } = stored.invite;
   await tx.run(
-    `INSERT INTO group_invites (group_id, invite_id, inviter, expires_at, uses, revoked, live,
-        signer_device_id, certificate_id, invite)
-      VALUES (?, ?, ?, ?, 0, 0, 1, ?, ?, ?)`,
+    `INSERT INTO group_invites (group_id, invite_id, inviter, invitee, max_uses, expires_at, uses,
+        revoked, live, pending, signer_device_id, certificate_id, bytes, invite)
+      VALUES (?, ?, ?, ?, ?, ?, 0, 0, 1, 0, ?, ?, ?, ?)`,
     groupId,
-    invite.inviteId,
-    invite.inviter,
-    invite.expiresAt,
-    invite.deviceId,
-    invite.certificateId,
-    invite.invite,
+    stored.inviteId,
+    stored.inviter,
+    invitee,
+    max_uses,
+    expires_at,
+    stored.deviceId,
+    stored.certificateId,
+    Buffer.byteLength(text),
+    text,
   );
 }
 
-/** Whether an issuer has at least `most` invitations that are live. */
+/** Whether an issuer has at least `most` invitations that can be used. */
 export async function hasManyInvites(
   tx: Reader,
   groupId: string,
-  { inviter, most }: { readonly inviter: string; readonly most: number },
+  { inviter, now, most }: { readonly inviter: string; readonly now: number; readonly most: number },
 ): Promise<boolean> {
   const row = await tx.get<{ found: number }>(
     `SELECT COUNT(*) AS found FROM (SELECT 1 FROM group_invites
-      WHERE group_id = ? AND inviter = ? AND live = 1 LIMIT ?) AS some_invites`,
+      WHERE group_id = ? AND inviter = ? AND live = 1 AND expires_at > ? LIMIT ?) AS some_invites`,
     groupId,
     inviter,
+    now,
     most,
   );
   return (row?.found ?? 0) >= most;
 }
 
+/** An invitation of a list, with the certificate it was accepted with. */
+export interface ListedInvitation {
+  readonly inviteId: string;
+  readonly uses: number;
+  readonly deviceId: string;
+  /** Of its text. */
+  readonly bytes: number;
+  /** Canonical JSON. */
+  readonly certificate: string;
+}
+
 /**
- * Valid invitations behind an ID, in the order of their IDs.
+ * Invitations that can be used, behind an ID, in the order of their IDs.
  * @param options `inviter`: those of one issuer only
  */
-export async function readInvites(
+export async function listInvites(
   tx: Reader,
   groupId: string,
   options: {
@@ -104,24 +151,28 @@ export async function readInvites(
     readonly now: number;
     readonly most: number;
   },
-): Promise<StoredInvitation[]> {
+): Promise<ListedInvitation[]> {
   const { inviter, after, now, most } = options;
-  const own = inviter === undefined ? '' : 'AND inviter = ?';
-  const rows = await tx.all<InviteRow>(
-    `SELECT ${inviteColumns} FROM group_invites
-      WHERE group_id = ? ${own} AND invite_id > ? AND live = 1 AND expires_at > ?
-      ORDER BY invite_id LIMIT ?`,
+  return await tx.all<ListedInvitation & Row>(
+    `SELECT i.invite_id AS "inviteId", i.uses, i.signer_device_id AS "deviceId", i.bytes,
+        c.certificate
+      FROM group_invites i JOIN group_certificates c ON c.certificate_id = i.certificate_id
+      WHERE i.group_id = ? ${inviter === undefined ? '' : 'AND i.inviter = ?'}
+        AND i.invite_id > ? AND i.live = 1 AND i.expires_at > ?
+      ORDER BY i.invite_id LIMIT ?`,
     ...[groupId, ...(inviter === undefined ? [] : [inviter]), after, now, most],
   );
-  return rows.map(toInvitation);
 }
 
-/** Counts uses; `isOver` where none is left. */
-export async function addUses(
-  tx: Writer,
-  groupId: string,
-  use: { readonly inviteId: string; readonly uses: number; readonly isOver: boolean },
-): Promise<void> {
+/** How often an invitation is used. */
+export interface InviteUse {
+  readonly inviteId: string;
+  readonly uses: number;
+  /** Whether no use is left behind these. */
+  readonly isOver: boolean;
+}
+
+export async function addUses(tx: Writer, groupId: string, use: InviteUse): Promise<void> {
   await tx.run(
     'UPDATE group_invites SET uses = uses + ?, live = ? WHERE group_id = ? AND invite_id = ?',
     use.uses,
@@ -139,100 +190,36 @@ export async function revokeInvite(tx: Writer, groupId: string, inviteId: string
   );
 }
 
-/** A pending application. */
-export interface StoredApplication {
-  readonly account: string;
-  readonly inviteId: string;
-  /** The device that signed it. */
-  readonly deviceId: string;
-  readonly certificateId: string;
-  readonly acceptedAt: number;
-  /** Canonical JSON. */
-  readonly application: string;
-}
-
-const applicationColumns = `a.account, a.invite_id AS "inviteId", a.device_id AS "deviceId",
-  a.certificate_id AS "certificateId", a.accepted_at AS "acceptedAt", a.application`;
-
-/** The application of an account, whatever has become of its invitation. */
-export async function readApplication(
-  tx: Reader,
-  groupId: string,
-  account: string,
-): Promise<StoredApplication | undefined> {
-  return await tx.get<StoredApplication & Row>(
-    `SELECT ${applicationColumns} FROM group_applications a
-      WHERE a.group_id = ? AND a.account = ?`,
-    groupId,
-    account,
-  );
-}
-
-/** Applications whose invitation is valid, behind an account, in the order of their accounts. */
-export async function readApplications(
-  tx: Reader,
-  groupId: string,
-  { after, now, most }: { readonly after: string; readonly now: number; readonly most: number },
-): Promise<StoredApplication[]> {
-  return await tx.all<StoredApplication & Row>(
-    `SELECT ${applicationColumns} FROM group_applications a
-      JOIN group_invites i ON i.group_id = a.group_id AND i.invite_id = a.invite_id
-      WHERE a.group_id = ? AND a.account > ? AND i.live = 1 AND i.expires_at > ?
-      ORDER BY a.account LIMIT ?`,
-    groupId,
-    after,
-    now,
-    most,
-  );
-}
-
-/** Stores an application; an earlier one of the account is replaced. */
-export async function writeApplication(
+/** Counts applications that came to rest on an invitation, or, below zero, ceased to. */
+export async function addPending(
   tx: Writer,
   groupId: string,
-  application: StoredApplication,
+  { inviteId, by }: { readonly inviteId: string; readonly by: number },
 ): Promise<void> {
   await tx.run(
-    `INSERT INTO group_applications (group_id, account, invite_id, device_id, certificate_id,
-        accepted_at, application)
-      VALUES (?, ?, ?, ?, ?, ?, ?)
-      ON CONFLICT (group_id, account) DO UPDATE SET invite_id = excluded.invite_id,
-        device_id = excluded.device_id, certificate_id = excluded.certificate_id,
-        accepted_at = excluded.accepted_at, application = excluded.application`,
-    groupId,
-    application.account,
-    application.inviteId,
-    application.deviceId,
-    application.certificateId,
-    application.acceptedAt,
-    application.application,
-  );
-}
-
-/** Says whether there was one. */
-export async function deleteApplication(
-  tx: Writer,
-  groupId: string,
-  account: string,
-): Promise<boolean> {
-  const changed = await tx.run(
-    'DELETE FROM group_applications WHERE group_id = ? AND account = ?',
-    groupId,
-    account,
-  );
-  return changed > 0;
-}
-
-/** Whether an application rests on an invitation. */
-export async function hasApplications(
-  tx: Reader,
-  groupId: string,
-  inviteId: string,
-): Promise<boolean> {
-  const row = await tx.get(
-    'SELECT 1 AS found FROM group_applications WHERE group_id = ? AND invite_id = ? LIMIT 1',
+    'UPDATE group_invites SET pending = pending + ? WHERE group_id = ? AND invite_id = ?',
+    by,
     groupId,
     inviteId,
   );
-  return row !== undefined;
+}
+
+/**
+ * Invitations that can be used and that applications rest on, from an ID on, in the order of their
+ * IDs; with how many each has.
+ */
+export async function listAwaited(
+  tx: Reader,
+  groupId: string,
+  { from, now, most }: { readonly from: string; readonly now: number; readonly most: number },
+): Promise<{ readonly inviteId: string; readonly pending: number }[]> {
+  return await tx.all<{ inviteId: string; pending: number }>(
+    `SELECT invite_id AS "inviteId", pending FROM group_invites
+      WHERE group_id = ? AND invite_id >= ? AND live = 1 AND pending > 0 AND expires_at > ?
+      ORDER BY invite_id LIMIT ?`,
+    groupId,
+    from,
+    now,
+    most,
+  );
 }

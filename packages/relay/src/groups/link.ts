@@ -16,7 +16,7 @@ import { type Caller, requireCaller, verifyOwnSignature } from './caller.ts';
 import { type LoadedGroup, loadGroup } from './view.ts';
 
 /** What a method demands and adds beside its body, inside the commit. */
-export type Completion = Pick<Change, 'arrivals' | 'rotation'>;
+export type Completion = Pick<Change, 'arrivals' | 'uses' | 'rotation'>;
 
 /** Everything a method may look at before its link is written. */
 export interface Deciding {

@@ -152,33 +152,46 @@ export const migrations: readonly Migration[] = [
     id: 403,
     name: 'groups: invitations, applications, recovery',
     statements: [
-      // live: 0 once it was revoked, used up, or found expired.
+      // live: 0 once it was revoked, used up, or found expired. pending: applications that rest on
+      // it, so that a list finds them without looking at those of dead invitations. bytes: of the
+      // text.
       `CREATE TABLE group_invites (
         group_id TEXT NOT NULL,
         invite_id TEXT NOT NULL,
         inviter TEXT NOT NULL,
+        invitee TEXT,
+        max_uses BIGINT,
         expires_at BIGINT NOT NULL,
         uses BIGINT NOT NULL,
         revoked BIGINT NOT NULL,
         live BIGINT NOT NULL,
+        pending BIGINT NOT NULL,
         signer_device_id TEXT NOT NULL,
         certificate_id TEXT NOT NULL,
+        bytes BIGINT NOT NULL,
         invite TEXT NOT NULL,
         PRIMARY KEY (group_id, invite_id)
       )`,
       'CREATE INDEX group_invites_live ON group_invites (group_id, invite_id) WHERE live = 1',
       `CREATE INDEX group_invites_by_inviter ON group_invites (group_id, inviter, invite_id)
         WHERE live = 1`,
+      `CREATE INDEX group_invites_awaited ON group_invites (group_id, invite_id)
+        WHERE live = 1 AND pending > 0`,
       'CREATE INDEX group_invites_to_end ON group_invites (expires_at) WHERE live = 1',
       'CREATE INDEX group_invites_to_forget ON group_invites (expires_at) WHERE live = 0',
       // One pending application of an account; counts for nothing once its invitation is not live.
+      // An application may be large: member_key is what an approval asks of it, digest tells
+      // whether it is still the same, bytes is what it adds to a page, certificate included.
       `CREATE TABLE group_applications (
         group_id TEXT NOT NULL,
         account TEXT NOT NULL,
         invite_id TEXT NOT NULL,
         device_id TEXT NOT NULL,
         certificate_id TEXT NOT NULL,
+        member_key TEXT NOT NULL,
+        digest TEXT NOT NULL,
         accepted_at BIGINT NOT NULL,
+        bytes BIGINT NOT NULL,
         application TEXT NOT NULL,
         PRIMARY KEY (group_id, account)
       )`,

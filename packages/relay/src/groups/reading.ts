@@ -1,17 +1,12 @@
 /** Who may read a group, and from where on: the front door of every read (05 §10). */
-import {
-  currentMember,
-  hasOpenAccess,
-  openAccessBehind,
-  type TimelinePosition,
-} from '@posthouse/protocol';
+import { hasOpenAccess, openAccessBehind, type TimelinePosition } from '@posthouse/protocol';
 import type { DeviceSession } from '../call.ts';
 import type { RelayContext } from '../context.ts';
 import type { Reader, Writer } from '../storage/types.ts';
 import { openInterval, readIntervals, type StoredInterval } from './access-store.ts';
-import { type Caller, requireCaller } from './caller.ts';
+import { type Caller, requireMember } from './caller.ts';
 import type { StoredGroup } from './group-store.ts';
-import { type LoadedGroup, loadGroup } from './view.ts';
+import type { LoadedGroup } from './view.ts';
 
 /** A device that may read a group now, with the intervals that say what. */
 export interface GroupReader {
@@ -27,12 +22,10 @@ export interface GroupReader {
 export async function requireReader(
   tx: Reader,
   session: DeviceSession,
-  { groupId, now }: { readonly groupId: string; readonly now: number },
+  place: { readonly groupId: string; readonly now: number },
 ): Promise<GroupReader> {
-  const caller = await requireCaller(tx, session, now);
-  const group = await loadGroup(tx, groupId, [session.account]);
-  currentMember(group.view, session.account);
-  return { caller, group, intervals: await readIntervals(tx, groupId, session) };
+  const { caller, group } = await requireMember(tx, session, place);
+  return { caller, group, intervals: await readIntervals(tx, place.groupId, session) };
 }
 
 /** Whether a successful call of this device opens an interval (05 §10.2); a closed group has none. */
@@ -75,7 +68,9 @@ export async function readGroupPage<T extends object>(
     return needsInterval(reader) ? undefined : await answer(reader, tx);
   });
   if (read !== undefined) return read;
-  return await storage.write(`group:${groupId}`, async (tx) => {
+  // With the account: its devices change before an interval opens, or find it open.
+  const aggregates = [`account:${session.account}`, `group:${groupId}`];
+  return await storage.write(aggregates, async (tx) => {
     const reader = await requireReader(tx, session, place);
     const intervals = needsInterval(reader)
       ? [...reader.intervals, await openFor(tx, reader)]

@@ -1,17 +1,13 @@
 import {
   checkGroupParams,
-  type GroupInvite,
   type GroupParams,
-  groupInviteState,
   groupStateOf,
-  inviteAppliesTo,
   ProtocolError,
-  parseJson,
 } from '@posthouse/protocol';
 import type { DeviceSession, Handler } from '../../call.ts';
 import type { Reader } from '../../storage/types.ts';
 import { requireCaller } from '../caller.ts';
-import { readInvite } from '../invite-store.ts';
+import { usableInvite } from '../invites.ts';
 import { type LoadedGroup, loadGroup } from '../view.ts';
 
 /** `group.resolve` (05 §13.3). */
@@ -41,10 +37,5 @@ async function mayLook(
   if (view.bans.has(account)) return false;
   if (view.members.get(account) !== undefined) return true;
   if (inviteId === undefined) return false;
-  const stored = await readInvite(tx, view.group_id, inviteId);
-  if (stored === undefined) return false;
-  const invite = parseJson(stored.invite) as unknown as GroupInvite;
-  const { uses, revoked } = stored;
-  const isValid = groupInviteState({ invite, uses, revoked }, now) === 'valid';
-  return isValid && inviteAppliesTo(invite, account);
+  return (await usableInvite(tx, view.group_id, { inviteId, account, now })) !== undefined;
 }

@@ -1,0 +1,59 @@
+import { checkGroupParams, type GroupParams } from '@posthouse/protocol';
+import { type DeviceSession, type Handler, JsonText } from '../../call.ts';
+import type { Reader } from '../../storage/types.ts';
+import {
+  type ListedApplication,
+  listApplications,
+  readApplicationTexts,
+} from '../application-store.ts';
+import { requireManager } from '../caller.ts';
+import { fittingRows, readCursor, traversalOf, writeCursor } from '../cursors.ts';
+
+/** Names and numbers of an item, generously. */
+const itemOverhead = 128;
+
+/** `group.application.list` (05 §13.14). */
+export const groupApplicationList: Handler<GroupParams<'group.application.list'>> = async (
+  context,
+  call,
+) => {
+  const { clock, limits, network, storage } = context;
+  const session = call.session as DeviceSession;
+  checkGroupParams(network, 'group.application.list', call.params);
+  const { group_id: groupId, cursor, limit = limits.pageSize } = call.params;
+  const place = { list: 'applications', groupId } as const;
+  const from = readCursor(cursor, place, 2);
+  const most = Math.min(limit, limits.maxPageSize);
+  const now = clock.now();
+  return await storage.read(async (tx) => {
+    await requireManager(tx, session, { groupId, now });
+    // Whoever sees the list sees all of it.
+    const right = { scope: 'all', position: ['', ''], covers: () => true };
+    const { scope, after } = traversalOf(from, right);
+    const [inviteId = '', account = ''] = after;
+    const range = { after: [inviteId, account], now, most: most + 1 } as const;
+    const found = await listApplications(tx, groupId, range);
+    const rows = fittingRows(found, { most, maxBytes: limits.pageBytes }, bytesOf);
+    const last = rows.length < found.length ? rows.at(-1) : undefined;
+    return {
+      result: {
+        applications: await Promise.all(rows.map((row) => itemOf(tx, groupId, row))),
+        next: last && writeCursor(place, { scope, after: [last.inviteId, last.account] }),
+      },
+    };
+  });
+};
+
+function bytesOf({ bytes }: ListedApplication): number {
+  return bytes + itemOverhead;
+}
+
+async function itemOf(tx: Reader, groupId: string, { account, acceptedAt }: ListedApplication) {
+  const texts = await readApplicationTexts(tx, groupId, account);
+  if (texts === undefined) throw new Error('an application lacks its certificate');
+  return {
+    application: new JsonText(texts.application),
+    signer_certificate: new JsonText(texts.certificate),
+    accepted_at: acceptedAt,
+  };
+}

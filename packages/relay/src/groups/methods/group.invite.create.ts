@@ -1,0 +1,71 @@
+import {
+  canonicalJson,
+  checkGroupInviteTimes,
+  checkGroupOpen,
+  checkGroupParams,
+  type GroupInvite,
+  mayCreateInvite,
+  ProtocolError,
+} from '@posthouse/protocol';
+import type { DeviceSession, Handler } from '../../call.ts';
+import type { RelayContext } from '../../context.ts';
+import type { Writer } from '../../storage/types.ts';
+import {
+  type CallingMember,
+  requireMember,
+  requireOwnAccount,
+  verifyOwnSignature,
+} from '../caller.ts';
+import { keepCertificate } from '../event-store.ts';
+import { hasManyInvites, insertInvite, readInvite } from '../invite-store.ts';
+
+/** `group.invite.create` (05 §13.9). */
+export const groupInviteCreate: Handler<GroupInvite> = async (context, call) => {
+  const { clock, limits, network, storage } = context;
+  const session = call.session as DeviceSession;
+  const { params: invite } = call;
+  checkGroupParams(network, 'group.invite.create', invite);
+  requireOwnAccount(session, invite.inviter);
+  await verifyOwnSignature(context, invite, { session, now: clock.now() });
+  const { group_id: groupId } = invite;
+  return await storage.write(`group:${groupId}`, async (tx) => {
+    const now = clock.now();
+    const times = { now, tolerance: limits.authClockTolerance, maxTtl: limits.groupInviteTtl };
+    checkGroupInviteTimes(invite, times);
+    const member = await requireMember(tx, session, { groupId, now });
+    requireInviteRight(member, invite);
+    await store(context, tx, { invite, member, now });
+    return { result: null };
+  });
+};
+
+/**
+ * The right to invite is judged here, and never again (05 §8.1).
+ * @throws ProtocolError `forbidden`, `state_conflict`
+ */
+function requireInviteRight({ group, member }: CallingMember, { invitee }: GroupInvite): void {
+  const form = invitee === undefined ? 'public' : 'targeted';
+  if (!mayCreateInvite(member.role, group.stored.invite_policy, form)) {
+    throw new ProtocolError('forbidden', 'the account may not create such invitations');
+  }
+  checkGroupOpen(group.stored);
+}
+
+async function store(
+  { limits }: RelayContext,
+  tx: Writer,
+  { invite, member, now }: { invite: GroupInvite; member: CallingMember; now: number },
+): Promise<void> {
+  const { group_id: groupId, invite_id: inviteId, inviter } = invite;
+  if ((await readInvite(tx, groupId, inviteId)) !== undefined) {
+    throw new ProtocolError('state_conflict', 'the invitation ID is taken');
+  }
+  if (await hasManyInvites(tx, groupId, { inviter, now, most: limits.groupInvites })) {
+    throw new ProtocolError('rate_limited', 'the account has too many valid invitations');
+  }
+  const { signer } = member.caller;
+  const { deviceId, certificateId } = signer;
+  await keepCertificate(tx, signer);
+  const stored = { invite, inviteId, inviter, deviceId, certificateId };
+  await insertInvite(tx, groupId, stored, canonicalJson(invite));
+}

@@ -1,0 +1,70 @@
+import { checkGroupParams, type GroupParams, isGroupManager } from '@posthouse/protocol';
+import { type DeviceSession, type Handler, JsonText } from '../../call.ts';
+import type { Reader } from '../../storage/types.ts';
+import { requireMember } from '../caller.ts';
+import { fittingRows, readCursor, traversalOf, writeCursor } from '../cursors.ts';
+import { type ListedInvitation, listInvites, readInviteText } from '../invite-store.ts';
+
+/** Every invitation; any other scope is the account whose own ones it shows. */
+const everyones = 'all';
+
+/** Names and numbers of an item, generously. */
+const itemOverhead = 128;
+
+/** `group.invite.list` (05 §13.11). */
+export const groupInviteList: Handler<GroupParams<'group.invite.list'>> = async (context, call) => {
+  const { clock, limits, network, storage } = context;
+  const session = call.session as DeviceSession;
+  checkGroupParams(network, 'group.invite.list', call.params);
+  const { group_id: groupId, cursor, limit = limits.pageSize } = call.params;
+  const place = { list: 'invites', groupId } as const;
+  const from = readCursor(cursor, place, 1);
+  const most = Math.min(limit, limits.maxPageSize);
+  const now = clock.now();
+  return await storage.read(async (tx) => {
+    const { member } = await requireMember(tx, session, { groupId, now });
+    const isManager = isGroupManager(member.role);
+    const traversal = traversalOf(from, {
+      scope: isManager ? everyones : session.account,
+      position: [''],
+      covers: (scope) => isManager || scope === session.account,
+    });
+    const { scope } = traversal;
+    const [after = ''] = traversal.after;
+    const inviter = scope === everyones ? undefined : scope;
+    const found = await listInvites(tx, groupId, { inviter, after, now, most: most + 1 });
+    const rows = fittingRows(found, { most, maxBytes: limits.pageBytes }, sizes());
+    const last = rows.length < found.length ? rows.at(-1) : undefined;
+    return {
+      result: {
+        invites: await Promise.all(rows.map((row) => itemOf(tx, groupId, row))),
+        certificates: certificatesOf(rows),
+        next: last && writeCursor(place, { scope, after: [last.inviteId] }),
+      },
+    };
+  });
+};
+
+/** What each item adds to a page: a device's certificate once. */
+function sizes(): (row: ListedInvitation) => number {
+  const devices = new Set<string>();
+  return ({ deviceId, certificate, bytes }) => {
+    const isKnown = devices.has(deviceId);
+    devices.add(deviceId);
+    return bytes + itemOverhead + (isKnown ? 0 : Buffer.byteLength(certificate));
+  };
+}
+
+async function itemOf(tx: Reader, groupId: string, { inviteId, deviceId, uses }: ListedInvitation) {
+  const invite = new JsonText(await readInviteText(tx, groupId, inviteId));
+  return { invite, signer_device_id: deviceId, uses };
+}
+
+/** Two versions of a device's certificate hold the same keys: the first one seen serves all. */
+function certificatesOf(rows: readonly ListedInvitation[]): JsonText[] {
+  const texts = new Map<string, string>();
+  for (const { deviceId, certificate } of rows) {
+    if (!texts.has(deviceId)) texts.set(deviceId, certificate);
+  }
+  return [...texts.values()].map((text) => new JsonText(text));
+}

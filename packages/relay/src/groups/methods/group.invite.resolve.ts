@@ -1,0 +1,42 @@
+import {
+  checkGroupParams,
+  type GroupParams,
+  groupInviteState,
+  mayViewInvite,
+  ProtocolError,
+} from '@posthouse/protocol';
+import { type DeviceSession, type Handler, JsonText } from '../../call.ts';
+import { requireMember } from '../caller.ts';
+import { readCertificate } from '../event-store.ts';
+import { readInvite, readInviteText } from '../invite-store.ts';
+
+/** `group.invite.resolve` (05 §13.10). */
+export const groupInviteResolve: Handler<GroupParams<'group.invite.resolve'>> = async (
+  context,
+  call,
+) => {
+  const { clock, network, storage } = context;
+  checkGroupParams(network, 'group.invite.resolve', call.params);
+  const { group_id: groupId, invite_id: inviteId } = call.params;
+  const session = call.session as DeviceSession;
+  const now = clock.now();
+  return await storage.read(async (tx) => {
+    const { member } = await requireMember(tx, session, { groupId, now });
+    const stored = await readInvite(tx, groupId, inviteId);
+    if (stored !== undefined && !mayViewInvite(member.role, stored.inviter === session.account)) {
+      throw new ProtocolError('forbidden', 'the invitation is of another member');
+    }
+    if (stored === undefined || groupInviteState(stored, now) !== 'valid') {
+      throw new ProtocolError('not_found', 'no such invitation is valid');
+    }
+    const certificate = await readCertificate(tx, stored.certificateId);
+    if (certificate === undefined) throw new Error('an invitation lacks its certificate');
+    return {
+      result: {
+        invite: new JsonText(await readInviteText(tx, groupId, inviteId)),
+        signer_certificate: new JsonText(certificate),
+        uses: stored.uses,
+      },
+    };
+  });
+};

@@ -1,0 +1,50 @@
+import {
+  checkGroupOpen,
+  checkGroupParams,
+  type GroupParams,
+  groupInviteState,
+  mayRevokeInvite,
+  ProtocolError,
+} from '@posthouse/protocol';
+import type { DeviceSession, Handler } from '../../call.ts';
+import type { Reader } from '../../storage/types.ts';
+import { type CallingMember, requireMember } from '../caller.ts';
+import { readInvite, revokeInvite, type StoredInvitation } from '../invite-store.ts';
+import { applicationsNotice } from '../notices.ts';
+
+/** `group.invite.revoke` (05 §13.12). */
+export const groupInviteRevoke: Handler<GroupParams<'group.invite.revoke'>> = async (
+  context,
+  call,
+) => {
+  const { clock, network, storage } = context;
+  const session = call.session as DeviceSession;
+  checkGroupParams(network, 'group.invite.revoke', call.params);
+  const { group_id: groupId, invite_id: inviteId } = call.params;
+  return await storage.write(`group:${groupId}`, async (tx) => {
+    const now = clock.now();
+    const calling = await requireMember(tx, session, { groupId, now });
+    const { pending } = await requireRevocable(tx, calling, { inviteId, now });
+    await revokeInvite(tx, groupId, inviteId);
+    // Its applications stay where they are: from now on they count for nothing.
+    return { result: null, notices: pending > 0 ? [await applicationsNotice(tx, groupId)] : [] };
+  });
+};
+
+/** @throws ProtocolError `forbidden`, `state_conflict`, `not_found` */
+async function requireRevocable(
+  tx: Reader,
+  { group, member }: CallingMember,
+  { inviteId, now }: { readonly inviteId: string; readonly now: number },
+): Promise<StoredInvitation> {
+  const stored = await readInvite(tx, group.stored.group_id, inviteId);
+  if (stored !== undefined && !mayRevokeInvite(member.role, stored.inviter === member.account)) {
+    throw new ProtocolError('forbidden', 'the invitation is of another member');
+  }
+  checkGroupOpen(group.stored);
+  if (stored?.revoked === true) throw new ProtocolError('state_conflict', 'it was revoked before');
+  if (stored === undefined || groupInviteState(stored, now) !== 'valid') {
+    throw new ProtocolError('not_found', 'no such invitation is valid');
+  }
+  return stored;
+}
