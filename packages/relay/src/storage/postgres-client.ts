@@ -107,6 +107,13 @@ function sessionSql(waits: PostgresWaits): string {
     // Nothing is written outside a transaction that says so: statements leave before the answer
     // to BEGIN is there, and must do nothing where it fails.
     default_transaction_read_only: 'on',
+    // Every statement of the stores is about a few rows that an index finds. The planner would
+    // read whole tables that were empty when somebody counted them, and keep such a plan while
+    // they grow; so it may not, and makes one plan for each connection, whatever the values are.
+    enable_seqscan: 'off',
+    enable_hashjoin: 'off',
+    enable_mergejoin: 'off',
+    plan_cache_mode: 'force_generic_plan',
     // Compiling pays for none of the stores' small statements.
     jit: 'off',
   };

@@ -22,8 +22,9 @@ export type FailureKind = 'conflict' | 'lost' | 'busy' | 'refused';
 const kinds: readonly [RegExp, FailureKind][] = [
   // serialization_failure, deadlock_detected
   [/^40001$|^40P01$/, 'conflict'],
-  // connection exceptions; shutdown, crash, starting up, dropped; timeouts that end the connection
-  [/^08|^57P0[1-5]$|^25P0[34]$/, 'lost'],
+  // connection exceptions, except for statements the protocol does not allow; shutdown, crash,
+  // starting up, dropped; timeouts that end the connection
+  [/^08(?!P01)|^57P0[1-5]$|^25P0[34]$/, 'lost'],
   // insufficient resources, too many connections among them; lock_not_available; query_canceled
   [/^53|^55P03$|^57014$/, 'busy'],
 ];

@@ -192,6 +192,16 @@ describe('a statement that fails', () => {
     expect(await counters.of(storage, 'b')).toBe(0);
   });
 
+  test('because it has too few values: not tried again', async () => {
+    let runs = 0;
+    const read = storage.read(async (tx) => {
+      runs += 1;
+      await tx.get('SELECT value FROM counters WHERE name = ?');
+    });
+    await expect(read).rejects.toMatchObject({ code: '08P01' });
+    expect(runs).toBe(1);
+  });
+
   test('and is swallowed by the work: the write is refused', async () => {
     await storage.write('account:a', insert);
     const write = storage.write('account:a', async (tx) => {

@@ -1,0 +1,137 @@
+import { globSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { accounts } from '../../src/accounts/index.ts';
+import { auth } from '../../src/auth/index.ts';
+import { messages } from '../../src/messages/index.ts';
+import { migrate } from '../../src/storage/migrations.ts';
+import { clientConfig, PostgresClient, prepareSession } from '../../src/storage/postgres-client.ts';
+import { PostgresStatements } from '../../src/storage/postgres-sql.ts';
+import { defaultWaits } from '../../src/storage/postgres-waits.ts';
+import { TestPostgres } from '../support/postgres.ts';
+import { ask, open } from '../support/postgres-engine.ts';
+
+const subjects = { accounts, auth, messages };
+
+/** Every statement in the sources of the subjects, lists of values shortened to two. */
+function statements(): string[] {
+  const folder = fileURLToPath(new URL('../../src/', import.meta.url));
+  const files = globSync(`{${Object.keys(subjects)}}/**/*.ts`, { cwd: folder });
+  const texts = files.map((file) => readFileSync(`${folder}${file}`, 'utf8')).join('\n');
+  const found = texts.matchAll(/(['`])\s*((?:SELECT|INSERT INTO|UPDATE|DELETE FROM) [^1]*?)\1/g);
+  return [...found].map(([, , sql = '']) => sql.replaceAll(/\$\{marks\([^}]*\}/g, '?, ?'));
+}
+
+interface Plan {
+  readonly 'Node Type': string;
+  readonly 'Index Cond'?: string;
+  readonly 'Index Name'?: string;
+  readonly Plans?: readonly Plan[];
+}
+
+/** Steps of a plan that look at more rows than the statement is about. */
+function detours(plan: Plan, isLimited = false): string[] {
+  const { 'Node Type': type, 'Index Cond': condition, Plans: parts = [] } = plan;
+  // Behind a LIMIT the first rows of an index are as good as found ones.
+  const isScan = /Scan$/.test(type) && !/^(?:Subquery|CTE|Values|Function) /.test(type);
+  const isSlow =
+    /^(?:Seq Scan|Hash Join|Merge Join)$/.test(type) ||
+    (isScan && condition === undefined && !isLimited && type !== 'Bitmap Heap Scan');
+  return [
+    ...(isSlow ? [`${type} ${plan['Index Name'] ?? ''}`] : []),
+    ...parts.flatMap((part) => detours(part, isLimited || type === 'Limit')),
+  ];
+}
+
+let server: TestPostgres;
+let url: string;
+
+beforeAll(async () => {
+  server = await TestPostgres.start({ durable: false });
+  url = await server.createDatabase();
+  await using storage = await open(url);
+  const migrations = Object.values(subjects).flatMap((subject) => subject.migrations);
+  await migrate(storage, migrations, 0);
+  // Nobody counts the rows but the tests.
+  const tables = await storage.read((tx) => tx.all<{ table_name: string }>(storage.catalogueSql));
+  for (const table of new Set(tables.map((row) => row.table_name))) {
+    await ask(url, `ALTER TABLE ${table} SET (autovacuum_enabled = off)`);
+  }
+});
+afterAll(() => server[Symbol.asyncDispose]());
+
+/** Statements with what is wrong about their plans in a session of the engine. */
+async function wrong(): Promise<Record<string, string[]>> {
+  const client = new PostgresClient(clientConfig(url, defaultWaits));
+  await client.connect();
+  await prepareSession(client, defaultWaits);
+  const known = new PostgresStatements();
+  const found: Record<string, string[]> = {};
+  for (const sql of statements()) {
+    // Without values: the plan of the prepared statement.
+    const { text } = known.of(sql);
+    const { rows } = await client.query(`EXPLAIN (GENERIC_PLAN, FORMAT JSON) ${text}`);
+    const slow = detours(rows[0]['QUERY PLAN'][0].Plan);
+    if (slow.length > 0) found[sql] = slow;
+  }
+  await client.close(defaultWaits.close);
+  return found;
+}
+
+/** 20,000 rows in each table, as unlike each other as their names. */
+async function fill(): Promise<void> {
+  const columns = await ask<{ table: string; column: string; type: string }>(
+    url,
+    `SELECT table_name AS table, column_name AS column, data_type AS type
+      FROM information_schema.columns WHERE table_schema = 'public'`,
+  );
+  const tables = Map.groupBy(columns, ({ table }) => table);
+  for (const [table, its] of tables) {
+    if (table.startsWith('posthouse_') || table.startsWith('schema_')) continue;
+    const wordOf = ({ column, type }: { column: string; type: string }) => {
+      // What the tables' own rules ask for.
+      if (column === 'status') return `'delivering'`;
+      if (column === 'mode') return `'device'`;
+      if (column.startsWith('error_')) return 'NULL';
+      return type === 'bigint' ? 'n' : `md5(n::text || '${column}')`;
+    };
+    const values = its.map(wordOf);
+    await ask(
+      url,
+      `INSERT INTO ${table} (${its.map(({ column }) => `"${column}"`)})
+        SELECT ${values} FROM generate_series(1, 20000) AS n ON CONFLICT DO NOTHING`,
+    );
+  }
+}
+
+describe('every statement of the stores searches by an index', () => {
+  test('all of them are looked at', () => {
+    expect(statements().length).toBeGreaterThan(55);
+  });
+
+  test('in tables that nobody has counted', async () => {
+    expect(await wrong()).toEqual({});
+  });
+
+  test('in tables that were empty when they were counted, where it is about one table', async () => {
+    await ask(url, 'ANALYZE');
+    // Without rows every way of joining costs nothing. Such a plan lasts until the tables are
+    // counted again, which growing makes the server do within a minute or two.
+    const found = Object.entries(await wrong()).filter(([sql]) => !isAboutSeveral(sql));
+    expect(found).toEqual([]);
+  });
+
+  test('in tables that have grown since', async () => {
+    await fill();
+    expect(await wrong()).toEqual({});
+  });
+
+  test('in large tables that were counted', async () => {
+    await ask(url, 'ANALYZE');
+    expect(await wrong()).toEqual({});
+  });
+});
+
+function isAboutSeveral(sql: string): boolean {
+  return (sql.match(/\b(?:FROM|JOIN) \w/g) ?? []).length > 1;
+}
