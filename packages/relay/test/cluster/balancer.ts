@@ -32,6 +32,11 @@ export class Balancer implements AsyncDisposable {
     return new Balancer(server, (server.address() as { port: number }).port);
   }
 
+  /** Cuts every connection, whatever is under way on it. */
+  cut(): void {
+    for (const socket of this.#sockets) socket.destroy();
+  }
+
   async #serve(client: Socket): Promise<void> {
     this.#keep(client);
     const backend = await this.#next();
@@ -69,7 +74,7 @@ export class Balancer implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#server.close(() => resolve());
-    for (const socket of this.#sockets) socket.destroy();
+    this.cut();
     await promise;
   }
 }

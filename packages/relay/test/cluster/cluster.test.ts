@@ -3,13 +3,13 @@
  * one part after another fails. What is right is decided by `checker.ts` from what clients saw.
  */
 import { Stage } from '@posthouse/conformance';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { withoutNats } from '../support/nats.ts';
 import { check } from './checker.ts';
 import { Cluster } from './cluster.ts';
 import { describeFigures, figuresOf } from './figures.ts';
 import { Debts, Load } from './load.ts';
-import { Log } from './log.ts';
+import { Log, type LogEntry } from './log.ts';
 import { type Ground, Line, Member } from './member.ts';
 import { type Person, type Phone, settlePerson, writeLetter } from './people.ts';
 
@@ -47,6 +47,8 @@ describe.skipIf(withoutNats !== undefined)(title, () => {
       // Their second devices are removed on the way, and belong to no steady client.
       vic: ['wss', undefined],
       wim: ['wss', undefined],
+      xan: ['wss', undefined],
+      yve: ['wss', undefined],
     } as const;
     for (const [name, kinds] of Object.entries(transports)) {
       people[name] = await settlePerson(stage, name, kinds);
@@ -63,6 +65,23 @@ describe.skipIf(withoutNats !== undefined)(title, () => {
     const lines = describeFigures(figuresOf(log.entries, check(log.entries)));
     console.log([`seed ${seed}`, ...lines].join('\n'));
   }, 60_000);
+
+  // What is not recovered from would only be found again by each test behind it.
+  let hasFailed = false;
+  beforeEach((context) => {
+    if (hasFailed) context.skip('a test before failed');
+  });
+  afterEach(({ task }) => {
+    if (task.result?.state !== 'fail') return;
+    hasFailed = true;
+    console.log(['the relays said:', ...cluster.warnings.slice(-30)].join('\n'));
+  });
+
+  /** What the checker says of everything so far, the first of it. */
+  function findings(): string[] {
+    const problems = check(log.entries).map(({ rule, text }) => `${rule}: ${text}`);
+    return problems.slice(0, 20);
+  }
 
   /** Resolves when so many more messages were confirmed; says what time it is for a fault. */
   async function progress(atLeast: number, atMost = atLeast): Promise<void> {
@@ -89,16 +108,16 @@ describe.skipIf(withoutNats !== undefined)(title, () => {
     log.add({ kind: 'fault', name });
     await fault();
     await cure();
-    await progress(40);
+    await progress(30);
     await settled();
     log.add({ kind: 'recovered', name });
-    expect(check(log.entries)).toEqual([]);
+    expect(findings()).toEqual([]);
   }
 
   test('clients of different processes see each other’s messages and hints', async () => {
-    await progress(100);
+    await progress(60);
     await settled();
-    expect(check(log.entries)).toEqual([]);
+    expect(findings()).toEqual([]);
   });
 
   test.each([0, 1, 2])('process %i is killed and started again', async (index) => {
@@ -121,42 +140,72 @@ describe.skipIf(withoutNats !== undefined)(title, () => {
     });
   });
 
+  test('connections are cut again and again, in the middle of calls', async () => {
+    const cut = async () => {
+      for (let time = 0; time < 10; time += 1) {
+        cluster.balancer.cut();
+        await progress(5, 20);
+      }
+    };
+    await suffer('connections cut', cut, async () => {});
+  });
+
   test('PostgreSQL is restarted', async () => {
     const restarted = () => cluster.postgres.restart();
     await suffer('PostgreSQL restarted', restarted, async () => {});
   });
 
-  test('PostgreSQL crashes and recovers', async () => {
+  test.each([1, 2])('PostgreSQL crashes and recovers (%i)', async (time) => {
     const crashed = () => cluster.postgres.crash();
-    await suffer('PostgreSQL crashed', crashed, () => cluster.postgres.start());
+    await suffer(`PostgreSQL crashed (${time})`, crashed, () => cluster.postgres.start());
+  });
+
+  test('PostgreSQL stays away until clients are told so', async () => {
+    const told = () => log.entries.filter(isUnavailable).length;
+    const before = told();
+    const crashed = () => cluster.postgres.crash();
+    await suffer('PostgreSQL away', crashed, async () => {
+      await log.until(
+        () => 'somebody to be told temporarily_unavailable',
+        () => told() > before,
+      );
+      await cluster.postgres.start();
+    });
   });
 
   test('a nonce that is used at all processes at once succeeds at one of them', async () => {
-    const rounds = 5;
-    const before = log.entries.length;
-    for (let round = 0; round < rounds; round += 1) {
+    for (let round = 0; round < 5; round += 1) {
       using lines = new DisposableStack();
       const phone = people.ann?.phones[0] as Phone;
-      const [first, ...others] = cluster.ports.map((port) =>
+      const everywhere = cluster.ports.map((port) =>
         lines.use(Line.https(phone, ground, { port })),
       ) as [Line, ...Line[]];
       const account = phone.owner.account.id;
-      const { result } = await first.link.call('auth.challenge', { account });
+      const { result } = await everywhere[0].link.call('auth.challenge', { account });
       const { nonce } = result as { nonce: string };
       const proof = ground.stage.deviceProof(phone.device, nonce);
-      await Promise.all([first, ...others].map((line) => line.verify(proof)));
+      const outcomes = await Promise.all(everywhere.map((line) => line.verify(proof)));
+      expect(outcomes.sort()).toEqual(['ok', 'unauthorized', 'unauthorized']);
     }
-    const proofs = log.entries.slice(before).flatMap((seen) => {
-      return seen.kind === 'call' && seen.nonce !== undefined ? [seen.call] : [];
-    });
-    const outcomes = log.entries.slice(before).flatMap((seen) => {
-      return seen.kind === 'answer' && proofs.includes(seen.call) ? [seen.outcome] : [];
-    });
-    expect(outcomes.filter((outcome) => outcome === 'ok')).toHaveLength(rounds);
-    expect(outcomes.filter((outcome) => outcome === 'unauthorized')).toHaveLength(
-      rounds * (processes - 1),
-    );
-    expect(check(log.entries)).toEqual([]);
+    expect(findings()).toEqual([]);
+  });
+
+  test('a message that is sent at all processes at once is one message', async () => {
+    using lines = new DisposableStack();
+    const phone = people.cat?.phones[0] as Phone;
+    const everywhere = await connectEverywhere(phone, lines);
+    load.resume();
+    for (let round = 0; round < 8; round += 1) {
+      const { params, sending } = writeLetter(phone, people.eve as Person);
+      log.add(sending);
+      const replies = await Promise.all(
+        everywhere.map((line) => line.call('message.send', params, { content: sending.content })),
+      );
+      expect(new Set(replies.map(({ outcome }) => outcome))).toEqual(new Set(['ok']));
+      expect(new Set(replies.map(({ result }) => JSON.stringify(result))).size).toBe(1);
+    }
+    await settled();
+    expect(findings()).toEqual([]);
   });
 
   /** A device on a connection and with a token at each process, and what they still can. */
@@ -173,12 +222,12 @@ describe.skipIf(withoutNats !== undefined)(title, () => {
   /** Every session of a removed device is asked for something, and refused. */
   async function refusedEverywhere(phone: Phone, lines: readonly Line[]): Promise<void> {
     const account = phone.owner.account.id;
-    for (const line of lines) {
-      const read = await line.read('on', -1);
-      const state = await line.call('device.state.resolve', { account });
-      for (const { outcome } of [read, state]) {
-        expect(['unauthorized', 'lost']).toContain(outcome);
-      }
+    const asked = lines.flatMap((line) => [
+      line.read('on', -1),
+      line.call('device.state.resolve', { account }),
+    ]);
+    for (const { outcome } of await Promise.all(asked)) {
+      expect(['unauthorized', 'lost']).toContain(outcome);
     }
   }
 
@@ -204,7 +253,7 @@ describe.skipIf(withoutNats !== undefined)(title, () => {
     await settled();
     // On a connection, what was sent before stands before the answer.
     await refusedEverywhere(removed, sessions);
-    expect(check(log.entries)).toEqual([]);
+    expect(findings()).toEqual([]);
   }
 
   /** The first device publishes a state without the second. */
@@ -226,23 +275,30 @@ describe.skipIf(withoutNats !== undefined)(title, () => {
     log.add({ kind: 'removed', ...facts });
   }
 
-  test('a removed device is cut off at every process at once', async () => {
-    await removeDevice(people.vic as Person, async () => {});
-  });
+  test.each(['vic', 'wim'])(
+    'a device (of %s) that is removed is cut off everywhere',
+    async (name) => {
+      await removeDevice(people[name] as Person, async () => {});
+    },
+  );
 
-  test('a removed device is cut off at every process at once while NATS is away', async () => {
+  test.each(['xan', 'yve'])('so it is while NATS is away (device of %s)', async (name) => {
     await cluster.nats.stop();
-    await removeDevice(people.wim as Person, () => cluster.nats.start());
+    await removeDevice(people[name] as Person, () => cluster.nats.start());
   });
 
   test('whoever reads everything again finds the same', async () => {
     await settled();
     await Promise.all(members.map((member) => member.readAgain()));
-    expect(check(log.entries)).toEqual([]);
+    expect(findings()).toEqual([]);
     const { accepted, refused, heads } = figuresOf(log.entries, []);
     for (const count of [accepted, refused, heads]) expect(count).toBeGreaterThan(0);
   });
 });
+
+function isUnavailable(seen: LogEntry): boolean {
+  return seen.kind === 'answer' && seen.outcome === 'temporarily_unavailable';
+}
 
 /** Numbers from 0 to 1 that follow from a seed (mulberry32). */
 function chanceOf(start: number): () => number {

@@ -19,11 +19,11 @@ import { RelayProcess } from './relay-process.ts';
 export class Cluster implements AsyncDisposable {
   readonly postgres: TestPostgres;
   readonly nats: TestNats;
+  readonly balancer: Balancer;
   readonly target: Target;
   /** Warnings and errors that the relays logged. */
   readonly warnings: readonly string[];
   readonly #parts: AsyncDisposableStack;
-  readonly #balancer: Balancer;
   readonly #config: string;
   readonly #warnings: string[];
   readonly #relays: RelayProcess[];
@@ -34,7 +34,7 @@ export class Cluster implements AsyncDisposable {
     this.nats = running.nats;
     this.target = running.target;
     this.warnings = running.warnings;
-    this.#balancer = running.balancer;
+    this.balancer = running.balancer;
     this.#config = running.config;
     this.#warnings = running.warnings;
     this.#relays = running.relays;
@@ -70,7 +70,7 @@ export class Cluster implements AsyncDisposable {
   async revive(index: number): Promise<void> {
     const relay = await startRelay(this.#config, { index, warnings: this.#warnings });
     this.#relays[index] = relay;
-    this.#balancer.backends = this.ports;
+    this.balancer.backends = this.ports;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -5,7 +5,7 @@ import type { Member } from './member.ts';
 import { type Person, writeLetter } from './people.ts';
 
 /** Milliseconds between an answer and the sender's next message, at the most. */
-const longestPause = 60;
+const longestPause = 50;
 /** One message in so many must be refused, for each of two reasons. */
 const refusedOneIn = 25;
 
