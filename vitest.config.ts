@@ -1,9 +1,50 @@
 import { defineConfig } from 'vitest/config';
 
+/** Tests of the relay that store nothing, or are about one engine and bring it themselves. */
+const relayOnce = [
+  'packages/relay/test/{config,crypto,federation,jobs,keys,notifications,observability,tls}/**',
+  'packages/relay/test/{cluster,move,nats,postgres}/**',
+  'packages/relay/test/storage/sqlite*.test.ts',
+  'packages/relay/test/{accounts/rules,main,rate-limiter}.test.ts',
+  'packages/relay/test/transport/{addresses,encode}.test.ts',
+];
+
+/** Tests of the client that show how the relay behaves towards a whole client. */
+const clientPerEngine = 'packages/client/test/{content,devices,interrupted,move,story}.test.ts';
+
+/** Whatever else is in these folders runs once on each engine. */
+const perEngine = {
+  include: ['packages/{conformance,relay}/test/**/*.test.ts', clientPerEngine],
+  exclude: relayOnce,
+};
+
 export default defineConfig({
   test: {
-    include: ['packages/*/test/**/*.test.ts', 'scripts/**/*.test.ts'],
     testTimeout: 60_000,
     hookTimeout: 60_000,
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: 'once',
+          include: [
+            'packages/!(conformance|relay)/test/**/*.test.ts',
+            'scripts/**/*.test.ts',
+            ...relayOnce.map((files) => files.replace(/\*\*$/, '**/*.test.ts')),
+          ],
+          exclude: [clientPerEngine],
+        },
+      },
+      { extends: true, test: { name: 'sqlite', ...perEngine, provide: { engine: 'sqlite' } } },
+      {
+        extends: true,
+        test: {
+          name: 'postgres',
+          ...perEngine,
+          provide: { engine: 'postgres' },
+          globalSetup: 'packages/relay/test/support/postgres-setup.ts',
+        },
+      },
+    ],
   },
 });

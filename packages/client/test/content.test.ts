@@ -241,6 +241,11 @@ test('04 §17.4: what the relay kept no longer is reported as lost', async () =>
   const { ann, bob } = await pair();
   await bob.messages.send(ann.id, { text: 'too old by then' });
   relay.world.clock.advance(2_592_000 + 60);
+  const { storage } = relay.world.relay.context;
+  const records = 'SELECT sequence FROM timeline_records LIMIT 1';
+  while (await storage.read((tx) => tx.get(records))) {
+    await new Promise((resolve) => setImmediate(resolve));
+  }
   await bob.messages.send(ann.id, { text: 'fresh' });
   const events = await ann.sync();
   expect(events.map(({ kind }) => kind)).toEqual(['gap', 'message']);

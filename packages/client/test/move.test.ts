@@ -5,18 +5,21 @@ import { nodeRandom } from '@posthouse/primitives-node';
 import { parseJson, staticRegistry } from '@posthouse/protocol';
 import { Relay } from '@posthouse/relay';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { RelayData } from '../../relay/test/support/engine.ts';
 import { NodeTransport } from '../src/node.ts';
 import { network, texts, World } from './support/world.ts';
 
 let world: World;
+let data: RelayData;
 let second: Relay;
 beforeAll(async () => {
   world = await World.start();
+  data = await RelayData.make();
   second = await Relay.start(
     {
+      ...data.config,
       network: network.context,
       dev: true,
-      data: join(world.folder, 'second'),
       registry: join(world.folder, 'relay', 'registry.json'),
       listen: '127.0.0.1:0',
       log: 'silent',
@@ -26,12 +29,13 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await second[Symbol.asyncDispose]();
+  await data[Symbol.asyncDispose]();
   await world[Symbol.asyncDispose]();
 });
 
 /** Somebody at home on the first relay who can reach both. */
 async function reachingBoth() {
-  const ca = readFileSync(join(world.folder, 'second', 'tls', 'ca.pem'), 'utf8') + world.ca;
+  const ca = readFileSync(join(data.path, 'tls', 'ca.pem'), 'utf8') + world.ca;
   const file = readFileSync(join(world.folder, 'relay', 'registry.json'), 'utf8');
   const registry = staticRegistry(network, parseJson(file));
   const transport = new NodeTransport({ ca });

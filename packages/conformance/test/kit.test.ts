@@ -1,35 +1,35 @@
 /** The kit against a real relay: every check passes, and every check can fail. */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { methods } from '@posthouse/protocol';
 import { Relay } from '@posthouse/relay';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { RelayData } from '../../relay/test/support/engine.ts';
 import { type Answer, checks, loadTarget, runCheck, type Target } from '../src/index.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'posthouse-conformance-'));
+let data: RelayData;
 let relay: Relay;
 let target: Target;
 
 beforeAll(async () => {
   const rate = { accountRate: 1e6, accountBurst: 1e6, addressRate: 1e6, addressBurst: 1e6 };
+  data = await RelayData.make();
   relay = await Relay.start({
     dev: true,
-    data: folder,
+    ...data.config,
     listen: '127.0.0.1:0',
     limits: rate,
     log: 'silent',
   });
   target = await loadTarget({
     relay: relay.https[0] as string,
-    registry: join(folder, 'registry.json'),
-    ca: join(folder, 'tls', 'ca.pem'),
+    registry: join(data.path, 'registry.json'),
+    ca: join(data.path, 'tls', 'ca.pem'),
   });
 });
 
 afterAll(async () => {
   await relay[Symbol.asyncDispose]();
-  rmSync(folder, { recursive: true, force: true });
+  await data[Symbol.asyncDispose]();
 });
 
 describe.concurrent('conformance of the relay', () => {

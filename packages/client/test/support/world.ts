@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { nodePrimitives } from '@posthouse/primitives-node';
 import { Network, parseJson, type Registry, staticRegistry } from '@posthouse/protocol';
 import { type PartialConfig, Relay } from '@posthouse/relay';
+import { engine, RelayData } from '../../../relay/test/support/engine.ts';
 import {
   type Account,
   Client,
@@ -29,6 +30,8 @@ export class World implements AsyncDisposable {
   readonly folder = mkdtempSync(join(tmpdir(), 'posthouse-client-'));
   readonly #things = new AsyncDisposableStack();
   readonly #config: PartialConfig;
+  /** The relay's, where this test runs once per engine. */
+  #data: RelayData | undefined;
   #relay: Relay | undefined;
 
   private constructor(config: PartialConfig) {
@@ -37,6 +40,7 @@ export class World implements AsyncDisposable {
 
   static async start(config: PartialConfig = {}): Promise<World> {
     const world = new World(config);
+    if (engine !== undefined) world.#data = await RelayData.make();
     await world.startRelay();
     return world;
   }
@@ -62,6 +66,7 @@ export class World implements AsyncDisposable {
       {
         network: network.context,
         dev: true,
+        ...this.#data?.config,
         data: join(this.folder, 'relay'),
         listen: '127.0.0.1:0',
         log: 'silent',
@@ -107,6 +112,7 @@ export class World implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#things.disposeAsync();
     await this.stopRelay();
+    await this.#data?.[Symbol.asyncDispose]();
     rmSync(this.folder, { recursive: true, force: true });
   }
 }

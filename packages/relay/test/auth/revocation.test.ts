@@ -1,5 +1,6 @@
 import type { Challenge } from '@posthouse/protocol';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { onceCommitted } from '../support/faults.ts';
 import { codeOf } from '../support/http.ts';
 import type { Person } from '../support/people.ts';
 import { FrontDoor } from '../support/relay.ts';
@@ -139,15 +140,12 @@ describe('02 §10.2: a kept device whose new certificate ends earlier', () => {
     const { bus, storage } = door.relay.context;
     const { deviceId } = ann.device('laptop');
     const expiresAt = door.clock.now() + 600;
-    door.faults.beforeStatement = (sql) => {
-      if (!sql.includes('INSERT INTO auth_sessions')) return;
-      delete door.faults.beforeStatement;
-      // Joins the batch behind the session, and tells of it before anybody is answered.
-      void storage
-        .write('test', (tx) => tx.run('UPDATE auth_sessions SET expires_at = ?', expiresAt))
-        .catch(() => {});
+    onceCommitted(door, 'INSERT INTO auth_sessions', async () => {
+      await storage.write('test', (tx) =>
+        tx.run('UPDATE auth_sessions SET expires_at = ?', expiresAt),
+      );
       bus.publish([{ kind: 'capped', account: ann.account, deviceId, expiresAt }]);
-    };
+    });
     const bound = await socket.call('auth.device.verify', proof);
     expect(bound).toHaveProperty('result.expires_at', expiresAt);
     door.clock.advance(600);
@@ -177,7 +175,7 @@ describe('02 §10.6 rule 7: authentication that reveals an invalid device', () =
 });
 
 describe('removal and authentication at the same time', () => {
-  /** Makes the removal commit in the same batch as the session, behind it. */
+  /** The removal goes out at once with what it removes. */
   async function raceOn(socket: WebSocketClient) {
     const { result } = await socket.call('auth.challenge', { account: ann.account });
     const proof = door.deviceProof(ann.device('laptop'), (result as Challenge).nonce);
@@ -205,15 +203,12 @@ describe('removal and authentication at the same time', () => {
     const laptop = ann.device('laptop');
     const { bus, storage } = door.relay.context;
     const { account } = ann;
-    door.faults.beforeStatement = (sql) => {
-      if (!sql.includes('INSERT INTO auth_sessions')) return;
-      delete door.faults.beforeStatement;
-      // Joins the batch behind the session, and tells of it before anybody is answered.
-      void storage
-        .write('test', (tx) => tx.run('DELETE FROM auth_sessions WHERE account = ?', account))
-        .catch(() => {});
+    onceCommitted(door, 'INSERT INTO auth_sessions', async () => {
+      await storage.write('test', (tx) =>
+        tx.run('DELETE FROM auth_sessions WHERE account = ?', account),
+      );
       bus.publish([{ kind: 'revoked', account, deviceIds: [laptop.deviceId] }]);
-    };
+    });
     const proof = door.deviceProof(laptop, (result as Challenge).nonce);
     expect(await socket.call('auth.device.verify', proof)).toHaveProperty('error.code', -32005);
     expect(await socket.call('message.timeline.sync', {})).toHaveProperty('error.code', -32001);

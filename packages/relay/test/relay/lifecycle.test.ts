@@ -13,7 +13,7 @@ import { messages } from '../../src/messages/index.ts';
 import { type DescriptorSource, relaySubject } from '../../src/relay/index.ts';
 import { devCertificate } from '../../src/tls/dev-ca.ts';
 import { ManualClock } from '../support/clock.ts';
-import { temporaryFolder } from '../support/folder.ts';
+import { inUse, RelayData } from '../support/engine.ts';
 import { HttpClient } from '../support/http.ts';
 import { FrontDoor } from '../support/relay.ts';
 import { WebSocketClient } from '../support/websocket.ts';
@@ -25,7 +25,7 @@ describe('the catalogue', () => {
     auth,
     accounts,
     messages,
-    relaySubject({ name: 'x', descriptor: undefined as unknown as DescriptorSource }),
+    relaySubject({ name: 'x', descriptor: undefined as unknown as DescriptorSource, modules: [] }),
   ]);
 
   test('every method of the base module has a handler', () => {
@@ -45,24 +45,24 @@ describe('the catalogue', () => {
 });
 
 describe('starting', () => {
-  let folder: ReturnType<typeof temporaryFolder>;
-  beforeEach(() => {
-    folder = temporaryFolder();
+  let data: RelayData;
+  beforeEach(async () => {
+    data = await RelayData.make();
   });
-  afterEach(() => folder[Symbol.dispose]());
-  const values = () => ({ dev: true, data: folder.path, listen: '127.0.0.1:0' });
+  afterEach(() => data[Symbol.asyncDispose]());
+  const values = () => ({ dev: true, ...data.config, listen: '127.0.0.1:0' });
 
-  test('a folder that another relay has open is refused, and stays as it is', async () => {
+  test('what another relay has open is refused, and stays as it is', async () => {
     await using relay = await Relay.start(values(), { log });
-    await expect(Relay.start(values(), { log })).rejects.toThrow(/is in use by another relay/);
+    await expect(Relay.start(values(), { log })).rejects.toThrow(inUse);
     expect(relay.https).toHaveLength(1);
   });
 
-  test('a port that is taken is refused, and the folder is free again', async () => {
+  test('a port that is taken is refused, and the data is free again', async () => {
     await using relay = await Relay.start(values(), { log });
     const listen = new URL(relay.https[0] as string).host;
-    using other = temporaryFolder();
-    const taken = { dev: true, data: other.path, listen };
+    await using other = await RelayData.make();
+    const taken = { dev: true, ...other.config, listen };
     await expect(Relay.start(taken, { log })).rejects.toThrow(/EADDRINUSE/);
     await using again = await Relay.start({ ...taken, listen: '127.0.0.1:0' }, { log });
     expect(again.relayId).not.toBe(relay.relayId);
@@ -127,7 +127,7 @@ describe('starting', () => {
   test('01 §0: the service word is in the path and the header, and may be another', async () => {
     await using relay = await Relay.start({ ...values(), service: 'meshline' }, { log });
     expect(relay.https[0]).toMatch(/\/meshline\/v1$/);
-    const ca = readFileSync(join(folder.path, 'tls', 'ca.pem'), 'utf8');
+    const ca = readFileSync(join(data.path, 'tls', 'ca.pem'), 'utf8');
     using client = new HttpClient(relay.https[0] as string, ca);
     const headers = { 'access-control-request-method': 'GET' };
     const preflight = await client.send({ verb: 'OPTIONS', path: '/relay/info', headers });
@@ -139,7 +139,7 @@ describe('starting', () => {
   });
 
   test('own certificates are taken into use when they are renewed', async () => {
-    const [first, second] = [join(folder.path, 'one'), join(folder.path, 'two')];
+    const [first, second] = [join(data.path, 'one'), join(data.path, 'two')];
     const now = Math.floor(Date.now() / 1_000);
     await devCertificate(first, ['127.0.0.1'], now);
     await devCertificate(second, ['127.0.0.1'], now);
@@ -173,15 +173,15 @@ describe('starting', () => {
   });
 
   test('certificate files that are none are named with the setting they stand in', async () => {
-    const certificate = join(folder.path, 'own.pem');
-    const key = join(folder.path, 'own.key');
+    const certificate = join(data.path, 'own.pem');
+    const key = join(data.path, 'own.key');
     const start = () =>
       Relay.start({ ...values(), tls: { mode: 'files', certificate, key } }, { log });
     await expect(start()).rejects.toThrow(`${key}: cannot be read, tls.key names it`);
     const hosts = ['127.0.0.1'];
     const now = Math.floor(Date.now() / 1_000);
-    const right = await devCertificate(join(folder.path, 'a'), hosts, now);
-    const other = await devCertificate(join(folder.path, 'b'), hosts, now);
+    const right = await devCertificate(join(data.path, 'a'), hosts, now);
+    const other = await devCertificate(join(data.path, 'b'), hosts, now);
     writeFileSync(key, 'no key', { mode: 0o600 });
     await expect(start()).rejects.toThrow(`${certificate}: cannot be read, tls.certificate names`);
     writeFileSync(certificate, 'no certificate');
@@ -196,7 +196,7 @@ describe('starting', () => {
 
   test('a registry that does not name the relay is told of, a wrong one is refused', async () => {
     await (await Relay.start(values(), { log }))[Symbol.asyncDispose]();
-    const registry = join(folder.path, 'registry.json');
+    const registry = join(data.path, 'registry.json');
     const configured = {
       ...values(),
       dev: false,
@@ -224,7 +224,7 @@ describe('starting', () => {
   test('a development relay enters itself into its registry file, once', async () => {
     for (let round = 0; round < 2; round += 1) {
       await using relay = await Relay.start(values(), { log });
-      const registry = JSON.parse(readFileSync(join(folder.path, 'registry.json'), 'utf8'));
+      const registry = JSON.parse(readFileSync(join(data.path, 'registry.json'), 'utf8'));
       expect(registry).toEqual({
         context: relay.network.context,
         relays: [
@@ -347,10 +347,10 @@ describe('stopping', () => {
   }
 
   test('aborting the signal stops it', async () => {
-    using folder = temporaryFolder();
+    await using data = await RelayData.make();
     const stopping = new AbortController();
     const relay = await Relay.start(
-      { dev: true, data: folder.path, listen: '127.0.0.1:0' },
+      { dev: true, ...data.config, listen: '127.0.0.1:0' },
       { log, signal: stopping.signal },
     );
     stopping.abort();

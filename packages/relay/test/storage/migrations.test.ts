@@ -1,20 +1,19 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { migrate } from '../../src/storage/migrations.ts';
-import { openSqlite, type SqliteStorage } from '../../src/storage/sqlite.ts';
-import type { Migration } from '../../src/storage/types.ts';
-import { temporaryFolder } from '../support/folder.ts';
+import type { Migration, Storage } from '../../src/storage/types.ts';
+import { RelayData } from '../support/engine.ts';
 
-let folder: ReturnType<typeof temporaryFolder>;
-let storage: SqliteStorage;
+let data: RelayData;
+let storage: Storage;
 
-beforeEach(() => {
-  folder = temporaryFolder();
-  storage = openSqlite(folder.path);
+beforeEach(async () => {
+  data = await RelayData.make();
+  storage = await data.open();
 });
 
 afterEach(async () => {
   await storage[Symbol.asyncDispose]();
-  folder[Symbol.dispose]();
+  await data[Symbol.asyncDispose]();
 });
 
 const first: Migration = { id: 100, name: 'a', statements: ['CREATE TABLE a (x BIGINT)'] };

@@ -1,4 +1,6 @@
 import { expect } from 'vitest';
+import type { AggregateKey, Writer } from '../../src/storage/types.ts';
+import type { FrontDoor } from './relay.ts';
 import type { World } from './world.ts';
 
 const writes = /^\s*(INSERT|UPDATE|DELETE)/i;
@@ -34,4 +36,34 @@ export async function throughEveryFault(
     if (code === 'ok') return faults;
     expect(code).toBe('internal_error');
   }
+}
+
+/**
+ * Does something once, between the commit of the next write with such a statement and whoever waits
+ * for it.
+ */
+export function onceCommitted(
+  { relay, faults }: FrontDoor,
+  statement: string,
+  act: () => Promise<void>,
+): void {
+  const { storage } = relay.context;
+  const { write } = storage;
+  let isNear = false;
+  faults.beforeStatement = (sql) => {
+    isNear ||= sql.includes(statement);
+  };
+  storage.write = async <T>(
+    aggregates: AggregateKey | readonly AggregateKey[],
+    work: (tx: Writer) => Promise<T>,
+  ) => {
+    const value = await write.call(storage, aggregates, work);
+    if (isNear) {
+      delete faults.beforeStatement;
+      storage.write = write;
+      isNear = false;
+      await act();
+    }
+    return value as T;
+  };
 }

@@ -15,9 +15,10 @@ import type { PartialConfig } from '../../src/config/index.ts';
 import { Relay } from '../../src/index.ts';
 import type { StorageFaults } from '../../src/storage/types.ts';
 import { ManualClock } from './clock.ts';
-import { temporaryFolder } from './folder.ts';
+import { RelayData } from './engine.ts';
 import { codeOf, type HttpAnswer, HttpClient } from './http.ts';
 import { type Ground, Person, type TestDevice } from './people.ts';
+import { freePort } from './ports.ts';
 import { type RpcAnswer, WebSocketClient } from './websocket.ts';
 import { network } from './world.ts';
 
@@ -30,22 +31,36 @@ const generous = {
   pingInterval: 2_147_483_647,
 };
 
+/** Where a relay has its folder and its database; asked for at each start. */
+export type DoorData = Pick<RelayData, 'path' | 'config'> & AsyncDisposable;
+
 export class FrontDoor implements AsyncDisposable {
-  readonly clock = new ManualClock();
+  readonly clock: ManualClock;
   readonly faults: StorageFaults = {};
-  readonly #folder = temporaryFolder();
+  readonly #data: DoorData;
+  readonly #ownsData: boolean;
   readonly #config: PartialConfig;
   readonly #open = new DisposableStack();
   #relay: Relay | undefined;
   /** 0 until the first start chose one. */
   #port = 0;
 
-  private constructor(config: PartialConfig) {
+  private constructor(data: DoorData, config: PartialConfig, first?: FrontDoor) {
+    this.#data = data;
+    this.#ownsData = first === undefined;
     this.#config = config;
+    this.clock = first?.clock ?? new ManualClock();
   }
 
-  static async start(config: PartialConfig = {}): Promise<FrontDoor> {
-    const door = new FrontDoor(config);
+  static async start(config: PartialConfig = {}, data?: DoorData): Promise<FrontDoor> {
+    const door = new FrontDoor(data ?? (await RelayData.make()), config);
+    await door.#start();
+    return door;
+  }
+
+  /** Another process of this relay: the same data and time, and with `public` the same address. */
+  async beside(config: PartialConfig = {}): Promise<FrontDoor> {
+    const door = new FrontDoor(this.#data, { ...this.#config, ...config }, this);
     await door.#start();
     return door;
   }
@@ -60,7 +75,7 @@ export class FrontDoor implements AsyncDisposable {
   }
 
   get data(): string {
-    return this.#folder.path;
+    return this.#data.path;
   }
 
   /** Authority that signed the relay's certificate, PEM. */
@@ -70,17 +85,23 @@ export class FrontDoor implements AsyncDisposable {
 
   /** A client of the base address with this number. */
   http(index = 0): HttpClient {
-    return this.#open.use(new HttpClient(this.relay.https[index] as string, this.ca));
+    return this.#open.use(new HttpClient(this.#past(this.relay.https[index] as string), this.ca));
   }
 
   async socket(index = 0): Promise<WebSocketClient> {
-    return this.#open.use(await WebSocketClient.open(this.relay.wss[index] as string, this.ca));
+    const address = this.#past(this.relay.wss[index] as string);
+    return this.#open.use(await WebSocketClient.open(address, this.ca));
   }
 
-  /** Stops and starts on the same folder and port. */
+  /** Stops and starts on the same data and port. */
   async restart(): Promise<void> {
-    await this.#relay?.[Symbol.asyncDispose]();
+    await this.stop();
     await this.#start();
+  }
+
+  async stop(): Promise<void> {
+    await this.#relay?.[Symbol.asyncDispose]();
+    this.#relay = undefined;
   }
 
   /** A person at home here, set up as a client would over HTTP. */
@@ -186,15 +207,22 @@ export class FrontDoor implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#open[Symbol.dispose]();
     await this.#relay?.[Symbol.asyncDispose]();
-    this.#folder[Symbol.dispose]();
+    if (this.#ownsData) await this.#data[Symbol.asyncDispose]();
+  }
+
+  /** Where this process listens itself, past whatever is at its public address. */
+  #past(address: string): string {
+    return address.replace(/(:\/\/[^/]*):\d+/, `$1:${this.#port}`);
   }
 
   async #start(): Promise<void> {
     const { limits, ...config } = this.#config;
+    // A public address of its own does not tell which port is listened on.
+    if (this.#port === 0 && config.public !== undefined) this.#port = await freePort();
     const values: PartialConfig = {
       network: network.context,
       dev: true,
-      data: this.#folder.path,
+      ...this.#data.config,
       listen: `127.0.0.1:${this.#port}`,
       ...config,
       limits: { ...generous, ...limits },
@@ -202,7 +230,7 @@ export class FrontDoor implements AsyncDisposable {
     const { clock, faults } = this;
     const log = pino({ level: process.env.POSTHOUSE_TEST_LOG ?? 'silent' });
     this.#relay = await Relay.start(values, { clock, faults, log });
-    this.#port = Number(new URL(this.#relay.https[0] as string).port);
+    if (this.#port === 0) this.#port = Number(new URL(this.#relay.https[0] as string).port);
   }
 }
 

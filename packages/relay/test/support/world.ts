@@ -1,5 +1,5 @@
 /**
- * A relay's subjects on a real database file, called through dispatch without sockets: for what
+ * A relay's subjects on a real database, called through dispatch without sockets: for what
  * does not depend on a transport. Time, and where storage fails, are in the test's hands.
  */
 import { nodePrimitives, nodeRandom } from '@posthouse/primitives-node';
@@ -21,26 +21,31 @@ import type { ConnectionBinding, Notice, Session } from '../../src/call.ts';
 import type { DeliverAnswer, Job, RelayContext, Verifier } from '../../src/context.ts';
 import { ThreadPoolVerifier } from '../../src/crypto/verifier.ts';
 import { Dispatcher } from '../../src/dispatch.ts';
+import { groups } from '../../src/groups/index.ts';
 import { defaultLimits, type RelayLimits } from '../../src/limits.ts';
 import { messages } from '../../src/messages/index.ts';
 import { MemoryBus } from '../../src/notifications/bus.ts';
 import { Metrics } from '../../src/observability/metrics.ts';
 import { migrate } from '../../src/storage/migrations.ts';
-import { openSqlite, type SqliteStorage } from '../../src/storage/sqlite.ts';
-import type { StorageFaults } from '../../src/storage/types.ts';
+import type { Storage, StorageFaults } from '../../src/storage/types.ts';
 import { encodeResult } from '../../src/transport/encode.ts';
 import { ManualClock } from './clock.ts';
-import { temporaryFolder } from './folder.ts';
+import { dump, RelayData } from './engine.ts';
 
 export const network = new Network({
   context: 'neo:860833102:0x1234567890abcdef1234567890abcdef12345678',
   primitives: nodePrimitives,
 });
 
+const subjects = [auth, accounts, messages, groups];
+
 const relayKey = new Uint8Array(32).fill(0x77);
 const signer = accountSigner(network, relayKey);
 export const relayPublicKey = signer.publicKey;
 const origin = 'https://relay.example';
+
+/** Records that others signed, as the verifier is told of them. */
+const proofs: ReadonlySet<string> = new Set(['grant', 'invite', 'application', 'recovery request']);
 
 /** Calls a test makes; a failed one carries the code. */
 export interface CallOptions {
@@ -61,19 +66,20 @@ export class World implements AsyncDisposable {
   isActive = true;
   /** What happens, once, while the next call waits for its signatures. */
   meanwhile: (() => Promise<void>) | undefined;
-  /** What happens, once, when the next grant or invite has been verified. */
+  /** What happens, once, when the next record that somebody else signed has been verified. */
   afterProof: (() => Promise<void>) | undefined;
-  readonly #folder = temporaryFolder();
+  readonly #data: RelayData;
   #limits: RelayLimits;
-  #running: { storage: SqliteStorage; context: RelayContext; dispatcher: Dispatcher } | undefined;
+  #running: { storage: Storage; context: RelayContext; dispatcher: Dispatcher } | undefined;
 
-  private constructor(limits: Partial<RelayLimits>) {
+  private constructor(data: RelayData, limits: Partial<RelayLimits>) {
+    this.#data = data;
     const unlimited = { accountRate: 1e9, accountBurst: 1e9, addressRate: 1e9, addressBurst: 1e9 };
     this.#limits = { ...defaultLimits, ...unlimited, ...limits };
   }
 
   static async start(limits: Partial<RelayLimits> = {}): Promise<World> {
-    const world = new World(limits);
+    const world = new World(await RelayData.make(), limits);
     await world.#open();
     return world;
   }
@@ -88,7 +94,7 @@ export class World implements AsyncDisposable {
   }
 
   /**
-   * Stops and starts on the same folder, as after a crash: nothing is kept in memory. Limits may
+   * Stops and starts on the same database, as after a crash: nothing is kept in memory. Limits may
    * be others from then on.
    */
   async restart(limits: Partial<RelayLimits> = {}): Promise<void> {
@@ -135,27 +141,21 @@ export class World implements AsyncDisposable {
 
   /** Runs a job to its end, as the runner would; says when it wants to run again. */
   async runJob(name: string): Promise<number | undefined> {
-    const job = [...accounts.jobs, ...messages.jobs].find((known: Job) => known.name === name);
+    const jobs = subjects.flatMap((subject) => subject.jobs);
+    const job = jobs.find((known: Job) => known.name === name);
     if (job === undefined) throw new Error(`no job ${name}`);
     return await job.run(this.context, new AbortController().signal);
   }
 
   /** Every row of every table, to compare before and after. */
   async dump(): Promise<Record<string, unknown[]>> {
-    return await this.context.storage.read(async (tx) => {
-      const tables = await tx.all<{ name: string }>(
-        "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name",
-      );
-      const rows: Record<string, unknown[]> = {};
-      for (const { name } of tables) rows[name] = await tx.all(`SELECT * FROM ${name}`);
-      return rows;
-    });
+    return await dump(this.context.storage);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#running?.storage[Symbol.asyncDispose]();
     this.#running = undefined;
-    this.#folder[Symbol.dispose]();
+    await this.#data[Symbol.asyncDispose]();
   }
 
   #verifier(): Verifier {
@@ -169,7 +169,7 @@ export class World implements AsyncDisposable {
       },
       verifyOnce: async (text, checks, what) => {
         await inner.verifyOnce(text, checks, what);
-        if (what !== 'grant' && what !== 'invite') return;
+        if (!proofs.has(what)) return;
         const { afterProof } = this;
         this.afterProof = undefined;
         await afterProof?.();
@@ -178,8 +178,7 @@ export class World implements AsyncDisposable {
   }
 
   async #open(): Promise<void> {
-    const storage = openSqlite(this.#folder.path, this.faults);
-    const subjects = [auth, accounts, messages];
+    const storage = await this.#data.open(this.faults);
     await migrate(
       storage,
       subjects.flatMap((subject) => subject.migrations),
