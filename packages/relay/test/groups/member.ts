@@ -2,6 +2,7 @@
 import {
   advanceGroup,
   checkGroupKeyPage,
+  encodeBase64url,
   extendKeyHistory,
   type GroupKeyHistory,
   type GroupKeyPage,
@@ -85,12 +86,12 @@ export function shape({ keys }: GroupKeyPage): string {
   return keys.map(({ epoch, client_secret_box: box }) => `${epoch}${box ? '*' : ''}`).join(' ');
 }
 
-/** Epochs whose material verified, with the client secrets they hold. */
-export function verified(results: readonly GroupKeyResult[]): Map<number, Uint8Array> {
-  const secrets = new Map<number, Uint8Array>();
+/** Epochs whose material verified, with the client secrets they hold, base64url. */
+export function verified(results: readonly GroupKeyResult[]): Map<number, string> {
+  const secrets = new Map<number, string>();
   for (const result of results) {
     if (result.status !== 'verified') throw new Error(`epoch ${result.epoch}: ${result.status}`);
-    secrets.set(result.epoch, result.clientSecret);
+    secrets.set(result.epoch, encodeBase64url(result.clientSecret));
   }
   return secrets;
 }
