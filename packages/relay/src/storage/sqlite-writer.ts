@@ -104,6 +104,7 @@ export class SqliteWriter {
     let answer: () => void;
     try {
       const value = await settledAtOnce(waiting.work(tx));
+      if (tx.failure !== undefined) throw new Error('a work went on behind a failed statement');
       this.#connection.run('RELEASE work', []);
       answer = () => waiting.resolve(value);
     } catch (error) {

@@ -32,38 +32,6 @@ afterEach(async () => {
 });
 
 describe('writes', () => {
-  test('what a write did is there for every reader once it resolved', async () => {
-    await storage.write('a', insert('one'));
-    expect(await names()).toEqual(['one']);
-  });
-
-  test('a write sees what it did itself and reads rows back through RETURNING', async () => {
-    const row = await storage.write('a', async (tx) => {
-      await insert('one')(tx);
-      return tx.get('UPDATE things SET number = 7 WHERE name = ? RETURNING name, number', 'one');
-    });
-    expect({ ...row }).toEqual({ name: 'one', number: 7 });
-  });
-
-  test('a write that throws leaves nothing and does not touch its neighbours', async () => {
-    const outcomes = await Promise.allSettled([
-      storage.write('a', insert('one')),
-      storage.write('b', async (tx) => {
-        await insert('two')(tx);
-        throw new Error('second thoughts');
-      }),
-      storage.write('c', insert('three')),
-      storage.write('d', insert('one')),
-    ]);
-    expect(outcomes.map(({ status }) => status)).toEqual([
-      'fulfilled',
-      'rejected',
-      'fulfilled',
-      'rejected',
-    ]);
-    expect(await names()).toEqual(['one', 'three']);
-  });
-
   test('writes waiting together share one commit', async () => {
     let commits = 0;
     faults.beforeCommit = () => {
@@ -108,20 +76,6 @@ describe('writes', () => {
     expect(await names()).toEqual(['three']);
   });
 
-  test('a statement that fails undoes its own write only', async () => {
-    faults.beforeStatement = (sql) => {
-      if (sql.startsWith('UPDATE')) throw new Error('no');
-    };
-    const failing = storage.write('a', async (tx) => {
-      await insert('one')(tx);
-      await tx.run('UPDATE things SET number = 1');
-    });
-    const fine = storage.write('a', insert('two'));
-    await expect(failing).rejects.toThrow('no');
-    await fine;
-    expect(await names()).toEqual(['two']);
-  });
-
   test('a write that waits for anything else is refused and undone', async () => {
     const slow = storage.write('a', async (tx) => {
       await insert('one')(tx);
@@ -139,86 +93,6 @@ describe('writes', () => {
     await expect(writes.at(-1)).rejects.toMatchObject({ code: 'temporarily_unavailable' });
     await Promise.all(writes.slice(0, -1));
   });
-
-  test('a transaction cannot be used after its end', async () => {
-    let kept: Writer | undefined;
-    await storage.write('a', async (tx) => {
-      kept = tx;
-    });
-    await expect(kept?.get('SELECT 1')).rejects.toThrow('the transaction has ended');
-  });
-
-  test('foreign keys hold', async () => {
-    await storage.write('a', (tx) =>
-      tx.run('CREATE TABLE parts (thing TEXT NOT NULL REFERENCES things (name))'),
-    );
-    await expect(
-      storage.write('a', (tx) => tx.run('INSERT INTO parts (thing) VALUES (?)', 'nothing')),
-    ).rejects.toThrow(/FOREIGN KEY/);
-  });
-
-  test.each([2 ** 53, -(2 ** 53), 0.5, Number.NaN])('the number %d is not stored', async (n) => {
-    await expect(
-      storage.write('a', (tx) => tx.run('INSERT INTO things VALUES (?, ?)', 'x', n)),
-    ).rejects.toThrow('only safe integers are stored');
-  });
-
-  test.each([2 ** 53 - 1, -(2 ** 53 - 1), 0])('the number %d comes back', async (n) => {
-    await storage.write('a', (tx) => tx.run('INSERT INTO things VALUES (?, ?)', 'x', n));
-    const row = await storage.read((tx) => tx.get('SELECT number FROM things'));
-    expect(row?.number).toBe(n);
-  });
-
-  test('an integer past 2^53 in the database is refused, not rounded', async () => {
-    await storage.write('a', (tx) => tx.run("INSERT INTO things VALUES ('x', 9007199254740993)"));
-    await expect(storage.read((tx) => tx.get('SELECT number FROM things'))).rejects.toThrow(
-      /too large/,
-    );
-  });
-
-  test('a text with a lone surrogate is not stored', async () => {
-    await expect(storage.write('a', insert('\ud800'))).rejects.toThrow('well-formed');
-  });
-});
-
-describe('reads', () => {
-  test('all queries of a read see one snapshot', async () => {
-    await storage.write('a', insert('one'));
-    const seen = await storage.read(async (tx) => {
-      const before = await tx.all('SELECT name FROM things');
-      await storage.write('a', insert('two'));
-      const after = await tx.all('SELECT name FROM things');
-      return [before.length, after.length];
-    });
-    expect(seen).toEqual([1, 1]);
-    expect(await names()).toEqual(['one', 'two']);
-  });
-
-  test('a reader cannot write', async () => {
-    await expect(
-      storage.read((tx) => tx.get("INSERT INTO things VALUES ('x', 1) RETURNING name")),
-    ).rejects.toThrow(/readonly/);
-  });
-
-  test('more reads than connections wait for each other and all finish', async () => {
-    await storage.write('a', insert('one'));
-    const counts = await Promise.all(
-      Array.from({ length: 20 }, () =>
-        storage.read(async (tx) => {
-          await new Promise((resolve) => setImmediate(resolve));
-          return (await tx.all('SELECT name FROM things')).length;
-        }),
-      ),
-    );
-    expect(counts).toEqual(Array.from({ length: 20 }, () => 1));
-  });
-
-  test('a read that throws gives its connection back', async () => {
-    for (let count = 0; count < 10; count += 1) {
-      await expect(storage.read((tx) => tx.get('SELECT nonsense'))).rejects.toThrow();
-    }
-    expect(await names()).toEqual([]);
-  });
 });
 
 describe('the folder', () => {
@@ -232,24 +106,6 @@ describe('the folder', () => {
     using other = temporaryFolder();
     writeFileSync(join(other.path, 'lock'), 'this is no database, and long enough to tell');
     expect(() => openSqlite(other.path)).toThrow('file is not a database');
-  });
-
-  test('it is free again after closing, with everything in it', async () => {
-    await storage.write('a', insert('one'));
-    await storage[Symbol.asyncDispose]();
-    storage = openSqlite(folder.path);
-    expect(await names()).toEqual(['one']);
-  });
-
-  test('closing commits what waits and refuses what comes', async () => {
-    const waiting = storage.write('a', insert('one'));
-    const closing = storage[Symbol.asyncDispose]();
-    await expect(storage.write('a', insert('two'))).rejects.toThrow('storage is closed');
-    await waiting;
-    await closing;
-    await expect(storage.read((tx) => tx.get('SELECT 1'))).rejects.toThrow('storage is closed');
-    storage = openSqlite(folder.path);
-    expect(await names()).toEqual(['one']);
   });
 
   test('a commit is on the disk when it returns', async () => {
