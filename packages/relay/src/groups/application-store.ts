@@ -63,18 +63,24 @@ export interface ApplicationTexts {
   readonly certificate: string;
 }
 
+/** By account. */
 export async function readApplicationTexts(
   tx: Reader,
   groupId: string,
-  account: string,
-): Promise<ApplicationTexts | undefined> {
-  return await tx.get<ApplicationTexts & Row>(
-    `SELECT a.application, c.certificate FROM group_applications a
-      JOIN group_certificates c ON c.certificate_id = a.certificate_id
-      WHERE a.group_id = ? AND a.account = ?`,
-    groupId,
-    account,
-  );
+  accounts: readonly string[],
+): Promise<ReadonlyMap<string, ApplicationTexts>> {
+  const texts = new Map<string, ApplicationTexts>();
+  for (const some of lists(accounts)) {
+    const rows = await tx.all<ApplicationTexts & Row & { account: string }>(
+      `SELECT a.account, a.application, c.certificate FROM group_applications a
+        JOIN group_certificates c ON c.certificate_id = a.certificate_id
+        WHERE a.group_id = ? AND a.account IN (${marks(some)})`,
+      groupId,
+      ...some,
+    );
+    for (const row of rows) texts.set(row.account, row);
+  }
+  return texts;
 }
 
 /** An application of a list. */

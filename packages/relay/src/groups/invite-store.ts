@@ -1,5 +1,6 @@
 /** All SQL of invitations. */
 import type { StoredInvite } from '@posthouse/protocol';
+import { lists, marks } from '../storage/lists.ts';
 import type { Reader, Row, Writer } from '../storage/types.ts';
 
 /** An invitation without its text, which may be large. */
@@ -70,19 +71,23 @@ export async function readInvite(
   return row && toInvitation(row);
 }
 
-/** Canonical JSON of a stored invitation. */
-export async function readInviteText(
+/** Canonical JSON of stored invitations, by ID. */
+export async function readInviteTexts(
   tx: Reader,
   groupId: string,
-  inviteId: string,
-): Promise<string> {
-  const row = await tx.get<{ invite: string }>(
-    'SELECT invite FROM group_invites WHERE group_id = ? AND invite_id = ?',
-    groupId,
-    inviteId,
-  );
-  if (row === undefined) throw new Error('an invitation went while it was read');
-  return row.invite;
+  inviteIds: readonly string[],
+): Promise<ReadonlyMap<string, string>> {
+  const texts = new Map<string, string>();
+  for (const some of lists(inviteIds)) {
+    const rows = await tx.all<{ invite_id: string; invite: string }>(
+      `SELECT invite_id, invite FROM group_invites
+        WHERE group_id = ? AND invite_id IN (${marks(some)})`,
+      groupId,
+      ...some,
+    );
+    for (const { invite_id, invite } of rows) texts.set(invite_id, invite);
+  }
+  return texts;
 }
 
 /** Stores an invitation nobody has used yet. */

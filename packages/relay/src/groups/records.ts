@@ -41,14 +41,14 @@ export async function verifyRecords(
   },
 ): Promise<ReadonlyMap<string, string>> {
   const verified = new Map<string, string>();
-  const verify = async (account: string) => {
-    const stored = await context.storage.read((tx) => read(tx, account));
-    if (stored === undefined) return;
-    await verifyRecord(context, stored, what);
-    verified.set(account, digest(stored.record));
-  };
   for (let start = 0; start < accounts.length; start += atOnce) {
-    await Promise.all(accounts.slice(start, start + atOnce).map(verify));
+    const some = accounts.slice(start, start + atOnce);
+    const found = await context.storage.read((tx) =>
+      Promise.all(some.map((account) => read(tx, account))),
+    );
+    const stored = found.filter((each) => each !== undefined);
+    await Promise.all(stored.map((each) => verifyRecord(context, each, what)));
+    for (const { account, record } of stored) verified.set(account, digest(record));
   }
   return verified;
 }

@@ -65,7 +65,7 @@ async function verifyApplications(
   return await verifyRecords(context, 'application', {
     accounts,
     read: async (tx, account) => {
-      const texts = await readApplicationTexts(tx, groupId, account);
+      const texts = (await readApplicationTexts(tx, groupId, [account])).get(account);
       return texts && { account, record: texts.application, certificate: texts.certificate };
     },
   });

@@ -1,7 +1,7 @@
 import { checkGroupParams, type GroupParams } from '@posthouse/protocol';
 import { type DeviceSession, type Handler, JsonText } from '../../call.ts';
-import type { Reader } from '../../storage/types.ts';
 import {
+  type ApplicationTexts,
   type ListedApplication,
   listApplications,
   readApplicationTexts,
@@ -35,9 +35,11 @@ export const groupApplicationList: Handler<GroupParams<'group.application.list'>
     const found = await listApplications(tx, groupId, range);
     const rows = fittingRows(found, { most, maxBytes: limits.pageBytes }, bytesOf);
     const last = rows.length < found.length ? rows.at(-1) : undefined;
+    const accounts = rows.map((row) => row.account);
+    const texts = await readApplicationTexts(tx, groupId, accounts);
     return {
       result: {
-        applications: await Promise.all(rows.map((row) => itemOf(tx, groupId, row))),
+        applications: rows.map((row) => itemOf(row, texts.get(row.account))),
         next: last && writeCursor(place, { scope, after: [last.inviteId, last.account] }),
       },
     };
@@ -48,8 +50,7 @@ function bytesOf({ bytes }: ListedApplication): number {
   return bytes + itemOverhead;
 }
 
-async function itemOf(tx: Reader, groupId: string, { account, acceptedAt }: ListedApplication) {
-  const texts = await readApplicationTexts(tx, groupId, account);
+function itemOf({ acceptedAt }: ListedApplication, texts: ApplicationTexts | undefined) {
   if (texts === undefined) throw new Error('an application lacks its certificate');
   return {
     application: new JsonText(texts.application),

@@ -1,9 +1,8 @@
 import { checkGroupParams, type GroupParams, isGroupManager } from '@posthouse/protocol';
 import { type DeviceSession, type Handler, JsonText } from '../../call.ts';
-import type { Reader } from '../../storage/types.ts';
 import { requireMember } from '../caller.ts';
 import { fittingRows, readCursor, traversalOf, writeCursor } from '../cursors.ts';
-import { type ListedInvitation, listInvites, readInviteText } from '../invite-store.ts';
+import { type ListedInvitation, listInvites, readInviteTexts } from '../invite-store.ts';
 
 /** Every invitation; any other scope is the account whose own ones it shows. */
 const everyones = 'all';
@@ -35,9 +34,11 @@ export const groupInviteList: Handler<GroupParams<'group.invite.list'>> = async 
     const found = await listInvites(tx, groupId, { inviter, after, now, most: most + 1 });
     const rows = fittingRows(found, { most, maxBytes: limits.pageBytes }, sizes());
     const last = rows.length < found.length ? rows.at(-1) : undefined;
+    const inviteIds = rows.map(({ inviteId }) => inviteId);
+    const texts = await readInviteTexts(tx, groupId, inviteIds);
     return {
       result: {
-        invites: await Promise.all(rows.map((row) => itemOf(tx, groupId, row))),
+        invites: rows.map((row) => itemOf(row, texts.get(row.inviteId))),
         certificates: certificatesOf(rows),
         next: last && writeCursor(place, { scope, after: [last.inviteId] }),
       },
@@ -55,9 +56,9 @@ function sizes(): (row: ListedInvitation) => number {
   };
 }
 
-async function itemOf(tx: Reader, groupId: string, { inviteId, deviceId, uses }: ListedInvitation) {
-  const invite = new JsonText(await readInviteText(tx, groupId, inviteId));
-  return { invite, signer_device_id: deviceId, uses };
+function itemOf({ deviceId, uses }: ListedInvitation, text: string | undefined) {
+  if (text === undefined) throw new Error('an invitation lacks its text');
+  return { invite: new JsonText(text), signer_device_id: deviceId, uses };
 }
 
 /** Two versions of a device's certificate hold the same keys: the first one seen serves all. */

@@ -8,7 +8,7 @@ import {
 import { type DeviceSession, type Handler, JsonText } from '../../call.ts';
 import { requireMember } from '../caller.ts';
 import { readCertificate } from '../event-store.ts';
-import { readInvite, readInviteText } from '../invite-store.ts';
+import { readInvite, readInviteTexts } from '../invite-store.ts';
 
 /** `group.invite.resolve` (05 §13.10). */
 export const groupInviteResolve: Handler<GroupParams<'group.invite.resolve'>> = async (
@@ -30,10 +30,12 @@ export const groupInviteResolve: Handler<GroupParams<'group.invite.resolve'>> = 
       throw new ProtocolError('not_found', 'no such invitation is valid');
     }
     const certificate = await readCertificate(tx, stored.certificateId);
-    if (certificate === undefined) throw new Error('an invitation lacks its certificate');
+    const text = (await readInviteTexts(tx, groupId, [inviteId])).get(inviteId);
+    if (certificate === undefined || text === undefined)
+      throw new Error('an invitation lacks text');
     return {
       result: {
-        invite: new JsonText(await readInviteText(tx, groupId, inviteId)),
+        invite: new JsonText(text),
         signer_certificate: new JsonText(certificate),
         uses: stored.uses,
       },
