@@ -1,0 +1,17 @@
+import { expect, test } from 'vitest';
+import { FrontDoor } from '../support/relay.ts';
+
+test('a relay of one process compares nothing with storage: nobody else tells it anything', async () => {
+  await using door = await FrontDoor.start();
+  const ann = await door.person('ann');
+  const socket = await door.socket();
+  await door.bindDevice(socket, ann.device());
+  const { bus, metrics } = door.relay.context;
+  bus.publish([{ kind: 'gap' }]);
+  for (let hour = 0; hour < 24; hour += 1) {
+    door.clock.advance(3_600);
+    await socket.notificationsSoFar();
+  }
+  expect(metrics.value('catch_ups')).toBe(0);
+  expect(bus).toMatchObject({ isShared: false, isWhole: true });
+});
