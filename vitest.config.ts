@@ -3,7 +3,7 @@ import { defineConfig } from 'vitest/config';
 /** Tests of the relay that store nothing, or are about one engine and bring it themselves. */
 const relayOnce = [
   'packages/relay/test/{config,crypto,federation,jobs,keys,notifications,observability,tls}/**',
-  'packages/relay/test/{cluster,move,nats,postgres}/**',
+  'packages/relay/test/{cluster,move,postgres}/**',
   'packages/relay/test/storage/sqlite*.test.ts',
   'packages/relay/test/{accounts/rules,main,rate-limiter}.test.ts',
   'packages/relay/test/transport/{addresses,encode}.test.ts',
@@ -11,6 +11,9 @@ const relayOnce = [
 
 /** Tests of the client that show how the relay behaves towards a whole client. */
 const clientPerEngine = 'packages/client/test/{content,devices,interrupted,move,story}.test.ts';
+
+/** Tests of relays that share a database: SQLite is for one. */
+const severalProcesses = 'packages/relay/test/nats/**';
 
 /** Whatever else is in these folders runs once on each engine. */
 const perEngine = {
@@ -35,7 +38,15 @@ export default defineConfig({
           exclude: [clientPerEngine],
         },
       },
-      { extends: true, test: { name: 'sqlite', ...perEngine, provide: { engine: 'sqlite' } } },
+      {
+        extends: true,
+        test: {
+          name: 'sqlite',
+          ...perEngine,
+          exclude: [...perEngine.exclude, severalProcesses],
+          provide: { engine: 'sqlite' },
+        },
+      },
       {
         extends: true,
         test: {
