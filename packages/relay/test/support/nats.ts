@@ -36,6 +36,11 @@ export class TestNats implements AsyncDisposable {
     return `nats://127.0.0.1:${this.#port}`;
   }
 
+  get pid(): number {
+    if (this.#child?.pid === undefined) throw new Error('nats-server does not run');
+    return this.#child.pid;
+  }
+
   /**
    * Starts it where it does not run, again at the same address after {@link stop}; resolves when it
    * takes connections.

@@ -72,6 +72,11 @@ export class TestPostgres implements AsyncDisposable {
     return `postgres://posthouse:posthouse@127.0.0.1:${this.#port}/${database}`;
   }
 
+  /** Of the server's first process. */
+  get pid(): number {
+    return Number.parseInt(readFileSync(join(this.#folder, 'postmaster.pid'), 'utf8'), 10);
+  }
+
   /** An empty database of its own; its URL. */
   async createDatabase(): Promise<string> {
     this.#databases += 1;
@@ -90,8 +95,7 @@ export class TestPostgres implements AsyncDisposable {
 
   /** Ends the server as a crash does: nothing is written any more, the next start recovers. */
   async crash(): Promise<void> {
-    const [pid] = readFileSync(join(this.#folder, 'postmaster.pid'), 'utf8').split('\n');
-    process.kill(Number(pid), 'SIGQUIT');
+    process.kill(this.pid, 'SIGQUIT');
     await this.#server.stop();
   }
 

@@ -1,0 +1,179 @@
+/** What the benches share: a relay of their own, sealed messages, and the raw costs beside them. */
+import { verify } from 'node:crypto';
+import { closeSync, fsyncSync, openSync, rmSync, writeFileSync, writeSync } from 'node:fs';
+import { join } from 'node:path';
+import { grantedMail, type Resident, Stage, type Target, WssCaller } from '@posthouse/conformance';
+import { importPublicKey, nodePrimitives, nodeRandom } from '@posthouse/primitives-node';
+
+/** How long raw costs are measured, milliseconds. */
+const rawPeriod = 2_000;
+
+/** How often something can be done in a second, on this thread. */
+function rate(once: () => void): number {
+  const started = performance.now();
+  let count = 0;
+  while (performance.now() - started < rawPeriod) {
+    once();
+    count += 1;
+  }
+  return (count * 1_000) / (performance.now() - started);
+}
+
+/** Verifications of a signature over 500 bytes in a second, on this thread. */
+export function verificationsPerSecond(): number {
+  const seed = nodeRandom(32);
+  const message = nodeRandom(500);
+  const signature = nodePrimitives.ed25519.sign(seed, message);
+  const key = importPublicKey('ed25519', nodePrimitives.ed25519.publicKey(seed));
+  if (key === undefined) throw new Error('key does not import');
+  return rate(() => {
+    if (!verify(null, message, key, signature)) throw new Error('does not verify');
+  });
+}
+
+/** Appends of 8 KiB in a second that reached the disk of a folder, one after another. */
+export function flushesPerSecond(folder: string): number {
+  const path = join(folder, `posthouse-flushes-${process.pid}`);
+  const file = openSync(path, 'w');
+  const block = nodeRandom(8_192);
+  try {
+    return rate(() => {
+      writeSync(file, block);
+      fsyncSync(file);
+    });
+  } finally {
+    closeSync(file);
+    rmSync(path);
+  }
+}
+
+const generous = 1_000_000;
+
+/** Writes a configuration file for a development relay that refuses nobody for coming often. */
+export function writeConfig(folder: string, settings: Readonly<Record<string, unknown>>): string {
+  const path = join(folder, 'config.json');
+  const limits = {
+    accountRate: generous,
+    accountBurst: generous,
+    addressRate: generous,
+    addressBurst: generous,
+  };
+  writeFileSync(
+    path,
+    JSON.stringify({ dev: true, data: folder, log: 'error', limits, ...settings }),
+  );
+  return path;
+}
+
+export interface LoadOptions {
+  readonly connections: number;
+  /** Messages of each connection. */
+  readonly messages: number;
+  /** Requests under way on each connection. */
+  readonly window: number;
+}
+
+export interface LoadResult {
+  readonly accepted: number;
+  readonly seconds: number;
+  /** Milliseconds from a request to its answer. */
+  readonly median: number;
+  readonly ninetyNine: number;
+}
+
+/**
+ * Connections of as many accounts, and for each its messages, sealed before the clock starts: every
+ * one has a grant, goes to another account and gets a sent record.
+ */
+export class Load implements AsyncDisposable {
+  readonly #stage: Stage;
+  readonly #connections: readonly { readonly caller: WssCaller; readonly texts: string[] }[];
+  readonly #window: number;
+
+  private constructor(
+    stage: Stage,
+    connections: readonly { readonly caller: WssCaller; readonly texts: string[] }[],
+    window: number,
+  ) {
+    this.#stage = stage;
+    this.#connections = connections;
+    this.#window = window;
+  }
+
+  /** @param sockets WebSocket addresses of the relay's processes; connections take turns */
+  static async prepare(
+    target: Target,
+    sockets: readonly string[],
+    options: LoadOptions,
+  ): Promise<Load> {
+    const stage = await Stage.open(target, 'wss');
+    const devices: Resident['device'][] = [];
+    const callers: WssCaller[] = [];
+    for (let index = 0; index < options.connections; index += 1) {
+      const account = stage.account();
+      const device = await account.device();
+      await stage.settle(account, [device]);
+      const caller = await WssCaller.open(target, sockets[index % sockets.length] as string);
+      await stage.enterDevice(caller, device);
+      devices.push(device);
+      callers.push(caller);
+    }
+    const connections = callers.map((caller, index) => {
+      const sender = devices[index] as Resident['device'];
+      const recipient = devices[(index + 1) % devices.length] as Resident['device'];
+      const senders = [sender.certificate];
+      const texts = Array.from({ length: options.messages }, (_, id) => {
+        const params = grantedMail(sender, [recipient], { senders });
+        return JSON.stringify({ jsonrpc: '2.0', id, method: 'message.send', params });
+      });
+      return { caller, texts };
+    });
+    return new Load(stage, connections, options.window);
+  }
+
+  /** Sends everything. */
+  async run(): Promise<LoadResult> {
+    const started = performance.now();
+    const sent = this.#connections.map(({ caller, texts }) => sendAll(caller, texts, this.#window));
+    const latencies = (await Promise.all(sent)).flat().sort((a, b) => a - b);
+    const at = (share: number) => latencies[Math.floor(latencies.length * share)] ?? 0;
+    return {
+      accepted: latencies.length,
+      seconds: (performance.now() - started) / 1_000,
+      median: at(0.5),
+      ninetyNine: at(0.99),
+    };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const { caller } of this.#connections) caller[Symbol.dispose]();
+    await this.#stage[Symbol.asyncDispose]();
+  }
+}
+
+/** Sends prepared texts on one connection, a few under way at once; milliseconds of each. */
+function sendAll(
+  { socket }: WssCaller,
+  texts: readonly string[],
+  window: number,
+): Promise<number[]> {
+  const started: number[] = [];
+  const latencies: number[] = [];
+  const { promise, resolve, reject } = Promise.withResolvers<number[]>();
+  const next = () => {
+    const text = texts[started.length];
+    if (text === undefined) return;
+    started.push(performance.now());
+    socket.send(text);
+  };
+  socket.listen((text) => {
+    const id = /"id":([0-9]+)/.exec(text)?.[1];
+    if (id === undefined) return; // A hint about the timeline.
+    if (!text.includes('"target_accepted"')) reject(new Error(text));
+    latencies.push(performance.now() - (started[Number(id)] as number));
+    if (latencies.length === texts.length) resolve(latencies);
+    next();
+  });
+  for (let count = 0; count < window; count += 1) next();
+  return promise;
+}
