@@ -8,11 +8,12 @@ import {
   parseJson,
 } from '@posthouse/protocol';
 import { capSessions, revokeSessions } from '../auth/index.ts';
-import type { DeviceSession, Notice } from '../call.ts';
+import type { DeviceSession, Notice, Outcome } from '../call.ts';
 import type { RelayContext } from '../context.ts';
 import { digest } from '../digest.ts';
 import type { Reader, Writer } from '../storage/types.ts';
 import { homeOf } from './home.ts';
+import { noteInactive } from './inactive-store.ts';
 import {
   type Device,
   deleteStaged,
@@ -21,6 +22,9 @@ import {
   type StoredState,
   writeState,
 } from './store.ts';
+
+/** The job that ends what devices had that became inactive; woken when some did. */
+export const inactiveDevicesJob = 'accounts.inactive-devices';
 
 /** A currently valid device of an account at home here. */
 export interface CurrentDevice {
@@ -96,8 +100,8 @@ export function devicesFrom(network: Network, state: AccountDeviceState): Device
 
 /**
  * Makes a state authoritative, with everything that follows from it: the pre-stored state is
- * settled, and in the same transaction sessions end of devices it does not permit now, and none
- * outlives the certificate its device has now (03 §4.1, 02 §10.2).
+ * settled, and in the same transaction sessions end of devices it does not permit now, which are
+ * noted as inactive, and none outlives the certificate its device has now (03 §4.1, 02 §10.2).
  *
  * @returns what connections must hear of it
  */
@@ -142,6 +146,7 @@ async function endSessions(
   const ended = before.map(({ deviceId }) => deviceId).filter((id) => !current.has(id));
   if (ended.length > 0) {
     await revokeSessions(tx, account, ended);
+    for (const deviceId of ended) await noteInactive(tx, { account, deviceId });
     notices.push({ kind: 'revoked', account, deviceIds: ended });
   }
   for (const { deviceId, expiresAt: previously } of before) {
@@ -151,4 +156,11 @@ async function endSessions(
     notices.push({ kind: 'capped', account, deviceId, expiresAt });
   }
   return notices;
+}
+
+/** Has the access of removed devices ended soon; called with what the commit led to. */
+export function endAccessSoon({ jobs }: RelayContext, outcome: Outcome): Outcome {
+  const removes = outcome.notices?.some(({ kind }) => kind === 'revoked');
+  if (removes) jobs.wake(inactiveDevicesJob);
+  return outcome;
 }

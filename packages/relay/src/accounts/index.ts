@@ -1,5 +1,5 @@
 import { defineHandlers, type Subject } from '../subject.ts';
-import { stagedStatesJob } from './jobs.ts';
+import { expiredDevicesJob, stagedStatesJob } from './jobs.ts';
 import { accountRoutePublish } from './methods/account.route.publish.ts';
 import { accountRouteResolve } from './methods/account.route.resolve.ts';
 import { deviceStatePublish } from './methods/device.state.publish.ts';
@@ -13,10 +13,12 @@ export { type Access, proveAccess, requireAccess } from './access.ts';
 export {
   confirmDevice,
   currentDevice,
+  inactiveDevicesJob,
   parseCertificate,
   requireCallingDevice,
 } from './devices.ts';
 export { homeOf, locate } from './home.ts';
+export { type DeviceOf, forgetInactive, readInactive } from './inactive-store.ts';
 export { requireAnswerable, requireHome } from './rules.ts';
 export { type Device, readAudiences, readCurrentDeviceIds } from './store.ts';
 
@@ -31,6 +33,6 @@ export const accounts: Subject = {
     'account.route.publish': accountRoutePublish,
     'account.route.resolve': accountRouteResolve,
   }),
-  jobs: [stagedStatesJob],
+  jobs: [stagedStatesJob, expiredDevicesJob],
   news: deviceStateNews,
 };

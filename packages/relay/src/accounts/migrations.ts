@@ -50,4 +50,19 @@ export const migrations: readonly Migration[] = [
       )`,
     ],
   },
+  {
+    id: 202,
+    name: 'accounts: devices that became inactive',
+    statements: [
+      // noted: 1 once the end of the certificate was noted among the inactive devices.
+      'ALTER TABLE devices ADD COLUMN noted BIGINT NOT NULL DEFAULT 0',
+      'CREATE INDEX devices_to_note ON devices (expires_at) WHERE noted = 0',
+      // Devices removed or expired, until their access to groups has ended (05 §7.3).
+      `CREATE TABLE inactive_devices (
+        account TEXT NOT NULL,
+        device_id TEXT NOT NULL,
+        PRIMARY KEY (account, device_id)
+      )`,
+    ],
+  },
 ];

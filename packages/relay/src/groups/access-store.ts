@@ -45,6 +45,22 @@ export async function readIntervals(
   }));
 }
 
+/** Groups in which a device has an open interval. */
+export async function readOpenGroups(
+  tx: Reader,
+  { account, deviceId }: DeviceKey,
+  most: number,
+): Promise<string[]> {
+  const rows = await tx.all<{ group_id: string }>(
+    `SELECT group_id FROM group_intervals
+      WHERE account = ? AND device_id = ? AND message_to IS NULL LIMIT ?`,
+    account,
+    deviceId,
+    most,
+  );
+  return rows.map(({ group_id }) => group_id);
+}
+
 function range(from: number, to: number | null): { readonly from: number; readonly to?: number } {
   return to === null ? { from } : { from, to };
 }

@@ -1,4 +1,6 @@
 import { defineHandlers, type Subject } from '../subject.ts';
+import { inactivityJob } from './inactive.ts';
+import { expiryJob, retentionJob } from './jobs.ts';
 import { groupApplicationApprove } from './methods/group.application.approve.ts';
 import { groupApplicationList } from './methods/group.application.list.ts';
 import { groupApplicationReject } from './methods/group.application.reject.ts';
@@ -66,6 +68,6 @@ export const groups: Subject = {
     'group.message.send': groupMessageSend,
     'group.subscribe': groupSubscribe,
   }),
-  jobs: [],
+  jobs: [expiryJob, retentionJob, inactivityJob],
   groupNews,
 };

@@ -13,11 +13,16 @@ export interface NewEpoch {
   readonly keepUntil: number;
 }
 
-/** Begins an epoch. */
+/** Begins an epoch; the one before need not be kept for its own sake any more. */
 export async function insertEpoch(tx: Writer, groupId: string, epoch: NewEpoch): Promise<void> {
   await tx.run(
-    `INSERT INTO group_epochs (group_id, epoch, relay_secret, box_set, keep_until)
-      VALUES (?, ?, ?, ?, ?)`,
+    'UPDATE group_epochs SET superseded = 1 WHERE group_id = ? AND epoch = ?',
+    groupId,
+    epoch.epoch - 1,
+  );
+  await tx.run(
+    `INSERT INTO group_epochs (group_id, epoch, relay_secret, box_set, keep_until, superseded)
+      VALUES (?, ?, ?, ?, ?, 0)`,
     groupId,
     epoch.epoch,
     epoch.relaySecret,

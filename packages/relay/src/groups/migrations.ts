@@ -93,15 +93,17 @@ export const migrations: readonly Migration[] = [
     name: 'groups: keys and access',
     statements: [
       // keep_until: at least until the last message of the epoch has expired (05 §11.3).
+      // superseded: 1 once a later epoch began; the current one is kept whatever its time is.
       `CREATE TABLE group_epochs (
         group_id TEXT NOT NULL,
         epoch BIGINT NOT NULL,
         relay_secret TEXT NOT NULL,
         box_set BIGINT NOT NULL,
         keep_until BIGINT NOT NULL,
+        superseded BIGINT NOT NULL,
         PRIMARY KEY (group_id, epoch)
       )`,
-      'CREATE INDEX group_epochs_by_deadline ON group_epochs (keep_until)',
+      'CREATE INDEX group_epochs_by_deadline ON group_epochs (keep_until) WHERE superseded = 1',
       // Client secret boxes. One is a member's from from_epoch on, until the set has a later one.
       // Those a rotation brought are from epoch 0: their set begins with the rotation.
       `CREATE TABLE group_boxes (
@@ -178,6 +180,8 @@ export const migrations: readonly Migration[] = [
       `CREATE INDEX group_invites_awaited ON group_invites (group_id, invite_id)
         WHERE live = 1 AND pending > 0`,
       'CREATE INDEX group_invites_to_end ON group_invites (expires_at) WHERE live = 1',
+      `CREATE INDEX group_invites_to_clear ON group_invites (group_id, invite_id)
+        WHERE live = 0 AND pending > 0`,
       'CREATE INDEX group_invites_to_forget ON group_invites (expires_at) WHERE live = 0',
       // One pending application of an account; counts for nothing once its invitation is not live.
       // An application may be large: member_key is what an approval asks of it, digest tells

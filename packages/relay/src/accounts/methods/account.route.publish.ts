@@ -13,7 +13,7 @@ import {
 import { type Handler, JsonText, type Notice, type Outcome } from '../../call.ts';
 import type { RelayContext } from '../../context.ts';
 import type { Writer } from '../../storage/types.ts';
-import { activateState, devicesFrom } from '../devices.ts';
+import { activateState, devicesFrom, endAccessSoon } from '../devices.ts';
 import { knownRoute } from '../home.ts';
 import { checkTime, isHomeStill, isRepeatedRoute, usableState } from '../rules.ts';
 import {
@@ -44,7 +44,7 @@ export const accountRoutePublish: Handler<AccountRoute> = async (context, call) 
   }
   const route = cosign(context, draft);
   const submitted = knownRoute(network, route);
-  return await storage.write(`account:${account}`, async (tx): Promise<Outcome> => {
+  const outcome = await storage.write(`account:${account}`, async (tx): Promise<Outcome> => {
     const known = await readRoute(tx, account);
     const notices = await activate(context, tx, { account, known, now });
     // The same route with another signature of the account is the same route; the answer must
@@ -55,6 +55,7 @@ export const accountRoutePublish: Handler<AccountRoute> = async (context, call) 
     await writeRoute(tx, account, submitted);
     return { result: new JsonText(submitted.text), notices };
   });
+  return endAccessSoon(context, outcome);
 };
 
 /** The final document, which nobody sees unless it is committed. */

@@ -8,7 +8,7 @@ import {
 import type { Call, Handler, Notice, Outcome, ResultValue } from '../../call.ts';
 import type { RelayContext } from '../../context.ts';
 import type { Writer } from '../../storage/types.ts';
-import { activateState, confirmDevice, devicesFrom } from '../devices.ts';
+import { activateState, confirmDevice, devicesFrom, endAccessSoon } from '../devices.ts';
 import { homeOf } from '../home.ts';
 import { isRepeatedState } from '../rules.ts';
 import {
@@ -39,12 +39,13 @@ export const deviceStatePublish: Handler<AccountDeviceState> = async (context, c
   const submission = await readSubmission(context, call);
   const { account } = submission;
   const now = clock.now();
-  return await storage.write(`account:${account}`, async (tx): Promise<Outcome> => {
+  const outcome = await storage.write(`account:${account}`, async (tx): Promise<Outcome> => {
     if (session?.mode === 'device') await confirmDevice(context, tx, { session, now });
     const home = await homeOf(tx, account, identity.relayId, now);
     if (home.kind === 'local') return await accept(tx, submission, now);
     return { result: await stage(context, tx, { submission, now }) };
   });
+  return endAccessSoon(context, outcome);
 };
 
 async function readSubmission(

@@ -18,6 +18,7 @@ import {
 } from '../caller.ts';
 import { keepCertificate } from '../event-store.ts';
 import { hasManyInvites, insertInvite, readInvite } from '../invite-store.ts';
+import { expiryJobName } from '../jobs.ts';
 
 /** `group.invite.create` (05 §13.9). */
 export const groupInviteCreate: Handler<GroupInvite> = async (context, call) => {
@@ -28,7 +29,7 @@ export const groupInviteCreate: Handler<GroupInvite> = async (context, call) => 
   requireOwnAccount(session, invite.inviter);
   await verifyOwnSignature(context, invite, { session, now: clock.now() });
   const { group_id: groupId } = invite;
-  return await storage.write(`group:${groupId}`, async (tx) => {
+  const outcome = await storage.write(`group:${groupId}`, async (tx) => {
     const now = clock.now();
     const times = { now, tolerance: limits.authClockTolerance, maxTtl: limits.groupInviteTtl };
     checkGroupInviteTimes(invite, times);
@@ -37,6 +38,8 @@ export const groupInviteCreate: Handler<GroupInvite> = async (context, call) => 
     await store(context, tx, { invite, member, now });
     return { result: null };
   });
+  context.jobs.wake(expiryJobName);
+  return outcome;
 };
 
 /**

@@ -6,10 +6,11 @@ import {
   currentMember,
   type GroupMemberRecoveryRequest,
 } from '@posthouse/protocol';
-import type { DeviceSession, Handler } from '../../call.ts';
+import type { DeviceSession, Handler, Outcome } from '../../call.ts';
 import { digest } from '../../digest.ts';
 import { requireCaller, requireOwnAccount, verifyOwnSignature } from '../caller.ts';
 import { keepCertificate } from '../event-store.ts';
+import { expiryJobName } from '../jobs.ts';
 import { recoveriesNotice } from '../notices.ts';
 import { readPendingRecoveries, writeRecovery } from '../recovery-store.ts';
 import { loadGroup } from '../view.ts';
@@ -27,7 +28,7 @@ export const groupMemberRecoverySubmit: Handler<GroupMemberRecoveryRequest> = as
   await verifyOwnSignature(context, request, { session, now: clock.now() });
   const { group_id: groupId, account, member_encryption_public_key: memberKey } = request;
   const text = canonicalJson(request);
-  return await storage.write(`group:${groupId}`, async (tx) => {
+  const outcome: Outcome = await storage.write(`group:${groupId}`, async (tx) => {
     const now = clock.now();
     const { deviceId, signer } = await requireCaller(tx, session, now);
     const { view } = await loadGroup(tx, groupId, [account]);
@@ -52,4 +53,6 @@ export const groupMemberRecoverySubmit: Handler<GroupMemberRecoveryRequest> = as
       notices: [await recoveriesNotice(tx, groupId, [requester])],
     };
   });
+  context.jobs.wake(expiryJobName);
+  return outcome;
 };

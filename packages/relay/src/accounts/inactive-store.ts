@@ -1,0 +1,79 @@
+/** All SQL of devices that became inactive, until whoever gave them access has ended it. */
+import type { Reader, Row, Writer } from '../storage/types.ts';
+
+/** A device of an account. */
+export interface DeviceOf {
+  readonly account: string;
+  readonly deviceId: string;
+}
+
+/** Notes, in the transaction that makes it so, that a device is not valid any more. */
+export async function noteInactive(tx: Writer, { account, deviceId }: DeviceOf): Promise<void> {
+  await tx.run(
+    `INSERT INTO inactive_devices (account, device_id) VALUES (?, ?)
+      ON CONFLICT (account, device_id) DO NOTHING`,
+    account,
+    deviceId,
+  );
+}
+
+/** Noted devices behind one of them, in the order of their keys. */
+export async function readInactive(
+  tx: Reader,
+  { after, most }: { readonly after: DeviceOf | undefined; readonly most: number },
+): Promise<DeviceOf[]> {
+  return await tx.all<DeviceOf & Row>(
+    `SELECT account, device_id AS "deviceId" FROM inactive_devices
+      WHERE (account, device_id) > (?, ?) ORDER BY account, device_id LIMIT ?`,
+    after?.account ?? '',
+    after?.deviceId ?? '',
+    most,
+  );
+}
+
+/** Called in the aggregate of the account, when nothing of the device is left to end. */
+export async function forgetInactive(tx: Writer, { account, deviceId }: DeviceOf): Promise<void> {
+  await tx.run(
+    'DELETE FROM inactive_devices WHERE account = ? AND device_id = ?',
+    account,
+    deviceId,
+  );
+}
+
+/** Devices whose certificate expired without anybody having noted it. */
+export async function readExpiredDevices(
+  tx: Reader,
+  now: number,
+  portion: number,
+): Promise<DeviceOf[]> {
+  return await tx.all<DeviceOf & Row>(
+    `SELECT account, device_id AS "deviceId" FROM devices
+      WHERE noted = 0 AND expires_at <= ? ORDER BY expires_at LIMIT ?`,
+    now,
+    portion,
+  );
+}
+
+/** Notes a device as inactive, unless it was renewed meanwhile. */
+export async function noteExpired(
+  tx: Writer,
+  { account, deviceId }: DeviceOf,
+  now: number,
+): Promise<void> {
+  const noted = await tx.run(
+    `UPDATE devices SET noted = 1
+      WHERE account = ? AND device_id = ? AND noted = 0 AND expires_at <= ?`,
+    account,
+    deviceId,
+    now,
+  );
+  if (noted > 0) await noteInactive(tx, { account, deviceId });
+}
+
+/** When the next certificate expires that nobody has noted. */
+export async function nextDeviceExpiry(tx: Reader): Promise<number | undefined> {
+  const row = await tx.get<{ expires_at: number }>(
+    'SELECT expires_at FROM devices WHERE noted = 0 ORDER BY expires_at LIMIT 1',
+  );
+  return row?.expires_at;
+}

@@ -1,0 +1,141 @@
+/** All SQL of invitations and recovery requests whose time is over. */
+import { lists, marks } from '../storage/lists.ts';
+import type { Reader, Row, Writer } from '../storage/types.ts';
+
+/** An invitation or a request, by what it is found with in its group. */
+export interface Expired {
+  readonly groupId: string;
+  /** ID of the invitation, or account of the request. */
+  readonly id: string;
+}
+
+/** Invitations that were not found expired yet. */
+export async function readExpiredInvites(
+  tx: Reader,
+  now: number,
+  portion: number,
+): Promise<Expired[]> {
+  return await tx.all<Expired & Row>(
+    `SELECT group_id AS "groupId", invite_id AS id FROM group_invites
+      WHERE live = 1 AND expires_at <= ? ORDER BY expires_at LIMIT ?`,
+    now,
+    portion,
+  );
+}
+
+/** Ends invitations of a group; says whether applications rested on one of them. */
+export async function endInvites(
+  tx: Writer,
+  groupId: string,
+  { inviteIds, now }: { readonly inviteIds: readonly string[]; readonly now: number },
+): Promise<boolean> {
+  let pending = 0;
+  for (const some of lists(inviteIds)) {
+    const rows = await tx.all<{ pending: number }>(
+      `UPDATE group_invites SET live = 0
+        WHERE group_id = ? AND invite_id IN (${marks(some)}) AND live = 1 AND expires_at <= ?
+        RETURNING pending`,
+      groupId,
+      ...some,
+      now,
+    );
+    for (const row of rows) pending += row.pending;
+  }
+  return pending > 0;
+}
+
+/** An invitation that is over while applications still rest on it. */
+export async function readDeadInvite(tx: Reader): Promise<Expired | undefined> {
+  return await tx.get<Expired & Row>(
+    `SELECT group_id AS "groupId", invite_id AS id FROM group_invites
+      WHERE live = 0 AND pending > 0 ORDER BY group_id, invite_id LIMIT 1`,
+  );
+}
+
+/** Removes applications that rest on an invitation that is over. */
+export async function deleteDeadApplications(
+  tx: Writer,
+  { groupId, id }: Expired,
+  portion: number,
+): Promise<void> {
+  const count = await tx.run(
+    `DELETE FROM group_applications WHERE group_id = ? AND account IN
+      (SELECT account FROM group_applications WHERE group_id = ? AND invite_id = ?
+        ORDER BY account LIMIT ?)`,
+    groupId,
+    groupId,
+    id,
+    portion,
+  );
+  await tx.run(
+    `UPDATE group_invites SET pending = CASE WHEN ? < ? THEN 0 ELSE pending - ? END
+      WHERE group_id = ? AND invite_id = ?`,
+    count,
+    portion,
+    count,
+    groupId,
+    id,
+  );
+}
+
+/** Forgets invitations that are over and expired by then; says how many went. */
+export async function deleteInvites(tx: Writer, before: number, portion: number): Promise<number> {
+  return await tx.run(
+    `DELETE FROM group_invites WHERE live = 0 AND pending = 0 AND (group_id, invite_id) IN
+      (SELECT group_id, invite_id FROM group_invites
+        WHERE live = 0 AND pending = 0 AND expires_at <= ? LIMIT ?)`,
+    before,
+    portion,
+  );
+}
+
+/** Recovery requests that are over. */
+export async function readExpiredRecoveries(
+  tx: Reader,
+  now: number,
+  portion: number,
+): Promise<Expired[]> {
+  return await tx.all<Expired & Row>(
+    `SELECT group_id AS "groupId", account AS id FROM group_recoveries
+      WHERE expires_at <= ? ORDER BY expires_at LIMIT ?`,
+    now,
+    portion,
+  );
+}
+
+/** Removes requests of these accounts that are over; says whose they were. */
+export async function deleteExpiredRecoveries(
+  tx: Writer,
+  groupId: string,
+  { accounts, now }: { readonly accounts: readonly string[]; readonly now: number },
+): Promise<string[]> {
+  const gone: string[] = [];
+  for (const some of lists(accounts)) {
+    const rows = await tx.all<{ account: string }>(
+      `DELETE FROM group_recoveries
+        WHERE group_id = ? AND account IN (${marks(some)}) AND expires_at <= ?
+        RETURNING account`,
+      groupId,
+      ...some,
+      now,
+    );
+    gone.push(...rows.map(({ account }) => account));
+  }
+  return gone;
+}
+
+/**
+ * When the next invitation or request ends, or is to be forgotten.
+ * @param forgetAfter seconds for which an invitation is kept behind its end
+ */
+export async function nextExpiry(tx: Reader, forgetAfter: number): Promise<number | undefined> {
+  const row = await tx.get<{ deadline: number | null }>(
+    `SELECT MIN(deadline) AS deadline FROM (
+      SELECT MIN(expires_at) AS deadline FROM group_invites WHERE live = 1
+      UNION ALL SELECT MIN(expires_at) + ? FROM group_invites WHERE live = 0
+      UNION ALL SELECT MIN(expires_at) FROM group_recoveries
+    ) AS deadlines`,
+    forgetAfter,
+  );
+  return row?.deadline ?? undefined;
+}
