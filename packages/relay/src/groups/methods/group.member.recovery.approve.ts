@@ -35,7 +35,7 @@ async function verifyRequests(
   const role = view.members.get(caller)?.role;
   if (role === undefined || !isGroupManager(role)) return new Map();
   const accounts = members.map(({ account }) => account);
-  return await verifyRecords(context, 'request', {
+  return await verifyRecords(context, 'recovery request', {
     accounts,
     read: (tx, account) => readRecoveryRecord(tx, groupId, account),
   });
