@@ -1,133 +1,32 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { closeSync, existsSync, openSync, readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { checkDescriptor, Network, noblePrimitives, parseJson } from '@posthouse/protocol';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { killAll, posthouse } from './support/command.ts';
 import { temporaryFolder } from './support/folder.ts';
-import { HttpClient } from './support/http.ts';
-import { WebSocketClient } from './support/websocket.ts';
 
 let folder: ReturnType<typeof temporaryFolder>;
-const running = new Set<ChildProcess>();
 
 beforeEach(() => {
   folder = temporaryFolder();
 });
 afterEach(() => {
-  for (const child of running) child.kill('SIGKILL');
+  killAll();
   folder[Symbol.dispose]();
 });
 
-const main = new URL('../src/main.ts', import.meta.url).pathname;
-
-/** The command with its output so far; `ended` gives the exit code or the signal. */
-function posthouse(
-  args: readonly string[],
-  environment: Record<string, string> = {},
-  standardError: 'pipe' | number = 'pipe',
-) {
-  const child = spawn(process.execPath, [main, ...args], {
-    env: { PATH: process.env.PATH, ...environment },
-    stdio: ['ignore', 'pipe', standardError],
+test('serve: a wrong configuration is told in full, with exit code 2', async () => {
+  const relay = posthouse(['serve', '--dev', '--listen', 'nowhere'], {
+    POSTHOUSE_LIMITS_PAGE_SIZE: '0',
   });
-  running.add(child);
-  const output = { text: '', errors: '' };
-  const lineWaiters: (() => void)[] = [];
-  child.stdout?.on('data', (data) => {
-    output.text += data;
-    if (output.text.includes('\n')) for (const wake of lineWaiters.splice(0)) wake();
-  });
-  child.stderr?.on('data', (data) => {
-    output.errors += data;
-  });
-  const ended = new Promise<number | string | null>((resolve) => {
-    child.on('close', (code, signal) => {
-      running.delete(child);
-      for (const wake of lineWaiters.splice(0)) wake();
-      resolve(code ?? signal);
-    });
-  });
-  const line = async () => {
-    if (!output.text.includes('\n')) await new Promise<void>((wake) => lineWaiters.push(wake));
-    return output.text.split('\n', 1)[0] ?? '';
-  };
-  return { child, output, ended, line };
-}
-
-const serve = (...more: string[]) =>
-  posthouse(['serve', '--dev', '--data', folder.path, '--listen', '127.0.0.1:0', ...more]);
-
-describe('posthouse serve', () => {
-  test('prints one ready line, answers, and ends by itself with 0 on SIGTERM', async () => {
-    const relay = serve();
-    const [ready, https, wss, relayId, context] = (await relay.line()).split(' ');
-    expect(ready).toBe('ready');
-    expect(relayId).toMatch(/^0x[0-9a-f]{40}$/);
-    expect(context).toBe(`neo:0:0x${'0'.repeat(40)}`);
-    const ca = readFileSync(join(folder.path, 'tls', 'ca.pem'), 'utf8');
-    using client = new HttpClient(https as string, ca);
-    const info = await client.call('relay.info', {});
-    expect(JSON.parse(info.text)).toMatchObject({ relay_id: relayId });
-    const socket = await WebSocketClient.open(wss as string, ca);
-    expect(await socket.call('relay.info')).toHaveProperty('result.relay_id', relayId);
-    relay.child.kill('SIGTERM');
-    expect(await socket.closed).toBe(1001);
-    expect(await relay.ended).toBe(0);
-    expect(relay.output.text.split('\n')).toHaveLength(2);
-    // Closed in order, SQLite leaves no journal behind.
-    expect(existsSync(join(folder.path, 'relay.sqlite-wal'))).toBe(false);
-  });
-
-  test('after SIGKILL it starts again as the same relay', async () => {
-    const first = serve();
-    const before = (await first.line()).split(' ')[3];
-    first.child.kill('SIGKILL');
-    expect(await first.ended).toBe('SIGKILL');
-    const second = serve();
-    expect((await second.line()).split(' ')[3]).toBe(before);
-    second.child.kill('SIGINT');
-    expect(await second.ended).toBe(0);
-  });
-
-  test('a folder in use is said to be, with exit code 1', async () => {
-    const first = serve();
-    await first.line();
-    const second = serve();
-    expect(await second.ended).toBe(1);
-    expect(second.output.errors).toBe(`${folder.path} is in use by another relay process\n`);
-    expect(second.output.text).toBe('');
-  });
-
-  test('a standard error that takes nothing, as on a full disk, ends no relay', async () => {
-    const unwritable = openSync('/dev/null', 'r');
-    const arguments_ = ['serve', '--dev', '--data', folder.path, '--listen', '127.0.0.1:0'];
-    const relay = posthouse([...arguments_, '--log', 'debug'], {}, unwritable);
-    const [, https] = (await relay.line()).split(' ');
-    using client = new HttpClient(
-      https as string,
-      readFileSync(join(folder.path, 'tls', 'ca.pem'), 'utf8'),
-    );
-    for (let call = 0; call < 3; call += 1) {
-      expect((await client.call('relay.info', {})).status).toBe(200);
-    }
-    relay.child.kill('SIGTERM');
-    expect(await relay.ended).toBe(0);
-    closeSync(unwritable);
-  });
-
-  test('a wrong configuration is told in full, with exit code 2', async () => {
-    const relay = posthouse(['serve', '--dev', '--listen', 'nowhere'], {
-      POSTHOUSE_LIMITS_PAGE_SIZE: '0',
-    });
-    expect(await relay.ended).toBe(2);
-    expect(relay.output.errors.split('\n')).toEqual([
-      'the configuration is wrong:',
-      expect.stringMatching(/^listen: expected .*found "nowhere" \(command line\)$/),
-      'limits.pageSize: expected an integer from 1, found 0 ' +
-        '(environment POSTHOUSE_LIMITS_PAGE_SIZE)',
-      '',
-    ]);
-  });
+  expect(await relay.ended).toBe(2);
+  expect(relay.output.errors.split('\n')).toEqual([
+    'the configuration is wrong:',
+    expect.stringMatching(/^listen: expected .*found "nowhere" \(command line\)$/),
+    'limits.pageSize: expected an integer from 1, found 0 ' +
+      '(environment POSTHOUSE_LIMITS_PAGE_SIZE)',
+    '',
+  ]);
 });
 
 describe('posthouse init, descriptor, config explain', () => {

@@ -23,7 +23,7 @@ export const engine: 'sqlite' | 'postgres' | undefined = inject('engine');
 /** What a second relay on the same data is told. */
 export const inUse =
   engine === 'postgres'
-    ? 'another relay process uses the database; several need `bus.nats`, each of them'
+    ? /another relay process uses the database/
     : /is in use by another relay process$/;
 
 const observer = { lost() {}, back() {}, conflicted() {}, unsettled() {}, displaced() {} };

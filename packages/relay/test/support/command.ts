@@ -1,0 +1,55 @@
+/** The command `posthouse` as a process of its own. */
+import { type ChildProcess, spawn } from 'node:child_process';
+
+/** A command with its output so far. */
+export interface Command {
+  readonly child: ChildProcess;
+  readonly output: { readonly text: string; readonly errors: string };
+  /** The exit code or the signal. */
+  readonly ended: Promise<number | string | null>;
+  /** The first line it prints. */
+  line(): Promise<string>;
+}
+
+const running = new Set<ChildProcess>();
+
+/** Ends every command that still runs. */
+export function killAll(): void {
+  for (const child of running) child.kill('SIGKILL');
+}
+
+const main = new URL('../../src/main.ts', import.meta.url).pathname;
+
+/** Starts the command. */
+export function posthouse(
+  args: readonly string[],
+  environment: Record<string, string> = {},
+  standardError: 'pipe' | number = 'pipe',
+): Command {
+  const child = spawn(process.execPath, [main, ...args], {
+    env: { PATH: process.env.PATH, ...environment },
+    stdio: ['ignore', 'pipe', standardError],
+  });
+  running.add(child);
+  const output = { text: '', errors: '' };
+  const lineWaiters: (() => void)[] = [];
+  child.stdout?.on('data', (data) => {
+    output.text += data;
+    if (output.text.includes('\n')) for (const wake of lineWaiters.splice(0)) wake();
+  });
+  child.stderr?.on('data', (data) => {
+    output.errors += data;
+  });
+  const ended = new Promise<number | string | null>((resolve) => {
+    child.on('close', (code, signal) => {
+      running.delete(child);
+      for (const wake of lineWaiters.splice(0)) wake();
+      resolve(code ?? signal);
+    });
+  });
+  const line = async () => {
+    if (!output.text.includes('\n')) await new Promise<void>((wake) => lineWaiters.push(wake));
+    return output.text.split('\n', 1)[0] ?? '';
+  };
+  return { child, output, ended, line };
+}
