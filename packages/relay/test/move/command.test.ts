@@ -1,0 +1,181 @@
+/** `posthouse move` as an operator types it. */
+import { spawn } from 'node:child_process';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Address } from '../../src/storage/move.ts';
+import { parseAddress } from '../../src/storage/move.ts';
+import {
+  change,
+  Databases,
+  facts,
+  furnish,
+  isInService,
+  move,
+  putEnvelope,
+  stateOf,
+} from './databases.ts';
+
+let databases: Databases;
+
+beforeAll(async () => {
+  databases = await Databases.start();
+});
+afterAll(() => databases[Symbol.asyncDispose]());
+
+const main = new URL('../../src/main.ts', import.meta.url).pathname;
+
+interface Ended {
+  readonly code: number | null;
+  readonly output: string;
+  readonly errors: string;
+}
+
+/** Runs the command; `kill` says, by what it has written so far, when it gets a SIGTERM. */
+async function posthouse(
+  args: readonly string[],
+  kill: (errors: string) => boolean = () => false,
+): Promise<Ended> {
+  const child = spawn(process.execPath, [main, 'move', ...args]);
+  let [output, errors, killed] = ['', '', false];
+  child.stdout.on('data', (data) => {
+    output += data;
+  });
+  child.stderr.on('data', (data) => {
+    errors += data;
+    if (!killed && kill(errors)) killed = child.kill('SIGTERM');
+  });
+  const code = await new Promise<number | null>((resolve) => child.on('close', resolve));
+  expect(output + errors).not.toContain('posthouse:posthouse');
+  return { code, output, errors };
+}
+
+const typed = (address: Address) => (address.engine === 'sqlite' ? address.name : address.url);
+
+describe.concurrent('posthouse move', () => {
+  test('moves, shows how far it is, and what it compared; the second time nothing is left', async () => {
+    const [from, to] = [await databases.sqlite(), await databases.postgres()];
+    await furnish(from);
+    const args = ['--from', typed(from), '--to', typed(to)];
+    const moved = await posthouse(args);
+    expect(moved.code).toBe(0);
+    expect(moved.output).toMatch(/^table +rows +SHA-256\n/);
+    expect(moved.output).toMatch(/^message_envelopes +2 +[0-9a-f]{64}$/m);
+    expect(moved.output).toContain(`\nmoved: ${from.name} -> ${to.name}\n`);
+    expect(moved.output).toContain(`The relay ${facts.relay} starts on ${to.name} now`);
+    expect(moved.output).toContain(`keys/ of ${from.name.slice('sqlite:'.length)}`);
+    expect(moved.errors.match(/^copying message_envelopes 2 of 2$/gm)).toHaveLength(1);
+    expect(moved.errors.match(/^checking message_envelopes 2 of 2$/gm)).toHaveLength(1);
+    const again = await posthouse(args);
+    expect(again.code).toBe(0);
+    expect(again.output).toMatch(/^moved before: /);
+  });
+
+  test('back again, the keys are said to belong into the folder', async () => {
+    const [from, to] = [await databases.postgres(), await databases.sqlite()];
+    await furnish(from);
+    const { code, output } = await posthouse([
+      '--from',
+      `postgres:${typed(from)}`,
+      '--to',
+      typed(to),
+    ]);
+    expect(code).toBe(0);
+    expect(output).toContain(`it needs them in ${to.name.slice('sqlite:'.length)}/keys.`);
+  });
+
+  test('what differs is shown for both ends, with exit code 1', async () => {
+    const [from, to] = [await databases.sqlite(), await databases.sqlite()];
+    await furnish(from);
+    const stop = () => {
+      throw new Error('enough');
+    };
+    await expect(move(from, to, { progress: stop })).rejects.toThrow('enough');
+    await change(to, "INSERT INTO timeline_heads (account, head) VALUES ('zoe', 1)");
+    const { code, output } = await posthouse(['--from', typed(from), '--to', typed(to)]);
+    expect(code).toBe(1);
+    expect(output).toMatch(/^timeline_heads +1 +[0-9a-f]{64} {2}source, differs from$/m);
+    expect(output).toMatch(/^timeline_heads +1 +[0-9a-f]{64} {2}target$/m);
+    expect(output).toContain('\nnot moved: ');
+    expect(await isInService(from)).toBe(false);
+    expect(await isInService(to)).toBe(false);
+    const given = await posthouse(['--abandon', '--from', typed(from)]);
+    expect(given.code).toBe(0);
+    expect(given.output).toContain(`given up: ${from.name} is the relay's database, as before`);
+    expect(given.output).toContain(`${to.name} holds an unfinished copy`);
+    expect(await isInService(from)).toBe(true);
+  });
+
+  test('SIGTERM stops it between two portions, with exit code 1', async () => {
+    const [from, to] = [await databases.sqlite(), await databases.postgres()];
+    await furnish(from, async (tx) => {
+      for (let count = 0; count < 30_000; count += 1) await putEnvelope(tx, `${count}`, 'text');
+    });
+    const args = ['--from', typed(from), '--to', typed(to)];
+    const stopped = await posthouse(args, (errors) => errors.includes('copying devices'));
+    expect(stopped.code).toBe(1);
+    expect(stopped.errors).toContain('stopped: run the same command again to go on');
+    expect([await stateOf(from), await stateOf(to)]).toEqual(['moving', 'arriving']);
+    expect((await posthouse(args)).code).toBe(0);
+  });
+
+  test('a refusal is one sentence, with exit code 1', async () => {
+    const [from, to] = [await databases.sqlite(), await databases.sqlite()];
+    await furnish(from);
+    await furnish(to);
+    const { code, errors } = await posthouse(['--from', typed(from), '--to', typed(to)]);
+    expect(code).toBe(1);
+    expect(errors).toBe(
+      `${to.name}: has the state of a relay already; a move needs an empty database\n`,
+    );
+  });
+
+  test('a server that is not there, or lets nobody in, is told of without the password', async () => {
+    const from = await databases.sqlite();
+    await furnish(from);
+    const away = 'postgres://relay:hunter2@127.0.0.1:1/relay';
+    const { code, errors } = await posthouse(['--from', typed(from), '--to', away]);
+    expect(code).toBe(1);
+    expect(errors).toContain('postgres://relay@127.0.0.1:1/relay: ');
+    expect(errors).toContain('ECONNREFUSED');
+    expect(errors).not.toContain('hunter2');
+    expect(await isInService(from)).toBe(true);
+  });
+
+  test('--help says all of it', async () => {
+    const { code, output } = await posthouse(['--help']);
+    expect(code).toBe(0);
+    for (const word of ['--from', '--to', '--replace', '--abandon', 'keys/', 'PGPASSWORD']) {
+      expect(output).toContain(word);
+    }
+  });
+
+  test.each([
+    [['--to', 'sqlite:/a'], "required option '--from <database>' not specified"],
+    [['--from', 'sqlite:/a'], '--to is needed'],
+    [['--from', 'sqlite:/a', '--to', 'sqlite:/b/../a'], '--from and --to are the same database'],
+    [['--from', '/var/lib/posthouse', '--to', 'sqlite:/a'], 'found "/var/lib/posthouse"'],
+    [['--from', 'sqlite:', '--to', 'sqlite:/a'], 'sqlite: needs the data folder behind it'],
+    [['--from', 'sqlite:/a', '--to', 'mysql://u:hunter2@h/d'], 'expected sqlite:DIR or postgres:'],
+    [['--from', 'sqlite:/a', '--to', 'postgres://u:hun ter2@h/d'], 'found something else'],
+    [['--from', 'sqlite:/a', '--to', 'postgres:u:hunter2@h/d'], 'found something else'],
+    [['--from', 'sqlite:/a', '--abandon', '--replace'], 'leave --replace out'],
+    [['--from', 'sqlite:/a', '--to', 'sqlite:/b', '--force'], "unknown option '--force'"],
+    [['--from', 'sqlite:/a', '--to', 'sqlite:/b', 'more'], 'too many arguments'],
+  ])('%j is wrong, with exit code 2', async (args, message) => {
+    const { code, errors } = await posthouse(args);
+    expect(code).toBe(2);
+    expect(errors).toContain(message);
+    expect(errors).not.toContain('ter2');
+  });
+});
+
+test('the name of a database has no password, whatever that is made of', () => {
+  const names = [
+    'postgres://relay:pass@host/db',
+    'postgres://relay:p"a%20ss@host/db',
+    'postgres://relay:p:a$s%40@host/db',
+    'postgres://relay@host/db?password=pass&sslmode=require',
+    'postgresql://relay:pass@host:5432/db?sslmode=require',
+    'postgres://relay@host/db?sslmode=require',
+  ].map((text) => parseAddress(text).name);
+  expect(names.filter((name) => /pa|ss@|pass|%40|"/.test(name))).toEqual([]);
+});

@@ -1,0 +1,152 @@
+/** What the tests of `posthouse move` share: databases of both engines, with all kinds of rows. */
+import { rmSync } from 'node:fs';
+import { mkdtemp } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { RelayConfig } from '../../src/config/index.ts';
+import { relayMigrations } from '../../src/schema.ts';
+import { bindFacts } from '../../src/storage/facts.ts';
+import { migrate } from '../../src/storage/migrations.ts';
+import {
+  type Address,
+  type MoveOptions,
+  type MoveOutcome,
+  moveStorage,
+  parseAddress,
+} from '../../src/storage/move.ts';
+import { checkInService, findMark, type MoveState } from '../../src/storage/move-mark.ts';
+import { openPostgres } from '../../src/storage/postgres.ts';
+import { openSqlite } from '../../src/storage/sqlite.ts';
+import type { Migration, Storage, Writer } from '../../src/storage/types.ts';
+import { dump } from '../support/engine.ts';
+import { TestPostgres } from '../support/postgres.ts';
+
+/** Databases of one test file, all gone when it is over. */
+export class Databases implements AsyncDisposable {
+  readonly server: TestPostgres;
+  readonly #folders: string[] = [];
+
+  private constructor(server: TestPostgres) {
+    this.server = server;
+  }
+
+  static async start(): Promise<Databases> {
+    return new Databases(await TestPostgres.start({ durable: false }));
+  }
+
+  /** A folder without a database. */
+  async folder(): Promise<string> {
+    const folder = await mkdtemp(join(tmpdir(), 'posthouse-move-'));
+    this.#folders.push(folder);
+    return folder;
+  }
+
+  async sqlite(): Promise<Address> {
+    return parseAddress(`sqlite:${await this.folder()}`);
+  }
+
+  async postgres(): Promise<Address> {
+    return parseAddress(await this.server.createDatabase());
+  }
+
+  async empty(engine: 'sqlite' | 'postgres'): Promise<Address> {
+    return engine === 'sqlite' ? await this.sqlite() : await this.postgres();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.server[Symbol.asyncDispose]();
+    for (const folder of this.#folders) rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** As a relay without NATS opens it, or as nobody but a move does. */
+export async function open(
+  address: Address,
+  presence: 'alone' | 'exclusive' = 'exclusive',
+): Promise<Storage> {
+  if (address.engine === 'sqlite') return openSqlite(address.folder);
+  return await openPostgres({ url: address.url, connections: 2, presence });
+}
+
+/** What a relay's configuration says of it. */
+export function configOf(address: Address): RelayConfig['storage'] {
+  const { engine } = address;
+  return { engine, url: address.engine === 'postgres' ? address.url : '', connections: 4 };
+}
+
+/** The facts of the relay whose database {@link furnish} makes. */
+export const facts = { network: 'neo:1:0x00', service: 'svc', relay: '0xaa' };
+
+/** Makes a relay's database, with what `work` puts into it. */
+export async function furnish(
+  address: Address,
+  work: (tx: Writer) => Promise<unknown> = fewRows,
+  {
+    of = facts,
+    migrations = relayMigrations,
+  }: {
+    readonly of?: Readonly<Record<string, string>>;
+    readonly migrations?: readonly Migration[];
+  } = {},
+): Promise<void> {
+  await using storage = await open(address);
+  await migrate(storage, migrations, 1_750_000_000);
+  await bindFacts(storage, of);
+  await storage.write('relay', work);
+}
+
+export async function change(address: Address, sql: string): Promise<void> {
+  await using storage = await open(address);
+  await storage.write('relay', (tx) => tx.run(sql));
+}
+
+/** Two envelopes and a head. */
+export async function fewRows(tx: Writer): Promise<void> {
+  await putEnvelope(tx, 'a', 'hello');
+  await putEnvelope(tx, 'b', 'world');
+  await tx.run("INSERT INTO timeline_heads (account, head) VALUES ('ann', 1)");
+}
+
+export async function putEnvelope(
+  tx: Writer,
+  id: string,
+  text: string,
+  keepUntil = 5,
+): Promise<void> {
+  await tx.run(
+    'INSERT INTO message_envelopes (envelope_id, keep_until, envelope) VALUES (?, ?, ?)',
+    id,
+    keepUntil,
+    text,
+  );
+}
+
+/** Moves with the relay's migrations. */
+export async function move(
+  from: Address,
+  to: Address,
+  options: Partial<MoveOptions> = {},
+): Promise<MoveOutcome> {
+  return await moveStorage({ from, to, migrations: relayMigrations, ...options });
+}
+
+/** All that is in a database, but the mark of the move. */
+export async function contents(address: Address): Promise<Record<string, unknown[]>> {
+  await using storage = await open(address);
+  const { relay_move: _mark, ...rest } = await dump(storage);
+  return rest;
+}
+
+export async function stateOf(address: Address): Promise<MoveState | undefined> {
+  await using storage = await open(address);
+  return (await findMark(storage))?.state;
+}
+
+/** Whether a relay of these facts could start on it, now or after its migrations. */
+export async function isInService(address: Address): Promise<boolean> {
+  await using storage = await open(address);
+  return await checkInService(storage).then(
+    () => true,
+    () => false,
+  );
+}

@@ -1,0 +1,331 @@
+/** What `posthouse move` refuses, and that whatever it refused is as it was. */
+import { cpSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { relayMigrations } from '../../src/schema.ts';
+import { migrate } from '../../src/storage/migrations.ts';
+import { type Address, abandonMove, parseAddress } from '../../src/storage/move.ts';
+import { openPostgres } from '../../src/storage/postgres.ts';
+import { ask, impatient } from '../support/postgres-engine.ts';
+import {
+  change,
+  contents,
+  Databases,
+  facts,
+  furnish,
+  isInService,
+  move,
+  open,
+  stateOf,
+} from './databases.ts';
+
+let databases: Databases;
+
+beforeAll(async () => {
+  databases = await Databases.start();
+});
+afterAll(() => databases[Symbol.asyncDispose]());
+
+const pairs = [
+  ['sqlite', 'sqlite'],
+  ['sqlite', 'postgres'],
+  ['postgres', 'sqlite'],
+  ['postgres', 'postgres'],
+] as const;
+
+/** Stops a move between its marks: what `when` says happens in front of the statement fails. */
+async function cutOff(from: Address, to: Address, when: RegExp): Promise<void> {
+  const beforeStatement = (sql: string) => {
+    if (when.test(sql)) throw new Error('cut off');
+  };
+  await expect(move(from, to, { faults: { target: { beforeStatement } } })).rejects.toThrow(
+    'cut off',
+  );
+}
+
+/** Leaves the source `moving` and the target `arriving`, with half of the tables. */
+const half = /^INSERT INTO "relay_facts"/;
+
+describe.concurrent.each(pairs)('%s to %s', (engineFrom, engineTo) => {
+  test('a database that a relay runs on is neither moved nor moved onto', async () => {
+    const [from, to] = [await databases.empty(engineFrom), await databases.empty(engineTo)];
+    await furnish(from);
+    for (const used of [from, to]) {
+      await using _relay = await open(used, 'alone');
+      await expect(move(from, to)).rejects.toThrow(/in use by another relay|stop it first/);
+    }
+    expect(await isInService(from)).toBe(true);
+    expect(await stateOf(from)).toBe(undefined);
+    expect((await move(from, to)).state).toBe('moved');
+  });
+
+  test('a target that has state is refused, and stays as it is', async () => {
+    const [from, to] = [await databases.empty(engineFrom), await databases.empty(engineTo)];
+    await furnish(from);
+    await furnish(to, (tx) => tx.run("INSERT INTO timeline_heads VALUES ('ben', 7)"));
+    const before = await contents(to);
+    await expect(move(from, to)).rejects.toThrow('has the state of a relay already');
+    await expect(move(from, to, { replace: true })).rejects.toThrow('has the state of a relay');
+    expect(await contents(to)).toEqual(before);
+    expect(await isInService(from)).toBe(true);
+    expect(await isInService(to)).toBe(true);
+  });
+
+  test('a target of another relay, network or service word is refused, empty or not', async () => {
+    const [from, to] = [await databases.empty(engineFrom), await databases.empty(engineTo)];
+    await furnish(from);
+    await furnish(to, async () => {}, { of: { ...facts, relay: '0xbb' } });
+    await expect(move(from, to)).rejects.toThrow('is of relay 0xbb, the source is of 0xaa');
+    expect(await isInService(to)).toBe(true);
+    expect(await stateOf(from)).toBe(undefined);
+  });
+
+  test('a database on which the same relay was started, and no more, is taken', async () => {
+    const [from, to] = [await databases.empty(engineFrom), await databases.empty(engineTo)];
+    await furnish(from);
+    await furnish(to, async () => {});
+    expect((await move(from, to)).state).toBe('moved');
+    expect(await contents(to)).toEqual(await contents(from));
+  });
+
+  test('half moved, neither end lets a relay run; the move goes on, or is given up', async () => {
+    const [from, to] = [await databases.empty(engineFrom), await databases.empty(engineTo)];
+    await furnish(from);
+    const before = await contents(from);
+    await cutOff(from, to, half);
+    expect(await stateOf(from)).toBe('moving');
+    expect(await stateOf(to)).toBe('arriving');
+    expect(await isInService(from)).toBe(false);
+    expect(await isInService(to)).toBe(false);
+    expect(await abandonMove({ from })).toBe(to.name);
+    expect(await isInService(from)).toBe(true);
+    expect(await isInService(to)).toBe(false);
+    expect(await contents(from)).toEqual(before);
+    // What was given up is of no use to any later move.
+    await expect(move(from, to)).rejects.toThrow('the unfinished copy of another move');
+    const other = await databases.empty(engineTo);
+    expect((await move(from, other)).state).toBe('moved');
+  });
+
+  test('a source changed between two runs is found; nothing gets into service', async () => {
+    const [from, to] = [await databases.empty(engineFrom), await databases.empty(engineTo)];
+    await furnish(from);
+    await cutOff(from, to, half);
+    await change(from, "UPDATE message_envelopes SET envelope = 'other' WHERE envelope_id = 'a'");
+    const outcome = await move(from, to);
+    expect(outcome.state).toBe('differs');
+    const unequal = outcome.tables.filter(({ source, target }) => source.digest !== target.digest);
+    expect(unequal.map(({ table }) => table)).toEqual(['message_envelopes']);
+    expect(await isInService(from)).toBe(false);
+    expect(await isInService(to)).toBe(false);
+    expect((await move(from, to)).state).toBe('differs');
+  });
+
+  test('moving back replaces the copy left behind, where it is said to', async () => {
+    const [from, to] = [await databases.empty(engineFrom), await databases.empty(engineTo)];
+    await furnish(from);
+    await move(from, to);
+    expect(await isInService(from)).toBe(false);
+    expect((await move(from, to)).state).toBe('moved before');
+    await change(to, "UPDATE timeline_heads SET head = 2 WHERE account = 'ann'");
+    await change(to, "DELETE FROM message_envelopes WHERE envelope_id = 'a'");
+    await expect(move(to, from)).rejects.toThrow('give --replace');
+    expect((await move(to, from, { replace: true })).state).toBe('moved');
+    expect(await contents(from)).toEqual(await contents(to));
+    expect(await isInService(from)).toBe(true);
+    expect(await isInService(to)).toBe(false);
+  });
+});
+
+test("a source that is no relay's database is refused", async () => {
+  const from = await databases.sqlite();
+  const to = await databases.sqlite();
+  await expect(move(from, to)).rejects.toThrow(`${from.name}: there is no relay.sqlite`);
+  await (await open(from))[Symbol.asyncDispose]();
+  await expect(move(from, to)).rejects.toThrow('no relay was ever started on it');
+  await expect(move(await databases.postgres(), to)).rejects.toThrow('no relay was ever started');
+});
+
+test("a target with tables that are not a relay's is refused", async () => {
+  const [from, to] = [await databases.sqlite(), await databases.postgres()];
+  await furnish(from);
+  await change(to, 'CREATE TABLE accounts (id BIGINT PRIMARY KEY)');
+  await expect(move(from, to)).rejects.toThrow("has tables that are not a relay's: accounts");
+});
+
+test('a table that only one end has is refused', async () => {
+  const [from, to] = [await databases.sqlite(), await databases.postgres()];
+  await furnish(from);
+  await change(from, 'CREATE TABLE notes (id BIGINT PRIMARY KEY)');
+  await expect(move(from, to)).rejects.toThrow(`${from.name}: the table notes is not one of`);
+  expect(await isInService(from)).toBe(true);
+});
+
+test('a source of an older version, or a newer one, is refused', async () => {
+  const [older, newer, to] = [
+    await databases.sqlite(),
+    await databases.sqlite(),
+    await databases.postgres(),
+  ];
+  await furnish(older);
+  const coming = { id: 9_999, name: 'to come', statements: [] };
+  await expect(move(older, to, { migrations: [...relayMigrations, coming] })).rejects.toThrow(
+    'start this version of the relay on it once, first',
+  );
+  await furnish(newer);
+  await change(newer, "INSERT INTO schema_migrations VALUES (9999, 'to come', 'x', 1)");
+  await expect(move(newer, to)).rejects.toThrow('the database is newer than this relay');
+});
+
+test('an older target in service is refused, and not brought up to date', async () => {
+  const [from, to] = [await databases.sqlite(), await databases.sqlite()];
+  const statements = ['CREATE TABLE x (y BIGINT PRIMARY KEY)'];
+  const migrations = [...relayMigrations, { id: 9_999, name: 'to come', statements }];
+  await furnish(from);
+  await furnish(to);
+  {
+    await using storage = await open(from);
+    await migrate(storage, migrations, 1);
+  }
+  const before = await contents(to);
+  await expect(move(from, to, { migrations })).rejects.toThrow('has the state of a relay');
+  expect(await contents(to)).toEqual(before);
+});
+
+test('the unfinished copy of one source is not taken by another', async () => {
+  const [from, other, to] = [
+    await databases.sqlite(),
+    await databases.sqlite(),
+    await databases.postgres(),
+  ];
+  await furnish(from);
+  await furnish(other);
+  await cutOff(from, to, half);
+  await expect(move(other, to)).rejects.toThrow('the unfinished copy of another move');
+  await expect(move(to, other)).rejects.toThrow('is the unfinished copy of');
+  await expect(move(other, from)).rejects.toThrow('is being moved to');
+  expect((await move(from, to)).state).toBe('moved');
+});
+
+test('a move under way goes nowhere else, and begins anew where its target was emptied', async () => {
+  const [from, to, other] = [
+    await databases.sqlite(),
+    await databases.sqlite(),
+    await databases.sqlite(),
+  ];
+  await furnish(from);
+  await cutOff(from, to, half);
+  await expect(move(from, other)).rejects.toThrow(`is being moved to ${to.name}`);
+  const copy = await databases.folder();
+  if (to.engine !== 'sqlite') throw new Error('is SQLite');
+  cpSync(to.folder, copy, { recursive: true });
+  rmSync(to.folder, { recursive: true });
+  expect((await move(from, to)).state).toBe('moved');
+  // What was begun at first can never be completed beside it.
+  await expect(move(from, parseAddress(`sqlite:${copy}`))).rejects.toThrow('was moved to');
+});
+
+test('what was moved moves nowhere else, and is not given up', async () => {
+  const [from, to, other] = [
+    await databases.sqlite(),
+    await databases.postgres(),
+    await databases.sqlite(),
+  ];
+  await furnish(from);
+  await expect(abandonMove({ from })).rejects.toThrow('is not being moved');
+  await move(from, to);
+  await expect(move(from, other)).rejects.toThrow(`was moved to ${to.name}`);
+  await expect(abandonMove({ from })).rejects.toThrow('give --to as well');
+  await expect(abandonMove({ from, to })).rejects.toThrow('is in service; move it back instead');
+  await expect(abandonMove({ from, to: from })).rejects.toThrow();
+  await expect(abandonMove({ from: to })).rejects.toThrow('is not being moved');
+  expect(await isInService(from)).toBe(false);
+  expect(await isInService(to)).toBe(true);
+});
+
+test('cut off between the last two marks, a move is completed or given up', async () => {
+  for (const givenUp of [false, true]) {
+    const [from, to] = [await databases.sqlite(), await databases.postgres()];
+    await furnish(from);
+    let marks = 0;
+    const beforeStatement = (sql: string) => {
+      if (sql.startsWith('DELETE FROM relay_move')) marks += 1;
+      if (marks === 2) throw new Error('cut off');
+    };
+    await expect(move(from, to, { faults: { target: { beforeStatement } } })).rejects.toThrow();
+    expect([await stateOf(from), await stateOf(to)]).toEqual(['moved', 'arriving']);
+    if (givenUp) {
+      await abandonMove({ from, to });
+      expect([await stateOf(from), await stateOf(to)]).toEqual([undefined, 'abandoned']);
+      await expect(move(from, to)).rejects.toThrow('the unfinished copy of another move');
+    } else {
+      expect((await move(from, to)).state).toBe('moved');
+      expect([await stateOf(from), await stateOf(to)]).toEqual(['moved', 'arrived']);
+    }
+  }
+});
+
+test('rows without a key, which no copy would reach, are told of', async () => {
+  const [from, to] = [await databases.sqlite(), await databases.sqlite()];
+  await furnish(from, async (tx) => {
+    const row = "INSERT INTO auth_challenges VALUES (NULL, 'ann', 'o', 1)";
+    for (let count = 0; count < 513; count += 1) await tx.run(row);
+  });
+  await expect(move(from, to)).rejects.toThrow(
+    `${from.name}, table auth_challenges: 513 rows, but only 512 with a key`,
+  );
+  expect(await isInService(to)).toBe(false);
+});
+
+test('a value that not both engines have is told of, with the table', async () => {
+  const [from, to] = [await databases.sqlite(), await databases.postgres()];
+  await furnish(from);
+  await change(from, "UPDATE timeline_heads SET head = 'many'");
+  await expect(move(from, to)).rejects.toThrow(
+    `${to.name}, table timeline_heads: invalid input syntax`,
+  );
+  expect(await isInService(to)).toBe(false);
+});
+
+test.each(['source', 'target'])('a mark that changes at the %s meanwhile stops it', async (end) => {
+  const [from, to] = [await databases.sqlite(), await databases.sqlite()];
+  await furnish(from);
+  const changed = end === 'source' ? from : to;
+  const progress = () => {
+    if (changed.engine !== 'sqlite') throw new Error('is SQLite');
+    const intruder = new DatabaseSync(join(changed.folder, 'relay.sqlite'));
+    intruder.exec('DELETE FROM relay_move');
+    intruder.close();
+  };
+  await expect(move(from, to, { progress })).rejects.toThrow(
+    /its mark was changed by another command meanwhile$/,
+  );
+  expect(await stateOf(changed)).toBe(undefined);
+});
+
+test('a relay that was cut off while its database was moved does not go on with it', async () => {
+  const [from, to] = [await databases.postgres(), await databases.sqlite()];
+  if (from.engine !== 'postgres') throw new Error('is PostgreSQL');
+  await furnish(from);
+  const place = { url: from.url, connections: 2, presence: 'alone' } as const;
+  // It would ask for its place again in a minute.
+  await using relay = await openPostgres({ ...place, waits: { ...impatient, place: 60_000 } });
+  const ends =
+    'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()';
+  await ask(from.url, `${ends} AND datname = current_database()`);
+  expect((await move(from, to)).state).toBe('moved');
+  const failure = await relay.read((tx) => tx.get('SELECT 1 AS one')).catch((error) => error);
+  expect(failure).toMatchObject({ code: 'temporarily_unavailable' });
+  expect(failure.cause.message).toContain(`the database was moved to ${to.name}`);
+  await expect(openPostgres(place)).rejects.toThrow(`the database was moved to ${to.name}`);
+});
+
+test('a folder that is a file is told of', async () => {
+  const file = join(await databases.folder(), 'file');
+  writeFileSync(file, '');
+  const from = await databases.sqlite();
+  await furnish(from);
+  const to = parseAddress(`sqlite:${file}`);
+  await expect(move(from, to)).rejects.toThrow(`${to.name}: `);
+});
