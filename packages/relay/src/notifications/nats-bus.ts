@@ -26,7 +26,7 @@ const mostUnanswered = 16 * 1_048_576;
 const smallestPayload = 1_024;
 
 /** Who hears what becomes of the bus. */
-export interface BusObserver {
+interface BusObserver {
   /** A listener or a notice broke. */
   failed(error: unknown): void;
   /** Notices of others do not arrive any more, nor do this process's arrive there. */
@@ -38,7 +38,7 @@ export interface BusObserver {
   refused(count: number): void;
 }
 
-export interface NatsBusOptions {
+interface NatsBusOptions {
   /** `nats://` or `tls://`, with `user:password@` or `token@`. */
   readonly url: string;
   /** The same for all processes of one relay, and for no other. */
@@ -156,14 +156,20 @@ export class NatsBus implements Bus, AsyncDisposable {
     }
     try {
       const closed = connection.closed().then((error) => error ?? new Error('NATS hung up'));
+      let refusal: Error | undefined;
+      void this.#listenForRefusals(connection, (error) => {
+        refusal = error;
+      });
       connection.subscribe(this.#options.subject, {
         callback: (error, message) => {
           if (error === null) this.#receive(message.data);
-          else this.#leave(connection, error);
         },
       });
+      // Not to be permitted to publish would show with the first notice only.
+      connection.publish(this.#options.subject, '[]');
       // Its answer comes behind the subscription: from here on nothing of others is missed.
       await answered(connection);
+      if (refusal !== undefined) return refusal;
       if (this.#stopping.signal.aborted) return undefined;
       this.#found(connection);
       const watched = this.#watch(connection, closed);
@@ -173,6 +179,18 @@ export class NatsBus implements Bus, AsyncDisposable {
     } finally {
       if (this.#connection === connection) this.#connection = undefined;
       await connection.close();
+    }
+  }
+
+  /** The server says no to what it was asked before; what it does not permit, it just drops. */
+  async #listenForRefusals(
+    connection: NatsConnection,
+    refused: (error: Error) => void,
+  ): Promise<void> {
+    for await (const status of connection.status()) {
+      if (status.type !== 'error') continue;
+      refused(status.error);
+      this.#leave(connection, status.error);
     }
   }
 

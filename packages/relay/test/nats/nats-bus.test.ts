@@ -1,10 +1,12 @@
 /** The bus between processes by itself: real servers, no relay. */
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { connect } from '@nats-io/transport-node';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { Notice } from '../../src/call.ts';
 import { NatsBus } from '../../src/notifications/nats-bus.ts';
+import { devCertificate } from '../../src/tls/dev-ca.ts';
 import { temporaryFolder } from '../support/folder.ts';
 import { TestNats, withoutNats } from '../support/nats.ts';
 import { freePort } from '../support/ports.ts';
@@ -317,6 +319,53 @@ describe.skipIf(withoutNats !== undefined)(`notices over NATS (${withoutNats ?? 
       const shown = [error.message, error.stack, JSON.stringify(error), String(error.cause)];
       expect(shown.join('\n')).toMatch(/authorization violation/i);
       expect(shown.join('\n')).not.toContain('wr0ngpass');
+    });
+  });
+
+  test.each(['publish', 'subscribe'])('who may not %s is not whole, and says why', async (verb) => {
+    const folder = open.use(temporaryFolder());
+    const config = join(folder.path, 'nats.conf');
+    const permissions = `{ ${verb}: { deny: "posthouse.>" } }`;
+    writeFileSync(
+      config,
+      `authorization { users: [{ user: relay, password: p, permissions: ${permissions} }] }\n`,
+    );
+    const server = open.use(await TestNats.start('-c', config));
+    const here = await post(server.url.replace('nats://', 'nats://relay:p@'));
+    expect((await here.bus).isWhole).toBe(false);
+    expect(here.events).toEqual(['lost']);
+    expect(here.errors[0]?.message).toMatch(/permissions violation/i);
+  });
+
+  describe('tls://', () => {
+    const trusted = getCACertificates('default');
+    let server: TestNats;
+    let authority: string;
+
+    beforeEach(async () => {
+      const { path } = open.use(temporaryFolder());
+      const now = Math.floor(Date.now() / 1_000);
+      const { cert, key } = await devCertificate(path, ['127.0.0.1', 'localhost'], now);
+      const [certFile, keyFile] = [join(path, 'cert.pem'), join(path, 'key.pem')];
+      writeFileSync(certFile, cert);
+      writeFileSync(keyFile, key);
+      authority = readFileSync(join(path, 'tls', 'ca.pem'), 'utf8');
+      server = open.use(await TestNats.start('--tls', '--tlscert', certFile, '--tlskey', keyFile));
+    });
+    afterEach(() => setDefaultCACertificates(trusted));
+
+    test('carries notices over TLS', async () => {
+      setDefaultCACertificates([...trusted, authority]);
+      const url = server.url.replace('nats:', 'tls:');
+      const [here, there] = [await post(url), await post(url)];
+      await here.publish(timeline(1));
+      await vi.waitFor(() => expect(heads(there.news)).toEqual([1]), patience);
+    });
+
+    test('takes no server whose certificate nobody vouches for', async () => {
+      const here = await post(server.url.replace('nats:', 'tls:'));
+      expect((await here.bus).isWhole).toBe(false);
+      expect(here.events).toEqual(['lost']);
     });
   });
 
