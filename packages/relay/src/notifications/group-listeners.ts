@@ -176,9 +176,13 @@ export class GroupListeners implements AsyncDisposable {
     group: Subscribed,
     { news, everybody }: { readonly news: News; readonly everybody: boolean },
   ): Promise<void> {
-    const doubtful = [...group.listeners].filter(
-      ([, confirmedAt]) => everybody || confirmedAt < group.accessEnded,
-    );
+    const doubtful: [Listener, number][] = [];
+    const hints = hintsOf(group.id, news);
+    for (const [listener, confirmedAt] of group.listeners) {
+      if (everybody || confirmedAt < group.accessEnded) doubtful.push([listener, confirmedAt]);
+      // Confirmed since, by a look that did not see this news.
+      else passTimeline(listener, hints);
+    }
     for (let start = 0; start < doubtful.length && !this.#isStopping; start += portion) {
       await this.#confirm(group, { some: doubtful.slice(start, start + portion), news });
       await nextTurn();
@@ -204,8 +208,10 @@ export class GroupListeners implements AsyncDisposable {
     const told = { ...news, head: standing?.sequence ?? -1 };
     const hints = hintsOf(group.id, told);
     for (const { listener, at, session } of seen) {
-      // Who left, or was confirmed by a later look, was not meant.
-      if (group.listeners.get(listener) !== at) continue;
+      const now = group.listeners.get(listener);
+      // Who subscribed again meanwhile was not meant by this look, but by the news.
+      if (now !== undefined && now !== at) this.#doubt(group, news);
+      if (now !== at) continue;
       if (listener.session.id === session && !stillRuns(listener, ends.get(session))) continue;
       if (!mayRead(standing, listener)) {
         listener.leaveGroup(group.id);

@@ -13,6 +13,7 @@ import {
   type GroupInvite,
   type GroupMemberKey,
   type GroupMemberRecoveryRequest,
+  type GroupMessageEnvelope,
   type GroupParams,
   type GroupRole,
   type GroupSecretBox,
@@ -212,6 +213,31 @@ export class TestGroup {
     const accounts = people.map(({ account }) => account);
     const body = this.link('group.member.unban', { accounts }, by);
     await this.write('group.member.unban', body, by);
+  }
+
+  /** A message in an epoch, with a text that nobody can open: the host does not look inside. */
+  message(by: Person, epoch: number, device = 'phone'): GroupMessageEnvelope {
+    const body = {
+      $type: network.type('group.message'),
+      message_id: `msg_${encodeBase64url(nodeRandom(16))}`,
+      group_id: this.groupId,
+      epoch,
+      created_at: this.#world.clock.now(),
+      payload: {
+        alg: 'AES-256-GCM',
+        nonce: encodeBase64url(nodeRandom(12)),
+        ciphertext: encodeBase64url(nodeRandom(48)),
+      },
+    };
+    return this.sign(body, { by, device }) as unknown as GroupMessageEnvelope;
+  }
+
+  /** Sends a message; says its sequence. */
+  async send(by: Person, epoch: number, device = 'phone'): Promise<number> {
+    const message = this.message(by, epoch, device);
+    const session = by.session(device);
+    const answer = await this.#world.call('group.message.send', message, { session });
+    return (answer as { sequence: number }).sequence;
   }
 
   /** An invitation for anybody, for a day, or with what is given. */

@@ -50,6 +50,8 @@ const proofs: ReadonlySet<string> = new Set(['grant', 'invite', 'application', '
 /** Calls a test makes; a failed one carries the code. */
 export interface CallOptions {
   readonly session?: Session | undefined;
+  /** Takes the place of a session of its own. */
+  readonly connection?: ConnectionBinding;
   readonly form?: 'query' | 'object';
 }
 
@@ -107,7 +109,7 @@ export class World implements AsyncDisposable {
   async call(
     method: string,
     params: unknown,
-    { session, form = 'object' }: CallOptions = {},
+    { session, connection, form = 'object' }: CallOptions = {},
   ): Promise<JsonValue> {
     const text = JSON.stringify(params);
     const answer = await this.#running?.dispatcher.answer({
@@ -117,7 +119,7 @@ export class World implements AsyncDisposable {
       form,
       origin,
       address: '127.0.0.1',
-      credentials: session && binding(session),
+      credentials: connection ?? (session && binding(session)),
     });
     if (answer?.ok !== true) throw answer?.error ?? new Error('the world is stopped');
     return parseJson(encodeResult(answer.result));

@@ -1,0 +1,124 @@
+/** Connections of a world without sockets: what a relay sends is written down. */
+
+import { nodeRandom } from '@posthouse/primitives-node';
+import { encodeBase64url } from '@posthouse/protocol';
+import { insertSession } from '../../src/auth/store.ts';
+import type { ConnectionBinding, DeviceSession } from '../../src/call.ts';
+import type { Bus } from '../../src/context.ts';
+import { GroupListeners } from '../../src/notifications/group-listeners.ts';
+import { Hub } from '../../src/notifications/hub.ts';
+import type { Reader, Storage } from '../../src/storage/types.ts';
+import { BoundSession } from '../../src/transport/bound-session.ts';
+import type { Person } from '../support/people.ts';
+import type { World } from '../support/world.ts';
+import type { TestGroup } from './support.ts';
+
+/** A notification, shortly: what it is about, and the head where it has one. */
+export type Heard = readonly ['timeline', number] | readonly ['applications' | 'recoveries'];
+
+const shortNames: Readonly<Record<string, Heard[0]>> = {
+  'group.timeline.changed': 'timeline',
+  'group.application.changed': 'applications',
+  'group.member.recovery.changed': 'recoveries',
+};
+
+/** Where the connections of one process end. */
+export class Switchboard {
+  readonly world: World;
+  readonly hub: Hub;
+  /** What happens before and after it is looked up who may hear. */
+  beforeLook: () => void | Promise<void> = () => {};
+  afterLook: () => void | Promise<void> = () => {};
+
+  constructor(world: World, bus: Bus = world.context.bus) {
+    this.world = world;
+    const { storage } = world.context;
+    const watched = {
+      read: async (work: (tx: Reader) => Promise<unknown>) => {
+        await this.beforeLook();
+        const found = await storage.read(work);
+        await this.afterLook();
+        return found;
+      },
+    } as Storage;
+    this.hub = new Hub(bus, new GroupListeners({ ...world.context, bus, storage: watched }));
+  }
+
+  /** A connection that a device authenticated. */
+  async connect(person: Person, device = 'phone'): Promise<Connection> {
+    const { storage } = this.world.context;
+    const id = encodeBase64url(nodeRandom(9));
+    const session: DeviceSession = { ...person.session(device), id };
+    await storage.write('test', (tx) => insertSession(tx, { session, origin: 'https://here' }));
+    return new Connection(this, session);
+  }
+
+  /** A connection of somebody that hears of these groups. */
+  async subscribed(person: Person, ...groups: readonly TestGroup[]): Promise<Connection> {
+    const connection = await this.connect(person);
+    await connection.subscribe(...groups);
+    return connection;
+  }
+}
+
+/** One connection; a slow one takes nothing off the network until it is let. */
+export class Connection implements ConnectionBinding {
+  readonly bound: BoundSession;
+  readonly #world: World;
+  readonly #texts: string[] = [];
+  readonly #unsent: (() => void)[] = [];
+  isSlow = false;
+
+  constructor({ hub, world }: Switchboard, session: DeviceSession) {
+    this.#world = world;
+    this.bound = new BoundSession(session, {
+      hub,
+      clock: world.clock,
+      send: (text, sent) => {
+        this.#texts.push(text);
+        if (this.isSlow) this.#unsent.push(sent);
+        else sent();
+      },
+    });
+    this.bound.enable();
+  }
+
+  bind(): void {
+    throw new Error('nothing authenticates here');
+  }
+
+  end(): void {
+    this.bound.revoke();
+  }
+
+  subscribeGroups(work: Parameters<ConnectionBinding['subscribeGroups']>[0]): Promise<void> {
+    return this.bound.subscribeGroups(work);
+  }
+
+  /** @throws ProtocolError what the relay refuses with */
+  async subscribe(...groups: readonly (TestGroup | string)[]): Promise<void> {
+    const group_ids = groups.map((group) => (typeof group === 'string' ? group : group.groupId));
+    await this.#world.call('group.subscribe', { group_ids }, { connection: this });
+  }
+
+  /** Takes everything off the network that waits there. */
+  drain(): void {
+    for (const sent of this.#unsent.splice(0)) sent();
+  }
+
+  /** What arrived since the last look, of one group where several are subscribed. */
+  heard(group?: TestGroup): Heard[] {
+    const all = this.#texts.splice(0).map((text) => JSON.parse(text));
+    return all
+      .filter(({ params }) => group === undefined || params.group_id === group.groupId)
+      .map(({ method, params }) => {
+        const name = shortNames[method as string] ?? method;
+        return params.head === undefined ? [name] : [name, params.head];
+      });
+  }
+
+  /** As they came. */
+  texts(): string[] {
+    return this.#texts.splice(0);
+  }
+}
