@@ -498,3 +498,24 @@ test('05 §12.6: what was approved is whole after a crash', async () => {
   expect(await epochsOf(eve)).toEqual([2]);
   expect(await applicants()).toBe(0);
 });
+
+test('05 §12.2: an approval costs a few statements for each account, however many there are', async () => {
+  const statementsFor = async (people: readonly Person[]) => {
+    for (const person of people) {
+      await group.apply(person, await group.invite({ invitee: person.account }));
+    }
+    let count = 0;
+    world.faults.beforeStatement = () => {
+      count += 1;
+    };
+    await group.approve(people);
+    delete world.faults.beforeStatement;
+    return count;
+  };
+  const guests: Person[] = [];
+  for (let each = 0; each < 12; each += 1) guests.push(await Person.atHome(world, `guest ${each}`));
+  const few = await statementsFor(guests.slice(0, 2));
+  const many = await statementsFor(guests.slice(2));
+  // The text that is verified; member, box, access; use and count of the invitation.
+  expect(many - few).toBe((10 - 2) * 6);
+});
