@@ -173,9 +173,15 @@ describe.skipIf(withoutNats !== undefined)(`notices over NATS (${withoutNats ?? 
     test('who ends hands over first what it published', async () => {
       const there = await post();
       const here = await Post.open(nats.url);
-      for (let head = 0; head < 1_000; head += 1) await here.publish(timeline(head));
+      const bus = await here.bus;
+      const deviceIds = Array.from({ length: 4_000 }, (_, index) => `device number ${index}`);
+      // More than the network takes at once.
+      const notices = Array.from({ length: 150 }, (): Notice => {
+        return { kind: 'revoked', account: 'ann', deviceIds };
+      });
+      bus.publish(notices);
       await here[Symbol.asyncDispose]();
-      await vi.waitFor(() => expect(there.news).toHaveLength(1_000), patience);
+      await vi.waitFor(() => expect(there.news).toHaveLength(notices.length), patience);
     });
   });
 
