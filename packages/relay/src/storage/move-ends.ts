@@ -86,6 +86,9 @@ export async function at<T>({ name }: { readonly name: string }, work: () => Pro
   }
 }
 
+/** Milliseconds for a statement, and for its answer: all rows of a large table are counted. */
+const waits = { statement: 120_000, answer: 125_000 } as const;
+
 /** Connections of a move to one database: it does one thing at a time. */
 const connections = 2;
 
@@ -110,7 +113,7 @@ export async function openEnd(
       return end(address.name, openSqlite(address.folder, faults), () => true);
     }
     const { url, name } = address;
-    const storage = await openPostgres({ url, connections, presence: 'exclusive', faults });
+    const storage = await openPostgres({ url, connections, presence: 'exclusive', faults, waits });
     return end(name, storage, () => storage.hasPlace);
   });
 }

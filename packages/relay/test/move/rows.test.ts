@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { relayMigrations } from '../../src/schema.ts';
 import type { Address } from '../../src/storage/move.ts';
-import { readTables } from '../../src/storage/move-rows.ts';
+import { type Portion, readPortion, readTables } from '../../src/storage/move-rows.ts';
 import type { Writer } from '../../src/storage/types.ts';
 import { contents, Databases, furnish, move, open, putEnvelope } from './databases.ts';
 
@@ -104,6 +104,33 @@ test('more rows and more bytes than one portion holds, and a row that is more th
     await putEnvelope(tx, 'larger', '😀'.repeat(1_500_000));
   });
 });
+
+test('a portion is bounded in rows and in bytes, but for a row that alone is more', async () => {
+  const database = await databases.sqlite();
+  await furnish(database, async (tx) => {
+    for (let count = 0; count < 600; count += 1) await putEnvelope(tx, `a ${count}`, 'short');
+    for (let count = 0; count < 60; count += 1) await putEnvelope(tx, `b ${count}`, wide(262_144));
+    await putEnvelope(tx, 'c', wide(5_000_000));
+    await putEnvelope(tx, 'd', 'short');
+  });
+  await using storage = await open(database);
+  const table = (await readTables(storage)).find(({ name }) => name === 'message_envelopes');
+  if (table === undefined) throw new Error('there is no such table');
+  const portions: Portion[] = [];
+  do {
+    const after = portions.at(-1)?.last;
+    portions.push(await storage.read((tx) => readPortion(tx, table, after)));
+  } while (portions.at(-1)?.last !== undefined);
+  expect(portions.flatMap(({ rows }) => rows)).toHaveLength(662);
+  for (const { rows } of portions) {
+    const bytes = rows.map(({ envelope }) => Buffer.byteLength(String(envelope)));
+    expect(rows.length).toBeLessThanOrEqual(512);
+    if (rows.length > 1) expect(bytes.reduce((a, b) => a + b)).toBeLessThanOrEqual(4 * 1_048_576);
+  }
+});
+
+/** A text of so many bytes, not of so many characters. */
+const wide = (bytes: number) => 'é'.repeat(bytes / 2);
 
 test.each(['sqlite', 'postgres'] as const)(
   'on %s, a full table ends in a full portion',
