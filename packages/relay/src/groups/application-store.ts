@@ -5,7 +5,7 @@ import type { Reader, Row, Writer } from '../storage/types.ts';
 import { addPending, listAwaited, toInvite } from './invite-store.ts';
 
 /** An application without its text, which may be large. */
-export interface PendingApplication {
+interface PendingApplication {
   readonly account: string;
   readonly inviteId: string;
   /** The device that signed it. */
