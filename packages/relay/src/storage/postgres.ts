@@ -146,9 +146,8 @@ export class PostgresStorage implements Storage {
     return this.#patiently((until) =>
       this.#queue.run(keys, () => {
         // Each of those before may have had its own patience with a server that is away.
-        if (performance.now() > until)
-          throw new ConnectionsBusy('too many writes of one aggregate');
-        return this.#writeOnce(begin, work);
+        if (performance.now() < until) return this.#writeOnce(begin, work);
+        throw new ConnectionsBusy('too many writes of one aggregate');
       }),
     );
   }

@@ -171,10 +171,13 @@ describe('a COMMIT whose answer does not come', () => {
     );
     await using holder = await open(url);
     const held = Promise.withResolvers<void>();
+    const begun = Promise.withResolvers<void>();
     const holding = holder.write('holder', async (tx) => {
       await tx.get('SELECT 1 AS one, pg_advisory_xact_lock(7)');
+      begun.resolve();
       await held.promise;
     });
+    await begun.promise;
     const { runs, done } = counting(storage);
     const waiting = `SELECT 1 AS one FROM pg_locks WHERE locktype = 'advisory' AND NOT granted`;
     await untilRows(waiting, 1);

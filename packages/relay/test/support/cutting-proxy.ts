@@ -44,21 +44,16 @@ export class CuttingProxy implements AsyncDisposable {
     this.url = url.href;
     server.on('connection', (client) => {
       if (this.#isRefusing) client.destroy();
-      else if (this.#isSilent) this.#add(new Link(client, undefined, () => false));
       else this.#link(client, target);
     });
   }
 
   /** @param url of a database */
   static async start(url: string): Promise<CuttingProxy> {
-    const server = createServer();
+    // A silent proxy does not say goodbye either.
+    const server = createServer({ allowHalfOpen: true });
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     return new CuttingProxy(server, new URL(url));
-  }
-
-  /** Connections that are open. */
-  get open(): number {
-    return this.#links.size;
   }
 
   /** Breaks the next connection on which such a statement goes by; resolves when it did. */
@@ -93,14 +88,12 @@ export class CuttingProxy implements AsyncDisposable {
   }
 
   #link(client: Socket, { hostname, port }: URL): void {
-    const link: Link = new Link(client, connect(Number(port), hostname), (statement) => {
+    const server = this.#isSilent ? undefined : connect(Number(port), hostname);
+    const link: Link = new Link(client, server, (statement) => {
       this.statements.push(statement);
       return this.#meet(link, statement);
     });
-    this.#add(link);
-  }
-
-  #add(link: Link): void {
+    if (this.#isSilent) link.fallSilent();
     this.#links.add(link);
     link.over.then(() => this.#links.delete(link));
   }
@@ -149,6 +142,9 @@ class Link {
       socket?.setNoDelay(true);
       socket?.on('error', () => {});
       socket?.on('close', () => this.cut());
+      socket?.on('end', () => {
+        if (!this.#isSilent) this.cut();
+      });
     }
     this.over = new Promise((resolve) => client.once('close', () => resolve()));
     client.on('data', (data: Buffer) => this.#toServer(data));
