@@ -100,7 +100,8 @@ async function endInGroup(
   const next = holdsSecret ? rotated(group) : undefined;
   if (next === undefined) {
     // Whoever was confirmed before the next event is looked up again: the device was one of them.
-    await updateGroup(tx, { ...group, access_ended: group.sequence + 1 });
+    const following = Math.min(group.sequence + 1, Number.MAX_SAFE_INTEGER);
+    await updateGroup(tx, { ...group, access_ended: following });
     return [];
   }
   await insertEvent(tx, groupId, { event: rotationEvent(network, next, now), signer: undefined });

@@ -1,0 +1,431 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import type { Notice } from '../../src/call.ts';
+import { Person } from '../support/people.ts';
+import { World } from '../support/world.ts';
+import { Switchboard } from './connections.ts';
+import { readChain, readPage } from './member.ts';
+import { TestGroup } from './support.ts';
+
+const ended = 'accounts.inactive-devices';
+const expired = 'accounts.expired-devices';
+const month = 2_592_000;
+
+let world: World;
+let ann: Person;
+let ben: Person;
+let group: TestGroup;
+
+beforeEach(async () => {
+  world = await World.start();
+  ann = await Person.atHome(world, 'ann');
+  ben = await Person.atHome(world, 'ben', ['phone', 'laptop']);
+  group = await TestGroup.found(world, ann);
+  await group.admit(ben);
+  world.takeNotices();
+});
+afterEach(() => world[Symbol.asyncDispose]());
+
+type Rows = readonly Record<string, unknown>[];
+const rows = async (table: string) => ((await world.dump())[table] ?? []) as Rows;
+const syncAs = async (person: Person, device: string, of = group) => {
+  const params = { group_id: of.groupId };
+  return await world.call('group.sync', params, { session: person.session(device) });
+};
+const takeKeys = (person: Person, device: string, of = group) =>
+  readPage(world, of, person, { device });
+/** The state of ben's account has these devices from now on. */
+const keep = async (...devices: string[]) => ben.publishState(await ben.state({ devices }));
+const intervals = async (device: string, of = group) =>
+  (await rows('group_intervals'))
+    .filter((row) => row.device_id === ben.device(device).deviceId && row.group_id === of.groupId)
+    .map(({ message_from, message_to, key_from, key_to, authority }) => ({
+      messages: [message_from, message_to],
+      keys: [key_from, key_to],
+      authority,
+    }));
+const position = async (of = group) => {
+  const all = await rows('groups');
+  const { sequence, epoch } = all.find((row) => row.group_id === of.groupId) as never;
+  return { sequence, epoch };
+};
+const noted = async () => (await rows('inactive_devices')).map(({ device_id }) => device_id);
+const groupNotices = () =>
+  world.takeNotices().filter((notice): notice is Notice & { group: string } => 'group' in notice);
+
+describe('05 §7.3: a device that is removed', () => {
+  test('is noted in the commit that removes it, and the job is woken', async () => {
+    const woken: string[] = [];
+    world.context.jobs.wake = (name) => woken.push(name);
+    await keep('phone');
+    expect(await noted()).toEqual([ben.device('laptop').deviceId]);
+    expect(woken).toEqual([ended]);
+    woken.length = 0;
+    await keep('phone');
+    expect(woken).toEqual([]);
+  });
+
+  test('a commit that fails notes nothing', async () => {
+    world.faults.beforeCommit = () => {
+      throw new Error('fault of the test');
+    };
+    await expect(keep('phone')).rejects.toHaveProperty('code', 'internal_error');
+    delete world.faults.beforeCommit;
+    expect(await noted()).toEqual([]);
+  });
+
+  test('without the current relay secret: its interval closes, nothing else happens', async () => {
+    await syncAs(ben, 'laptop');
+    await group.update({ name: 'later' });
+    await keep('phone');
+    world.takeNotices();
+    const before = await position();
+    await world.runJob(ended);
+    expect(await intervals('laptop')).toEqual([{ messages: [2, 2], keys: [1, 1], authority: 1 }]);
+    expect(await position()).toEqual(before);
+    expect(groupNotices()).toEqual([]);
+    expect(await noted()).toEqual([]);
+  });
+
+  test('with it: a new secret, an epoch, an event that nobody signed, and a hint', async () => {
+    await takeKeys(ben, 'laptop');
+    await takeKeys(ben, 'phone');
+    const { state: before } = await readChain(world, group, ann);
+    await keep('phone');
+    world.takeNotices();
+    await world.runJob(ended);
+    expect(await position()).toEqual({ sequence: 2, epoch: 2 });
+    expect(await intervals('laptop')).toEqual([{ messages: [2, 1], keys: [1, 1], authority: 1 }]);
+    expect(groupNotices()).toEqual([
+      { kind: 'group-timeline', group: group.groupId, head: 2, accessEnded: 2 },
+    ]);
+    // The chain is as it was, for whoever verifies it.
+    const { state } = await readChain(world, group, ann);
+    expect(state.head).toBe(before.head);
+    expect([state.sequence, state.epoch]).toEqual([2, 2]);
+    const [, secret] = (await takeKeys(ben, 'phone')).keys;
+    expect(secret?.epoch).toBe(2);
+    const secrets = (await rows('group_epochs')).map(({ relay_secret }) => relay_secret);
+    expect(new Set(secrets).size).toBe(3);
+    const [event] = (await rows('group_events')).slice(-1);
+    expect(event).toMatchObject({
+      signer_device_id: null,
+      payload: '{"$type":"svc.group.key.rotated"}',
+    });
+    // Others go on as before, with the new epoch.
+    await group.update({ name: 'on' });
+    expect(await group.send(ann, 2)).toBe(4);
+  });
+
+  test('with an old one only: nothing to replace', async () => {
+    await takeKeys(ben, 'laptop');
+    const cem = await Person.atHome(world, 'cem');
+    await group.admit(cem);
+    const before = await position();
+    await keep('phone');
+    await world.runJob(ended);
+    expect(await position()).toEqual(before);
+    expect(await intervals('laptop')).toMatchObject([{ messages: [2, before.sequence] }]);
+  });
+
+  test('in every group in which it has an interval, and no other', async () => {
+    const others: TestGroup[] = [];
+    for (let count = 0; count < 3; count += 1) {
+      const other = await TestGroup.found(world, ann);
+      await other.admit(ben);
+      others.push(other);
+    }
+    const [held, synced, untouched] = others as [TestGroup, TestGroup, TestGroup];
+    await takeKeys(ben, 'laptop', held);
+    await syncAs(ben, 'laptop', synced);
+    await keep('phone');
+    await world.runJob(ended);
+    expect(await position(held)).toEqual({ sequence: 2, epoch: 2 });
+    expect(await position(synced)).toEqual({ sequence: 1, epoch: 1 });
+    expect(await position(untouched)).toEqual({ sequence: 1, epoch: 1 });
+    expect(await intervals('laptop', synced)).toMatchObject([{ messages: [2, 1] }]);
+    expect(await intervals('phone', held)).toMatchObject([{ messages: [1, null] }]);
+  });
+
+  test('several at once rotate a group once', async () => {
+    await takeKeys(ben, 'laptop');
+    await takeKeys(ben, 'phone');
+    await ben.addDevice('tablet');
+    await keep('phone', 'laptop', 'tablet');
+    await keep('tablet');
+    await world.runJob(ended);
+    expect(await position()).toEqual({ sequence: 2, epoch: 2 });
+    for (const device of ['phone', 'laptop']) {
+      expect(await intervals(device)).toMatchObject([{ keys: [1, expect.any(Number)] }]);
+    }
+  });
+
+  test('of a closed group nothing is appended', async () => {
+    await takeKeys(ben, 'laptop');
+    await group.close();
+    const before = await position();
+    await keep('phone');
+    await world.runJob(ended);
+    expect(await position()).toEqual(before);
+    expect(await noted()).toEqual([]);
+  });
+
+  test('02 §7.2: without a next sequence it loses its interval all the same', async () => {
+    await takeKeys(ben, 'laptop');
+    const last = Number.MAX_SAFE_INTEGER;
+    await world.context.storage.write('test', (tx) =>
+      tx.run('UPDATE groups SET sequence = ?', last),
+    );
+    await keep('phone');
+    await world.runJob(ended);
+    expect(await position()).toEqual({ sequence: last, epoch: 1 });
+    expect(await intervals('laptop')).toMatchObject([{ messages: [2, last] }]);
+    expect(await noted()).toEqual([]);
+  });
+
+  test('after its account left, nothing is left to end', async () => {
+    await takeKeys(ben, 'laptop');
+    await group.leave(ben);
+    const before = await position();
+    await keep('phone');
+    await world.runJob(ended);
+    expect(await position()).toEqual(before);
+    expect(await intervals('laptop')).toMatchObject([{ authority: 0 }]);
+  });
+});
+
+describe('05 §10.3: valid again', () => {
+  test('a device that came back after its end begins a new interval', async () => {
+    await takeKeys(ben, 'laptop');
+    await keep('phone');
+    await world.runJob(ended);
+    await group.send(ann, 2);
+    await keep('phone', 'laptop');
+    expect(await intervals('laptop')).toHaveLength(1);
+    await syncAs(ben, 'laptop');
+    expect(await intervals('laptop')).toEqual([
+      { messages: [2, 1], keys: [1, 1], authority: 1 },
+      { messages: [4, null], keys: [2, null], authority: 1 },
+    ]);
+    await world.runJob(ended);
+    expect(await intervals('laptop')).toMatchObject([{}, { messages: [4, null] }]);
+  });
+
+  test('one that was renewed without a gap keeps its interval', async () => {
+    await takeKeys(ben, 'laptop');
+    await ben.addDevice('laptop', { expiresAt: world.clock.now() + 10 * month });
+    await keep('phone', 'laptop');
+    expect(await noted()).toEqual([]);
+    await world.runJob(ended);
+    expect(await intervals('laptop')).toMatchObject([{ messages: [2, null] }]);
+  });
+
+  test('one that is back before anything was done keeps it, and is forgotten', async () => {
+    await takeKeys(ben, 'laptop');
+    await keep('phone');
+    await keep('phone', 'laptop');
+    const before = await position();
+    await world.runJob(ended);
+    expect(await position()).toEqual(before);
+    expect(await intervals('laptop')).toMatchObject([{ messages: [2, null] }]);
+    expect(await noted()).toEqual([]);
+  });
+
+  test('one that comes back while its groups are written is left alone from then on', async () => {
+    const second = await TestGroup.found(world, ann);
+    await second.admit(ben);
+    for (const each of [group, second]) await syncAs(ben, 'laptop', each);
+    await keep('phone');
+    const { storage } = world.context;
+    const { write } = storage;
+    let writes = 0;
+    storage.write = async (aggregates, work) => {
+      writes += 1;
+      if (writes === 2) await keep('phone', 'laptop');
+      return (await write.call(storage, aggregates, work)) as never;
+    };
+    await world.runJob(ended);
+    storage.write = write;
+    const open = (await Promise.all([group, second].map((each) => intervals('laptop', each))))
+      .flat()
+      .filter(({ messages }) => messages[1] === null);
+    expect(open).toHaveLength(1);
+    expect(await noted()).toEqual([]);
+  });
+});
+
+describe('05 §10.3: a certificate that expires', () => {
+  const expiring = async (seconds: number) => {
+    await ben.addDevice('laptop', { expiresAt: world.clock.now() + seconds });
+    await keep('phone', 'laptop');
+    await takeKeys(ben, 'laptop');
+    await world.runJob(ended);
+    await world.runJob(expired);
+  };
+
+  test('ends the access of its device when the time comes', async () => {
+    await expiring(1_000);
+    const end = world.clock.now() + 1_000;
+    expect(await world.runJob(expired)).toBe(end);
+    world.clock.advance(999);
+    await world.runJob(expired);
+    expect(await noted()).toEqual([]);
+    world.clock.advance(1);
+    const woken: string[] = [];
+    world.context.jobs.wake = (name) => woken.push(name);
+    await world.runJob(expired);
+    expect(await noted()).toEqual([ben.device('laptop').deviceId]);
+    expect(woken).toEqual([ended]);
+    await world.runJob(ended);
+    expect(await position()).toEqual({ sequence: 2, epoch: 2 });
+    expect(await noted()).toEqual([]);
+    // It is not found again.
+    await world.runJob(expired);
+    expect(await noted()).toEqual([]);
+  });
+
+  test('renewed before its end, it does not', async () => {
+    await expiring(1_000);
+    world.clock.advance(999);
+    await ben.addDevice('laptop', { expiresAt: world.clock.now() + month });
+    await keep('phone', 'laptop');
+    world.clock.advance(1);
+    await world.runJob(expired);
+    expect(await noted()).toEqual([]);
+    expect(await intervals('laptop')).toMatchObject([{ messages: [2, null] }]);
+  });
+
+  test('05 §7.3 rule 4: that only the session expired changes nothing', async () => {
+    await takeKeys(ben, 'laptop');
+    world.clock.advance(10 * 86_400);
+    await world.runJob(expired);
+    await world.runJob(ended);
+    expect(await intervals('laptop')).toMatchObject([{ messages: [2, null] }]);
+  });
+
+  test('many at once, more than are noted in one transaction', async () => {
+    await world.context.storage.write('test', async (tx) => {
+      for (let count = 0; count < 120; count += 1) {
+        await tx.run(
+          `INSERT INTO devices (account, device_id, not_before, expires_at, certificate_id,
+              certificate) VALUES (?, ?, 0, 1, 'c', '{}')`,
+          `account ${count}`,
+          `device ${count}`,
+        );
+      }
+    });
+    await world.runJob(expired);
+    expect(await noted()).toHaveLength(120);
+    await world.runJob(ended);
+    expect(await noted()).toEqual([]);
+  });
+});
+
+describe('05 §12.6: cut off anywhere', () => {
+  test('a crash at any commit leaves what the next run ends, and rotates no group twice', async () => {
+    const groups = [group];
+    for (let count = 0; count < 3; count += 1) {
+      const other = await TestGroup.found(world, ann);
+      await other.admit(ben);
+      groups.push(other);
+    }
+    for (const each of groups) await takeKeys(ben, 'laptop', each);
+    await keep('phone');
+    for (let round = 0; round < groups.length; round += 1) {
+      let commits = 0;
+      world.faults.beforeCommit = () => {
+        commits += 1;
+        if (commits > 1) throw new Error('crash of the test');
+      };
+      await expect(world.runJob(ended)).rejects.toThrow('crash of the test');
+      delete world.faults.beforeCommit;
+      await world.restart();
+    }
+    await world.runJob(ended);
+    for (const each of groups) {
+      expect(await position(each)).toEqual({ sequence: 2, epoch: 2 });
+      expect(await intervals('laptop', each)).toEqual([
+        { messages: [2, 1], keys: [1, 1], authority: 1 },
+      ]);
+    }
+    expect(await noted()).toEqual([]);
+  });
+
+  test('storage that fails at any statement leaves a group as it was', async () => {
+    await takeKeys(ben, 'laptop');
+    await keep('phone');
+    const before = await world.dump();
+    for (let faults = 0; ; faults += 1) {
+      let left = faults;
+      world.faults.beforeStatement = (sql) => {
+        if (/^\s*SELECT/.test(sql)) return;
+        left -= 1;
+        if (left < 0) throw new Error('fault of the test');
+      };
+      const failed = await world.runJob(ended).then(
+        () => false,
+        () => true,
+      );
+      delete world.faults.beforeStatement;
+      if (!failed) {
+        expect(faults).toBeGreaterThan(4);
+        break;
+      }
+      const { inactive_devices: left_, ...now } = await world.dump();
+      const { inactive_devices: noted_, ...then } = before;
+      expect(left_).toEqual(noted_);
+      // Only the last statement, which forgets the device, has something behind it.
+      if (JSON.stringify(now) !== JSON.stringify(then)) {
+        expect(await position()).toEqual({ sequence: 2, epoch: 2 });
+      }
+    }
+    expect(await position()).toEqual({ sequence: 2, epoch: 2 });
+    expect(await noted()).toEqual([]);
+  });
+
+  test('one device that fails holds up no other', async () => {
+    const cem = await Person.atHome(world, 'cem', ['phone', 'laptop']);
+    await group.admit(cem);
+    for (const person of [ben, cem]) await takeKeys(person, 'laptop');
+    for (const person of [ben, cem]) {
+      await person.publishState(await person.state({ devices: ['phone'] }));
+    }
+    const { storage } = world.context;
+    const { write } = storage;
+    let isFirst = true;
+    storage.write = async (aggregates, work) => {
+      if (isFirst) {
+        isFirst = false;
+        throw new Error('fault of the test');
+      }
+      return (await write.call(storage, aggregates, work)) as never;
+    };
+    await expect(world.runJob(ended)).rejects.toThrow('fault of the test');
+    storage.write = write;
+    expect(await noted()).toHaveLength(1);
+    await world.runJob(ended);
+    expect(await noted()).toEqual([]);
+  });
+
+  test('two processes at once rotate once', async () => {
+    await takeKeys(ben, 'laptop');
+    await keep('phone');
+    await Promise.all([world.runJob(ended), world.runJob(ended)]);
+    expect(await position()).toEqual({ sequence: 2, epoch: 2 });
+  });
+});
+
+describe('02 §12.3: hints behind the end of a device', () => {
+  test('who was confirmed before is looked up, though no notice came of the removal', async () => {
+    const board = new Switchboard(world);
+    const laptop = await board.connect(ben, 'laptop');
+    await laptop.subscribe(group);
+    const phone = await board.subscribed(ben, group);
+    // The process did not hear of it.
+    laptop.bound.revoke = () => {};
+    await keep('phone');
+    await world.runJob(ended);
+    await group.update({ name: 'later' });
+    await vi.waitFor(() => expect(phone.heard()).toEqual([['timeline', 2]]));
+    expect(laptop.heard()).toEqual([]);
+  });
+});

@@ -1,0 +1,429 @@
+import { nodeRandom } from '@posthouse/primitives-node';
+import { createGroupSecret } from '@posthouse/protocol';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { groups } from '../../src/groups/index.ts';
+import { Person } from '../support/people.ts';
+import { World } from '../support/world.ts';
+import { readPage } from './member.ts';
+import { TestGroup } from './support.ts';
+
+const hour = 3_600;
+const week = 604_800;
+const retention = 10_000;
+const wait = 500;
+
+let world: World;
+let ann: Person;
+let ada: Person;
+let ben: Person;
+let cem: Person;
+let eve: Person;
+let group: TestGroup;
+
+beforeEach(async () => {
+  world = await World.start({ groupMessageRetention: retention, groupRecoveryWait: wait });
+  [ann, ada, ben, cem, eve] = (await Promise.all(
+    ['ann', 'ada', 'ben', 'cem', 'eve'].map((name) => Person.atHome(world, name)),
+  )) as [Person, Person, Person, Person, Person];
+  group = await TestGroup.found(world, ann);
+  await group.admit(ada, ben, cem);
+  await group.setRole(ada, 'administrator');
+  world.takeNotices();
+});
+afterEach(() => world[Symbol.asyncDispose]());
+
+type Rows = readonly Record<string, unknown>[];
+const rows = async (table: string) => ((await world.dump())[table] ?? []) as Rows;
+const run = (job: string) => world.runJob(`groups.${job}`);
+const list = async (method: string, key: string, by = ann) => {
+  const params = { group_id: group.groupId };
+  const answer = await world.call(method, params, { session: by.session() });
+  return ((answer as Record<string, unknown>)[key] as unknown[]).length;
+};
+const applicationsFor = (...people: readonly Person[]) => ({
+  kind: 'group-applications',
+  group: group.groupId,
+  accounts: people.map(({ account }) => account).sort(),
+});
+const recoveriesFor = (...people: readonly Person[]) => ({
+  ...applicationsFor(...people),
+  kind: 'group-recoveries',
+});
+/** With their recipients in order. */
+const notices = () =>
+  world
+    .takeNotices()
+    .map((notice) =>
+      'accounts' in notice ? { ...notice, accounts: notice.accounts.toSorted() } : notice,
+    );
+
+/** Runs a job that ends at its first commit that changes something, as by a crash. */
+const crash = async (job: string, commits: number) => {
+  let left = commits;
+  world.faults.beforeCommit = () => {
+    left -= 1;
+    if (left < 0) throw new Error('crash of the test');
+  };
+  await expect(run(job)).rejects.toThrow('crash of the test');
+  delete world.faults.beforeCommit;
+  await world.restart();
+};
+
+describe('05 §15.3: invitations that expire', () => {
+  test('while applications rest on them, owner and administrators are told, once', async () => {
+    const invite = await group.invite();
+    await group.apply(eve, invite);
+    world.takeNotices();
+    world.clock.advance(invite.expires_at - world.clock.now() - 1);
+    expect(await run('expiry')).toBe(invite.expires_at);
+    expect(notices()).toEqual([]);
+    expect(await list('group.application.list', 'applications')).toBe(1);
+    world.clock.advance(1);
+    await run('expiry');
+    expect(notices()).toEqual([applicationsFor(ann, ada)]);
+    expect(await list('group.application.list', 'applications')).toBe(0);
+    expect(await rows('group_applications')).toEqual([]);
+    await run('expiry');
+    expect(notices()).toEqual([]);
+  });
+
+  test('without applications nobody is told', async () => {
+    await group.invite();
+    world.clock.advance(week);
+    await run('expiry');
+    expect(notices()).toEqual([]);
+  });
+
+  test('several of a group are told of together, of several groups each by itself', async () => {
+    const other = await TestGroup.found(world, ben);
+    for (const each of [group, other]) {
+      await each.apply(eve, await each.invite());
+      await each.apply(cem === eve ? cem : ada, await other.invite()).catch(() => {});
+    }
+    world.takeNotices();
+    world.clock.advance(week);
+    await run('expiry');
+    const told = notices();
+    expect(told).toHaveLength(2);
+    expect(told).toContainEqual(applicationsFor(ann, ada));
+    expect(told).toContainEqual({ ...applicationsFor(ben), group: other.groupId });
+  });
+
+  test('a crash between commits loses no invitation', async () => {
+    const others = await Promise.all(['x', 'y', 'z'].map((name) => Person.atHome(world, name)));
+    const hosts = [];
+    for (const person of others) {
+      const host = await TestGroup.found(world, person);
+      await host.apply(eve, await host.invite());
+      hosts.push(host);
+    }
+    world.clock.advance(week);
+    await crash('expiry', 1);
+    await run('expiry');
+    expect(await rows('group_applications')).toEqual([]);
+    const live = (await rows('group_invites')).filter((row) => row.live === 1);
+    expect(live).toEqual([]);
+  });
+});
+
+describe('05 §8.1, §20: what is left of invitations', () => {
+  test('applications of one that was revoked are cleared away', async () => {
+    const invite = await group.invite();
+    await group.apply(eve, invite);
+    const params = { group_id: group.groupId, invite_id: invite.invite_id };
+    await world.call('group.invite.revoke', params, { session: ann.session() });
+    world.takeNotices();
+    expect(await rows('group_applications')).toHaveLength(1);
+    await run('expiry');
+    expect(await rows('group_applications')).toEqual([]);
+    // Who revoked it told of it.
+    expect(notices()).toEqual([]);
+    // It stays revoked for whoever tries again.
+    const again = await world.codeOf('group.invite.revoke', params, { session: ann.session() });
+    expect(again).toBe('state_conflict');
+  });
+
+  test('one with more applications than a portion has', async () => {
+    const invite = await group.invite();
+    await world.context.storage.write('test', async (tx) => {
+      for (let count = 0; count < 450; count += 1) {
+        await tx.run(
+          `INSERT INTO group_applications (group_id, account, invite_id, device_id, certificate_id,
+              member_key, digest, accepted_at, bytes, application)
+            VALUES (?, ?, ?, 'd', 'c', 'k', 'd', 1, 1, '{}')`,
+          group.groupId,
+          `applicant ${count}`,
+          invite.invite_id,
+        );
+      }
+      await tx.run('UPDATE group_invites SET pending = 450 WHERE invite_id = ?', invite.invite_id);
+    });
+    world.clock.advance(week);
+    await run('expiry');
+    expect(notices()).toEqual([applicationsFor(ann, ada)]);
+    expect(await rows('group_applications')).toEqual([]);
+    expect(await rows('group_invites')).toMatchObject([{ pending: 0 }, { pending: 0 }]);
+  });
+
+  test('an invitation is forgotten a week behind its end, whatever ended it', async () => {
+    const invite = await group.invite();
+    const params = { group_id: group.groupId, invite_id: invite.invite_id };
+    await world.call('group.invite.revoke', params, { session: ann.session() });
+    const stored = async () =>
+      (await rows('group_invites')).filter((row) => row.invite_id === invite.invite_id).length;
+    world.clock.advance(invite.expires_at + week - world.clock.now() - 1);
+    expect(await run('expiry')).toBe(invite.expires_at + week);
+    expect(await stored()).toBe(1);
+    world.clock.advance(1);
+    expect(await run('expiry')).toBe(undefined);
+    expect(await stored()).toBe(0);
+  });
+});
+
+describe('05 §9.3, §15.4: recovery requests that expire', () => {
+  test('requester, owner and administrators are told, when the time comes', async () => {
+    await group.requestRecovery(ben);
+    world.takeNotices();
+    world.clock.advance(wait - 1);
+    expect(await run('expiry')).toBe(world.clock.now() + 1);
+    expect(notices()).toEqual([]);
+    world.clock.advance(1);
+    await run('expiry');
+    expect(notices()).toEqual([recoveriesFor(ann, ada, ben)]);
+    expect(await rows('group_recoveries')).toEqual([]);
+    await run('expiry');
+    expect(notices()).toEqual([]);
+  });
+
+  test("an administrator's is told to itself and the owner", async () => {
+    await group.requestRecovery(ada);
+    world.takeNotices();
+    world.clock.advance(wait);
+    await run('expiry');
+    expect(notices()).toEqual([recoveriesFor(ann, ada)]);
+  });
+
+  test('several of a group are told of together', async () => {
+    for (const person of [ben, cem]) await group.requestRecovery(person);
+    world.takeNotices();
+    world.clock.advance(wait);
+    await run('expiry');
+    expect(notices()).toEqual([recoveriesFor(ann, ada, ben, cem)]);
+  });
+
+  test('nothing changes but the list: keys, intervals, timeline stay', async () => {
+    await group.requestRecovery(ben);
+    const { group_recoveries: gone, ...before } = await world.dump();
+    expect(gone).toHaveLength(1);
+    world.clock.advance(wait);
+    await run('expiry');
+    const { group_recoveries: left, ...after } = await world.dump();
+    expect(left).toEqual([]);
+    expect(after).toEqual(before);
+  });
+
+  test('one that was replaced meanwhile stays', async () => {
+    await group.requestRecovery(ben);
+    world.clock.advance(wait);
+    const { storage } = world.context;
+    const { write } = storage;
+    storage.write = async (aggregates, work) => {
+      storage.write = write;
+      await group.requestRecovery(ben);
+      world.takeNotices();
+      return (await write.call(storage, aggregates, work)) as never;
+    };
+    await run('expiry');
+    expect(notices()).toEqual([]);
+    expect(await list('group.member.recovery.list', 'requests')).toBe(1);
+  });
+
+  test('a restart before the time comes changes nothing', async () => {
+    await group.requestRecovery(ben);
+    world.takeNotices();
+    await world.restart({ groupRecoveryWait: 5 });
+    world.clock.advance(wait - 1);
+    await run('expiry');
+    expect(notices()).toEqual([]);
+    world.clock.advance(1);
+    await run('expiry');
+    expect(notices()).toEqual([recoveriesFor(ann, ada, ben)]);
+  });
+});
+
+test('whoever stores something with an end wakes the job', async () => {
+  const woken: string[] = [];
+  world.context.jobs.wake = (name) => woken.push(name);
+  await group.invite();
+  await group.requestRecovery(ben);
+  expect(woken).toEqual(['groups.expiry', 'groups.expiry']);
+  expect(groups.jobs.map(({ name }) => name)).toContain('groups.expiry');
+});
+
+describe('05 §11.2: messages', () => {
+  test('go with their results when the retention of their acceptance is over', async () => {
+    await group.send(ben, 1);
+    world.clock.advance(hour);
+    const last = await group.send(ben, 1);
+    await world.restart({ groupMessageRetention: 10 });
+    world.clock.advance(retention - hour - 1);
+    expect(await run('retention')).toBe(world.clock.now() + 1);
+    expect(await rows('group_messages')).toHaveLength(2);
+    world.clock.advance(1);
+    await run('retention');
+    expect(await rows('group_messages')).toMatchObject([{ sequence: last }]);
+    expect(await rows('group_sent')).toMatchObject([{ sequence: last }]);
+    world.clock.advance(hour);
+    await run('retention');
+    expect(await rows('group_messages')).toEqual([]);
+    expect(await rows('group_sent')).toEqual([]);
+  });
+
+  test('management events, certificates, head and the rest of the group stay', async () => {
+    await group.send(ben, 1);
+    const { group_messages, group_sent, ...before } = await world.dump();
+    expect(group_messages).toHaveLength(1);
+    expect(group_sent).toHaveLength(1);
+    world.clock.advance(retention);
+    // The first epoch was superseded, and goes with them.
+    await run('retention');
+    const { group_messages: left, group_sent: results, ...after } = await world.dump();
+    expect([left, results]).toEqual([[], []]);
+    for (const table of ['groups', 'group_events', 'group_certificates', 'group_intervals']) {
+      expect(after[table]).toEqual(before[table]);
+    }
+    const sequence = await group.send(ben, 1);
+    expect(sequence).toBe(4);
+  });
+
+  test('more than a portion has', async () => {
+    await world.context.storage.write('test', async (tx) => {
+      for (let sequence = 100; sequence < 550; sequence += 1) {
+        await tx.run(
+          `INSERT INTO group_messages (group_id, sequence, epoch, accepted_at, keep_until,
+              signer_device_id, certificate_id, bytes, payload)
+            VALUES (?, ?, 1, 1, 2, 'd', 'c', 2, '{}')`,
+          group.groupId,
+          sequence,
+        );
+      }
+    });
+    await run('retention');
+    expect(await rows('group_messages')).toEqual([]);
+  });
+});
+
+describe('05 §11.3: keys', () => {
+  const epochs = async () => (await rows('group_epochs')).map(({ epoch }) => epoch);
+  const boxSets = async () => [...new Set((await rows('group_boxes')).map((row) => row.box_set))];
+
+  test('a superseded epoch goes when its last message has, or within the hour', async () => {
+    world.clock.advance(hour);
+    await group.send(ben, 1);
+    await group.remove([cem]);
+    world.clock.advance(retention - hour);
+    await run('retention');
+    // Epoch 0 had nobody's message; the one of epoch 1 is an hour younger.
+    expect(await epochs()).toEqual([1, 2]);
+    const page = await readPage(world, group, ben);
+    expect(page.keys.map(({ epoch }) => epoch)).toEqual([1, 2]);
+    world.clock.advance(hour);
+    await run('retention');
+    expect(await rows('group_messages')).toEqual([]);
+    world.clock.advance(hour);
+    await run('retention');
+    expect(await epochs()).toEqual([2]);
+    expect((await readPage(world, group, ben)).keys.map(({ epoch }) => epoch)).toEqual([2]);
+  });
+
+  test('the current epoch stays, however old', async () => {
+    world.clock.advance(100 * retention);
+    expect(await run('retention')).toBe(undefined);
+    expect(await epochs()).toEqual([1]);
+    expect((await readPage(world, group, ben)).keys).toHaveLength(1);
+  });
+
+  test('boxes go with the last epoch that used them, those of every member stay', async () => {
+    await group.rotate();
+    await group.remove([cem]);
+    expect(await boxSets()).toHaveLength(2);
+    world.clock.advance(retention);
+    await run('retention');
+    expect(await epochs()).toEqual([3]);
+    const [inForce] = (await rows('groups')).map(({ box_set }) => box_set);
+    expect(await boxSets()).toEqual([inForce]);
+    expect(await rows('group_dropped_sets')).toEqual([]);
+    for (const person of [ann, ada, ben]) {
+      expect((await readPage(world, group, person)).keys).toHaveLength(1);
+    }
+  });
+
+  test('a staged rotation keeps its boxes, a replaced one loses them', async () => {
+    const prepare = () =>
+      world.call(
+        'group.secret.rotation.prepare',
+        group.preparation(createGroupSecret(nodeRandom), [ann, ben]),
+        { session: ann.session() },
+      );
+    await prepare();
+    await prepare();
+    expect(await boxSets()).toHaveLength(3);
+    await run('retention');
+    const [staging] = (await rows('group_stagings')) as [{ box_set: number }];
+    const [inForce] = (await rows('groups')).map(({ box_set }) => box_set);
+    expect((await boxSets()).sort()).toEqual([inForce, staging.box_set].sort());
+    world.clock.advance(retention);
+    await run('retention');
+    expect(await boxSets()).toContain(staging.box_set);
+  });
+
+  test('epochs whose times are not in their order leave no box behind', async () => {
+    await group.rotate();
+    await group.rotate();
+    await group.remove([cem]);
+    const until = async (epoch: number, time: number) =>
+      world.context.storage.write('test', (tx) =>
+        tx.run('UPDATE group_epochs SET keep_until = ? WHERE epoch = ?', time, epoch),
+      );
+    const now = world.clock.now();
+    for (const [epoch, time] of [
+      [0, 0],
+      [1, 900],
+      [2, 100],
+      [3, 900],
+    ] as const) {
+      await until(epoch, now + time);
+    }
+    world.clock.advance(100);
+    await run('retention');
+    expect(await epochs()).toEqual([1, 3, 4]);
+    expect(await boxSets()).toHaveLength(3);
+    world.clock.advance(800);
+    await run('retention');
+    expect(await epochs()).toEqual([4]);
+    expect(await boxSets()).toHaveLength(1);
+  });
+
+  test('a crash between any two commits leaves what the next run ends', async () => {
+    await group.send(ben, 1);
+    await group.rotate();
+    await group.remove([cem]);
+    world.clock.advance(retention + hour);
+    for (let commits = 0; commits < 4; commits += 1) await crash('retention', commits);
+    await run('retention');
+    expect(await rows('group_messages')).toEqual([]);
+    expect(await epochs()).toEqual([3]);
+    expect(await boxSets()).toHaveLength(1);
+  });
+
+  test('two processes at once do nothing twice', async () => {
+    await group.rotate();
+    await group.apply(eve, await group.invite());
+    await group.requestRecovery(ben);
+    world.takeNotices();
+    world.clock.advance(week);
+    await Promise.all(['retention', 'expiry', 'retention', 'expiry'].map(run));
+    expect(notices()).toEqual([applicationsFor(ann, ada), recoveriesFor(ann, ada, ben)]);
+    expect(await epochs()).toEqual([2]);
+  });
+});
