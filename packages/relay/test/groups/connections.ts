@@ -10,6 +10,7 @@ import { Hub } from '../../src/notifications/hub.ts';
 import type { Reader, Storage } from '../../src/storage/types.ts';
 import { BoundSession } from '../../src/transport/bound-session.ts';
 import type { Person } from '../support/people.ts';
+import type { RpcNotification } from '../support/websocket.ts';
 import type { World } from '../support/world.ts';
 import type { TestGroup } from './support.ts';
 
@@ -21,6 +22,11 @@ const shortNames: Readonly<Record<string, Heard[0]>> = {
   'group.application.changed': 'applications',
   'group.member.recovery.changed': 'recoveries',
 };
+
+export function shortly({ method, params }: RpcNotification): Heard {
+  const name = shortNames[method] ?? method;
+  return (params.head === undefined ? [name] : [name, params.head]) as Heard;
+}
 
 /** Where the connections of one process end. */
 export class Switchboard {
@@ -108,13 +114,10 @@ export class Connection implements ConnectionBinding {
 
   /** What arrived since the last look, of one group where several are subscribed. */
   heard(group?: TestGroup): Heard[] {
-    const all = this.#texts.splice(0).map((text) => JSON.parse(text));
+    const all: RpcNotification[] = this.#texts.splice(0).map((text) => JSON.parse(text));
     return all
       .filter(({ params }) => group === undefined || params.group_id === group.groupId)
-      .map(({ method, params }) => {
-        const name = shortNames[method as string] ?? method;
-        return params.head === undefined ? [name] : [name, params.head];
-      });
+      .map(shortly);
   }
 
   /** As they came. */

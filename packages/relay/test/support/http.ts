@@ -64,8 +64,11 @@ export class HttpClient implements Disposable {
       const path = methodPath(name) + (query === '' ? '' : `?${query}`);
       return this.send({ verb, path, headers: session });
     }
-    const headers = { 'content-type': 'application/json', ...session };
-    return this.send({ verb, path: methodPath(name), headers, body: JSON.stringify(params) });
+    const body = JSON.stringify(params);
+    // Node sends the body of a DELETE without saying how long it is.
+    const length = String(Buffer.byteLength(body));
+    const headers = { 'content-type': 'application/json', 'content-length': length, ...session };
+    return this.send({ verb, path: methodPath(name), headers, body });
   }
 
   [Symbol.dispose](): void {

@@ -1,0 +1,155 @@
+import { errorCatalogue } from '@posthouse/protocol';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { codeOf } from '../support/http.ts';
+import type { Person } from '../support/people.ts';
+import { FrontDoor } from '../support/relay.ts';
+import { DoorGround, heardBy, nextHint } from './door.ts';
+import type { TestGroup } from './support.ts';
+
+const wait = 600;
+let door: FrontDoor;
+let ground: DoorGround;
+let ann: Person;
+let ben: Person;
+let group: TestGroup;
+
+beforeEach(async () => {
+  const limits = { groupSubscriptions: 2, groupRecoveryWait: wait };
+  door = await FrontDoor.start({ host: { groups: true }, limits });
+  ground = new DoorGround(door);
+  ann = await ground.person('ann');
+  ben = await ground.person('ben', ['phone', 'laptop']);
+  group = await ground.found(ann);
+  await group.admit(ben);
+});
+afterEach(() => door[Symbol.asyncDispose]());
+
+const { rpc: forbidden } = errorCatalogue.forbidden;
+const { rpc: unauthorized } = errorCatalogue.unauthorized;
+const only = () => ({ group_ids: [group.groupId] });
+const publish = async (devices: string[]) => {
+  const { token } = await door.logInAccount(ben);
+  const state = await ben.state({ devices });
+  expect(codeOf(await door.http().call('device.state.publish', state, { token }))).toBe('ok');
+};
+
+test('05 §13.29: over HTTP there is no such method', async () => {
+  const { token } = await door.logInDevice(ben);
+  const body = JSON.stringify(only());
+  const length = String(Buffer.byteLength(body));
+  const headers = {
+    'content-type': 'application/json',
+    'content-length': length,
+    'x-svc-session': token,
+  };
+  for (const verb of ['POST', 'PUT', 'PATCH', 'DELETE']) {
+    const answer = await door.http().send({ verb, path: '/group/subscribe', headers, body });
+    expect([verb, answer.status, codeOf(answer)]).toEqual([verb, 400, 'method_not_found']);
+  }
+});
+
+test('05 §13.29: the answer is null, and errors name the groups', async () => {
+  const socket = await door.socket();
+  expect(await socket.call('group.subscribe', only())).toHaveProperty('error.code', unauthorized);
+  await door.bindDevice(socket, ben.device());
+  expect(await socket.call('group.subscribe', only())).toHaveProperty('result', null);
+  const nowhere = `grp_${'A'.repeat(22)}`;
+  const { error } = await socket.call('group.subscribe', { group_ids: [nowhere, group.groupId] });
+  expect(error).toMatchObject({
+    code: errorCatalogue.not_found.rpc,
+    data: { group_ids: [nowhere] },
+  });
+  const twice = await socket.call('group.subscribe', { group_ids: [nowhere, nowhere] });
+  expect(twice.error).toMatchObject({ code: errorCatalogue.bad_request.rpc });
+  expect(twice.error).not.toHaveProperty('data');
+});
+
+test('02 §12.3: an account session subscribes nothing', async () => {
+  const socket = await door.socket();
+  await door.bindAccount(socket, ben);
+  expect(await socket.call('group.subscribe', only())).toHaveProperty('error.code', forbidden);
+});
+
+test('05 §15.2: what is written over HTTP is heard by subscribed connections', async () => {
+  const socket = await ground.subscribed(ben, [group]);
+  await group.update({ name: 'other' });
+  expect(await socket.notification()).toEqual({
+    jsonrpc: '2.0',
+    method: 'group.timeline.changed',
+    params: { group_id: group.groupId, head: 2 },
+  });
+});
+
+test('02 §10.6: subscriptions outlast a renewal, and no connection inherits them', async () => {
+  const socket = await ground.subscribed(ben, [group]);
+  await door.bindDevice(socket, ben.device());
+  await group.update({ name: 'one' });
+  expect(await nextHint(socket)).toEqual(['timeline', 2]);
+  socket[Symbol.dispose]();
+  const again = await door.socket();
+  await door.bindDevice(again, ben.device());
+  await group.update({ name: 'two' });
+  expect(await heardBy(again)).toEqual([]);
+});
+
+test('who is removed hears nothing of it, nor of what follows', async () => {
+  const left = await ground.subscribed(ben, [group]);
+  const stays = await ground.subscribed(ann, [group]);
+  await group.remove([ben]);
+  await group.update({ name: 'later' });
+  await vi.waitFor(async () => expect(await heardBy(stays)).toContainEqual(['timeline', 3]));
+  expect(await heardBy(left)).toEqual([]);
+  expect(await left.call('group.subscribe', only())).toHaveProperty('error.code', forbidden);
+});
+
+test('05 §7.3: a device that is removed is replaced in the keys, by the job it wakes', async () => {
+  const laptop = await ground.subscribed(ben, [group], { device: 'laptop' });
+  expect(await laptop.call('group.key.sync', only())).toHaveProperty('error');
+  const { groupId: group_id } = group;
+  expect(await laptop.call('group.key.sync', { group_id })).toHaveProperty('result.keys');
+  const phone = await ground.subscribed(ben, [group]);
+  await publish(['phone']);
+  expect(await nextHint(phone)).toEqual(['timeline', 2]);
+  const { result } = await phone.call('group.sync', { group_id, after: 1 });
+  expect(result).toMatchObject({ events: [{ sequence: 2, epoch: 2 }], has_more: false });
+  expect(await heardBy(laptop)).toEqual([]);
+  expect(await laptop.call('group.sync', { group_id })).toHaveProperty('error.code', unauthorized);
+});
+
+test('05 §10.3: a certificate that expires ends the access of its device in time', async () => {
+  await ben.addDevice('laptop', { expiresAt: door.clock.now() + 3_000 });
+  await publish(['phone', 'laptop']);
+  const laptop = await ground.subscribed(ben, [group], { device: 'laptop' });
+  const { groupId: group_id } = group;
+  expect(await laptop.call('group.key.sync', { group_id })).toHaveProperty('result.keys');
+  const phone = await ground.subscribed(ben, [group]);
+  door.clock.advance(3_000);
+  // The job looks within the hour at the latest; here its time has come.
+  await vi.waitFor(async () => {
+    door.clock.advance(60);
+    expect(await heardBy(phone)).toContainEqual(['timeline', 2]);
+  });
+  expect(await heardBy(laptop)).toEqual([]);
+});
+
+test('05 §15.4: a request that expires is told when its time comes, also after a restart', async () => {
+  await group.requestRecovery(ben);
+  door.clock.advance(wait - 1);
+  await door.restart();
+  const socket = await ground.subscribed(ben, [group]);
+  const owner = await ground.subscribed(ann, [group]);
+  expect(await heardBy(socket)).toEqual([]);
+  door.clock.advance(1);
+  for (const each of [socket, owner]) expect(await nextHint(each)).toEqual(['recoveries']);
+});
+
+test('05 §15.3: an invitation that expires under an application', async () => {
+  const eve = await ground.person('eve');
+  const now = door.clock.now();
+  await group.apply(eve, await group.invite({ expires_at: now + wait }));
+  const owner = await ground.subscribed(ann, [group]);
+  const member = await ground.subscribed(ben, [group]);
+  door.clock.advance(wait);
+  expect(await nextHint(owner)).toEqual(['applications']);
+  expect(await heardBy(member)).toEqual([]);
+});
