@@ -179,6 +179,18 @@ describe('05 §4.11: the client secret box', () => {
     expect([...secrets.values()]).toEqual([secret, inForce()]);
   });
 
+  test('05 §7.4: is the newest in force by then, also among several under one secret', async () => {
+    await group.requestRecovery(ben);
+    await group.recover([ben]);
+    await group.admit(cem);
+    // No device may read both sides of a recovery, unless a test says so.
+    await world.context.storage.write(`group:${group.groupId}`, (tx) =>
+      tx.run('UPDATE group_intervals SET authority = 1'),
+    );
+    expect(await shapeOf(ben)).toBe('1* 2* 3');
+    expect(await opened(ben)).toEqual([1, 2, 3]);
+  });
+
   test('is left out across a gap between two ranges of the device', async () => {
     await group.admit(cem);
     await closeAndLeaveOut(ben);
