@@ -12,11 +12,12 @@ import type { FrontDoor } from '../support/relay.ts';
 import type { WebSocketClient } from '../support/websocket.ts';
 import type { Heard } from './connections.ts';
 import { shortly } from './connections.ts';
-import { TestGroup } from './support.ts';
+import type { TestGroup } from './support.ts';
 
 /** The ground on which people of a door found groups. */
 export class DoorGround implements Ground {
-  readonly door: FrontDoor;
+  /** The process that is called; others may stand beside it. */
+  door: FrontDoor;
   readonly #people = new Map<string, Person>();
 
   constructor(door: FrontDoor) {
@@ -37,17 +38,13 @@ export class DoorGround implements Ground {
     return person;
   }
 
-  async found(owner: Person): Promise<TestGroup> {
-    return await TestGroup.found(this, owner);
-  }
-
   /** Takes the session for its device's, and authenticates. */
   async call(
     method: string,
     params: unknown,
     { session }: { readonly session?: object | undefined } = {},
-    door = this.door,
   ): Promise<JsonValue> {
+    const { door } = this;
     const { account, deviceId } = session as DeviceSession;
     const person = this.#people.get(account) as Person;
     const [name] = [...person.devices].find(([, device]) => device.deviceId === deviceId) ?? [];

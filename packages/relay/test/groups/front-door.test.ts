@@ -4,7 +4,7 @@ import { codeOf } from '../support/http.ts';
 import type { Person } from '../support/people.ts';
 import { FrontDoor } from '../support/relay.ts';
 import { DoorGround, heardBy, nextHint } from './door.ts';
-import type { TestGroup } from './support.ts';
+import { TestGroup } from './support.ts';
 
 const wait = 600;
 let door: FrontDoor;
@@ -19,7 +19,7 @@ beforeEach(async () => {
   ground = new DoorGround(door);
   ann = await ground.person('ann');
   ben = await ground.person('ben', ['phone', 'laptop']);
-  group = await ground.found(ann);
+  group = await TestGroup.found(ground, ann);
   await group.admit(ben);
 });
 afterEach(() => door[Symbol.asyncDispose]());

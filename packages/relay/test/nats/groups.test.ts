@@ -1,0 +1,264 @@
+/** Groups at three processes of one relay: who hears at one what happened at another. */
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { DoorGround, heardBy, nextHint } from '../groups/door.ts';
+import { TestGroup } from '../groups/support.ts';
+import { codeOf } from '../support/http.ts';
+import { TestNats, withoutNats } from '../support/nats.ts';
+import type { Person } from '../support/people.ts';
+import { FrontDoor } from '../support/relay.ts';
+import type { WebSocketClient } from '../support/websocket.ts';
+import { Cable } from './cable.ts';
+
+const patience = { timeout: 20_000, interval: 20 };
+
+describe.skipIf(withoutNats !== undefined)(`groups of one relay (${withoutNats ?? 'real'})`, () => {
+  let nats: TestNats;
+  let cable: Cable;
+  /** The first is connected to NATS by the cable. */
+  let a: FrontDoor;
+  let b: FrontDoor;
+  let c: FrontDoor;
+  let all: FrontDoor[];
+  let ground: DoorGround;
+  const parts = new AsyncDisposableStack();
+
+  beforeAll(async () => {
+    nats = parts.use(await TestNats.start());
+    cable = parts.use(await Cable.start(nats.url));
+    const config = {
+      public: { https: ['https://127.0.0.1:8443/svc/v1'] },
+      host: { groups: true },
+      limits: { groupRecoveryWait: 500 },
+    };
+    a = parts.use(await FrontDoor.start({ ...config, bus: { nats: cable.url } }));
+    b = parts.use(await a.beside({ bus: { nats: nats.url } }));
+    c = parts.use(await a.beside({ bus: { nats: nats.url } }));
+    all = [a, b, c];
+    ground = new DoorGround(a);
+  });
+  afterAll(() => parts.disposeAsync());
+
+  let people = 0;
+  /** Owner, and two members of whom the first may go; the first has a second device. */
+  let ann: Person;
+  let ben: Person;
+  let cem: Person;
+  let group: TestGroup;
+
+  beforeEach(async () => {
+    people += 1;
+    ann = await ground.person(`ann ${people}`);
+    ben = await ground.person(`ben ${people}`, ['phone', 'laptop']);
+    cem = await ground.person(`cem ${people}`);
+    group = await TestGroup.found(ground, ann);
+    await group.admit(ben, cem);
+  });
+  afterEach(async () => {
+    ground.door = a;
+    cable.mend();
+    await nats.start();
+    await whole(true, all);
+  });
+
+  const whole = async (is: boolean, doors: FrontDoor[]) => {
+    for (const { relay } of doors) {
+      await vi.waitFor(() => expect(relay.context.bus.isWhole).toBe(is), patience);
+    }
+  };
+  const lose = async () => {
+    await nats.stop();
+    await whole(false, all);
+    await compared(all);
+  };
+  const regain = async () => {
+    await nats.start();
+    await whole(true, all);
+    await compared(all);
+  };
+  /** Resolves when each has compared its connections with storage from beginning to end. */
+  const compared = async (doors: FrontDoor[]) => {
+    for (const { relay } of doors) {
+      const { metrics } = relay.context;
+      const before = metrics.value('catch_ups');
+      await vi.waitFor(() => {
+        a.clock.advance(5);
+        expect(metrics.value('catch_ups')).toBeGreaterThan(before + 1);
+      }, patience);
+    }
+  };
+  const at = (door: FrontDoor, person: Person, device = 'phone') =>
+    ground.subscribed(person, [group], { device, door });
+  /** Waits until a hint of this head has come. */
+  const arrives = async (socket: WebSocketClient, head: number) => {
+    for (;;) {
+      const [name, is] = await nextHint(socket);
+      if (name === 'timeline' && is === head) return;
+    }
+  };
+  const keepPhone = async () => {
+    const { token } = await a.logInAccount(ben);
+    const state = await ben.state({ devices: ['phone'] });
+    expect(codeOf(await a.http().call('device.state.publish', state, { token }))).toBe('ok');
+  };
+
+  test('05 §15: what one process accepts, connections at the others hear', async () => {
+    const owners = await Promise.all(all.map((door) => at(door, ann)));
+    const members = await Promise.all(all.map((door) => at(door, cem)));
+    await group.update({ name: 'other' });
+    for (const socket of [...owners, ...members]) {
+      expect(await nextHint(socket)).toEqual(['timeline', 2]);
+    }
+    ground.door = b;
+    await group.requestRecovery(ann);
+    for (const socket of owners) expect(await nextHint(socket)).toEqual(['recoveries']);
+    for (const socket of members) expect(await heardBy(socket)).toEqual([]);
+  });
+
+  test('05 §15.4: a request that expires is told at every process', async () => {
+    await group.requestRecovery(ben);
+    const owners = await Promise.all(all.map((door) => at(door, ann)));
+    a.clock.advance(500);
+    for (const socket of owners) expect(await nextHint(socket)).toEqual(['recoveries']);
+  });
+
+  test('who is removed at one process hears nothing at another', async () => {
+    const [left, stays] = [await at(b, ben), await at(b, cem)];
+    await group.remove([ben]);
+    await arrives(stays, 2);
+    ground.door = c;
+    await group.update({ name: 'later' });
+    await arrives(stays, 3);
+    expect(await heardBy(left)).toEqual([]);
+  });
+
+  describe('while NATS is away', () => {
+    beforeEach(lose);
+
+    test.each(['leave', 'remove', 'ban'] as const)(
+      'after a %s at one process, nothing is heard at another of what that does itself',
+      async (how) => {
+        const [left, stays] = [await at(b, ben), await at(b, cem)];
+        if (how === 'leave') await group.leave(ben);
+        else await group[how]([ben]);
+        ground.door = b;
+        await group.update({ name: 'later' });
+        await arrives(stays, 3);
+        expect(await heardBy(left)).toEqual([]);
+        await regain();
+        ground.door = a;
+        await group.update({ name: 'last' });
+        await arrives(stays, 4);
+        expect(await heardBy(left)).toEqual([]);
+      },
+    );
+
+    test('02 §10.3: nor by a device that was removed', async () => {
+      const [laptop, phone] = [await at(b, ben, 'laptop'), await at(b, ben)];
+      await keepPhone();
+      ground.door = b;
+      await group.update({ name: 'later' });
+      await arrives(phone, 2);
+      expect(await heardBy(laptop)).toEqual([]);
+      await regain();
+      await group.update({ name: 'last' });
+      await arrives(phone, 3);
+      expect(await heardBy(laptop)).toEqual([]);
+    });
+
+    test('heads are heard of within seconds, and on its return', async () => {
+      const socket = await at(b, cem);
+      await group.update({ name: 'one' });
+      await compared([b]);
+      expect(await heardBy(socket)).toContainEqual(['timeline', 2]);
+      await group.update({ name: 'two' });
+      await regain();
+      expect(await heardBy(socket)).toContainEqual(['timeline', 3]);
+    });
+
+    test('02 §12.3 rule 6: on its return managers are told to look at their lists', async () => {
+      const [owner, member] = [await at(b, ann), await at(b, cem)];
+      await heardBy(owner);
+      await group.requestRecovery(ann);
+      await regain();
+      const heard = await heardBy(owner);
+      expect(heard).toContainEqual(['recoveries']);
+      expect(heard).toContainEqual(['applications']);
+      expect(await heardBy(member)).toEqual([]);
+    });
+  });
+
+  describe('a process that is cut off alone', () => {
+    beforeEach(async () => {
+      cable.cut();
+      await whole(false, [a]);
+    });
+
+    test('whom it removes hears nothing at the others, who know nothing of it', async () => {
+      const [left, stays] = [await at(b, ben), await at(b, cem)];
+      await group.remove([ben]);
+      ground.door = c;
+      await group.update({ name: 'later' });
+      await arrives(stays, 3);
+      expect(await heardBy(left)).toEqual([]);
+      expect(b.relay.context.bus.isWhole).toBe(true);
+    });
+
+    test('nor does a device it removes, once its access has ended', async () => {
+      const laptop = await at(b, ben, 'laptop');
+      const phone = await at(b, ben);
+      await keepPhone();
+      await vi.waitFor(async () => {
+        const noted = await b.relay.context.storage.read((tx) =>
+          tx.get('SELECT 1 AS one FROM inactive_devices WHERE account = ?', ben.account),
+        );
+        expect(noted).toBe(undefined);
+      }, patience);
+      ground.door = c;
+      await group.update({ name: 'later' });
+      await arrives(phone, 2);
+      expect(await heardBy(laptop)).toEqual([]);
+    });
+
+    test('what it does is heard of in the end, though it may never be back', async () => {
+      const socket = await at(b, cem);
+      await group.update({ name: 'other' });
+      expect(await heardBy(socket)).toEqual([]);
+      a.clock.advance(60);
+      await arrives(socket, 2);
+    });
+  });
+
+  test('two processes open the intervals of one device at once, one each', async () => {
+    const sockets = await Promise.all([b, c].map((door) => at(door, ben, 'laptop')));
+    expect(sockets).toHaveLength(2);
+    const rows = await a.relay.context.storage.read((tx) =>
+      tx.all(
+        'SELECT message_from FROM group_intervals WHERE device_id = ?',
+        ben.device('laptop').deviceId,
+      ),
+    );
+    expect(rows).toEqual([{ message_from: 2 }]);
+  });
+
+  test('races of subscription and removal of a device leave no interval open', async () => {
+    for (let round = 0; round < 10; round += 1) {
+      const socket = await b.socket();
+      await b.bindDevice(socket, ben.device('laptop'));
+      const { groupId } = group;
+      await Promise.all([socket.call('group.subscribe', { group_ids: [groupId] }), keepPhone()]);
+      await vi.waitFor(async () => {
+        const open = await a.relay.context.storage.read((tx) =>
+          tx.get(
+            `SELECT 1 AS one FROM group_intervals
+              WHERE device_id = ? AND message_to IS NULL`,
+            ben.device('laptop').deviceId,
+          ),
+        );
+        expect(open).toBe(undefined);
+      }, patience);
+      const { token } = await a.logInAccount(ben);
+      const both = await ben.state();
+      expect(codeOf(await a.http().call('device.state.publish', both, { token }))).toBe('ok');
+    }
+  });
+});
