@@ -1,0 +1,181 @@
+/** Many subscribers of one group at one process. */
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { insertSession } from '../../src/auth/store.ts';
+import { GroupListeners } from '../../src/notifications/group-listeners.ts';
+import type { Hint } from '../../src/notifications/hint.ts';
+import type { Listener } from '../../src/notifications/hub.ts';
+import { Person } from '../support/people.ts';
+import { World } from '../support/world.ts';
+import { TestGroup } from './support.ts';
+
+const many = 5_000;
+const patience = { timeout: 10_000, interval: 1 };
+
+let world: World;
+let ann: Person;
+let group: TestGroup;
+let isWhole: boolean;
+let listeners: GroupListeners;
+let audience: Told[];
+
+/** Counts what it is told. */
+class Told implements Listener {
+  readonly account: string;
+  readonly deviceId = 'phone';
+  readonly session;
+  readonly hints: Hint[] = [];
+  isRevoked = false;
+
+  constructor(account: string, id: string) {
+    this.account = account;
+    this.session = { id, expiresAt: Number.MAX_SAFE_INTEGER };
+  }
+
+  hint(hint: Hint): void {
+    this.hints.push(hint);
+  }
+
+  revoke(): void {
+    this.isRevoked = true;
+    this.leaveGroup(group.groupId);
+  }
+
+  cap(): void {}
+
+  leaveGroup(id: string): void {
+    listeners.leave(this, id);
+  }
+}
+
+beforeEach(async () => {
+  world = await World.start();
+  ann = await Person.atHome(world, 'ann');
+  group = await TestGroup.found(world, ann);
+  isWhole = true;
+  const bus = {
+    ...world.context.bus,
+    get isWhole() {
+      return isWhole;
+    },
+  };
+  listeners = new GroupListeners({ ...world.context, bus } as never);
+  audience = Array.from({ length: many }, (_, index) => new Told(ann.account, `s${index}`));
+  for (const told of audience) listeners.join(told, group.groupId, 0);
+});
+afterEach(async () => {
+  await listeners[Symbol.asyncDispose]();
+  await world[Symbol.asyncDispose]();
+});
+
+const tell = (head: number, accessEnded = 0) =>
+  listeners.tell({ kind: 'group-timeline', group: group.groupId, head, accessEnded });
+const toldOnes = () => audience.filter(({ hints }) => hints.length > 0);
+const everybodyHeard = () => vi.waitFor(() => expect(toldOnes()).toHaveLength(many), patience);
+const heads = ({ hints }: Told) => hints.map(({ text }) => JSON.parse(text).params.head);
+/** Sessions that storage knows. */
+const store = (some: readonly Told[]) =>
+  world.context.storage.write('test', async (tx) => {
+    for (const { session } of some) {
+      await insertSession(tx, {
+        session: { ...ann.session(), ...session },
+        origin: 'https://relay.example',
+      });
+    }
+  });
+
+test('thousands are told in portions, and others get their turn in between', async () => {
+  let turns = 0;
+  let isOver = false;
+  const turn = () => {
+    turns += 1;
+    if (!isOver) setImmediate(turn);
+  };
+  setImmediate(turn);
+  tell(1);
+  // A portion hears at once, and the rest later.
+  expect(toldOnes()).toHaveLength(250);
+  await everybodyHeard();
+  isOver = true;
+  expect(turns).toBeGreaterThanOrEqual(many / 250 - 2);
+});
+
+test('one hint, encoded once, is for all of them', async () => {
+  tell(1);
+  await everybodyHeard();
+  expect(new Set(audience.flatMap(({ hints }) => hints)).size).toBe(1);
+});
+
+test('what comes while they are told becomes one', async () => {
+  for (let head = 1; head <= 100; head += 1) tell(head);
+  await vi.waitFor(() => expect(heads(audience.at(-1) as Told)).toContain(100), patience);
+  for (const told of audience) expect(heads(told)).toEqual([1, 100]);
+});
+
+test('who unsubscribes while the others are told hears no more', async () => {
+  tell(1);
+  const last = audience.at(-1) as Told;
+  last.leaveGroup(group.groupId);
+  await vi.waitFor(() => expect(toldOnes()).toHaveLength(many - 1), patience);
+  expect(last.hints).toEqual([]);
+});
+
+test('nothing is kept of a group that nobody here hears of', async () => {
+  for (const told of audience) told.leaveGroup(group.groupId);
+  expect(listeners.groups()).toEqual([]);
+  tell(1);
+  expect(toldOnes()).toEqual([]);
+});
+
+test('nothing new is nothing to tell: heads that were told, in whichever order they come', async () => {
+  tell(2);
+  await everybodyHeard();
+  for (const head of [1, 2, 0]) tell(head);
+  await new Promise((resolve) => setImmediate(resolve));
+  for (const told of audience) expect(heads(told)).toEqual([2]);
+});
+
+test('02 §10.3: while notices may be missed, storage says who hears', async () => {
+  await store(audience.slice(0, many / 2));
+  isWhole = false;
+  await group.update({ name: 'other' });
+  tell(1);
+  await vi.waitFor(() => expect(toldOnes()).toHaveLength(many / 2), patience);
+  await vi.waitFor(() => {
+    expect(audience.filter(({ isRevoked }) => isRevoked)).toHaveLength(many / 2);
+  }, patience);
+  expect(toldOnes()).toEqual(audience.slice(0, many / 2));
+  // Lists are no exception.
+  const { groupId } = group;
+  listeners.tell({ kind: 'group-applications', group: groupId, accounts: [ann.account] });
+  const [first] = audience as [Told];
+  await vi.waitFor(() => expect(first.hints.at(-1)?.key).toMatch(/^applications/), patience);
+});
+
+test('who was confirmed since the last departure is not looked up', async () => {
+  const { storage } = world.context;
+  const reads = vi.spyOn(storage, 'read');
+  tell(1);
+  tell(2, 0);
+  await everybodyHeard();
+  expect(reads).not.toHaveBeenCalled();
+});
+
+test('after a departure each is looked up once', async () => {
+  await store(audience);
+  await group.update({ name: 'other' });
+  const reads = vi.spyOn(world.context.storage, 'read');
+  tell(1, 1);
+  await everybodyHeard();
+  expect(reads).toHaveBeenCalledTimes(many / 250);
+  tell(2, 1);
+  await vi.waitFor(() => expect(heads(audience.at(-1) as Told)).toContain(2), patience);
+  expect(reads).toHaveBeenCalledTimes(many / 250);
+});
+
+test('a group that is not here any more has no subscribers', async () => {
+  await store(audience);
+  await world.context.storage.write('test', (tx) => tx.run('DELETE FROM groups'));
+  tell(1, 1);
+  await vi.waitFor(() => expect(listeners.groups()).toEqual([]), patience);
+  expect(toldOnes()).toEqual([]);
+});
