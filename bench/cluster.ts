@@ -134,8 +134,11 @@ async function heard(generator: ReturnType<typeof fork>): Promise<unknown> {
   }
 }
 
-const columns = ['', 'accepted/s', 'ratio', 'median', '99 %', 'relay', 'servers', 'load', 'cores'];
-const widths = [24, 12, 8, 10, 10, 8, 9, 8, 7];
+const columns = [
+  ...['', 'accepted/s', 'ratio', 'again', 'median', '99 %'],
+  ...['relay', 'servers', 'load', 'cores'],
+];
+const widths = [24, 11, 7, 7, 11, 11, 7, 9, 6, 7];
 
 function line(cells: readonly string[]): string {
   const padded = cells.map((cell, index) =>
@@ -153,6 +156,7 @@ function row({ name }: Setup, measured: Measured, raw: number): string {
     name,
     perSecond.toFixed(0),
     (perSecond / raw).toFixed(3),
+    String(measured.retried),
     `${measured.median.toFixed(1)} ms`,
     `${measured.ninetyNine.toFixed(1)} ms`,
     each(relayCpu),
@@ -185,6 +189,7 @@ console.log(`Ed25519 verifications    ${raw.toFixed(0)} per second on one thread
 console.log(`durable appends          ${flushes.toFixed(0)} per second`);
 console.log(`load                     ${options.connections} connections, ${options.window} each`);
 if (withoutNats !== undefined) console.log(`several processes        not measured: ${withoutNats}`);
-console.log('CPU milliseconds for each accepted message by part, and cores busy in all:');
+console.log('ratio: accepted per raw verification; again: sends answered temporarily_unavailable');
+console.log('relay, servers, load: CPU milliseconds for each accepted message; cores: busy in all');
 console.log(line(columns));
 for (const setup of setups) console.log(row(setup, await measure(setup), raw));

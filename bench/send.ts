@@ -39,12 +39,13 @@ const target = await loadTarget({
 });
 const socket = relay.base.replace('https://', 'wss://');
 const load = parts.use(await Load.prepare(target, [socket], options));
-const { accepted, seconds, median, ninetyNine } = await load.run();
+const { accepted, retried, seconds, median, ninetyNine } = await load.run();
 const perSecond = accepted / seconds;
 const raw = verificationsPerSecond();
 const { connections, window } = options;
 console.log(`connections              ${connections}, ${window} requests under way on each`);
 console.log(`accepted message.send    ${perSecond.toFixed(0)} per second (${accepted})`);
+if (retried > 0) console.log(`sent again               ${retried}`);
 console.log(
   `latency                  median ${median.toFixed(1)} ms, 99 % ${ninetyNine.toFixed(1)} ms`,
 );
