@@ -294,6 +294,21 @@ describe('05 §10.3: a certificate that expires', () => {
     expect(await intervals('laptop')).toMatchObject([{ messages: [2, null] }]);
   });
 
+  test('renewed while it is noted, it does not either', async () => {
+    await expiring(1_000);
+    world.clock.advance(1_000);
+    const { storage } = world.context;
+    const { write } = storage;
+    storage.write = async (aggregates, work) => {
+      storage.write = write;
+      await ben.addDevice('laptop', { expiresAt: world.clock.now() + month });
+      await keep('phone', 'laptop');
+      return (await write.call(storage, aggregates, work)) as never;
+    };
+    await world.runJob(expired);
+    expect(await noted()).toEqual([]);
+  });
+
   test('05 §7.3 rule 4: that only the session expired changes nothing', async () => {
     await takeKeys(ben, 'laptop');
     world.clock.advance(10 * 86_400);

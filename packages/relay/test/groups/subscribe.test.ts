@@ -324,7 +324,11 @@ describe('05 §10.2: intervals', () => {
     await subscribe({ group_ids: ids(1) });
     const { storage } = world.context;
     const { write } = storage;
-    const written: unknown[] = [];
+    const open = async () => {
+      const all = (await intervals()).filter(({ message_to }) => message_to === null);
+      return all.map(({ group_id }) => group_id).sort();
+    };
+    const written: unknown[][] = [];
     storage.write = async (aggregates, work) => {
       if (written.length === 0) {
         await write.call(storage, 'test', (tx) =>
@@ -334,14 +338,13 @@ describe('05 §10.2: intervals', () => {
           ),
         );
       }
-      written.push(aggregates);
-      return (await write.call(storage, aggregates, work)) as never;
+      const found = await write.call(storage, aggregates, work);
+      written.push(await open());
+      return found as never;
     };
     await subscribe({ group_ids: ids(0, 1) });
     storage.write = write;
-    expect(written).toHaveLength(2);
-    const open = (await intervals()).filter(({ message_to }) => message_to === null);
-    expect(open.map(({ group_id }) => group_id).sort()).toEqual(ids(0, 1).sort());
+    expect(written).toEqual([[], ids(0, 1).sort()]);
   });
 
   test('who is removed between the look and the write is refused, with everything', async () => {
