@@ -7,6 +7,7 @@ import type { Reader, Writer } from '../storage/types.ts';
 import { markDelivered, type StoredInterval } from './access-store.ts';
 import type { Caller } from './caller.ts';
 import { readBox, readKeys, type StoredKey } from './key-store.ts';
+import type { PageBounds } from './page.ts';
 import { type GroupReader, permittedRanges } from './reading.ts';
 
 /** Key versions of one page, before their relay secrets are sealed. */
@@ -23,15 +24,19 @@ export interface KeyMaterial {
   readonly hasMore: boolean;
 }
 
+/** An entry without its client secret box, generously. */
+const entryOverhead = 512;
+
 /**
- * The key versions a device may read behind an epoch, with the client box where it is another one
+ * The key versions a device may read behind an epoch, as many as fit, at least one where there is
+ * one; with the client box where it is another one
  * than that of the entry before: another set is another commitment, another epoch to begin with is
  * another member key.
  */
 export async function readKeyMaterial(
   tx: Reader,
   reader: GroupReader,
-  { after, most }: { readonly after: number; readonly most: number },
+  { after, most, maxBytes }: PageBounds,
 ): Promise<KeyMaterial> {
   const { caller, group } = reader;
   const { group_id: groupId } = group.stored;
@@ -39,14 +44,18 @@ export async function readKeyMaterial(
   const found = await retained(tx, reader, { after, most: most + 1 });
   const keys: KeyMaterial['keys'][number][] = [];
   let before: StoredKey | undefined;
+  let bytes = 0;
   for (const key of found.slice(0, most)) {
     const { epoch, relaySecret, boxSet, fromEpoch } = key;
     const isSame = boxSet === before?.boxSet && fromEpoch === before.fromEpoch;
     const box = isSame ? undefined : await ownBox(tx, groupId, { key, account: caller.account });
+    // Whoever sealed a box may have made it as large as a request can be.
+    bytes += entryOverhead + Buffer.byteLength(box ?? '');
+    if (keys.length > 0 && bytes > maxBytes) break;
     keys.push({ epoch, relaySecret, box });
     before = key;
   }
-  return { groupId, caller, keys, hasMore: found.length > most };
+  return { groupId, caller, keys, hasMore: keys.length < found.length };
 }
 
 async function retained(

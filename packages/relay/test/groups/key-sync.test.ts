@@ -124,6 +124,27 @@ describe('05 §12.8: pages', () => {
     expect([shape(second), second.has_more]).toEqual(['4*', false]);
   });
 
+  test('02 §6: end where the next box would be too much for one answer', async () => {
+    const secret = createGroupSecret(nodeRandom);
+    const large = { ...group.preparation(secret) };
+    const { [ann.account]: box } = large.client_secret_boxes;
+    const boxes = {
+      ...large.client_secret_boxes,
+      [ann.account]: { ...box, x: 'x'.repeat(950_000) },
+    };
+    const params = { ...large, client_secret_boxes: boxes };
+    await world.call('group.secret.rotation.prepare', params, { session: ann.session() });
+    await group.write('group.secret.rotation.commit', group.rotation(secret));
+    group.secret = secret;
+    await group.rotate();
+    const first = await page(ann);
+    expect([shape(first), first.has_more]).toEqual(['0* 1 2', true]);
+    const second = await page(ann, { after: 2 });
+    expect([shape(second), second.has_more]).toEqual(['3*', true]);
+    expect(verified(await keysOf(ann, { after: 2 })).get(3)).toBe(encodeBase64url(secret));
+    expect(await shapeOf(ann, { after: 3 })).toBe('4*');
+  });
+
   test('begin behind any epoch, also one the device has not or nobody has', async () => {
     expect(await shapeOf(cem, { after: -1 })).toBe('2*');
     expect(await shapeOf(cem, { after: 0 })).toBe('2*');

@@ -10,6 +10,7 @@ export const groupKeySync: Handler<GroupParams<'group.key.sync'>> = async (conte
   const { group_id: groupId, after = -1, limit = limits.groupKeyPage } = call.params;
   const session = call.session as DeviceSession;
   const most = Math.min(limit, limits.groupKeyPage);
+  const bounds = { after, most, maxBytes: limits.pageBytes };
   // Marked as delivered before anything leaves: a crash in between must not forget a delivery.
   const material = await readGroupPage(
     context,
@@ -17,7 +18,7 @@ export const groupKeySync: Handler<GroupParams<'group.key.sync'>> = async (conte
     async (reader, tx, writer) => {
       if (after > reader.group.stored.epoch)
         throw badRequest('after', 'is above the current epoch');
-      const found = await readKeyMaterial(tx, reader, { after, most });
+      const found = await readKeyMaterial(tx, reader, bounds);
       return (await rememberDelivery(found, reader, writer)) ? found : undefined;
     },
   );
