@@ -108,6 +108,9 @@ describe('05 §13.13: applying', () => {
     const extended = group.sign(again, { by: dan, device: 'laptop' });
     expect(await submit(extended, dan, 'laptop')).toBe('ok');
     expect(await list()).toMatchObject([{ application: extended }]);
+    world.takeNotices();
+    expect(await submit(extended, dan, 'laptop')).toBe('ok');
+    expect(world.takeNotices()).toEqual([]);
   });
 
   test.each([

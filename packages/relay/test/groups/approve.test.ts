@@ -1,5 +1,11 @@
-import type { GroupApplicationApproval, GroupInvite, GroupParams } from '@posthouse/protocol';
+import {
+  canonicalJson,
+  type GroupApplicationApproval,
+  type GroupInvite,
+  type GroupParams,
+} from '@posthouse/protocol';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { digest } from '../../src/digest.ts';
 import { throughEveryFault } from '../support/faults.ts';
 import { Person } from '../support/people.ts';
 import { World } from '../support/world.ts';
@@ -317,12 +323,21 @@ describe('05 §13.15: what is refused, and how', () => {
   });
 
   test('05 §12.6: a stored application that verifies no more admits nobody', async () => {
-    const set = async (sql: string) => {
-      await world.context.storage.write(`group:${group.groupId}`, (tx) => tx.run(sql));
-      expect(await codeOf(group.approval([dan]))).not.toBe('ok');
-    };
-    await set(`UPDATE group_applications SET application = REPLACE(application, '}', ',"x":1}')`);
-    await set(`UPDATE group_certificates SET certificate = REPLACE(certificate, '}', ',"x":1}')`);
+    const damage = (sql: string, ...values: string[]) =>
+      world.context.storage.write(`group:${group.groupId}`, (tx) => tx.run(sql, ...values));
+    const application = await group.apply(dan, invite);
+    const text = canonicalJson({ ...application, extra: 1 });
+    await damage(
+      'UPDATE group_applications SET application = ?, digest = ? WHERE account = ?',
+      text,
+      digest(text),
+      dan.account,
+    );
+    expect(await codeOf(group.approval([dan]))).toBe('invalid_signature');
+    await damage(
+      "UPDATE group_certificates SET certificate = REPLACE(certificate, '}', ',\"x\":1}')",
+    );
+    expect(await codeOf(group.approval([eve]))).toBe('invalid_signature');
   });
 });
 

@@ -92,6 +92,7 @@ async function traverse(
     const page = await shown[list](person, { cursor, limit });
     expect(page.ids.length).toBeLessThanOrEqual(limit);
     pages.push(page.ids);
+    expect(pages.length).toBeLessThan(10);
     cursor = page.next;
   } while (cursor !== undefined);
   return pages;
@@ -317,6 +318,7 @@ describe('05 §12.7: paging', () => {
         '..',
         made(''),
         made('x'),
+        made(plain.replace(/^[a-z]+/, 'recoveries')),
         made(plain.slice(0, plain.lastIndexOf('/'))),
         made(`${plain}/x`),
         made(`${plain}'`),

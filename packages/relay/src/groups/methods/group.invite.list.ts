@@ -61,11 +61,8 @@ function itemOf({ deviceId, uses }: ListedInvitation, text: string | undefined) 
   return { invite: new JsonText(text), signer_device_id: deviceId, uses };
 }
 
-/** Two versions of a device's certificate hold the same keys: the first one seen serves all. */
+/** Two versions of a device's certificate hold the same keys: either serves for all. */
 function certificatesOf(rows: readonly ListedInvitation[]): JsonText[] {
-  const texts = new Map<string, string>();
-  for (const { deviceId, certificate } of rows) {
-    if (!texts.has(deviceId)) texts.set(deviceId, certificate);
-  }
+  const texts = new Map(rows.map(({ deviceId, certificate }) => [deviceId, certificate]));
   return [...texts.values()].map((text) => new JsonText(text));
 }
