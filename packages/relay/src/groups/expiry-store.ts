@@ -78,10 +78,10 @@ export async function deleteDeadApplications(
   );
 }
 
-/** Forgets invitations that are over and expired by then; says how many went. */
+/** Forgets invitations that are over, for good, and expired by then; says how many went. */
 export async function deleteInvites(tx: Writer, before: number, portion: number): Promise<number> {
   return await tx.run(
-    `DELETE FROM group_invites WHERE live = 0 AND pending = 0 AND (group_id, invite_id) IN
+    `DELETE FROM group_invites WHERE (group_id, invite_id) IN
       (SELECT group_id, invite_id FROM group_invites
         WHERE live = 0 AND pending = 0 AND expires_at <= ? LIMIT ?)`,
     before,

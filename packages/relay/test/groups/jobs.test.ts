@@ -1,7 +1,9 @@
 import { nodeRandom } from '@posthouse/primitives-node';
 import { createGroupSecret } from '@posthouse/protocol';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { accounts } from '../../src/accounts/index.ts';
 import { groups } from '../../src/groups/index.ts';
+import { detours } from '../support/engine.ts';
 import { Person } from '../support/people.ts';
 import { World } from '../support/world.ts';
 import { readPage } from './member.ts';
@@ -9,6 +11,7 @@ import { TestGroup } from './support.ts';
 
 const hour = 3_600;
 const week = 604_800;
+const month = 2_592_000;
 const retention = 10_000;
 const wait = 500;
 
@@ -426,4 +429,27 @@ describe('05 §11.3: keys', () => {
     expect(notices()).toEqual([applicationsFor(ann, ada), recoveriesFor(ann, ada, ben)]);
     expect(await epochs()).toEqual([2]);
   });
+});
+
+test('no statement of the jobs reads a whole table or sorts', async () => {
+  await group.send(ben, 1);
+  await group.rotate();
+  await group.apply(eve, await group.invite());
+  await group.requestRecovery(ben);
+  await readPage(world, group, cem);
+  await cem.addDevice('laptop', { expiresAt: world.clock.now() + 1 });
+  await cem.publishState(await cem.state({ devices: ['laptop'] }));
+  world.clock.advance(month);
+  const statements = new Set<string>();
+  world.faults.beforeStatement = (sql) => void statements.add(sql);
+  for (const { jobs } of [accounts, groups]) for (const { name } of jobs) await world.runJob(name);
+  delete world.faults.beforeStatement;
+  const { storage } = world.context;
+  const found: Record<string, string[]> = {};
+  for (const sql of [...statements].filter((each) => /^\s*(SELECT|UPDATE|DELETE)/.test(each))) {
+    const slow = await detours(storage, sql);
+    if (slow.length > 0) found[sql] = slow;
+  }
+  expect(found).toEqual({});
+  expect(statements.size).toBeGreaterThan(25);
 });

@@ -1,5 +1,7 @@
 import type { ProtocolError } from '@posthouse/protocol';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { groups as groupsSubject, readGroupStanding } from '../../src/groups/index.ts';
+import { detours } from '../support/engine.ts';
 import { throughEveryFault } from '../support/faults.ts';
 import { Person } from '../support/people.ts';
 import { World } from '../support/world.ts';
@@ -370,4 +372,24 @@ describe('05 §10.2: intervals', () => {
     });
     expect(faults).toBe(2);
   });
+});
+
+test('no statement of it, nor of looking who may hear, reads a whole table or sorts', async () => {
+  const { storage } = world.context;
+  const statements = new Set<string>();
+  world.faults.beforeStatement = (sql) => void statements.add(sql);
+  await subscribe({ group_ids: ids(0, 1) });
+  await storage.read(async (tx) => {
+    await readGroupStanding(tx, group(0).groupId, [ann.account, ben.account]);
+    await groupsSubject.groupNews?.(tx, ids(0, 1), { withLists: true });
+  });
+  delete world.faults.beforeStatement;
+  const searched = [...statements].filter((each) => /^\s*SELECT .* FROM/s.test(each));
+  const found: Record<string, string[]> = {};
+  for (const sql of searched) {
+    const slow = await detours(storage, sql);
+    if (slow.length > 0) found[sql] = slow;
+  }
+  expect(found).toEqual({});
+  expect(searched.length).toBeGreaterThan(5);
 });
