@@ -1,6 +1,7 @@
 import { nodeRandom } from '@posthouse/primitives-node';
 import { createGroupSecret, encodeBase64url, type GroupSecretBox } from '@posthouse/protocol';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { inactiveDevicesJob } from '../../src/accounts/index.ts';
 import { throughEveryFault } from '../support/faults.ts';
 import { Person } from '../support/people.ts';
 import { World } from '../support/world.ts';
@@ -471,6 +472,17 @@ describe('05 §13.26: what happens meanwhile', () => {
     await group.ban([dora]);
     await group.unban([dora]);
     await commit();
+    expect(await lastSecret(ben)).toBe(encodeBase64url(next));
+  });
+
+  test('05 §13.27: neither messages nor a rotation of the relay alone harm it', async () => {
+    await group.send(ben, 1);
+    await readPage(world, group, ann, { device: 'laptop' });
+    await ann.publishState(await ann.state({ devices: ['phone'] }));
+    await world.runJob(inactiveDevicesJob);
+    expect((await readChain(world, group, ben)).state).toMatchObject({ sequence: 3, epoch: 2 });
+    await commit();
+    expect(shape(await readPage(world, group, ben))).toBe('1* 2 3*');
     expect(await lastSecret(ben)).toBe(encodeBase64url(next));
   });
 
