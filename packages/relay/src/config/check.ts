@@ -10,6 +10,7 @@ import {
 import { checkRelayLimits } from '../limits.ts';
 import { PublicAddresses } from '../transport/addresses.ts';
 import type { RelayConfig } from './schema.ts';
+import { isServerUrl, serverUrl } from './shown.ts';
 
 /** What a configuration is read for: keys need little of it, a running relay all. */
 export type Purpose = 'keys' | 'descriptor' | 'relay';
@@ -86,7 +87,7 @@ function checkStorage({ storage, bus }: RelayConfig): string[] {
     ['storage.url', storage.url],
     ['bus.nats', bus.nats],
   ] as const) {
-    if (url !== '' && !URL.canParse(url)) problems.push(`${path}: expected a URL`);
+    if (url !== '' && !isServerUrl(url)) problems.push(`${path}: expected ${serverUrl}`);
   }
   return problems;
 }

@@ -7,3 +7,4 @@ export {
   type PartialConfig,
 } from './load.ts';
 export { RelayConfig } from './schema.ts';
+export { isServerUrl, serverUrl, shown } from './shown.ts';

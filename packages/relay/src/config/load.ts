@@ -121,8 +121,13 @@ function readFile(path: string): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {
-    throw new ConfigError([`${path}: is not JSON: ${(error as Error).message}`]);
+    throw new ConfigError([`${path}: is not JSON: ${withoutContent(error as Error)}`]);
   }
+}
+
+/** The engine quotes what stands around the fault, which may be a password. */
+function withoutContent({ message }: Error): string {
+  return message.replace(/, (?:\.{3})?".*$/s, '');
 }
 
 function isObject(value: unknown): value is Readonly<Record<string, unknown>> {

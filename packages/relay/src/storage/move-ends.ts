@@ -1,6 +1,7 @@
 /** The two databases of a move: how they are named, and had alone. */
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
+import { isServerUrl, serverUrl, shown } from '../config/index.ts';
 import { openPostgres } from './postgres.ts';
 import { openSqlite } from './sqlite.ts';
 import type { Storage, StorageFaults } from './types.ts';
@@ -32,12 +33,13 @@ export function parseAddress(text: string): Address {
     return { engine, name: `sqlite:${folder}`, folder };
   }
   const url = engine === 'postgres' ? rest : text;
-  if (!/^postgres(?:ql)?:\/\/\S+$/.test(url) || !URL.canParse(url)) {
+  if (!/^postgres(?:ql)?:\/\/\S+$/.test(url)) {
     const expected = 'sqlite:DIR or postgres://user:password@host:port/database';
     // Whatever has an @ may have a password before it.
-    const found = text.includes('@') ? 'something else' : JSON.stringify(text);
+    const found = text.includes('@') ? 'something else' : shown(text);
     throw new AddressError(`expected ${expected}, found ${found}`);
   }
+  if (!isServerUrl(url)) throw new AddressError(`expected ${serverUrl}, found something else`);
   return { engine: 'postgres', name: withoutPassword(url), url };
 }
 
@@ -72,7 +74,9 @@ function reasons(error: unknown): string {
   for (let at = error; at instanceof Error && texts.length < 5; at = at.cause) {
     const { message, errors } = at as Partial<AggregateError> & Error;
     // Several addresses of one host that all failed have no message of their own.
-    texts.push(message || String((errors?.[0] as Error | undefined)?.message ?? at.name));
+    const text = message || String((errors?.[0] as Error | undefined)?.message ?? at.name);
+    // Some repeat the reason they have.
+    if (!texts.at(-1)?.endsWith(text)) texts.push(text);
   }
   return texts.length === 0 ? String(error) : texts.join(': ');
 }

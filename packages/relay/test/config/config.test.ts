@@ -68,12 +68,21 @@ describe('storage and bus', () => {
 
   test('a URL is one', () => {
     expect(wrong({ storage: { engine: 'postgres', url: 'postgres://[' } })).toEqual([
-      'storage.url: expected a URL',
+      'storage.url: expected a URL with / ? # @ in its password as %2F %3F %23 %40',
     ]);
     expect(wrong({ storage: { engine: 'postgres', url }, bus: { nats: 'nats://[' } })).toEqual([
-      'bus.nats: expected a URL',
+      'bus.nats: expected a URL with / ? # @ in its password as %2F %3F %23 %40',
     ]);
   });
+
+  test.each(['12/3@db.example/relay', '12#3@db.example/relay', '12?3@db.example/relay'])(
+    'a URL whose password is not percent-encoded is refused: u:%s',
+    (rest) => {
+      expect(wrong({ storage: { engine: 'postgres', url: `postgres://u:${rest}` } })).toEqual([
+        'storage.url: expected a URL with / ? # @ in its password as %2F %3F %23 %40',
+      ]);
+    },
+  );
 });
 
 describe('layers', () => {
@@ -290,6 +299,54 @@ describe('what an operator reads', () => {
     const asParameter = { engine: 'postgres', url: 'postgres://db/relay?password=s3cret' } as const;
     const loaded = loadConfig({ values: { ...production, storage: asParameter } });
     expect(explainConfig(loaded)).not.toContain('s3cret');
+  });
+
+  const read = (values: PartialConfig): string => {
+    try {
+      return explainConfig(loadConfig({ values: { ...production, ...values } }));
+    } catch (error) {
+      if (error instanceof ConfigError) return error.message;
+      throw error;
+    }
+  };
+
+  test.each([
+    'postgres://relay:qz"zq@db/relay',
+    "postgres://relay:qz'zq@db/relay",
+    'postgres://relay:qz\\zq@db/relay',
+    'postgres://relay:qz zq@db/relay',
+    'postgres://relay:qz\nzq@db/relay',
+    'postgres://relay:qz%20zq@db/relay',
+    'postgres://relay:qz@zq@db/relay',
+    'postgres://relay:12/qzzq@db/relay',
+    'postgres://relay:12#qzzq@db/relay',
+    'postgres://relay:12?qzzq@db/relay',
+    'postgres://relay@db/relay?sslpassword=qzzq',
+    'postgres://relay@db/relay?%70assword=qz zq',
+    'host=db password=qzzq user=relay',
+    "password = 'qz zq' host=db",
+    'relay:qzzq@db/relay',
+  ])('no password of %j is shown, right or wrong', (url) => {
+    const text = read({ storage: { engine: 'postgres', url } });
+    expect(text).toContain('storage.url');
+    expect(text).not.toMatch(/qz|zq/);
+  });
+
+  test.each(['nats://qzzq@bus:4222', 'tls://qz/zq@bus', 'ws://qzzq@bus', 'nats://u:12/qz@bus'])(
+    'no token of %j is shown, right or wrong',
+    (nats) => {
+      const storage = { engine: 'postgres', url: 'postgres://relay@db/relay' } as const;
+      const text = read({ storage, bus: { nats } });
+      expect(text).toContain('bus.nats');
+      expect(text).not.toMatch(/qz|zq/);
+    },
+  );
+
+  test('a file that is not JSON is told of without what is in it', () => {
+    const path = file('{"storage":{"engine":"postgres",\n"url": qzqzqz}}');
+    const found = problems(() => loadConfig({ file: path }));
+    expect(found).toEqual([expect.stringContaining('is not JSON: Unexpected token')]);
+    expect(found[0]).not.toContain('zqz');
   });
 
   test('explain names every key, its value, its source, its meaning and its variable', () => {
