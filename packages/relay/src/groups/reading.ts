@@ -19,7 +19,7 @@ export interface GroupReader {
  * The calling device as a reader of a group.
  * @throws ProtocolError `unauthorized`, `not_found`, `forbidden`
  */
-export async function requireReader(
+async function requireReader(
   tx: Reader,
   session: DeviceSession,
   place: { readonly groupId: string; readonly now: number },
@@ -29,12 +29,12 @@ export async function requireReader(
 }
 
 /** Whether a successful call of this device opens an interval (05 §10.2); a closed group has none. */
-export function needsInterval({ group, intervals }: GroupReader): boolean {
+function needsInterval({ group, intervals }: GroupReader): boolean {
   return group.stored.status === 'active' && !hasOpenAccess(intervals);
 }
 
 /** Opens the interval of a device that has none: behind the head, from the current epoch on. */
-export async function openFor(
+async function openFor(
   tx: Writer,
   { caller, group }: Pick<GroupReader, 'caller' | 'group'>,
 ): Promise<StoredInterval> {

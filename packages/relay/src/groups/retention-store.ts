@@ -3,11 +3,11 @@ import type { Reader, Row, Writer } from '../storage/types.ts';
 import { dropSet } from './key-store.ts';
 
 // Deadlines stand outside the inner queries too: the rows may be others by then.
-export const expiredMessagesSql = `DELETE FROM group_messages
+const expiredMessagesSql = `DELETE FROM group_messages
   WHERE keep_until <= ? AND (group_id, sequence) IN
     (SELECT group_id, sequence FROM group_messages WHERE keep_until <= ? LIMIT ?)`;
 
-export const expiredSentSql = `DELETE FROM group_sent
+const expiredSentSql = `DELETE FROM group_sent
   WHERE keep_until <= ? AND (account, message_id) IN
     (SELECT account, message_id FROM group_sent WHERE keep_until <= ? LIMIT ?)`;
 
@@ -25,7 +25,7 @@ export async function deleteExpiredSent(tx: Writer, now: number, portion: number
   return await tx.run(expiredSentSql, now, now, portion);
 }
 
-export const expiredEpochsSql = `SELECT group_id FROM group_epochs
+const expiredEpochsSql = `SELECT group_id FROM group_epochs
   WHERE superseded = 1 AND keep_until <= ? ORDER BY keep_until LIMIT ?`;
 
 /** Groups with epochs whose time is over, of a portion of those epochs. */
@@ -107,7 +107,7 @@ export async function deleteDroppedBoxes(tx: Writer, portion: number): Promise<n
   return count + 1;
 }
 
-export const nextDeadlineSql = `SELECT MIN(deadline) AS deadline FROM (
+const nextDeadlineSql = `SELECT MIN(deadline) AS deadline FROM (
   SELECT MIN(keep_until) AS deadline FROM group_messages
   UNION ALL SELECT MIN(keep_until) FROM group_sent
   UNION ALL SELECT MIN(keep_until) FROM group_epochs WHERE superseded = 1

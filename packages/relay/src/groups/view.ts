@@ -25,7 +25,7 @@ export async function loadGroup(
 }
 
 /** @throws ProtocolError `not_found` */
-export async function requireGroup(tx: Reader, groupId: string): Promise<StoredGroup> {
+async function requireGroup(tx: Reader, groupId: string): Promise<StoredGroup> {
   const stored = await readGroup(tx, groupId);
   if (stored === undefined) throw new ProtocolError('not_found', 'this relay hosts no such group');
   return stored;
