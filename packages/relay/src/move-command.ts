@@ -18,6 +18,7 @@ interface MoveFlags {
   readonly to?: string;
   readonly replace?: boolean;
   readonly abandon?: boolean;
+  readonly lost?: string;
 }
 
 const help = `
@@ -48,6 +49,7 @@ export function moveCommand(): Command {
     .option('--to <database>', 'where it shall be: an empty database')
     .option('--replace', 'empty the target first, if an earlier move left its copy there')
     .option('--abandon', 'give up a move that is not complete: the source is as before')
+    .option('--lost <database>', 'with --abandon: the target, if it is gone with all that is in it')
     .addHelpText('after', help)
     .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2))
     .action(run);
@@ -64,8 +66,13 @@ async function run(flags: MoveFlags): Promise<void> {
   }
 }
 
-function addresses({ from, to, replace, abandon }: MoveFlags): { from: Address; to?: Address } {
+function addresses({ from, to, replace, abandon, lost }: MoveFlags): {
+  from: Address;
+  to?: Address;
+} {
   if (replace && abandon) throw new AddressError('--abandon replaces nothing: leave --replace out');
+  if (lost !== undefined && !abandon) throw new AddressError('--lost goes with --abandon');
+  if (lost !== undefined && to !== undefined) throw new AddressError('--to or --lost, not both');
   const source = parseAddress(from);
   if (to === undefined) return { from: source };
   const target = parseAddress(to);
@@ -75,7 +82,15 @@ function addresses({ from, to, replace, abandon }: MoveFlags): { from: Address; 
 
 async function abandon(flags: MoveFlags): Promise<number> {
   const { from, to } = addresses(flags);
-  const target = await abandonMove({ from, to });
+  const lost = flags.lost === undefined ? undefined : parseAddress(flags.lost);
+  const target = await abandonMove({ from, to, lost });
+  if (lost !== undefined) {
+    print([
+      `given up: ${from.name} is the relay's database again, as of the move`,
+      `What was accepted since is missing. Should it come back, no relay may ever run on ${target}.`,
+    ]);
+    return 0;
+  }
   print([
     `given up: ${from.name} is the relay's database, as before`,
     `${target} holds an unfinished copy that no relay starts on: remove it, or empty it`,

@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { isServerUrl, serverUrl, shown } from '../config/index.ts';
 import { openPostgres } from './postgres.ts';
+import { isNowhere } from './postgres-errors.ts';
 import { openSqlite } from './sqlite.ts';
 import type { Storage, StorageFaults } from './types.ts';
 
@@ -111,7 +112,7 @@ export async function openEnd(
 ): Promise<End> {
   return await at(address, async () => {
     if (address.engine === 'sqlite') {
-      if (mustExist && !existsSync(join(address.folder, 'relay.sqlite'))) {
+      if (mustExist && !existsSync(databaseFile(address))) {
         throw new Error('there is no relay.sqlite');
       }
       return end(address.name, openSqlite(address.folder, faults), () => true);
@@ -120,6 +121,27 @@ export async function openEnd(
     const storage = await openPostgres({ url, connections, presence: 'exclusive', faults, waits });
     return end(name, storage, () => storage.hasPlace);
   });
+}
+
+/**
+ * Opens a database that is said to be lost, as {@link openEnd} does; `undefined` where it is.
+ *
+ * @throws EndError where it is there and does not let itself be looked into
+ */
+export async function openLost(address: Address): Promise<End | undefined> {
+  if (address.engine === 'sqlite' && !existsSync(databaseFile(address))) return undefined;
+  try {
+    return await openEnd(address, { mustExist: true });
+  } catch (error) {
+    let root = error;
+    while (root instanceof Error && root.cause !== undefined) root = root.cause;
+    if (address.engine === 'postgres' && isNowhere(root)) return undefined;
+    throw error;
+  }
+}
+
+function databaseFile({ folder }: Address & { engine: 'sqlite' }): string {
+  return join(folder, 'relay.sqlite');
 }
 
 function end(name: string, storage: Storage, isAlone: () => boolean): End {

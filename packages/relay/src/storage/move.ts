@@ -8,7 +8,7 @@
 import { randomUUID } from 'node:crypto';
 import { systemClock } from '../clock.ts';
 import { migrate, migrationsTable, pendingMigrations, readApplied } from './migrations.ts';
-import { type Address, at, type End, EndError, openEnd } from './move-ends.ts';
+import { type Address, at, type End, EndError, openEnd, openLost } from './move-ends.ts';
 import { changeMark, expectMark, type MoveMark, markRefusal, moveTable } from './move-mark.ts';
 import { type Found, look, plan } from './move-plan.ts';
 import {
@@ -317,6 +317,11 @@ export interface AbandonOptions {
   readonly from: Address;
   /** Needed where the source was handed over already, and the target is not in service yet. */
   readonly to?: Address | undefined;
+  /**
+   * Instead of `to`: the target, of which the operator says that it is lost for good, although it
+   * was in service. The source is as of the move then.
+   */
+  readonly lost?: Address | undefined;
 }
 
 /**
@@ -325,14 +330,16 @@ export interface AbandonOptions {
  * @returns the name of the target, which is of no use any more
  * @throws EndError where there is nothing to give up, or too late
  */
-export async function abandonMove({ from, to }: AbandonOptions): Promise<string> {
+export async function abandonMove({ from, to, lost }: AbandonOptions): Promise<string> {
   await using source = await openEnd(from, { mustExist: true });
   const { mark: found } = await look(source);
   switch (found?.state) {
     case 'moving':
-      break;
+      if (lost === undefined) break;
+      throw new EndError(source.name, new Error('has all there is: leave --lost out'));
     case 'moved':
-      await abandonTarget(found, to);
+      if (lost === undefined) await abandonTarget(found, to);
+      else await checkLost(found, { source, lost });
       break;
     default:
       throw new EndError(source.name, new Error('is not being moved; there is nothing to give up'));
@@ -348,11 +355,29 @@ async function abandonTarget(source: MoveMark, to: Address | undefined): Promise
     throw new EndError(source.other, new Error(message));
   }
   await using target = await openEnd(to, { mustExist: true });
+  if (await abandonPartner(source, target)) return;
+  throw new EndError(target.name, new Error('is not of this move'));
+}
+
+/** Whether the target is of the move; it is given up then, or the move is complete. */
+async function abandonPartner(source: MoveMark, target: End): Promise<boolean> {
   const { mark: found } = await look(target);
-  const isPartner = found?.moveId === source.moveId;
-  if (!isPartner || (found.state !== 'arriving' && found.state !== 'abandoned')) {
-    const message = isPartner ? 'is in service; move it back instead' : 'is not of this move';
-    throw new EndError(target.name, new Error(message));
+  if (found?.moveId !== source.moveId) return false;
+  if (found.state !== 'arriving' && found.state !== 'abandoned') {
+    throw new EndError(target.name, new Error('is in service; move it back instead'));
   }
   await mark(target, found, { ...found, state: 'abandoned' });
+  return true;
+}
+
+/** @throws EndError where the target is another one, or is there still */
+async function checkLost(
+  mark: MoveMark,
+  { source, lost }: { readonly source: End; readonly lost: Address },
+): Promise<void> {
+  if (lost.name !== mark.other) {
+    throw new EndError(source.name, new Error(`was moved to ${mark.other}, not to ${lost.name}`));
+  }
+  await using target = await openLost(lost);
+  if (target !== undefined) await abandonPartner(mark, target);
 }

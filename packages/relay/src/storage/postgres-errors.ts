@@ -71,6 +71,17 @@ export function fromConnecting(error: unknown): Error {
 /** What the driver says when a server did not answer while connecting. */
 const connectTimeout = 'timeout expired';
 
+/** invalid_catalog_name: the server does not have the database. */
+const noDatabase = '3D000';
+
+/** Whether nothing answers where a database was, or a server that does not have it. */
+export function isNowhere(error: unknown): boolean {
+  if (error instanceof DatabaseError) return error.code === noDatabase;
+  const { errors, syscall, message } = error as AggregateError & { syscall?: string };
+  if (Array.isArray(errors)) return errors.every(isNowhere);
+  return syscall === 'connect' || syscall === 'getaddrinfo' || message === connectTimeout;
+}
+
 const tlsCodes = /CERT|TLS|SSL|SIGNATURE|ISSUER/;
 
 /** A sentence for operators; the driver's own words contain no password. */

@@ -1,5 +1,6 @@
 /** `posthouse move` as an operator types it. */
 import { spawn } from 'node:child_process';
+import { rmSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Address } from '../../src/storage/move.ts';
 import { parseAddress } from '../../src/storage/move.ts';
@@ -148,10 +149,33 @@ describe.concurrent('posthouse move', () => {
     expect(await isInService(from)).toBe(true);
   });
 
+  test('a target that is lost for good is named, and its source is as of the move', async () => {
+    const [from, to] = [await databases.sqlite(), await databases.sqlite()];
+    await furnish(from);
+    await move(from, to);
+    if (to.engine !== 'sqlite') throw new Error('is SQLite');
+    rmSync(to.folder, { recursive: true });
+    const args = ['--abandon', '--from', typed(from)];
+    const { code, errors } = await posthouse(args);
+    expect([code, errors]).toEqual([1, expect.stringContaining('give --to as well')]);
+    const { output } = await posthouse([...args, '--lost', typed(to)]);
+    expect(output).toContain(`${from.name} is the relay's database again, as of the move`);
+    expect(output).toContain(`no relay may ever run on ${to.name}`);
+    expect(await isInService(from)).toBe(true);
+  });
+
   test('--help says all of it', async () => {
     const { code, output } = await posthouse(['--help']);
     expect(code).toBe(0);
-    for (const word of ['--from', '--to', '--replace', '--abandon', 'keys/', 'PGPASSWORD']) {
+    for (const word of [
+      '--from',
+      '--to',
+      '--replace',
+      '--abandon',
+      '--lost',
+      'keys/',
+      'PGPASSWORD',
+    ]) {
       expect(output).toContain(word);
     }
   });
@@ -172,6 +196,8 @@ describe.concurrent('posthouse move', () => {
     [['--from', 'sqlite:/a', '--to', 'postgres://u:12/hunter2@h/d'], 'in its password as %2F'],
     [['--from', 'sqlite:/a', '--to', 'postgres://u:12#hunter2@h/d'], 'in its password as %2F'],
     [['--from', 'sqlite:/a', '--abandon', '--replace'], 'leave --replace out'],
+    [['--from', 'sqlite:/a', '--lost', 'sqlite:/b'], '--lost goes with --abandon'],
+    [['--from', 'sqlite:/a', '--to', 'sqlite:/b', '--abandon', '--lost', 'sqlite:/b'], 'not both'],
     [['--from', 'sqlite:/a', '--to', 'sqlite:/b', '--force'], "unknown option '--force'"],
     [['--from', 'sqlite:/a', '--to', 'sqlite:/b', 'more'], 'too many arguments'],
   ])('%j is wrong, with exit code 2', async (args, message) => {

@@ -7,6 +7,7 @@ import { relayMigrations } from '../../src/schema.ts';
 import { migrate } from '../../src/storage/migrations.ts';
 import { type Address, abandonMove, parseAddress } from '../../src/storage/move.ts';
 import { openPostgres } from '../../src/storage/postgres.ts';
+import { dropDatabase } from '../support/postgres.ts';
 import { ask, impatient } from '../support/postgres-engine.ts';
 import {
   change,
@@ -98,6 +99,7 @@ describe.concurrent.each(pairs)('%s to %s', (engineFrom, engineTo) => {
     expect(await stateOf(to)).toBe('arriving');
     expect(await isInService(from)).toBe(false);
     expect(await isInService(to)).toBe(false);
+    await expect(abandonMove({ from, lost: to })).rejects.toThrow('leave --lost out');
     expect(await abandonMove({ from })).toBe(to.name);
     expect(await isInService(from)).toBe(true);
     expect(await isInService(to)).toBe(false);
@@ -242,6 +244,74 @@ test('what was moved moves nowhere else, and is not given up', async () => {
   await expect(abandonMove({ from: to })).rejects.toThrow('is not being moved');
   expect(await isInService(from)).toBe(false);
   expect(await isInService(to)).toBe(true);
+});
+
+describe.concurrent('a source whose target is lost for good', () => {
+  test.each(['sqlite', 'postgres'] as const)('%s: comes back where it is named', async (engine) => {
+    const [from, to] = [await databases.sqlite(), await databases.empty(engine)];
+    await furnish(from);
+    const before = await contents(from);
+    await move(from, to);
+    const other = await databases.empty(engine);
+    const [gone, wrong] = [
+      { from, lost: to },
+      { from, lost: other },
+    ];
+    await expect(abandonMove(wrong)).rejects.toThrow(`was moved to ${to.name}, not to `);
+    await expect(abandonMove(gone)).rejects.toThrow('is in service; move it back instead');
+    {
+      await using _relay = await open(to, 'alone');
+      await expect(abandonMove(gone)).rejects.toThrow(/in use by another relay|stop it first/);
+    }
+    expect(await isInService(from)).toBe(false);
+    if (to.engine === 'sqlite') rmSync(to.folder, { recursive: true });
+    else await dropDatabase(to.url);
+    await expect(abandonMove({ from, to })).rejects.toThrow();
+    expect(await abandonMove(gone)).toBe(to.name);
+    expect(await isInService(from)).toBe(true);
+    expect(await contents(from)).toEqual(before);
+    // What it was lost to can be its target again.
+    expect((await move(from, other)).state).toBe('moved');
+  });
+
+  test('a server that does not answer has lost it, one that lets nobody in has not', async () => {
+    const [from, to] = [await databases.sqlite(), await databases.postgres()];
+    await furnish(from);
+    await move(from, to);
+    if (to.engine !== 'postgres') throw new Error('is PostgreSQL');
+    const wrong = { ...to, url: to.url.replace(':posthouse@', ':wrong@') };
+    await expect(abandonMove({ from, lost: wrong })).rejects.toThrow('password');
+    expect(await isInService(from)).toBe(false);
+    const silent = new URL(to.url);
+    silent.port = '1';
+    await abandonMove({ from, lost: { ...to, url: silent.href } });
+    expect(await isInService(from)).toBe(true);
+  });
+
+  test('a target that is there and unfinished is given up with it', async () => {
+    const [from, to] = [await databases.sqlite(), await databases.sqlite()];
+    await furnish(from);
+    let marks = 0;
+    const beforeStatement = (sql: string) => {
+      if (sql.startsWith('DELETE FROM relay_move')) marks += 1;
+      if (marks === 2) throw new Error('cut off');
+    };
+    await expect(move(from, to, { faults: { target: { beforeStatement } } })).rejects.toThrow();
+    await abandonMove({ from, lost: to });
+    expect([await stateOf(from), await stateOf(to)]).toEqual([undefined, 'abandoned']);
+  });
+
+  test('an empty database in its place, or one of another move, is not it', async () => {
+    const [from, to] = [await databases.sqlite(), await databases.sqlite()];
+    await furnish(from);
+    await move(from, to);
+    if (to.engine !== 'sqlite') throw new Error('is SQLite');
+    rmSync(to.folder, { recursive: true });
+    await furnish(to);
+    await abandonMove({ from, lost: to });
+    expect(await isInService(from)).toBe(true);
+    expect(await isInService(to)).toBe(true);
+  });
 });
 
 test('cut off between the last two marks, a move is completed or given up', async () => {
