@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { AggregateQueue } from '../../src/storage/aggregate-queue.ts';
 
@@ -43,33 +44,93 @@ test('works of other keys do not wait', async () => {
   await first;
 });
 
-test('a work of several keys waits for all of them and is waited for at each', async () => {
+test('a work of several keys waits for all of them, and others may have those that are free', async () => {
   const queue = new AggregateQueue();
   const log: string[] = [];
-  const names = ['x', 'y', 'xy', 'x2', 'y2'] as const;
-  const [x, y, both, x2, y2] = names.map((name) => work(log, name)) as [
-    ReturnType<typeof work>,
-    ReturnType<typeof work>,
-    ReturnType<typeof work>,
-    ReturnType<typeof work>,
-    ReturnType<typeof work>,
-  ];
-  const results = [
-    queue.run(['x'], x.run),
-    queue.run(['y'], y.run),
-    queue.run(['y', 'x'], both.run),
-    queue.run(['x'], x2.run),
-    queue.run(['y'], y2.run),
-  ];
+  const start = (name: string, keys: string[]) => {
+    const one = work(log, name);
+    return { ...one, result: queue.run(keys, one.run) };
+  };
+  const x = start('x', ['x']);
+  const y = start('y', ['y']);
+  const both = start('xy', ['y', 'x']);
+  const sameLater = start('yx', ['x', 'y']);
   x.end();
   await settle();
-  expect(log).toEqual(['x', 'y']);
+  const x2 = start('x2', ['x']);
+  await x2.started;
   y.end();
+  await settle();
+  expect(log).toEqual(['x', 'y', 'x2']);
+  x2.end();
   await both.started;
   await settle();
-  expect(log).toEqual(['x', 'y', 'xy']);
-  for (const { end } of [both, x2, y2]) end();
-  await Promise.all(results);
+  expect(log).toEqual(['x', 'y', 'x2', 'xy']);
+  both.end();
+  sameLater.end();
+  await Promise.all([both.result, sameLater.result]);
+});
+
+test('works in a chain that share nothing do not wait in a row', async () => {
+  const queue = new AggregateQueue();
+  const log: string[] = [];
+  const chain = ['ab', 'bc', 'cd', 'de', 'ef'].map((name) => {
+    const one = work(log, name);
+    return { ...one, result: queue.run([...name], one.run) };
+  });
+  await settle();
+  expect(log).toEqual(['ab', 'cd', 'ef']);
+  for (const { end } of chain) end();
+  await Promise.all(chain.map(({ result }) => result));
+  expect(log).toHaveLength(5);
+});
+
+test('a waiting work is overtaken so often and no more', async () => {
+  const queue = new AggregateQueue();
+  const log: string[] = [];
+  const holder = work(log, 'holder');
+  const held = queue.run(['y'], holder.run);
+  const both = work(log, 'both');
+  const patient = queue.run(['x', 'y'], both.run);
+  const passing = Array.from({ length: 40 }, (_, n) =>
+    queue.run(['x'], async () => log.push(`${n}`)),
+  );
+  await settle();
+  await settle();
+  const before = log.length - 1;
+  expect(before).toBeGreaterThan(0);
+  expect(before).toBeLessThan(40);
+  holder.end();
+  await both.started;
+  expect(log.indexOf('both')).toBe(before + 1);
+  both.end();
+  await Promise.all([held, patient, ...passing]);
+});
+
+test('whatever comes in whatever order, nobody is inside twice and everybody is served', async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(fc.array(fc.constantFrom('a', 'b', 'c', 'd', 'e'), { maxLength: 3 }), {
+        maxLength: 80,
+      }),
+      async (works) => {
+        const queue = new AggregateQueue();
+        const inside = new Set<string>();
+        let clashes = 0;
+        const one = async (keys: readonly string[]) => {
+          for (const key of new Set(keys)) {
+            if (inside.has(key)) clashes += 1;
+            inside.add(key);
+          }
+          await settle();
+          for (const key of keys) inside.delete(key);
+        };
+        await Promise.all(works.map((keys) => queue.run(keys, () => one(keys))));
+        expect(clashes).toBe(0);
+      },
+    ),
+    { numRuns: 60 },
+  );
 });
 
 test('opposite orders, rings and repeated keys do not wait for ever', async () => {
