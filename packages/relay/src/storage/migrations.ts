@@ -18,7 +18,7 @@ export async function migrate(
 ): Promise<number[]> {
   const ordered = [...migrations].sort((a, b) => a.id - b.id);
   checkDistinct(ordered);
-  return storage.write('relay', async (tx) => {
+  return storage.define(async (tx) => {
     await tx.run(`CREATE TABLE IF NOT EXISTS ${migrationsTable} (
       id BIGINT PRIMARY KEY,
       name TEXT NOT NULL,

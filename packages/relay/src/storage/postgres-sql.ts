@@ -59,14 +59,21 @@ export const beginReadSql = 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY';
 /**
  * Begins a write: waits for the locks of its aggregates, always in one order so that no two writes
  * wait for each other. Each statement behind it sees what was committed before it.
+ *
+ * @param patience milliseconds for each of its statements, where they may take long
  */
-export function beginWriteSql(keys: readonly AggregateKey[]): string {
+export function beginWriteSql(keys: readonly AggregateKey[], patience?: number): string {
   if (keys.length === 0) throw new TypeError('a write is of at least one aggregate');
   const numbers = [...new Set(keys.map(lockNumber))].sort((a, b) => (a < b ? -1 : 1));
   return [
     'BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE',
+    ...(patience === undefined ? [] : waitSql(patience)),
     ...numbers.map((number) => `SELECT pg_advisory_xact_lock(${number})`),
   ].join(';');
+}
+
+function waitSql(patience: number): string[] {
+  return ['statement_timeout', 'lock_timeout'].map((name) => `SET LOCAL ${name} = ${patience}`);
 }
 
 /** Two aggregates of one number only wait for each other without need. */

@@ -1,4 +1,4 @@
-import type { QueryResult } from 'pg';
+import type { QueryConfig, QueryResult } from 'pg';
 import type { PostgresClient } from './postgres-client.ts';
 import { fromBeginning, fromDriver } from './postgres-errors.ts';
 import type { PostgresStatements } from './postgres-sql.ts';
@@ -12,6 +12,7 @@ export class PostgresTransaction implements Writer {
   #client: PostgresClient | undefined;
   readonly #statements: PostgresStatements;
   readonly #faults: StorageFaults;
+  readonly #answer: number | undefined;
   #failure: unknown;
   #isReading = true;
 
@@ -22,12 +23,15 @@ export class PostgresTransaction implements Writer {
       readonly begin: string;
       readonly statements: PostgresStatements;
       readonly faults: StorageFaults;
+      /** Milliseconds for an answer, where it may take longer than usual. */
+      readonly answer?: number | undefined;
     },
   ) {
     this.#client = client;
+    this.#answer = parts.answer;
     this.#statements = parts.statements;
     this.#faults = parts.faults;
-    this.begun = client.query(parts.begin).then(
+    this.begun = client.query(this.#patient({ text: parts.begin })).then(
       () => {},
       (error: unknown) => this.#fail(fromBeginning(error)),
     );
@@ -65,13 +69,19 @@ export class PostgresTransaction implements Writer {
     if (this.#client === undefined) throw new Error('the transaction has ended');
     this.#faults.beforeStatement?.(sql);
     const { text, name, isReading } = this.#statements.of(sql);
-    const query = this.#client.query({ text, name, values: [...checkValues(values)] });
+    const query = this.#client.query(
+      this.#patient({ text, name, values: [...checkValues(values)] }),
+    );
     this.#isReading &&= isReading;
     try {
       return await query;
     } catch (error) {
       return this.#fail(fromDriver(error));
     }
+  }
+
+  #patient<T extends QueryConfig>(query: T): T {
+    return this.#answer === undefined ? query : { ...query, query_timeout: this.#answer };
   }
 
   #fail(error: unknown): never {

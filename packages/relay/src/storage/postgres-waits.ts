@@ -14,6 +14,8 @@ export interface PostgresWaits {
   readonly idleInTransaction: number;
   /** The server, for a statement to end. */
   readonly statement: number;
+  /** A migration, for a statement to end, or for another process to end its migrations. */
+  readonly definition: number;
   /** This side, for an answer: longer than any time after which the server gives up. */
   readonly answer: number;
   /** Between two tries to get a lost place back. */
@@ -30,6 +32,7 @@ export const defaultWaits: PostgresWaits = {
   lock: 10_000,
   idleInTransaction: 10_000,
   statement: 30_000,
+  definition: 3_600_000,
   answer: 35_000,
   place: 500,
   close: 2_000,

@@ -141,12 +141,23 @@ export class PostgresStorage implements Storage {
     aggregates: AggregateKey | readonly AggregateKey[],
     work: (tx: Writer) => Promise<T>,
   ): Promise<T> {
-    const keys = typeof aggregates === 'string' ? [aggregates] : aggregates;
-    const begin = beginWriteSql(keys);
+    return this.#writeOf(typeof aggregates === 'string' ? [aggregates] : aggregates, work);
+  }
+
+  define<T>(work: (tx: Writer) => Promise<T>): Promise<T> {
+    return this.#writeOf(['relay'], work, this.#waits.definition);
+  }
+
+  #writeOf<T>(
+    keys: readonly AggregateKey[],
+    work: (tx: Writer) => Promise<T>,
+    patience?: number,
+  ): Promise<T> {
+    const begins = { write: beginWriteSql(keys, patience), look: beginWriteSql(keys) };
     return this.#patiently((until) =>
       this.#queue.run(keys, () => {
         // Each of those before may have had its own patience with a server that is away.
-        if (performance.now() < until) return this.#writeOnce(begin, work);
+        if (performance.now() < until) return this.#writeOnce(begins, work, patience);
         throw new ConnectionsBusy('too many writes of one aggregate');
       }),
     );
@@ -221,9 +232,14 @@ export class PostgresStorage implements Storage {
     }
   }
 
-  async #writeOnce<T>(begin: string, work: (tx: Writer) => Promise<T>): Promise<T> {
+  /** @param begins how the write begins, and a look for what became of it */
+  async #writeOnce<T>(
+    begins: { readonly write: string; readonly look: string },
+    work: (tx: Writer) => Promise<T>,
+    patience?: number,
+  ): Promise<T> {
     const lent = await this.#connections.lend();
-    const tx = this.#transaction(lent, begin);
+    const tx = this.#transaction(lent, begins.write, patience);
     let value: T;
     try {
       value = await work(tx);
@@ -236,7 +252,9 @@ export class PostgresStorage implements Storage {
       tx.end();
     }
     const unanswered = await commit(lent, tx);
-    if (unanswered === undefined || (await this.#wasCommitted(begin, unanswered))) return value;
+    if (unanswered === undefined || (await this.#wasCommitted(begins.look, unanswered))) {
+      return value;
+    }
     throw unanswered.cause;
   }
 
@@ -272,9 +290,10 @@ export class PostgresStorage implements Storage {
     }
   }
 
-  #transaction({ client }: Lent, begin: string): PostgresTransaction {
+  #transaction({ client }: Lent, begin: string, patience?: number): PostgresTransaction {
     const statements = this.#statements;
-    return new PostgresTransaction(client, { begin, statements, faults: this.#faults });
+    const answer = patience && patience + this.#waits.connect;
+    return new PostgresTransaction(client, { begin, statements, faults: this.#faults, answer });
   }
 }
 

@@ -107,6 +107,10 @@ export class SqliteStorage implements Storage {
     return this.#writer.write(work);
   }
 
+  define<T>(work: (tx: Writer) => Promise<T>): Promise<T> {
+    return this.#writer.write(work);
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;

@@ -67,6 +67,11 @@ export interface Storage extends AsyncDisposable {
     aggregates: AggregateKey | readonly AggregateKey[],
     work: (tx: Writer) => Promise<T>,
   ): Promise<T>;
+  /**
+   * As {@link write}, of the aggregate `relay`, for what may read a whole database: changes of the
+   * schema. It waits long, for such changes of other processes too.
+   */
+  define<T>(work: (tx: Writer) => Promise<T>): Promise<T>;
 }
 
 /**

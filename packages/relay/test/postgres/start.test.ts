@@ -3,6 +3,8 @@ import { join } from 'node:path';
 import { inspect } from 'node:util';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
+import { migrate } from '../../src/storage/migrations.ts';
+import type { Migration } from '../../src/storage/types.ts';
 import { devCertificate } from '../../src/tls/dev-ca.ts';
 import { CuttingProxy } from '../support/cutting-proxy.ts';
 import { temporaryFolder } from '../support/folder.ts';
@@ -305,4 +307,28 @@ test('a password that is changed later: what is told contains neither', async ()
   expect(shown).toContain('password authentication failed');
   expect(shown).not.toContain('before');
   expect(await storage.read((tx) => tx.get('SELECT 1 AS one'))).toEqual({ one: 1 });
+});
+
+describe('migrations that take longer than any other statement', () => {
+  const slow: Migration = { id: 1, name: 'slow', statements: ['SELECT pg_sleep(1)'] };
+  const waits = { ...impatient, statement: 300, answer: 350, definition: 20_000 };
+
+  test('are waited for, by the process that runs them and by those that start beside it', async () => {
+    const two = [await open(url, { waits }), await open(url, { waits })];
+    const applied = await Promise.all(two.map((storage) => migrate(storage, [slow], 1)));
+    expect(applied.sort()).toEqual([[], [1]]);
+    // Nothing else gets their time.
+    for (const storage of two) {
+      const sleep = storage.write('relay', (tx) => tx.all('SELECT pg_sleep(1)'));
+      await expect(sleep).rejects.toMatchObject({ code: 'temporarily_unavailable' });
+      await storage[Symbol.asyncDispose]();
+    }
+  });
+
+  test('end some time, too', async () => {
+    await using storage = await open(url, { waits: { ...waits, definition: 200 } });
+    await expect(migrate(storage, [slow], 1)).rejects.toMatchObject({
+      code: 'temporarily_unavailable',
+    });
+  });
 });
