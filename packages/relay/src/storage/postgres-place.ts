@@ -78,6 +78,7 @@ export class PostgresPlace {
   #client: PostgresClient | undefined;
   #asking: Promise<void> = Promise.resolve();
   #retry: NodeJS.Timeout | undefined;
+  #taken: unknown;
   #isClosed = false;
 
   constructor(
@@ -98,6 +99,11 @@ export class PostgresPlace {
   /** Whether this process has its place. */
   get isHeld(): boolean {
     return this.#client !== undefined;
+  }
+
+  /** Who took the place while it was lost; nothing where nobody is known to have it. */
+  get taken(): unknown {
+    return this.#taken;
   }
 
   /** @throws Error where somebody has a place that excludes this one, or the server is no good */
@@ -141,6 +147,7 @@ export class PostgresPlace {
       throw error;
     }
     this.#client = client;
+    this.#taken = undefined;
     client.once('end', () => this.#lose());
   }
 
@@ -154,7 +161,10 @@ export class PostgresPlace {
     this.#retry = setTimeout(() => {
       this.#asking = this.#ask().catch((error: unknown) => {
         const isTaken = error instanceof PlaceTaken;
-        if (isTaken) displaced(error);
+        if (isTaken) {
+          this.#taken = error;
+          displaced(error);
+        }
         this.#askAgain(isTaken ? () => {} : displaced);
       });
     }, this.#waits.place);

@@ -177,6 +177,11 @@ export class PostgresStorage implements Storage {
    */
   #patiently<T>(once: (until: number) => Promise<T>): Promise<T> {
     if (this.#isClosed) return Promise.reject(new Error('storage is closed'));
+    // Those who share a database without hearing each other would answer what is true no more.
+    const { taken } = this.#place;
+    if (taken !== undefined) {
+      return Promise.reject(unavailable('another process has the database', taken));
+    }
     if (this.#running.size >= this.#maxWaiting) {
       return Promise.reject(unavailable('too much waits for storage'));
     }

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { Presence } from '../../src/storage/postgres-place.ts';
+import type { Reader } from '../../src/storage/types.ts';
 import { CuttingProxy } from '../support/cutting-proxy.ts';
 import { TestPostgres } from '../support/postgres.ts';
 import { ask, askUntil, impatient, open, Told } from '../support/postgres-engine.ts';
@@ -19,6 +20,8 @@ beforeEach(async () => {
 });
 
 const start = (presence: Presence, to = url) => open(to, { presence, waits: impatient });
+
+const one = (tx: Reader) => tx.get('SELECT 1 AS one');
 
 const alone = 'another relay process uses the database; several need `bus.nats`, each of them';
 const together = 'a relay process without `bus.nats` uses the database';
@@ -142,8 +145,14 @@ test('a process whose place was taken meanwhile is told once, and gets it back l
   await expect.poll(() => proxy.statements.length).toBeGreaterThan(asked + 10);
   expect(told.words.filter((word) => word === 'displaced')).toEqual(['displaced']);
   expect(told.errors.at(-1)).toMatchObject({ message: alone });
+  // Two that do not hear each other: one of them answers nothing.
+  const refused = { code: 'temporarily_unavailable', cause: { message: alone } };
+  await expect(first.read(one)).rejects.toMatchObject(refused);
+  await expect(first.write('relay', one)).rejects.toMatchObject(refused);
+  expect(await second.read(one)).toEqual({ one: 1 });
   await second[Symbol.asyncDispose]();
   await expect.poll(() => first.hasPlace).toBe(true);
+  expect(await first.read(one)).toEqual({ one: 1 });
 });
 
 test('a process that leaves while it asks for its place has none afterwards', async () => {
