@@ -5,6 +5,7 @@ import { timelines } from './accounts/records.ts';
 import { resolveOwnState } from './accounts/states.ts';
 import { Contacts } from './api/contacts.ts';
 import { Devices } from './api/devices.ts';
+import { Groups } from './api/groups.ts';
 import { Messages } from './api/messages.ts';
 import { type Abortable, signalOf, type WithAccountKey } from './api/options.ts';
 import { Profiles } from './api/profiles.ts';
@@ -13,7 +14,8 @@ import type { AccountCore } from './core.ts';
 import { duties } from './duties.ts';
 import { isClientError } from './errors.ts';
 import type { AccountEvent } from './events.ts';
-import { type FollowOptions, follow } from './live.ts';
+import { catchUpGroups } from './groups/catch-up.ts';
+import { type FollowOptions, follow, type Scope } from './live.ts';
 import { flush } from './messages/outbox.ts';
 import { outbox } from './messages/rows.ts';
 import { readTimeline, timelinePosition } from './messages/timeline.ts';
@@ -50,6 +52,7 @@ export class Account {
   readonly profiles: Profiles;
   readonly contacts: Contacts;
   readonly messages: Messages;
+  readonly groups: Groups;
   readonly #core: AccountCore;
 
   constructor(core: AccountCore) {
@@ -61,10 +64,11 @@ export class Account {
     this.profiles = new Profiles(core);
     this.contacts = new Contacts(core);
     this.messages = new Messages(core);
+    this.groups = new Groups(core);
   }
 
   /**
-   * Catches up once: own device state, timeline, what waits to be sent, what is owed.
+   * Catches up once: own device state, timeline, groups, what waits to be sent, what is owed.
    *
    * @param options.formerRelays also reads the timelines of relays the account has left, as far as
    *   they still answer
@@ -75,7 +79,7 @@ export class Account {
     options: Abortable & { readonly formerRelays?: boolean } = {},
   ): Promise<AccountEvent[]> {
     const signal = signalOf(options);
-    const events: AccountEvent[] = [];
+    const events = this.#core.happenings.take();
     const collect = async () => {
       for await (const batch of this.#catchUp(signal)) events.push(...batch);
     };
@@ -89,6 +93,7 @@ export class Account {
     if (options.formerRelays) {
       for await (const batch of this.#readFormerRelays(signal)) events.push(...batch);
     }
+    events.push(...this.#core.happenings.take());
     return events;
   }
 
@@ -105,7 +110,7 @@ export class Account {
   follow(options: FollowOptions): AsyncGenerator<AccountEvent> {
     const followed = {
       core: this.#core,
-      catchUp: (signal: AbortSignal) => this.#catchUp(signal),
+      catchUp: (signal: AbortSignal, scope?: Scope) => this.#catchUp(signal, scope),
       refreshHome: async (signal: AbortSignal) => {
         await refreshHome(this.#core, this.id, signal);
       },
@@ -144,12 +149,18 @@ export class Account {
     }));
   }
 
-  async *#catchUp(signal: AbortSignal): AsyncGenerator<readonly AccountEvent[]> {
+  async *#catchUp(
+    signal: AbortSignal,
+    { home: withHome, groups }: Scope = { home: true },
+  ): AsyncGenerator<readonly AccountEvent[]> {
     const core = this.#core;
-    const home = await core.home();
-    await resolveOwnState(core, home, { account: this.id, signal });
-    yield* readTimeline(core, home.relayId, signal);
-    await flush(core, signal);
+    if (withHome) {
+      const home = await core.home();
+      await resolveOwnState(core, home, { account: this.id, signal });
+      yield* readTimeline(core, home.relayId, signal);
+      await flush(core, signal);
+    }
+    yield* catchUpGroups(core, signal, groups);
     await runDuties(core, signal);
   }
 

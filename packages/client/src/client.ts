@@ -44,6 +44,7 @@ import type { AccountCore, Core } from './core.ts';
 import { addDuty } from './duties.ts';
 import { type Clock, systemClock, unixSeconds, webRandom } from './environment.ts';
 import { ClientError } from './errors.ts';
+import { Happenings } from './happenings.ts';
 import { Discovery } from './network/discovery.ts';
 import type { Store } from './store/index.ts';
 
@@ -86,6 +87,7 @@ export interface NewAccountOptions {
 export class Client implements AsyncDisposable {
   readonly #core: Core;
   readonly #relays = new Map<string, RelayConnection>();
+  readonly #httpRelays = new Map<string, RelayConnection>();
   #account: Account | undefined;
 
   private constructor(core: Core) {
@@ -104,12 +106,12 @@ export class Client implements AsyncDisposable {
       ...parts,
       registry,
       store,
-      connect: (relayId, identity) =>
+      connect: (relayId, identity, transportWanted = prefer) =>
         new RelayConnection(parts, {
           relayId,
           identity,
           // A session of the account key is a matter of a few calls.
-          prefer: identity.mode === 'account' ? 'http' : prefer,
+          prefer: identity.mode === 'account' ? 'http' : transportWanted,
           ...(retry !== undefined && { retry }),
           ...(timeout !== undefined && { timeout }),
         }),
@@ -199,13 +201,15 @@ export class Client implements AsyncDisposable {
       if ((await ownRecords.get(tx, own)) !== undefined) return;
       await ownRecords.put(tx, own, { ...record, awaitsContactsUntil: now + contactsWait });
       await addDuty(tx, { kind: 'request-snapshot' });
+      await addDuty(tx, { kind: 'request-groups' });
     });
     return await this.account();
   }
 
   /** Closes the connections. The store and the transport stay open. */
   async [Symbol.asyncDispose](): Promise<void> {
-    await Promise.all([...this.#relays.values()].map((item) => item[Symbol.asyncDispose]()));
+    const connections = [...this.#relays.values(), ...this.#httpRelays.values()];
+    await Promise.all(connections.map((item) => item[Symbol.asyncDispose]()));
   }
 
   async #accountKey(options: NewAccountOptions) {
@@ -245,6 +249,8 @@ export class Client implements AsyncDisposable {
       encryptionKey: keys.encryptionKey,
       certificate,
       relay,
+      relayOverHttp: (relayId) => this.#relayOverHttp(relayId, identity),
+      happenings: new Happenings(),
       home: async () => relay(await homeRelay(core, account)),
       accountKey: (given) => accountKeyOf(network, store, { account, given }),
     };
@@ -255,6 +261,15 @@ export class Client implements AsyncDisposable {
     if (connection === undefined) {
       connection = this.#core.connect(relayId, identity);
       this.#relays.set(relayId, connection);
+    }
+    return connection;
+  }
+
+  #relayOverHttp(relayId: string, identity: Parameters<Core['connect']>[1]): RelayConnection {
+    let connection = this.#httpRelays.get(relayId);
+    if (connection === undefined) {
+      connection = this.#core.connect(relayId, identity, 'http');
+      this.#httpRelays.set(relayId, connection);
     }
     return connection;
   }

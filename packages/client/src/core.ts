@@ -12,6 +12,7 @@ import type { RelayConnection } from './connect/connection.ts';
 import type { Identity } from './connect/session.ts';
 import type { Transport } from './connect/transport.ts';
 import type { Clock } from './environment.ts';
+import type { Happenings } from './happenings.ts';
 import type { Discovery } from './network/discovery.ts';
 import type { Store } from './store/index.ts';
 
@@ -24,7 +25,7 @@ export interface Core {
   readonly clock: Clock;
   readonly random: Random;
   /** A connection of its own; whoever opens it closes it. */
-  connect(relayId: string, identity: Identity): RelayConnection;
+  connect(relayId: string, identity: Identity, prefer?: 'websocket' | 'http'): RelayConnection;
 }
 
 /** The account of this store and this device of it. */
@@ -39,6 +40,10 @@ export interface AccountCore extends Core {
   certificate(): Promise<DeviceCertificate>;
   /** Device connection to a relay, kept for later calls. */
   relay(relayId: string): RelayConnection;
+  /** The same over HTTPS alone, for what does not fit a WebSocket message. */
+  relayOverHttp(relayId: string): RelayConnection;
+  /** What was found while something else was done, for the next who reads events. */
+  readonly happenings: Happenings;
   /** Device connection to the current home relay. */
   home(): Promise<RelayConnection>;
   /** The stored account key, unless one is given. @throws ClientError `account_key_required` */

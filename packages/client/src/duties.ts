@@ -18,12 +18,21 @@ export type Duty =
   /** Tell a contact that the list of own devices changed (04 §7.4). */
   | { readonly kind: 'tell-devices'; readonly account: string }
   /** Read the device state of another account, because a hint or an unverified grant asks so. */
-  | { readonly kind: 'refresh-state'; readonly account: string };
+  | { readonly kind: 'refresh-state'; readonly account: string }
+  /** Ask the account's other devices for their keys of all groups, or of one (05 §16). */
+  | { readonly kind: 'request-groups' }
+  | { readonly kind: 'request-group'; readonly group: string }
+  /** Tell the account's other devices the member key of a group, or of all groups. */
+  | { readonly kind: 'send-group'; readonly group: string }
+  | { readonly kind: 'send-groups' }
+  /** Send them the application secrets of a group. */
+  | { readonly kind: 'send-group-history'; readonly group: string };
 
 export const duties = new Collection<Duty>('duties');
 
 function dutyKey(duty: Duty): string {
-  return 'account' in duty ? `${duty.kind}/${duty.account}` : duty.kind;
+  if ('account' in duty) return `${duty.kind}/${duty.account}`;
+  return 'group' in duty ? `${duty.kind}/${duty.group}` : duty.kind;
 }
 
 export async function addDuty(tx: StoreWriter, duty: Duty): Promise<void> {

@@ -23,6 +23,14 @@ export type ClientErrorCode =
   | 'no_recipient_device'
   /** There is no relationship with that account, or no usable grant from it. */
   | 'not_a_contact'
+  /** The account is no member of the group, as far as this device knows. */
+  | 'not_a_member'
+  /** The own role in the group does not permit it, or the group is closed. */
+  | 'not_permitted'
+  /** The group's history does not verify; nothing behind that place is used (05 §5.5). */
+  | 'group_blocked'
+  /** This device has no verified secret of the group's present epoch. */
+  | 'group_key_missing'
   /** A counter has no next value (01 I2, I3). */
   | 'counter_exhausted'
   /** The input cannot be sent: too large, empty, malformed. */
@@ -136,7 +144,14 @@ export type MisbehaviourReason =
   | 'page_certificates'
   | 'altered_envelope'
   | 'foreign_envelope'
-  | 'foreign_key_box';
+  | 'foreign_key_box'
+  // Groups (05 §13)
+  | 'invalid_group_page'
+  | 'invalid_group_keys'
+  | 'invalid_group_state'
+  | 'invalid_group_record'
+  | 'invalid_group_answer'
+  | 'group_rollback';
 
 /**
  * The relay is wrong: its answer breaks the protocol or does not verify. `reason` names the rule.

@@ -1,7 +1,70 @@
 /** What happens to an account, for whoever shows it to a person. */
+import type { GroupChangeRow, GroupMessageRow } from './groups/entries.ts';
+import type { GroupBlock } from './groups/rows.ts';
 import type { MessageRow } from './messages/rows.ts';
 
+/** What happens in groups. Everything in it was verified, unless it says otherwise. */
+export type GroupAccountEvent =
+  /** This account is a member now, with a key that was verified. */
+  | { readonly kind: 'group-joined'; readonly group_id: string }
+  /** The host lets this account read no more: it left, was removed or banned. Its word alone. */
+  | { readonly kind: 'group-ended'; readonly group_id: string }
+  /** A message to show, decrypted. */
+  | {
+      readonly kind: 'group-message';
+      readonly group_id: string;
+      readonly message: GroupMessageRow;
+    }
+  /** A member's nickname in one group; `null` is none. */
+  | {
+      readonly kind: 'group-nickname';
+      readonly group_id: string;
+      readonly account: string;
+      readonly nickname: string | null;
+    }
+  | {
+      readonly kind: 'group-member';
+      readonly group_id: string;
+      readonly account: string;
+      readonly change: 'joined' | 'left';
+      /** Who signed the event. */
+      readonly by?: string;
+    }
+  /** Properties, roles, owner, keys, bans or status changed. */
+  | { readonly kind: 'group-change'; readonly group_id: string; readonly change: GroupChangeRow }
+  /** A message was rejected; reading went on. */
+  | {
+      readonly kind: 'group-rejected';
+      readonly group_id: string;
+      readonly sequence: number;
+      readonly reason: string;
+    }
+  /** A message of this device will not be delivered. */
+  | {
+      readonly kind: 'group-unsent';
+      readonly group_id: string;
+      readonly message_id: string;
+      readonly reason: string;
+    }
+  /** The history does not verify from here on; nothing behind it is used (05 §5.5). */
+  | { readonly kind: 'group-blocked'; readonly group_id: string; readonly blocked: GroupBlock }
+  /** Key material of an epoch does not verify and is not used (05 §7.5). */
+  | {
+      readonly kind: 'group-key-rejected';
+      readonly group_id: string;
+      readonly epoch: number;
+      readonly status: 'rejected' | 'missing_box';
+    }
+  /** The list of applications, or of key recovery requests, changed: read it again. */
+  | {
+      readonly kind: 'group-applications' | 'group-recoveries';
+      readonly group_id: string;
+    }
+  /** A group could not be read for now; the others were. */
+  | { readonly kind: 'group-failed'; readonly group_id: string; readonly error: unknown };
+
 export type AccountEvent =
+  | GroupAccountEvent
   /** A message to show arrived, or one this account sent from another device. */
   | { readonly kind: 'message'; readonly message: MessageRow }
   /** Somebody asks to become a contact. */

@@ -8,6 +8,7 @@ export {
 } from './accounts/pairing.ts';
 export type { Contact, Contacts } from './api/contacts.ts';
 export type { Devices } from './api/devices.ts';
+export type { Group, GroupDraft, Groups, NamedMember } from './api/groups.ts';
 export type { Draft, Messages } from './api/messages.ts';
 export type { Abortable, WithAccountKey } from './api/options.ts';
 export type { Profiles } from './api/profiles.ts';
@@ -15,7 +16,19 @@ export { Client, type ClientOptions, type NewAccountOptions } from './client.ts'
 export * from './connect/index.ts';
 export * from './environment.ts';
 export * from './errors.ts';
-export type { AccountEvent } from './events.ts';
+export type { AccountEvent, GroupAccountEvent } from './events.ts';
+export type { PendingApplication, PendingRecovery } from './groups/admissions.ts';
+export type {
+  GroupChangeRow,
+  GroupEntry,
+  GroupMessageRow,
+  GroupRejectedRow,
+} from './groups/entries.ts';
+export type { NewGroup } from './groups/found.ts';
+export type { InviteTerms, IssuedInvite } from './groups/invites.ts';
+export type { SentToGroup } from './groups/outbox.ts';
+export type { RotationOptions } from './groups/rotation.ts';
+export type { GroupBlock, GroupStanding } from './groups/rows.ts';
 export type { FollowOptions } from './live.ts';
 export { type DownloadOptions, downloadContent } from './messages/content.ts';
 export type { MessageRow, Outcome, SendingStatus } from './messages/rows.ts';

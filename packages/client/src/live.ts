@@ -3,10 +3,12 @@
 import { isWrongHome } from './accounts/home.ts';
 import { noteStateHint } from './accounts/states.ts';
 import { backoff, hintOf, isTemporary } from './connect/backoff.ts';
-import type { Notification } from './connect/websocket-channel.ts';
 import type { AccountCore } from './core.ts';
 import { ClientError, isClientError } from './errors.ts';
 import type { AccountEvent } from './events.ts';
+import { groupRow } from './groups/rows.ts';
+import { groupsByHost, sameGroupsKey, subscribeGroups } from './groups/subscriptions.ts';
+import { type Drained, Hints } from './hints.ts';
 import { timelinePosition } from './messages/timeline.ts';
 
 export interface FollowOptions {
@@ -15,11 +17,19 @@ export interface FollowOptions {
   readonly pollInterval?: number;
 }
 
+/** What is to be read. */
+export interface Scope {
+  /** Whether the account's own timeline is. */
+  readonly home: boolean;
+  /** These groups; all of them by default. */
+  readonly groups?: ReadonlySet<string>;
+}
+
 /** What following needs of the account. */
 export interface Followed {
   readonly core: AccountCore;
-  /** Everything that catching up is, in one go. */
-  catchUp(signal: AbortSignal): AsyncGenerator<readonly AccountEvent[]>;
+  /** Everything that catching up is, in one go; of a smaller scope, where one is given. */
+  catchUp(signal: AbortSignal, scope?: Scope): AsyncGenerator<readonly AccountEvent[]>;
   /** Looks for the home relay again. */
   refreshHome(signal: AbortSignal): Promise<void>;
 }
@@ -54,10 +64,25 @@ export async function* follow(
         transport = link.channel.kind;
         yield { kind: 'connected', transport };
       }
-      for await (const events of followed.catchUp(signal)) yield* events;
-      await quiet(core, home.relayId, { hints, ended: link.ended, signal, pollInterval });
-      // Only now: a relay that ends every connection at once is no relay that works.
-      failures = 0;
+      for (let scope: Scope | undefined; ; ) {
+        // Subscribed first, so that nothing falls between reading and being told (05 §17.1).
+        const subscribed = await subscribeAll(core, hints, signal);
+        for await (const events of followed.catchUp(signal, scope)) yield* events;
+        yield* core.happenings.take();
+        // Read to the end, and only that shows which groups there are.
+        scope = { home: false };
+        if ((await groupsKey(core)) !== subscribed.key) continue;
+        const ended = [...subscribed.ended, ...(link.ended === undefined ? [] : [link.ended])];
+        const news = await quiet(core, home.relayId, { hints, ended, signal, pollInterval });
+        // Only now: a relay that ends every connection at once is no relay that works.
+        failures = 0;
+        yield* core.happenings.take();
+        for (const kind of ['group-applications', 'group-recoveries'] as const) {
+          for (const group_id of news[kind]) yield { kind, group_id };
+        }
+        if (news.silence) break;
+        scope = { home: news.home, groups: news.groups };
+      }
       if (link.ended === undefined) home.reconsider();
     } catch (error) {
       if (signal.aborted) return;
@@ -73,80 +98,101 @@ export async function* follow(
   }
 }
 
+async function groupsKey(core: AccountCore): Promise<string> {
+  return sameGroupsKey(await groupsByHost(core));
+}
+
+/**
+ * Subscribes every group at its host. A host that cannot be reached is read without hints.
+ * @returns which groups they were, and the ends of the links to other relays than the home
+ */
+async function subscribeAll(
+  core: AccountCore,
+  hints: Hints,
+  signal: AbortSignal,
+): Promise<{ readonly key: string; readonly ended: readonly Promise<ClientError>[] }> {
+  const hosts = await groupsByHost(core);
+  const { relayId: homeId } = await core.home();
+  const ended: Promise<ClientError>[] = [];
+  for (const [relayId, groupIds] of hosts) {
+    const connection = core.relay(relayId);
+    connection.onNotification = (notification) => hints.take(notification);
+    try {
+      const link = await subscribeGroups(connection, { groupIds, signal });
+      if (link.ended !== undefined && relayId !== homeId) ended.push(link.ended);
+    } catch (error) {
+      if (relayId === homeId || !isPassing(error)) throw error;
+    }
+  }
+  return { key: sameGroupsKey(hosts), ended };
+}
+
 /** A misbehaving relay may be a relay under repair; nothing it answered was used. */
 function isPassing(error: unknown): boolean {
   return isTemporary(error) || isClientError(error, 'relay_misbehaviour');
 }
 
+/** Why something is read again. */
+interface News {
+  /** Nothing was heard for so long that everything is read. */
+  readonly silence: boolean;
+  readonly home: boolean;
+  readonly groups: ReadonlySet<string>;
+  readonly 'group-applications': ReadonlySet<string>;
+  readonly 'group-recoveries': ReadonlySet<string>;
+}
+
 /**
  * Waits until there is a reason to read again.
- * @throws ClientError with which the connection ended
+ * @throws ClientError with which a connection ended
  */
 async function quiet(
   core: AccountCore,
   relayId: string,
   until: {
     readonly hints: Hints;
-    readonly ended: Promise<ClientError> | undefined;
+    readonly ended: readonly Promise<ClientError>[];
     readonly signal: AbortSignal;
     readonly pollInterval: number;
   },
-): Promise<void> {
+): Promise<News> {
   const { hints, ended, signal, pollInterval } = until;
   for (;;) {
     const stop = new AbortController();
     const bounded = AbortSignal.any([signal, stop.signal]);
-    const pause = core.clock.sleep(ended === undefined ? pollInterval : silenceLimit, bounded);
+    const pause = core.clock.sleep(ended.length === 0 ? pollInterval : silenceLimit, bounded);
     const reason = await Promise.race([
       hints.next().then(() => 'hint' as const),
+      core.happenings.next().then(() => 'hint' as const),
       pause.then(() => 'silence' as const),
-      ...(ended === undefined ? [] : [ended]),
+      ...ended,
     ]).finally(() => {
       stop.abort();
       pause.catch(() => undefined);
     });
     if (reason instanceof ClientError) throw reason;
-    if (reason === 'silence' || (await isNews(core, relayId, hints.drain()))) return;
+    const news = await newsOf(core, relayId, { ...hints.drain(), silence: reason === 'silence' });
+    if (news !== undefined) return news;
   }
 }
 
-/** Whether a hint tells of something that was not read yet. It proves and moves nothing itself. */
-async function isNews(
+/** What hints tell of that was not read yet. They prove and move nothing themselves. */
+async function newsOf(
   core: AccountCore,
   relayId: string,
-  hints: { readonly head: number; readonly revision: number },
-): Promise<boolean> {
-  return await core.store.write(async (tx) => {
+  hints: Drained & { readonly silence: boolean },
+): Promise<News | undefined> {
+  const found = await core.store.write(async (tx) => {
     const unread = hints.head > (await timelinePosition(tx, relayId));
     const outdated = await noteStateHint(tx, core.account, hints.revision);
-    return unread || outdated;
+    const groups = new Set(hints['group-recoveries']);
+    for (const [groupId, head] of hints.groups) {
+      const row = await groupRow(tx, groupId);
+      if (row !== undefined && head > row.position) groups.add(groupId);
+    }
+    return { home: unread || outdated, groups };
   });
-}
-
-/** Notifications merged to the highest of each kind, until somebody looks. */
-class Hints {
-  #head = -1;
-  #revision = -1;
-  #waiting = Promise.withResolvers<void>();
-
-  take({ method, params }: Notification): void {
-    if (method === 'message.timeline.changed') {
-      this.#head = Math.max(this.#head, params.head as number);
-    } else if (method === 'device.state.changed') {
-      this.#revision = Math.max(this.#revision, params.revision as number);
-    } else return;
-    this.#waiting.resolve();
-  }
-
-  next(): Promise<void> {
-    return this.#waiting.promise;
-  }
-
-  drain(): { readonly head: number; readonly revision: number } {
-    const hints = { head: this.#head, revision: this.#revision };
-    this.#head = -1;
-    this.#revision = -1;
-    this.#waiting = Promise.withResolvers();
-    return hints;
-  }
+  const hasFound = core.happenings.isWaiting || hints['group-applications'].size > 0;
+  const isNews = hints.silence || hasFound || found.home || found.groups.size > 0;
+  return isNews ? { ...hints, ...found } : undefined;
 }

@@ -1,7 +1,14 @@
-import type { MethodName, Network, ParamsOf, Random, ResultOf } from '@posthouse/protocol';
+import {
+  type MethodName,
+  methods,
+  type Network,
+  type ParamsOf,
+  type Random,
+  type ResultOf,
+} from '@posthouse/protocol';
 import type { Clock } from '../environment.ts';
-import { isRefusal, RelayMisbehaviour, RelayUnreachable } from '../errors.ts';
-import type { Discovery } from '../network/discovery.ts';
+import { ClientError, isRefusal, RelayMisbehaviour, RelayUnreachable } from '../errors.ts';
+import type { Discovery, VerifiedRelay } from '../network/discovery.ts';
 import { checkResult } from './answers.ts';
 import { backoff, defaultRetry, hintOf, isTemporary, type RetryPolicy } from './backoff.ts';
 import { untilAborted } from './deadline.ts';
@@ -68,6 +75,7 @@ export class RelayConnection implements AsyncDisposable {
 
   /**
    * Calls a method and checks the shape of what comes back; what it means is for the caller.
+   * @throws ClientError `no_relay` where the relay does not offer the method's module
    * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour
    */
   async call<M extends MethodName>(
@@ -80,6 +88,7 @@ export class RelayConnection implements AsyncDisposable {
       let link: Link | undefined;
       try {
         link = await this.link(signal);
+        checkOffer(method, link.relay);
         return checkResult(method, await link.exchange(method, params as object, signal));
       } catch (error) {
         signal.throwIfAborted();
@@ -156,4 +165,12 @@ export class RelayConnection implements AsyncDisposable {
     const wait = backoff(attempt, this.#retry, { random, hintSeconds: hintOf(error) });
     return wait > longestWait ? undefined : wait;
   }
+}
+
+/** A module is used only where the verified descriptor declares it (05 §1.1, 06 §1). */
+function checkOffer(method: MethodName, { relayId, descriptor }: VerifiedRelay): void {
+  const definition = methods[method];
+  const capability = 'capability' in definition ? definition.capability : undefined;
+  if (capability === undefined || descriptor.capabilities?.includes(capability)) return;
+  throw new ClientError('no_relay', `${relayId} does not offer ${capability}`);
 }

@@ -80,6 +80,11 @@ export class Link {
     return this.channel instanceof WebSocketChannel ? this.channel.ended : undefined;
   }
 
+  /** The relay as its descriptor was verified for this link. */
+  get relay(): VerifiedRelay {
+    return this.#options.relay;
+  }
+
   get isUsable(): boolean {
     if (this.channel instanceof WebSocketChannel && !this.channel.isOpen) return false;
     return !this.#stop.signal.aborted && !this.#isOver();

@@ -4,7 +4,6 @@ import {
   type ContactRecord,
   canonicalJson,
   cleanGrant,
-  currentDevices,
   type JsonObject,
   utf8Length,
 } from '@posthouse/protocol';
@@ -14,13 +13,18 @@ import type { AccountCore } from '../core.ts';
 import { type Duty, duties, removeDuty } from '../duties.ts';
 import { unixSeconds } from '../environment.ts';
 import { isClientError, isRefusal } from '../errors.ts';
+import { doGroupDuty, isGroupDuty } from '../groups/share.ts';
 import { send } from '../messages/outbox.ts';
+import { forget, toOwnDevices } from '../messages/own-devices.ts';
 import { Collection } from '../store/index.ts';
 import { settleUnverified } from './apply.ts';
 import { contactRow, contactRows } from './rows.ts';
 
 /** Bytes of records in one message; an envelope holds some 196,000 (04 §3). */
 const batchBytes = 100_000;
+
+/** Type of the object that carries records, behind the service word. */
+const contactsSync = 'account.contacts.sync';
 
 /** Milliseconds between automatic reads of one account's device state (04 §7.4). */
 const refreshInterval = 30_000;
@@ -67,16 +71,16 @@ function isOfContact({ kind }: Duty): boolean {
   return kind === 'update-grant' || kind === 'tell-devices' || kind === 'refresh-state';
 }
 
-async function forget(core: AccountCore, due: readonly Duty[]): Promise<void> {
-  await core.store.write(async (tx) => {
-    for (const duty of due) await removeDuty(tx, duty);
-  });
-}
-
 async function doDuty(core: AccountCore, duty: Duty, signal: AbortSignal): Promise<void> {
+  if (isGroupDuty(duty)) return await doGroupDuty(core, duty, signal);
   switch (duty.kind) {
     case 'request-snapshot':
-      return await toOwnDevices(core, { due: [duty], content: { request_snapshot: true }, signal });
+      return await toOwnDevices(core, {
+        name: contactsSync,
+        due: [duty],
+        content: { request_snapshot: true },
+        signal,
+      });
     case 'update-grant':
       return await toContact(core, duty, { content: async (grant) => grant, signal });
     case 'tell-devices':
@@ -110,7 +114,12 @@ async function sendRecords(
   const batches = inBatches(records);
   for (const [index, batch] of batches.entries()) {
     const isLast = index === batches.length - 1;
-    await toOwnDevices(core, { due: isLast ? due : [], content: { records: batch }, signal });
+    await toOwnDevices(core, {
+      name: contactsSync,
+      due: isLast ? due : [],
+      content: { records: batch },
+      signal,
+    });
   }
   if (batches.length === 0) await forget(core, due);
 }
@@ -128,35 +137,6 @@ function inBatches(records: readonly ContactRecord[]): ContactRecord[][] {
     size += bytes;
   }
   return batches;
-}
-
-async function toOwnDevices(
-  core: AccountCore,
-  message: {
-    readonly due: readonly Duty[];
-    readonly content: JsonObject;
-    readonly signal: AbortSignal;
-  },
-): Promise<void> {
-  const { due, content, signal } = message;
-  if (!(await hasOtherDevices(core))) return await forget(core, due);
-  await send(core, {
-    to: core.account,
-    content: { ...content, $type: core.network.type('account.contacts.sync') },
-    purpose: { kind: 'duty', duties: due },
-    toThisDevice: false,
-    signal,
-    along: async (tx) => {
-      for (const duty of due) await removeDuty(tx, duty);
-    },
-  });
-}
-
-async function hasOtherDevices(core: AccountCore): Promise<boolean> {
-  const state = await core.store.read((tx) => knownState(tx, core.account));
-  if (state === undefined) return true;
-  const current = currentDevices(core.network, state, unixSeconds(core.clock));
-  return current.size > (current.has(core.device.deviceId) ? 1 : 0);
 }
 
 /** Writes to an established contact with its grant; the contact may be gone meanwhile. */

@@ -11,7 +11,10 @@ export const exitCodes = {
   unreachable: { code: 4, meaning: 'no relay could be reached' },
   refused: { code: 5, meaning: 'the relay refused; the message names its error code' },
   unverified: { code: 6, meaning: 'something does not verify: an answer, an invite, a request' },
-  noWay: { code: 7, meaning: 'not a contact, or no device that could read it' },
+  noWay: {
+    code: 7,
+    meaning: 'not a contact or member, not permitted, or nobody who could read it',
+  },
   key: { code: 8, meaning: 'the account key is needed, or the wallet does not open' },
   store: { code: 9, meaning: 'the folder belongs to another network or version' },
   interrupted: { code: 130, meaning: 'interrupted before it was done' },
@@ -36,6 +39,10 @@ const byClientCode: Readonly<Record<ClientError['code'], ExitName>> = {
   account_key_required: 'key',
   no_recipient_device: 'noWay',
   not_a_contact: 'noWay',
+  not_a_member: 'noWay',
+  not_permitted: 'noWay',
+  group_blocked: 'unverified',
+  group_key_missing: 'noWay',
   counter_exhausted: 'internal',
   invalid_input: 'usage',
 };

@@ -13,6 +13,7 @@ import type { AccountCore } from '../core.ts';
 import { addDuty } from '../duties.ts';
 import { unixSeconds } from '../environment.ts';
 import type { AccountEvent } from '../events.ts';
+import { applyHistorySync, applyStateRequest, applyStateSync } from '../groups/share.ts';
 import type { StoreReader, StoreWriter } from '../store/index.ts';
 import type { OpenedEntry } from './open.ts';
 import {
@@ -213,7 +214,15 @@ async function take(
       return [];
     case 'account.contacts.sync':
       return await applyContactSync(core, tx, parsed.content);
-    // Group objects are kept in their messages; this version of the client has no groups yet.
+    case 'account.group.state.request':
+      await applyStateRequest(tx, parsed.content);
+      return [];
+    case 'account.group.state.sync':
+      await applyStateSync(core, tx, parsed.content);
+      return [];
+    case 'account.group.history_secret.sync':
+      await applyHistorySync(tx, parsed.content);
+      return [];
     default:
       return [];
   }

@@ -1,0 +1,442 @@
+import type {
+  ContentReference,
+  GroupInvitePolicy,
+  GroupMember,
+  GroupProjection,
+  GroupState,
+  JsonObject,
+} from '@posthouse/protocol';
+import type { AccountCore } from '../core.ts';
+import { ClientError } from '../errors.ts';
+import type { GroupAccountEvent } from '../events.ts';
+import {
+  approveApplications,
+  approveRecoveries,
+  listApplications,
+  listRecoveries,
+  type PendingApplication,
+  type PendingRecovery,
+  rejectApplications,
+  rejectRecoveries,
+} from '../groups/admissions.ts';
+import {
+  type GroupEntry,
+  type GroupMessageRow,
+  groupEntry,
+  listEntries,
+} from '../groups/entries.ts';
+import {
+  applyToGroup,
+  decodeInviteAddress,
+  foundGroup,
+  type NewGroup,
+  previewGroup,
+} from '../groups/found.ts';
+import {
+  createInvite,
+  type InviteTerms,
+  type IssuedInvite,
+  listInvites,
+  revokeInvite,
+} from '../groups/invites.ts';
+import { manageGroup } from '../groups/manage.ts';
+import { flushGroup, type SentToGroup, sendToGroup } from '../groups/outbox.ts';
+import { requestRecovery, settleRecovery } from '../groups/recovery.ts';
+import { type RotationOptions, rotateSecret } from '../groups/rotation.ts';
+import {
+  type GroupBlock,
+  type GroupStanding,
+  groupRows,
+  keyOf,
+  loadGroup,
+  nicknames,
+} from '../groups/rows.ts';
+import { syncGroup } from '../groups/sync.ts';
+import { type Abortable, signalOf } from './options.ts';
+
+/** A group as this device knows it. */
+export interface Group {
+  readonly id: string;
+  /** Relay ID of the host. */
+  readonly relayId: string;
+  readonly standing: GroupStanding;
+  /** Sequence up to which it is read; -1 before the first read. */
+  readonly position: number;
+  /** Verified state; absent before the first read. */
+  readonly state?: GroupProjection;
+  /** Where its history stops to verify, and why (05 §5.5). */
+  readonly blocked?: GroupBlock;
+  /** Whether this device has a key that opens the group's messages. */
+  readonly hasKey: boolean;
+}
+
+/** A member with the nickname it gave itself in this group. */
+export interface NamedMember extends GroupMember {
+  readonly nickname?: string;
+}
+
+/** A message to a group: text, attachments, or both. */
+export interface GroupDraft {
+  readonly text?: string;
+  /** Media type of the text; plain text by default. */
+  readonly contentType?: string;
+  readonly attachments?: readonly ContentReference[];
+  /** Sequence of the message that is answered. */
+  readonly replyTo?: number;
+}
+
+/**
+ * Groups. Their state is rebuilt from the signed history, which is verified from its beginning on;
+ * what a host says beside that is never believed (05 §1.2).
+ *
+ * @example
+ * const group = await account.groups.create({ name: 'Chess club' });
+ * const { text } = await account.groups.invite(group.id);
+ * await other.groups.join(text);
+ * await account.groups.approve(group.id, [other.id]);
+ * await other.sync();
+ * await other.groups.send(group.id, { text: 'Hello' });
+ */
+export class Groups {
+  readonly #core: AccountCore;
+
+  constructor(core: AccountCore) {
+    this.#core = core;
+  }
+
+  /** Every group this device knows, from the store. */
+  async list(): Promise<Group[]> {
+    return await this.#core.store.read(async (tx) => {
+      const found: Group[] = [];
+      for (const { group_id } of await groupRows(tx)) {
+        found.push(groupOf(await loadGroup(tx, group_id)));
+      }
+      return found;
+    });
+  }
+
+  /** @throws ClientError `not_a_member` for a group this device does not know */
+  async get(groupId: string): Promise<Group> {
+    return groupOf(await this.#core.store.read((tx) => loadGroup(tx, groupId)));
+  }
+
+  /**
+   * Founds a group at a host that it never leaves.
+   * @throws ClientError `invalid_input`; `no_relay` where the relay hosts no groups
+   */
+  async create(facts: NewGroup, options: Abortable = {}): Promise<Group> {
+    return await this.get(await foundGroup(this.#core, facts, signalOf(options)));
+  }
+
+  /**
+   * Looks at the group an invitation leads to. The host's word, for display: nothing is verified.
+   * @throws ClientError `verification_failed`
+   */
+  async preview(invitation: string, options: Abortable = {}): Promise<GroupState> {
+    const address = decodeInviteAddress(this.#core, invitation);
+    return await previewGroup(this.#core, address, signalOf(options));
+  }
+
+  /**
+   * Applies for admission. Nobody tells an applicant of the decision: `sync` tries to read the
+   * group, and gives `group-joined` once it can.
+   *
+   * @throws ClientError `verification_failed`, `invalid_input`
+   */
+  async join(invitation: string, options: Abortable = {}): Promise<Group> {
+    const address = decodeInviteAddress(this.#core, invitation);
+    await applyToGroup(this.#core, address, signalOf(options));
+    return await this.get(address.group_id);
+  }
+
+  /** Catches one group up. @returns what happened */
+  async sync(groupId: string, options: Abortable = {}): Promise<GroupAccountEvent[]> {
+    const signal = signalOf(options);
+    const events = await syncGroup(this.#core, groupId, signal);
+    if ((await this.get(groupId)).standing !== 'member') return events;
+    for await (const found of flushGroup(this.#core, groupId, signal)) events.push(...found);
+    return events;
+  }
+
+  /**
+   * Sends a message. Where the host's answer is lost it is kept, and goes out again with `sync`.
+   *
+   * @throws ClientError `not_a_member`, `not_permitted`, `group_key_missing`, `invalid_input`
+   * @throws RelayRefused, RelayUnreachable
+   */
+  async send(groupId: string, draft: GroupDraft, options: Abortable = {}): Promise<SentToGroup> {
+    const content = messageOf(this.#core, draft);
+    return await sendToGroup(this.#core, { groupId, content }, signalOf(options));
+  }
+
+  /** Sets the own nickname in one group; `null` clears it. */
+  async setNickname(
+    groupId: string,
+    nickname: string | null,
+    options: Abortable = {},
+  ): Promise<SentToGroup> {
+    const content = { $type: this.#core.network.type('group.member.nickname.update'), nickname };
+    return await sendToGroup(this.#core, { groupId, content }, signalOf(options));
+  }
+
+  /** The timeline: messages, changes, and what was rejected; oldest first. */
+  async entries(
+    groupId: string,
+    range: { readonly after?: number; readonly limit?: number; readonly last?: number } = {},
+  ): Promise<GroupEntry[]> {
+    return await this.#core.store.read((tx) => listEntries(tx, groupId, range));
+  }
+
+  /** Messages of people, decrypted; oldest first. */
+  async messages(
+    groupId: string,
+    range: { readonly after?: number; readonly last?: number } = {},
+  ): Promise<GroupMessageRow[]> {
+    const entries = await this.entries(groupId, range);
+    return entries.filter((entry) => isChat(this.#core, entry));
+  }
+
+  /**
+   * The message another one answers. `undefined` where there is none, or it is not here, or what
+   * the sequence names is no message of people (05 §14.3).
+   */
+  async replied(message: GroupMessageRow): Promise<GroupMessageRow | undefined> {
+    const sequence = message.content?.reply_to_seq;
+    if (typeof sequence !== 'number' || !isChat(this.#core, message)) return undefined;
+    const { store } = this.#core;
+    const entry = await store.read((tx) => groupEntry(tx, message.group_id, sequence));
+    return entry !== undefined && isChat(this.#core, entry) ? entry : undefined;
+  }
+
+  /** Members of the verified state, with their nicknames. */
+  async members(groupId: string): Promise<NamedMember[]> {
+    return await this.#core.store.read(async (tx) => {
+      const { group } = await loadGroup(tx, groupId);
+      const found: NamedMember[] = [];
+      for (const member of group?.members.values() ?? []) {
+        const nickname = (await nicknames.get(tx, keyOf(groupId, member.account)))?.nickname;
+        found.push({ ...member, ...(typeof nickname === 'string' && { nickname }) });
+      }
+      return found;
+    });
+  }
+
+  /**
+   * Makes an invitation; its `text` is for a link or a QR code.
+   * @throws ClientError `not_permitted`, `invalid_input`
+   */
+  async invite(
+    groupId: string,
+    terms: InviteTerms = {},
+    options: Abortable = {},
+  ): Promise<IssuedInvite> {
+    return await createInvite(this.#core, { groupId, terms }, signalOf(options));
+  }
+
+  /** The valid invitations this account may see. */
+  async invites(groupId: string, options: Abortable = {}): Promise<IssuedInvite[]> {
+    return await listInvites(this.#core, groupId, signalOf(options));
+  }
+
+  /** Ends an invitation, and the applications that wait by it. */
+  async revokeInvite(groupId: string, inviteId: string, options: Abortable = {}): Promise<void> {
+    await revokeInvite(this.#core, { groupId, inviteId }, signalOf(options));
+  }
+
+  /** Applications that wait, each verified. */
+  async applications(groupId: string, options: Abortable = {}): Promise<PendingApplication[]> {
+    return await listApplications(this.#core, groupId, signalOf(options));
+  }
+
+  /**
+   * Admits applicants, after every check of their applications and invitations.
+   * @throws ClientError `invalid_input`, `not_permitted`, `group_key_missing`
+   */
+  async approve(
+    groupId: string,
+    accounts: readonly string[],
+    options: Abortable = {},
+  ): Promise<void> {
+    await approveApplications(this.#core, { groupId, accounts }, signalOf(options));
+  }
+
+  async reject(
+    groupId: string,
+    accounts: readonly string[],
+    options: Abortable = {},
+  ): Promise<void> {
+    await rejectApplications(this.#core, { groupId, accounts }, signalOf(options));
+  }
+
+  /** Changes properties; what is left out stays. @throws ClientError `not_permitted` */
+  async update(
+    groupId: string,
+    facts: {
+      readonly name?: string;
+      readonly description?: string;
+      readonly capacity?: number;
+      readonly invitePolicy?: GroupInvitePolicy;
+    },
+    options: Abortable = {},
+  ): Promise<void> {
+    const { name, description, capacity, invitePolicy } = facts;
+    const fields = {
+      ...(name !== undefined && { name }),
+      ...(description !== undefined && { description }),
+      ...(capacity !== undefined && { member_capacity: capacity }),
+      ...(invitePolicy !== undefined && { invite_policy: invitePolicy }),
+    };
+    await this.#manage(groupId, { kind: 'group.update', method: 'group.update', fields }, options);
+  }
+
+  /** @throws ClientError `not_permitted` for all but the owner */
+  async setRole(
+    groupId: string,
+    member: { readonly account: string; readonly role: 'administrator' | 'member' },
+    options: Abortable = {},
+  ): Promise<void> {
+    const { account, role } = member;
+    const act = { kind: 'group.role.update', method: 'group.role.update' } as const;
+    await this.#manage(groupId, { ...act, fields: { account, role } }, options);
+  }
+
+  /** Makes another member the owner; the own account stays as an ordinary member. */
+  async transfer(groupId: string, account: string, options: Abortable = {}): Promise<void> {
+    const act = { kind: 'group.owner.transfer', method: 'group.owner.transfer' } as const;
+    await this.#manage(groupId, { ...act, fields: { new_owner_account: account } }, options);
+  }
+
+  /** Leaves; the owner transfers the group first. */
+  async leave(groupId: string, options: Abortable = {}): Promise<void> {
+    const act = { kind: 'group.member.leave', method: 'group.member.leave' } as const;
+    await this.#manage(groupId, { ...act, fields: { account: this.#core.account } }, options);
+  }
+
+  /** Removes members. They may apply again; the client secret they know stays the same. */
+  async remove(
+    groupId: string,
+    accounts: readonly string[],
+    options: Abortable = {},
+  ): Promise<void> {
+    const act = { kind: 'group.member.removal', method: 'group.member.remove' } as const;
+    await this.#manage(groupId, { ...act, fields: { accounts: distinct(accounts) } }, options);
+  }
+
+  /** Bans accounts, and removes those that are members. */
+  async ban(groupId: string, accounts: readonly string[], options: Abortable = {}): Promise<void> {
+    const act = { kind: 'group.member.ban', method: 'group.member.ban' } as const;
+    await this.#manage(groupId, { ...act, fields: { accounts: distinct(accounts) } }, options);
+  }
+
+  /** Lifts bans, and nothing else. */
+  async unban(
+    groupId: string,
+    accounts: readonly string[],
+    options: Abortable = {},
+  ): Promise<void> {
+    const act = { kind: 'group.member.unban', method: 'group.member.unban' } as const;
+    await this.#manage(groupId, { ...act, fields: { accounts: distinct(accounts) } }, options);
+  }
+
+  /** Closes the group for good. */
+  async close(groupId: string, options: Abortable = {}): Promise<void> {
+    await this.#manage(
+      groupId,
+      { kind: 'group.close', method: 'group.close', fields: {} },
+      options,
+    );
+  }
+
+  /**
+   * Asks for a new member key, where the old one is lost on all devices. The key is taken into use
+   * only once the verified history names it and its box opens (05 §17.4).
+   *
+   * @returns Unix seconds until which the request can be approved
+   */
+  async requestRecovery(groupId: string, options: Abortable = {}): Promise<number> {
+    return await requestRecovery(this.#core, groupId, signalOf(options));
+  }
+
+  /** Key recovery requests this account may see, each verified. */
+  async recoveries(groupId: string, options: Abortable = {}): Promise<PendingRecovery[]> {
+    return await listRecoveries(this.#core, groupId, signalOf(options));
+  }
+
+  /** @throws ClientError `invalid_input`, `not_permitted`, `group_key_missing` */
+  async approveRecovery(
+    groupId: string,
+    accounts: readonly string[],
+    options: Abortable = {},
+  ): Promise<void> {
+    await approveRecoveries(this.#core, { groupId, accounts }, signalOf(options));
+  }
+
+  /** Rejects requests of others; the own account's is withdrawn. */
+  async rejectRecovery(
+    groupId: string,
+    accounts: readonly string[],
+    options: Abortable = {},
+  ): Promise<void> {
+    await rejectRecoveries(this.#core, { groupId, accounts }, signalOf(options));
+    await settleRecovery(this.#core, groupId, signalOf(options));
+  }
+
+  /**
+   * Replaces the client secret, so that nobody but the present members can read what follows, not
+   * even together with the host. Interrupted, it goes on where it stood when called again.
+   *
+   * @throws ClientError `not_permitted` for all but the owner
+   */
+  async rotate(groupId: string, options: RotationOptions & Abortable = {}): Promise<void> {
+    await rotateSecret(this.#core, { ...options, groupId }, signalOf(options));
+  }
+
+  async #manage(
+    groupId: string,
+    {
+      fields,
+      ...act
+    }: Pick<Parameters<typeof manageGroup>[2], 'kind' | 'method'> & {
+      readonly fields: JsonObject;
+    },
+    options: Abortable,
+  ): Promise<void> {
+    const signal = signalOf(options);
+    await manageGroup(this.#core, groupId, { ...act, signal, fields: () => fields });
+  }
+}
+
+function distinct(accounts: readonly string[]): string[] {
+  return [...new Set(accounts)];
+}
+
+function groupOf({ row, group }: Awaited<ReturnType<typeof loadGroup>>): Group {
+  const { group_id: id, relay_id: relayId, standing, position, blocked, activeKey } = row;
+  return {
+    id,
+    relayId,
+    standing,
+    position,
+    ...(group !== undefined && { state: group }),
+    ...(blocked !== undefined && { blocked }),
+    hasKey: activeKey !== undefined,
+  };
+}
+
+function isChat(core: AccountCore, entry: GroupEntry): entry is GroupMessageRow {
+  if (entry.kind !== 'message' || entry.outcome !== 'applied') return false;
+  return entry.content?.$type === core.network.type('group.message.content');
+}
+
+function messageOf({ network }: AccountCore, draft: GroupDraft): JsonObject {
+  const { text, contentType = 'text/plain', attachments = [], replyTo } = draft;
+  if (text === undefined && attachments.length === 0) {
+    throw new ClientError('invalid_input', 'neither text nor attachments');
+  }
+  return {
+    $type: network.type('group.message.content'),
+    ...(text !== undefined && { body: { content_type: contentType, text } }),
+    ...(attachments.length > 0 && { attachments: [...attachments] }),
+    ...(replyTo !== undefined && { reply_to_seq: replyTo }),
+  };
+}

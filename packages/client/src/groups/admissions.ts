@@ -1,0 +1,276 @@
+/**
+ * Admitting applicants and giving members new keys. Nothing is sealed before every check of the
+ * request has passed (05 §3.6, §13.15, §13.23).
+ */
+import {
+  checkApplicationInvite,
+  type GroupApplication,
+  type GroupApplicationList,
+  type GroupInvite,
+  type GroupMemberKey,
+  type GroupMemberRecoveryRequest,
+  type GroupProjection,
+  type GroupRecoveryList,
+  type GroupSecretBox,
+  isGroupManager,
+  type JsonObject,
+  mayApproveRecovery,
+  ProtocolError,
+  sealClientSecret,
+  verifyGroupApplicationList,
+  verifyGroupRecoveryList,
+} from '@posthouse/protocol';
+import type { AccountCore } from '../core.ts';
+import { unixSeconds } from '../environment.ts';
+import { ClientError } from '../errors.ts';
+import { resolveInvite } from './invites.ts';
+import { readList } from './lists.ts';
+import { manageGroup } from './manage.ts';
+import { secretBytes } from './open.ts';
+import { clientSecret } from './rows.ts';
+import { refreshGroup, requireGroup } from './sync.ts';
+
+/** An application as it was verified. */
+export type PendingApplication = GroupApplicationList['applications'][number];
+/** A key recovery request as it was verified. */
+export type PendingRecovery = GroupRecoveryList['requests'][number];
+
+/** Accounts in one change: with their boxes they stay well below what one call may carry. */
+export const accountsAtOnce = 1_000;
+
+interface Act {
+  readonly groupId: string;
+  readonly accounts: readonly string[];
+}
+
+/** Applications that wait, each verified with the certificate it was accepted with. */
+export async function listApplications(
+  core: AccountCore,
+  groupId: string,
+  signal: AbortSignal,
+): Promise<PendingApplication[]> {
+  const { row } = await requireGroup(core, groupId);
+  const pages = await readList(core, {
+    relayId: row.relay_id,
+    method: 'group.application.list',
+    groupId,
+    signal,
+    verify: (page, request) => {
+      verifyGroupApplicationList(core.network, page, request);
+      return page;
+    },
+  });
+  return pages.flatMap(({ applications }) => applications);
+}
+
+/**
+ * Admits applicants: reads and verifies their applications and the invitations these name, then
+ * seals the client secret to the key of each and signs.
+ *
+ * @throws ClientError `invalid_input` for an account that did not apply, or by an invitation that
+ *   is not for it; `not_permitted`, `group_key_missing`
+ */
+export async function approveApplications(
+  core: AccountCore,
+  { groupId, accounts }: Act,
+  signal: AbortSignal,
+): Promise<void> {
+  await refreshGroup(core, groupId, signal);
+  await requireManager(core, groupId);
+  const pending = await listApplications(core, groupId, signal);
+  const invites = new Map<string, GroupInvite>();
+  const chosen: GroupApplication[] = [];
+  for (const account of new Set(accounts)) {
+    const found = pending.find(({ application }) => application.account === account);
+    if (found === undefined) throw new ClientError('invalid_input', `${account} did not apply`);
+    const { application } = found;
+    const inviteId = application.invite_id;
+    const invite =
+      invites.get(inviteId) ?? (await resolveInvite(core, { groupId, inviteId }, signal)).invite;
+    invites.set(inviteId, invite);
+    checkInvitation(core, application, invite);
+    chosen.push(application);
+  }
+  for (let at = 0; at < chosen.length; at += accountsAtOnce) {
+    await admit(core, { groupId, requests: chosen.slice(at, at + accountsAtOnce) }, signal);
+  }
+}
+
+/** @throws ClientError `invalid_input` */
+function checkInvitation(
+  core: AccountCore,
+  application: GroupApplication,
+  invite: GroupInvite,
+): void {
+  try {
+    checkApplicationInvite(application, invite);
+  } catch (cause) {
+    if (!(cause instanceof ProtocolError)) throw cause;
+    throw new ClientError('invalid_input', `${application.account}: ${cause.message}`, { cause });
+  }
+  if (invite.expires_at <= unixSeconds(core.clock)) {
+    throw new ClientError('invalid_input', `${application.account}: the invitation has expired`);
+  }
+}
+
+async function admit(
+  core: AccountCore,
+  { groupId, requests }: { readonly groupId: string; readonly requests: GroupApplication[] },
+  signal: AbortSignal,
+): Promise<void> {
+  const members = requests.map(keyOf);
+  await manageGroup(core, groupId, {
+    kind: 'group.application.approval',
+    method: 'group.application.approve',
+    signal,
+    fields: () => ({ members }),
+    params: (approval, group) => approvalParams(core, { approval, group, members }),
+  });
+}
+
+/** Account and key as the verified request has them, and nothing else of it. */
+function keyOf({ account, member_encryption_public_key }: GroupMemberKey): GroupMemberKey {
+  return { account, member_encryption_public_key };
+}
+
+/** Rejects applications. */
+export async function rejectApplications(
+  core: AccountCore,
+  { groupId, accounts }: Act,
+  signal: AbortSignal,
+): Promise<void> {
+  const { row } = await requireGroup(core, groupId);
+  const params = { group_id: groupId, accounts: [...new Set(accounts)] };
+  await core.relay(row.relay_id).call('group.application.reject', params, { signal });
+}
+
+/** Key recovery requests this account may see, each verified. */
+export async function listRecoveries(
+  core: AccountCore,
+  groupId: string,
+  signal: AbortSignal,
+): Promise<PendingRecovery[]> {
+  const { row } = await requireGroup(core, groupId);
+  const pages = await readList(core, {
+    relayId: row.relay_id,
+    method: 'group.member.recovery.list',
+    groupId,
+    signal,
+    verify: (page, request) => {
+      verifyGroupRecoveryList(core.network, page, request);
+      return page;
+    },
+  });
+  return pages.flatMap(({ requests }) => requests);
+}
+
+/**
+ * Gives members the keys they asked for.
+ * @throws ClientError `invalid_input` for an account that asked for none; `not_permitted`
+ */
+export async function approveRecoveries(
+  core: AccountCore,
+  { groupId, accounts }: Act,
+  signal: AbortSignal,
+): Promise<void> {
+  await refreshGroup(core, groupId, signal);
+  const pending = await listRecoveries(core, groupId, signal);
+  const requests = [...new Set(accounts)].map((account) => {
+    const found = pending.find(({ request }) => request.account === account);
+    if (found !== undefined) return found.request;
+    throw new ClientError('invalid_input', `${account} did not ask for a new key`);
+  });
+  for (let at = 0; at < requests.length; at += accountsAtOnce) {
+    await rekey(core, { groupId, requests: requests.slice(at, at + accountsAtOnce) }, signal);
+  }
+}
+
+async function rekey(
+  core: AccountCore,
+  {
+    groupId,
+    requests,
+  }: { readonly groupId: string; readonly requests: GroupMemberRecoveryRequest[] },
+  signal: AbortSignal,
+): Promise<void> {
+  const members = requests.map(keyOf);
+  await manageGroup(core, groupId, {
+    kind: 'group.member.recovery.approval',
+    method: 'group.member.recovery.approve',
+    signal,
+    fields: (group) => {
+      for (const member of members) checkTarget(core, group, member);
+      return { members };
+    },
+    params: (approval, group) => approvalParams(core, { approval, group, members }),
+  });
+}
+
+/** @throws ClientError `not_permitted`, `invalid_input` */
+function checkTarget(core: AccountCore, group: GroupProjection, member: GroupMemberKey): void {
+  const self = group.members.get(core.account);
+  const target = group.members.get(member.account);
+  if (self === undefined || target === undefined) {
+    throw new ClientError('invalid_input', `${member.account} is no member`);
+  }
+  const isSelf = member.account === core.account;
+  if (!mayApproveRecovery(self.role, { role: target.role, isSelf })) {
+    throw new ClientError('not_permitted', `a ${self.role} may not renew this key`);
+  }
+  if (target.member_encryption_public_key === member.member_encryption_public_key) {
+    throw new ClientError('invalid_input', `${member.account} has this key already`);
+  }
+}
+
+/** Rejects requests of others, or withdraws the own one. */
+export async function rejectRecoveries(
+  core: AccountCore,
+  { groupId, accounts }: Act,
+  signal: AbortSignal,
+): Promise<void> {
+  const { row } = await requireGroup(core, groupId);
+  const params = { group_id: groupId, accounts: [...new Set(accounts)] };
+  await core.relay(row.relay_id).call('group.member.recovery.reject', params, { signal });
+}
+
+/** The client secret in a box for each account, for the commitment of the state it is sealed on. */
+async function approvalParams(
+  core: AccountCore,
+  {
+    approval,
+    group,
+    members,
+  }: {
+    readonly approval: JsonObject;
+    readonly group: GroupProjection;
+    readonly members: readonly GroupMemberKey[];
+  },
+): Promise<JsonObject> {
+  const { group_id, client_secret_commitment } = group;
+  const text = await core.store.read((tx) => clientSecret(tx, group_id, client_secret_commitment));
+  if (text === undefined) {
+    throw new ClientError('group_key_missing', 'the present client secret is not here');
+  }
+  const secret = secretBytes(text);
+  const boxes = members.map((member): [string, GroupSecretBox] => {
+    const context = { ...member, group_id, client_secret_commitment };
+    return [
+      member.account,
+      sealClientSecret(core.network, context, { secret, random: core.random }),
+    ];
+  });
+  return {
+    approval,
+    client_secret_commitment,
+    client_secret_boxes: Object.fromEntries(boxes),
+  };
+}
+
+/** @throws ClientError `not_permitted` */
+async function requireManager(core: AccountCore, groupId: string): Promise<void> {
+  const { group } = await requireGroup(core, groupId);
+  const role = group.members.get(core.account)?.role ?? 'member';
+  if (!isGroupManager(role)) {
+    throw new ClientError('not_permitted', 'only owner and administrators decide about this');
+  }
+}

@@ -1,0 +1,142 @@
+/** Invitations to a group (05 §8.1, §13.9 to §13.12). */
+import {
+  checkGroupInvite,
+  createGroupInviteId,
+  type GroupInvite,
+  mayCreateInvite,
+  ProtocolError,
+  signAsDevice,
+  verifyGroupInviteList,
+  verifyGroupInviteResolution,
+} from '@posthouse/protocol';
+import type { AccountCore } from '../core.ts';
+import { ClientError, isRefusal, relayMust } from '../errors.ts';
+import { encodeInviteAddress } from './found.ts';
+import { readList } from './lists.ts';
+import { refreshGroup, requireGroup } from './sync.ts';
+
+/** An invitation with its address as text and its uses so far. */
+export interface IssuedInvite {
+  readonly invite: GroupInvite;
+  /** For a link or a QR code. */
+  readonly text: string;
+  readonly uses: number;
+}
+
+export interface InviteTerms {
+  /** Only this account may use it, once; anybody who has the text without it. */
+  readonly invitee?: string | undefined;
+  /** How many may be admitted by a public one; without a number, until it expires. */
+  readonly maxUses?: number | undefined;
+  /** Seconds; a week by default, or what the host permits at the most. */
+  readonly lifetime?: number | undefined;
+}
+
+const week = 604_800;
+
+/** @throws ClientError `not_a_member`, `not_permitted`, `invalid_input` */
+export async function createInvite(
+  core: AccountCore,
+  { groupId, terms }: { readonly groupId: string; readonly terms: InviteTerms },
+  signal: AbortSignal,
+): Promise<IssuedInvite> {
+  const { network, account, device, random } = core;
+  await refreshGroup(core, groupId, signal);
+  const { row, group } = await requireGroup(core, groupId);
+  const form = terms.invitee === undefined ? 'public' : 'targeted';
+  const role = group.members.get(account)?.role ?? 'member';
+  if (!mayCreateInvite(role, group.invite_policy, form)) {
+    throw new ClientError('not_permitted', `a ${role} may create no ${form} invitation here`);
+  }
+  const relay = core.relay(row.relay_id);
+  const { limits } = await relay.call('relay.info', {}, { signal });
+  const lifetime = Math.min(terms.lifetime ?? week, limits.max_group_invite_ttl ?? week);
+  const make = () => {
+    const created_at = relay.relayClock.now();
+    const unsigned = {
+      $type: network.type('group.invite'),
+      invite_id: createGroupInviteId(random),
+      group_id: groupId,
+      inviter: account,
+      ...(terms.invitee !== undefined && { invitee: terms.invitee }),
+      ...(terms.maxUses !== undefined && { max_uses: terms.maxUses }),
+      created_at,
+      expires_at: created_at + lifetime,
+    };
+    return checkedInvite(core, signAsDevice(network, unsigned, device));
+  };
+  let invite = make();
+  try {
+    await relay.call('group.invite.create', invite, { signal });
+  } catch (error) {
+    if (!isRefusal(error, 'clock_skew')) throw error;
+    relay.relayClock.adopt();
+    invite = make();
+    await relay.call('group.invite.create', invite, { signal });
+  }
+  return { invite, text: textOf(core, row.relay_id, invite), uses: 0 };
+}
+
+function checkedInvite(core: AccountCore, invite: GroupInvite): GroupInvite {
+  try {
+    checkGroupInvite(core.network, invite);
+    return invite;
+  } catch (cause) {
+    if (!(cause instanceof ProtocolError)) throw cause;
+    throw new ClientError('invalid_input', `invitation: ${cause.message}`, { cause });
+  }
+}
+
+function textOf(core: AccountCore, relay_id: string, invite: GroupInvite): string {
+  const { group_id, invite_id } = invite;
+  return encodeInviteAddress(core, { relay_id, group_id, invite_id });
+}
+
+/** The valid invitations this account may see, each verified. */
+export async function listInvites(
+  core: AccountCore,
+  groupId: string,
+  signal: AbortSignal,
+): Promise<IssuedInvite[]> {
+  const { row } = await requireGroup(core, groupId);
+  const pages = await readList(core, {
+    relayId: row.relay_id,
+    method: 'group.invite.list',
+    groupId,
+    signal,
+    verify: (page, request) => {
+      verifyGroupInviteList(core.network, page, request);
+      return page;
+    },
+  });
+  return pages
+    .flatMap(({ invites }) => invites)
+    .map(({ invite, uses }) => ({ invite, uses, text: textOf(core, row.relay_id, invite) }));
+}
+
+/** An invitation as its issuer signed it, verified. */
+export async function resolveInvite(
+  core: AccountCore,
+  { groupId, inviteId }: { readonly groupId: string; readonly inviteId: string },
+  signal: AbortSignal,
+): Promise<IssuedInvite> {
+  const { row } = await requireGroup(core, groupId);
+  const method = 'group.invite.resolve';
+  const params = { group_id: groupId, invite_id: inviteId };
+  const answer = await core.relay(row.relay_id).call(method, params, { signal });
+  relayMust('invalid_group_record', method, () =>
+    verifyGroupInviteResolution(core.network, answer, params),
+  );
+  const { invite, uses } = answer;
+  return { invite, uses, text: textOf(core, row.relay_id, invite) };
+}
+
+export async function revokeInvite(
+  core: AccountCore,
+  { groupId, inviteId }: { readonly groupId: string; readonly inviteId: string },
+  signal: AbortSignal,
+): Promise<void> {
+  const { row } = await requireGroup(core, groupId);
+  const params = { group_id: groupId, invite_id: inviteId };
+  await core.relay(row.relay_id).call('group.invite.revoke', params, { signal });
+}

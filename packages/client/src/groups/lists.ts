@@ -1,0 +1,62 @@
+/** Reading the lists of a group from their beginning to their end (05 §12.7). */
+import type { GroupMethodName } from '@posthouse/protocol';
+import type { AccountCore } from '../core.ts';
+import { isRefusal, type MisbehaviourReason, RelayMisbehaviour, relayMust } from '../errors.ts';
+
+type ListMethod = Extract<
+  GroupMethodName,
+  'group.invite.list' | 'group.application.list' | 'group.member.recovery.list'
+>;
+
+interface Listing<P> {
+  readonly relayId: string;
+  readonly method: ListMethod;
+  readonly groupId: string;
+  readonly signal: AbortSignal;
+  /** Verifies a page. @throws ProtocolError */
+  readonly verify: (page: unknown, request: { group_id: string; limit: number }) => P;
+}
+
+const pageSize = 100;
+const reason: MisbehaviourReason = 'invalid_group_record';
+
+/**
+ * Every page of a list, each verified. Where the host has lost the place, the list is read from
+ * its beginning once more.
+ *
+ * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour
+ */
+export async function readList<P extends { readonly next?: string }>(
+  core: AccountCore,
+  listing: Listing<P>,
+): Promise<P[]> {
+  try {
+    return await traverse(core, listing);
+  } catch (error) {
+    if (!isRefusal(error, 'not_found')) throw error;
+    return await traverse(core, listing);
+  }
+}
+
+async function traverse<P extends { readonly next?: string }>(
+  core: AccountCore,
+  { relayId, method, groupId, signal, verify }: Listing<P>,
+): Promise<P[]> {
+  const pages: P[] = [];
+  const seen = new Set<string>();
+  let cursor: string | undefined;
+  do {
+    const request = { group_id: groupId, limit: pageSize };
+    const params = { ...request, ...(cursor !== undefined && { cursor }) };
+    const answer = await core.relay(relayId).call(method, params, { signal });
+    const page = relayMust(reason, method, () => verify(answer, request));
+    pages.push(page);
+    cursor = page.next;
+    // A host could lead around in a circle for ever.
+    if (cursor !== undefined && seen.has(cursor)) {
+      throw new RelayMisbehaviour(reason, 'the same cursor again', { method });
+    }
+    if (cursor !== undefined) seen.add(cursor);
+  } while (cursor !== undefined);
+  return pages;
+}
