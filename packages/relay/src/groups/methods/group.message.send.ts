@@ -25,8 +25,7 @@ export const groupMessageSend: Handler<GroupMessageEnvelope> = async (context, c
   const session = call.session as DeviceSession;
   const { params: envelope } = call;
   checkGroupParams(network, 'group.message.send', envelope);
-  const now = clock.now();
-  await verifyOwnSignature(context, envelope, { session, now });
+  await verifyOwnSignature(context, envelope, { session, now: clock.now() });
   const text = canonicalJson(envelope);
   const key = { account: session.account, messageId: envelope.message_id };
   // One message ID of an account is one result, whatever group it is for.
@@ -35,6 +34,7 @@ export const groupMessageSend: Handler<GroupMessageEnvelope> = async (context, c
     `group-message:${key.account}:${key.messageId}`,
   ];
   return await storage.write(aggregates, async (tx) => {
+    const now = clock.now();
     const { signer } = await requireCaller(tx, session, now);
     const group = await loadGroup(tx, envelope.group_id, [session.account]);
     currentMember(group.view, session.account);
