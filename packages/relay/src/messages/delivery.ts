@@ -16,6 +16,7 @@ import {
   claimDue,
   type Delivery,
   deleteDelivery,
+  failDelivery,
   nextAttempt,
   postpone,
   setTarget,
@@ -117,7 +118,12 @@ async function attempt(context: RelayContext, delivery: Delivery): Promise<void>
 const later = (target?: string, retryAfter = 0): Ending => ({ kind: 'later', retryAfter, target });
 
 /** Ends a delivery or puts it off, in one transaction with its result. */
-async function end(context: RelayContext, delivery: Delivery, ending: Ending): Promise<void> {
+async function end(
+  context: RelayContext,
+  delivery: Delivery,
+  ending: Ending | undefined,
+): Promise<void> {
+  if (ending === undefined) return;
   const { clock, limits, random, storage } = context;
   const now = clock.now();
   const chance = (random(1)[0] as number) / 256;
@@ -129,8 +135,10 @@ async function end(context: RelayContext, delivery: Delivery, ending: Ending): P
       await postpone(tx, delivery, { at, target });
       return;
     }
-    if (!(await deleteDelivery(tx, delivery))) return;
-    await endResult(tx, delivery, ending.kind === 'failed' ? ending : undefined);
+    const isFailed = ending.kind === 'failed';
+    // That it arrived is true whoever has it by now.
+    const isOver = await (isFailed ? failDelivery : deleteDelivery)(tx, delivery);
+    if (isOver) await endResult(tx, delivery, isFailed ? ending : undefined);
   });
 }
 
@@ -189,17 +197,18 @@ function boxesById(text: string): Map<string, string> {
   return new Map(boxes.map((box) => [box.device_id, canonicalJson(box)]));
 }
 
-/** One `message.deliver`, remembered before it leaves. */
+/** One `message.deliver`, remembered before it leaves; none where others have the delivery. */
 async function deliverTo(
   context: RelayContext,
   delivery: Delivery,
   relayId: string,
-): Promise<Ending> {
+): Promise<Ending | undefined> {
   const { storage } = context;
   const params = await deliverParams(context, delivery);
-  if (delivery.target === undefined) {
-    await storage.write(`account:${delivery.sender}`, (tx) => setTarget(tx, delivery, relayId));
-  }
+  const isMine = await storage.write(`account:${delivery.sender}`, (tx) =>
+    setTarget(tx, delivery, relayId),
+  );
+  if (!isMine) return undefined;
   const answer = await context.relays.deliver(relayId, params);
   return afterAnswer(answer, { relayId, asked: delivery.target });
 }

@@ -2,8 +2,14 @@
 import type { Reader, Row, Writer } from '../storage/types.ts';
 import type { MessageKey } from './store.ts';
 
+/** A delivery as the process has it that works on it. */
+export interface Claimed extends MessageKey {
+  /** Unix second from which another process may have it. */
+  readonly leaseUntil: number;
+}
+
 /** An accepted message on its way to an account that was not at home here (04 section 16). */
-export interface Delivery extends MessageKey {
+export interface Delivery extends Claimed {
   readonly recipient: string;
   readonly envelopeId: string;
   readonly certificateId: string;
@@ -34,7 +40,7 @@ interface DeliveryRow extends Row {
 
 export async function insertDelivery(
   tx: Writer,
-  delivery: Omit<Delivery, 'attempts' | 'target'>,
+  delivery: Omit<Delivery, 'attempts' | 'target' | 'leaseUntil'>,
   now: number,
 ): Promise<void> {
   await tx.run(
@@ -87,13 +93,14 @@ export async function claimDue(
       row.message_id,
       row.next_attempt_at,
     );
-    if (changed === 1) claimed.push(toDelivery(row));
+    if (changed === 1) claimed.push(toDelivery(row, leaseUntil));
   }
   return claimed;
 }
 
-function toDelivery(row: DeliveryRow): Delivery {
+function toDelivery(row: DeliveryRow, leaseUntil: number): Delivery {
   return {
+    leaseUntil,
     sender: row.sender,
     messageId: row.message_id,
     recipient: row.recipient,
@@ -107,34 +114,48 @@ function toDelivery(row: DeliveryRow): Delivery {
   };
 }
 
-/** Remembers, before a request leaves, which relay must be asked about it from then on. */
-export async function setTarget(
-  tx: Writer,
-  key: MessageKey,
-  target: string | undefined,
-): Promise<void> {
-  await tx.run(
-    'UPDATE deliveries SET target = ? WHERE sender = ? AND message_id = ?',
-    target ?? null,
-    key.sender,
-    key.messageId,
+/**
+ * Remembers, before a request leaves, which relay must be asked about it from then on; `false`
+ * where another process may have the delivery by now, and no request may leave.
+ */
+export async function setTarget(tx: Writer, claimed: Claimed, target: string): Promise<boolean> {
+  const changed = await tx.run(
+    `UPDATE deliveries SET target = ?
+      WHERE sender = ? AND message_id = ? AND next_attempt_at = ?`,
+    target,
+    claimed.sender,
+    claimed.messageId,
+    claimed.leaseUntil,
   );
+  return changed === 1;
 }
 
-/** Puts a delivery off. */
+/** Puts a delivery off, unless another process has it by now. */
 export async function postpone(
   tx: Writer,
-  key: MessageKey,
+  claimed: Claimed,
   next: { readonly at: number; readonly target: string | undefined },
 ): Promise<void> {
   await tx.run(
     `UPDATE deliveries SET next_attempt_at = ?, attempts = attempts + 1, target = ?
-      WHERE sender = ? AND message_id = ?`,
+      WHERE sender = ? AND message_id = ? AND next_attempt_at = ?`,
     next.at,
     next.target ?? null,
-    key.sender,
-    key.messageId,
+    claimed.sender,
+    claimed.messageId,
+    claimed.leaseUntil,
   );
+}
+
+/** As {@link deleteDelivery}, unless another process has it by now: it may learn better. */
+export async function failDelivery(tx: Writer, claimed: Claimed): Promise<boolean> {
+  const changed = await tx.run(
+    'DELETE FROM deliveries WHERE sender = ? AND message_id = ? AND next_attempt_at = ?',
+    claimed.sender,
+    claimed.messageId,
+    claimed.leaseUntil,
+  );
+  return changed === 1;
 }
 
 /** Takes a delivery out of the queue; `false` where it is over already. */

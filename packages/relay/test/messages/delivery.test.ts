@@ -443,6 +443,40 @@ describe('04 §16.2: attempts at other relays', () => {
     },
   );
 
+  test.each([
+    ['a route error', refused('route_stale')],
+    ['no answer', { kind: 'unknown' }],
+    ['a final error', refused('device_unknown')],
+  ] as const)(
+    '16.3: %s that comes when others have the delivery changes nothing of it',
+    async (_, answer) => {
+      const late = Promise.withResolvers<DeliverAnswer>();
+      const asked: string[] = [];
+      const answers = [late.promise, refused('route_stale'), { kind: 'unknown' } as const];
+      world.deliver = async (relayId) => {
+        asked.push(relayId);
+        return (await answers[asked.length - 1]) as DeliverAnswer;
+      };
+      const message = toBen();
+      await send(message);
+      await atRelay(0);
+      const first = world.runJob(job);
+      await expect.poll(() => asked).toHaveLength(1);
+      const waiting = async () => (await queue())[0];
+      // Whichever run takes it: the first one goes on looking as well.
+      await nextAttempt();
+      await expect.poll(waiting).toMatchObject({ attempts: 1, target: null });
+      await atRelay(1);
+      await nextAttempt();
+      await expect.poll(waiting).toMatchObject({ attempts: 2, target: relayIds[1] });
+      const bound = await waiting();
+      late.resolve(answer);
+      await first;
+      expect(await queue()).toEqual([bound]);
+      expect(await status(message)).toMatchObject({ status: 'delivering' });
+    },
+  );
+
   test('16.3: what never left here binds to nobody', async () => {
     const asked = answering({ kind: 'unreachable' }, { kind: 'accepted' });
     await send(toBen());

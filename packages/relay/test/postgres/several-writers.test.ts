@@ -7,9 +7,12 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { messages } from '../../src/messages/index.ts';
 import {
   claimDue,
+  type Delivery,
   deleteDelivery,
+  failDelivery,
   insertDelivery,
   postpone,
+  setTarget,
 } from '../../src/messages/queue-store.ts';
 import {
   deleteExpiredRecords,
@@ -30,7 +33,7 @@ import {
 } from '../../src/messages/store.ts';
 import { migrate } from '../../src/storage/migrations.ts';
 import type { PostgresStorage } from '../../src/storage/postgres.ts';
-import type { Writer } from '../../src/storage/types.ts';
+import type { Storage, Writer } from '../../src/storage/types.ts';
 import { TestPostgres } from '../support/postgres.ts';
 import { ask, askUntil, open } from '../support/postgres-engine.ts';
 
@@ -114,7 +117,9 @@ describe('a delivery', () => {
   test('that is put off while it is being claimed is not claimed', async () => {
     await one.write('alice', (tx) => insertDelivery(tx, delivery('m'), 0));
     const later = () =>
-      other.write('account:alice', (tx) => postpone(tx, key, { at: 50, target: undefined }));
+      other.write('account:alice', (tx) =>
+        postpone(tx, { ...key, leaseUntil: 0 }, { at: 50, target: undefined }),
+      );
     const claimed = await one.write('queue', (tx) =>
       claimDue(interrupted(tx, later), { now: 0, leaseUntil: 120, portion: 10 }),
     );
@@ -150,6 +155,22 @@ describe('a delivery', () => {
     const claimed = (await Promise.all(claims)).flat().map(({ messageId }) => messageId);
     expect(new Set(claimed).size).toBe(claimed.length);
     expect(claimed.length).toBeGreaterThanOrEqual(15);
+  });
+
+  test('is bound to no relay by a process whose lease is over', async () => {
+    await one.write('alice', (tx) => insertDelivery(tx, delivery('m'), 0));
+    const claim = async (storage: Storage, now: number) => {
+      const lease = { now, leaseUntil: now + 120, portion: 1 };
+      return (await storage.write('queue', (tx) => claimDue(tx, lease)))[0] as Delivery;
+    };
+    const [late, valid] = [await claim(one, 0), await claim(other, 120)];
+    expect(await one.write('late', (tx) => setTarget(tx, late, 'x'))).toBe(false);
+    await one.write('late', (tx) => postpone(tx, late, { at: 130, target: 'x' }));
+    expect(await one.write('late', (tx) => failDelivery(tx, late))).toBe(false);
+    expect(await other.write('valid', (tx) => setTarget(tx, valid, 'y'))).toBe(true);
+    const sql = 'SELECT next_attempt_at::int AS at, target FROM deliveries';
+    expect(await ask(url, sql)).toEqual([{ at: 240, target: 'y' }]);
+    expect(await other.write('valid', (tx) => failDelivery(tx, valid))).toBe(true);
   });
 
   test('is ended by one of several processes', async () => {
