@@ -83,8 +83,8 @@ export class SqliteWriter {
 
   /** Nothing of the batch is stored, and everyone in it hears so. */
   #abandon(taken: readonly Waiting[], error: unknown): void {
-    // Before the first work was taken, the one that would have been next bears the failure:
-    // otherwise a database that cannot begin would be tried for ever.
+    // Where it could not even begin, all that wait bear the failure: otherwise it would be tried for
+    // ever.
     const failed = taken.length > 0 ? taken : this.#waiting.splice(0);
     try {
       if (this.#connection.isInTransaction) this.#connection.run('ROLLBACK', []);
