@@ -60,13 +60,13 @@ export async function* follow(
       const hints = new Hints();
       home.onNotification = (notification) => hints.take(notification);
       const link = await home.link(signal);
-      if (transport !== link.channel.kind) {
-        transport = link.channel.kind;
-        yield { kind: 'connected', transport };
-      }
       for (let scope: Scope | undefined; ; ) {
         // Subscribed first, so that nothing falls between reading and being told (05 §17.1).
         const subscribed = await subscribeAll(core, hints, signal);
+        if (transport !== link.channel.kind) {
+          transport = link.channel.kind;
+          yield { kind: 'connected', transport };
+        }
         for await (const events of followed.catchUp(signal, scope)) yield* events;
         yield* core.happenings.take();
         // Read to the end, and only that shows which groups there are.

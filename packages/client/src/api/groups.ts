@@ -29,6 +29,7 @@ import {
   applyToGroup,
   decodeInviteAddress,
   foundGroup,
+  knowGroup,
   type NewGroup,
   previewGroup,
 } from '../groups/found.ts';
@@ -147,6 +148,19 @@ export class Groups {
     const address = decodeInviteAddress(this.#core, invitation);
     await applyToGroup(this.#core, address, signalOf(options));
     return await this.get(address.group_id);
+  }
+
+  /**
+   * Tells this device of a group the account is a member of, where no other device is left to do
+   * so: after `sync` the group is read, and with `requestRecovery` it can be opened again.
+   */
+  async add(
+    address: { readonly groupId: string; readonly relayId: string },
+    options: Abortable = {},
+  ): Promise<Group> {
+    await knowGroup(this.#core, address);
+    this.#core.happenings.add(await this.sync(address.groupId, options));
+    return await this.get(address.groupId);
   }
 
   /** Catches one group up. @returns what happened */

@@ -33,7 +33,13 @@ export class NodeTransport implements Transport, Disposable {
         else if (cause instanceof RelayMisbehaviour) reject(cause);
         else reject(unreachable(url, { outcomeUnknown: sent, cause }));
       };
-      const request = httpsRequest(url, { method: verb, headers, agent: this.#agent, signal });
+      const request = httpsRequest(url, {
+        method: verb,
+        // Node frames the bodies of most verbs by itself, but not those of DELETE.
+        headers: { ...headers, ...lengthOf(body) },
+        agent: this.#agent,
+        signal,
+      });
       request.on('socket', (socket) => {
         // Before the TLS handshake ended nothing of the request can have reached the relay.
         if (!socket.connecting) sent = true;
@@ -101,6 +107,10 @@ export class NodeTransport implements Transport, Disposable {
   [Symbol.dispose](): void {
     this.#agent.destroy();
   }
+}
+
+function lengthOf(body: string | undefined): Record<string, number> {
+  return body === undefined ? {} : { 'content-length': Buffer.byteLength(body) };
 }
 
 function unreachable(url: string, options: { outcomeUnknown: boolean; cause?: unknown }) {

@@ -203,6 +203,19 @@ export async function previewGroup(
   return answer;
 }
 
+/** Notes a group and its host; whether the account is a member, reading it shows. */
+export async function knowGroup(
+  core: AccountCore,
+  { groupId, relayId }: { readonly groupId: string; readonly relayId: string },
+): Promise<void> {
+  await core.store.write(async (tx) => {
+    const known = await groupRow(tx, groupId);
+    const fresh = { group_id: groupId, relay_id: relayId, position: -1, keysThrough: -1 };
+    if (known === undefined) await putGroup(tx, { ...fresh, standing: 'known' });
+    else if (known.standing === 'ended') await putGroup(tx, { ...known, standing: 'known' });
+  });
+}
+
 /**
  * Applies for admission with a new member key, kept before the application leaves. The group is
  * read as soon as its host permits it; only then is the key taken into use (05 §17.3).

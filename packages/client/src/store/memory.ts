@@ -4,7 +4,7 @@ type Tables = Map<string, Map<string, string>>;
 
 /** A store that lives and dies with the process. */
 export class MemoryStore implements Store {
-  #tables: Tables = new Map();
+  readonly #tables: Tables = new Map();
   readonly #turnstile = new Turnstile();
 
   read<T>(work: (tx: StoreWriter) => Promise<T>): Promise<T> {
@@ -13,10 +13,13 @@ export class MemoryStore implements Store {
 
   write<T>(work: (tx: StoreWriter) => Promise<T>): Promise<T> {
     return this.#turnstile.run(async () => {
-      const copy: Tables = new Map([...this.#tables].map(([name, rows]) => [name, new Map(rows)]));
-      const result = await work(new MemoryTransaction(copy));
-      this.#tables = copy;
-      return result;
+      const transaction = new MemoryTransaction(this.#tables);
+      try {
+        return await work(transaction);
+      } catch (error) {
+        transaction.undo();
+        throw error;
+      }
     });
   }
 
@@ -25,6 +28,8 @@ export class MemoryStore implements Store {
 
 class MemoryTransaction implements StoreWriter {
   readonly #tables: Tables;
+  /** What was there before each change, in order. */
+  readonly #before: { readonly rows: Map<string, string>; key: string; text?: string }[] = [];
 
   constructor(tables: Tables) {
     this.#tables = tables;
@@ -51,10 +56,27 @@ class MemoryTransaction implements StoreWriter {
       rows = new Map();
       this.#tables.set(collection, rows);
     }
+    this.#remember(rows, key);
     rows.set(key, text);
   }
 
   async delete(collection: string, key: string): Promise<void> {
-    this.#tables.get(collection)?.delete(key);
+    const rows = this.#tables.get(collection);
+    if (rows === undefined) return;
+    this.#remember(rows, key);
+    rows.delete(key);
+  }
+
+  /** Takes every change back, the last one first. */
+  undo(): void {
+    for (const { rows, key, text } of this.#before.reverse()) {
+      if (text === undefined) rows.delete(key);
+      else rows.set(key, text);
+    }
+  }
+
+  #remember(rows: Map<string, string>, key: string): void {
+    const text = rows.get(key);
+    this.#before.push({ rows, key, ...(text !== undefined && { text }) });
   }
 }

@@ -31,6 +31,8 @@ export class LyingRelay implements AsyncDisposable {
   readonly overHttp = new Map<string, (response: ServerResponse) => void>();
   /** What the relay last answered honestly, by method. */
   readonly honest = new Map<string, Json>();
+  /** What is done as soon as a request of a method arrives. */
+  readonly when = new Map<string, () => void>();
   /** How many requests of a method arrived. */
   readonly asked = new Map<string, number>();
 
@@ -40,12 +42,13 @@ export class LyingRelay implements AsyncDisposable {
     this.#backend = backend;
   }
 
-  static async start(): Promise<LyingRelay> {
+  static async start(config: Parameters<typeof World.start>[0] = {}): Promise<LyingRelay> {
     const server = createHttpsServer();
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const { port } = server.address() as AddressInfo;
     const backendPort = await freePort();
     const world = await World.start({
+      ...config,
       listen: `127.0.0.1:${backendPort}`,
       public: {
         https: [`https://127.0.0.1:${port}/svc/v1`],
@@ -91,6 +94,7 @@ export class LyingRelay implements AsyncDisposable {
     this.#rawLies.clear();
     this.#losses.clear();
     this.overHttp.clear();
+    this.when.clear();
   }
 
   /** Sends something to every connected client. */
@@ -107,6 +111,7 @@ export class LyingRelay implements AsyncDisposable {
 
   #count(method: string): void {
     this.asked.set(method, (this.asked.get(method) ?? 0) + 1);
+    this.when.get(method)?.();
   }
 
   async #proxyHttp(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {

@@ -1,0 +1,311 @@
+/** What a group costs when programs end, answers are lost and others are faster. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { type Account, type AccountEvent, MemoryStore, type Store } from '../../src/index.ts';
+import { SqliteStore } from '../../src/node.ts';
+import { LyingRelay } from '../support/lying-relay.ts';
+import { admit, club, groupTexts } from './support.ts';
+
+let relay: LyingRelay;
+let folder: string;
+beforeAll(async () => {
+  relay = await LyingRelay.start({ host: { groups: true } });
+  folder = mkdtempSync(join(tmpdir(), 'posthouse-groups-'));
+});
+afterEach(() => relay.behave());
+afterAll(async () => {
+  await relay[Symbol.asyncDispose]();
+  rmSync(folder, { recursive: true });
+});
+
+/** One try only: an answer that is lost is lost. */
+const impatient = { prefer: 'http', retry: { attempts: 1, base: 1, cap: 1 } } as const;
+
+/** Somebody whose program ends and begins again with the same store. */
+class Restarted {
+  readonly #store: Store;
+  account: Account;
+
+  private constructor(store: Store, account: Account) {
+    this.#store = store;
+    this.account = account;
+  }
+
+  static async begin(store: Store = new MemoryStore()): Promise<Restarted> {
+    const client = await relay.world.client({ store, ...impatient });
+    return new Restarted(store, await client.setUp());
+  }
+
+  async again(): Promise<Account> {
+    this.account = await (await relay.world.client({ store: this.#store, ...impatient })).account();
+    return this.account;
+  }
+}
+
+/** The relay never hears of a call. */
+function block(method: string): void {
+  relay.overHttp.set(method, (response) => response.destroy());
+}
+
+const unreachable = { code: 'relay_unreachable' };
+
+test.each(['memory', 'a SQLite file'])(
+  '05 §5.5: with %s, a client that begins anew at each step goes on from verified state',
+  async (kind) => {
+    const open = (name: string) =>
+      kind === 'memory' ? new MemoryStore() : SqliteStore.open(join(folder, `${name}.sqlite`));
+    const [ann, bob] = [await Restarted.begin(open('ann')), await Restarted.begin(open('bob'))];
+    const { id } = await ann.account.groups.create({ name: 'Club' });
+    const { text } = await (await ann.again()).groups.invite(id);
+    await bob.account.groups.join(text);
+    await (await ann.again()).groups.approve(id, [bob.account.id]);
+    expect(await (await bob.again()).sync()).toContainEqual({ kind: 'group-joined', group_id: id });
+    await (await bob.again()).groups.send(id, { text: 'one' });
+    await (await ann.again()).groups.rotate(id);
+    await (await bob.again()).groups.send(id, { text: 'two' });
+    relay.asked.clear();
+    const state = (await (await ann.again()).groups.get(id)).state;
+    expect(state?.members.size).toBe(2);
+    await ann.account.sync();
+    await bob.again();
+    await bob.account.sync();
+    expect(await groupTexts(ann.account, id)).toEqual(['one', 'two']);
+    expect((await bob.account.groups.get(id)).state).toEqual(
+      (await ann.account.groups.get(id)).state,
+    );
+    // Each read its few new events in one page, and not the history once more.
+    expect(relay.asked.get('group.sync')).toBe(2);
+    await Promise.all(
+      [ann, bob].map(async (each) => expect(await each.account.sync()).toEqual([])),
+    );
+  },
+);
+
+describe('lost answers', () => {
+  test('a creation the host never saw, or whose answer was lost, comes true later', async () => {
+    for (const lose of [() => block('group.create'), () => relay.lose('group.create', 1)]) {
+      const ann = await Restarted.begin();
+      lose();
+      await expect(ann.account.groups.create({ name: 'Club' })).rejects.toMatchObject(unreachable);
+      relay.behave();
+      const [group] = await ann.account.groups.list();
+      expect(group).toMatchObject({ standing: 'creating' });
+      await (await ann.again()).sync();
+      expect(await ann.account.groups.list()).toMatchObject([
+        { id: group?.id, standing: 'member', hasKey: true },
+      ]);
+    }
+  });
+
+  test('an application is repeated unchanged; admitted meanwhile, it is forgotten', async () => {
+    const [ann, bob] = [await Restarted.begin(), await Restarted.begin()];
+    const id = await club(ann.account);
+    const { text } = await ann.account.groups.invite(id);
+    block('group.application.submit');
+    await expect(bob.account.groups.join(text)).rejects.toMatchObject(unreachable);
+    relay.behave();
+    await (await bob.again()).sync();
+    await ann.account.groups.approve(id, [bob.account.id]);
+    await (await bob.again()).sync();
+    expect(await bob.account.groups.get(id)).toMatchObject({ standing: 'member', hasKey: true });
+  });
+
+  test('05 §13.28: a message goes out again unchanged, and arrives once', async () => {
+    const [ann, bob] = [await Restarted.begin(), await Restarted.begin()];
+    const id = await club(ann.account, [bob.account]);
+    relay.lose('group.message.send', 1);
+    const sending = bob.account.groups.send(id, { text: 'lost and found' });
+    await expect(sending).rejects.toMatchObject(unreachable);
+    await (await bob.again()).sync();
+    block('group.message.send');
+    const blocked = bob.account.groups.send(id, { text: 'kept' });
+    await expect(blocked).rejects.toMatchObject(unreachable);
+    relay.behave();
+    await (await bob.again()).sync();
+    await ann.account.sync();
+    expect(await groupTexts(ann.account, id)).toEqual(['lost and found', 'kept']);
+    expect(await bob.account.sync()).toHaveLength(1);
+    expect(await groupTexts(bob.account, id)).toEqual(['lost and found', 'kept']);
+  });
+
+  test('05 §14.1: a message whose epoch ended while it waited is sealed anew', async () => {
+    const [ann, bob] = [await Restarted.begin(), await Restarted.begin()];
+    const id = await club(ann.account, [bob.account]);
+    block('group.message.send');
+    await expect(bob.account.groups.send(id, { text: 'slow' })).rejects.toMatchObject(unreachable);
+    relay.behave();
+    await ann.account.groups.rotate(id);
+    expect(await (await bob.again()).sync()).not.toContainEqual(
+      expect.objectContaining({ kind: 'group-unsent' }),
+    );
+    await ann.account.sync();
+    expect(await groupTexts(ann.account, id)).toEqual(['slow']);
+    const [message] = await ann.account.groups.messages(id);
+    expect(message?.epoch).toBe((await ann.account.groups.get(id)).state?.epoch);
+  });
+
+  test('a message that waited until the group closed is told to be unsent', async () => {
+    const [ann, bob] = [await Restarted.begin(), await Restarted.begin()];
+    const id = await club(ann.account, [bob.account]);
+    block('group.message.send');
+    await expect(bob.account.groups.send(id, { text: 'late' })).rejects.toMatchObject(unreachable);
+    relay.behave();
+    await ann.account.groups.close(id);
+    expect(await (await bob.again()).sync()).toContainEqual(
+      expect.objectContaining({ kind: 'group-unsent', group_id: id }),
+    );
+    expect(await bob.account.sync()).toEqual([]);
+  });
+
+  test.each([
+    ['group.update', (ann: Account, id: string) => ann.groups.update(id, { name: 'Society' })],
+    [
+      'group.member.remove',
+      (ann: Account, id: string, bob: Account) => ann.groups.remove(id, [bob.id]),
+    ],
+    [
+      'group.owner.transfer',
+      (ann: Account, id: string, bob: Account) => ann.groups.transfer(id, bob.id),
+    ],
+    ['group.member.leave', (_: Account, id: string, bob: Account) => bob.groups.leave(id)],
+    ['group.close', (ann: Account, id: string) => ann.groups.close(id)],
+  ])('05 §5.3: %s that took effect unheard is seen in the chain', async (method, act) => {
+    const [ann, bob] = [await Restarted.begin(), await Restarted.begin()];
+    const id = await club(ann.account, [bob.account]);
+    relay.lose(method, 1);
+    await act(ann.account, id, bob.account);
+    expect(relay.asked.get(method)).toBeGreaterThan(0);
+  });
+});
+
+test('05 §5.3: two owners’ devices changing at once: each change is signed on its own head', async () => {
+  const [ann, bob] = [await Restarted.begin(), await Restarted.begin()];
+  const id = await club(ann.account, [bob.account]);
+  await ann.account.groups.setRole(id, { account: bob.account.id, role: 'administrator' });
+  const [carl, dora] = [await Restarted.begin(), await Restarted.begin()];
+  const { text } = await ann.account.groups.invite(id);
+  await carl.account.groups.join(text);
+  await dora.account.groups.join(text);
+  await Promise.all([
+    ann.account.groups.approve(id, [carl.account.id]),
+    bob.account.groups.approve(id, [dora.account.id]),
+    ann.account.groups.update(id, { name: 'Society' }),
+  ]);
+  await ann.account.sync();
+  const { state } = await ann.account.groups.get(id);
+  expect(state).toMatchObject({ name: 'Society' });
+  expect(state?.members.size).toBe(4);
+});
+
+describe('05 §13.26: a rotation that is interrupted', () => {
+  const steps: Record<string, () => void> = {
+    'before the preparation': () => block('group.secret.rotation.prepare'),
+    'with the answer to the preparation lost': () => relay.lose('group.secret.rotation.prepare', 1),
+    'before the commit': () => block('group.secret.rotation.commit'),
+    'with the answer to the commit lost': () => {
+      relay.lose('group.secret.rotation.commit', 1);
+      relay.when.set('group.secret.rotation.commit', () => block('group.sync'));
+    },
+  };
+
+  test.each(Object.entries(steps))('%s goes on with the same secret', async (_, interrupt) => {
+    const [ann, bob] = [await Restarted.begin(), await Restarted.begin()];
+    const id = await club(ann.account, [bob.account]);
+    const before = (await ann.account.groups.get(id)).state;
+    interrupt();
+    await expect(ann.account.groups.rotate(id, { newOwnerKey: true })).rejects.toMatchObject(
+      unreachable,
+    );
+    relay.behave();
+    await (await ann.again()).groups.rotate(id);
+    const after = (await ann.account.groups.get(id)).state;
+    expect(after?.client_secret_commitment).not.toBe(before?.client_secret_commitment);
+    // One rotation, not two, and the owner's key with it.
+    expect(after?.epoch).toBe((before?.epoch ?? 0) + 1);
+    expect(after?.members.get(ann.account.id)).not.toEqual(before?.members.get(ann.account.id));
+    await ann.account.groups.send(id, { text: 'fresh' });
+    await (await bob.again()).sync();
+    expect(await groupTexts(bob.account, id)).toEqual(['fresh']);
+  });
+});
+
+describe('05 §17.1: following', () => {
+  test('groups are subscribed, read when hinted, and again after a broken connection', async () => {
+    const ann = await (await relay.world.client()).setUp();
+    const bob = await (await relay.world.client()).setUp();
+    const id = await club(ann, [bob]);
+    const stop = new AbortController();
+    const seen: string[] = [];
+    const told = Promise.withResolvers<void>();
+    const cut = Promise.withResolvers<void>();
+    const done = Promise.withResolvers<void>();
+    const following = (async () => {
+      for await (const event of bob.follow({ signal: stop.signal })) {
+        const text = textOf(event);
+        if (text !== undefined) seen.push(text);
+        if (event.kind === 'connected') told.resolve();
+        if (text === 'one') cut.resolve();
+        if (text === 'three') done.resolve();
+      }
+    })();
+    await told.promise;
+    await ann.groups.send(id, { text: 'one' });
+    await cut.promise;
+    relay.cut();
+    await ann.groups.send(id, { text: 'two' });
+    await ann.groups.send(id, { text: 'three' });
+    await done.promise;
+    expect(seen).toEqual(['one', 'two', 'three']);
+    stop.abort();
+    await following;
+  });
+
+  test('a group that is joined while following is followed; lists are told of', async () => {
+    const ann = await (await relay.world.client()).setUp();
+    const bob = await (await relay.world.client()).setUp();
+    const id = await club(ann);
+    const { text } = await ann.groups.invite(id);
+    const stop = new AbortController();
+    const [applied, heard] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const anns = (async () => {
+      for await (const event of ann.follow({ signal: stop.signal })) {
+        if (event.kind === 'connected') await bob.groups.join(text);
+        if (event.kind !== 'group-applications') continue;
+        await ann.groups.approve(id, [bob.id]).catch(() => undefined);
+        applied.resolve();
+      }
+    })();
+    await applied.promise;
+    const bobs = (async () => {
+      for await (const event of bob.follow({ signal: stop.signal })) {
+        if (event.kind === 'group-joined') await ann.groups.send(id, { text: 'welcome' });
+        if (textOf(event) === 'welcome') heard.resolve();
+      }
+    })();
+    await heard.promise;
+    stop.abort();
+    await Promise.all([anns, bobs]);
+  });
+});
+
+function textOf(event: AccountEvent): string | undefined {
+  if (event.kind !== 'group-message') return undefined;
+  return (event.message.content?.body as { text: string } | undefined)?.text;
+}
+
+test('05 §13.4: a long history is read page by page, in any number of steps', async () => {
+  const [ann, bob] = [await Restarted.begin(), await Restarted.begin()];
+  const id = await club(ann.account);
+  for (let index = 0; index < 120; index += 1) {
+    await ann.account.groups.send(id, { text: `message ${index}` });
+  }
+  relay.asked.clear();
+  await ann.account.sync();
+  expect(relay.asked.get('group.sync')).toBe(2);
+  await ann.account.groups.update(id, { name: 'Society' });
+  expect(await groupTexts(ann.account, id)).toHaveLength(120);
+  await admit(ann.account, id, [bob.account]);
+  expect((await bob.account.groups.get(id)).state?.name).toBe('Society');
+});

@@ -1,0 +1,56 @@
+/** People with two devices each, and groups of them. */
+import type { Account } from '../../src/index.ts';
+import type { World } from '../support/world.ts';
+
+/** Texts of the messages of people in a group, as a device has them. */
+export async function groupTexts(account: Account, groupId: string): Promise<string[]> {
+  const rows = await account.groups.messages(groupId);
+  return rows.map((row) => (row.content?.body as { text: string } | undefined)?.text ?? '');
+}
+
+/** Another device of an account; both know of each other. */
+export async function anotherDevice(
+  world: World,
+  account: Account,
+  options: Parameters<World['client']>[0] = {},
+): Promise<Account> {
+  const client = await world.client(options);
+  const request = await client.requestDevice(account.publicKey);
+  const approval = await account.devices.approve(request);
+  const device = await client.completeDevice(approval, { accountPublicKey: account.publicKey });
+  await exchange(device, account);
+  return device;
+}
+
+/** Both devices say what they owe each other, and hear it. */
+export async function exchange(...devices: readonly Account[]): Promise<void> {
+  for (let round = 0; round < 2; round += 1) {
+    for (const device of devices) await device.sync();
+  }
+}
+
+/** Brings accounts into a group by one public invitation. */
+export async function admit(
+  owner: Account,
+  groupId: string,
+  applicants: readonly Account[],
+): Promise<void> {
+  const { text } = await owner.groups.invite(groupId);
+  for (const applicant of applicants) await applicant.groups.join(text);
+  await owner.groups.approve(
+    groupId,
+    applicants.map(({ id }) => id),
+  );
+  for (const applicant of applicants) await applicant.sync();
+}
+
+/** A group with its owner and members. */
+export async function club(
+  owner: Account,
+  members: readonly Account[] = [],
+  name = 'Club',
+): Promise<string> {
+  const { id } = await owner.groups.create({ name });
+  if (members.length > 0) await admit(owner, id, members);
+  return id;
+}
