@@ -126,7 +126,8 @@ export interface Job {
   /**
    * Does what is due, in bounded portions, and says when there is more: the Unix second of the next
    * deadline (now or earlier: at once), or `undefined` to wait for a wake or the next look of the
-   * runner. May be cut off anywhere and run again; what it throws is logged and it is tried again later.
+   * runner. May be cut off anywhere and run again; what it throws is logged, and it is tried again
+   * later.
    */
   run(context: RelayContext, signal: AbortSignal): Promise<number | undefined>;
 }
