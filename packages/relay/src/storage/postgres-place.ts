@@ -66,8 +66,8 @@ const steps: Readonly<Record<Presence, readonly Step[]>> = {
 /** Somebody else has a place that excludes this one. */
 class PlaceTaken extends Error {}
 
-/** cannot_connect_now: the server starts or recovers. */
-const startingUp = '57P03';
+/** The server starts or recovers (cannot_connect_now), or does not listen yet. */
+const startingUp: readonly (string | undefined)[] = ['57P03', 'ECONNREFUSED'];
 
 /** This process's place. One that is lost with its connection is asked for again. */
 export class PostgresPlace {
@@ -116,7 +116,7 @@ export class PostgresPlace {
       } catch (error) {
         // A killed process's sessions may linger for a moment.
         const passes =
-          error instanceof PlaceTaken || (error as { code?: string }).code === startingUp;
+          error instanceof PlaceTaken || startingUp.includes((error as { code?: string }).code);
         if (!passes || performance.now() > until) throw error;
         await new Promise((resolve) => setTimeout(resolve, this.#waits.place));
       }

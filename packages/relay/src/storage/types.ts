@@ -40,7 +40,7 @@ export interface Writer extends Reader {
  */
 export type AggregateKey = string;
 
-/** What the engines have in common. Both methods wait, for a bounded time, where the engine must. */
+/** What the engines have in common. Its methods wait, for a bounded time, where the engine must. */
 export interface Storage extends AsyncDisposable {
   /**
    * A query for every column of every table, in order: rows of `table_name`, `column_name` and

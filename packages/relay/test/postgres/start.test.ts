@@ -309,6 +309,17 @@ test('a password that is changed later: what is told contains neither', async ()
   expect(await storage.read((tx) => tx.get('SELECT 1 AS one'))).toEqual({ one: 1 });
 });
 
+test('a server that is started beside the relay is waited for', async () => {
+  await using own = await TestPostgres.start({ durable: false });
+  await own.stop();
+  const opening = open(own.url('postgres'), { waits: { start: 30_000 } });
+  // It fails if it does not wait; nobody hears of that before the server is there.
+  opening.catch(() => {});
+  await own.start();
+  await using storage = await opening;
+  expect(storage.hasPlace).toBe(true);
+});
+
 describe('migrations that take longer than any other statement', () => {
   const slow: Migration = { id: 1, name: 'slow', statements: ['SELECT pg_sleep(1)'] };
   const waits = { ...impatient, statement: 300, answer: 350, definition: 20_000 };
