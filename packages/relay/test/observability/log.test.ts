@@ -3,7 +3,6 @@ import { expect, test } from 'vitest';
 import { callAnswered, callFailed } from '../../src/observability/events.ts';
 import { createLog } from '../../src/observability/log.ts';
 import { Metrics } from '../../src/observability/metrics.ts';
-import { FrontDoor } from '../support/relay.ts';
 
 /** A destination that keeps its lines. */
 function lines(): { readonly all: string[]; write(line: string): void } {
@@ -36,15 +35,6 @@ test('an event is one line and one counter', () => {
     'call failed',
   ]);
   expect(kept.all[2]).toContain('why');
-});
-
-test('names a client makes up become no label', async () => {
-  await using door = await FrontDoor.start();
-  const socket = await door.socket();
-  for (let count = 0; count < 20; count += 1) await socket.call(`made.up.${count}`);
-  const text = door.relay.context.metrics.exposition();
-  expect(text).not.toContain('made.up');
-  expect(text).toContain('posthouse_calls_total{code="method_not_found",method="unknown"');
 });
 
 test('a level keeps the rest out', () => {

@@ -92,6 +92,15 @@ describe('/metrics', () => {
     expect(odd).toEqual([]);
   });
 
+  test('names a client makes up become no label', async () => {
+    await using door = await FrontDoor.start();
+    const socket = await door.socket();
+    for (let count = 0; count < 20; count += 1) await socket.call(`made.up.${count}`);
+    const text = door.relay.context.metrics.exposition();
+    expect(text).not.toContain('made.up');
+    expect(text).toContain('posthouse_calls_total{code="method_not_found",method="unknown"');
+  });
+
   test('no count outlives the account that made it: labels are of closed sets', async () => {
     await using door = await FrontDoor.start(listening);
     const person = await door.person('ann');
