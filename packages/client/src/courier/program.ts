@@ -24,6 +24,7 @@ import {
   renewDeviceCommand,
   requestDeviceCommand,
 } from './commands/devices.ts';
+import { groupCommand } from './commands/groups.ts';
 import { inboxCommand, sendCommand } from './commands/messages.ts';
 import { setupCommand } from './commands/setup.ts';
 import { exitCodes, failureOf } from './exit.ts';
@@ -37,6 +38,7 @@ Begin with:
   courier accept <their invite>  or ask them, with theirs
   courier send <contact> hello
   courier inbox --follow
+  courier group create Chess club
 
 Exit status:
 ${columns(Object.values(exitCodes).map(({ code, meaning }) => [`  ${code}`, meaning])).join('\n')}
@@ -69,6 +71,7 @@ function courier(surroundings: Surroundings): Command {
     )
     .addCommand(sendCommand(surroundings))
     .addCommand(inboxCommand(surroundings))
+    .addCommand(groupCommand(surroundings))
     .addCommand(
       group('devices', 'the devices of the account', [
         listDevicesCommand(surroundings),

@@ -6,6 +6,7 @@ import type { Contact } from '../api/contacts.ts';
 import { aliasOf } from '../contacts/rows.ts';
 import type { AccountEvent } from '../events.ts';
 import type { MessageRow } from '../messages/rows.ts';
+import { entryShape } from './groups.ts';
 
 export function messageShape(row: MessageRow, self: string) {
   // Only a known type has members of known shape; of another one anything may be sent.
@@ -89,7 +90,19 @@ export function eventShape(event: AccountEvent, self: string): object {
     }
     case 'gap':
       return { event: 'gap', relay: event.relayId };
+    case 'group-message':
+      return { event: 'group-message', entry: entryShape(event.message) };
+    case 'group-change':
+      return { event: 'group-change', entry: entryShape(event.change) };
+    case 'group-failed': {
+      const { message } = event.error instanceof Error ? event.error : { message: '' };
+      return { event: 'group-failed', group: event.group_id, message };
+    }
     default: {
+      if ('group_id' in event) {
+        const { kind, group_id: group, ...rest } = event;
+        return { event: kind, group, ...rest };
+      }
       const { kind, ...rest } = event;
       return { event: kind, ...rest };
     }

@@ -3,6 +3,7 @@ import { isClientError } from '../../errors.ts';
 import type { AccountEvent } from '../../events.ts';
 import type { MessageRow } from '../../messages/rows.ts';
 import { UsageError } from '../exit.ts';
+import { groupNote } from '../groups.ts';
 import { accountOf, namesOf } from '../names.ts';
 import { printable, when } from '../output.ts';
 import type { AccountSession, Surroundings } from '../session.ts';
@@ -151,8 +152,10 @@ function noteEvent(out: AccountSession['out'], event: AccountEvent): void {
     case 'disconnected':
       out.note('connection lost; trying again');
       return;
-    default:
-      return;
+    default: {
+      const note = 'group_id' in event ? groupNote(event) : undefined;
+      if (note !== undefined) out.note(printable(note));
+    }
   }
 }
 

@@ -1,0 +1,179 @@
+/** `courier group …`: who is a member, in which role, with which keys. */
+import type { Command } from 'commander';
+import type { Account } from '../../account.ts';
+import { UsageError } from '../exit.ts';
+import { groupOf, groupShape } from '../groups.ts';
+import { accountOf, namesOf } from '../names.ts';
+import { columns, when } from '../output.ts';
+import type { Surroundings } from '../session.ts';
+import { leaf, onAccount } from './context.ts';
+
+interface Act {
+  readonly account: Account;
+  readonly id: string;
+  /** Whatever stands behind the group, as it was written. */
+  readonly rest: readonly string[];
+  /** The same as accounts. */
+  accounts(): Promise<string[]>;
+  readonly signal: AbortSignal;
+}
+
+/** A command that changes a group and then shows it. */
+function changing<O>(
+  command: Command,
+  surroundings: Surroundings,
+  { done, act }: { readonly done: string; readonly act: (act: Act, options: O) => Promise<void> },
+): Command {
+  return onAccount<O>(
+    command,
+    surroundings,
+    async ({ account, out, signal }, { args, options }) => {
+      const [name = '', ...rest] = args.filter((arg) => arg !== '');
+      const { id } = await groupOf(account, name);
+      const accounts = () => Promise.all(rest.map((each) => accountOf(account, each)));
+      await act({ account, id, rest, accounts, signal }, options);
+      out.result(groupShape(await account.groups.get(id), account.id), () => [done]);
+    },
+  );
+}
+
+export function groupManagementCommands(surroundings: Surroundings): Command[] {
+  const simple = (
+    signature: string,
+    description: string,
+    { done, act }: { readonly done: string; readonly act: (act: Act) => Promise<void> },
+  ) => changing(leaf(signature, description), surroundings, { done, act });
+  return [
+    applicationsCommand(surroundings),
+    simple('approve <group> <accounts...>', 'admit applicants', {
+      done: 'admitted',
+      act: async ({ account, id, accounts, signal }) =>
+        await account.groups.approve(id, await accounts(), { signal }),
+    }),
+    simple('reject <group> <accounts...>', 'turn applicants down', {
+      done: 'rejected',
+      act: async ({ account, id, accounts, signal }) =>
+        await account.groups.reject(id, await accounts(), { signal }),
+    }),
+    simple('role <group> <member> <role>', 'make a member administrator or member', {
+      done: 'changed',
+      act: async ({ account, id, rest: [who = '', role], signal }) => {
+        if (role !== 'administrator' && role !== 'member') {
+          throw new UsageError('role: expected administrator or member');
+        }
+        const member = { account: await accountOf(account, who), role } as const;
+        await account.groups.setRole(id, member, { signal });
+      },
+    }),
+    simple('transfer <group> <member>', 'make another member the owner', {
+      done: 'transferred',
+      act: async ({ account, id, rest: [who = ''], signal }) =>
+        await account.groups.transfer(id, await accountOf(account, who), { signal }),
+    }),
+    simple('leave <group>', 'leave; the owner transfers the group first', {
+      done: 'left',
+      act: ({ account, id, signal }) => account.groups.leave(id, { signal }),
+    }),
+    simple('remove <group> <accounts...>', 'remove members; they may apply again', {
+      done: 'removed',
+      act: async ({ account, id, accounts, signal }) =>
+        await account.groups.remove(id, await accounts(), { signal }),
+    }),
+    simple('ban <group> <accounts...>', 'ban accounts, and remove those that are members', {
+      done: 'banned',
+      act: async ({ account, id, accounts, signal }) =>
+        await account.groups.ban(id, await accounts(), { signal }),
+    }),
+    simple('unban <group> <accounts...>', 'lift bans, and nothing else', {
+      done: 'unbanned',
+      act: async ({ account, id, accounts, signal }) =>
+        await account.groups.unban(id, await accounts(), { signal }),
+    }),
+    rotateCommand(surroundings),
+    recoverCommand(surroundings),
+    recoveriesCommand(surroundings),
+    simple('close <group>', 'close the group for good', {
+      done: 'closed',
+      act: ({ account, id, signal }) => account.groups.close(id, { signal }),
+    }),
+  ];
+}
+
+function applicationsCommand(surroundings: Surroundings): Command {
+  const command = leaf('applications <group>', 'show who applied, each verified');
+  return onAccount(command, surroundings, async ({ account, out, signal }, { args }) => {
+    const { id } = await groupOf(account, args[0] ?? '');
+    await account.groups.sync(id, { signal });
+    const name = await namesOf(account);
+    const pending = await account.groups.applications(id, { signal });
+    const shapes = pending.map(({ application, accepted_at }) => ({
+      account: application.account,
+      invite_id: application.invite_id,
+      accepted_at,
+    }));
+    out.result({ group: id, applications: shapes }, () =>
+      columns(shapes.map((each) => [when(each.accepted_at), each.account, name(each.account)])),
+    );
+  });
+}
+
+function rotateCommand(surroundings: Surroundings): Command {
+  const command = leaf('rotate <group>', 'replace the secret, or go on with that')
+    .option('--new-key', 'replace the own member key as well')
+    .option('--fresh', 'give up a preparation that is under way');
+  return changing<{ newKey?: boolean; fresh?: boolean }>(command, surroundings, {
+    done: 'the secret was replaced',
+    act: async ({ account, id, signal }, { newKey = false, fresh = false }) => {
+      await account.groups.rotate(id, { newOwnerKey: newKey, fresh, signal });
+    },
+  });
+}
+
+function recoverCommand(surroundings: Surroundings): Command {
+  const command = leaf('recover <group>', 'ask for a new key, where the old one is lost');
+  return onAccount(command, surroundings, async ({ account, out, signal }, { args }) => {
+    const { id } = await groupOf(account, args[0] ?? '');
+    const expires_at = await account.groups.requestRecovery(id, { signal });
+    out.result({ group: id, expires_at }, () => [
+      `asked; the owner or an administrator has until ${when(expires_at)}`,
+    ]);
+  });
+}
+
+function recoveriesCommand(surroundings: Surroundings): Command {
+  const command = leaf('recoveries <group>', 'show, grant or reject requests for new keys')
+    .option('--approve <account...>', 'give these members the keys they ask for')
+    .option('--reject <account...>', 'reject these; the own one is withdrawn');
+  return onAccount<{ approve?: string[]; reject?: string[] }>(
+    command,
+    surroundings,
+    async ({ account, out, signal }, { args, options }) => {
+      const { id } = await groupOf(account, args[0] ?? '');
+      await account.groups.sync(id, { signal });
+      const of = (names: readonly string[]) =>
+        Promise.all(names.map((each) => accountOf(account, each)));
+      if (options.approve !== undefined) {
+        await account.groups.approveRecovery(id, await of(options.approve), { signal });
+      }
+      if (options.reject !== undefined) {
+        await account.groups.rejectRecovery(id, await of(options.reject), { signal });
+      }
+      const name = await namesOf(account);
+      const requests = await account.groups.recoveries(id, { signal });
+      const shapes = requests.map(({ request, accepted_at, expires_at }) => ({
+        account: request.account,
+        accepted_at,
+        expires_at,
+      }));
+      out.result({ group: id, requests: shapes }, () =>
+        columns(
+          shapes.map((each) => [
+            each.account,
+            name(each.account),
+            `until ${when(each.expires_at)}`,
+          ]),
+        ),
+      );
+    },
+  );
+}

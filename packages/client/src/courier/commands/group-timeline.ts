@@ -1,0 +1,134 @@
+/** `courier group …`: the timeline of a group. */
+import type { Command } from 'commander';
+import { isClientError } from '../../errors.ts';
+import { UsageError } from '../exit.ts';
+import { entryLine, entryShape, groupNote, groupOf } from '../groups.ts';
+import { namesOf } from '../names.ts';
+import { printable } from '../output.ts';
+import type { AccountSession, Surroundings } from '../session.ts';
+import { eventShape } from '../shapes.ts';
+import { leaf, onAccount } from './context.ts';
+
+export function timelineCommands(surroundings: Surroundings): Command[] {
+  return [sendCommand(surroundings), readCommand(surroundings), nicknameCommand(surroundings)];
+}
+
+/** Without a relay there is still what was known before. */
+export async function caughtUp({ account, out, signal }: AccountSession): Promise<void> {
+  try {
+    for (const event of await account.sync({ signal })) {
+      const note = 'group_id' in event ? groupNote(event) : undefined;
+      if (note !== undefined) out.note(printable(note));
+    }
+  } catch (error) {
+    if (signal.aborted || !isClientError(error, 'relay_unreachable')) throw error;
+    out.note('The relay cannot be reached; this is what was known before.');
+  }
+}
+
+/** @throws UsageError */
+export function positive(flag: string, text: string): number {
+  const value = Number(text);
+  if (!Number.isSafeInteger(value) || value < 1) throw new UsageError(`${flag}: expected a number`);
+  return value;
+}
+
+function sendCommand(surroundings: Surroundings): Command {
+  const command = leaf(
+    'send <group> [text...]',
+    'send a message; without text, what stands on input',
+  )
+    .option('--markdown', 'the text is CommonMark')
+    .option('--reply <sequence>', 'the number of the message it answers');
+  return onAccount<{ markdown?: boolean; reply?: string }>(
+    command,
+    surroundings,
+    async ({ account, out, signal }, { options, args }) => {
+      const [name = '', ...words] = args.filter((arg) => arg !== '');
+      const text = words.length > 0 ? words.join(' ') : await surroundings.readInput();
+      const { id } = await groupOf(account, name);
+      const draft = {
+        text,
+        contentType: options.markdown ? 'text/markdown; variant=CommonMark' : 'text/plain',
+        ...(options.reply !== undefined && { replyTo: positive('--reply', options.reply) }),
+      };
+      const sent = await account.groups.send(id, draft, { signal }).catch((error: unknown) => {
+        if (isClientError(error, 'relay_unreachable')) {
+          out.note('The message is kept; it goes out as soon as a command reaches the host.');
+        }
+        throw error;
+      });
+      const { message_id, sequence } = sent;
+      out.result({ group: id, message_id, sequence }, () => [`${message_id}  sent`]);
+    },
+  );
+}
+
+function nicknameCommand(surroundings: Surroundings): Command {
+  const command = leaf(
+    'nickname <group> [name...]',
+    'choose what you are called in a group; nothing for no name',
+  );
+  return onAccount(command, surroundings, async ({ account, out, signal }, { args }) => {
+    const [name = '', ...words] = args.filter((arg) => arg !== '');
+    const nickname = words.length === 0 ? null : words.join(' ');
+    const { id } = await groupOf(account, name);
+    await account.groups.setNickname(id, nickname, { signal });
+    out.result({ group: id, nickname }, () => [
+      nickname === null ? 'no nickname any more' : `you are "${printable(nickname)}" there`,
+    ]);
+  });
+}
+
+interface ReadOptions {
+  readonly follow?: boolean;
+  readonly limit: string;
+  readonly after?: string;
+}
+
+function readCommand(surroundings: Surroundings): Command {
+  const command = leaf('read <group>', 'catch up and show the timeline')
+    .option('--follow', 'stay, and show what happens as it happens')
+    .option('--limit <number>', 'show only the last so many', '50')
+    .option('--after <sequence>', 'show only what is behind this number');
+  return onAccount<ReadOptions>(command, surroundings, async (session, { options, args }) => {
+    await caughtUp(session);
+    const { account, out } = session;
+    const { id } = await groupOf(account, args[0] ?? '');
+    const last = positive('--limit', options.limit);
+    const after = options.after === undefined ? {} : { after: positive('--after', options.after) };
+    const range = options.after === undefined ? { last } : { ...after, limit: last };
+    const entries = await account.groups.entries(id, range);
+    const name = await namesOf(account);
+    if (options.follow && out.isJson) {
+      for (const entry of entries)
+        out.result({ event: 'entry', entry: entryShape(entry) }, () => []);
+    } else {
+      out.result({ group: id, entries: entries.map(entryShape) }, () =>
+        entries.flatMap((entry) => entryLine(entry, name) ?? []),
+      );
+    }
+    if (options.follow) await followGroup(session, id, entries.at(-1)?.sequence ?? -1);
+  });
+}
+
+/** Shows whatever is behind the last entry that was shown, each time something happens. */
+async function followGroup(session: AccountSession, id: string, from: number): Promise<void> {
+  const { account, out, signal } = session;
+  let shown = from;
+  for await (const event of account.follow({ signal })) {
+    if (event.kind === 'disconnected') out.note('connection lost; trying again');
+    const isNote = 'group_id' in event && event.group_id === id;
+    const note = isNote ? groupNote(event) : undefined;
+    if (note !== undefined && out.isJson) out.result(eventShape(event, account.id), () => []);
+    else if (note !== undefined) out.note(printable(note));
+    const name = await namesOf(account);
+    for (const entry of await account.groups.entries(id, { after: shown })) {
+      shown = entry.sequence;
+      out.result({ event: 'entry', entry: entryShape(entry) }, () => {
+        const line = entryLine(entry, name);
+        return line === undefined ? [] : [line];
+      });
+    }
+  }
+}

@@ -1,0 +1,262 @@
+/** `courier group …`: groups, their timelines, and becoming a member. */
+import type { GroupInvitePolicy } from '@posthouse/protocol';
+import { Command } from 'commander';
+import type { Group } from '../../api/groups.ts';
+import { UsageError } from '../exit.ts';
+import { groupOf, groupShape, memberShape } from '../groups.ts';
+import { accountOf, namesOf } from '../names.ts';
+import { columns, printable, when } from '../output.ts';
+import type { Surroundings } from '../session.ts';
+import { leaf, onAccount } from './context.ts';
+import { groupManagementCommands } from './group-members.ts';
+import { caughtUp, positive, timelineCommands } from './group-timeline.ts';
+
+const secondsPerDay = 86_400;
+const policies = ['administrators', 'members_targeted', 'members_shareable'] as const;
+
+/** All of `courier group`. */
+export function groupCommand(surroundings: Surroundings): Command {
+  const command = new Command('group').description('groups, their members and messages');
+  const commands = [
+    listCommand,
+    showCommand,
+    createCommand,
+    updateCommand,
+    inviteCommand,
+    invitesCommand,
+    revokeCommand,
+    joinCommand,
+    addCommand,
+    membersCommand,
+  ];
+  for (const [index, make] of commands.entries()) {
+    command.addCommand(make(surroundings), { isDefault: index === 0 });
+  }
+  const others = [...timelineCommands(surroundings), ...groupManagementCommands(surroundings)];
+  for (const item of others) command.addCommand(item);
+  return command;
+}
+
+function listCommand(surroundings: Surroundings): Command {
+  const command = leaf('list', 'catch up and show the groups');
+  return onAccount(command, surroundings, async (session) => {
+    await caughtUp(session);
+    const { account, out } = session;
+    const groups = await account.groups.list();
+    out.result({ groups: groups.map((group) => groupShape(group, account.id)) }, () =>
+      columns(
+        groups.map((group) => [
+          group.id,
+          group.blocked === undefined ? group.standing : 'blocked',
+          group.state?.members.get(account.id)?.role ?? '',
+          printable(group.state?.name ?? ''),
+        ]),
+      ),
+    );
+  });
+}
+
+function lines(group: Group, self: string, name: (id: string) => string): string[] {
+  const { state } = group;
+  const facts: [string, string][] = [
+    ['group', group.id],
+    ['host', group.relayId],
+    ['standing', group.standing],
+    ['key', group.hasKey ? 'here' : 'not here: courier group recover, or ask another device'],
+  ];
+  if (group.blocked !== undefined) {
+    facts.push(['blocked', `at ${group.blocked.sequence}: ${printable(group.blocked.reason)}`]);
+  }
+  if (state !== undefined) {
+    facts.push(
+      ['name', printable(state.name)],
+      ...(state.description === ''
+        ? []
+        : [['about', printable(state.description)] as [string, string]]),
+      ['status', state.status],
+      ['owner', name(state.owner)],
+      ['members', `${state.members.size} of ${state.member_capacity}`],
+      ['own role', state.members.get(self)?.role ?? 'none'],
+      ['invitations', state.invite_policy],
+    );
+  }
+  return columns(facts);
+}
+
+function showCommand(surroundings: Surroundings): Command {
+  const command = leaf('show <group>', 'catch up and show one group');
+  return onAccount(command, surroundings, async (session, { args }) => {
+    await caughtUp(session);
+    const { account, out } = session;
+    const group = await groupOf(account, args[0] ?? '');
+    const name = await namesOf(account);
+    out.result(groupShape(group, account.id), () => lines(group, account.id, name));
+  });
+}
+
+interface Properties {
+  readonly name?: string;
+  readonly description?: string;
+  readonly capacity?: string;
+  readonly policy?: string;
+}
+
+function propertiesOf({ description, capacity, policy }: Properties) {
+  if (policy !== undefined && !policies.includes(policy as GroupInvitePolicy)) {
+    throw new UsageError(`--policy: expected ${policies.join(', ')}`);
+  }
+  return {
+    ...(description !== undefined && { description }),
+    ...(capacity !== undefined && { capacity: positive('--capacity', capacity) }),
+    ...(policy !== undefined && { invitePolicy: policy as GroupInvitePolicy }),
+  };
+}
+
+function withProperties(command: Command): Command {
+  return command
+    .option('--description <text>', 'what it is about')
+    .option('--capacity <number>', 'members at the most')
+    .option('--policy <policy>', `who may invite: ${policies.join(', ')}`);
+}
+
+function createCommand(surroundings: Surroundings): Command {
+  const command = withProperties(leaf('create <name...>', 'found a group')).option(
+    '--relay <id>',
+    'host; the home relay by default, and never another one later',
+  );
+  return onAccount<Properties & { relay?: string }>(
+    command,
+    surroundings,
+    async ({ account, out, signal }, { options, args }) => {
+      const relayId = options.relay;
+      const facts = { name: args.join(' '), relayId, ...propertiesOf(options) };
+      const group = await account.groups.create(facts, { signal });
+      out.result(groupShape(group, account.id), () => [group.id]);
+    },
+  );
+}
+
+function updateCommand(surroundings: Surroundings): Command {
+  const command = withProperties(leaf('update <group>', 'change name and other properties')).option(
+    '--name <text>',
+    'the new name',
+  );
+  return onAccount<Properties>(
+    command,
+    surroundings,
+    async ({ account, out, signal }, { options, args }) => {
+      const { id } = await groupOf(account, args[0] ?? '');
+      const facts = { ...(options.name !== undefined && { name: options.name }) };
+      await account.groups.update(id, { ...facts, ...propertiesOf(options) }, { signal });
+      out.result(groupShape(await account.groups.get(id), account.id), () => ['changed']);
+    },
+  );
+}
+
+function inviteCommand(surroundings: Surroundings): Command {
+  const command = leaf('invite <group>', 'print an invitation; whoever holds it may apply')
+    .option('--for <account>', 'only this account may use it, once')
+    .option('--uses <number>', 'how many may be admitted by it')
+    .option('--days <number>', 'how long it is good for', '7');
+  return onAccount<{ for?: string; uses?: string; days: string }>(
+    command,
+    surroundings,
+    async ({ account, out, signal }, { options, args }) => {
+      const { id } = await groupOf(account, args[0] ?? '');
+      const days = Number(options.days);
+      if (!(days > 0 && days <= 36_500)) throw new UsageError('--days: expected a number of days');
+      const terms = {
+        lifetime: Math.ceil(days * secondsPerDay),
+        ...(options.for !== undefined && { invitee: await accountOf(account, options.for) }),
+        ...(options.uses !== undefined && { maxUses: positive('--uses', options.uses) }),
+      };
+      const { invite, text } = await account.groups.invite(id, terms, { signal });
+      const { invite_id, expires_at } = invite;
+      out.result({ group: id, invite: text, invite_id, expires_at }, () => [text]);
+    },
+  );
+}
+
+function invitesCommand(surroundings: Surroundings): Command {
+  const command = leaf('invites <group>', 'show the valid invitations you may see');
+  return onAccount(command, surroundings, async ({ account, out, signal }, { args }) => {
+    const { id } = await groupOf(account, args[0] ?? '');
+    const name = await namesOf(account);
+    const invites = await account.groups.invites(id, { signal });
+    const shapes = invites.map(({ invite, text, uses }) => ({ ...invite, uses, text }));
+    out.result({ invites: shapes }, () =>
+      columns(
+        shapes.map((each) => [
+          each.invite_id,
+          name(each.inviter),
+          each.invitee === undefined ? 'anybody' : name(each.invitee),
+          `${each.uses} of ${each.invitee === undefined ? (each.max_uses ?? 'any') : 1}`,
+          `until ${when(each.expires_at)}`,
+        ]),
+      ),
+    );
+  });
+}
+
+function revokeCommand(surroundings: Surroundings): Command {
+  const command = leaf('revoke <group> <invitation>', 'end an invitation, by its ID');
+  return onAccount(command, surroundings, async ({ account, out, signal }, { args }) => {
+    const [name = '', invite_id = ''] = args;
+    const { id } = await groupOf(account, name);
+    await account.groups.revokeInvite(id, invite_id, { signal });
+    out.result({ group: id, invite_id }, () => ['revoked']);
+  });
+}
+
+function joinCommand(surroundings: Surroundings): Command {
+  const command = leaf('join <invitation>', 'apply to be a member');
+  return onAccount(command, surroundings, async ({ account, out, signal }, { args }) => {
+    const text = args[0] ?? '';
+    const { name } = await account.groups.preview(text, { signal });
+    const { id } = await account.groups.join(text, { signal });
+    const group = await account.groups.get(id);
+    out.result(groupShape(group, account.id), () => [
+      // The host's word: in quotes, and nothing that was verified.
+      `applied to "${printable(name)}" (${id}); courier group list shows when you are admitted`,
+    ]);
+  });
+}
+
+function addCommand(surroundings: Surroundings): Command {
+  const command = leaf(
+    'add <group>',
+    'read a group you are a member of, when no other device is left to tell of it',
+  ).option('--relay <id>', 'its host; the home relay by default');
+  return onAccount<{ relay?: string }>(
+    command,
+    surroundings,
+    async ({ account, out, signal }, { options, args }) => {
+      const relayId = options.relay ?? (await account.status()).homeRelay;
+      const group = await account.groups.add({ groupId: args[0] ?? '', relayId }, { signal });
+      const name = await namesOf(account);
+      out.result(groupShape(group, account.id), () => lines(group, account.id, name));
+    },
+  );
+}
+
+function membersCommand(surroundings: Surroundings): Command {
+  const command = leaf('members <group>', 'catch up and show the members');
+  return onAccount(command, surroundings, async (session, { args }) => {
+    await caughtUp(session);
+    const { account, out } = session;
+    const { id } = await groupOf(account, args[0] ?? '');
+    const name = await namesOf(account);
+    const members = await account.groups.members(id);
+    out.result({ group: id, members: members.map(memberShape) }, () =>
+      columns(
+        members.map((member) => [
+          member.role,
+          member.account,
+          name(member.account) === member.account ? '' : name(member.account),
+          // In quotes: anybody may call themselves anything.
+          member.nickname === undefined ? '' : `"${printable(member.nickname)}"`,
+        ]),
+      ),
+    );
+  });
+}

@@ -1,0 +1,158 @@
+/** How `courier` names, shows and describes groups. */
+import type { Account } from '../account.ts';
+import type { Group, NamedMember } from '../api/groups.ts';
+import type { GroupAccountEvent } from '../events.ts';
+import type { GroupChangeRow, GroupEntry } from '../groups/entries.ts';
+import { UsageError } from './exit.ts';
+import { printable, when } from './output.ts';
+
+/** The group of an ID, or of a name that only one group has. @throws UsageError */
+export async function groupOf(account: Account, name: string): Promise<Group> {
+  const groups = await account.groups.list();
+  const found = groups.filter((group) => group.id === name || group.state?.name === name);
+  const [first, second] = found;
+  if (first === undefined) throw new UsageError(`no group is called ${name}`);
+  if (second !== undefined) throw new UsageError(`several groups are called ${name}: use the ID`);
+  return first;
+}
+
+export function groupShape(group: Group, self: string) {
+  const { state } = group;
+  return {
+    group: group.id,
+    relay: group.relayId,
+    standing: group.standing,
+    position: group.position,
+    has_key: group.hasKey,
+    blocked: group.blocked,
+    name: state?.name,
+    description: state?.description,
+    status: state?.status,
+    owner: state?.owner,
+    role: state?.members.get(self)?.role,
+    members: state?.members.size,
+    capacity: state?.member_capacity,
+    invite_policy: state?.invite_policy,
+    epoch: state?.epoch,
+  };
+}
+
+export function memberShape({ account, role, nickname, since }: NamedMember) {
+  return { account, role, nickname, since };
+}
+
+/** One entry of a group's timeline; members are only ever added. */
+export function entryShape(entry: GroupEntry): object {
+  const { kind, group_id, sequence, epoch, accepted_at } = entry;
+  const placed = { kind, group: group_id, sequence, epoch, accepted_at };
+  if (entry.kind === 'rejected') return { ...placed, reason: entry.reason };
+  if (entry.kind === 'change') {
+    const { kind: _k, group_id: _g, signature: _s, ...rest } = entry;
+    return { ...rest, ...placed };
+  }
+  const { message_id, from, created_at, outcome, content, reason } = entry;
+  const { body, attachments, reply_to_seq } = (outcome === 'applied' ? content : {}) as {
+    body?: { text: string; content_type: string };
+    attachments?: unknown;
+    reply_to_seq?: number;
+  };
+  return {
+    ...placed,
+    message_id,
+    from,
+    created_at,
+    outcome,
+    reason,
+    type: content?.$type,
+    text: body?.text,
+    content_type: body?.content_type,
+    attachments,
+    reply_to: reply_to_seq,
+  };
+}
+
+/** One line of a group's timeline for people; nothing for what is of no interest to them. */
+export function entryLine(entry: GroupEntry, name: (id: string) => string): string | undefined {
+  const at = `${String(entry.sequence).padStart(5)}  `;
+  if (entry.kind === 'rejected') return `${at}(rejected: ${entry.reason})`;
+  if (entry.kind === 'change') {
+    const text = changeText(entry, name);
+    return text === undefined ? undefined : `${at}* ${text}`;
+  }
+  const shape = entryShape(entry) as { text?: string; reply_to?: number; reason?: string };
+  const head = `${at}${when(entry.created_at)}  ${name(entry.from)}: `;
+  switch (entry.outcome) {
+    case 'pending':
+      return `${head}(cannot be read yet)`;
+    case 'rejected':
+      return `${head}(rejected: ${shape.reason})`;
+    case 'stored':
+      return `${head}[${entry.content?.$type}]`;
+    case 'applied': {
+      if (entry.content !== undefined && Object.hasOwn(entry.content, 'nickname')) {
+        const { nickname } = entry.content;
+        const called = nickname === null ? 'no nickname' : `"${printable(String(nickname))}"`;
+        return `${at}* ${name(entry.from)} goes by ${called}`;
+      }
+      const reply = shape.reply_to === undefined ? '' : `(to ${shape.reply_to}) `;
+      return `${head}${reply}${printable(shape.text ?? '[attachment]')}`;
+    }
+  }
+}
+
+const plain: Readonly<Record<string, string>> = {
+  'group.create': 'founded the group',
+  'group.close': 'closed the group',
+  'group.update': 'changed the group',
+  'group.secret.rotation': 'replaced the secret',
+};
+
+function changeText(change: GroupChangeRow, name: (id: string) => string): string | undefined {
+  const by = change.by === undefined ? '' : name(change.by);
+  const names = (accounts: readonly string[] = []) => accounts.map(name).join(', ');
+  switch (change.type) {
+    case 'group.application.approval':
+      return `${by} admitted ${names(change.joined)}`;
+    case 'group.member.leave':
+      return `${by} left`;
+    case 'group.member.removal':
+      return `${by} removed ${names(change.left)}`;
+    case 'group.member.ban':
+      return `${by} banned ${names(change.banned)}`;
+    case 'group.member.unban':
+      return `${by} lifted the ban of ${names(change.unbanned)}`;
+    case 'group.member.recovery.approval':
+      return `${by} renewed the key of ${names(change.rekeyed)}`;
+    case 'group.role.update':
+      return `${by} made ${change.roles?.map((each) => `${name(each.account)} ${each.role}`)}`;
+    case 'group.owner.transfer':
+      return `${by} made ${names(change.roles?.flatMap((each) => (each.role === 'owner' ? [each.account] : [])))} the owner`;
+    default:
+      return plain[change.type] === undefined ? undefined : `${by} ${plain[change.type]}`;
+  }
+}
+
+/** What a person should be told of a group beside its timeline. */
+export function groupNote(event: GroupAccountEvent): string | undefined {
+  const { group_id: id } = event;
+  switch (event.kind) {
+    case 'group-joined':
+      return `you are a member of ${id}`;
+    case 'group-ended':
+      return `you are no member of ${id} any more`;
+    case 'group-blocked':
+      return `${id}: event ${event.blocked.sequence} does not verify: ${event.blocked.reason}`;
+    case 'group-key-rejected':
+      return `${id}: the key of epoch ${event.epoch} does not verify`;
+    case 'group-applications':
+      return `${id}: applications changed: courier group applications ${id}`;
+    case 'group-recoveries':
+      return `${id}: requests for new keys changed: courier group recoveries ${id}`;
+    case 'group-unsent':
+      return `${id}: a message could not be sent: ${event.reason}`;
+    case 'group-failed':
+      return `${id}: ${event.error instanceof Error ? event.error.message : 'cannot be read'}`;
+    default:
+      return undefined;
+  }
+}

@@ -1,0 +1,126 @@
+/** Groups as people and scripts use them: the command, with a folder for each person. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { Person } from '../support/courier.ts';
+import { World } from '../support/world.ts';
+
+let world: World;
+beforeAll(async () => {
+  world = await World.start({ host: { groups: true } });
+});
+afterAll(async () => {
+  await world[Symbol.asyncDispose]();
+});
+
+let people = 0;
+async function someone(name: string): Promise<{ person: Person; account: string }> {
+  people += 1;
+  const person = new Person(world, `${name}${people}`);
+  const { account } = await person.json('setup', ...person.network);
+  return { person, account };
+}
+
+async function lines(person: Person, ...args: string[]): Promise<string[]> {
+  const { exit, out, error } = await person.run(args);
+  if (exit !== 0) throw new Error(`courier ${args.join(' ')}: exit ${exit}: ${error}`);
+  return out.trimEnd().split('\n');
+}
+
+test('founding, inviting, applying, admitting, talking', async () => {
+  const [ann, bob] = [await someone('ann'), await someone('bob')];
+  const group = await ann.person.json('group', 'create', 'Chess', 'club', '--capacity', '9');
+  expect(group).toMatchObject({ name: 'Chess club', role: 'owner', members: 1, capacity: 9 });
+  const { invite } = await ann.person.json('group', 'invite', 'Chess club', '--uses', '2');
+  expect(await lines(bob.person, 'group', 'join', invite)).toEqual([
+    expect.stringContaining(`applied to "Chess club" (${group.group})`),
+  ]);
+  expect(await bob.person.json('group')).toMatchObject({ groups: [{ standing: 'applied' }] });
+  expect(await ann.person.json('group', 'applications', 'Chess club')).toMatchObject({
+    applications: [{ account: bob.account }],
+  });
+  await ann.person.json('group', 'approve', 'Chess club', bob.account);
+  const { error } = await bob.person.run(['group', 'list']);
+  expect(error).toBe(`you are a member of ${group.group}\n`);
+
+  await bob.person.json('group', 'nickname', 'Chess club', 'Bobby', 'the', 'Rook');
+  const { sequence } = await bob.person.json('group', 'send', group.group, 'e4?');
+  await ann.person.run(['group', 'read', 'Chess club']);
+  await ann.person.json('group', 'send', 'Chess club', 'e5', '--reply', String(sequence));
+  const { entries } = await bob.person.json('group', 'read', 'Chess club', '--after', '1');
+  expect(entries).toMatchObject([
+    { kind: 'message', type: 'svc.group.member.nickname.update' },
+    { kind: 'message', from: bob.account, text: 'e4?', sequence },
+    { kind: 'message', from: ann.account, text: 'e5', reply_to: sequence },
+  ]);
+  expect(await lines(ann.person, 'group', 'read', 'Chess club')).toEqual([
+    expect.stringMatching(/^ +0 {2}\* me founded the group$/),
+    expect.stringMatching(/^ +1 {2}\* me admitted neo:/),
+    expect.stringMatching(/^ +2 {2}\* neo:\S+ goes by "Bobby the Rook"$/),
+    expect.stringMatching(/^ +3 .*: e4\?$/),
+    expect.stringMatching(/^ +4 .*me: \(to 3\) e5$/),
+  ]);
+  const { members } = await ann.person.json('group', 'members', 'Chess club');
+  expect(members).toContainEqual(
+    expect.objectContaining({ account: bob.account, role: 'member', nickname: 'Bobby the Rook' }),
+  );
+});
+
+test('roles, bans, secrets, new keys, the end', async () => {
+  const [ann, bob, carl] = [await someone('ann'), await someone('bob'), await someone('carl')];
+  await ann.person.json('group', 'create', 'Club');
+  const { invite, invite_id } = await ann.person.json('group', 'invite', 'Club');
+  for (const each of [bob, carl]) await each.person.json('group', 'join', invite);
+  await ann.person.json('group', 'approve', 'Club', bob.account, carl.account);
+  for (const each of [bob, carl]) await each.person.json('group', 'list');
+  await ann.person.json('group', 'revoke', 'Club', invite_id);
+  expect(await ann.person.json('group', 'invites', 'Club')).toEqual({ invites: [] });
+  await ann.person.json('group', 'role', 'Club', bob.account, 'administrator');
+  expect(await bob.person.json('group', 'show', 'Club')).toMatchObject({ role: 'administrator' });
+  await bob.person.json('group', 'ban', 'Club', carl.account);
+  expect(await carl.person.json('group', 'list')).toMatchObject({
+    groups: [{ standing: 'ended' }],
+  });
+  await bob.person.json('group', 'unban', 'Club', carl.account);
+  await ann.person.json('group', 'rotate', 'Club', '--new-key');
+  expect(await bob.person.json('group', 'recover', 'Club')).toMatchObject({
+    expires_at: expect.any(Number),
+  });
+  expect(
+    await ann.person.json('group', 'recoveries', 'Club', '--approve', bob.account),
+  ).toMatchObject({ requests: [] });
+  await ann.person.json(
+    'group',
+    'update',
+    'Club',
+    '--name',
+    'Society',
+    '--policy',
+    'members_shareable',
+  );
+  await bob.person.json('group', 'list');
+  await bob.person.json('group', 'send', 'Society', 'with the new key');
+  await ann.person.json('group', 'transfer', 'Society', bob.account);
+  await ann.person.json('group', 'leave', 'Society');
+  expect(await bob.person.json('group', 'close', 'Society')).toMatchObject({ status: 'closed' });
+});
+
+test('what goes wrong has its exit status', async () => {
+  const [ann, bob] = [await someone('ann'), await someone('bob')];
+  await ann.person.json('group', 'create', 'Club');
+  await ann.person.json('group', 'create', 'Club');
+  const exitOf = async (person: Person, ...args: string[]) => (await person.run(args)).exit;
+  expect(await exitOf(ann.person, 'group', 'show', 'Club')).toBe(2);
+  expect(await exitOf(ann.person, 'group', 'show', 'Nothing')).toBe(2);
+  const [group] = (await ann.person.json('group')).groups;
+  const { invite } = await ann.person.json('group', 'invite', group.group);
+  await bob.person.json('group', 'join', invite);
+  expect(await exitOf(bob.person, 'group', 'send', group.group, 'hello')).toBe(7);
+  expect(await exitOf(bob.person, 'group', 'join', 'svc-group:AAAA')).toBe(6);
+  expect(await exitOf(ann.person, 'group', 'approve', group.group, ann.account)).toBe(2);
+  expect(await exitOf(ann.person, 'group', 'role', group.group, bob.account, 'king')).toBe(2);
+  expect(await exitOf(ann.person, 'group', 'leave', group.group)).toBe(7);
+  expect(await exitOf(bob.person, 'group', 'rotate', group.group)).toBe(7);
+  await world.stopRelay();
+  expect(await exitOf(ann.person, 'group', 'send', group.group, 'hello')).toBe(4);
+  expect(await exitOf(ann.person, 'group', 'read', group.group)).toBe(0);
+  expect(await exitOf(ann.person, 'group', 'help')).toBe(0);
+});
