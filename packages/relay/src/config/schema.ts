@@ -75,7 +75,7 @@ export const RelayConfig = Type.Object(
     host: Type.Object({
       groups: Type.Boolean({
         description: 'Whether the relay hosts groups (module group.host.v1).',
-        default: false,
+        default: true,
       }),
     }),
     trustedProxies: texts('Proxies whose X-Forwarded-For counts: addresses or subnets.'),

@@ -74,7 +74,24 @@ test('02 §11.2: relay.info is of the relay of the descriptor', async () => {
     relay_id: door.relayId,
     name: 'Häuschen',
     server_time: door.clock.now(),
-    limits: { message_retention: 2_592_000 },
+    limits: {
+      message_retention: 2_592_000,
+      group_message_retention: 2_592_000,
+      max_group_members: 10_000,
+      max_group_subscriptions: 500,
+      max_group_invite_ttl: 2_592_000,
+    },
   });
   expect((await socket.call('relay.info', {})).result).toEqual(overHttp);
+});
+
+test('05 §1.1: hosting of groups is declared where it is offered, with its limits, and only there', async () => {
+  expect((await fetched()).capabilities).toEqual(['group.host.v1']);
+  await using other = await FrontDoor.start({ host: { groups: false } });
+  const { text } = await other.http().call('relay.descriptor', {});
+  expect(JSON.parse(text)).not.toHaveProperty('capabilities');
+  const info = JSON.parse((await other.http().call('relay.info', {})).text);
+  expect(info.limits).toEqual({ message_retention: 2_592_000 });
+  const { status } = await other.http().send({ verb: 'GET', path: '/group/sync' });
+  expect(status).toBe(400);
 });

@@ -182,7 +182,7 @@ describe('02 §18: what does not exist', () => {
     ['OPTIONS', '/relay/info'],
     ['TRACE', '/relay/info'],
     ['POST', '/group/subscribe'],
-    ['GET', '/group/sync'],
+    ['GET', '/channel/read'],
     ['POST', '/device/status'],
   ])('%s %s is method_not_found with 400', async (verb, path) => {
     const answer = await http.send({ verb, path });

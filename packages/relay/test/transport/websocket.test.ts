@@ -80,7 +80,7 @@ describe('02 §3.4: requests', () => {
     expect(await socket.send(text)).toMatchObject({ id: 1, result: { name: 'Posthouse' } });
   });
 
-  test.each(['relay.INFO', 'relay/info', 'device.status', 'group.sync', 'constructor', ''])(
+  test.each(['relay.INFO', 'relay/info', 'device.status', 'channel.read', 'constructor', ''])(
     'the method %j is Method Not Found',
     async (method) => {
       expect(await socket.call(method)).toMatchObject({ error: { code: methodNotFound } });
