@@ -26,7 +26,7 @@ import {
   utf8,
 } from '@posthouse/protocol';
 import type { AccountCore } from '../core.ts';
-import { ClientError, isRefusal, relayMust } from '../errors.ts';
+import { ClientError, isClientError, isRefusal, relayMust } from '../errors.ts';
 import {
   type GroupRow,
   groupRow,
@@ -70,7 +70,8 @@ export async function foundGroup(
 ): Promise<string> {
   const { network, account, device, random, store } = core;
   const relayId = facts.relayId ?? (await core.home()).relayId;
-  const member_capacity = facts.capacity ?? (await hostLimit(core, relayId, signal));
+  const most = await hostLimit(core, relayId, signal);
+  const member_capacity = facts.capacity ?? most;
   const nonce = createGroupNonce(random);
   const group_id = deriveGroupId(network, { creator: account, nonce, relay_id: relayId });
   const secret = createGroupSecret(random);
@@ -138,10 +139,15 @@ function abandoned({ creation: _refused, ...row }: GroupRow): GroupRow {
   return { ...row, standing: 'ended' };
 }
 
+/** @throws ClientError `no_relay` where the relay does not declare that it hosts groups */
 async function hostLimit(core: AccountCore, relayId: string, signal: AbortSignal): Promise<number> {
-  const { limits } = await core.relay(relayId).call('relay.info', {}, { signal });
+  const connection = core.relay(relayId);
+  const { descriptor } = (await connection.link(signal)).relay;
+  const { limits } = await connection.call('relay.info', {}, { signal });
   const most = limits.max_group_members;
-  if (most === undefined) throw new ClientError('no_relay', `${relayId} hosts no groups`);
+  if (!descriptor.capabilities?.includes('group.host.v1') || most === undefined) {
+    throw new ClientError('no_relay', `${relayId} hosts no groups`);
+  }
   return most;
 }
 
@@ -255,7 +261,10 @@ export async function applyToGroup(
     await submitApplication(core, { group_id, relay_id, application }, signal);
   } catch (error) {
     // Refused for good: the group is what it was to this device.
-    if (isRefusal(error, 'forbidden', 'not_found', 'bad_request', 'state_conflict')) {
+    const isFinal =
+      isRefusal(error, 'forbidden', 'not_found', 'bad_request', 'state_conflict') ||
+      isClientError(error, 'no_relay');
+    if (isFinal) {
       await store.write((tx) =>
         before === undefined ? groups.delete(tx, group_id) : putGroup(tx, before),
       );
