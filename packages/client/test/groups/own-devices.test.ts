@@ -1,0 +1,131 @@
+/** What devices of one account tell each other of groups, and what is believed of it (05 §16). */
+
+import { nodeRandom } from '@posthouse/primitives-node';
+import { encodeBase64url, type GroupKeyPage } from '@posthouse/protocol';
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { type Account, MemoryStore, type Store } from '../../src/index.ts';
+import { LyingRelay } from '../support/lying-relay.ts';
+import { RawSender } from '../support/raw-sender.ts';
+import { network } from '../support/world.ts';
+import { anotherDevice, club, exchange, groupTexts } from './support.ts';
+
+let relay: LyingRelay;
+beforeAll(async () => {
+  relay = await LyingRelay.start({ host: { groups: true } });
+});
+afterEach(() => relay.behave());
+afterAll(async () => {
+  await relay[Symbol.asyncDispose]();
+});
+
+interface Scene {
+  readonly ann: Account;
+  readonly phone: Account;
+  readonly tablet: Account;
+  readonly phoneStore: Store;
+  readonly tabletStore: Store;
+  readonly id: string;
+  /** Sends what a device of the account, whether wrong or broken, might send. */
+  readonly say: (name: string, content: Record<string, unknown>) => Promise<void>;
+}
+
+/** Ann's group, with Bob, who has a phone and a tablet. */
+async function setScene(): Promise<Scene> {
+  const { world } = relay;
+  const [phoneStore, tabletStore] = [new MemoryStore(), new MemoryStore()];
+  const ann = await world.person();
+  const phone = await world.person({ store: phoneStore });
+  const id = await club(ann, [phone]);
+  const tablet = await anotherDevice(world, phone, { store: tabletStore });
+  const say = async (name: string, content: Record<string, unknown>) => {
+    await using sender = new RawSender(world, phoneStore);
+    await sender.send(phone.id, { ...content, $type: network.type(name) } as never);
+  };
+  return { ann, phone, tablet, phoneStore, tabletStore, id, say };
+}
+
+const anyKey = () => encodeBase64url(nodeRandom(32));
+
+test('a key that is none of the account’s replaces no key that is, in whatever order', async () => {
+  const { ann, phone, tablet, id, say } = await setScene();
+  const { relayId } = await phone.groups.get(id);
+  const state = (key: string) => ({
+    states: [{ group_id: id, relay_id: relayId, member_encryption_private_key: key }],
+  });
+  await say('account.group.state.sync', state(anyKey()));
+  await ann.groups.rotate(id);
+  await ann.groups.send(id, { text: 'still readable' });
+  await tablet.sync();
+  expect(await groupTexts(tablet, id)).toEqual(['still readable']);
+  expect(await tablet.groups.get(id)).toMatchObject({ standing: 'member', hasKey: true });
+});
+
+test('a key that comes late opens what could not be opened before', async () => {
+  const { ann, phone, phoneStore, id } = await setScene();
+  // A device that has heard of the group and of a wrong key only.
+  const late = await relay.world.client({ store: new MemoryStore() });
+  const request = await late.requestDevice(phone.publicKey);
+  const approval = await phone.devices.approve(request);
+  const device = await late.completeDevice(approval, { accountPublicKey: phone.publicKey });
+  const { relayId } = await phone.groups.get(id);
+  await device.groups.add({ groupId: id, relayId });
+  expect(await device.groups.get(id)).toMatchObject({ standing: 'member', hasKey: false });
+  await ann.groups.send(id, { text: 'waits' });
+  await device.groups.sync(id);
+  expect(await groupTexts(device, id)).toEqual([]);
+  expect(await device.groups.entries(id, { last: 1 })).toMatchObject([{ outcome: 'pending' }]);
+  expect(await phoneStore.read((tx) => tx.list('group-keys'))).toHaveLength(1);
+  await exchange(device, phone);
+  expect(await groupTexts(device, id)).toEqual(['waits']);
+});
+
+/** Every box of a page, broken. */
+function broken({ keys, ...page }: GroupKeyPage): object {
+  const bad = { alg: 'X25519-HKDF-SHA256-AES256GCM', enc: anyKey(), sealed_secret: 'A'.repeat(80) };
+  return { ...page, keys: keys.map((entry) => ({ ...entry, relay_secret_box: bad })) };
+}
+
+test('a secret from another device serves its epoch, once verified history has that epoch', async () => {
+  const { ann, phone, tablet, phoneStore, id, say } = await setScene();
+  await ann.groups.send(id, { text: 'before' });
+  await ann.groups.rotate(id);
+  await phone.sync();
+  const epoch = (await phone.groups.get(id)).state?.epoch ?? 0;
+  const kept = await phoneStore.read((tx) => tx.list('group-epoch-secrets', { reverse: true }));
+  const secret = JSON.parse(kept[0]?.[1] ?? '');
+  await ann.groups.send(id, { text: 'sealed anew' });
+  relay.lie('group.key.sync', broken);
+  const secretOf = (application_secret: string, of: number) => ({
+    secrets: [{ group_id: id, epoch: of, application_secret }],
+  });
+  await say('account.group.history_secret.sync', secretOf(anyKey(), epoch));
+  await tablet.sync();
+  // Its word alone: what it does not open waits, and is not rejected.
+  expect(await groupTexts(tablet, id)).toEqual(['before']);
+  expect(await tablet.groups.entries(id, { last: 1 })).toMatchObject([{ outcome: 'pending' }]);
+  await say('account.group.history_secret.sync', secretOf(secret, epoch));
+  await tablet.sync();
+  expect(await groupTexts(tablet, id)).toEqual(['before', 'sealed anew']);
+  // Nothing is sealed with what this device did not verify.
+  const sending = tablet.groups.send(id, { text: 'no' });
+  await expect(sending).rejects.toMatchObject({ code: 'group_key_missing' });
+  relay.behave();
+  await tablet.groups.send(id, { text: 'yes' });
+});
+
+test('a secret of an epoch to come is kept, moves nothing, and serves when the epoch is there', async () => {
+  const { ann, phone, tablet, tabletStore, id, say } = await setScene();
+  const before = await tablet.groups.get(id);
+  const epoch = (before.state?.epoch ?? 0) + 1;
+  await say('account.group.history_secret.sync', {
+    secrets: [{ group_id: id, epoch, application_secret: anyKey() }],
+  });
+  await tablet.sync();
+  expect(await tablet.groups.get(id)).toEqual(before);
+  expect(await tabletStore.read((tx) => tx.list('group-staged-secrets'))).toHaveLength(1);
+  await ann.groups.rotate(id);
+  await ann.groups.send(id, { text: 'with the true secret' });
+  await Promise.all([phone.sync(), tablet.sync()]);
+  expect(await groupTexts(tablet, id)).toEqual(['with the true secret']);
+  expect(await tabletStore.read((tx) => tx.list('group-staged-secrets'))).toEqual([]);
+});
