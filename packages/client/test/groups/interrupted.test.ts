@@ -295,6 +295,21 @@ function textOf(event: AccountEvent): string | undefined {
   return (event.message.content?.body as { text: string } | undefined)?.text;
 }
 
+test('05 §17.2: two programs with one store, and two readers in one, apply each event once', async () => {
+  const store = new MemoryStore();
+  const one = await (await relay.world.client({ store })).setUp();
+  const other = await (await relay.world.client({ store })).account();
+  const ann = await (await relay.world.client()).setUp();
+  const id = await club(ann, [one]);
+  for (const text of ['one', 'two', 'three']) await ann.groups.send(id, { text });
+  await ann.groups.update(id, { name: 'Society' });
+  const readers = [one, other, one, other].map((each) => each.groups.sync(id));
+  const told = (await Promise.all(readers)).flat();
+  expect(told.filter(({ kind }) => kind === 'group-message')).toHaveLength(3);
+  expect(told.filter(({ kind }) => kind === 'group-rejected')).toEqual([]);
+  expect(await groupTexts(other, id)).toEqual(['one', 'two', 'three']);
+});
+
 test('05 §13.4: a long history is read page by page, in any number of steps', async () => {
   const [ann, bob] = [await Restarted.begin(), await Restarted.begin()];
   const id = await club(ann.account);
