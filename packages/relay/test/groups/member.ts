@@ -11,8 +11,8 @@ import {
   openGroupKeys,
   verifyGroupSyncPage,
 } from '@posthouse/protocol';
-import type { Person } from '../support/people.ts';
-import { network, type World } from '../support/world.ts';
+import type { Ground, Person } from '../support/people.ts';
+import { network } from '../support/world.ts';
 import { privateKeyOf, type TestGroup } from './support.ts';
 
 /** Which device reads, and what it asks for. */
@@ -24,7 +24,7 @@ export interface Reading {
 
 /** The verified chain from its beginning, and the keys of the account in each epoch. */
 export async function readChain(
-  world: World,
+  world: Ground,
   group: TestGroup,
   person: Person,
   device = 'phone',
@@ -48,7 +48,7 @@ export async function readChain(
 
 /** A page of `group.key.sync` as it came. */
 export async function readPage(
-  world: World,
+  world: Ground,
   group: TestGroup,
   person: Person,
   { device = 'phone', ...params }: Reading = {},
@@ -62,7 +62,7 @@ export async function readPage(
 
 /** A page of `group.key.sync`, opened against the verified chain. */
 export async function readKeys(
-  world: World,
+  world: Ground,
   group: TestGroup,
   person: Person,
   reading: Reading = {},

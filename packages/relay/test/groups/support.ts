@@ -108,11 +108,27 @@ export class TestGroup {
     owner: Person,
     facts: Partial<GroupCreate> = {},
   ): Promise<TestGroup> {
-    const founding = foundingOf(world, owner, facts);
-    const group = new TestGroup(world, owner, founding);
-    const params = { create: founding.create, client_secret_box: group.box(owner) };
+    const { group, params } = TestGroup.draft(world, owner, facts);
     await world.call('group.create', params, { session: owner.session() });
     return group;
+  }
+
+  /** A group as it is once `group.create` has been called with these parameters. */
+  static draft(world: Ground, owner: Person, facts: Partial<GroupCreate> = {}) {
+    const founding = foundingOf(world, owner, facts);
+    const group = new TestGroup(world, owner, founding);
+    return { group, params: { create: founding.create, client_secret_box: group.box(owner) } };
+  }
+
+  /** Parameters that make such a group; nothing is called. */
+  static plan(
+    world: Ground,
+    owner: Person,
+    facts: Partial<GroupCreate> = {},
+  ): GroupParams<'group.create'> {
+    const founding = foundingOf(world, owner, facts);
+    const group = new TestGroup(world, owner, founding);
+    return { create: founding.create, client_secret_box: group.box(owner) };
   }
 
   get commitment(): string {
@@ -423,7 +439,7 @@ interface Founding {
 function foundingOf(world: Ground, owner: Person, facts: Partial<GroupCreate>): Founding {
   const key = newMemberKey();
   const secret = createGroupSecret(nodeRandom);
-  const nonce = createGroupNonce(nodeRandom);
+  const { nonce = createGroupNonce(nodeRandom) } = facts;
   const { account } = owner;
   const identity = { creator: account, nonce, relay_id: world.relayId };
   const group_id = deriveGroupId(network, identity);

@@ -63,8 +63,9 @@ export function revoke(stage: Stage, step: StepOf<'revoke'>): Act | undefined {
 }
 
 export function apply(stage: Stage, step: StepOf<'apply'>): Act | undefined {
-  const usable = stage.invites.filter(({ invite_id: id }) => stage.model.isUsable(id));
-  const invite = pick(step.again ? stage.invites : usable, step.which);
+  const all = stage.invites.toReversed();
+  const usable = all.filter(({ invite_id: id }) => stage.model.isUsable(id));
+  const invite = pick(step.again ? all : usable, step.which);
   if (invite === undefined) return undefined;
   const by = stage.speaker(step);
   const present = stage.model.applications.get(by.account);
