@@ -14,6 +14,7 @@ import type { AccountCore } from './core.ts';
 import { duties } from './duties.ts';
 import { isClientError } from './errors.ts';
 import type { AccountEvent } from './events.ts';
+import { groupOutbox } from './groups/candidates.ts';
 import { catchUpGroups } from './groups/catch-up.ts';
 import { type FollowOptions, follow, type Scope } from './live.ts';
 import { flush } from './messages/outbox.ts';
@@ -144,7 +145,7 @@ export class Account {
       homeRelay: relayId,
       position: await timelinePosition(tx, relayId),
       gap: (await timelines.get(tx, relayId))?.gap ?? false,
-      outbox: (await outbox.list(tx)).length,
+      outbox: (await outbox.list(tx)).length + (await groupOutbox.list(tx)).length,
       owed: (await duties.list(tx)).length,
     }));
   }

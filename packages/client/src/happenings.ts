@@ -1,5 +1,8 @@
 import type { AccountEvent } from './events.ts';
 
+/** Of so many the newest are kept: a program that never asks must not pay for it. */
+const kept = 10_000;
+
 /**
  * Events that were found on the way: sending to a group reads it first, and what that read brings
  * is in the store then, but nobody was told. Whoever follows the account, or synchronizes next,
@@ -11,7 +14,7 @@ export class Happenings {
 
   add(events: readonly AccountEvent[]): void {
     if (events.length === 0) return;
-    this.#events.push(...events);
+    this.#events = [...this.#events, ...events].slice(-kept);
     this.#waiting.resolve();
   }
 

@@ -28,7 +28,7 @@ import { readList } from './lists.ts';
 import { manageGroup } from './manage.ts';
 import { secretBytes } from './open.ts';
 import { clientSecret } from './rows.ts';
-import { refreshGroup, requireGroup } from './sync.ts';
+import { refreshGroup, requireGroup, requireRow } from './sync.ts';
 
 /** An application as it was verified. */
 export type PendingApplication = GroupApplicationList['applications'][number];
@@ -49,9 +49,9 @@ export async function listApplications(
   groupId: string,
   signal: AbortSignal,
 ): Promise<PendingApplication[]> {
-  const { row } = await requireGroup(core, groupId);
+  const { relay_id: relayId } = await requireRow(core, groupId);
   const pages = await readList(core, {
-    relayId: row.relay_id,
+    relayId,
     method: 'group.application.list',
     groupId,
     signal,
@@ -139,9 +139,9 @@ export async function rejectApplications(
   { groupId, accounts }: Act,
   signal: AbortSignal,
 ): Promise<void> {
-  const { row } = await requireGroup(core, groupId);
+  const { relay_id: relayId } = await requireRow(core, groupId);
   const params = { group_id: groupId, accounts: [...new Set(accounts)] };
-  await core.relay(row.relay_id).call('group.application.reject', params, { signal });
+  await core.relay(relayId).call('group.application.reject', params, { signal });
 }
 
 /** Key recovery requests this account may see, each verified. */
@@ -150,9 +150,9 @@ export async function listRecoveries(
   groupId: string,
   signal: AbortSignal,
 ): Promise<PendingRecovery[]> {
-  const { row } = await requireGroup(core, groupId);
+  const { relay_id: relayId } = await requireRow(core, groupId);
   const pages = await readList(core, {
-    relayId: row.relay_id,
+    relayId,
     method: 'group.member.recovery.list',
     groupId,
     signal,
@@ -228,9 +228,9 @@ export async function rejectRecoveries(
   { groupId, accounts }: Act,
   signal: AbortSignal,
 ): Promise<void> {
-  const { row } = await requireGroup(core, groupId);
+  const { relay_id: relayId } = await requireRow(core, groupId);
   const params = { group_id: groupId, accounts: [...new Set(accounts)] };
-  await core.relay(row.relay_id).call('group.member.recovery.reject', params, { signal });
+  await core.relay(relayId).call('group.member.recovery.reject', params, { signal });
 }
 
 /** The client secret in a box for each account, for the commitment of the state it is sealed on. */

@@ -13,7 +13,7 @@ import type { AccountCore } from '../core.ts';
 import { ClientError, isRefusal, relayMust } from '../errors.ts';
 import { encodeInviteAddress } from './found.ts';
 import { readList } from './lists.ts';
-import { refreshGroup, requireGroup } from './sync.ts';
+import { refreshGroup, requireGroup, requireRow } from './sync.ts';
 
 /** An invitation with its address as text and its uses so far. */
 export interface IssuedInvite {
@@ -98,9 +98,9 @@ export async function listInvites(
   groupId: string,
   signal: AbortSignal,
 ): Promise<IssuedInvite[]> {
-  const { row } = await requireGroup(core, groupId);
+  const { relay_id: relayId } = await requireRow(core, groupId);
   const pages = await readList(core, {
-    relayId: row.relay_id,
+    relayId,
     method: 'group.invite.list',
     groupId,
     signal,
@@ -111,7 +111,7 @@ export async function listInvites(
   });
   return pages
     .flatMap(({ invites }) => invites)
-    .map(({ invite, uses }) => ({ invite, uses, text: textOf(core, row.relay_id, invite) }));
+    .map(({ invite, uses }) => ({ invite, uses, text: textOf(core, relayId, invite) }));
 }
 
 /** An invitation as its issuer signed it, verified. */
@@ -120,15 +120,15 @@ export async function resolveInvite(
   { groupId, inviteId }: { readonly groupId: string; readonly inviteId: string },
   signal: AbortSignal,
 ): Promise<IssuedInvite> {
-  const { row } = await requireGroup(core, groupId);
+  const { relay_id: relayId } = await requireRow(core, groupId);
   const method = 'group.invite.resolve';
   const params = { group_id: groupId, invite_id: inviteId };
-  const answer = await core.relay(row.relay_id).call(method, params, { signal });
+  const answer = await core.relay(relayId).call(method, params, { signal });
   relayMust('invalid_group_record', method, () =>
     verifyGroupInviteResolution(core.network, answer, params),
   );
   const { invite, uses } = answer;
-  return { invite, uses, text: textOf(core, row.relay_id, invite) };
+  return { invite, uses, text: textOf(core, relayId, invite) };
 }
 
 export async function revokeInvite(
@@ -136,7 +136,7 @@ export async function revokeInvite(
   { groupId, inviteId }: { readonly groupId: string; readonly inviteId: string },
   signal: AbortSignal,
 ): Promise<void> {
-  const { row } = await requireGroup(core, groupId);
+  const { relay_id: relayId } = await requireRow(core, groupId);
   const params = { group_id: groupId, invite_id: inviteId };
-  await core.relay(row.relay_id).call('group.invite.revoke', params, { signal });
+  await core.relay(relayId).call('group.invite.revoke', params, { signal });
 }

@@ -12,7 +12,7 @@ import type { GroupAccountEvent } from '../events.ts';
 import { type GroupOutboxRow, groupOutbox } from './candidates.ts';
 import { secretBytes } from './open.ts';
 import { epochSecret, groupRow, keyOf } from './rows.ts';
-import { readGroup, refreshGroup, requireGroup } from './sync.ts';
+import { readGroup, refreshGroup, requireRow } from './sync.ts';
 
 const method = 'group.message.send';
 
@@ -74,11 +74,11 @@ async function postMessage(
   { groupId, content }: { readonly groupId: string; readonly content: JsonObject },
   signal: AbortSignal,
 ): Promise<GroupOutboxRow> {
-  const { row, group } = await requireGroup(core, groupId);
-  if (group.status === 'closed') throw new ClientError('not_permitted', 'the group is closed');
-  const { epoch } = group;
+  const { relay_id, facts } = await requireRow(core, groupId);
+  if (facts.status === 'closed') throw new ClientError('not_permitted', 'the group is closed');
+  const { epoch } = facts;
   const applicationSecret = await verifiedSecret(core, { groupId, epoch }, signal);
-  const relay = core.relay(row.relay_id);
+  const relay = core.relay(relay_id);
   await relay.link(signal);
   const message = {
     group_id: groupId,

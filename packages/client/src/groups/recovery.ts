@@ -10,7 +10,7 @@ import { listRecoveries } from './admissions.ts';
 import { recoveryCandidates } from './candidates.ts';
 import { newMemberKey } from './found.ts';
 import { memberOf, putMemberKey } from './rows.ts';
-import { refreshGroup, requireGroup } from './sync.ts';
+import { refreshGroup, requireRow } from './sync.ts';
 
 /**
  * Asks for a new member key. The key is kept before the request leaves, apart from what is in use;
@@ -25,7 +25,7 @@ export async function requestRecovery(
 ): Promise<number> {
   const { network, account, device, store, clock } = core;
   await refreshGroup(core, groupId, signal);
-  const { row } = await requireGroup(core, groupId);
+  const { relay_id: relayId } = await requireRow(core, groupId);
   const kept = await store.read((tx) => recoveryCandidates.get(tx, groupId));
   const isOver = (kept?.expires_at ?? Number.POSITIVE_INFINITY) * 1_000 <= clock.milliseconds();
   let candidate = isOver ? undefined : kept;
@@ -44,7 +44,7 @@ export async function requestRecovery(
   }
   const method = 'group.member.recovery.submit';
   const { request, privateKey } = candidate;
-  const answer = await core.relay(row.relay_id).call(method, request, { signal });
+  const answer = await core.relay(relayId).call(method, request, { signal });
   relayMust('invalid_group_answer', method, () => checkGroupRecoveryAcceptance(answer));
   const { expires_at } = answer;
   await store.write(async (tx) => {

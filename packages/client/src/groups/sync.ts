@@ -5,6 +5,7 @@
 import {
   advanceGroup,
   type GroupAdvance,
+  type GroupMember,
   type GroupProjection,
   type VerifiedGroupPage,
   verifyGroupSyncPage,
@@ -16,7 +17,15 @@ import type { StoreWriter } from '../store/index.ts';
 import { type AppliedPage, applyPage } from './apply.ts';
 import { readKeys } from './keys.ts';
 import { openPending } from './open.ts';
-import { type GroupRow, groupRow, type KeptGroup, loadGroup, memberOf, putGroup } from './rows.ts';
+import {
+  type GroupFacts,
+  type GroupRow,
+  groupRow,
+  type KeptGroup,
+  loadGroup,
+  memberOf,
+  putGroup,
+} from './rows.ts';
 
 const method = 'group.sync';
 
@@ -89,23 +98,47 @@ export async function refreshGroup(
   for await (const events of readGroup(core, groupId, signal)) core.happenings.add(events);
 }
 
+/** A group whose verified state can be used. */
+type UsableRow = GroupRow & { readonly facts: GroupFacts };
+
 /**
- * A group this account is a member of, its state verified and usable.
+ * A group this account is a member of, its state verified and usable, without its members.
+ * @throws ClientError `not_a_member`, `group_blocked`
+ */
+export async function requireRow(core: AccountCore, groupId: string): Promise<UsableRow> {
+  return await core.store.read(async (tx) => {
+    const row = await groupRow(tx, groupId);
+    return usable(row, { groupId, member: await memberOf(tx, groupId, core.account) });
+  });
+}
+
+/**
+ * The same with its members.
  * @throws ClientError `not_a_member`, `group_blocked`
  */
 export async function requireGroup(
   core: AccountCore,
   groupId: string,
-): Promise<KeptGroup & { readonly group: GroupProjection }> {
-  const { row, group } = await core.store.read((tx) => loadGroup(tx, groupId));
-  if (row.blocked !== undefined) {
+): Promise<{ readonly row: UsableRow; readonly group: GroupProjection }> {
+  return await core.store.read(async (tx) => {
+    const { row, group } = await loadGroup(tx, groupId);
+    const member = group?.members.get(core.account);
+    return { row: usable(row, { groupId, member }), group: group as GroupProjection };
+  });
+}
+
+function usable(
+  row: GroupRow | undefined,
+  { groupId, member }: { readonly groupId: string; readonly member: GroupMember | undefined },
+): UsableRow {
+  if (row?.blocked !== undefined) {
     const { sequence, reason } = row.blocked;
     throw new ClientError('group_blocked', `event ${sequence} does not verify: ${reason}`);
   }
-  if (group?.members.has(core.account) !== true || row.standing === 'ended') {
+  if (row?.facts === undefined || member === undefined || row.standing === 'ended') {
     throw new ClientError('not_a_member', `the account is no member of ${groupId}`);
   }
-  return { row, group };
+  return { ...row, facts: row.facts };
 }
 
 /** @returns `refused` where the host lets this account read no events */

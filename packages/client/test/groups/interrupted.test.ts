@@ -146,6 +146,18 @@ describe('lost answers', () => {
     expect(message?.epoch).toBe((await ann.account.groups.get(id)).state?.epoch);
   });
 
+  test('a message that was taken unheard before the group closed is not called unsent', async () => {
+    const [ann, bob] = [await Restarted.begin(), await Restarted.begin()];
+    const id = await club(ann.account, [bob.account]);
+    relay.lose('group.message.send', 1);
+    const sending = bob.account.groups.send(id, { text: 'in time' });
+    await expect(sending).rejects.toMatchObject(unreachable);
+    await ann.account.groups.close(id);
+    const told = await (await bob.again()).groups.sync(id);
+    expect(told.filter(({ kind }) => kind === 'group-unsent')).toEqual([]);
+    expect(await groupTexts(bob.account, id)).toEqual(['in time']);
+  });
+
   test('a message that waited until the group closed is told to be unsent', async () => {
     const [ann, bob] = [await Restarted.begin(), await Restarted.begin()];
     const id = await club(ann.account, [bob.account]);

@@ -79,6 +79,30 @@ test('a key that comes late opens what could not be opened before', async () => 
   expect(await groupTexts(device, id)).toEqual(['waits']);
 });
 
+test('05 §7.5: an old key that comes late opens its epochs, whatever the present one is', async () => {
+  const { world } = relay;
+  const phoneStore = new MemoryStore();
+  const phone = await world.person({ store: phoneStore });
+  const id = await club(phone);
+  const { relayId } = await phone.groups.get(id);
+  const client = await world.client();
+  const approval = await phone.devices.approve(await client.requestDevice(phone.publicKey));
+  const device = await client.completeDevice(approval, { accountPublicKey: phone.publicKey });
+  await device.groups.add({ groupId: id, relayId });
+  await phone.groups.send(id, { text: 'under the old key' });
+  const [[, old]] = (await phoneStore.read((tx) => tx.list('group-keys'))) as [[string, string]];
+  await phone.groups.rotate(id, { newOwnerKey: true });
+  await device.groups.sync(id);
+  expect(await groupTexts(device, id)).toEqual([]);
+  await using sender = new RawSender(world, phoneStore);
+  const key = JSON.parse(old).privateKey;
+  const states = [{ group_id: id, relay_id: relayId, member_encryption_private_key: key }];
+  await sender.send(phone.id, { $type: network.type('account.group.state.sync'), states });
+  await device.sync();
+  expect(await groupTexts(device, id)).toEqual(['under the old key']);
+  expect(await device.groups.get(id)).toMatchObject({ standing: 'member', hasKey: false });
+});
+
 /** Every box of a page, broken. */
 function broken({ keys, ...page }: GroupKeyPage): object {
   const bad = { alg: 'X25519-HKDF-SHA256-AES256GCM', enc: anyKey(), sealed_secret: 'A'.repeat(80) };
