@@ -1,0 +1,239 @@
+/** A relay process that is killed while people call it, and the people, who do not give up. */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import {
+  accountAuthInput,
+  type Challenge,
+  deviceAuthInput,
+  type ErrorCode,
+  encodeBase64url,
+  type JsonObject,
+  type JsonValue,
+  type MethodName,
+  managementHash,
+  ProtocolError,
+  relayOrigin,
+} from '@posthouse/protocol';
+import type { Session } from '../../src/call.ts';
+import { ManualClock } from '../support/clock.ts';
+import { type Command, posthouse } from '../support/command.ts';
+import type { RelayData } from '../support/engine.ts';
+import { codeOf, type HttpAnswer, HttpClient } from '../support/http.ts';
+import { type Ground, Person } from '../support/people.ts';
+import { freePort } from '../support/ports.ts';
+import { network } from '../support/world.ts';
+import { readChain } from './member.ts';
+import type { TestGroup } from './support.ts';
+
+const generous = { accountRate: 1e9, accountBurst: 1e9, addressRate: 1e9, addressBurst: 1e9 };
+
+/**
+ * The ground on which people found groups at a process that may die at any moment. A call resolves
+ * when its outcome is certain: whoever loses an answer asks again as clients do, and reads the
+ * chain where an event may have been written already.
+ */
+export class KillableGround implements Ground {
+  /** Of the people: it stands still, well within the relay's tolerance. */
+  readonly clock = new ManualClock(Math.floor(Date.now() / 1_000));
+  /** Chain bodies that are known to be accepted, by group, as management digests in order. */
+  readonly accepted = new Map<string, string[]>();
+  /** Answers that were lost, and those among them whose write had happened. */
+  readonly lost = { answers: 0, written: 0 };
+  readonly #config: string;
+  readonly #data: RelayData;
+  readonly #people = new Map<string, Person>();
+  readonly #groups = new Map<string, TestGroup>();
+  readonly #tokens = new Map<string, string>();
+  #answers = 0;
+  #limit = Number.POSITIVE_INFINITY;
+  #limitReached = Promise.withResolvers<void>();
+  #running: { readonly command: Command; readonly client: HttpClient } | undefined;
+  #alive = Promise.withResolvers<HttpClient>();
+  #relayId = '';
+  #origin = '';
+
+  private constructor(data: RelayData, config: string) {
+    this.#data = data;
+    this.#config = config;
+  }
+
+  static async start(data: RelayData): Promise<KillableGround> {
+    const config = join(data.path, 'config.json');
+    const settings = {
+      ...{ dev: true, log: 'error', network: network.context, host: { groups: true } },
+      ...{ ...data.config, listen: `127.0.0.1:${await freePort()}`, limits: generous },
+    };
+    writeFileSync(config, JSON.stringify(settings));
+    const ground = new KillableGround(data, config);
+    await ground.revive();
+    return ground;
+  }
+
+  get relayId(): string {
+    return this.#relayId;
+  }
+
+  /** Starts the process; calls that wait for it go on. */
+  async revive(): Promise<void> {
+    const command = posthouse(['serve', '--config', this.#config]);
+    const [ready, https = '', , relayId = ''] = (await command.line()).split(' ');
+    if (ready !== 'ready') throw new Error(command.output.errors);
+    this.#relayId = relayId;
+    this.#origin = relayOrigin(https);
+    const ca = readFileSync(join(this.#data.path, 'tls', 'ca.pem'), 'utf8');
+    const client = new HttpClient(https, ca);
+    this.#running = { command, client };
+    this.#alive.resolve(client);
+  }
+
+  /** Kills the process with the answer that many answers from now; resolves when it is gone. */
+  async killAfter(answers: number): Promise<void> {
+    this.#limitReached = Promise.withResolvers();
+    this.#limit = this.#answers + answers;
+    await this.#limitReached.promise;
+    await this.#running?.command.ended;
+    this.#running?.client[Symbol.dispose]();
+  }
+
+  /** Resolves with the answer that many answers from now. */
+  async answersFromNow(answers: number): Promise<void> {
+    const enough = this.#answers + answers;
+    while (this.#answers < enough) await new Promise((resolve) => setImmediate(resolve));
+  }
+
+  /** Ends the process in good order. */
+  async stop(): Promise<void> {
+    this.#running?.command.child.kill('SIGTERM');
+    await this.#running?.command.ended;
+    this.#running?.client[Symbol.dispose]();
+  }
+
+  async person(name: string): Promise<Person> {
+    const person = new Person(this, name);
+    this.#people.set(person.account, person);
+    await person.addDevice('phone');
+    await person.moveIn();
+    return person;
+  }
+
+  /** Whose chain is read where an answer was lost. */
+  know(group: TestGroup): void {
+    this.#groups.set(group.groupId, group);
+  }
+
+  /** @throws ProtocolError what the relay refuses with */
+  async call(
+    method: string,
+    params: unknown,
+    { session }: { readonly session?: Session | undefined } = {},
+  ): Promise<JsonValue> {
+    const body = chainBodyOf(params as JsonObject);
+    for (let isRepeat = false; ; isRepeat = true) {
+      const answer = await this.#try(method, params as JsonObject, session as Session);
+      if (answer === undefined) continue;
+      const code = codeOf(answer);
+      if (code === 'ok') {
+        if (body !== undefined) this.#accept(body);
+        return (answer.text === '' ? null : JSON.parse(answer.text)) as JsonValue;
+      }
+      if (isRepeat && (await this.#wasWritten(method, body, code))) {
+        this.lost.written += 1;
+        if (body !== undefined) this.#accept(body);
+        return null;
+      }
+      throw new ProtocolError(code as ErrorCode, answer.text);
+    }
+  }
+
+  #accept(body: JsonObject): void {
+    const id = body.group_id as string;
+    const hash = managementHash(network, body as never);
+    this.accepted.set(id, [...(this.accepted.get(id) ?? []), hash]);
+  }
+
+  /** Whether a call whose repeat is refused had succeeded when its answer was lost. */
+  async #wasWritten(method: string, body: JsonObject | undefined, code: string): Promise<boolean> {
+    if (method === 'group.invite.create') return code === 'state_conflict';
+    if (body === undefined) return false;
+    const group = this.#groups.get(body.group_id as string);
+    // A creation: nobody but its creator can have taken the ID.
+    if (group === undefined) return code === 'state_conflict';
+    const { state } = await readChain(this, group, group.owner);
+    return state.head === managementHash(network, body as never);
+  }
+
+  /** One attempt; `undefined` where the answer was lost or is none. */
+  async #try(
+    method: string,
+    params: JsonObject,
+    session: Session,
+  ): Promise<HttpAnswer | undefined> {
+    const client = await this.#alive.promise;
+    try {
+      const token = this.#tokens.get(session.id) ?? (await this.#logIn(client, session));
+      const answer = await client.call(method as MethodName, params, { token });
+      this.#count();
+      return answer.status === 503 ? undefined : answer;
+    } catch (error) {
+      // An answer that must not be is no lost one.
+      if (error instanceof SyntaxError) throw error;
+      this.lost.answers += 1;
+      return undefined;
+    }
+  }
+
+  #count(): void {
+    this.#answers += 1;
+    if (this.#answers !== this.#limit) return;
+    // From here on calls wait for the next process.
+    this.#alive = Promise.withResolvers();
+    this.#running?.command.child.kill('SIGKILL');
+    this.#limitReached.resolve();
+  }
+
+  async #logIn(client: HttpClient, session: Session): Promise<string> {
+    const { account } = session;
+    const challenge = await client.call('auth.challenge', { account });
+    const { nonce } = JSON.parse(challenge.text) as Challenge;
+    const proof =
+      session.mode === 'device'
+        ? this.#deviceProof(session.account, nonce)
+        : await this.#accountProof(session.account, nonce);
+    const answer = await client.call(`auth.${session.mode}.verify`, proof);
+    if (codeOf(answer) !== 'ok') throw new Error(answer.text);
+    const { token } = JSON.parse(answer.text) as { token: string };
+    this.#tokens.set(session.id, token);
+    return token;
+  }
+
+  #person(account: string): Person {
+    return this.#people.get(account) as Person;
+  }
+
+  #deviceProof(account: string, nonce: string): object {
+    const { certificate, deviceId, signer } = this.#person(account).device();
+    const timestamp = Math.floor(Date.now() / 1_000);
+    const input = deviceAuthInput(network, {
+      ...{ relay_id: this.#relayId, origin: this.#origin, account, nonce, timestamp },
+      device_id: deviceId,
+    });
+    const device_signature = encodeBase64url(signer.sign(input));
+    return { nonce, timestamp, signer_certificate: certificate, device_signature };
+  }
+
+  async #accountProof(account: string, nonce: string): Promise<object> {
+    const { publicKey: account_public_key, sign } = this.#person(account).signer;
+    const input = accountAuthInput(network, {
+      ...{ relay_id: this.#relayId, origin: this.#origin, account, account_public_key, nonce },
+    });
+    const account_signature = encodeBase64url(await sign(input));
+    return { nonce, account_public_key, account_signature };
+  }
+}
+
+/** The body that becomes an event of the chain, of whatever call brings one. */
+function chainBodyOf(params: JsonObject): JsonObject | undefined {
+  const body = (params.approval ?? params.create ?? params) as JsonObject;
+  const isLink = body.prev_hash !== undefined || params.create !== undefined;
+  return isLink ? body : undefined;
+}
