@@ -10,7 +10,8 @@ const relayOnce = [
 ];
 
 /** Tests of the client that show how the relay behaves towards a whole client. */
-const clientPerEngine = 'packages/client/test/{content,devices,interrupted,move,story}.test.ts';
+const clientPerEngine =
+  'packages/client/test/{content,devices,groups/story,interrupted,move,story}.test.ts';
 
 /** Tests of relays that share a database: SQLite is for one. */
 const severalProcesses = 'packages/relay/test/nats/**';
