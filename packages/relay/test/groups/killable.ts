@@ -1,6 +1,7 @@
 /** A relay process that is killed while people call it, and the people, who do not give up. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
 import {
   accountAuthInput,
   type Challenge,
@@ -45,8 +46,6 @@ export class KillableGround implements Ground {
   readonly #groups = new Map<string, TestGroup>();
   readonly #tokens = new Map<string, string>();
   #answers = 0;
-  #limit = Number.POSITIVE_INFINITY;
-  #limitReached = Promise.withResolvers<void>();
   #running: { readonly command: Command; readonly client: HttpClient } | undefined;
   #alive = Promise.withResolvers<HttpClient>();
   #relayId = '';
@@ -86,11 +85,16 @@ export class KillableGround implements Ground {
     this.#alive.resolve(client);
   }
 
-  /** Kills the process with the answer that many answers from now; resolves when it is gone. */
-  async killAfter(answers: number): Promise<void> {
-    this.#limitReached = Promise.withResolvers();
-    this.#limit = this.#answers + answers;
-    await this.#limitReached.promise;
+  /**
+   * Kills the process that many answers from now, and some turns of the event loop later, so that
+   * it is not always met as it answers. Resolves when it is gone.
+   */
+  async killAfter({ answers, turns }: { answers: number; turns: number }): Promise<void> {
+    await this.answersFromNow(answers);
+    for (let turn = 0; turn < turns; turn += 1) await setImmediate();
+    // From here on calls wait for the next process.
+    this.#alive = Promise.withResolvers();
+    this.#running?.command.child.kill('SIGKILL');
     await this.#running?.command.ended;
     this.#running?.client[Symbol.dispose]();
   }
@@ -98,7 +102,7 @@ export class KillableGround implements Ground {
   /** Resolves with the answer that many answers from now. */
   async answersFromNow(answers: number): Promise<void> {
     const enough = this.#answers + answers;
-    while (this.#answers < enough) await new Promise((resolve) => setImmediate(resolve));
+    while (this.#answers < enough) await setImmediate();
   }
 
   /** Ends the process in good order. */
@@ -172,7 +176,7 @@ export class KillableGround implements Ground {
     try {
       const token = this.#tokens.get(session.id) ?? (await this.#logIn(client, session));
       const answer = await client.call(method as MethodName, params, { token });
-      this.#count();
+      this.#answers += 1;
       return answer.status === 503 ? undefined : answer;
     } catch (error) {
       // An answer that must not be is no lost one.
@@ -180,15 +184,6 @@ export class KillableGround implements Ground {
       this.lost.answers += 1;
       return undefined;
     }
-  }
-
-  #count(): void {
-    this.#answers += 1;
-    if (this.#answers !== this.#limit) return;
-    // From here on calls wait for the next process.
-    this.#alive = Promise.withResolvers();
-    this.#running?.command.child.kill('SIGKILL');
-    this.#limitReached.resolve();
   }
 
   async #logIn(client: HttpClient, session: Session): Promise<string> {
