@@ -28,6 +28,7 @@ import {
 import {
   applyToGroup,
   decodeInviteAddress,
+  forgetGroup,
   foundGroup,
   knowGroup,
   type NewGroup,
@@ -105,11 +106,12 @@ export class Groups {
     this.#core = core;
   }
 
-  /** Every group this device knows, from the store. */
+  /** Every group this device knows and was not told to forget, from the store. */
   async list(): Promise<Group[]> {
     return await this.#core.store.read(async (tx) => {
       const found: Group[] = [];
-      for (const { group_id } of await groupRows(tx)) {
+      for (const { group_id, isForgotten } of await groupRows(tx)) {
+        if (isForgotten) continue;
         found.push(groupOf(await loadGroup(tx, group_id)));
       }
       return found;
@@ -161,6 +163,16 @@ export class Groups {
     await knowGroup(this.#core, address);
     this.#core.happenings.add(await this.sync(address.groupId, options));
     return await this.get(address.groupId);
+  }
+
+  /**
+   * Forgets a group this account is no member of: an application nobody decided about, a group that
+   * was left. What was read of it stays in the store, and counts again if it is joined anew.
+   *
+   * @throws ClientError `invalid_input` for a member: leave first
+   */
+  async forget(groupId: string): Promise<void> {
+    await forgetGroup(this.#core, groupId);
   }
 
   /** Catches one group up. @returns what happened */

@@ -31,6 +31,7 @@ import {
   type GroupRow,
   groupRow,
   groups,
+  nothingYet,
   putClientSecret,
   putGroup,
   putMemberKey,
@@ -98,11 +99,8 @@ export async function foundGroup(
   const context = { group_id, account, member_encryption_public_key, client_secret_commitment };
   const client_secret_box = sealClientSecret(network, context, { secret, random });
   const row: GroupRow = {
-    group_id,
-    relay_id: relayId,
+    ...nothingYet({ group_id, relay_id: relayId }),
     standing: 'creating',
-    position: -1,
-    keysThrough: -1,
     creation: { create, client_secret_box },
   };
   await store.write(async (tx) => {
@@ -216,9 +214,25 @@ export async function knowGroup(
 ): Promise<void> {
   await core.store.write(async (tx) => {
     const known = await groupRow(tx, groupId);
-    const fresh = { group_id: groupId, relay_id: relayId, position: -1, keysThrough: -1 };
+    const fresh = nothingYet({ group_id: groupId, relay_id: relayId });
     if (known === undefined) await putGroup(tx, { ...fresh, standing: 'known' });
-    else if (known.standing === 'ended') await putGroup(tx, { ...known, standing: 'known' });
+    else if (known.standing === 'ended') {
+      const { isForgotten: _again, ...row } = known;
+      await putGroup(tx, { ...row, standing: 'known' });
+    }
+  });
+}
+
+/** @throws ClientError `invalid_input` for a group the account is a member of */
+export async function forgetGroup(core: AccountCore, groupId: string): Promise<void> {
+  await core.store.write(async (tx) => {
+    const row = await groupRow(tx, groupId);
+    if (row === undefined) return;
+    if (row.standing === 'member' || row.standing === 'creating') {
+      throw new ClientError('invalid_input', 'a member leaves before the group is forgotten');
+    }
+    const { application: _withdrawn, ...rest } = row;
+    await putGroup(tx, { ...rest, standing: 'ended', isForgotten: true });
   });
 }
 
@@ -250,8 +264,8 @@ export async function applyToGroup(
       throw new ClientError('invalid_input', `the account is a member of ${group_id} already`);
     }
     // Verified state is bound to its host by the group's ID; anything else may be a wrong address.
-    const fresh = { group_id, relay_id, position: -1, keysThrough: -1 };
-    const row = known?.facts === undefined ? fresh : known;
+    const fresh: GroupRow = { ...nothingYet({ group_id, relay_id }), standing: 'applied' };
+    const { isForgotten: _again, ...row } = known?.facts === undefined ? fresh : known;
     await putGroup(tx, { ...row, standing: 'applied', application });
     const id = { groupId: group_id, publicKey: member_encryption_public_key };
     await putMemberKey(tx, id, { privateKey, isOwn: true });

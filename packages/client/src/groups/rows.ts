@@ -52,6 +52,8 @@ export interface GroupRow {
   /** Verified state at the position; absent before the creation event. */
   readonly facts?: GroupFacts;
   readonly blocked?: GroupBlock;
+  /** Not to be shown; only where the standing is `ended`. */
+  readonly isForgotten?: boolean;
   /** Epoch up to which key material was asked for and processed; -1 at the beginning. */
   readonly keysThrough: number;
   /** The member public key whose box was opened and verified: the key in use. */
@@ -64,6 +66,13 @@ export interface GroupRow {
   readonly application?: GroupApplication;
 }
 export const groups = new Collection<GroupRow>('groups');
+
+/** A group nothing was read of. */
+export function nothingYet(
+  address: Pick<GroupRow, 'group_id' | 'relay_id'>,
+): Omit<GroupRow, 'standing'> {
+  return { ...address, position: -1, keysThrough: -1 };
+}
 
 const members = new Collection<GroupMember>('group-members');
 const bans = new Collection<true>('group-bans');

@@ -16,6 +16,7 @@ import {
   groupRow,
   groupRows,
   memberKeysOf,
+  nothingYet,
   putGroup,
   putMemberKey,
   stageEpochSecret,
@@ -135,11 +136,11 @@ export async function applyStateSync(
     const isNew = !(await memberKeysOf(tx, group_id)).has(publicKey);
     await putMemberKey(tx, { groupId: group_id, publicKey }, { privateKey, isOwn: false });
     if (known === undefined) {
-      const position = { position: -1, keysThrough: -1 };
-      await putGroup(tx, { group_id, relay_id, standing: 'known', ...position });
+      await putGroup(tx, { ...nothingYet({ group_id, relay_id }), standing: 'known' });
     } else if (known.standing === 'ended' || known.standing === 'applied') {
       // The other device reads it: this one tries again.
-      await putGroup(tx, { ...known, standing: 'known', keysThrough: -1 });
+      const { isForgotten: _again, ...rest } = known;
+      await putGroup(tx, { ...rest, standing: 'known', keysThrough: -1 });
     } else if (isNew) {
       // Epochs whose boxes did not open for want of a key may open now.
       await putGroup(tx, { ...known, keysThrough: -1 });

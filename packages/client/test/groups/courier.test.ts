@@ -1,5 +1,6 @@
 /** Groups as people and scripts use them: the command, with a folder for each person. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { runCourier } from '../../src/courier/program.ts';
 import { Person } from '../support/courier.ts';
 import { World } from '../support/world.ts';
 
@@ -101,6 +102,59 @@ test('roles, bans, secrets, new keys, the end', async () => {
   await ann.person.json('group', 'transfer', 'Society', bob.account);
   await ann.person.json('group', 'leave', 'Society');
   expect(await bob.person.json('group', 'close', 'Society')).toMatchObject({ status: 'closed' });
+});
+
+test('reading on shows what happens as it happens, one JSON object a line', async () => {
+  const [ann, bob] = [await someone('ann'), await someone('bob')];
+  await ann.person.json('group', 'create', 'Club');
+  const { invite } = await ann.person.json('group', 'invite', 'Club');
+  await bob.person.json('group', 'join', invite);
+  await ann.person.json('group', 'approve', 'Club', bob.account);
+  await bob.person.json('group', 'list');
+  const stop = new AbortController();
+  const seen: { event: string; entry?: { text?: string; type?: string } }[] = [];
+  const [begun, done] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const following = runCourier(['group', 'read', 'Club', '--follow', '--json'], {
+    env: { COURIER_HOME: bob.person.folder },
+    write: (text) => {
+      seen.push(JSON.parse(text));
+      if (seen.length === 2) begun.resolve();
+      if (seen.at(-1)?.entry?.text === 'two') done.resolve();
+    },
+    writeError: () => undefined,
+    readInput: async () => '',
+    askSecret: async () => '',
+    signal: stop.signal,
+  });
+  await begun.promise;
+  await ann.person.json('group', 'send', 'Club', 'one');
+  await ann.person.json('group', 'update', 'Club', '--description', 'of chess');
+  // Another command in the same folder reads it first: it is shown here all the same.
+  await bob.person.json('group', 'list');
+  await ann.person.json('group', 'send', 'Club', 'two');
+  await done.promise;
+  stop.abort();
+  expect(await following).toBe(0);
+  expect(seen.map(({ entry }) => entry?.text ?? entry?.type)).toEqual([
+    'group.create',
+    'group.application.approval',
+    'one',
+    'group.update',
+    'two',
+  ]);
+});
+
+test('an application nobody decided about is forgotten, and made again', async () => {
+  const [ann, bob] = [await someone('ann'), await someone('bob')];
+  const { group } = await ann.person.json('group', 'create', 'Club');
+  const { invite } = await ann.person.json('group', 'invite', 'Club');
+  await bob.person.json('group', 'join', invite);
+  await bob.person.json('group', 'forget', group);
+  expect(await bob.person.json('group')).toEqual({ groups: [] });
+  await bob.person.json('group', 'join', invite);
+  await ann.person.json('group', 'approve', 'Club', bob.account);
+  expect(await bob.person.json('group')).toMatchObject({ groups: [{ standing: 'member' }] });
+  expect((await bob.person.run(['group', 'forget', group])).exit).toBe(2);
 });
 
 test('what goes wrong has its exit status', async () => {

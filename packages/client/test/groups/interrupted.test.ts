@@ -171,6 +171,19 @@ describe('lost answers', () => {
     expect(await bob.account.sync()).toEqual([]);
   });
 
+  test('05 §13.21: the key of a recovery request is kept before the request leaves', async () => {
+    const [ann, bob] = [await Restarted.begin(), await Restarted.begin()];
+    const id = await club(ann.account, [bob.account]);
+    relay.lose('group.member.recovery.submit', 1);
+    const asking = bob.account.groups.requestRecovery(id);
+    await expect(asking).rejects.toMatchObject(unreachable);
+    await ann.account.groups.approveRecovery(id, [bob.account.id]);
+    await (await bob.again()).sync();
+    await bob.account.groups.send(id, { text: 'with the key nobody confirmed' });
+    await ann.account.sync();
+    expect(await groupTexts(ann.account, id)).toEqual(['with the key nobody confirmed']);
+  });
+
   test.each([
     ['group.update', (ann: Account, id: string) => ann.groups.update(id, { name: 'Society' })],
     [

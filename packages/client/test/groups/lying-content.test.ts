@@ -322,4 +322,8 @@ test('05 §1.1: a relay that does not declare the module is not used for groups'
   await expect(founding).rejects.toMatchObject({ code: 'no_relay' });
   expect(other.asked.get('group.create')).toBeUndefined();
   expect(await ann.groups.list()).toEqual([]);
+  const { relayId } = other.world.relay;
+  const adding = ann.groups.add({ groupId: `grp_${'A'.repeat(22)}`, relayId });
+  await expect(adding).rejects.toMatchObject({ code: 'no_relay' });
+  expect(other.asked.get('group.sync')).toBeUndefined();
 });

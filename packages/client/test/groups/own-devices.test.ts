@@ -7,7 +7,7 @@ import { type Account, MemoryStore, type Store } from '../../src/index.ts';
 import { LyingRelay } from '../support/lying-relay.ts';
 import { RawSender } from '../support/raw-sender.ts';
 import { network } from '../support/world.ts';
-import { anotherDevice, club, exchange, groupTexts } from './support.ts';
+import { admit, anotherDevice, club, exchange, groupTexts } from './support.ts';
 
 let relay: LyingRelay;
 beforeAll(async () => {
@@ -58,6 +58,18 @@ test('a key that is none of the account’s replaces no key that is, in whatever
   await tablet.sync();
   expect(await groupTexts(tablet, id)).toEqual(['still readable']);
   expect(await tablet.groups.get(id)).toMatchObject({ standing: 'member', hasKey: true });
+});
+
+test('a device that was told of the end reads again once the other was admitted anew', async () => {
+  const { ann, phone, tablet, id } = await setScene();
+  await ann.groups.remove(id, [phone.id]);
+  await exchange(phone, tablet);
+  expect(await tablet.groups.get(id)).toMatchObject({ standing: 'ended', hasKey: false });
+  await admit(ann, id, [phone]);
+  await exchange(phone, tablet);
+  await ann.groups.send(id, { text: 'welcome back' });
+  await tablet.sync();
+  expect(await groupTexts(tablet, id)).toEqual(['welcome back']);
 });
 
 test('a key that comes late opens what could not be opened before', async () => {

@@ -27,6 +27,7 @@ export function groupCommand(surroundings: Surroundings): Command {
     revokeCommand,
     joinCommand,
     addCommand,
+    forgetCommand,
     membersCommand,
   ];
   for (const [index, make] of commands.entries()) {
@@ -237,6 +238,15 @@ function addCommand(surroundings: Surroundings): Command {
       out.result(groupShape(group, account.id), () => lines(group, account.id, name));
     },
   );
+}
+
+function forgetCommand(surroundings: Surroundings): Command {
+  const command = leaf('forget <group>', 'show a group no more that you are no member of');
+  return onAccount(command, surroundings, async ({ account, out }, { args }) => {
+    const { id } = await groupOf(account, args[0] ?? '');
+    await account.groups.forget(id);
+    out.result({ group: id }, () => ['forgotten']);
+  });
 }
 
 function membersCommand(surroundings: Surroundings): Command {
