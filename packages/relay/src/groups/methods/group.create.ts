@@ -28,10 +28,12 @@ export const groupCreate: Handler<Params> = async (context, call) => {
   checkGroupParams(network, 'group.create', call.params);
   const { create, client_secret_box: box } = call.params;
   checkCapacityCap(create.member_capacity, { cap: limits.groupMembers });
-  const now = clock.now();
-  const group = startHere(context, create, { session, now });
-  await verifyOwnSignature(context, create, { session, now });
-  return await storage.write(`group:${group.group_id}`, async (tx) => {
+  const group = startHere(context, create, session);
+  await verifyOwnSignature(context, create, { session, now: clock.now() });
+  // With the account: its devices change before an interval opens, or find it open.
+  const aggregates = [`account:${session.account}`, `group:${group.group_id}`];
+  return await storage.write(aggregates, async (tx) => {
+    const now = clock.now();
     const caller = await requireCaller(tx, session, now);
     if ((await readGroup(tx, group.group_id)) !== undefined) {
       throw new ProtocolError('state_conflict', 'the group ID is taken');
@@ -46,12 +48,11 @@ export const groupCreate: Handler<Params> = async (context, call) => {
  * @throws ProtocolError `forbidden`, `bad_request`
  */
 function startHere(
-  { network, identity }: RelayContext,
+  { clock, network, identity }: RelayContext,
   create: GroupCreate,
-  { session, now }: { readonly session: DeviceSession; readonly now: number },
+  { account, deviceId }: DeviceSession,
 ): GroupProjection {
-  const { account, deviceId } = session;
-  const event = { sequence: 0, epoch: 0, payload: create, accepted_at: now };
+  const event = { sequence: 0, epoch: 0, payload: create, accepted_at: clock.now() };
   const { group } = startGroup(
     network,
     {

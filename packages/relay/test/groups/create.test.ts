@@ -1,0 +1,252 @@
+import { nodeRandom } from '@posthouse/primitives-node';
+import {
+  createGroupNonce,
+  encodeBase64url,
+  type GroupCreate,
+  type GroupState,
+  type JsonObject,
+  limits,
+} from '@posthouse/protocol';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { defaultLimits } from '../../src/limits.ts';
+import { throughEveryFault } from '../support/faults.ts';
+import { Person } from '../support/people.ts';
+import { network, World } from '../support/world.ts';
+import { readChain, readKeys, verified } from './member.ts';
+import { TestGroup } from './support.ts';
+
+let world: World;
+let ann: Person;
+let ben: Person;
+
+beforeEach(async () => {
+  world = await World.start();
+  ann = await Person.atHome(world, 'ann', ['phone', 'laptop']);
+  ben = await Person.atHome(world, 'ben');
+  world.takeNotices();
+});
+afterEach(() => world[Symbol.asyncDispose]());
+
+type Rows = readonly Record<string, unknown>[];
+const rows = async (table: string) => ((await world.dump())[table] ?? []) as Rows;
+
+/** Parameters of a creation, with other facts, signed by the phone. */
+const founding = (facts: Partial<GroupCreate> = {}, by = ann) => TestGroup.plan(world, by, facts);
+const create = (params: object, by = ann, device = 'phone') =>
+  world.codeOf('group.create', params, { session: by.session(device) });
+/** The same with members of the body changed behind its signature. */
+const changed = (facts: object) => {
+  const params = founding();
+  return { ...params, create: { ...params.create, ...facts } };
+};
+
+describe('05 §13.2: creating', () => {
+  test('stores group, owner, first event and epoch, box and access, and tells nobody', async () => {
+    const params = founding({ description: 'ours', extra: { deep: [1] } } as object);
+    expect(await create(params)).toBe('ok');
+    expect(world.takeNotices()).toEqual([]);
+    const { group_id } = params.create;
+    const group_intervals = await rows('group_intervals');
+    expect(group_intervals).toMatchObject([
+      { account: ann.account, device_id: ann.device().deviceId, message_from: 0, key_from: 0 },
+    ]);
+    const request = { group_id };
+    const page = await world.call('group.sync', request, { session: ann.session() });
+    expect(page).toEqual({
+      events: [
+        {
+          sequence: 0,
+          epoch: 0,
+          payload: params.create,
+          accepted_at: world.clock.now(),
+          signer_device_id: ann.device().deviceId,
+        },
+      ],
+      certificates: [ann.device().certificate],
+      has_more: false,
+    });
+    expect(await rows('group_boxes')).toMatchObject([{ account: ann.account, from_epoch: 0 }]);
+  });
+
+  test('is verified and opened by its creator', async () => {
+    const group = await TestGroup.found(world, ann);
+    const { state } = await readChain(world, group, ann);
+    expect(state).toMatchObject({ group_id: group.groupId, owner: ann.account, epoch: 0 });
+    const keys = verified(await readKeys(world, group, ann));
+    expect([...keys]).toEqual([[0, encodeBase64url(group.secret)]]);
+  });
+
+  test('of a group whose ID is taken is state_conflict, also from its creator', async () => {
+    const params = founding();
+    expect(await create(params)).toBe('ok');
+    const before = await world.dump();
+    expect(await create(params)).toBe('state_conflict');
+    const { nonce } = params.create;
+    expect(await create(founding({ nonce, name: 'other' }))).toBe('state_conflict');
+    expect(await world.dump()).toEqual(before);
+  });
+
+  test('of two at once one is accepted', async () => {
+    const params = founding();
+    const codes = await Promise.all([create(params), create(params), create(params)]);
+    expect(codes.sort()).toEqual(['ok', 'state_conflict', 'state_conflict']);
+  });
+
+  test('for somebody else it is forbidden, before its signature counts', async () => {
+    expect(await create(founding({}, ben))).toBe('forbidden');
+    const { create: body, ...rest } = founding({}, ben);
+    expect(await create({ ...rest, create: { ...body, name: 'x' } })).toBe('forbidden');
+  });
+
+  test('changed after signing, or by another device, it is invalid_signature', async () => {
+    expect(await create(changed({ name: 'other' }))).toBe('invalid_signature');
+    expect(await create(founding(), ann, 'laptop')).toBe('invalid_signature');
+  });
+
+  test.each([
+    ['an ID that does not follow', { group_id: 'grp_AAAAAAAAAAAAAAAAAAAAAA' }],
+    ['another nonce', { nonce: encodeBase64url(new Uint8Array(16)) }],
+    ['a short nonce', { nonce: 'AAAA' }],
+    ['another $type', { $type: network.type('group.update') }],
+    ['a prev_hash', { prev_hash: `sha256:${'A'.repeat(43)}` }],
+    ['a prev_hash of null', { prev_hash: null }],
+    ['a name of blanks', { name: ' \t' }],
+    ['a name too long', { name: 'é'.repeat(limits.groupNameBytes / 2 + 1) }],
+    ['a description of blanks', { description: ' ' }],
+    ['a description too long', { description: 'x'.repeat(limits.groupDescriptionBytes + 1) }],
+    ['no capacity', { member_capacity: 0 }],
+    ['a capacity over the cap', { member_capacity: defaultLimits.groupMembers + 1 }],
+    ['an unknown policy', { invite_policy: 'everybody' }],
+    ['a commitment that is none', { client_secret_commitment: 'sha256:A' }],
+    ['a $context in the owner', { owner: { $context: 'x' } }],
+  ])('%s is bad_request', async (_, facts) => {
+    expect(await create(changed(facts))).toBe('bad_request');
+    expect(await rows('groups')).toEqual([]);
+  });
+
+  test('a box that is none is bad_request', async () => {
+    const params = founding();
+    const box = { ...params.client_secret_box, sealed_secret: 'AAAA' };
+    expect(await create({ ...params, client_secret_box: box })).toBe('bad_request');
+  });
+
+  test('05 §8.3: as many members as the relay allows', async () => {
+    expect(await create(founding({ member_capacity: defaultLimits.groupMembers }))).toBe('ok');
+  });
+
+  test.each([
+    ['as large as a write may be', 0, 'ok'],
+    ['a byte larger', 1, 'request_too_large'],
+  ])('05 §12.2: %s', async (_, more, code) => {
+    const sizeOf = (value: object) => Buffer.byteLength(JSON.stringify(value));
+    const nonce = createGroupNonce(nodeRandom);
+    const padded = (extra: string) => founding({ nonce, extra } as object);
+    const padding = limits.groupWriteBytes - sizeOf(padded('')) + more;
+    expect(await create(padded('x'.repeat(padding)))).toBe(code);
+  });
+
+  test('05 §12.6: a device whose certificate ends meanwhile founds nothing', async () => {
+    await ann.addDevice('phone', { expiresAt: world.clock.now() + 10 });
+    await ann.publishState();
+    const params = founding();
+    world.meanwhile = async () => world.clock.advance(10);
+    expect(await create(params)).toBe('unauthorized');
+    expect(await rows('groups')).toEqual([]);
+  });
+
+  test('05 §10.3: it holds the account too: its device ends before, or has its access closed', async () => {
+    const { storage } = world.context;
+    const write = vi.spyOn(storage, 'write');
+    const params = founding();
+    expect(await create(params)).toBe('ok');
+    const { group_id } = params.create;
+    const held = write.mock.calls.map(([aggregates]) => aggregates);
+    expect(held).toEqual([[`account:${ann.account}`, `group:${group_id}`]]);
+  });
+
+  test('05 §11.2: accepted when it takes effect, and kept from then on', async () => {
+    world.meanwhile = async () => world.clock.advance(10);
+    expect(await create(founding())).toBe('ok');
+    expect(await rows('group_events')).toMatchObject([{ accepted_at: world.clock.now() }]);
+  });
+
+  test('05 §12.6: a fault at any write leaves nothing behind', async () => {
+    const params = founding();
+    // The group, its owner, certificate, event, two for the epoch, box, access.
+    expect(await throughEveryFault(world, () => create(params))).toBe(8);
+  });
+});
+
+describe('05 §13.3: looking at a group', () => {
+  let group: TestGroup;
+  beforeEach(async () => {
+    group = await TestGroup.found(world, ann);
+  });
+
+  const resolve = (person: Person, facts: JsonObject = {}) =>
+    world.call(
+      'group.resolve',
+      { group_id: group.groupId, ...facts },
+      { session: person.session() },
+    ) as unknown as Promise<GroupState>;
+  const codeOf = async (person: Person, facts: JsonObject = {}) =>
+    resolve(person, facts).then(
+      () => 'ok',
+      ({ code }) => code,
+    );
+
+  test('a member sees its state, with an empty description where there is none', async () => {
+    const before = await world.dump();
+    expect(await resolve(ann)).toEqual({
+      group_id: group.groupId,
+      name: 'club',
+      description: '',
+      status: 'active',
+      owner: ann.account,
+      member_capacity: 100,
+      member_count: 1,
+      invite_policy: 'administrators',
+    });
+    expect(await world.dump()).toEqual(before);
+    await group.update({ name: 'later', description: 'x', invite_policy: 'members_targeted' });
+    await group.admit(ben);
+    await group.close();
+    expect(await resolve(ben)).toMatchObject({
+      name: 'later',
+      description: 'x',
+      status: 'closed',
+      member_count: 2,
+      invite_policy: 'members_targeted',
+    });
+  });
+
+  test('others need an invitation they could use, and use nothing of it', async () => {
+    const { invite_id } = await group.invite({ max_uses: 1 });
+    const targeted = await group.invite({ invitee: ann.account });
+    expect(await codeOf(ben)).toBe('forbidden');
+    expect(await codeOf(ben, { invite_id: 'inv_AAAAAAAAAAAAAAAAAAAAAA' })).toBe('forbidden');
+    expect(await codeOf(ben, { invite_id: targeted.invite_id })).toBe('forbidden');
+    const before = await world.dump();
+    expect(await codeOf(ben, { invite_id })).toBe('ok');
+    expect(await world.dump()).toEqual(before);
+    await group.ban([ben]);
+    expect(await codeOf(ben, { invite_id })).toBe('forbidden');
+    await group.unban([ben]);
+    expect(await codeOf(ben, { invite_id })).toBe('ok');
+    world.clock.advance(86_400);
+    expect(await codeOf(ben, { invite_id })).toBe('forbidden');
+  });
+
+  test('the end of a membership is the end of it', async () => {
+    await group.admit(ben);
+    expect(await codeOf(ben)).toBe('ok');
+    await group.leave(ben);
+    expect(await codeOf(ben)).toBe('forbidden');
+  });
+
+  test('a malformed ID is bad_request, a group that is not here not_found', async () => {
+    expect(await codeOf(ann, { group_id: 'grp_short' })).toBe('bad_request');
+    expect(await codeOf(ann, { invite_id: 'inv_short' })).toBe('bad_request');
+    expect(await codeOf(ann, { group_id: 'grp_AAAAAAAAAAAAAAAAAAAAAA' })).toBe('not_found');
+  });
+});
