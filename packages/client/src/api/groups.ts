@@ -25,15 +25,7 @@ import {
   groupEntry,
   listEntries,
 } from '../groups/entries.ts';
-import {
-  applyToGroup,
-  decodeInviteAddress,
-  forgetGroup,
-  foundGroup,
-  knowGroup,
-  type NewGroup,
-  previewGroup,
-} from '../groups/found.ts';
+import { foundGroup, type NewGroup } from '../groups/found.ts';
 import {
   createInvite,
   type InviteTerms,
@@ -41,6 +33,13 @@ import {
   listInvites,
   revokeInvite,
 } from '../groups/invites.ts';
+import {
+  applyToGroup,
+  decodeInviteAddress,
+  forgetGroup,
+  knowGroup,
+  previewGroup,
+} from '../groups/join.ts';
 import { manageGroup } from '../groups/manage.ts';
 import { flushGroup, type SentToGroup, sendToGroup } from '../groups/outbox.ts';
 import { requestRecovery, settleRecovery } from '../groups/recovery.ts';

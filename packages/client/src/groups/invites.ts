@@ -11,7 +11,7 @@ import {
 } from '@posthouse/protocol';
 import type { AccountCore } from '../core.ts';
 import { ClientError, isRefusal, relayMust } from '../errors.ts';
-import { encodeInviteAddress } from './found.ts';
+import { encodeInviteAddress } from './join.ts';
 import { readList } from './lists.ts';
 import { refreshGroup, requireGroup, requireRow } from './sync.ts';
 

@@ -1,0 +1,178 @@
+/** Becoming a member of a group: its address, an application, and letting go (05 §13.13, §17.3). */
+import {
+  canonicalJson,
+  checkGroupResolution,
+  checkSchema,
+  decodeBase64url,
+  decodeUtf8,
+  encodeBase64url,
+  GroupId,
+  GroupInviteId,
+  type GroupState,
+  type JsonObject,
+  parseJson,
+  RelayId,
+  type Static,
+  signAsDevice,
+  Type,
+  utf8,
+} from '@posthouse/protocol';
+import type { AccountCore } from '../core.ts';
+import { ClientError, isClientError, isRefusal, relayMust } from '../errors.ts';
+import { newMemberKey } from './found.ts';
+import { type GroupRow, groupRow, groups, nothingYet, putGroup, putMemberKey } from './rows.ts';
+
+/** Where an invitation leads: what somebody needs to find the group and to apply. */
+const InviteAddress = Type.Object({
+  relay_id: RelayId,
+  group_id: GroupId,
+  invite_id: GroupInviteId,
+});
+export type InviteAddress = Static<typeof InviteAddress>;
+
+/**
+ * An invitation's address as one word of text, for links and QR codes. Nothing in it is secret but
+ * the ID of a public invitation, and nothing in it is believed: the group's ID is bound to host
+ * and creator, and the host judges the invitation.
+ */
+export function encodeInviteAddress(core: AccountCore, address: InviteAddress): string {
+  const { relay_id, group_id, invite_id } = address;
+  const bytes = utf8(canonicalJson({ relay_id, group_id, invite_id }));
+  return `${addressPrefix(core)}${encodeBase64url(bytes)}`;
+}
+
+/** @throws ClientError `verification_failed` */
+export function decodeInviteAddress(core: AccountCore, text: string): InviteAddress {
+  const prefix = addressPrefix(core);
+  const word = text.trim();
+  const bytes = word.startsWith(prefix) ? decodeBase64url(word.slice(prefix.length)) : undefined;
+  try {
+    if (bytes === undefined) throw new TypeError(`expected ${prefix}`);
+    const address: unknown = parseJson(decodeUtf8(bytes));
+    checkSchema(InviteAddress, address, 'invitation');
+    return address;
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : 'invalid';
+    throw new ClientError('verification_failed', `invitation: ${reason}`, { cause });
+  }
+}
+
+function addressPrefix({ network }: AccountCore): string {
+  return `${network.word}-group:`;
+}
+
+/**
+ * What the host says of a group, for display alone (05 §13.3): nothing of it is verified.
+ * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour
+ */
+export async function previewGroup(
+  core: AccountCore,
+  address: InviteAddress,
+  signal: AbortSignal,
+): Promise<GroupState> {
+  const { relay_id, group_id, invite_id } = address;
+  const method = 'group.resolve';
+  const params = { group_id, invite_id };
+  const answer = await core.relay(relay_id).call(method, params, { signal });
+  relayMust('invalid_group_state', method, () =>
+    checkGroupResolution(core.network, answer, params),
+  );
+  return answer;
+}
+
+/** Notes a group and its host; whether the account is a member, reading it shows. */
+export async function knowGroup(
+  core: AccountCore,
+  { groupId, relayId }: { readonly groupId: string; readonly relayId: string },
+): Promise<void> {
+  await core.store.write(async (tx) => {
+    const known = await groupRow(tx, groupId);
+    const fresh = nothingYet({ group_id: groupId, relay_id: relayId });
+    if (known === undefined) await putGroup(tx, { ...fresh, standing: 'known' });
+    else if (known.standing === 'ended') {
+      const { isForgotten: _again, ...row } = known;
+      await putGroup(tx, { ...row, standing: 'known' });
+    }
+  });
+}
+
+/** @throws ClientError `invalid_input` for a group the account is a member of */
+export async function forgetGroup(core: AccountCore, groupId: string): Promise<void> {
+  await core.store.write(async (tx) => {
+    const row = await groupRow(tx, groupId);
+    if (row === undefined) return;
+    if (row.standing === 'member' || row.standing === 'creating') {
+      throw new ClientError('invalid_input', 'a member leaves before the group is forgotten');
+    }
+    const { application: _withdrawn, ...rest } = row;
+    await putGroup(tx, { ...rest, standing: 'ended', isForgotten: true });
+  });
+}
+
+/**
+ * Applies for admission with a new member key, kept before the application leaves. The group is
+ * read as soon as its host permits it; only then is the key taken into use (05 §17.3).
+ *
+ * @throws ClientError `invalid_input` for a group the account is a member of
+ */
+export async function applyToGroup(
+  core: AccountCore,
+  address: InviteAddress,
+  signal: AbortSignal,
+): Promise<void> {
+  const { network, account, device, store } = core;
+  const { relay_id, group_id, invite_id } = address;
+  const { publicKey: member_encryption_public_key, privateKey } = newMemberKey(core);
+  const unsigned: JsonObject = {
+    $type: network.type('group.application'),
+    account,
+    group_id,
+    invite_id,
+    member_encryption_public_key,
+  };
+  const application = signAsDevice(network, unsigned, device) as Required<GroupRow>['application'];
+  const before = await store.write(async (tx) => {
+    const known = await groupRow(tx, group_id);
+    if (known?.standing === 'member' || known?.standing === 'creating') {
+      throw new ClientError('invalid_input', `the account is a member of ${group_id} already`);
+    }
+    // Verified state is bound to its host by the group's ID; anything else may be a wrong address.
+    const fresh: GroupRow = { ...nothingYet({ group_id, relay_id }), standing: 'applied' };
+    const { isForgotten: _again, ...row } = known?.facts === undefined ? fresh : known;
+    await putGroup(tx, { ...row, standing: 'applied', application });
+    const id = { groupId: group_id, publicKey: member_encryption_public_key };
+    await putMemberKey(tx, id, { privateKey, isOwn: true });
+    return known;
+  });
+  try {
+    await submitApplication(core, { group_id, relay_id, application }, signal);
+  } catch (error) {
+    // Refused for good: the group is what it was to this device.
+    const isFinal =
+      isRefusal(error, 'forbidden', 'not_found', 'bad_request', 'state_conflict') ||
+      isClientError(error, 'no_relay');
+    if (isFinal) {
+      await store.write((tx) =>
+        before === undefined ? groups.delete(tx, group_id) : putGroup(tx, before),
+      );
+    }
+    throw error;
+  }
+}
+
+/** Submits an application, again unchanged where its answer was lost. */
+export async function submitApplication(
+  core: AccountCore,
+  row: Pick<GroupRow, 'group_id' | 'relay_id' | 'application'>,
+  signal: AbortSignal,
+): Promise<void> {
+  if (row.application === undefined) return;
+  const method = 'group.application.submit';
+  await core.relay(row.relay_id).call(method, row.application, { signal });
+  await core.store.write(async (tx) => {
+    const latest = await groupRow(tx, row.group_id);
+    if (latest === undefined) return;
+    const { application: _submitted, ...rest } = latest;
+    await putGroup(tx, rest);
+  });
+}
