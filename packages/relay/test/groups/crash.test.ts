@@ -12,7 +12,7 @@ afterEach(() => killAll());
 
 const groups = 3;
 /** As many as take about twenty seconds. */
-const kills = engine === 'postgres' ? 14 : 22;
+const kills = engine === 'postgres' ? 10 : 22;
 
 /** One group with everybody who is about it, and what they know to have happened. */
 interface Club {

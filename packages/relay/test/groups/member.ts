@@ -12,7 +12,7 @@ import {
   verifyGroupSyncPage,
 } from '@posthouse/protocol';
 import type { Ground, Person } from '../support/people.ts';
-import { network } from '../support/world.ts';
+import { network } from '../support/subjects.ts';
 import { privateKeyOf, type TestGroup } from './support.ts';
 
 /** Which device reads, and what it asks for. */

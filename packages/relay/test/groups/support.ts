@@ -23,7 +23,7 @@ import {
   signAsDevice,
 } from '@posthouse/protocol';
 import type { Ground, Person } from '../support/people.ts';
-import { network } from '../support/world.ts';
+import { network } from '../support/subjects.ts';
 
 /** An X25519 pair of a member, or of somebody who wants to be one. */
 export interface MemberKey {

@@ -25,7 +25,8 @@ import {
   signRouteDraft,
 } from '@posthouse/protocol';
 import type { AccountSession, DeviceSession, Notice } from '../../src/call.ts';
-import { network, type World } from './world.ts';
+import { network } from './subjects.ts';
+import type { World } from './world.ts';
 
 const year = 31_536_000;
 

@@ -2,47 +2,26 @@
  * A relay's subjects on a real database, called through dispatch without sockets: for what
  * does not depend on a transport. Time, and where storage fails, are in the test's hands.
  */
-import { nodePrimitives, nodeRandom } from '@posthouse/primitives-node';
 import {
-  accountSigner,
-  deriveRelayId,
-  encodeBase64url,
   type FinalRoute,
   type JsonObject,
   type JsonValue,
-  Network,
   type ProtocolError,
   parseJson,
 } from '@posthouse/protocol';
-import { pino } from 'pino';
-import { accounts } from '../../src/accounts/index.ts';
-import { auth, Sessions } from '../../src/auth/index.ts';
 import type { ConnectionBinding, Notice, Session } from '../../src/call.ts';
 import type { DeliverAnswer, Job, RelayContext, Verifier } from '../../src/context.ts';
 import { ThreadPoolVerifier } from '../../src/crypto/verifier.ts';
-import { Dispatcher } from '../../src/dispatch.ts';
-import { groups } from '../../src/groups/index.ts';
-import { defaultLimits, type RelayLimits } from '../../src/limits.ts';
-import { messages } from '../../src/messages/index.ts';
+import type { Dispatcher } from '../../src/dispatch.ts';
+import type { RelayLimits } from '../../src/limits.ts';
 import { MemoryBus } from '../../src/notifications/bus.ts';
-import { Metrics } from '../../src/observability/metrics.ts';
-import { migrate } from '../../src/storage/migrations.ts';
 import type { Storage, StorageFaults } from '../../src/storage/types.ts';
 import { encodeResult } from '../../src/transport/encode.ts';
 import { ManualClock } from './clock.ts';
 import { dump, RelayData } from './engine.ts';
+import { openSubjects, origin, relayId, subjects, unhurried } from './subjects.ts';
 
-export const network = new Network({
-  context: 'neo:860833102:0x1234567890abcdef1234567890abcdef12345678',
-  primitives: nodePrimitives,
-});
-
-const subjects = [auth, accounts, messages, groups];
-
-const relayKey = new Uint8Array(32).fill(0x77);
-const signer = accountSigner(network, relayKey);
-export const relayPublicKey = signer.publicKey;
-const origin = 'https://relay.example';
+export { network, relayPublicKey } from './subjects.ts';
 
 /** Records that others signed, as the verifier is told of them. */
 const proofs: ReadonlySet<string> = new Set(['grant', 'invite', 'application', 'recovery request']);
@@ -76,8 +55,7 @@ export class World implements AsyncDisposable {
 
   private constructor(data: RelayData, limits: Partial<RelayLimits>) {
     this.#data = data;
-    const unlimited = { accountRate: 1e9, accountBurst: 1e9, addressRate: 1e9, addressBurst: 1e9 };
-    this.#limits = { ...defaultLimits, ...unlimited, ...limits };
+    this.#limits = { ...unhurried, ...limits };
   }
 
   static async start(limits: Partial<RelayLimits> = {}): Promise<World> {
@@ -92,7 +70,7 @@ export class World implements AsyncDisposable {
   }
 
   get relayId(): string {
-    return deriveRelayId(network, signer.publicKey);
+    return relayId;
   }
 
   /**
@@ -181,40 +159,21 @@ export class World implements AsyncDisposable {
 
   async #open(): Promise<void> {
     const storage = await this.#data.open(this.faults);
-    await migrate(
-      storage,
-      subjects.flatMap((subject) => subject.migrations),
-      this.clock.now(),
-    );
     const bus = new MemoryBus((error) => {
       throw error;
     });
     bus.subscribe((notice) => this.#notices.push(notice));
-    const { clock } = this;
-    const context: RelayContext = {
-      network,
+    const parts = await openSubjects({
       storage,
-      clock,
-      random: nodeRandom,
-      verifier: this.#verifier(),
+      clock: this.clock,
       limits: this.#limits,
-      identity: {
-        relayId: this.relayId,
-        publicKey: signer.publicKey,
-        peerId: 'unused',
-        sign: (message) => encodeBase64url(nodePrimitives.p256.sign(relayKey, message)),
-      },
+      verifier: this.#verifier(),
       routes: { resolveRemote: (account) => Promise.resolve(this.routes(account)) },
-      relays: { deliver: (relayId, params) => this.deliver(relayId, params) },
+      relays: { deliver: (to, params) => this.deliver(to, params) },
       standing: { isActive: () => Promise.resolve(this.isActive) },
       bus,
-      sessions: new Sessions({ storage, clock, bus }),
-      jobs: { wake: () => {} },
-      metrics: new Metrics(),
-      log: pino({ level: 'silent' }),
-    };
-    const handlers = Object.assign({}, ...subjects.map((subject) => subject.handlers));
-    this.#running = { storage, context, dispatcher: new Dispatcher(context, handlers) };
+    });
+    this.#running = { storage, ...parts };
   }
 }
 

@@ -1,0 +1,64 @@
+/** The subjects of a relay on a database that is already there, without sockets and without jobs. */
+import { nodePrimitives, nodeRandom } from '@posthouse/primitives-node';
+import { accountSigner, deriveRelayId, encodeBase64url, Network } from '@posthouse/protocol';
+import { pino } from 'pino';
+import { accounts } from '../../src/accounts/index.ts';
+import { auth, Sessions } from '../../src/auth/index.ts';
+import type { RelayContext } from '../../src/context.ts';
+import { Dispatcher } from '../../src/dispatch.ts';
+import { groups } from '../../src/groups/index.ts';
+import { defaultLimits, type RelayLimits } from '../../src/limits.ts';
+import { messages } from '../../src/messages/index.ts';
+import { Metrics } from '../../src/observability/metrics.ts';
+import { migrate } from '../../src/storage/migrations.ts';
+
+export const network = new Network({
+  context: 'neo:860833102:0x1234567890abcdef1234567890abcdef12345678',
+  primitives: nodePrimitives,
+});
+
+export const subjects = [auth, accounts, messages, groups];
+
+/** Limits of one who is refused nothing for coming often. */
+export const unhurried: RelayLimits = {
+  ...defaultLimits,
+  ...{ accountRate: 1e9, accountBurst: 1e9, addressRate: 1e9, addressBurst: 1e9 },
+};
+
+export const origin = 'https://relay.example';
+const relayKey = new Uint8Array(32).fill(0x77);
+const signer = accountSigner(network, relayKey);
+export const relayPublicKey = signer.publicKey;
+export const relayId = deriveRelayId(network, signer.publicKey);
+
+/** What is the caller's to choose. */
+type Parts = Pick<
+  RelayContext,
+  'storage' | 'clock' | 'limits' | 'verifier' | 'routes' | 'relays' | 'standing' | 'bus'
+>;
+
+/** Brings the schema up to date and puts the subjects on it. */
+export async function openSubjects(
+  parts: Parts,
+): Promise<{ readonly context: RelayContext; readonly dispatcher: Dispatcher }> {
+  const { storage, clock, bus } = parts;
+  const migrations = subjects.flatMap((subject) => subject.migrations);
+  await migrate(storage, migrations, clock.now());
+  const context: RelayContext = {
+    ...parts,
+    network,
+    random: nodeRandom,
+    identity: {
+      relayId,
+      publicKey: signer.publicKey,
+      peerId: 'unused',
+      sign: (message) => encodeBase64url(nodePrimitives.p256.sign(relayKey, message)),
+    },
+    sessions: new Sessions({ storage, clock, bus }),
+    jobs: { wake: () => {} },
+    metrics: new Metrics(),
+    log: pino({ level: 'silent' }),
+  };
+  const handlers = Object.assign({}, ...subjects.map((subject) => subject.handlers));
+  return { context, dispatcher: new Dispatcher(context, handlers) };
+}
