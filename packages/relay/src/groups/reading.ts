@@ -61,17 +61,17 @@ export async function readGroupPage<T extends object>(
   answer: (reader: GroupReader, tx: Reader, writer?: Writer) => Promise<T | undefined>,
 ): Promise<T> {
   const { clock, storage } = context;
-  const now = clock.now();
-  const place = { groupId, now };
+  // A device may have expired before its turn to write came: nobody ends what would open then.
+  const confirm = (tx: Reader) => requireReader(tx, session, { groupId, now: clock.now() });
   const read = await storage.read(async (tx) => {
-    const reader = await requireReader(tx, session, place);
+    const reader = await confirm(tx);
     return needsInterval(reader) ? undefined : await answer(reader, tx);
   });
   if (read !== undefined) return read;
   // With the account: its devices change before an interval opens, or find it open.
   const aggregates = [`account:${session.account}`, `group:${groupId}`];
   return await storage.write(aggregates, async (tx) => {
-    const reader = await requireReader(tx, session, place);
+    const reader = await confirm(tx);
     const intervals = needsInterval(reader)
       ? [...reader.intervals, await openFor(tx, reader)]
       : reader.intervals;

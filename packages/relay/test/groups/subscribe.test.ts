@@ -363,6 +363,20 @@ describe('05 §10.2: intervals', () => {
     expect(subscribed()).toEqual([]);
   });
 
+  test('a device whose certificate ends between the look and the write is unauthorized', async () => {
+    await ben.addDevice('laptop', { expiresAt: world.clock.now() + 10 });
+    await ben.publishState();
+    const { storage } = world.context;
+    const { write } = storage;
+    storage.write = async (aggregates, work) => {
+      storage.write = write;
+      world.clock.advance(10);
+      return (await write.call(storage, aggregates, work)) as never;
+    };
+    expect(await refused(ids(0, 1))).toEqual({ code: 'unauthorized', data: undefined });
+    expect(await intervals()).toEqual([]);
+  });
+
   test('05 §12.6: storage that fails anywhere leaves set and intervals as they were', async () => {
     await subscribe({ group_ids: ids(0) });
     const faults = await throughEveryFault(world, async () => {

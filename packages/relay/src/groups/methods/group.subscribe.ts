@@ -38,9 +38,8 @@ async function confirm(
   session: DeviceSession,
   wanted: readonly string[],
 ): Promise<readonly Subscribable[]> {
-  const now = clock.now();
   const look = async (tx: Reader) => {
-    await requireCaller(tx, session, now);
+    await requireCaller(tx, session, clock.now());
     return requireReadable(wanted, await readSubscribable(tx, wanted, session));
   };
   let groups = await storage.read(look);
