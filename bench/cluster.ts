@@ -3,7 +3,7 @@
  * one process on SQLite in the same run, and what each of them costs: CPU time by part for every
  * accepted message, next to what this machine does raw.
  *
- *   npm run bench:cluster [-- --connections 48 --messages 60 --window 4]
+ *   npm run bench:cluster [-- --connections 48 --messages 60 --window 4 --pool 10]
  *
  * Everything is durable. The load generator is a process of its own; it has sealed its messages
  * before the clock starts and spreads its connections over the relay processes.
@@ -26,6 +26,7 @@ const { values } = parseArgs({
     connections: { type: 'string', default: '48' },
     messages: { type: 'string', default: '60' },
     window: { type: 'string', default: '4' },
+    pool: { type: 'string', default: '10' },
   },
 });
 const options = {
@@ -33,6 +34,8 @@ const options = {
   messages: Number(values.messages),
   window: Number(values.window),
 };
+/** Connections of each relay process to PostgreSQL. */
+const pool = Number(values.pool);
 
 /** Of a clock tick in `/proc`, which is the same on every Linux. */
 const ticksPerSecond = 100;
@@ -178,7 +181,7 @@ for (const processes of [1, 2, 3]) {
     name: `PostgreSQL, ${processes} process${processes === 1 ? '' : 'es'}`,
     processes,
     settings: {
-      storage: { engine: 'postgres', url: await postgres.createDatabase() },
+      storage: { engine: 'postgres', url: await postgres.createDatabase(), connections: pool },
       ...(processes > 1 && { bus: { nats: nats?.url } }),
     },
     servers: [postgres.pid, ...(nats === undefined ? [] : [nats.pid])],
