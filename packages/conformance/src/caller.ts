@@ -28,7 +28,12 @@ import type { Target } from './target.ts';
 /** Outcome of a call, the same on both transports. */
 export type Answer =
   | { readonly ok: true; readonly result: JsonValue }
-  | { readonly ok: false; readonly code: ErrorCode; readonly data: JsonValue | undefined };
+  | {
+      readonly ok: false;
+      readonly code: ErrorCode;
+      readonly message: string;
+      readonly data: JsonValue | undefined;
+    };
 
 export type TransportName = 'https' | 'wss';
 
@@ -57,11 +62,14 @@ export class HttpsCaller implements Caller {
   readonly transport = 'https';
   readonly http: PlainHttp;
   readonly #target: Target;
+  readonly #shared: boolean;
   #token: string | undefined;
 
-  constructor(target: Target) {
+  /** @param http connections of another caller, which then are its to close */
+  constructor(target: Target, http?: PlainHttp) {
     this.#target = target;
-    this.http = new PlainHttp(target.baseUrl, target.ca);
+    this.#shared = http !== undefined;
+    this.http = http ?? new PlainHttp(target.baseUrl, target.ca);
   }
 
   use(token: string): void {
@@ -105,7 +113,7 @@ export class HttpsCaller implements Caller {
   }
 
   [Symbol.dispose](): void {
-    this.http[Symbol.dispose]();
+    if (!this.#shared) this.http[Symbol.dispose]();
   }
 }
 
@@ -161,7 +169,7 @@ function readHttpAnswer(answer: HttpAnswer, method: string): Answer {
       'Retry-After repeats data.retry_after',
     );
   }
-  return { ok: false, code, data };
+  return { ok: false, code, message, data };
 }
 
 /** The caller over WSS: one connection. */
@@ -231,5 +239,5 @@ export function readRpcAnswer(text: string, method: string): Answer {
   demand(typeof error.message === 'string', 'error.message is a text');
   const code = errorCodeOfRpc(error.code);
   demand(code !== undefined, `unknown JSON-RPC code ${error.code}`);
-  return { ok: false, code, data: error.data };
+  return { ok: false, code, message: error.message, data: error.data };
 }

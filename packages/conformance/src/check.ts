@@ -1,3 +1,4 @@
+import { type Capability, type MethodDefinition, methods } from '@posthouse/protocol';
 import type { TransportName } from './caller.ts';
 import type { Stage } from './stage.ts';
 
@@ -11,6 +12,8 @@ export interface Check {
   readonly title: string;
   /** Chapter and section. */
   readonly source: string;
+  /** The module the method belongs to: relays that do not declare it are not checked. */
+  readonly capability?: Capability;
   /** Transports it runs on; each run must end the same way. */
   readonly transports: readonly TransportName[];
   /** Throws where the relay does otherwise. */
@@ -37,10 +40,17 @@ export function checksOf(method: string): {
   readonly list: Check[];
 } {
   const list: Check[] = [];
+  const capability = capabilityOf(method);
+  const module = capability === undefined ? {} : { capability };
   return {
     list,
     check(word, { source, title, transports = ['https', 'wss'] }, run) {
-      list.push({ id: `${method}/${word}`, method, title, source, transports, run });
+      list.push({ id: `${method}/${word}`, method, title, source, transports, ...module, run });
     },
   };
+}
+
+function capabilityOf(method: string): Capability | undefined {
+  const all = methods as Readonly<Record<string, MethodDefinition>>;
+  return Object.hasOwn(all, method) ? all[method]?.capability : undefined;
 }

@@ -49,14 +49,21 @@ async function report(options: Options): Promise<boolean> {
   const count = (outcome: Finding['outcome']) =>
     findings.filter((finding) => finding.outcome === outcome).length;
   if (options.json !== true) {
-    console.log(
-      `${count('passed')} passed, ${count('failed')} failed, ${count('skipped')} skipped`,
-    );
+    console.log(`${count('passed')} passed, ${count('failed')} failed`);
+    for (const text of notApplicable(findings)) console.log(text);
   }
   return count('failed') === 0;
 }
 
-const marks = { passed: 'ok  ', failed: 'FAIL', skipped: 'skip' } as const;
+/** What was not checked because the relay does not offer it, and how many checks each meant. */
+function notApplicable(findings: readonly Finding[]): string[] {
+  const left = findings.filter(({ outcome }) => outcome === 'not_applicable');
+  return [...Map.groupBy(left, ({ reason }) => reason)].map(
+    ([reason, group]) => `${group.length} not applicable: ${reason}`,
+  );
+}
+
+const marks = { passed: 'ok  ', failed: 'FAIL', not_applicable: 'n/a ' } as const;
 
 function line({ outcome, id, transport, source, title, reason }: Finding): string {
   const why = reason === undefined ? '' : `\n     ${reason}`;

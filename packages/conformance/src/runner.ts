@@ -1,3 +1,4 @@
+import { hasCapability } from '@posthouse/protocol';
 import type { TransportName } from './caller.ts';
 import type { Check } from './check.ts';
 import { Stage } from './stage.ts';
@@ -10,8 +11,8 @@ export interface Finding {
   readonly title: string;
   readonly source: string;
   readonly transport: TransportName;
-  readonly outcome: 'passed' | 'failed' | 'skipped';
-  /** Why it failed or was skipped. */
+  readonly outcome: 'passed' | 'failed' | 'not_applicable';
+  /** Why it failed, or what the relay does not offer. */
   readonly reason?: string;
 }
 
@@ -46,13 +47,21 @@ export async function runCheck(
   const finding = { id, method, title, source, transport };
   try {
     await using stage = await Stage.open(target, transport);
-    if (transport === 'wss' && stage.wssUrl === undefined) {
-      return { ...finding, outcome: 'skipped', reason: 'the relay lists no WSS address' };
-    }
+    const reason = missing(stage, check);
+    if (reason !== undefined) return { ...finding, outcome: 'not_applicable', reason };
     await check.run(stage);
     return { ...finding, outcome: 'passed' };
   } catch (error) {
     const reason = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
     return { ...finding, outcome: 'failed', reason };
   }
+}
+
+/** What the check asks for and the relay, as its verified descriptor says, does not have. */
+function missing(stage: Stage, { capability }: Check): string | undefined {
+  if (stage.transport === 'wss' && stage.wssUrl === undefined) {
+    return 'the relay lists no WSS address';
+  }
+  if (capability === undefined || hasCapability(stage.descriptor, capability)) return undefined;
+  return `the relay does not declare ${capability}`;
 }

@@ -20,6 +20,7 @@ import {
 import { Account, type Device, unixSeconds } from './actors.ts';
 import { type Answer, type Caller, HttpsCaller, type TransportName, WssCaller } from './caller.ts';
 import { demand } from './demand.ts';
+import { PlainHttp } from './plain/http.ts';
 import type { Target } from './target.ts';
 
 /** An account that is at home on the relay under test, with a caller for each device. */
@@ -48,22 +49,33 @@ export class Stage implements AsyncDisposable {
   /** The relay's verified descriptor. */
   readonly descriptor: RelayDescriptor;
   readonly #callers = new DisposableStack();
+  /** Connections that the callers over HTTPS share: a session is a header, not a connection. */
+  readonly #http: PlainHttp;
 
-  private constructor(target: Target, transport: TransportName, descriptor: RelayDescriptor) {
-    this.target = target;
-    this.transport = transport;
+  private constructor(facts: {
+    readonly target: Target;
+    readonly transport: TransportName;
+    readonly descriptor: RelayDescriptor;
+    readonly http: PlainHttp;
+  }) {
+    const { descriptor, http } = facts;
+    this.target = facts.target;
+    this.transport = facts.transport;
     this.descriptor = descriptor;
+    this.#http = this.#callers.use(http);
     this.wssUrl = descriptorAddresses(descriptor).wss[0];
   }
 
   /** Reads the relay's descriptor and verifies it (01 §13.4), then sets the stage. */
   static async open(target: Target, transport: TransportName): Promise<Stage> {
-    using caller = new HttpsCaller(target);
-    const answer = await caller.call('relay.descriptor');
+    using stack = new DisposableStack();
+    const http = stack.use(new PlainHttp(target.baseUrl, target.ca));
+    const answer = await new HttpsCaller(target, http).call('relay.descriptor');
     demand(answer.ok, 'relay.descriptor answers');
     const descriptor: unknown = answer.result;
     verifyDescriptor(target.network, descriptor, { entry: target.entry, now: unixSeconds() });
-    return new Stage(target, transport, descriptor);
+    stack.move();
+    return new Stage({ target, transport, descriptor, http });
   }
 
   get network() {
@@ -85,7 +97,7 @@ export class Stage implements AsyncDisposable {
   }
 
   https(): HttpsCaller {
-    return this.#callers.use(new HttpsCaller(this.target));
+    return this.#callers.use(new HttpsCaller(this.target, this.#http));
   }
 
   async wss(): Promise<WssCaller> {

@@ -17,6 +17,7 @@ beforeAll(async () => {
     dev: true,
     ...data.config,
     listen: '127.0.0.1:0',
+    host: { groups: true },
     limits: rate,
     log: 'silent',
   });
@@ -50,7 +51,7 @@ function turnedAround(method: string): Target {
   const alter = (called: string, answer: Answer): Answer => {
     if (called !== method) return answer;
     return answer.ok
-      ? { ok: false, code: 'internal_error', data: undefined }
+      ? { ok: false, code: 'internal_error', message: 'turned around', data: undefined }
       : { ok: true, result: {} };
   };
   return { ...target, alter };

@@ -1,0 +1,231 @@
+/** What holds of every group method alike (05 §3.1, §12). */
+import { nodeRandom } from '@posthouse/primitives-node';
+import {
+  canonicalJson,
+  encodeBase64url,
+  type GroupMethodName,
+  isJsonObject,
+  type JsonObject,
+  limits,
+  methods,
+} from '@posthouse/protocol';
+import type { Answer, Caller } from '../caller.ts';
+import { type Check, checksOf } from '../check.ts';
+import { demand } from '../demand.ts';
+import { at, type Scene } from '../group-scene.ts';
+import type { Resident, Stage } from '../stage.ts';
+import { readyFor, recipes, resigned } from './group-calls.ts';
+import { malformed, malformedQueries } from './malformed.ts';
+import { refusesAll } from './refusals.ts';
+import { flipped } from './tamper.ts';
+
+/** The checks that one method shares with the others. */
+function commonChecks(method: GroupMethodName): readonly Check[] {
+  const { check, list } = checksOf(method);
+  const { signed, writes } = recipes[method];
+  const transports =
+    method === 'group.subscribe' ? (['wss'] as const) : (['https', 'wss'] as const);
+  const inQuery = (methods[method].http as readonly string[]).includes('GET');
+  const existing = method !== 'group.create';
+
+  check(
+    'session',
+    {
+      source: '05 §12.1, §12.4',
+      title: 'asks for a device session: unauthorized without, forbidden with the account key',
+      transports,
+    },
+    async (stage) => {
+      const { by, params } = await readyFor(stage, method);
+      await stage.fail(await stage.visitor(), { method, params }, 'unauthorized');
+      const keyHolder = await stage.keyHolder(by.account);
+      await stage.fail(keyHolder, { method, params }, 'forbidden');
+      await stage.succeed(by.caller, method, params);
+    },
+  );
+
+  check(
+    'form',
+    {
+      source: '05 §4, §12.4',
+      title: 'refuses every malformed member with bad_request and keeps nothing of it',
+      transports,
+    },
+    async (stage) => {
+      const { scene, by, params } = await readyFor(stage, method);
+      if (inQuery && stage.transport === 'https') {
+        await refusesAll({ by, method, codes: ['bad_request'] }, malformedQueries(params));
+      } else {
+        const calls = malformedCalls({ scene, by, params }, method);
+        await refusesAll({ by, method, codes: ['bad_request'] }, calls);
+      }
+      await stage.succeed(by.caller, method, params);
+    },
+  );
+
+  check(
+    'extension',
+    {
+      source: '05 §3.1, 02 §2.5',
+      title: 'tolerates members it does not know',
+      transports: inQuery ? ['wss'] : transports,
+    },
+    async (stage) => {
+      const { scene, by, params } = await readyFor(stage, method);
+      const future = { some: ['thing', { of: 1 }], $type: 'unknown' };
+      const extended = resigned({ scene, by }, { params, signed }, (part) => ({ ...part, future }));
+      await stage.succeed(by.caller, method, extended);
+    },
+  );
+
+  if (signed !== 'none') {
+    check(
+      'signature',
+      {
+        source: '05 §3.1, §12.4',
+        title: 'refuses a signature that is altered, or of any other device, as invalid_signature',
+      },
+      async (stage) => {
+        const { scene, by, params, again } = await readyFor(stage, method, { devices: 2 });
+        const part = (signed === 'all' ? params : params[signed]) as JsonObject;
+        const put = (value: JsonObject) =>
+          signed === 'all' ? value : { ...params, [signed]: value };
+        const other = await scene.stage.account().device();
+        const wrong = {
+          'bit flipped': put({ ...part, device_signature: flipped(String(part.device_signature)) }),
+          'member added': put({ ...part, added: 1 }),
+          "the account's other device": put(scene.group.sign(part, at(by, 1))),
+          'another account': put(scene.group.sign(part, { device: other })),
+        };
+        const refused = { by, method, codes: ['invalid_signature'] } as const;
+        await refusesAll(refused, Object.entries(wrong));
+        await stage.succeed(by.caller, method, again());
+      },
+    );
+  }
+
+  if (writes) {
+    check(
+      'size',
+      {
+        source: '05 §12.2',
+        title: 'refuses parameters over 1 MiB of Canonical JSON',
+        transports: ['https'],
+      },
+      async (stage) => {
+        const { scene, by, params } = await readyFor(stage, method);
+        const filled = (bytes: number) =>
+          resigned({ scene, by }, { params, signed }, (part) => ({
+            ...part,
+            filling: 'x'.repeat(bytes),
+          }));
+        const large = limits.groupWriteBytes + 1 - canonicalJson(filled(0)).length;
+        const call = { method, params: filled(large) };
+        await stage.fail(by.caller, call, 'request_too_large');
+        if (method === 'group.message.send') return;
+        await stage.succeed(by.caller, method, filled(large - 1));
+      },
+    );
+  }
+
+  if (writes && existing) {
+    check(
+      'closed',
+      { source: '05 §11.4, §12.5', title: 'is state_conflict once the group is closed' },
+      async (stage) => {
+        const { scene, by, again } = await readyFor(stage, method);
+        await scene.group.close();
+        await stage.fail(by.caller, { method, params: again() }, 'state_conflict');
+      },
+    );
+  }
+
+  if (existing) {
+    check(
+      'unknown-group',
+      { source: '05 §12.5', title: 'is not_found for a group that is not here', transports },
+      async (stage) => {
+        const { scene, by, params } = await readyFor(stage, method);
+        const group_id = `grp_${encodeBase64url(nodeRandom(16))}`;
+        const moved =
+          method === 'group.subscribe'
+            ? { group_ids: [group_id] }
+            : resigned({ scene, by }, { params, signed }, (part) => ({ ...part, group_id }));
+        await stage.fail(by.caller, { method, params: moved }, 'not_found');
+      },
+    );
+    outsiderChecks(method, { check, transports });
+  }
+  return list;
+}
+
+/** Who is not in the group is told nothing of it. */
+function outsiderChecks(
+  method: GroupMethodName,
+  { check, transports }: Pick<ReturnType<typeof checksOf>, 'check'> & Pick<Check, 'transports'>,
+): void {
+  check(
+    'outsiders',
+    {
+      source: '05 §6, §12.4',
+      title: 'is forbidden to strangers and banned members alike, and tells neither anything',
+      transports,
+    },
+    async (stage) => {
+      const { scene, again } = await readyFor(stage, method, { members: 1, strangers: 1 });
+      const banned = scene.members.at(-1) as Resident;
+      const stranger = scene.strangers.at(-1) as Resident;
+      await scene.group.ban([banned]);
+      const refused = await refusedAnswer(stage, banned.caller, { method, params: again(banned) });
+      demandSilence(scene, refused);
+      // With its invitation a stranger may apply.
+      if (method === 'group.application.submit') return;
+      const answer = await refusedAnswer(stage, stranger.caller, {
+        method,
+        params: again(stranger),
+      });
+      demand(answer.message === refused.message, 'a ban looks like no membership');
+      demandSilence(scene, answer);
+    },
+  );
+}
+
+function refusedAnswer(
+  stage: Stage,
+  caller: Caller,
+  call: { readonly method: string; readonly params: JsonObject },
+): Promise<Answer & { ok: false }> {
+  return stage.fail(caller, call, 'forbidden');
+}
+
+/** Nothing of a group in an error but what the caller sent (05 §12.4). */
+function demandSilence({ group, owner }: Scene, answer: Answer & { ok: false }): void {
+  const { name } = group.create;
+  const told = JSON.stringify([answer.message, answer.data ?? null]);
+  for (const secret of [JSON.stringify(name), owner.account.id, group.head, group.commitment]) {
+    demand(!told.includes(secret), 'an error tells an outsider something of the group');
+  }
+}
+
+/** The malformed copies of a call, those of its signed part signed as they are. */
+function* malformedCalls(
+  {
+    scene,
+    by,
+    params,
+  }: { readonly scene: Scene; readonly by: Resident; readonly params: JsonObject },
+  method: GroupMethodName,
+): Generator<readonly [string, JsonObject]> {
+  const { signed } = recipes[method];
+  for (const [what, broken] of malformed(params)) {
+    // `{}` and `[]` ask for other things than a malformed group.
+    const part = signed === 'all' ? broken : broken[signed];
+    const sign = isJsonObject(part) && !/signature|context/.test(what);
+    if (signed === 'none' || !sign) yield [what, broken];
+    else yield [what, resigned({ scene, by }, { params: broken, signed }, (same) => same)];
+  }
+}
+
+export const groupCommonChecks = Object.fromEntries(
+  (Object.keys(recipes) as GroupMethodName[]).map((method) => [method, commonChecks(method)]),
+) as Readonly<Record<GroupMethodName, readonly Check[]>>;
