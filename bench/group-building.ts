@@ -1,0 +1,106 @@
+/**
+ * Makes groups large in little time. Admissions are real calls, 500 accounts each; what they rest
+ * on, and the events that only fill the timeline, are signed as they must be and written with the
+ * relay's own store functions, a thousand to a transaction: nothing a client or the relay verifies
+ * later is left away.
+ */
+import { canonicalJson, type JsonObject, managementHash } from '@posthouse/protocol';
+import { digest } from '../packages/relay/src/digest.ts';
+import { writeApplication } from '../packages/relay/src/groups/application-store.ts';
+import {
+  insertEvent,
+  insertMessage,
+  insertSent,
+  keepCertificate,
+} from '../packages/relay/src/groups/event-store.ts';
+import { readGroup, updateGroup } from '../packages/relay/src/groups/group-store.ts';
+import type { TestGroup } from '../packages/relay/test/groups/support.ts';
+import { Person } from '../packages/relay/test/support/people.ts';
+import { network } from '../packages/relay/test/support/subjects.ts';
+import type { Site } from './group-site.ts';
+
+const admittedAtOnce = 500;
+const writtenAtOnce = 1_000;
+
+/** People with a device each, who are at home nowhere: as members they need not call. */
+export async function makeCrowd(site: Site, size: number): Promise<Person[]> {
+  const crowd = Array.from({ length: size }, (_, index) => new Person(site, `member ${index}`));
+  for (const person of crowd) await person.addDevice('phone');
+  return crowd;
+}
+
+/** Signs applications of people and stores them. */
+export async function applyAll(site: Site, group: TestGroup, people: readonly Person[]) {
+  const invite = await group.invite();
+  const now = site.clock.now();
+  const applications = people.map((person) => {
+    const application = group.application(person, invite);
+    const { certificate, deviceId } = person.device();
+    return { application, text: canonicalJson(certificate), deviceId };
+  });
+  await site.context.storage.write(`group:${group.groupId}`, async (tx) => {
+    for (const { application, text: certificate, deviceId } of applications) {
+      const signer = { deviceId, certificateId: digest(certificate), certificate };
+      const text = canonicalJson(application as unknown as JsonObject);
+      await keepCertificate(tx, signer);
+      const pending = {
+        account: application.account,
+        inviteId: invite.invite_id,
+        deviceId,
+        certificateId: signer.certificateId,
+        memberKey: application.member_encryption_public_key,
+        digest: digest(text),
+      };
+      const texts = { application: text, certificate };
+      const stored = { ...pending, acceptedAt: now, texts };
+      await writeApplication(tx, group.groupId, stored, undefined);
+    }
+  });
+}
+
+export async function admitAll(site: Site, group: TestGroup, people: readonly Person[]) {
+  for (let start = 0; start < people.length; start += admittedAtOnce) {
+    const some = people.slice(start, start + admittedAtOnce);
+    await applyAll(site, group, some);
+    await group.approve(some);
+  }
+}
+
+/** Fills a timeline up to so many events: messages, and every second one a new name. */
+export async function fillTimeline(site: Site, group: TestGroup, events: number): Promise<void> {
+  const { groupId, owner } = group;
+  const { storage, limits } = site.context;
+  const { certificate, deviceId } = owner.device();
+  const text = canonicalJson(certificate);
+  const signer = { deviceId, certificateId: digest(text), certificate: text };
+  const acceptedAt = site.clock.now();
+  const keepUntil = acceptedAt + limits.groupMessageRetention;
+  for (let isMore = true; isMore; ) {
+    isMore = await storage.write(`group:${groupId}`, async (tx) => {
+      const row = await readGroup(tx, groupId);
+      if (row === undefined) throw new Error('the group is gone');
+      const { epoch } = row;
+      const last = Math.min(row.sequence + writtenAtOnce, events - 1);
+      let { name, chain_head } = row;
+      for (let sequence = row.sequence + 1; sequence <= last; sequence += 1) {
+        if (sequence % 2 === 0) {
+          name = `club ${sequence}`;
+          const body = group.link('group.update', { name, prev_hash: chain_head });
+          chain_head = managementHash(network, body as never);
+          const event = { sequence, epoch, acceptedAt, payload: canonicalJson(body as never) };
+          await insertEvent(tx, groupId, { event, signer });
+          continue;
+        }
+        const message = group.message(owner, epoch);
+        const payload = canonicalJson(message as never);
+        const event = { sequence, epoch, acceptedAt, payload };
+        const key = { account: owner.account, messageId: message.message_id };
+        await insertMessage(tx, groupId, { event, signer, keepUntil });
+        await insertSent(tx, key, { groupId, sequence, envelope: digest(payload), keepUntil });
+      }
+      await updateGroup(tx, { ...row, name, chain_head, sequence: Math.max(last, row.sequence) });
+      group.head = chain_head;
+      return last < events - 1;
+    });
+  }
+}

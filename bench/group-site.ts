@@ -1,0 +1,126 @@
+/** Groups of any size on the subjects of a relay: what `groups.ts` measures. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type JsonValue, parseJson } from '@posthouse/protocol';
+import type { ConnectionBinding, Session } from '../packages/relay/src/call.ts';
+import type { RelayContext } from '../packages/relay/src/context.ts';
+import { ThreadPoolVerifier } from '../packages/relay/src/crypto/verifier.ts';
+import type { Dispatcher } from '../packages/relay/src/dispatch.ts';
+import { MemoryBus } from '../packages/relay/src/notifications/bus.ts';
+import { openStorage } from '../packages/relay/src/storage/open.ts';
+import type { StorageFaults } from '../packages/relay/src/storage/types.ts';
+import { encodeResult } from '../packages/relay/src/transport/encode.ts';
+import { ManualClock } from '../packages/relay/test/support/clock.ts';
+import type { Ground } from '../packages/relay/test/support/people.ts';
+import { TestPostgres } from '../packages/relay/test/support/postgres.ts';
+import {
+  openSubjects,
+  origin,
+  relayId,
+  unhurried,
+} from '../packages/relay/test/support/subjects.ts';
+
+const nobody = { lost() {}, back() {}, conflicted() {}, unsettled() {}, displaced() {} };
+
+/** What a call took. */
+export interface Cost {
+  readonly milliseconds: number;
+  readonly statements: number;
+}
+
+/** The subjects of a relay, called without sockets; statements are counted on the way. */
+export class Site implements Ground, AsyncDisposable {
+  readonly clock = new ManualClock();
+  readonly relayId = relayId;
+  readonly context: RelayContext;
+  /** Who wants to know what a call cost. */
+  meter: ((method: string, cost: Cost) => void) | undefined;
+  /** How often each statement ran since somebody cleared it. */
+  readonly statements: Map<string, number>;
+  /** Every statement there ever was. */
+  readonly seen = new Set<string>();
+  readonly #dispatcher: Dispatcher;
+  readonly #parts: AsyncDisposableStack;
+
+  private constructor(
+    parts: AsyncDisposableStack,
+    running: { readonly context: RelayContext; readonly dispatcher: Dispatcher },
+    statements: Map<string, number>,
+  ) {
+    this.#parts = parts;
+    this.context = running.context;
+    this.#dispatcher = running.dispatcher;
+    this.statements = statements;
+  }
+
+  static async open(engine: 'sqlite' | 'postgres'): Promise<Site> {
+    await using parts = new AsyncDisposableStack();
+    const data = mkdtempSync(join(tmpdir(), 'posthouse-bench-'));
+    parts.defer(() => rmSync(data, { recursive: true, force: true }));
+    const statements = new Map<string, number>();
+    const faults: StorageFaults = {
+      beforeStatement: (sql) => void statements.set(sql, (statements.get(sql) ?? 0) + 1),
+    };
+    const server =
+      engine === 'postgres' ? parts.use(await TestPostgres.start({ durable: true })) : undefined;
+    const url = (await server?.createDatabase()) ?? '';
+    const place = { data, storage: { engine, url, connections: 10 }, bus: { nats: '' } };
+    const storage = parts.use(await openStorage(place, { faults, observer: nobody }));
+    const clock = new ManualClock();
+    const running = await openSubjects({
+      storage,
+      clock,
+      limits: unhurried,
+      verifier: new ThreadPoolVerifier(),
+      routes: { resolveRemote: () => Promise.resolve([]) },
+      relays: { deliver: () => Promise.resolve({ kind: 'unreachable' }) },
+      standing: { isActive: () => Promise.resolve(true) },
+      bus: new MemoryBus((error) => {
+        throw error;
+      }),
+    });
+    return new Site(parts.move(), running, statements);
+  }
+
+  /**
+   * Between the text of the parameters and that of the answer the clock runs.
+   *
+   * @param options `as`: what the cost is noted under, else the method
+   * @throws ProtocolError what the relay refuses with
+   */
+  async call(
+    method: string,
+    params: unknown,
+    { session, as = method }: { readonly session?: Session | undefined; readonly as?: string } = {},
+  ): Promise<JsonValue> {
+    const text = JSON.stringify(params);
+    const bound = session && { session, dead: false };
+    const credentials = bound && ({ bound, ...unbindable } as unknown as ConnectionBinding);
+    this.statements.clear();
+    const started = performance.now();
+    const answer = await this.#dispatcher.answer({
+      ...{ method, origin, address: '127.0.0.1', form: 'object', credentials },
+      params: () => parseJson(text),
+    });
+    const result = answer.ok ? encodeResult(answer.result) : '';
+    const milliseconds = performance.now() - started;
+    if (!answer.ok) throw answer.error;
+    for (const sql of this.statements.keys()) this.seen.add(sql);
+    const statements = [...this.statements.values()].reduce((sum, count) => sum + count, 0);
+    this.meter?.(as, { milliseconds, statements });
+    return parseJson(result);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#parts.disposeAsync();
+  }
+}
+
+/** A connection whose subscriptions nobody keeps. */
+const unbindable = {
+  bind: () => {},
+  subscribeGroups: async (work: (present: ReadonlySet<string>) => Promise<unknown>) => {
+    await work(new Set());
+  },
+};

@@ -1,0 +1,275 @@
+/**
+ * What the calls of a group cost as its members and its events grow: medians of each method, as
+ * multiples of what it costs in a small group of the same run, and how many statements it takes.
+ * Then what a call costs that carries many accounts, for each of them; reading everything; and a
+ * client's verification of all events in a process of its own.
+ *
+ *   npm run bench:groups [-- --members 10,1000,10000 --events 1000,100000 --engine postgres]
+ *
+ * Calls go through dispatch, without sockets; everything is durable.
+ */
+import { execFileSync } from 'node:child_process';
+import { once } from 'node:events';
+import { createWriteStream, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { nodeRandom } from '@posthouse/primitives-node';
+import { createGroupSecret } from '@posthouse/protocol';
+import { TestGroup } from '../packages/relay/test/groups/support.ts';
+import { Person } from '../packages/relay/test/support/people.ts';
+import { admitAll, applyAll, fillTimeline, makeCrowd } from './group-building.ts';
+import { type Cost, Site } from './group-site.ts';
+
+const { values } = parseArgs({
+  options: {
+    members: { type: 'string', default: '10,1000,10000' },
+    events: { type: 'string', default: '1000,100000' },
+    engine: { type: 'string', default: 'sqlite' },
+    rounds: { type: 'string', default: '15' },
+  },
+});
+const memberCounts = values.members.split(',').map(Number);
+const eventCounts = values.events.split(',').map(Number);
+const rounds = Number(values.rounds);
+
+/** Accounts in a call that carries many. */
+const batch = 500;
+/** Boxes in one call of a preparation. */
+const boxesAtOnce = 1_000;
+
+/** Costs of one group at one size, by method. */
+type Costs = Map<string, Cost[]>;
+
+interface Cast {
+  readonly ann: Person;
+  readonly ben: Person;
+  readonly cem: Person;
+  readonly guest: Person;
+}
+
+/** Everything that is done to a group again and again, which leaves it as large as it was. */
+async function round(site: Site, group: TestGroup, { ann, ben, cem, guest }: Cast) {
+  const { groupId: group_id } = group;
+  const session = ann.session();
+  const read = (method: string, params: object = {}, as = method) =>
+    site.call(method, { group_id, ...params }, { session, as });
+  const invite = await group.invite();
+  const { invite_id } = invite;
+  await group.apply(guest, invite);
+  await read('group.application.list');
+  await read('group.invite.list');
+  await read('group.invite.resolve', { invite_id });
+  await group.approve([guest], { by: ben });
+  const sequence = await group.send(ann, await epochOf(site, group));
+  await read('group.resolve');
+  await read('group.sync', {}, 'group.sync (first page)');
+  await read('group.sync', { after: Math.floor(sequence / 2) }, 'group.sync (in the middle)');
+  await read('group.sync', { after: sequence - 10 }, 'group.sync (last 10)');
+  await read('group.key.sync', { after: (await epochOf(site, group)) - 3 });
+  await site.call('group.subscribe', { group_ids: [group_id] }, { session });
+  await group.update({ name: `round ${sequence}` });
+  await group.setRole(guest, 'administrator');
+  await group.setRole(guest, 'member');
+  await group.transfer(cem);
+  await group.transfer(ann);
+  await group.requestRecovery(guest);
+  await read('group.member.recovery.list');
+  await group.recover([guest]);
+  await group.requestRecovery(guest);
+  await read('group.member.recovery.reject', { accounts: [guest.account] });
+  const secret = createGroupSecret(nodeRandom);
+  const preparation = group.preparation(secret, [guest]);
+  await site.call('group.secret.rotation.prepare', preparation, { session });
+  if (sequence % 2 === 0) await group.remove([guest]);
+  else await group.leave(guest);
+  await group.ban([guest]);
+  await group.unban([guest]);
+  await group.apply(guest, invite);
+  await read('group.application.reject', { accounts: [guest.account] });
+  await read('group.invite.revoke', { invite_id });
+}
+
+async function epochOf(site: Site, { groupId }: TestGroup): Promise<number> {
+  const row = await site.context.storage.read((tx) =>
+    tx.get<{ epoch: number }>('SELECT epoch FROM groups WHERE group_id = ?', groupId),
+  );
+  return row?.epoch ?? 0;
+}
+
+async function measure(site: Site, group: TestGroup, cast: Cast): Promise<Costs> {
+  const costs: Costs = new Map();
+  // The first round warms caches up.
+  await round(site, group, cast);
+  site.meter = (method, cost) => void costs.set(method, [...(costs.get(method) ?? []), cost]);
+  for (let count = 0; count < rounds; count += 1) await round(site, group, cast);
+  site.meter = undefined;
+  return costs;
+}
+
+const median = (numbers: readonly number[]) =>
+  numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)] ?? 0;
+
+/** Calls that carry many accounts: milliseconds and statements for each. */
+async function measureBatches(site: Site, group: TestGroup, crowd: readonly Person[]) {
+  const lines: string[] = [];
+  const size = Math.min(batch, crowd.length);
+  const some = crowd.slice(-size);
+  let cost: Cost = { milliseconds: 0, statements: 0 };
+  site.meter = (_, latest) => {
+    cost = latest;
+  };
+  const note = (what: string, items: number) => {
+    const each = (cost.milliseconds / items).toFixed(3);
+    const statements = (cost.statements / items).toFixed(2);
+    lines.push(`${what.padEnd(28)} ${each} ms and ${statements} statements each of ${items}`);
+  };
+  await group.remove(some);
+  note('remove at once', size);
+  await applyAll(site, group, some);
+  await group.approve(some);
+  note('admit at once', size);
+  await group.ban(some);
+  note('ban at once', size);
+  await group.unban(some);
+  note('unban at once', size);
+  await applyAll(site, group, some);
+  await group.approve(some);
+  const secret = createGroupSecret(nodeRandom);
+  const { members } = group;
+  const session = group.owner.session();
+  for (let start = 0; start < members.length; start += boxesAtOnce) {
+    const part = members.slice(start, start + boxesAtOnce);
+    const preparation = group.preparation(secret, part);
+    await site.call('group.secret.rotation.prepare', preparation, { session });
+    const isEnd = start === 0 || start + boxesAtOnce >= members.length;
+    if (isEnd) note(start === 0 ? 'prepare, first boxes' : 'prepare, last boxes', part.length);
+  }
+  await group.write('group.secret.rotation.commit', group.rotation(secret));
+  group.secret = secret;
+  lines.push(
+    `commit of the rotation       ${cost.milliseconds.toFixed(1)} ms, ${cost.statements} statements`,
+  );
+  site.meter = undefined;
+  return lines;
+}
+
+/** Reads all pages into a file and lets a process of its own verify them. */
+async function readAll(site: Site, group: TestGroup, folder: string) {
+  const file = join(folder, 'pages.jsonl');
+  const out = createWriteStream(file);
+  const session = group.owner.session();
+  const times: number[] = [];
+  site.meter = (_, { milliseconds }) => void times.push(milliseconds);
+  let bytes = 0;
+  for (let after = -1, isMore = true; isMore; ) {
+    const params = { group_id: group.groupId, after, limit: 500 };
+    const page = (await site.call('group.sync', params, { session })) as unknown as {
+      readonly events: readonly { readonly sequence: number }[];
+      readonly has_more: boolean;
+    };
+    const text = JSON.stringify(page);
+    bytes += text.length;
+    if (!out.write(`${text}\n`)) await once(out, 'drain');
+    after = page.events.at(-1)?.sequence ?? after;
+    isMore = page.has_more;
+  }
+  site.meter = undefined;
+  out.end();
+  await once(out, 'finish');
+  const reader = new URL('group-reader.ts', import.meta.url).pathname;
+  const said = execFileSync(process.execPath, [reader, file, group.groupId, site.relayId]);
+  const { events, seconds, maxRss } = JSON.parse(String(said)) as {
+    readonly events: number;
+    readonly seconds: number;
+    readonly maxRss: number;
+  };
+  const total = times.reduce((sum, time) => sum + time, 0);
+  return [
+    `read all, ${times.length} pages`.padEnd(28) +
+      ` ${(total / 1_000).toFixed(2)} s, ${(bytes / 1e6).toFixed(0)} MB; median of the first pages ${median(times.slice(0, 10)).toFixed(1)} ms, of the last ${median(times.slice(-10)).toFixed(1)} ms`,
+    `verified by a client        ${events} events in ${seconds.toFixed(1)} s (${((seconds * 1e6) / events).toFixed(0)} µs each), at most ${(maxRss / 2 ** 20).toFixed(0)} MiB`,
+  ];
+}
+
+/** Statements that read more than they return, by the engine's own account. */
+async function detours(site: Site, statements: Iterable<string>): Promise<string[]> {
+  if (values.engine !== 'sqlite') return [];
+  const found: string[] = [];
+  for (const sql of statements) {
+    if (!/^\s*(SELECT|INSERT|UPDATE|DELETE|WITH)/i.test(sql)) continue;
+    const blanks = [...sql.matchAll(/\?/g)].map(() => 0);
+    const plan = await site.context.storage.read((tx) =>
+      tx.all<{ detail: string }>(`EXPLAIN QUERY PLAN ${sql}`, ...blanks),
+    );
+    // A list of a statement's own is read whole.
+    const isOwn = (detail: string) => sql.includes(`AS ${/^SCAN (\w+)$/.exec(detail)?.[1]}`);
+    const bad = plan
+      .map(({ detail }) => detail)
+      .filter((detail) => /^SCAN|TEMP B-TREE/.test(detail) && !isOwn(detail));
+    if (bad.length > 0) found.push(`${bad.join('; ')}: ${sql.replace(/\s+/g, ' ')}`);
+  }
+  return found;
+}
+
+await using site = await Site.open(values.engine as 'sqlite' | 'postgres');
+const folder = mkdtempSync(join(tmpdir(), 'posthouse-pages-'));
+process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
+const ann = await Person.atHome(site, 'ann');
+const ben = await Person.atHome(site, 'ben');
+const cem = await Person.atHome(site, 'cem');
+const guest = await Person.atHome(site, 'guest');
+const cast = { ann, ben, cem, guest };
+const crowd = await makeCrowd(site, Math.max(...memberCounts));
+const tables: { readonly label: string; readonly costs: Costs }[] = [];
+const lines: string[] = [];
+for (const members of memberCounts) {
+  const started = performance.now();
+  const group = await TestGroup.found(site, ann, { member_capacity: 10_000 });
+  await group.admit(ben, cem);
+  await group.setRole(ben, 'administrator');
+  // Room for the guest.
+  const others = crowd.slice(0, Math.max(1, members - 4));
+  await admitAll(site, group, others);
+  for (const events of eventCounts) {
+    await fillTimeline(site, group, events);
+    const label = `${members} members, ${events} events`;
+    const seconds = ((performance.now() - started) / 1_000).toFixed(0);
+    console.error(`${label}: built after ${seconds} s`);
+    tables.push({ label, costs: await measure(site, group, cast) });
+    lines.push(`\n${label}`, ...(await readAll(site, group, folder)));
+    if (events !== Math.max(...eventCounts)) continue;
+    lines.push(...(await measureBatches(site, group, others)));
+  }
+}
+await report();
+
+/** Rows of methods; the first column in milliseconds, the others as multiples of it. */
+async function report(): Promise<void> {
+  const [first] = tables as [(typeof tables)[number]];
+  const names = [...first.costs.keys()].sort();
+  console.log(`medians of ${rounds} calls, ${values.engine}; multiples of the first column\n`);
+  for (const [index, { label }] of tables.entries()) console.log(`  (${index + 1}) ${label}`);
+  const head = tables.map((_, index) => `(${index + 1})`.padStart(9)).join('');
+  console.log(`\n${''.padEnd(34)}${head}  statements`);
+  for (const name of names) {
+    const times = tables.map(({ costs }) =>
+      median((costs.get(name) ?? []).map(({ milliseconds }) => milliseconds)),
+    );
+    const [base = 1] = times;
+    const counts = tables.flatMap(({ costs }) =>
+      (costs.get(name) ?? []).map(({ statements }) => statements),
+    );
+    const cells = times.map((time, index) =>
+      (index === 0 ? `${time.toFixed(2)} ms` : `x ${(time / base).toFixed(2)}`).padStart(9),
+    );
+    const least = Math.min(...counts);
+    const most = Math.max(...counts);
+    const range = least === most ? `${least}` : `${least} to ${most}`;
+    console.log(`${name.padEnd(34)}${cells.join('')}  ${range}`);
+  }
+  console.log(lines.join('\n'));
+  const found = await detours(site, site.seen);
+  console.log(`\nstatements that read a whole table or sort: ${found.length}`);
+  for (const each of found) console.log(`  ${each}`);
+}
