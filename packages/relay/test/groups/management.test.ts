@@ -340,6 +340,20 @@ describe('05 §13: what follows', () => {
     },
   );
 
+  test('05 §10.3: what was closed before keeps its end when its authority goes', async () => {
+    const session = cem.session('laptop');
+    await world.call('group.sync', { group_id: group.groupId }, { session });
+    await cem.publishState(await cem.state({ devices: ['phone'] }));
+    await world.runJob('accounts.inactive-devices');
+    const { deviceId } = cem.device('laptop');
+    const ofLaptop = async () =>
+      (await rows('group_intervals')).filter((row) => row.device_id === deviceId);
+    const [closed] = await ofLaptop();
+    await group.update({ name: 'later' });
+    await group.leave(cem);
+    expect(await ofLaptop()).toEqual([{ ...closed, authority: 0 }]);
+  });
+
   test('02 §7.2: where no epoch follows, nobody leaves and nothing changes', async () => {
     await world.context.storage.write(`group:${group.groupId}`, (tx) =>
       tx.run('UPDATE groups SET epoch = ?', Number.MAX_SAFE_INTEGER),

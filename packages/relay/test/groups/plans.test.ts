@@ -1,0 +1,79 @@
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { groups } from '../../src/groups/index.ts';
+import { detours } from '../support/engine.ts';
+import { Person } from '../support/people.ts';
+import { World } from '../support/world.ts';
+import { newMemberKey, TestGroup } from './support.ts';
+
+let world: World;
+beforeEach(async () => {
+  world = await World.start();
+});
+afterEach(() => world[Symbol.asyncDispose]());
+
+test('no statement of any method or job reads a whole table or sorts', async () => {
+  const ann = await Person.atHome(world, 'ann');
+  const ben = await Person.atHome(world, 'ben', ['phone', 'laptop']);
+  const cem = await Person.atHome(world, 'cem');
+  const statements = new Set<string>();
+  world.faults.beforeStatement = (sql) => void statements.add(sql);
+  await live(ann, ben, cem);
+  delete world.faults.beforeStatement;
+  const tables = /\bgroup(?:s|_\w+)\b/;
+  const found: Record<string, string[]> = {};
+  const searching = [...statements].filter(
+    (sql) => tables.test(sql) && /\bWHERE\b|^\s*SELECT/.test(sql) && !/^\s*INSERT/.test(sql),
+  );
+  for (const sql of searching) {
+    const slow = await detours(world.context.storage, sql);
+    if (slow.length > 0) found[sql] = slow;
+  }
+  expect(found).toEqual({});
+  expect(searching.length).toBeGreaterThan(50);
+});
+
+/** Every method but `group.subscribe`, and every job, each at least once. */
+async function live(ann: Person, ben: Person, cem: Person): Promise<void> {
+  const group = await TestGroup.found(world, ann);
+  const { groupId: group_id } = group;
+  const as = (person: Person, method: string, facts: object = {}, device = 'phone') =>
+    world.call(`group.${method}`, { group_id, ...facts }, { session: person.session(device) });
+  await group.update({ invite_policy: 'members_shareable' });
+  await group.admit(ben, cem);
+  await group.setRole(ben, 'administrator');
+  const { invite_id } = await group.invite({}, { by: cem });
+  for (const person of [ben, cem]) await as(person, 'invite.list', { limit: 1 });
+  await as(ben, 'invite.resolve', { invite_id });
+  await as(cem, 'resolve', { invite_id });
+  await group.leave(cem);
+  await group.apply(cem, { invite_id });
+  await as(ben, 'application.list', { limit: 1 });
+  await as(ben, 'application.reject', { accounts: [cem.account] });
+  await group.apply(cem, { invite_id });
+  await group.approve([cem]);
+  await group.requestRecovery(cem);
+  for (const person of [ann, ben, cem]) await as(person, 'member.recovery.list', { limit: 1 });
+  await group.recover([cem]);
+  await group.requestRecovery(cem);
+  await as(cem, 'member.recovery.reject', { accounts: [cem.account] });
+  const other = group.preparation(newMemberKey().privateKey);
+  await world.call('group.secret.rotation.prepare', other, { session: ann.session() });
+  await group.rotate();
+  await group.send(cem, 5);
+  await as(ben, 'sync', { limit: 1 }, 'laptop');
+  await as(ben, 'key.sync', { limit: 1 }, 'laptop');
+  await as(ben, 'invite.revoke', { invite_id }, 'phone').catch(() => {});
+  await as(ann, 'invite.revoke', { invite_id });
+  await group.invite({ expires_at: world.clock.now() + 1 });
+  await group.requestRecovery(cem);
+  await ben.publishState(await ben.state({ devices: ['phone'] }));
+  for (const { name } of groups.jobs) await world.runJob(name);
+  await group.remove([cem]);
+  await group.ban([cem]);
+  await group.unban([cem]);
+  await group.transfer(ben);
+  world.clock.advance(86_400 * 60);
+  for (const { name } of groups.jobs) await world.runJob(name);
+  group.owner = ben;
+  await group.close();
+}
