@@ -150,3 +150,33 @@ export async function resolveGroup(
   const state = await group.stage.succeed(by.caller, 'group.resolve', params);
   return state as unknown as GroupState;
 }
+
+/** The last event a device may read: its sequence and the epoch behind it. */
+export async function readHead(
+  group: GroupPapers,
+  by: Resident,
+): Promise<{ readonly sequence: number; readonly epoch: number }> {
+  const { sequence, epoch } = (await readChain(group, by)).state;
+  return { sequence, epoch };
+}
+
+/** Does something and demands that it left no event and no epoch behind. */
+export async function withoutTrace<T>(
+  group: GroupPapers,
+  by: Resident,
+  act: () => Promise<T>,
+): Promise<T> {
+  const before = await readHead(group, by);
+  const outcome = await act();
+  const after = await readHead(group, by);
+  demand(after.sequence === before.sequence, 'no event was appended');
+  demand(after.epoch === before.epoch, 'the epoch is the same');
+  return outcome;
+}
+
+/** Demands that the chain says of the group what its people think. */
+export function demandAgreement(group: GroupPapers, { state }: Pick<Chain, 'state'>): void {
+  demand(state.head === group.head, "the chain's head is the last body that was accepted");
+  demand(state.client_secret_commitment === group.commitment, 'the commitment is the right one');
+  demand(state.owner === group.owner.account.id, 'the owner is the right one');
+}

@@ -24,6 +24,10 @@ interface Recipe {
   readonly signed: SignedPart;
   /** Whether it writes, so that a closed group refuses it. */
   readonly writes: boolean;
+  /** Whether its signed part is a link of the chain, with `prev_hash`. */
+  readonly chained?: true;
+  /** The role it takes, where it takes one (05 §6). */
+  readonly role?: 'owner' | 'administrator';
   readonly options?: SceneOptions;
   /** Who may call; the owner by default. */
   caller?(scene: Scene): Resident;
@@ -39,9 +43,10 @@ const idOf = (people: readonly Resident[]) => first(people).account.id;
 function link(
   kind: LinkKind,
   facts: (scene: Scene, by: Resident) => Parameters<Scene['group']['link']>[1],
-): Pick<Recipe, 'signed' | 'writes' | 'build'> {
+  role?: Recipe['role'],
+): Pick<Recipe, 'signed' | 'writes' | 'chained' | 'role' | 'build'> {
   const build: Recipe['build'] = (scene, by) => scene.group.link(kind, facts(scene, by), by);
-  return { signed: 'all', writes: true, build };
+  return { signed: 'all', writes: true, chained: true, ...(role && { role }), build };
 }
 
 /** A method that is asked about a group and changes nothing signed. */
@@ -80,17 +85,25 @@ export const recipes: Readonly<Record<GroupMethodName, Recipe>> = {
   },
   'group.resolve': plain(false),
   'group.sync': plain(false),
-  'group.close': link('group.close', () => ({})),
-  'group.update': link('group.update', () => ({ name: 'new name' })),
+  'group.close': link('group.close', () => ({}), 'owner'),
+  'group.update': link('group.update', () => ({ name: 'new name' }), 'owner'),
   'group.role.update': {
-    ...link('group.role.update', ({ members }) => ({
-      account: idOf(members),
-      role: 'administrator',
-    })),
+    ...link(
+      'group.role.update',
+      ({ members }) => ({
+        account: idOf(members),
+        role: 'administrator',
+      }),
+      'owner',
+    ),
     options: oneMember,
   },
   'group.owner.transfer': {
-    ...link('group.owner.transfer', ({ members }) => ({ new_owner_account: idOf(members) })),
+    ...link(
+      'group.owner.transfer',
+      ({ members }) => ({ new_owner_account: idOf(members) }),
+      'owner',
+    ),
     options: oneMember,
   },
   'group.invite.create': {
@@ -117,16 +130,19 @@ export const recipes: Readonly<Record<GroupMethodName, Recipe>> = {
       return group.application(by, { invite_id: inviteId(prepared) });
     },
   },
-  'group.application.list': plain(false),
+  'group.application.list': { ...plain(false), role: 'administrator' },
   'group.application.approve': {
     signed: 'approval',
     writes: true,
+    chained: true,
+    role: 'administrator',
     options: oneStranger,
     prepare: applied,
     build: ({ group, strangers }, by) => group.approval([first(strangers)], { by }),
   },
   'group.application.reject': {
     ...plain(true, ({ strangers }) => ({ accounts: [idOf(strangers)] })),
+    role: 'administrator',
     options: oneStranger,
     prepare: applied,
   },
@@ -136,16 +152,24 @@ export const recipes: Readonly<Record<GroupMethodName, Recipe>> = {
     caller: byMember,
   },
   'group.member.remove': {
-    ...link('group.member.removal', ({ members }) => ({ accounts: [idOf(members)] })),
+    ...link(
+      'group.member.removal',
+      ({ members }) => ({ accounts: [idOf(members)] }),
+      'administrator',
+    ),
     options: oneMember,
   },
   'group.member.ban': {
-    ...link('group.member.ban', ({ members }) => ({ accounts: [idOf(members)] })),
+    ...link('group.member.ban', ({ members }) => ({ accounts: [idOf(members)] }), 'administrator'),
     options: oneMember,
   },
-  'group.member.unban': link('group.member.unban', ({ stage }) => ({
-    accounts: [stage.account().id],
-  })),
+  'group.member.unban': link(
+    'group.member.unban',
+    ({ stage }) => ({
+      accounts: [stage.account().id],
+    }),
+    'administrator',
+  ),
   'group.member.recovery.submit': {
     signed: 'all',
     writes: true,
@@ -157,6 +181,8 @@ export const recipes: Readonly<Record<GroupMethodName, Recipe>> = {
   'group.member.recovery.approve': {
     signed: 'approval',
     writes: true,
+    chained: true,
+    role: 'administrator',
     options: oneMember,
     prepare: recovering,
     build: ({ group, members }, by) => {
@@ -172,14 +198,17 @@ export const recipes: Readonly<Record<GroupMethodName, Recipe>> = {
   'group.secret.rotation.prepare': {
     signed: 'none',
     writes: true,
+    role: 'owner',
     build: ({ group, owner }) => group.preparation(createGroupSecret(nodeRandom), [owner]),
   },
   'group.secret.rotation.commit': {
     signed: 'all',
     writes: true,
-    prepare: async ({ stage, group, owner }) => {
+    chained: true,
+    role: 'owner',
+    prepare: async ({ stage, group, owner, administrators, members }) => {
       const secret = createGroupSecret(nodeRandom);
-      const preparation = group.preparation(secret, [owner]);
+      const preparation = group.preparation(secret, [owner, ...administrators, ...members]);
       await stage.succeed(owner.caller, 'group.secret.rotation.prepare', preparation);
       return { secret };
     },

@@ -1,19 +1,14 @@
-/** What holds of every group method alike (05 §3.1, §12). */
-import { nodeRandom } from '@posthouse/primitives-node';
 import {
   canonicalJson,
-  encodeBase64url,
   type GroupMethodName,
   isJsonObject,
   type JsonObject,
   limits,
   methods,
 } from '@posthouse/protocol';
-import type { Answer, Caller } from '../caller.ts';
 import { type Check, checksOf } from '../check.ts';
-import { demand } from '../demand.ts';
 import { at, type Scene } from '../group-scene.ts';
-import type { Resident, Stage } from '../stage.ts';
+import type { Resident } from '../stage.ts';
 import { readyFor, recipes, resigned } from './group-calls.ts';
 import { malformed, malformedQueries } from './malformed.ts';
 import { refusesAll } from './refusals.ts';
@@ -26,7 +21,6 @@ function commonChecks(method: GroupMethodName): readonly Check[] {
   const transports =
     method === 'group.subscribe' ? (['wss'] as const) : (['https', 'wss'] as const);
   const inQuery = (methods[method].http as readonly string[]).includes('GET');
-  const existing = method !== 'group.create';
 
   check(
     'session',
@@ -128,83 +122,7 @@ function commonChecks(method: GroupMethodName): readonly Check[] {
     );
   }
 
-  if (writes && existing) {
-    check(
-      'closed',
-      { source: '05 §11.4, §12.5', title: 'is state_conflict once the group is closed' },
-      async (stage) => {
-        const { scene, by, again } = await readyFor(stage, method);
-        await scene.group.close();
-        await stage.fail(by.caller, { method, params: again() }, 'state_conflict');
-      },
-    );
-  }
-
-  if (existing) {
-    check(
-      'unknown-group',
-      { source: '05 §12.5', title: 'is not_found for a group that is not here', transports },
-      async (stage) => {
-        const { scene, by, params } = await readyFor(stage, method);
-        const group_id = `grp_${encodeBase64url(nodeRandom(16))}`;
-        const moved =
-          method === 'group.subscribe'
-            ? { group_ids: [group_id] }
-            : resigned({ scene, by }, { params, signed }, (part) => ({ ...part, group_id }));
-        await stage.fail(by.caller, { method, params: moved }, 'not_found');
-      },
-    );
-    outsiderChecks(method, { check, transports });
-  }
   return list;
-}
-
-/** Who is not in the group is told nothing of it. */
-function outsiderChecks(
-  method: GroupMethodName,
-  { check, transports }: Pick<ReturnType<typeof checksOf>, 'check'> & Pick<Check, 'transports'>,
-): void {
-  check(
-    'outsiders',
-    {
-      source: '05 §6, §12.4',
-      title: 'is forbidden to strangers and banned members alike, and tells neither anything',
-      transports,
-    },
-    async (stage) => {
-      const { scene, again } = await readyFor(stage, method, { members: 1, strangers: 1 });
-      const banned = scene.members.at(-1) as Resident;
-      const stranger = scene.strangers.at(-1) as Resident;
-      await scene.group.ban([banned]);
-      const refused = await refusedAnswer(stage, banned.caller, { method, params: again(banned) });
-      demandSilence(scene, refused);
-      // With its invitation a stranger may apply.
-      if (method === 'group.application.submit') return;
-      const answer = await refusedAnswer(stage, stranger.caller, {
-        method,
-        params: again(stranger),
-      });
-      demand(answer.message === refused.message, 'a ban looks like no membership');
-      demandSilence(scene, answer);
-    },
-  );
-}
-
-function refusedAnswer(
-  stage: Stage,
-  caller: Caller,
-  call: { readonly method: string; readonly params: JsonObject },
-): Promise<Answer & { ok: false }> {
-  return stage.fail(caller, call, 'forbidden');
-}
-
-/** Nothing of a group in an error but what the caller sent (05 §12.4). */
-function demandSilence({ group, owner }: Scene, answer: Answer & { ok: false }): void {
-  const { name } = group.create;
-  const told = JSON.stringify([answer.message, answer.data ?? null]);
-  for (const secret of [JSON.stringify(name), owner.account.id, group.head, group.commitment]) {
-    demand(!told.includes(secret), 'an error tells an outsider something of the group');
-  }
 }
 
 /** The malformed copies of a call, those of its signed part signed as they are. */
@@ -218,7 +136,6 @@ function* malformedCalls(
 ): Generator<readonly [string, JsonObject]> {
   const { signed } = recipes[method];
   for (const [what, broken] of malformed(params)) {
-    // `{}` and `[]` ask for other things than a malformed group.
     const part = signed === 'all' ? broken : broken[signed];
     const sign = isJsonObject(part) && !/signature|context/.test(what);
     if (signed === 'none' || !sign) yield [what, broken];

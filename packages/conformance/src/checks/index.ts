@@ -2,7 +2,7 @@ import type { Check } from '../check.ts';
 import { authChecks } from './auth.ts';
 import { deviceQueryChecks } from './device-query.ts';
 import { deviceStatePublishChecks } from './device-state.ts';
-import { groupCommonChecks } from './group-common.ts';
+import { groupChecks } from './groups.ts';
 import { messageSendChecks } from './message-send.ts';
 import { messageTimelineChecks } from './message-timeline.ts';
 import { profileChecks } from './profile.ts';
@@ -21,5 +21,5 @@ export const checks: readonly Check[] = [
   ...routeChecks,
   ...messageSendChecks,
   ...messageTimelineChecks,
-  ...Object.values(groupCommonChecks).flat(),
+  ...groupChecks,
 ];
