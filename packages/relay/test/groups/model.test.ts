@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { engine } from '../support/engine.ts';
 import { World } from '../support/world.ts';
+import { cases } from './model/cases.ts';
 import { type Step, steps } from './model/commands.ts';
 import { Scene } from './model/scene.ts';
 import { limits } from './model/stage.ts';
@@ -32,4 +33,8 @@ test(`05: a group is what the plainest model of it is (seed ${seed})`, {
   await fc.assert(fc.asyncProperty(sequences, play), { seed, numRuns });
   expect(tally.get('approve')?.accepted).toBeGreaterThan(0);
   if (runs !== undefined) console.table(Object.fromEntries(tally));
+});
+
+test.each(Object.entries(cases))('%s', async (_, sequence) => {
+  await play(sequence);
 });
