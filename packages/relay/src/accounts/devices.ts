@@ -25,6 +25,8 @@ import {
 
 /** The job that ends what devices had that became inactive; woken when some did. */
 export const inactiveDevicesJob = 'accounts.inactive-devices';
+/** The job that finds expired certificates; woken when there are others than it has seen. */
+export const expiredDevicesJobName = 'accounts.expired-devices';
 
 /** A currently valid device of an account at home here. */
 export interface CurrentDevice {
@@ -158,9 +160,13 @@ async function endSessions(
   return notices;
 }
 
-/** Has the access of removed devices ended soon; called with what the commit led to. */
+/**
+ * Has the access of removed devices ended soon, and that of others when their certificates end;
+ * called with what the commit led to.
+ */
 export function endAccessSoon({ jobs }: RelayContext, outcome: Outcome): Outcome {
-  const removes = outcome.notices?.some(({ kind }) => kind === 'revoked');
-  if (removes) jobs.wake(inactiveDevicesJob);
+  const kinds = new Set(outcome.notices?.map(({ kind }) => kind));
+  if (kinds.has('revoked')) jobs.wake(inactiveDevicesJob);
+  if (kinds.has('device-state')) jobs.wake(expiredDevicesJobName);
   return outcome;
 }

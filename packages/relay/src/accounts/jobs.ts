@@ -1,5 +1,5 @@
 import type { Job } from '../context.ts';
-import { inactiveDevicesJob } from './devices.ts';
+import { expiredDevicesJobName, inactiveDevicesJob } from './devices.ts';
 import { nextDeviceExpiry, noteExpired, readExpiredDevices } from './inactive-store.ts';
 import { deleteExpiredStaged, nextStagedDeadline } from './store.ts';
 
@@ -24,7 +24,7 @@ export const stagedStatesJob: Job = {
 
 /** Notes devices whose certificate expired without renewal, for who must end their access. */
 export const expiredDevicesJob: Job = {
-  name: 'accounts.expired-devices',
+  name: expiredDevicesJobName,
   async run({ clock, jobs, storage }, signal) {
     while (!signal.aborted) {
       const now = clock.now();
