@@ -1,11 +1,19 @@
 import type { Check } from '../check.ts';
+import { groupApplicationChecks } from './group-applications.ts';
 import { groupCommonChecks } from './group-common.ts';
 import { groupCreateChecks } from './group-create.ts';
 import { groupGateChecks } from './group-gate.ts';
+import { groupInviteChecks } from './group-invites.ts';
+import { groupListChecks } from './group-lists.ts';
+import { groupPropertyChecks } from './group-properties.ts';
 
 /** The checks of `group.host.v1`: what is a method's own, then what all have in common. */
 export const groupChecks: readonly Check[] = [
   ...groupCreateChecks,
+  ...groupPropertyChecks,
+  ...groupInviteChecks,
+  ...groupApplicationChecks,
+  ...groupListChecks,
   ...Object.values(groupCommonChecks).flat(),
   ...Object.values(groupGateChecks).flat(),
 ];
