@@ -1,4 +1,5 @@
 /** All SQL of a group's timeline: management events for good, messages for a while, results. */
+import { lists, marks } from '../storage/lists.ts';
 import type { Reader, Row, Writer } from '../storage/types.ts';
 
 /** A certificate as it was at acceptance. */
@@ -86,7 +87,7 @@ export interface EventRow extends Row {
   bytes: number;
 }
 
-/** Management events behind a sequence, ascending; their payloads are read one by one. */
+/** Management events behind a sequence, ascending, without their payloads. */
 export async function readEvents(
   tx: Reader,
   groupId: string,
@@ -118,19 +119,27 @@ export async function readMessages(
   );
 }
 
-export async function readPayload(
+/** Canonical JSON of events of one kind, by sequence. */
+export async function readPayloads(
   tx: Reader,
   groupId: string,
-  { sequence, isMessage }: { readonly sequence: number; readonly isMessage: boolean },
-): Promise<string | undefined> {
-  const row = await tx.get<{ payload: string }>(
-    isMessage
-      ? 'SELECT payload FROM group_messages WHERE group_id = ? AND sequence = ?'
-      : 'SELECT payload FROM group_events WHERE group_id = ? AND sequence = ?',
-    groupId,
-    sequence,
-  );
-  return row?.payload;
+  {
+    sequences,
+    areMessages,
+  }: { readonly sequences: readonly number[]; readonly areMessages: boolean },
+): Promise<ReadonlyMap<number, string>> {
+  const table = areMessages ? 'group_messages' : 'group_events';
+  const payloads = new Map<number, string>();
+  for (const some of lists(sequences)) {
+    const rows = await tx.all<{ sequence: number; payload: string }>(
+      `SELECT sequence, payload FROM ${table}
+        WHERE group_id = ? AND sequence IN (${marks(some)})`,
+      groupId,
+      ...some,
+    );
+    for (const { sequence, payload } of rows) payloads.set(sequence, payload);
+  }
+  return payloads;
 }
 
 export async function readCertificate(tx: Reader, id: string): Promise<string | undefined> {

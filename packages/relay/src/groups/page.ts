@@ -5,7 +5,7 @@ import {
   readCertificate,
   readEvents,
   readMessages,
-  readPayload,
+  readPayloads,
 } from './event-store.ts';
 import { type GroupReader, permittedRanges } from './reading.ts';
 
@@ -43,30 +43,56 @@ export async function readGroupEvents(
   const { group_id: groupId } = reader.group.stored;
   // One more than asked for tells whether there is more.
   const rows = await readable(tx, reader, { ...bounds, most: bounds.most + 1 });
-  const events: GroupPage['events'][number][] = [];
+  const { fitting, certificates } = await takeFitting(tx, rows, bounds);
+  const payloads = await payloadsOf(tx, groupId, fitting);
+  return {
+    events: fitting.map(({ row: { sequence, epoch, accepted_at, signer_device_id } }) => {
+      const payload = payloads.get(sequence);
+      if (payload === undefined) throw new Error(`event ${sequence} lacks its payload`);
+      const signer = signer_device_id ?? undefined;
+      return { sequence, epoch, payload, accepted_at, signer_device_id: signer };
+    }),
+    certificates: [...certificates.values()].map((text) => new JsonText(text)),
+    has_more: fitting.length < rows.length,
+  };
+}
+
+/** As many as one page may be, with the certificates they refer to, by device. */
+async function takeFitting(
+  tx: Reader,
+  rows: readonly ReadableRow[],
+  { most, maxBytes }: PageBounds,
+): Promise<{
+  readonly fitting: readonly ReadableRow[];
+  readonly certificates: ReadonlyMap<string, string>;
+}> {
+  const fitting: ReadableRow[] = [];
   const certificates = new Map<string, string>();
   let bytes = 0;
-  for (const { row, isMessage } of rows.slice(0, bounds.most)) {
+  for (const each of rows.slice(0, most)) {
+    const { row } = each;
     const certificate = await newCertificate(tx, row, certificates);
     bytes += row.bytes + eventOverhead + Buffer.byteLength(certificate ?? '');
-    if (events.length > 0 && bytes > bounds.maxBytes) break;
+    if (fitting.length > 0 && bytes > maxBytes) break;
     if (certificate !== undefined) certificates.set(row.signer_device_id as string, certificate);
-    const { sequence, epoch, accepted_at } = row;
-    const payload = await readPayload(tx, groupId, { sequence, isMessage });
-    if (payload === undefined) throw new Error(`event ${sequence} lacks its payload`);
-    events.push({
-      sequence,
-      epoch,
-      payload: new JsonText(payload),
-      accepted_at,
-      signer_device_id: row.signer_device_id ?? undefined,
-    });
+    fitting.push(each);
   }
-  return {
-    events,
-    certificates: [...certificates.values()].map((text) => new JsonText(text)),
-    has_more: events.length < rows.length,
-  };
+  return { fitting, certificates };
+}
+
+/** By sequence; read only of those that fit, for each may be large. */
+async function payloadsOf(
+  tx: Reader,
+  groupId: string,
+  rows: readonly ReadableRow[],
+): Promise<ReadonlyMap<number, JsonText>> {
+  const payloads = new Map<number, JsonText>();
+  for (const [areMessages, some] of Map.groupBy(rows, ({ isMessage }) => isMessage)) {
+    const sequences = some.map(({ row }) => row.sequence);
+    const texts = await readPayloads(tx, groupId, { sequences, areMessages });
+    for (const [sequence, text] of texts) payloads.set(sequence, new JsonText(text));
+  }
+  return payloads;
 }
 
 interface ReadableRow {

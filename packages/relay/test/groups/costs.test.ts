@@ -1,0 +1,74 @@
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { Person } from '../support/people.ts';
+import { World } from '../support/world.ts';
+import { TestGroup } from './support.ts';
+
+let world: World;
+let ann: Person;
+let group: TestGroup;
+
+beforeEach(async () => {
+  world = await World.start();
+  ann = await Person.atHome(world, 'ann');
+  group = await TestGroup.found(world, ann);
+});
+afterEach(() => world[Symbol.asyncDispose]());
+
+/** Statements that a read takes. */
+async function statementsOf(method: string, params: object = {}): Promise<number> {
+  let count = 0;
+  world.faults.beforeStatement = () => {
+    count += 1;
+  };
+  const { groupId: group_id } = group;
+  await world.call(method, { group_id, ...params }, { session: ann.session() });
+  delete world.faults.beforeStatement;
+  return count;
+}
+
+test('05 §13.4: a page of many events takes no more statements than one of two', async () => {
+  await group.send(ann, 0);
+  await group.update({ name: 'team' });
+  const few = await statementsOf('group.sync', { after: 0 });
+  for (let count = 0; count < 20; count += 1) {
+    await group.send(ann, 0);
+    await group.update({ name: `team ${count}` });
+  }
+  expect(await statementsOf('group.sync', { after: 0 })).toBe(few);
+});
+
+test('05: a call takes as many statements in a large group as in a small one', async () => {
+  const ben = await Person.atHome(world, 'ben');
+  await group.admit(ben);
+  const methods = [
+    ['group.resolve', {}],
+    ['group.sync', { limit: 2 }],
+    ['group.key.sync', { after: 0, limit: 1 }],
+    ['group.invite.list', { limit: 1 }],
+    ['group.application.list', { limit: 1 }],
+    ['group.member.recovery.list', { limit: 1 }],
+  ] as const;
+  const counts = async () => {
+    const found = [];
+    for (const [method, params] of methods) {
+      await statementsOf(method, params);
+      found.push([method, await statementsOf(method, params)]);
+    }
+    return found;
+  };
+  // A page of one looks at two: whether there is more.
+  for (const name of ['guest', 'other guest']) {
+    await group.apply(await Person.atHome(world, name), await group.invite());
+  }
+  await group.requestRecovery(ben);
+  const before = await counts();
+  for (let index = 0; index < 12; index += 1) {
+    const person = await Person.atHome(world, `member ${index}`);
+    await group.admit(person);
+    await group.requestRecovery(person);
+    const applicant = await Person.atHome(world, `applicant ${index}`);
+    await group.apply(applicant, await group.invite());
+    await group.send(person, index + 2);
+  }
+  expect(await counts()).toEqual(before);
+});
