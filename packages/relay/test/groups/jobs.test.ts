@@ -361,6 +361,31 @@ describe('05 §11.3: keys', () => {
     }
   });
 
+  test('boxes of a given-up set go to the last one, more than go at once or just as many', async () => {
+    const { storage } = world.context;
+    for (const [boxSet, count] of [
+      [7, 200],
+      [8, 401],
+    ] as const) {
+      await storage.write('test', async (tx) => {
+        for (let each = 0; each < count; each += 1) {
+          await tx.run(
+            `INSERT INTO group_boxes (group_id, box_set, account, from_epoch, box)
+              VALUES (?, ?, ?, 0, 'box')`,
+            group.groupId,
+            boxSet,
+            `account ${each}`,
+          );
+        }
+        const dropped = 'INSERT INTO group_dropped_sets (group_id, box_set) VALUES (?, ?)';
+        await tx.run(dropped, group.groupId, boxSet);
+      });
+    }
+    await run('retention');
+    expect(await rows('group_dropped_sets')).toEqual([]);
+    expect((await rows('group_boxes')).filter(({ box_set }) => box_set !== 0)).toEqual([]);
+  });
+
   test('a staged rotation keeps its boxes, a replaced one loses them', async () => {
     const prepare = () =>
       world.call(

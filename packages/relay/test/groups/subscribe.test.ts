@@ -1,5 +1,5 @@
 import type { ProtocolError } from '@posthouse/protocol';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { groups as groupsSubject, readGroupStanding } from '../../src/groups/index.ts';
 import { detours } from '../support/engine.ts';
 import { throughEveryFault } from '../support/faults.ts';
@@ -282,6 +282,13 @@ describe('05 §10.2: intervals', () => {
         { group_id: group(1).groupId, message_from: 3, message_to: null, key_from: 1 },
       ].sort((a, b) => (a.group_id < b.group_id ? -1 : 1)),
     );
+  });
+
+  test('they open with the account held: its device ends before, or has them closed', async () => {
+    const write = vi.spyOn(world.context.storage, 'write');
+    await subscribe({ group_ids: ids(0, 1) });
+    const held = write.mock.calls.map(([aggregates]) => aggregates);
+    expect(held).toEqual([[`account:${ben.account}`, ...ids(0, 1).map((id) => `group:${id}`)]]);
   });
 
   test('a device that has one keeps it, and nothing is written', async () => {

@@ -5,7 +5,7 @@ import {
   type JsonObject,
   verifyGroupSyncPage,
 } from '@posthouse/protocol';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { Person } from '../support/people.ts';
 import { network, World } from '../support/world.ts';
 import { TestGroup } from './support.ts';
@@ -247,6 +247,16 @@ describe('05 §10.2: an interval', () => {
     expect(await codeOf(ben)).toBe('forbidden');
     expect(await codeOf(ben, {}, 'laptop')).toBe('forbidden');
     expect(await intervals()).toEqual(before);
+  });
+
+  test('opens with the account held: its device ends before, or has it closed', async () => {
+    const write = vi.spyOn(world.context.storage, 'write');
+    await sync(ben, { device: 'laptop' });
+    const held = write.mock.calls.map(([aggregates]) => aggregates);
+    expect(held).toEqual([[`account:${ben.account}`, `group:${group.groupId}`]]);
+    // Whoever has one does not write.
+    await sync(ben, { device: 'laptop' });
+    expect(write).toHaveBeenCalledTimes(1);
   });
 
   test('a device whose certificate ends before it opens is unauthorized', async () => {
