@@ -1,10 +1,12 @@
 import type { Check } from '../check.ts';
+import { groupAdmissionChecks } from './group-admission.ts';
 import { groupApplicationChecks } from './group-applications.ts';
 import { groupCommonChecks } from './group-common.ts';
 import { groupCreateChecks } from './group-create.ts';
 import { groupGateChecks } from './group-gate.ts';
 import { groupInviteChecks } from './group-invites.ts';
 import { groupListChecks } from './group-lists.ts';
+import { groupMemberChecks } from './group-members.ts';
 import { groupPropertyChecks } from './group-properties.ts';
 
 /** The checks of `group.host.v1`: what is a method's own, then what all have in common. */
@@ -13,7 +15,9 @@ export const groupChecks: readonly Check[] = [
   ...groupPropertyChecks,
   ...groupInviteChecks,
   ...groupApplicationChecks,
+  ...groupAdmissionChecks,
   ...groupListChecks,
+  ...groupMemberChecks,
   ...Object.values(groupCommonChecks).flat(),
   ...Object.values(groupGateChecks).flat(),
 ];
