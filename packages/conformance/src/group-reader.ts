@@ -152,7 +152,7 @@ export async function resolveGroup(
 }
 
 /** The last event a device may read: its sequence and the epoch behind it. */
-export async function readHead(
+async function readHead(
   group: GroupPapers,
   by: Resident,
 ): Promise<{ readonly sequence: number; readonly epoch: number }> {

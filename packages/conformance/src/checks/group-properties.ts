@@ -92,7 +92,7 @@ update.check(
     const cap = await relayLimit(stage, 'max_group_members');
     const wrong = { ...wrongUpdates, 'a capacity over the cap': { member_capacity: cap + 1 } };
     const calls = Object.entries(wrong).map(([what, facts]) => {
-      return [what, group.link('group.update', facts as Record<string, string>)] as const;
+      return [what, group.link('group.update', { ...facts })] as const;
     });
     await refusesAll({ by: owner, method: 'group.update', codes: ['bad_request'] }, calls);
     demand((await resolveGroup(group, owner)).name === 'club', 'nothing changed');
