@@ -142,12 +142,21 @@ export async function readPayloads(
   return payloads;
 }
 
-export async function readCertificate(tx: Reader, id: string): Promise<string | undefined> {
-  const row = await tx.get<{ certificate: string }>(
-    'SELECT certificate FROM group_certificates WHERE certificate_id = ?',
-    id,
-  );
-  return row?.certificate;
+/** Certificates as they were at acceptance, Canonical JSON, by ID. */
+export async function readCertificates(
+  tx: Reader,
+  ids: readonly string[],
+): Promise<ReadonlyMap<string, string>> {
+  const certificates = new Map<string, string>();
+  for (const some of lists(ids)) {
+    const rows = await tx.all<{ certificate_id: string; certificate: string }>(
+      `SELECT certificate_id, certificate FROM group_certificates
+        WHERE certificate_id IN (${marks(some)})`,
+      ...some,
+    );
+    for (const { certificate_id: id, certificate } of rows) certificates.set(id, certificate);
+  }
+  return certificates;
 }
 
 /** The result of an accepted group message. */

@@ -2,7 +2,7 @@ import { JsonText } from '../call.ts';
 import type { Reader } from '../storage/types.ts';
 import {
   type EventRow,
-  readCertificate,
+  readCertificates,
   readEvents,
   readMessages,
   readPayloads,
@@ -52,32 +52,51 @@ export async function readGroupEvents(
       const signer = signer_device_id ?? undefined;
       return { sequence, epoch, payload, accepted_at, signer_device_id: signer };
     }),
-    certificates: [...certificates.values()].map((text) => new JsonText(text)),
+    certificates: certificates.map((text) => new JsonText(text)),
     has_more: fitting.length < rows.length,
   };
 }
 
-/** As many as one page may be, with the certificates they refer to, by device. */
+/** As many as one page may be, with the certificates they refer to. */
 async function takeFitting(
   tx: Reader,
   rows: readonly ReadableRow[],
   { most, maxBytes }: PageBounds,
 ): Promise<{
   readonly fitting: readonly ReadableRow[];
-  readonly certificates: ReadonlyMap<string, string>;
+  readonly certificates: readonly string[];
 }> {
+  const wanted = rows.slice(0, most);
+  const ofDevices = certificatesOf(wanted);
+  const texts = await readCertificates(tx, [...ofDevices.values()]);
   const fitting: ReadableRow[] = [];
-  const certificates = new Map<string, string>();
+  const certificates: string[] = [];
   let bytes = 0;
-  for (const each of rows.slice(0, most)) {
-    const { row } = each;
-    const certificate = await newCertificate(tx, row, certificates);
-    bytes += row.bytes + eventOverhead + Buffer.byteLength(certificate ?? '');
+  for (const each of wanted) {
+    const { bytes: own, signer_device_id: deviceId } = each.row;
+    // A device's certificate comes with its first event.
+    const id = deviceId === null ? undefined : ofDevices.get(deviceId);
+    const certificate = id && texts.get(id);
+    if (id !== undefined && certificate === undefined) {
+      throw new Error('an event lacks its certificate');
+    }
+    bytes += own + eventOverhead + Buffer.byteLength(certificate ?? '');
     if (fitting.length > 0 && bytes > maxBytes) break;
-    if (certificate !== undefined) certificates.set(row.signer_device_id as string, certificate);
+    if (deviceId !== null) ofDevices.delete(deviceId);
+    if (certificate !== undefined) certificates.push(certificate);
     fitting.push(each);
   }
   return { fitting, certificates };
+}
+
+/** The certificate each device's first event refers to: one version of it is enough. */
+function certificatesOf(rows: readonly ReadableRow[]): Map<string, string> {
+  const ids = new Map<string, string>();
+  for (const { row } of rows) {
+    const { signer_device_id: deviceId, certificate_id: id } = row;
+    if (deviceId !== null && id !== null && !ids.has(deviceId)) ids.set(deviceId, id);
+  }
+  return ids;
 }
 
 /** By sequence; read only of those that fit, for each may be large. */
@@ -117,16 +136,4 @@ async function readable(
     rows.push(...messages.map((row) => ({ row, isMessage: true })));
   }
   return rows.sort((a, b) => a.row.sequence - b.row.sequence).slice(0, most);
-}
-
-/** The certificate an event adds to its page: each device's once, whichever version came first. */
-async function newCertificate(
-  tx: Reader,
-  { signer_device_id: deviceId, certificate_id: id }: EventRow,
-  known: ReadonlyMap<string, string>,
-): Promise<string | undefined> {
-  if (deviceId === null || id === null || known.has(deviceId)) return undefined;
-  const certificate = await readCertificate(tx, id);
-  if (certificate === undefined) throw new Error('an event lacks its certificate');
-  return certificate;
 }

@@ -7,7 +7,7 @@ import {
 } from '@posthouse/protocol';
 import { type DeviceSession, type Handler, JsonText } from '../../call.ts';
 import { requireMember } from '../caller.ts';
-import { readCertificate } from '../event-store.ts';
+import { readCertificates } from '../event-store.ts';
 import { readInvite, readInviteTexts } from '../invite-store.ts';
 
 /** `group.invite.resolve` (05 §13.10). */
@@ -29,7 +29,8 @@ export const groupInviteResolve: Handler<GroupParams<'group.invite.resolve'>> = 
     if (stored === undefined || groupInviteState(stored, now) !== 'valid') {
       throw new ProtocolError('not_found', 'no such invitation is valid');
     }
-    const certificate = await readCertificate(tx, stored.certificateId);
+    const { certificateId } = stored;
+    const certificate = (await readCertificates(tx, [certificateId])).get(certificateId);
     const text = (await readInviteTexts(tx, groupId, [inviteId])).get(inviteId);
     if (certificate === undefined || text === undefined)
       throw new Error('an invitation lacks text');
