@@ -8,6 +8,8 @@ import { groupInviteChecks } from './group-invites.ts';
 import { groupListChecks } from './group-lists.ts';
 import { groupMemberChecks } from './group-members.ts';
 import { groupPropertyChecks } from './group-properties.ts';
+import { groupRecoveryChecks } from './group-recovery.ts';
+import { groupRotationChecks } from './group-rotation.ts';
 
 /** The checks of `group.host.v1`: what is a method's own, then what all have in common. */
 export const groupChecks: readonly Check[] = [
@@ -18,6 +20,8 @@ export const groupChecks: readonly Check[] = [
   ...groupAdmissionChecks,
   ...groupListChecks,
   ...groupMemberChecks,
+  ...groupRecoveryChecks,
+  ...groupRotationChecks,
   ...Object.values(groupCommonChecks).flat(),
   ...Object.values(groupGateChecks).flat(),
 ];

@@ -1,0 +1,343 @@
+/** Recovery of member keys (05 §9.3, §13.21 to §13.24). */
+import { nodeRandom } from '@posthouse/primitives-node';
+import {
+  canonicalJson,
+  checkGroupRecoveryAcceptance,
+  createGroupSecret,
+  type JsonObject,
+} from '@posthouse/protocol';
+import { checksOf } from '../check.ts';
+import { demand } from '../demand.ts';
+import { readRecoveries } from '../group-lists.ts';
+import { idsOf } from '../group-papers.ts';
+import {
+  demandAgreement,
+  messagesOf,
+  openKeys,
+  readChain,
+  readEpochs,
+  readKeyPage,
+  withoutTrace,
+} from '../group-reader.ts';
+import { at, sceneOf } from '../group-scene.ts';
+import type { Resident } from '../stage.ts';
+import { refusesAll } from './refusals.ts';
+
+const submit = checksOf('group.member.recovery.submit');
+const listing = checksOf('group.member.recovery.list');
+const approve = checksOf('group.member.recovery.approve');
+const reject = checksOf('group.member.recovery.reject');
+const kind = 'group.member.recovery.approval';
+
+submit.check(
+  'pends',
+  { source: '05 §13.21, §13.22', title: 'keeps the request for a finite time, and no event' },
+  async (stage) => {
+    const { group, owner, members } = await sceneOf(stage, { members: 1 });
+    const [ben] = members as [Resident];
+    const request = group.recoveryRequest(ben);
+    const times = await withoutTrace(group, owner, async () => {
+      const answer = await stage.succeed(ben.caller, 'group.member.recovery.submit', request);
+      checkGroupRecoveryAcceptance(answer);
+      return answer;
+    });
+    const { requests } = await readRecoveries(group, owner);
+    const [item, ...more] = requests;
+    demand(item !== undefined && more.length === 0, 'one request');
+    demand(canonicalJson(item.request) === canonicalJson(request), 'unchanged');
+    demand(item.accepted_at === times.accepted_at, 'accepted_at as answered');
+    demand(item.expires_at === times.expires_at, 'expires_at as answered');
+    const { state } = await readChain(group, owner);
+    const member = state.members.get(ben.account.id);
+    const { publicKey } = group.keys.of(ben.account.id);
+    demand(member?.member_encryption_public_key === publicKey, 'the old key is in force');
+  },
+);
+
+submit.check(
+  'repeat',
+  { source: '05 §13.21', title: 'an identical repeat over either transport keeps its times' },
+  async (stage) => {
+    const { group, owner, members } = await sceneOf(stage, { members: 1 });
+    const [ben] = members as [Resident];
+    const request = group.recoveryRequest(ben);
+    const method = 'group.member.recovery.submit';
+    const first = await stage.succeed(ben.caller, method, request);
+    const other = await stage.member(ben.device, stage.transport === 'wss' ? 'https' : 'wss');
+    for (const caller of [ben.caller, other]) {
+      const again = await stage.succeed(caller, method, request);
+      demand(canonicalJson(again) === canonicalJson(first), 'the same times');
+    }
+    demand((await readRecoveries(group, owner)).requests.length === 1, 'one request');
+  },
+);
+
+submit.check(
+  'replaces',
+  { source: '05 §9.3, §13.21', title: "another request takes the former's place" },
+  async (stage) => {
+    const { group, owner, members } = await sceneOf(stage, { members: 1 });
+    const [ben] = members as [Resident];
+    await group.requestRecovery(ben);
+    const old = group.approval([ben], { kind });
+    const request = await group.requestRecovery(ben);
+    const { requests } = await readRecoveries(group, owner);
+    demand(requests.length === 1, 'one request');
+    demand(canonicalJson(requests[0]?.request ?? null) === canonicalJson(request), 'the later');
+    const call = { method: 'group.member.recovery.approve', params: old };
+    await stage.fail(owner.caller, call, 'state_conflict');
+    await group.recover([ben]);
+  },
+);
+
+submit.check(
+  'same-key',
+  { source: '05 §4.8, §13.21', title: 'refuses the key that is in force' },
+  async (stage) => {
+    const { group, members } = await sceneOf(stage, { members: 1 });
+    const [ben] = members as [Resident];
+    const member_encryption_public_key = group.keys.of(ben.account.id).publicKey;
+    const params = group.recoveryRequest(ben, { member_encryption_public_key });
+    const call = { method: 'group.member.recovery.submit', params };
+    await stage.fail(ben.caller, call, 'bad_request');
+  },
+);
+
+submit.check(
+  'another-account',
+  { source: '05 §13.21', title: 'is forbidden in the name of another member' },
+  async (stage) => {
+    const { group, owner, members } = await sceneOf(stage, { members: 1 });
+    const [ben] = members as [Resident];
+    const params = group.recoveryRequest(ben, { account: owner.account.id });
+    const call = { method: 'group.member.recovery.submit', params };
+    await stage.fail(ben.caller, call, 'forbidden');
+  },
+);
+
+listing.check(
+  'scope',
+  { source: '05 §6, §13.22', title: 'shows each role the requests it may see' },
+  async (stage) => {
+    const { group, owner, members, administrators } = await sceneOf(stage, {
+      members: 2,
+      administrators: 2,
+    });
+    const [ben, cem, ada, amy] = [...members, ...administrators] as [
+      Resident,
+      Resident,
+      Resident,
+      Resident,
+    ];
+    for (const by of [owner, ben, cem, ada, amy]) await group.requestRecovery(by);
+    const expected: [Resident, Resident[]][] = [
+      [owner, [owner, ben, cem, ada, amy]],
+      [ada, [ada, ben, cem]],
+      [amy, [amy, ben, cem]],
+      [ben, [ben]],
+      [cem, [cem]],
+    ];
+    for (const [by, people] of expected) {
+      const { requests, next } = await readRecoveries(group, by);
+      const seen = requests.map(({ request }) => request.account).sort();
+      demand(seen.join() === idsOf(people).sort().join(), 'exactly the ones in its scope');
+      if (people.length === 1) demand(next === undefined, 'the end of the list');
+    }
+  },
+);
+
+approve.check(
+  'replaces-key',
+  { source: '05 §13.23, §7.2', title: 'puts the new keys into force in one event and epoch' },
+  async (stage) => {
+    const { group, owner, members } = await sceneOf(stage, { members: 2 });
+    const { state: before } = await readChain(group, owner);
+    for (const by of members) await group.requestRecovery(by);
+    await group.recover(members);
+    const chain = await readChain(group, owner);
+    demandAgreement(group, chain);
+    demand(chain.outcomes.length === 3 && chain.state.epoch > before.epoch, 'one event');
+    for (const { account } of members) {
+      const { publicKey } = group.keys.of(account.id);
+      const member = chain.state.members.get(account.id);
+      demand(member?.member_encryption_public_key === publicKey, 'the new key');
+      demand(member.role === 'member', 'the same role');
+    }
+    demand((await readRecoveries(group, owner)).requests.length === 0, 'none is pending');
+  },
+);
+
+approve.check(
+  'access',
+  { source: '05 §10.2, §10.3', title: 'begins anew for the request device, later for the others' },
+  async (stage) => {
+    const { group, owner, members } = await sceneOf(stage, { members: 1, devices: 2 });
+    const [ben] = members as [Resident];
+    const [phone, laptop] = [at(ben, 0), at(ben, 1)];
+    await readChain(group, laptop);
+    const { epoch } = (await readChain(group, phone)).state;
+    await group.send(owner, epoch);
+    await group.requestRecovery(laptop);
+    demand(messagesOf(await readChain(group, phone)).length === 1, 'a request changes nothing');
+    await group.recover([ben]);
+    const { epoch: now } = (await readChain(group, owner)).state;
+    const sequence = await group.send(owner, now);
+    const chain = await readChain(group, laptop);
+    demand(messagesOf(chain).join() === String(sequence), 'messages from the event on');
+    demand((await readEpochs(group, laptop)).join() === String(now), 'keys from its epoch on');
+    demand(messagesOf(await readChain(group, phone)).length === 0, 'nothing of old rights');
+    const next = await group.send(owner, now);
+    demand(messagesOf(await readChain(group, phone)).join() === String(next), 'but what follows');
+  },
+);
+
+approve.check(
+  'boxes',
+  { source: '05 §7.4, §7.5', title: 'serves the new box for the new key from that epoch on' },
+  async (stage) => {
+    const { group, owner } = await sceneOf(stage);
+    await group.requestRecovery(owner);
+    await group.recover([owner]);
+    const { state, history } = await readChain(group, owner);
+    const page = await readKeyPage(group, owner);
+    const results = openKeys(group, owner, { page, history });
+    demand(results.length === 1 && results[0]?.epoch === state.epoch, 'the new epoch alone');
+    demand(results[0]?.status === 'verified', 'its box opens with the new key');
+  },
+);
+
+approve.check(
+  'targets',
+  { source: '05 §6, §13.23', title: 'administrators approve for ordinary members alone' },
+  async (stage) => {
+    const { group, owner, members, administrators } = await sceneOf(stage, {
+      members: 1,
+      administrators: 2,
+    });
+    const [ben, ada, amy] = [...members, ...administrators] as [Resident, Resident, Resident];
+    for (const by of [owner, ben, ada, amy]) await group.requestRecovery(by);
+    const calls = Object.entries({ owner: [owner], itself: [ada], peer: [amy], both: [ben, amy] });
+    await withoutTrace(group, owner, () =>
+      refusesAll(
+        { by: ada, method: 'group.member.recovery.approve', codes: ['forbidden'] },
+        calls.map(([what, people]) => [what, group.approval(people, { by: ada, kind })] as const),
+      ),
+    );
+    await group.recover([ben], ada);
+    // The owner approves for anybody, itself too.
+    await group.recover([owner, ada, amy]);
+    await readChain(group, owner);
+  },
+);
+
+approve.check(
+  'refused',
+  { source: '05 §13.23', title: 'refuses missing requests, other keys, other commitments' },
+  async (stage) => {
+    const { group, owner, members } = await sceneOf(stage, { members: 2 });
+    const [ben, cem] = members as [Resident, Resident];
+    const method = 'group.member.recovery.approve';
+    await group.requestRecovery(ben);
+    const asked = group.keys.candidate(ben.account.id);
+    group.keys.propose(cem.account.id);
+    const both = group.approval([ben, cem], { kind });
+    const one = group.approval([ben], { kind });
+    const client_secret_commitment = group.commitmentTo(createGroupSecret(nodeRandom));
+    await withoutTrace(group, owner, async () => {
+      await stage.fail(owner.caller, { method, params: both }, 'not_found');
+      const other = { method, params: { ...one, client_secret_commitment } };
+      await stage.fail(owner.caller, other, 'state_conflict');
+      const empty = { method, params: { ...one, client_secret_boxes: {} } };
+      await stage.fail(owner.caller, empty, 'bad_request');
+      await stage.fail(
+        owner.caller,
+        { method, params: group.approval([], { kind }) },
+        'bad_request',
+      );
+      group.keys.propose(ben.account.id);
+      const otherKey = { method, params: group.approval([ben], { kind }) };
+      await stage.fail(owner.caller, otherKey, 'state_conflict');
+    });
+    await group.write(method, one.approval, { params: one });
+    group.keys.activate(ben.account.id, asked);
+    await stage.fail(owner.caller, { method, params: one }, 'state_conflict');
+  },
+);
+
+reject.check(
+  'deletes',
+  { source: '05 §13.24', title: 'rejects requests of others and withdraws the own, in one batch' },
+  async (stage) => {
+    const { group, owner, members, administrators } = await sceneOf(stage, {
+      members: 2,
+      administrators: 1,
+    });
+    const [ben, cem, ada] = [...members, ...administrators] as [Resident, Resident, Resident];
+    for (const by of [owner, ben, cem, ada]) await group.requestRecovery(by);
+    const method = 'group.member.recovery.reject';
+    const params = (...people: Resident[]): JsonObject => {
+      return { group_id: group.groupId, accounts: idsOf(people) };
+    };
+    await withoutTrace(group, owner, async () => {
+      await stage.succeed(cem.caller, method, params(cem));
+      await stage.succeed(ada.caller, method, params(ada, ben));
+      await stage.succeed(owner.caller, method, params(owner));
+    });
+    demand((await readRecoveries(group, owner)).requests.length === 0, 'none is left');
+    await stage.fail(ben.caller, { method, params: params(ben) }, 'not_found');
+    await group.requestRecovery(ben);
+    await group.recover([ben]);
+  },
+);
+
+reject.check(
+  'rights',
+  { source: '05 §6, §13.24', title: 'is forbidden for requests outside its right, whole' },
+  async (stage) => {
+    const { group, owner, members, administrators } = await sceneOf(stage, {
+      members: 2,
+      administrators: 2,
+    });
+    const [ben, cem, ada, amy] = [...members, ...administrators] as [
+      Resident,
+      Resident,
+      Resident,
+      Resident,
+    ];
+    for (const by of [owner, ben, cem, ada, amy]) await group.requestRecovery(by);
+    const method = 'group.member.recovery.reject';
+    const refused = (by: Resident, ...batches: Resident[][]) =>
+      refusesAll(
+        { by, method, codes: ['forbidden'] },
+        batches.map((people, index) => {
+          return [`batch ${index}`, { group_id: group.groupId, accounts: idsOf(people) }] as const;
+        }),
+      );
+    await refused(ada, [owner], [amy], [ben, amy]);
+    await refused(ben, [cem], [ben, cem], [owner]);
+    demand((await readRecoveries(group, owner)).requests.length === 5, 'all are pending');
+  },
+);
+
+reject.check(
+  'missing',
+  { source: '05 §13.24', title: 'is not_found, whole, where one of them asked for nothing' },
+  async (stage) => {
+    const { group, owner, members } = await sceneOf(stage, { members: 2 });
+    const [ben] = members as [Resident];
+    await group.requestRecovery(ben);
+    const method = 'group.member.recovery.reject';
+    const both = { group_id: group.groupId, accounts: idsOf(members) };
+    await stage.fail(owner.caller, { method, params: both }, 'not_found');
+    demand((await readRecoveries(group, owner)).requests.length === 1, 'it is still pending');
+    const nobody = { group_id: group.groupId, accounts: [] };
+    await stage.fail(owner.caller, { method, params: nobody }, 'bad_request');
+  },
+);
+
+export const groupRecoveryChecks = [
+  ...submit.list,
+  ...listing.list,
+  ...approve.list,
+  ...reject.list,
+];

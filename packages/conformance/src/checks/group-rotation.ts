@@ -1,0 +1,281 @@
+/** Two-phase rotation of the client secret (05 §13.26, §13.27). */
+import { nodeRandom } from '@posthouse/primitives-node';
+import { createGroupSecret, type JsonObject } from '@posthouse/protocol';
+import { checksOf } from '../check.ts';
+import { demand } from '../demand.ts';
+import type { GroupActors } from '../group-actors.ts';
+import { readRecoveries } from '../group-lists.ts';
+import {
+  demandAgreement,
+  kindsOf,
+  openKeys,
+  readChain,
+  readEpochs,
+  readKeyPage,
+  withoutTrace,
+} from '../group-reader.ts';
+import { type Scene, sceneOf } from '../group-scene.ts';
+import type { Resident } from '../stage.ts';
+import { refusesAll } from './refusals.ts';
+
+const prepare = checksOf('group.secret.rotation.prepare');
+const commit = checksOf('group.secret.rotation.commit');
+const preparing = 'group.secret.rotation.prepare';
+const committing = 'group.secret.rotation.commit';
+
+const newSecret = () => createGroupSecret(nodeRandom);
+
+/** Prepares boxes; says what the relay counts and when the preparation ends. */
+async function prepared(group: GroupActors, params: JsonObject) {
+  const answer = await group.stage.succeed(group.owner.caller, preparing, params);
+  return answer as unknown as { readonly prepared: number; readonly expires_at: number };
+}
+
+/** A commit that the relay must refuse, without giving up what is prepared. */
+function refusesCommit(group: GroupActors, secret: Uint8Array) {
+  const call = { method: committing, params: group.rotation(secret) };
+  return group.stage.fail(group.owner.caller, call, 'state_conflict');
+}
+
+prepare.check(
+  'stages',
+  { source: '05 §13.26', title: 'counts accounts with a box, and changes nothing else' },
+  async (stage) => {
+    const { group, owner, members } = await sceneOf(stage, { members: 2 });
+    const [ben, cem] = members as [Resident, Resident];
+    const secret = newSecret();
+    await withoutTrace(group, owner, async () => {
+      const first = await prepared(group, group.preparation(secret, [owner, ben]));
+      demand(first.prepared === 2, 'two boxes');
+      const again = await prepared(group, group.preparation(secret, [ben]));
+      demand(again.prepared === 2, 'a box in place of another counts once');
+      const all = await prepared(group, group.preparation(secret, [cem]));
+      demand(all.prepared === 3, 'three boxes');
+      demand(again.expires_at === first.expires_at, 'the end is fixed at the beginning');
+      demand(all.expires_at === first.expires_at, 'and no batch moves it');
+    });
+    const { state } = await readChain(group, owner);
+    demand(state.client_secret_commitment === group.commitment, 'the old commitment is in force');
+  },
+);
+
+prepare.check(
+  'replaces',
+  { source: '05 §13.26', title: 'another commitment begins anew, without a box of the former' },
+  async (stage) => {
+    const { group, owner, members } = await sceneOf(stage, { members: 1 });
+    const [former, later] = [newSecret(), newSecret()];
+    await prepared(group, group.preparation(former, [owner, ...members]));
+    const begun = await prepared(group, group.preparation(later, [owner]));
+    demand(begun.prepared === 1, 'one box');
+    await refusesCommit(group, former);
+    await refusesCommit(group, later);
+    await prepared(group, group.preparation(later, members));
+    await group.commit(later);
+    await readEpochs(group, owner);
+  },
+);
+
+prepare.check(
+  'accounts',
+  { source: '05 §13.26', title: 'refuses a batch with a box for nobody inside, and harms nothing' },
+  async (stage) => {
+    const { group, owner, members, strangers } = await sceneOf(stage, { members: 1, strangers: 1 });
+    const [ben, eve] = [...members, ...strangers] as [Resident, Resident];
+    const secret = newSecret();
+    await prepared(group, group.preparation(secret, [owner, ben]));
+    group.keys.activate(eve.account.id, group.keys.make());
+    const params = group.preparation(secret, [eve]);
+    const boxes = { client_secret_boxes: {} };
+    const calls = [
+      ['a nonmember', params],
+      ['a member and a nonmember', group.preparation(secret, [owner, eve])],
+      ['nobody', { ...params, ...boxes }],
+      ['a nonmember and another secret', group.preparation(newSecret(), [owner, eve])],
+    ] as const;
+    await refusesAll({ by: owner, method: preparing, codes: ['bad_request'] }, calls);
+    await group.commit(secret);
+  },
+);
+
+prepare.check(
+  'commitments',
+  { source: '05 §13.26', title: 'refuses another base, and the commitment in force as the new' },
+  async (stage) => {
+    const { group, owner } = await sceneOf(stage);
+    const secret = newSecret();
+    const base_commitment = group.commitmentTo(newSecret());
+    const outdated = group.preparation(secret, [owner], { facts: { base_commitment } });
+    await stage.fail(owner.caller, { method: preparing, params: outdated }, 'state_conflict');
+    const same = { client_secret_commitment: group.commitment };
+    const unchanged = group.preparation(secret, [owner], { facts: same });
+    await stage.fail(owner.caller, { method: preparing, params: unchanged }, 'bad_request');
+    const old = { base_commitment: group.commitment };
+    await group.rotate([owner]);
+    const late = group.preparation(newSecret(), [owner], { facts: old });
+    await stage.fail(owner.caller, { method: preparing, params: late }, 'state_conflict');
+  },
+);
+
+commit.check(
+  'activates',
+  { source: '05 §13.27, §7.2', title: 'puts the new secret into force for everybody at once' },
+  async (stage) => {
+    const { group, owner, members } = await sceneOf(stage, { members: 1 });
+    const [ben] = members as [Resident];
+    const { state: before } = await readChain(group, owner);
+    await group.rotate([owner, ben]);
+    for (const by of [owner, ben]) {
+      const { state, history, outcomes } = await readChain(group, by);
+      demandAgreement(group, { state });
+      demand(kindsOf({ outcomes }).at(-1) === 'group.secret.rotation', 'the event');
+      demand(state.epoch > before.epoch, 'a greater epoch');
+      const page = await readKeyPage(group, by);
+      const results = openKeys(group, by, { page, history });
+      demand(results.at(-1)?.epoch === state.epoch, 'its keys are served');
+      for (const { status } of results) demand(status === 'verified', 'old and new boxes open');
+    }
+    await refusesCommit(group, group.secret);
+  },
+);
+
+commit.check(
+  'owner-key',
+  { source: '05 §13.27', title: 'replaces the key of the owner with the same event' },
+  async (stage) => {
+    const { group, owner, members } = await sceneOf(stage, { members: 1 });
+    const [ben] = members as [Resident];
+    await group.requestRecovery(owner);
+    await group.requestRecovery(ben);
+    const key = group.keys.make();
+    await group.rotate([owner, ben], key);
+    const chain = await readChain(group, owner);
+    const member = chain.state.members.get(owner.account.id);
+    demand(member?.member_encryption_public_key === key.publicKey, 'the new key');
+    demand((await readEpochs(group, owner)).length === 3, 'boxes of old and new keys open');
+    const { requests } = await readRecoveries(group, owner);
+    demand(requests.length === 1, "the owner's request is deleted, the other stays");
+    demand(requests[0]?.request.account === ben.account.id, "the member's");
+    await group.recover([ben]);
+    await readEpochs(group, ben);
+  },
+);
+
+commit.check(
+  'same-owner-key',
+  { source: '05 §4.10, §13.27', title: 'refuses the key that the owner has' },
+  async (stage) => {
+    const { group, owner } = await sceneOf(stage);
+    const secret = newSecret();
+    await prepared(group, group.preparation(secret, [owner]));
+    const params = group.rotation(secret, { ownerKey: group.keys.of(owner.account.id) });
+    await stage.fail(owner.caller, { method: committing, params }, 'bad_request');
+    await group.commit(secret);
+  },
+);
+
+commit.check(
+  'nothing-staged',
+  { source: '05 §13.27', title: 'is state_conflict without a preparation of that commitment' },
+  async (stage) => {
+    const { group, owner } = await sceneOf(stage);
+    await withoutTrace(group, owner, async () => {
+      await refusesCommit(group, newSecret());
+      await prepared(group, group.preparation(newSecret(), [owner]));
+      await refusesCommit(group, newSecret());
+    });
+  },
+);
+
+commit.check(
+  'coverage',
+  { source: '05 §13.26, §13.27', title: 'waits for a box of every member, also of those who come' },
+  async (stage) => {
+    const { group, owner, members, strangers } = await sceneOf(stage, { members: 1, strangers: 1 });
+    const [eve] = strangers as [Resident];
+    const secret = newSecret();
+    await prepared(group, group.preparation(secret, [owner]));
+    await refusesCommit(group, secret);
+    await prepared(group, group.preparation(secret, members));
+    await group.admit(eve);
+    await withoutTrace(group, owner, () => refusesCommit(group, secret));
+    const { prepared: count } = await prepared(group, group.preparation(secret, [eve]));
+    demand(count === 3, 'all are prepared');
+    await group.commit(secret);
+    await readEpochs(group, eve);
+  },
+);
+
+/** What takes the box of the first member away while a rotation is prepared. */
+const losses: Readonly<Record<string, (scene: Scene, ben: Resident) => Promise<void>>> = {
+  leave: ({ group }, ben) => group.leave(ben),
+  removal: ({ group }, ben) => group.remove([ben]),
+  ban: ({ group }, ben) => group.ban([ben]),
+  recovery: async ({ group }, ben) => {
+    await group.requestRecovery(ben);
+    await group.recover([ben]);
+  },
+};
+
+for (const [word, lose] of Object.entries(losses)) {
+  commit.check(
+    `after-${word}`,
+    { source: '05 §13.26, §18', title: `goes on after a ${word}, without that member's old box` },
+    async (stage) => {
+      const scene = await sceneOf(stage, { members: 2 });
+      const { group, owner, members } = scene;
+      const [ben, cem] = members as [Resident, Resident];
+      const secret = newSecret();
+      await prepared(group, group.preparation(secret, [owner, ben, cem]));
+      await lose(scene, ben);
+      if (word === 'recovery') {
+        await refusesCommit(group, secret);
+        await prepared(group, group.preparation(secret, [ben]));
+      } else {
+        const { prepared: count } = await prepared(group, group.preparation(secret, [cem]));
+        demand(count === 2, 'the box is gone');
+      }
+      await group.commit(secret);
+      await readEpochs(group, cem);
+      if (word === 'recovery') await readEpochs(group, ben);
+    },
+  );
+}
+
+commit.check(
+  'undisturbed',
+  { source: '05 §13.27', title: 'is not disturbed by messages, roles, bans outside or updates' },
+  async (stage) => {
+    const { group, owner, members } = await sceneOf(stage, { members: 1 });
+    const [ben] = members as [Resident];
+    const secret = newSecret();
+    await prepared(group, group.preparation(secret, [owner, ben]));
+    await group.update({ name: 'other' });
+    await group.setRole(ben, 'administrator');
+    const stranger = { account: stage.account() } as Resident;
+    await group.ban([stranger]);
+    await group.unban([stranger]);
+    await group.send(owner, (await readChain(group, owner)).state.epoch);
+    await group.commit(secret);
+    demandAgreement(group, await readChain(group, ben));
+  },
+);
+
+commit.check(
+  'rejoin',
+  { source: '05 §13.26', title: 'gives no old box back to a member that left and came again' },
+  async (stage) => {
+    const { group, owner, members } = await sceneOf(stage, { members: 1 });
+    const [ben] = members as [Resident];
+    const secret = newSecret();
+    await prepared(group, group.preparation(secret, [owner, ben]));
+    await group.leave(ben);
+    await group.admit(ben);
+    await refusesCommit(group, secret);
+    await prepared(group, group.preparation(secret, [ben]));
+    await group.commit(secret);
+    await readEpochs(group, ben);
+  },
+);
+
+export const groupRotationChecks = [...prepare.list, ...commit.list];
