@@ -152,7 +152,7 @@ export async function resolveGroup(
 }
 
 /** The last event a device may read: its sequence and the epoch behind it. */
-async function readHead(
+export async function readHead(
   group: GroupPapers,
   by: Resident,
 ): Promise<{ readonly sequence: number; readonly epoch: number }> {

@@ -1,4 +1,5 @@
 import type { Check } from '../check.ts';
+import { groupAccessChecks } from './group-access.ts';
 import { groupAdmissionChecks } from './group-admission.ts';
 import { groupApplicationChecks } from './group-applications.ts';
 import { groupCommonChecks } from './group-common.ts';
@@ -7,7 +8,9 @@ import { groupGateChecks } from './group-gate.ts';
 import { groupInviteChecks } from './group-invites.ts';
 import { groupListChecks } from './group-lists.ts';
 import { groupMemberChecks } from './group-members.ts';
+import { groupMessageChecks } from './group-messages.ts';
 import { groupPropertyChecks } from './group-properties.ts';
+import { groupReadChecks } from './group-reads.ts';
 import { groupRecoveryChecks } from './group-recovery.ts';
 import { groupRotationChecks } from './group-rotation.ts';
 
@@ -22,6 +25,9 @@ export const groupChecks: readonly Check[] = [
   ...groupMemberChecks,
   ...groupRecoveryChecks,
   ...groupRotationChecks,
+  ...groupReadChecks,
+  ...groupAccessChecks,
+  ...groupMessageChecks,
   ...Object.values(groupCommonChecks).flat(),
   ...Object.values(groupGateChecks).flat(),
 ];
