@@ -4,6 +4,7 @@ import { canonicalJson, encodeBase64url, type JsonObject, newMessageId } from '@
 import { unixSeconds } from '../actors.ts';
 import { checksOf } from '../check.ts';
 import { demand } from '../demand.ts';
+import { GroupActors } from '../group-actors.ts';
 import {
   eventOf,
   messagesOf,
@@ -134,12 +135,14 @@ send.check(
     const envelope = group.message(owner, 0);
     const sequence = await sent(stage, owner, envelope);
     const { message_id } = envelope;
+    const second = await GroupActors.found(stage, owner);
     const other = await sceneOf(stage);
     const again = (facts: JsonObject) => group.sign({ ...envelope, ...facts }, owner);
     const calls = [
       ['another time', again({ created_at: Number(envelope.created_at) - 1 })],
       ['another text', group.message(owner, 0, { message_id: String(message_id) })],
       ['a member more', again({ note: 1 })],
+      ['another group', second.message(owner, 0, { message_id: String(message_id) })],
     ] as const;
     const codes = ['state_conflict'] as const;
     await withoutTrace(group, owner, async () => {

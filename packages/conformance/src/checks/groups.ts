@@ -5,6 +5,7 @@ import { groupApplicationChecks } from './group-applications.ts';
 import { groupCommonChecks } from './group-common.ts';
 import { groupCreateChecks } from './group-create.ts';
 import { groupGateChecks } from './group-gate.ts';
+import { groupHintChecks } from './group-hints.ts';
 import { groupInviteChecks } from './group-invites.ts';
 import { groupListChecks } from './group-lists.ts';
 import { groupMemberChecks } from './group-members.ts';
@@ -13,6 +14,7 @@ import { groupPropertyChecks } from './group-properties.ts';
 import { groupReadChecks } from './group-reads.ts';
 import { groupRecoveryChecks } from './group-recovery.ts';
 import { groupRotationChecks } from './group-rotation.ts';
+import { groupSubscribeChecks } from './group-subscribe.ts';
 
 /** The checks of `group.host.v1`: what is a method's own, then what all have in common. */
 export const groupChecks: readonly Check[] = [
@@ -28,6 +30,8 @@ export const groupChecks: readonly Check[] = [
   ...groupReadChecks,
   ...groupAccessChecks,
   ...groupMessageChecks,
+  ...groupSubscribeChecks,
+  ...groupHintChecks,
   ...Object.values(groupCommonChecks).flat(),
   ...Object.values(groupGateChecks).flat(),
 ];
