@@ -11,7 +11,7 @@ import { limits } from './model/stage.ts';
 const seed = Number(process.env.POSTHOUSE_MODEL_SEED ?? Date.now() % 0x7fffffff);
 /** More of them, and what became of their steps, with `POSTHOUSE_MODEL_RUNS`. */
 const runs = process.env.POSTHOUSE_MODEL_RUNS;
-const numRuns = Number(runs ?? (engine === 'postgres' ? 30 : 100));
+const numRuns = Number(runs ?? (engine === 'postgres' ? 25 : 80));
 
 const tally = new Map<string, { accepted: number; refused: number }>();
 
