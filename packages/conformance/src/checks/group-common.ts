@@ -143,6 +143,4 @@ function* malformedCalls(
   }
 }
 
-export const groupCommonChecks = Object.fromEntries(
-  (Object.keys(recipes) as GroupMethodName[]).map((method) => [method, commonChecks(method)]),
-) as Readonly<Record<GroupMethodName, readonly Check[]>>;
+export const groupCommonChecks = (Object.keys(recipes) as GroupMethodName[]).flatMap(commonChecks);

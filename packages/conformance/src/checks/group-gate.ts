@@ -159,6 +159,4 @@ function demandSilence({ group, owner }: Scene, answer: Answer & { ok: false }):
   }
 }
 
-export const groupGateChecks = Object.fromEntries(
-  (Object.keys(recipes) as GroupMethodName[]).map((method) => [method, gateChecks(method)]),
-) as Readonly<Record<GroupMethodName, readonly Check[]>>;
+export const groupGateChecks = (Object.keys(recipes) as GroupMethodName[]).flatMap(gateChecks);

@@ -1,4 +1,4 @@
-/** Invitations: who may make, see and revoke them (05 §8.1, §13.9 to §13.12). */
+/** Invitations: who may make and see them (05 §8.1, §13.9, §13.10). */
 import { nodeRandom } from '@posthouse/primitives-node';
 import {
   canonicalJson,
@@ -10,20 +10,15 @@ import {
 import { checksOf } from '../check.ts';
 import { demand } from '../demand.ts';
 import type { GroupActors } from '../group-actors.ts';
-import { resolveGroup, withoutTrace } from '../group-reader.ts';
+import { withoutTrace } from '../group-reader.ts';
 import { sceneOf } from '../group-scene.ts';
 import type { Resident } from '../stage.ts';
+import { namedInvite } from './group-revocation.ts';
 import { relayLimit, relayTime } from './limits-of.ts';
 import { refusesAll } from './refusals.ts';
 
 const create = checksOf('group.invite.create');
 const resolve = checksOf('group.invite.resolve');
-const revoke = checksOf('group.invite.revoke');
-
-/** The parameters that name an invitation. */
-function named(group: GroupActors, { invite_id }: Pick<GroupInvite, 'invite_id'>): JsonObject {
-  return { group_id: group.groupId, invite_id };
-}
 
 /** An invitation as the relay has it, verified. */
 async function seen(group: GroupActors, by: Resident, invite: GroupInvite) {
@@ -194,7 +189,7 @@ resolve.check(
     const [ben, cem, ada] = [...members, ...administrators] as [Resident, Resident, Resident];
     const invite = await group.invite({}, ben);
     for (const by of [owner, ada, ben]) await seen(group, by, invite);
-    const call = { method: 'group.invite.resolve', params: named(group, invite) };
+    const call = { method: 'group.invite.resolve', params: namedInvite(group, invite) };
     await stage.fail(cem.caller, call, 'forbidden');
     await group.setRole(cem, 'administrator');
     await seen(group, cem, invite);
@@ -208,94 +203,16 @@ resolve.check(
     const { group, owner, strangers } = await sceneOf(stage, { strangers: 1 });
     const [eve] = strangers as [Resident];
     const [revoked, used] = [await group.invite(), await group.invite({ max_uses: 1 })];
-    await stage.succeed(owner.caller, 'group.invite.revoke', named(group, revoked));
+    await stage.succeed(owner.caller, 'group.invite.revoke', namedInvite(group, revoked));
     await group.apply(eve, used);
     await seen(group, owner, used);
     await group.approve([eve]);
     const unknown = { invite_id: createGroupInviteId(nodeRandom) };
     const calls = Object.entries({ unknown, revoked, used }).map(([what, invite]) => {
-      return [`an invitation that is ${what}`, named(group, invite)] as const;
+      return [`an invitation that is ${what}`, namedInvite(group, invite)] as const;
     });
     await refusesAll({ by: owner, method: 'group.invite.resolve', codes: ['not_found'] }, calls);
   },
 );
 
-revoke.check(
-  'ends',
-  { source: '05 §13.12, §8.2', title: 'ends the invitation and all that depends on it at once' },
-  async (stage) => {
-    const { group, owner, strangers } = await sceneOf(stage, { strangers: 2 });
-    const [eve, fay] = strangers as [Resident, Resident];
-    const invite = await group.invite();
-    await group.apply(eve, invite);
-    const method = 'group.invite.revoke';
-    await withoutTrace(group, owner, () =>
-      stage.succeed(owner.caller, method, named(group, invite)),
-    );
-    const params = { group_id: group.groupId };
-    const list = await stage.succeed(owner.caller, 'group.application.list', params);
-    demand((list as { applications: [] }).applications.length === 0, 'no application is listed');
-    const approval = { method: 'group.application.approve', params: group.approval([eve]) };
-    await stage.fail(owner.caller, approval, 'state_conflict', 'not_found');
-    const application = group.application(fay, invite);
-    const submit = { method: 'group.application.submit', params: application };
-    await stage.fail(fay.caller, submit, 'forbidden');
-    await stage.fail(owner.caller, { method, params: named(group, invite) }, 'state_conflict');
-  },
-);
-
-revoke.check(
-  'rights',
-  { source: '05 §6, §13.12', title: 'the owner revokes any, all others only their own' },
-  async (stage) => {
-    const { group, owner, members, administrators } = await sceneOf(stage, {
-      members: 1,
-      administrators: 1,
-      facts: { invite_policy: 'members_shareable' },
-    });
-    const [ben, ada] = [...members, ...administrators] as [Resident, Resident];
-    const [ours, hers, his] = [
-      await group.invite(),
-      await group.invite({}, ada),
-      await group.invite({}, ben),
-    ];
-    const method = 'group.invite.revoke';
-    for (const [by, invite] of [
-      [ada, ours],
-      [ada, his],
-      [ben, ours],
-      [ben, hers],
-    ] as const) {
-      await stage.fail(by.caller, { method, params: named(group, invite) }, 'forbidden');
-    }
-    await stage.succeed(ada.caller, method, named(group, hers));
-    await stage.succeed(owner.caller, method, named(group, his));
-    await stage.succeed(owner.caller, method, named(group, ours));
-  },
-);
-
-revoke.check(
-  'unknown',
-  { source: '05 §13.12', title: 'is not_found for an invitation that is not there' },
-  async (stage) => {
-    const { group, owner } = await sceneOf(stage);
-    const params = named(group, { invite_id: createGroupInviteId(nodeRandom) });
-    await stage.fail(owner.caller, { method: 'group.invite.revoke', params }, 'not_found');
-  },
-);
-
-revoke.check(
-  'keeps-members',
-  { source: '05 §13.12', title: 'changes nothing for those who were admitted' },
-  async (stage) => {
-    const { group, owner, strangers } = await sceneOf(stage, { strangers: 1 });
-    const [eve] = strangers as [Resident];
-    const invite = await group.invite();
-    await group.apply(eve, invite);
-    await group.approve([eve]);
-    await stage.succeed(owner.caller, 'group.invite.revoke', named(group, invite));
-    demand((await resolveGroup(group, eve)).member_count === 2, 'the member stays');
-  },
-);
-
-export const groupInviteChecks = [...create.list, ...resolve.list, ...revoke.list];
+export const groupInviteChecks = [...create.list, ...resolve.list];

@@ -196,6 +196,17 @@ subscription.check(
 );
 
 subscription.check(
+  'renewal',
+  { source: '02 §13.3', title: 'the set survives a renewal of the session', ...onWss },
+  async (stage) => {
+    const { group, owner } = await sceneOf(stage);
+    const ears = await GroupListeners.of(group, [owner]);
+    await stage.enterDevice(owner.caller, owner.device);
+    await ears.hears(owner, await stir(group));
+  },
+);
+
+subscription.check(
   'http',
   { source: '05 §13.1, 02 §2.1', title: 'does not exist over HTTP', transports: ['https'] },
   async (stage) => {
