@@ -11,6 +11,13 @@ import { deviceStateNews } from './news.ts';
 
 export { type Access, proveAccess, requireAccess } from './access.ts';
 export {
+  type Caller,
+  requireCaller,
+  requireOwnAccount,
+  type Signer,
+  verifyOwnSignature,
+} from './caller.ts';
+export {
   confirmDevice,
   currentDevice,
   inactiveDevicesJob,

@@ -9,13 +9,14 @@ import {
   stagingAfter,
   type TimelinePosition,
 } from '@posthouse/protocol';
+import type { Signer } from '../accounts/index.ts';
 import type { Notice } from '../call.ts';
 import type { RelayLimits } from '../limits.ts';
 import { forEach } from '../storage/lists.ts';
 import type { Writer } from '../storage/types.ts';
 import { endAccess, openInterval } from './access-store.ts';
 import { deleteApplications } from './application-store.ts';
-import { insertEvent, type Signer } from './event-store.ts';
+import { insertEvent } from './event-store.ts';
 import {
   deleteBan,
   deleteMember,

@@ -1,14 +1,7 @@
 /** All SQL of a group's timeline: management events for good, messages for a while, results. */
+import type { Signer } from '../accounts/index.ts';
 import { lists, marks } from '../storage/lists.ts';
 import type { Reader, Row, Writer } from '../storage/types.ts';
-
-/** A certificate as it was at acceptance. */
-export interface Signer {
-  readonly deviceId: string;
-  readonly certificateId: string;
-  /** Canonical JSON. */
-  readonly certificate: string;
-}
 
 /** An event to append. */
 export interface NewEvent {

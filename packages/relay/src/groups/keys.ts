@@ -1,11 +1,11 @@
 /** What `group.key.sync` gives a device: chosen in a snapshot, sealed behind it (05 §4.11). */
 import { setImmediate } from 'node:timers/promises';
 import { decodeBase64url, sealRelaySecret } from '@posthouse/protocol';
+import type { Caller } from '../accounts/index.ts';
 import { JsonText, type ResultValue } from '../call.ts';
 import type { RelayContext } from '../context.ts';
 import type { Reader, Writer } from '../storage/types.ts';
 import { markDelivered, type StoredInterval } from './access-store.ts';
-import type { Caller } from './caller.ts';
 import { readBox, readKeys, type StoredKey } from './key-store.ts';
 import type { PageBounds } from './page.ts';
 import { type GroupReader, permittedRanges } from './reading.ts';

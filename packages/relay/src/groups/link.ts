@@ -8,11 +8,11 @@ import {
   type JsonObject,
   managementHash,
 } from '@posthouse/protocol';
+import { type Caller, requireCaller, verifyOwnSignature } from '../accounts/index.ts';
 import type { Call, DeviceSession, Outcome } from '../call.ts';
 import type { RelayContext } from '../context.ts';
 import type { Writer } from '../storage/types.ts';
 import { applyChange, type Change } from './apply.ts';
-import { type Caller, requireCaller, verifyOwnSignature } from './caller.ts';
 import { type LoadedGroup, loadGroup } from './view.ts';
 
 /** What a method demands and adds beside its body, inside the commit. */

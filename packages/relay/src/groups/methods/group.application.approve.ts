@@ -6,6 +6,7 @@ import {
   ProtocolError,
   remainingInviteUses,
 } from '@posthouse/protocol';
+import { requireCaller } from '../../accounts/index.ts';
 import type { DeviceSession, Handler } from '../../call.ts';
 import type { RelayContext } from '../../context.ts';
 import {
@@ -15,7 +16,6 @@ import {
   readApplicationTexts,
 } from '../application-store.ts';
 import { arrivalsOf, noRequest } from '../arrivals.ts';
-import { requireCaller } from '../caller.ts';
 import type { InviteUse } from '../invite-store.ts';
 import { writeLink } from '../link.ts';
 import { verifyRecords } from '../records.ts';

@@ -5,11 +5,11 @@ import {
   type GroupApplication,
   ProtocolError,
 } from '@posthouse/protocol';
+import { requireCaller, requireOwnAccount, verifyOwnSignature } from '../../accounts/index.ts';
 import type { DeviceSession, Handler } from '../../call.ts';
 import { digest } from '../../digest.ts';
 import type { Reader } from '../../storage/types.ts';
 import { readApplications, writeApplication } from '../application-store.ts';
-import { requireCaller, requireOwnAccount, verifyOwnSignature } from '../caller.ts';
 import { keepCertificate } from '../event-store.ts';
 import { usableInvite } from '../invites.ts';
 import { applicationsNotice } from '../notices.ts';

@@ -9,12 +9,12 @@ import {
   ProtocolError,
   startGroup,
 } from '@posthouse/protocol';
+import { type Caller, requireCaller, verifyOwnSignature } from '../../accounts/index.ts';
 import type { DeviceSession, Handler } from '../../call.ts';
 import type { RelayContext } from '../../context.ts';
 import type { Writer } from '../../storage/types.ts';
 import { openInterval } from '../access-store.ts';
 import { beginEpoch } from '../apply.ts';
-import { type Caller, requireCaller, verifyOwnSignature } from '../caller.ts';
 import { insertEvent } from '../event-store.ts';
 import { insertGroup, insertMember, readGroup, type StoredGroup } from '../group-store.ts';
 import { writeBox } from '../key-store.ts';

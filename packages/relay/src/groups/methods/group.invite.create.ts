@@ -7,15 +7,11 @@ import {
   mayCreateInvite,
   ProtocolError,
 } from '@posthouse/protocol';
+import { requireOwnAccount, verifyOwnSignature } from '../../accounts/index.ts';
 import type { DeviceSession, Handler } from '../../call.ts';
 import type { RelayContext } from '../../context.ts';
 import type { Writer } from '../../storage/types.ts';
-import {
-  type CallingMember,
-  requireMember,
-  requireOwnAccount,
-  verifyOwnSignature,
-} from '../caller.ts';
+import { type CallingMember, requireMember } from '../caller.ts';
 import { keepCertificate } from '../event-store.ts';
 import { hasManyInvites, insertInvite, readInvite } from '../invite-store.ts';
 import { expiryJobName } from '../jobs.ts';

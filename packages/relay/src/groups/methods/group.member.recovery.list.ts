@@ -5,9 +5,9 @@ import {
   type GroupRole,
   limits as protocolLimits,
 } from '@posthouse/protocol';
+import { requireCaller } from '../../accounts/index.ts';
 import { type DeviceSession, type Handler, JsonText } from '../../call.ts';
 import type { Reader } from '../../storage/types.ts';
-import { requireCaller } from '../caller.ts';
 import { fittingRows, readCursor, traversalOf, writeCursor } from '../cursors.ts';
 import {
   listRecoveries,

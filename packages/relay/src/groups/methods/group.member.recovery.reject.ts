@@ -7,9 +7,9 @@ import {
   mayRejectRecovery,
   ProtocolError,
 } from '@posthouse/protocol';
+import { requireCaller } from '../../accounts/index.ts';
 import type { DeviceSession, Handler } from '../../call.ts';
 import { forEach } from '../../storage/lists.ts';
-import { requireCaller } from '../caller.ts';
 import { type Requester, recoveriesNotice } from '../notices.ts';
 import { deleteRecovery } from '../recovery-store.ts';
 import { type LoadedGroup, loadGroup } from '../view.ts';

@@ -6,9 +6,9 @@ import {
   currentMember,
   type GroupMemberRecoveryRequest,
 } from '@posthouse/protocol';
+import { requireCaller, requireOwnAccount, verifyOwnSignature } from '../../accounts/index.ts';
 import type { DeviceSession, Handler, Outcome } from '../../call.ts';
 import { digest } from '../../digest.ts';
-import { requireCaller, requireOwnAccount, verifyOwnSignature } from '../caller.ts';
 import { keepCertificate } from '../event-store.ts';
 import { expiryJobName } from '../jobs.ts';
 import { recoveriesNotice } from '../notices.ts';

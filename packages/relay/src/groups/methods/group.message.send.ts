@@ -8,12 +8,12 @@ import {
   nextGroupPosition,
   ProtocolError,
 } from '@posthouse/protocol';
+import { requireCaller, type Signer, verifyOwnSignature } from '../../accounts/index.ts';
 import type { DeviceSession, Handler, Notice } from '../../call.ts';
 import type { RelayContext } from '../../context.ts';
 import { digest } from '../../digest.ts';
 import type { Writer } from '../../storage/types.ts';
-import { requireCaller, verifyOwnSignature } from '../caller.ts';
-import { insertMessage, insertSent, readSent, type Signer } from '../event-store.ts';
+import { insertMessage, insertSent, readSent } from '../event-store.ts';
 import { setSequence } from '../group-store.ts';
 import { keepEpoch } from '../key-store.ts';
 import { timelineNotice } from '../notices.ts';

@@ -4,9 +4,9 @@ import {
   groupStateOf,
   ProtocolError,
 } from '@posthouse/protocol';
+import { requireCaller } from '../../accounts/index.ts';
 import type { DeviceSession, Handler } from '../../call.ts';
 import type { Reader } from '../../storage/types.ts';
-import { requireCaller } from '../caller.ts';
 import { usableInvite } from '../invites.ts';
 import { type LoadedGroup, loadGroup } from '../view.ts';
 

@@ -4,10 +4,10 @@ import {
   type GroupParams,
   prepareRotation,
 } from '@posthouse/protocol';
+import { requireCaller } from '../../accounts/index.ts';
 import type { DeviceSession, Handler } from '../../call.ts';
 import { forEach } from '../../storage/lists.ts';
 import type { Writer } from '../../storage/types.ts';
-import { requireCaller } from '../caller.ts';
 import { type StoredGroup, setLastBoxSet } from '../group-store.ts';
 import {
   countStagedBoxes,

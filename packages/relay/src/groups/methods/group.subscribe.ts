@@ -5,12 +5,12 @@ import {
   openAccessBehind,
   ProtocolError,
 } from '@posthouse/protocol';
+import { requireCaller } from '../../accounts/index.ts';
 import type { DeviceSession, Handler } from '../../call.ts';
 import type { RelayContext } from '../../context.ts';
 import { forEach } from '../../storage/lists.ts';
 import type { Reader } from '../../storage/types.ts';
 import { openInterval } from '../access-store.ts';
-import { requireCaller } from '../caller.ts';
 import { readSubscribable, type Subscribable } from '../subscription-store.ts';
 
 /** `group.subscribe` (05 §13.29, 02 §13). */

@@ -1,0 +1,69 @@
+import {
+  type DeviceCertificate,
+  deviceSignatures,
+  type JsonObject,
+  ProtocolError,
+} from '@posthouse/protocol';
+import type { DeviceSession, Session } from '../call.ts';
+import type { RelayContext } from '../context.ts';
+import type { Reader } from '../storage/types.ts';
+import { parseCertificate, requireCallingDevice } from './devices.ts';
+import type { Device } from './store.ts';
+
+/** A device with its certificate, as an event it signs keeps it. */
+export type Signer = Pick<Device, 'deviceId' | 'certificateId' | 'certificate'>;
+
+/** The calling device with the certificate it has now. */
+export interface Caller {
+  readonly account: string;
+  readonly deviceId: string;
+  readonly signer: Signer;
+  readonly certificate: DeviceCertificate;
+}
+
+/**
+ * The calling device as a snapshot has it.
+ * @throws ProtocolError `unauthorized` where it was removed meanwhile
+ */
+export async function requireCaller(
+  tx: Reader,
+  session: DeviceSession,
+  now: number,
+): Promise<Caller> {
+  const { account } = session;
+  const { deviceId, certificateId, certificate } = await requireCallingDevice(tx, session, now);
+  return {
+    account,
+    deviceId,
+    signer: { deviceId, certificateId, certificate },
+    certificate: parseCertificate(certificate),
+  };
+}
+
+/**
+ * Verifies the signature of an object by the calling device (05 §3.1, 06 §8.6), before any
+ * transaction that depends on it. A device keeps its keys under its ID, so that a certificate
+ * renewed meanwhile changes nothing.
+ *
+ * @throws ProtocolError `unauthorized`, `invalid_signature`
+ */
+export async function verifyOwnSignature(
+  { network, storage, verifier }: RelayContext,
+  object: JsonObject & { readonly device_signature: string },
+  { session, now }: { readonly session: DeviceSession; readonly now: number },
+): Promise<Caller> {
+  const caller = await storage.read((tx) => requireCaller(tx, session, now));
+  await verifier.verify(deviceSignatures(network, object, caller.certificate), 'device_signature');
+  return caller;
+}
+
+/**
+ * The account an object declares is the calling one (05 §12.4, 06 §8.1): judged before its
+ * signature.
+ *
+ * @throws ProtocolError `forbidden`
+ */
+export function requireOwnAccount(session: Session | undefined, account: string): void {
+  if (account === session?.account) return;
+  throw new ProtocolError('forbidden', 'the object speaks for another account');
+}
