@@ -33,5 +33,8 @@ export function descriptorSource(
 
 /** The optional modules a configured relay hosts. */
 export function hostedModules({ host }: Pick<RelayConfig, 'host'>): Capability[] {
-  return host.groups ? ['group.host.v1'] : [];
+  return [
+    ...(host.groups ? (['group.host.v1'] as const) : []),
+    ...(host.channels ? (['channel.host.v1'] as const) : []),
+  ];
 }

@@ -60,6 +60,23 @@ export const RelayLimits = Type.Object({
   groupRecoveryWait: limit(604_800, 'Seconds a key recovery request is open (05 §9.3).'),
   groupStagingPeriod: limit(604_800, 'Seconds a rotation can be prepared (05 §13.26).'),
   groupKeyPage: limit(50, 'Epochs of one page of group keys; each is sealed anew (05 §13.25).'),
+  channelTimelineRetention: limit(
+    2_592_000,
+    'Seconds channel events are kept at least; published as channel_timeline_retention (06 §7.5).',
+  ),
+  channelSubscriptions: limit(
+    500,
+    'Channels one connection subscribes; published as max_channel_subscriptions (02 §13).',
+    0,
+  ),
+  channelsOfAccount: limit(1_000, 'Channels one account has created here (06 §8.2).'),
+  channelPostBytes: limit(
+    262_144,
+    'Bytes of a channel post with all that its edits put into it (06 §6.2).',
+  ),
+  channelReportReason: limit(2_048, 'Bytes of the reason of a report (06 §8.10).'),
+  channelReports: limit(1_000, 'Reports of one account that are kept.'),
+  channelReportPeriod: limit(7_776_000, 'Seconds a report is kept for the operator.'),
   keyBoxBytes: limit(4_096, 'Bytes of one key box with its unknown members (04 §5).'),
   credentialBytes: limit(65_536, 'Bytes of the credential of a delivery (04 §11).'),
   queuedDeliveries: limit(1_000, 'Messages of one account that wait for delivery to other relays.'),
@@ -114,6 +131,10 @@ export function checkRelayLimits(relay: RelayLimits): string[] {
     [
       relay.pageBytes >= limits.envelopeBytes + pageFrame,
       `pageBytes: the largest record must fit a page, at least ${limits.envelopeBytes + pageFrame}`,
+    ],
+    [
+      relay.channelPostBytes >= limits.channelContentBytes,
+      `channelPostBytes: the largest post must fit, at least ${limits.channelContentBytes}`,
     ],
     [
       relay.keyBoxBytes <= largestBox,

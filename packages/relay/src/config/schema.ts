@@ -77,6 +77,10 @@ export const RelayConfig = Type.Object(
         description: 'Whether the relay hosts groups (module group.host.v1).',
         default: true,
       }),
+      channels: Type.Boolean({
+        description: 'Whether the relay hosts channels (module channel.host.v1).',
+        default: false,
+      }),
     }),
     trustedProxies: texts('Proxies whose X-Forwarded-For counts: addresses or subnets.'),
     registry: text('Registry file; empty: registry.json in the data folder.', { default: '' }),

@@ -4,6 +4,7 @@ import { accountSigner, deriveRelayId, encodeBase64url, Network } from '@posthou
 import { pino } from 'pino';
 import { accounts } from '../../src/accounts/index.ts';
 import { auth, Sessions } from '../../src/auth/index.ts';
+import { channels } from '../../src/channels/index.ts';
 import type { RelayContext } from '../../src/context.ts';
 import { Dispatcher } from '../../src/dispatch.ts';
 import { groups } from '../../src/groups/index.ts';
@@ -17,7 +18,7 @@ export const network = new Network({
   primitives: nodePrimitives,
 });
 
-export const subjects = [auth, accounts, messages, groups];
+export const subjects = [auth, accounts, messages, groups, channels];
 
 /** Limits of one who is refused nothing for coming often. */
 export const unhurried: RelayLimits = {

@@ -16,6 +16,7 @@ export function relayInfo(options: {
       limits: {
         message_retention: limits.messageRetention,
         ...(modules.includes('group.host.v1') ? groupLimits(limits) : {}),
+        ...(modules.includes('channel.host.v1') ? channelLimits(limits) : {}),
       },
     },
   });
@@ -27,5 +28,12 @@ function groupLimits(limits: RelayLimits) {
     max_group_members: limits.groupMembers,
     max_group_subscriptions: limits.groupSubscriptions,
     max_group_invite_ttl: limits.groupInviteTtl,
+  };
+}
+
+function channelLimits(limits: RelayLimits) {
+  return {
+    channel_timeline_retention: limits.channelTimelineRetention,
+    max_channel_subscriptions: limits.channelSubscriptions,
   };
 }

@@ -1,0 +1,103 @@
+import type { Migration } from '../storage/types.ts';
+
+export const migrations: readonly Migration[] = [
+  {
+    id: 501,
+    name: 'channels',
+    statements: [
+      // The current descriptor, and where the timeline ends. A channel stays for good, closed ones
+      // too: its ID is never given again. needed_until: when the last content is gone that was
+      // accepted under the current revision and so needs it (06 §7.5).
+      `CREATE TABLE channels (
+        channel_id TEXT NOT NULL PRIMARY KEY,
+        creator TEXT NOT NULL,
+        status TEXT NOT NULL CHECK (status IN ('active', 'closed')),
+        revision BIGINT NOT NULL,
+        head BIGINT NOT NULL,
+        needed_until BIGINT NOT NULL,
+        signer_device_id TEXT NOT NULL,
+        descriptor TEXT NOT NULL
+      )`,
+      'CREATE INDEX channels_by_creator ON channels (creator)',
+      // The timeline. target: the post of an edit or a deletion. keep_until: the promise that was
+      // made at acceptance. clear_after: when a job removes the event; nothing for the current
+      // descriptor, and for edits, which go with their post. bytes: of the payload.
+      `CREATE TABLE channel_events (
+        channel_id TEXT NOT NULL,
+        sequence BIGINT NOT NULL,
+        kind TEXT NOT NULL CHECK (kind IN ('descriptor', 'post', 'edit', 'delete')),
+        descriptor_rev BIGINT NOT NULL,
+        target BIGINT,
+        accepted_at BIGINT NOT NULL,
+        keep_until BIGINT NOT NULL,
+        clear_after BIGINT,
+        signer_device_id TEXT NOT NULL,
+        bytes BIGINT NOT NULL,
+        payload TEXT NOT NULL,
+        PRIMARY KEY (channel_id, sequence)
+      )`,
+      `CREATE UNIQUE INDEX channel_descriptors ON channel_events (channel_id, descriptor_rev)
+        WHERE kind = 'descriptor'`,
+      `CREATE INDEX channel_edits ON channel_events (channel_id, target, sequence)
+        WHERE kind = 'edit'`,
+      'CREATE INDEX channel_events_by_signer ON channel_events (channel_id, signer_device_id)',
+      `CREATE INDEX channel_events_to_clear ON channel_events (clear_after)
+        WHERE clear_after IS NOT NULL`,
+      // Posts, for as long as their position and message ID mean something. status: readable, or
+      // deleted by an event (06 §7.3); a post whose retention is over has no row. state: Canonical
+      // JSON of what the edits made of it; none once it is deleted. digest: of the accepted object.
+      // keep_until: the post's own deadline; clear_after: when the row goes, with a deletion's
+      // deadline where that is later.
+      `CREATE TABLE channel_posts (
+        channel_id TEXT NOT NULL,
+        sequence BIGINT NOT NULL,
+        account TEXT NOT NULL,
+        message_id TEXT NOT NULL,
+        digest TEXT NOT NULL,
+        status TEXT NOT NULL CHECK (status IN ('readable', 'deleted')),
+        keep_until BIGINT NOT NULL,
+        clear_after BIGINT NOT NULL,
+        state TEXT,
+        PRIMARY KEY (channel_id, sequence)
+      )`,
+      `CREATE UNIQUE INDEX channel_posts_by_message
+        ON channel_posts (channel_id, account, message_id)`,
+      'CREATE INDEX channel_posts_to_clear ON channel_posts (clear_after)',
+      // Posts that are not readable any more, until a job has removed their edits, which nobody
+      // reads from the moment the post is hidden.
+      `CREATE TABLE channel_hidden_posts (
+        channel_id TEXT NOT NULL,
+        sequence BIGINT NOT NULL,
+        PRIMARY KEY (channel_id, sequence)
+      )`,
+      // One certificate for each device that signed a readable event: any version verifies them
+      // all, for a device keeps its keys (06 §5.2).
+      `CREATE TABLE channel_certificates (
+        channel_id TEXT NOT NULL,
+        device_id TEXT NOT NULL,
+        certificate TEXT NOT NULL,
+        PRIMARY KEY (channel_id, device_id)
+      )`,
+    ],
+  },
+  {
+    id: 502,
+    name: 'channels: reports',
+    statements: [
+      // One of an account about a post, the last it made (06 §8.10).
+      `CREATE TABLE channel_reports (
+        channel_id TEXT NOT NULL,
+        sequence BIGINT NOT NULL,
+        account TEXT NOT NULL,
+        device_id TEXT NOT NULL,
+        reason TEXT NOT NULL,
+        reported_at BIGINT NOT NULL,
+        clear_after BIGINT NOT NULL,
+        PRIMARY KEY (channel_id, sequence, account)
+      )`,
+      'CREATE INDEX channel_reports_by_time ON channel_reports (reported_at, channel_id, sequence, account)',
+      'CREATE INDEX channel_reports_by_account ON channel_reports (account)',
+      'CREATE INDEX channel_reports_to_clear ON channel_reports (clear_after)',
+    ],
+  },
+];
