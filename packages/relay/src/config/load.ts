@@ -170,7 +170,6 @@ const otherVariables = [
   'POSTHOUSE_CONFIG',
   'POSTHOUSE_INTEROP_VECTORS',
   'POSTHOUSE_TEST_LOG',
-  'POSTHOUSE_TEST_POSTGRES',
 ] as const;
 
 /** What Kubernetes gives every container beside a service that is called `posthouse`. */

@@ -157,7 +157,9 @@ describe('a COMMIT whose answer does not come', () => {
 
   test('while the old session still holds on: the outcome is asked for behind its locks', async () => {
     await using proxy = await CuttingProxy.start(url);
-    await using storage = await open(proxy.url, { waits: { lock: 20_000 } });
+    await using storage = await open(proxy.url, {
+      waits: { lock: 20_000, call: 30_000, outcome: 30_000 },
+    });
     // COMMIT stays behind at the server for as long as a deferred check waits for a row.
     await ask(
       url,

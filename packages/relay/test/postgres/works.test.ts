@@ -164,7 +164,9 @@ describe('works that are in each other’s way', () => {
   test.each(['08006', '57P01', '57P02', '57P03', '57P05'])(
     '%s: the server cannot do it',
     async (code) => {
-      await using patient = await open(url, { observer: told, waits: impatient });
+      // Long enough for a slow machine to connect again.
+      const waits = { ...impatient, call: 1_000, connect: 5_000, lock: 5_000 };
+      await using patient = await open(url, { observer: told, waits });
       const write = patient.write('account:a', (tx) => tx.run(raise(code)));
       await expect(write).rejects.toMatchObject({
         code: 'temporarily_unavailable',
