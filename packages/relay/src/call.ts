@@ -139,6 +139,8 @@ export type Notice =
       readonly group: string;
       readonly accounts: readonly string[];
     }
+  /** `channel.timeline.changed` to connections that subscribed the channel. */
+  | { readonly kind: 'channel-timeline'; readonly channel: string; readonly head: number }
   /** Notices may have been lost: what was learned from them must be looked up in storage. */
   | { readonly kind: 'gap' };
 

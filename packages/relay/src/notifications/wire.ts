@@ -1,5 +1,6 @@
 /** Notices as they travel between processes: a JSON array of them in each message. */
 import {
+  ChannelId,
   Counter,
   checkSchema,
   GroupId,
@@ -20,6 +21,7 @@ const schemas = {
   'group-timeline': Type.Object({ group: GroupId, head: Counter, accessEnded: Counter }),
   'group-applications': Type.Object({ group: GroupId, accounts: Names }),
   'group-recoveries': Type.Object({ group: GroupId, accounts: Names }),
+  'channel-timeline': Type.Object({ channel: ChannelId, head: Counter }),
   gap: Type.Object({}),
 } as const satisfies Record<Notice['kind'], unknown>;
 
