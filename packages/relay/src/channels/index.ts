@@ -1,4 +1,5 @@
 import { defineHandlers, type Subject } from '../subject.ts';
+import { retentionJob } from './jobs.ts';
 import { migrations } from './migrations.ts';
 
 export const channels: Subject = {
@@ -6,5 +7,5 @@ export const channels: Subject = {
   capability: 'channel.host.v1',
   migrations,
   handlers: defineHandlers({}),
-  jobs: [],
+  jobs: [retentionJob],
 };

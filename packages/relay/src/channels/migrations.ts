@@ -20,8 +20,8 @@ export const migrations: readonly Migration[] = [
       )`,
       'CREATE INDEX channels_by_creator ON channels (creator)',
       // The timeline. target: the post of an edit or a deletion. keep_until: the promise that was
-      // made at acceptance. clear_after: when a job removes the event; nothing for the current
-      // descriptor, and for edits, which go with their post. bytes: of the payload.
+      // made at acceptance. clear_after: when a job removes the event; of deletions and superseded
+      // descriptors only, for posts and edits go with the post's row. bytes: of the payload.
       `CREATE TABLE channel_events (
         channel_id TEXT NOT NULL,
         sequence BIGINT NOT NULL,
@@ -41,7 +41,7 @@ export const migrations: readonly Migration[] = [
       `CREATE INDEX channel_edits ON channel_events (channel_id, target, sequence)
         WHERE kind = 'edit'`,
       'CREATE INDEX channel_events_by_signer ON channel_events (channel_id, signer_device_id)',
-      `CREATE INDEX channel_events_to_clear ON channel_events (clear_after)
+      `CREATE INDEX channel_events_to_clear ON channel_events (kind, clear_after)
         WHERE clear_after IS NOT NULL`,
       // Posts, for as long as their position and message ID mean something. status: readable, or
       // deleted by an event (06 §7.3); a post whose retention is over has no row. state: Canonical
@@ -95,7 +95,10 @@ export const migrations: readonly Migration[] = [
         clear_after BIGINT NOT NULL,
         PRIMARY KEY (channel_id, sequence, account)
       )`,
-      'CREATE INDEX channel_reports_by_time ON channel_reports (reported_at, channel_id, sequence, account)',
+      `CREATE INDEX channel_reports_by_time
+        ON channel_reports (reported_at, channel_id, sequence, account)`,
+      `CREATE INDEX channel_reports_of_channel
+        ON channel_reports (channel_id, reported_at, sequence, account)`,
       'CREATE INDEX channel_reports_by_account ON channel_reports (account)',
       'CREATE INDEX channel_reports_to_clear ON channel_reports (clear_after)',
     ],

@@ -1,0 +1,256 @@
+/** All SQL that removes what has been kept long enough (06 §7.5). Portions are the caller's. */
+import { forEach, lists, marks } from '../storage/lists.ts';
+import type { Reader, Row, Writer } from '../storage/types.ts';
+
+/** A position in a channel. */
+export interface Position {
+  readonly channelId: string;
+  readonly sequence: number;
+}
+
+interface PositionRow extends Row {
+  channel_id: string;
+  sequence: number;
+}
+
+const position = ({ channel_id, sequence }: PositionRow): Position => ({
+  channelId: channel_id,
+  sequence,
+});
+
+/** Posts whose row is not needed any more, the longest overdue first. */
+export async function readDuePosts(tx: Reader, now: number, portion: number): Promise<Position[]> {
+  const rows = await tx.all<PositionRow>(
+    `SELECT channel_id, sequence FROM channel_posts
+      WHERE clear_after <= ? ORDER BY clear_after LIMIT ?`,
+    now,
+    portion,
+  );
+  return rows.map(position);
+}
+
+/** Deletions, or superseded descriptors, whose time is over, the longest overdue first. */
+export async function readDueEvents(
+  tx: Reader,
+  kind: 'delete' | 'descriptor',
+  { now, portion }: { readonly now: number; readonly portion: number },
+): Promise<Position[]> {
+  const rows = await tx.all<PositionRow>(
+    `SELECT channel_id, sequence FROM channel_events
+      WHERE kind = ? AND clear_after IS NOT NULL AND clear_after <= ?
+      ORDER BY clear_after LIMIT ?`,
+    kind,
+    now,
+    portion,
+  );
+  return rows.map(position);
+}
+
+/** Posts that are hidden and may still have edits. */
+export async function readHiddenPosts(tx: Reader, portion: number): Promise<Position[]> {
+  const rows = await tx.all<PositionRow>(
+    'SELECT channel_id, sequence FROM channel_hidden_posts ORDER BY channel_id, sequence LIMIT ?',
+    portion,
+  );
+  return rows.map(position);
+}
+
+/**
+ * Removes posts of a channel that are still due: the row, and of a readable one the event. From
+ * then on its edits are unreadable; they are left to {@link deleteHiddenEdits}.
+ *
+ * @returns how many went
+ */
+export async function deletePosts(
+  tx: Writer,
+  channelId: string,
+  { sequences, now }: { readonly sequences: readonly number[]; readonly now: number },
+): Promise<number> {
+  let count = 0;
+  for (const some of lists(sequences)) {
+    // A deletion that was accepted meanwhile may have given the row more time.
+    const rows = await tx.all<{ sequence: number }>(
+      `DELETE FROM channel_posts
+        WHERE channel_id = ? AND sequence IN (${marks(some)}) AND clear_after <= ?
+        RETURNING sequence`,
+      channelId,
+      ...some,
+      now,
+    );
+    count += rows.length;
+    for (const gone of lists(rows.map(({ sequence }) => sequence))) {
+      await hideEdited(tx, channelId, gone);
+      const events = await tx.all<SignerRow>(
+        `DELETE FROM channel_events
+          WHERE channel_id = ? AND sequence IN (${marks(gone)}) AND kind = 'post'
+          RETURNING signer_device_id`,
+        channelId,
+        ...gone,
+      );
+      await dropCertificates(tx, channelId, events);
+    }
+  }
+  return count;
+}
+
+/** Notes those of these posts that have edits, for {@link deleteHiddenEdits}. */
+export async function hideEdited(
+  tx: Writer,
+  channelId: string,
+  sequences: readonly number[],
+): Promise<void> {
+  await forEach([...new Set(sequences)], (sequence) => tx.run(hideEditedSql, channelId, sequence));
+}
+
+const hideEditedSql = `INSERT INTO channel_hidden_posts (channel_id, sequence)
+  SELECT channel_id, target FROM channel_events
+    WHERE channel_id = ? AND kind = 'edit' AND target = ? LIMIT 1
+  ON CONFLICT (channel_id, sequence) DO NOTHING`;
+
+/**
+ * Removes edits of hidden posts of a channel, and forgets the posts that have none left.
+ *
+ * @param portion edits at the most
+ * @returns how many edits and notes of posts went
+ */
+export async function deleteHiddenEdits(
+  tx: Writer,
+  channelId: string,
+  { sequences, portion }: { readonly sequences: readonly number[]; readonly portion: number },
+): Promise<number> {
+  let forgotten = 0;
+  let left = portion;
+  for (const target of sequences) {
+    const events = await tx.all<SignerRow>(
+      `DELETE FROM channel_events WHERE channel_id = ? AND sequence IN
+        (SELECT sequence FROM channel_events
+          WHERE channel_id = ? AND kind = 'edit' AND target = ? ORDER BY sequence LIMIT ?)
+        RETURNING signer_device_id`,
+      channelId,
+      channelId,
+      target,
+      left,
+    );
+    await dropCertificates(tx, channelId, events);
+    left -= events.length;
+    if (left === 0) break;
+    forgotten += await tx.run(
+      'DELETE FROM channel_hidden_posts WHERE channel_id = ? AND sequence = ?',
+      channelId,
+      target,
+    );
+  }
+  return portion - left + forgotten;
+}
+
+/** Removes deletions of a channel whose deadline, the later of two, is over; says how many. */
+export async function deleteDeletions(
+  tx: Writer,
+  channelId: string,
+  { sequences, now }: { readonly sequences: readonly number[]; readonly now: number },
+): Promise<number> {
+  let count = 0;
+  for (const some of lists(sequences)) {
+    const events = await tx.all<SignerRow>(
+      `DELETE FROM channel_events
+        WHERE channel_id = ? AND sequence IN (${marks(some)})
+          AND kind = 'delete' AND clear_after <= ?
+        RETURNING signer_device_id`,
+      channelId,
+      ...some,
+      now,
+    );
+    await dropCertificates(tx, channelId, events);
+    count += events.length;
+  }
+  return count;
+}
+
+/**
+ * Removes superseded descriptors of a channel whose time is over, but none that an event still
+ * needs: the deadline says so already, by the clocks of several processes.
+ *
+ * @returns how many went
+ */
+export async function deleteDescriptors(
+  tx: Writer,
+  channelId: string,
+  { sequences, now }: { readonly sequences: readonly number[]; readonly now: number },
+): Promise<number> {
+  let count = 0;
+  for (const sequence of sequences) {
+    if (await isNeeded(tx, channelId, sequence)) continue;
+    const events = await tx.all<SignerRow>(
+      `DELETE FROM channel_events
+        WHERE channel_id = ? AND sequence = ? AND kind = 'descriptor' AND clear_after <= ?
+        RETURNING signer_device_id`,
+      channelId,
+      sequence,
+      now,
+    );
+    await dropCertificates(tx, channelId, events);
+    count += events.length;
+  }
+  return count;
+}
+
+/** Revisions grow with sequences: what needs a descriptor comes next behind it, or does not exist. */
+async function isNeeded(tx: Reader, channelId: string, sequence: number): Promise<boolean> {
+  const rows = await tx.all<{ descriptor_rev: number }>(
+    `SELECT descriptor_rev FROM channel_events
+      WHERE channel_id = ? AND sequence >= ? ORDER BY sequence LIMIT 2`,
+    channelId,
+    sequence,
+  );
+  return rows.length === 2 && rows[0]?.descriptor_rev === rows[1]?.descriptor_rev;
+}
+
+interface SignerRow extends Row {
+  signer_device_id: string;
+}
+
+/** Removes the certificates of these devices that have no event left in the channel (06 §5.2). */
+export async function dropCertificates(
+  tx: Writer,
+  channelId: string,
+  signers: readonly { readonly signer_device_id: string }[],
+): Promise<void> {
+  for (const deviceId of new Set(signers.map((signer) => signer.signer_device_id))) {
+    await tx.run(
+      `DELETE FROM channel_certificates WHERE channel_id = ? AND device_id = ? AND NOT EXISTS
+        (SELECT 1 FROM channel_events WHERE channel_id = ? AND signer_device_id = ?)`,
+      channelId,
+      deviceId,
+      channelId,
+      deviceId,
+    );
+  }
+}
+
+/** Removes reports that were kept for the operator long enough; says how many went. */
+export async function deleteDueReports(tx: Writer, now: number, portion: number): Promise<number> {
+  // The deadline stands outside too: one that was replaced meanwhile has another.
+  return await tx.run(
+    `DELETE FROM channel_reports
+      WHERE clear_after <= ? AND (channel_id, sequence, account) IN
+        (SELECT channel_id, sequence, account FROM channel_reports WHERE clear_after <= ? LIMIT ?)`,
+    now,
+    now,
+    portion,
+  );
+}
+
+const nextDeadlineSql = `SELECT MIN(deadline) AS deadline FROM (
+  SELECT MIN(clear_after) AS deadline FROM channel_posts
+  UNION ALL SELECT MIN(clear_after) FROM channel_events
+    WHERE kind = 'delete' AND clear_after IS NOT NULL
+  UNION ALL SELECT MIN(clear_after) FROM channel_events
+    WHERE kind = 'descriptor' AND clear_after IS NOT NULL
+  UNION ALL SELECT MIN(clear_after) FROM channel_reports
+) AS deadlines`;
+
+/** When something has to be removed next, or `undefined` where nothing is kept for a time. */
+export async function nextRetentionDeadline(tx: Reader): Promise<number | undefined> {
+  const row = await tx.get<{ deadline: number | null }>(nextDeadlineSql);
+  return row?.deadline ?? undefined;
+}
