@@ -1,3 +1,4 @@
+export * from './bounds.ts';
 export * from './content.ts';
 export * from './descriptor.ts';
 export * from './events.ts';

@@ -1,0 +1,31 @@
+import { badRequest } from '../errors.ts';
+import type { ChannelPage } from './events.ts';
+
+/** Range asked for with `channel.read` (06 §8.11). */
+export interface ChannelRange {
+  /** Only sequences below. */
+  readonly before?: number;
+  /** Only sequences above; -1 from the creation on. */
+  readonly after?: number;
+  /** Events at the most. */
+  readonly limit?: number;
+}
+
+/**
+ * Checks that a page keeps to the range that was asked for, and that a page with more behind it
+ * has something to go on from (06 §8.11). Order and content are `verifyChannelPage`'s to check.
+ *
+ * @throws ProtocolError `bad_request`
+ * @example
+ * checkChannelPageBounds(page, { after: position, limit: 100 });
+ */
+export function checkChannelPageBounds(
+  { events, has_more: hasMore }: ChannelPage,
+  { before = Number.POSITIVE_INFINITY, after = -1, limit = Number.POSITIVE_INFINITY }: ChannelRange,
+): void {
+  if (hasMore && events.length === 0) throw badRequest('has_more', 'more of nothing');
+  if (events.length > limit) throw badRequest('events', 'more than were asked for');
+  if (events.some(({ sequence }) => sequence <= after || sequence >= before)) {
+    throw badRequest('events', 'outside of the range asked for');
+  }
+}
