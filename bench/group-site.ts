@@ -120,7 +120,7 @@ export class Site implements Ground, AsyncDisposable {
 /** A connection whose subscriptions nobody keeps. */
 const unbindable = {
   bind: () => {},
-  subscribeGroups: async (work: (present: ReadonlySet<string>) => Promise<unknown>) => {
-    await work(new Set());
+  hearOf: async (_: unknown, confirm: () => Promise<unknown>) => {
+    await confirm();
   },
 };

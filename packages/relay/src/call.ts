@@ -44,13 +44,27 @@ export interface ConnectionBinding {
   /** The session turned out to be over: where the connection rests on it still, it is dead now. */
   end(session: Session): void;
   /**
-   * Replaces the groups the connection hears of, one replacement after the other (02 §13). `work`
-   * is given those it hears of at present and says which it shall, each with the sequence of the
-   * group at which the right to read was confirmed; where it throws, everything stays as it is.
+   * Replaces what the connection hears of, one replacement of a kind after the other (02 §13).
+   * `confirm` says at which sequence of its timeline the right to hear of each was seen; where it
+   * throws, everything stays as it is.
+   *
+   * @throws ProtocolError `bad_request` for too many where some are added; what `confirm` throws
    */
-  subscribeGroups(
-    work: (present: ReadonlySet<string>) => Promise<ReadonlyMap<string, number>>,
+  hearOf(
+    request: SubscriptionRequest,
+    confirm: () => Promise<ReadonlyMap<string, number>>,
   ): Promise<void>;
+}
+
+/** What can be subscribed; the sets of one connection are independent (02 §13). */
+export type SubscriptionKind = 'group' | 'channel';
+
+export interface SubscriptionRequest {
+  readonly kind: SubscriptionKind;
+  /** The complete set wanted, each named once. */
+  readonly ids: readonly string[];
+  /** How many it may be where any of them is new. */
+  readonly most: number;
 }
 
 /** What a handler answers. Notices leave only after what it wrote is durable. */

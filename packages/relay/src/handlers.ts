@@ -1,6 +1,6 @@
 import type { Handler } from './call.ts';
 import type { Job } from './context.ts';
-import type { GroupNews, News, Offering } from './subject.ts';
+import type { News, Offering, SubscribedNews } from './subject.ts';
 
 /** What all subjects offer together. */
 export interface Offer {
@@ -8,7 +8,7 @@ export interface Offer {
   readonly handlers: Readonly<Record<string, Handler>>;
   readonly jobs: readonly Job[];
   readonly news: readonly News[];
-  readonly groupNews: readonly GroupNews[];
+  readonly subscribedNews: readonly SubscribedNews[];
 }
 
 /**
@@ -27,6 +27,6 @@ export function combine(subjects: readonly Offering[]): Offer {
     handlers,
     jobs: subjects.flatMap((subject) => subject.jobs),
     news: subjects.flatMap((subject) => subject.news ?? []),
-    groupNews: subjects.flatMap((subject) => subject.groupNews ?? []),
+    subscribedNews: subjects.flatMap((subject) => subject.subscribedNews ?? []),
   };
 }

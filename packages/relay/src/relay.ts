@@ -26,6 +26,7 @@ import { relayIdentity } from './keys/identity.ts';
 import { createKeys, loadKeys } from './keys/keys.ts';
 import { MemoryBus } from './notifications/bus.ts';
 import { CatchUp } from './notifications/catch-up.ts';
+import { ChannelListeners } from './notifications/channel-listeners.ts';
 import { GroupListeners } from './notifications/group-listeners.ts';
 import { Hub } from './notifications/hub.ts';
 import { NatsBus } from './notifications/nats-bus.ts';
@@ -210,7 +211,11 @@ async function startParts(
 
   const dispatcher = new Dispatcher(relayContext, offer.handlers);
   const clients = new ClientAddresses(config.trustedProxies);
-  const hub = parts.use(new Hub(bus, parts.use(new GroupListeners(relayContext))));
+  const subscribed = {
+    group: parts.use(new GroupListeners(relayContext)),
+    channel: parts.use(new ChannelListeners(relayContext)),
+  };
+  const hub = parts.use(new Hub(bus, subscribed));
   parts.use(new CatchUp(relayContext, { hub, ...offer }));
   const intake = new RateLimiter({
     rate: limits.addressBytes,

@@ -1,5 +1,5 @@
 import type { Capability } from '@posthouse/protocol';
-import type { Handler, Notice } from './call.ts';
+import type { Handler, Notice, SubscriptionKind } from './call.ts';
 import type { Job } from './context.ts';
 import type { Migration, Reader } from './storage/types.ts';
 
@@ -12,7 +12,7 @@ export interface Offering {
   readonly handlers: Readonly<Record<string, Handler>>;
   readonly jobs: readonly Job[];
   readonly news?: News;
-  readonly groupNews?: GroupNews;
+  readonly subscribedNews?: SubscribedNews;
 }
 
 /**
@@ -27,15 +27,19 @@ export type News = (
   place: { readonly relayId: string; readonly now: number },
 ) => Promise<readonly Notice[]>;
 
-/**
- * As {@link News}, of groups that connections here subscribed, five hundred at the most. Lists come
- * `withLists` where hints of them may have been lost: nothing tells whether one was.
- */
-export type GroupNews = (
-  tx: Reader,
-  groups: readonly string[],
-  options: { readonly withLists: boolean },
-) => Promise<readonly Notice[]>;
+/** As {@link News}, of what connections here subscribed. */
+export interface SubscribedNews {
+  readonly kind: SubscriptionKind;
+  /**
+   * @param ids of groups or channels, five hundred at the most
+   * @param options.withLists where hints of lists may have been lost: nothing tells whether one was
+   */
+  tell(
+    tx: Reader,
+    ids: readonly string[],
+    options: { readonly withLists: boolean },
+  ): Promise<readonly Notice[]>;
+}
 
 /**
  * What a subject folder offers: `accounts/index.ts` exports `accounts: Subject`,

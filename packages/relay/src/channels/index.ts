@@ -1,11 +1,28 @@
 import { defineHandlers, type Subject } from '../subject.ts';
 import { retentionJob } from './jobs.ts';
+import { channelClose } from './methods/channel.close.ts';
+import { channelCreate } from './methods/channel.create.ts';
+import { channelPostDelete } from './methods/channel.post.delete.ts';
+import { channelPostEdit } from './methods/channel.post.edit.ts';
+import { channelPost } from './methods/channel.post.ts';
+import { channelRead } from './methods/channel.read.ts';
+import { channelResolve } from './methods/channel.resolve.ts';
+import { channelUpdate } from './methods/channel.update.ts';
 import { migrations } from './migrations.ts';
 
 export const channels: Subject = {
   name: 'channels',
   capability: 'channel.host.v1',
   migrations,
-  handlers: defineHandlers({}),
+  handlers: defineHandlers({
+    'channel.create': channelCreate,
+    'channel.resolve': channelResolve,
+    'channel.update': channelUpdate,
+    'channel.close': channelClose,
+    'channel.post': channelPost,
+    'channel.post.edit': channelPostEdit,
+    'channel.post.delete': channelPostDelete,
+    'channel.read': channelRead,
+  }),
   jobs: [retentionJob],
 };

@@ -69,5 +69,5 @@ export const groups: Subject = {
     'group.subscribe': groupSubscribe,
   }),
   jobs: [expiryJob, retentionJob, inactivityJob],
-  groupNews,
+  subscribedNews: groupNews,
 };

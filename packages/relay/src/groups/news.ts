@@ -1,20 +1,23 @@
 import type { Notice } from '../call.ts';
-import type { GroupNews } from '../subject.ts';
+import type { SubscribedNews } from '../subject.ts';
 import { readGroupHeads, readManagersOf } from './subscription-store.ts';
 
 /**
  * Where timelines of groups end, for who may not have heard of it (05 §15.2). Lists have no
  * version: after a gap, whoever may process what stands in them is told that they may have changed.
  */
-export const groupNews: GroupNews = async (tx, groups, { withLists }) => {
-  const notices: Notice[] = [];
-  for (const head of await readGroupHeads(tx, groups)) {
-    notices.push({ kind: 'group-timeline', ...head });
-  }
-  if (!withLists) return notices;
-  for (const [group, accounts] of await readManagersOf(tx, groups)) {
-    notices.push({ kind: 'group-applications', group, accounts });
-    notices.push({ kind: 'group-recoveries', group, accounts });
-  }
-  return notices;
+export const groupNews: SubscribedNews = {
+  kind: 'group',
+  tell: async (tx, groups, { withLists }) => {
+    const notices: Notice[] = [];
+    for (const head of await readGroupHeads(tx, groups)) {
+      notices.push({ kind: 'group-timeline', ...head });
+    }
+    if (!withLists) return notices;
+    for (const [group, accounts] of await readManagersOf(tx, groups)) {
+      notices.push({ kind: 'group-applications', group, accounts });
+      notices.push({ kind: 'group-recoveries', group, accounts });
+    }
+    return notices;
+  },
 };

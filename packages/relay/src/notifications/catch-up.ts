@@ -2,12 +2,13 @@ import { readEnds } from '../auth/index.ts';
 import type { Notice } from '../call.ts';
 import type { RelayContext } from '../context.ts';
 import { catchUpFailed, caughtUp } from '../observability/events.ts';
-import type { GroupNews, News } from '../subject.ts';
+import type { News, SubscribedNews } from '../subject.ts';
 import type { Hub } from './hub.ts';
+import { stands } from './look-ups.ts';
 
-/** Accounts, and groups, that are compared with storage in one snapshot. */
+/** Accounts, and subscribed things, that are compared with storage in one snapshot. */
 const portion = 100;
-const groupPortion = 500;
+const subscribedPortion = 500;
 
 /** Milliseconds between comparisons. */
 const intervals = { whole: 60_000, away: 5_000 } as const;
@@ -24,7 +25,7 @@ export class CatchUp implements AsyncDisposable {
   readonly #context: RelayContext;
   readonly #hub: Hub;
   readonly #news: readonly News[];
-  readonly #groupNews: readonly GroupNews[];
+  readonly #subscribedNews: readonly SubscribedNews[];
   readonly #subscription: Disposable | undefined;
   #timer: Disposable | undefined;
   #running: Promise<void> | undefined;
@@ -39,13 +40,13 @@ export class CatchUp implements AsyncDisposable {
     parts: {
       readonly hub: Hub;
       readonly news: readonly News[];
-      readonly groupNews: readonly GroupNews[];
+      readonly subscribedNews: readonly SubscribedNews[];
     },
   ) {
     this.#context = context;
     this.#hub = parts.hub;
     this.#news = parts.news;
-    this.#groupNews = parts.groupNews;
+    this.#subscribedNews = parts.subscribedNews;
     if (!context.bus.isShared) return;
     this.#subscription = context.bus.subscribe((notice) => {
       if (notice.kind !== 'gap') return;
@@ -93,7 +94,7 @@ export class CatchUp implements AsyncDisposable {
       for (let start = 0; start < accounts.length && !this.#isStopping; start += portion) {
         await this.#compare(accounts.slice(start, start + portion));
       }
-      await this.#compareGroups();
+      await this.#compareSubscribed();
       caughtUp(this.#context);
       return true;
     } catch (error) {
@@ -113,28 +114,20 @@ export class CatchUp implements AsyncDisposable {
       for (const tell of this.#news) found.notices.push(...(await tell(tx, accounts, place)));
       return found;
     });
-    for (const { listener, id } of seen) {
-      // A session that was renewed meanwhile was not looked at.
-      if (listener.session.id !== id) continue;
-      const end = ends.get(id);
-      if (end === undefined) listener.revoke();
-      else listener.cap(end);
-    }
+    for (const { listener, id } of seen) stands(listener, id, ends);
     for (const notice of notices) this.#hub.tell(notice);
   }
 
-  /** Sessions were compared before: whoever may not hear of groups any more is gone. */
-  async #compareGroups(): Promise<void> {
-    const groups = this.#hub.groups.groups();
+  /** Sessions were compared before: whoever may not hear any more is gone. */
+  async #compareSubscribed(): Promise<void> {
     const withLists = this.#takeLists();
-    for (let start = 0; start < groups.length && !this.#isStopping; start += groupPortion) {
-      const some = groups.slice(start, start + groupPortion);
-      const notices = await this.#context.storage.read(async (tx) => {
-        const found: Notice[] = [];
-        for (const tell of this.#groupNews) found.push(...(await tell(tx, some, { withLists })));
-        return found;
-      });
-      for (const notice of notices) this.#hub.tell(notice);
+    for (const { kind, tell } of this.#subscribedNews) {
+      const ids = this.#hub.subscribed[kind].ids();
+      for (let start = 0; start < ids.length && !this.#isStopping; start += subscribedPortion) {
+        const some = ids.slice(start, start + subscribedPortion);
+        const notices = await this.#context.storage.read((tx) => tell(tx, some, { withLists }));
+        for (const notice of notices) this.#hub.tell(notice);
+      }
     }
   }
 

@@ -2,14 +2,11 @@ import { readEnds } from '../auth/index.ts';
 import type { Notice } from '../call.ts';
 import type { RelayContext } from '../context.ts';
 import { type GroupStanding, readGroupStanding } from '../groups/index.ts';
-import { hintsDelayed } from '../observability/events.ts';
+import { type Audience, Audiences, type Subscribed } from './audiences.ts';
 import { type GroupList, groupListHint, groupTimelineHint, type Hint } from './hint.ts';
 import type { Listener } from './hub.ts';
-
-/** Connections told, or looked up, before others get their turn. */
-const portion = 250;
-/** Milliseconds until rights that could not be looked up are looked up again. */
-const retryAfter = 2_000;
+import { LookUps, stands } from './look-ups.ts';
+import { inTurns, nextTurn, portion } from './turns.ts';
 
 type GroupNotice = Extract<Notice, { group: string }>;
 type Context = Pick<RelayContext, 'bus' | 'clock' | 'log' | 'metrics' | 'storage'>;
@@ -22,13 +19,7 @@ interface News {
   readonly lists: Map<GroupList, Set<string>>;
 }
 
-/** A group that somebody here subscribed. */
-interface Subscribed {
-  readonly id: string;
-  /** Each with the sequence of the group at which its right to read was last confirmed. */
-  readonly listeners: Map<Listener, number>;
-  /** What every listener was told of, or is about to be. */
-  head: number;
+interface Group extends Audience {
   /** Who was confirmed before this sequence may have lost the right to read. */
   accessEnded: number;
   /** To be told, and for those who must be looked up first. */
@@ -45,37 +36,44 @@ interface Subscribed {
  * may not have arrived, storage is asked again before anybody is told. Nobody waits for that, and
  * nothing queues: what is to be told of a group meanwhile becomes one.
  */
-export class GroupListeners implements AsyncDisposable {
+export class GroupListeners implements Subscribed, AsyncDisposable {
   readonly #context: Context;
-  readonly #groups = new Map<string, Subscribed>();
-  readonly #doubtful = new Set<Subscribed>();
-  #looking: Promise<void> | undefined;
-  #retry: Disposable | undefined;
-  #isStopping = false;
+  readonly #groups: Audiences<Group>;
+  readonly #lookUps: LookUps<Group>;
 
   constructor(context: Context) {
     this.#context = context;
+    this.#lookUps = new LookUps(context, (group) => this.#lookUp(group));
+    this.#groups = new Audiences(newGroup, (group) => this.#lookUps.delete(group));
   }
 
-  /** Groups that somebody here subscribed. */
-  groups(): string[] {
-    return [...this.#groups.keys()];
+  /** @see Subscribed */
+  ids(): string[] {
+    return this.#groups.ids();
   }
 
-  /** @param confirmedAt sequence of the group when the right to read was seen */
+  /** @see Subscribed */
+  expect(ids: readonly string[]): Disposable {
+    return this.#groups.expect(ids);
+  }
+
+  /** @see Subscribed */
   join(listener: Listener, id: string, confirmedAt: number): void {
-    const group = this.#groups.get(id) ?? newGroup(id, confirmedAt);
-    const before = group.listeners.get(listener) ?? confirmedAt;
-    group.listeners.set(listener, Math.max(before, confirmedAt));
-    this.#groups.set(id, group);
+    const group = this.#groups.join(listener, id, confirmedAt);
+    if (group === undefined) return;
+    const news = { head: group.head, lists: new Map() };
+    if (this.#context.bus.isWhole && confirmedAt >= group.accessEnded) {
+      passTimeline(listener, hintsOf(id, news));
+      return;
+    }
+    if (!this.#context.bus.isWhole) group.doubtsEverybody = true;
+    this.#doubt(group, news);
+    this.#lookUps.start();
   }
 
+  /** @see Subscribed */
   leave(listener: Listener, id: string): void {
-    const group = this.#groups.get(id);
-    group?.listeners.delete(listener);
-    if (group?.listeners.size !== 0) return;
-    this.#groups.delete(id);
-    this.#doubtful.delete(group);
+    this.#groups.leave(listener, id);
   }
 
   /** Passes a notice on to whom it concerns here. */
@@ -98,82 +96,55 @@ export class GroupListeners implements AsyncDisposable {
 
   /** Lets the look at storage under way finish and begins no other. */
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#isStopping = true;
-    this.#retry?.[Symbol.dispose]();
-    await this.#looking;
+    await this.#lookUps[Symbol.asyncDispose]();
   }
 
-  /** A first portion at once, the others in turns of their own. */
-  async #tellAll(group: Subscribed): Promise<void> {
+  async #tellAll(group: Group): Promise<void> {
     group.isTelling = true;
     for (let news = group.news; news !== undefined; news = group.news) {
+      const told = news;
       group.news = undefined;
-      const hints = hintsOf(group.id, news);
+      const hints = hintsOf(group.id, told);
       let isDoubted = false;
-      let count = 0;
-      for (const [listener, confirmedAt] of group.listeners) {
+      await inTurns(group.listeners, ([listener, confirmedAt]) => {
         // Who stands in a list had the right in the commit. While notices of removed devices may be
         // missed, storage alone knows who may hear anything.
         if (!this.#context.bus.isWhole) {
           group.doubtsEverybody = true;
-        } else {
-          passLists(listener, news, hints);
-          if (confirmedAt >= group.accessEnded) passTimeline(listener, hints);
-          else isDoubted = true;
+          return;
         }
-        count += 1;
-        if (count % portion === 0) await nextTurn();
-      }
-      if (group.doubtsEverybody) this.#doubt(group, news);
-      else if (isDoubted) this.#doubt(group, { head: news.head, lists: new Map() });
+        passLists(listener, told, hints);
+        if (confirmedAt >= group.accessEnded) passTimeline(listener, hints);
+        else isDoubted = true;
+      });
+      if (group.doubtsEverybody) this.#doubt(group, told);
+      else if (isDoubted) this.#doubt(group, { head: told.head, lists: new Map() });
     }
     group.isTelling = false;
-    this.#lookUpSoon();
+    this.#lookUps.start();
   }
 
-  #doubt(group: Subscribed, news: News): void {
+  #doubt(group: Group, news: News): void {
     group.doubted = merge(group.doubted, news);
-    this.#doubtful.add(group);
+    this.#lookUps.add(group);
   }
 
-  #lookUpSoon(): void {
-    if (this.#doubtful.size === 0 || this.#isStopping || this.#retry !== undefined) return;
-    this.#looking ??= this.#lookUp();
-  }
-
-  /** One group after another; what comes meanwhile is looked up too. */
-  async #lookUp(): Promise<void> {
-    for (const group of this.#doubtful) {
-      if (this.#isStopping) break;
-      this.#doubtful.delete(group);
-      const news = group.doubted ?? { head: -1, lists: new Map() };
-      const everybody = group.doubtsEverybody;
-      group.doubted = undefined;
-      group.doubtsEverybody = false;
-      try {
-        await this.#confirmAll(group, { news, everybody });
-      } catch (error) {
-        this.#doubt(group, news);
-        group.doubtsEverybody ||= everybody;
-        this.#tryLater(error);
-        break;
-      }
+  async #lookUp(group: Group): Promise<void> {
+    const news = group.doubted ?? { head: -1, lists: new Map() };
+    const everybody = group.doubtsEverybody;
+    group.doubted = undefined;
+    group.doubtsEverybody = false;
+    try {
+      await this.#confirmAll(group, { news, everybody });
+    } catch (error) {
+      group.doubted = merge(group.doubted, news);
+      group.doubtsEverybody ||= everybody;
+      throw error;
     }
-    this.#looking = undefined;
-    this.#lookUpSoon();
-  }
-
-  #tryLater(error: unknown): void {
-    const { clock } = this.#context;
-    hintsDelayed(this.#context, error);
-    this.#retry = clock.after(retryAfter, () => {
-      this.#retry = undefined;
-      this.#lookUpSoon();
-    });
   }
 
   async #confirmAll(
-    group: Subscribed,
+    group: Group,
     { news, everybody }: { readonly news: News; readonly everybody: boolean },
   ): Promise<void> {
     const doubtful: [Listener, number][] = [];
@@ -183,14 +154,14 @@ export class GroupListeners implements AsyncDisposable {
       // Confirmed since, by a look that did not see this news.
       else passTimeline(listener, hints);
     }
-    for (let start = 0; start < doubtful.length && !this.#isStopping; start += portion) {
+    for (let start = 0; start < doubtful.length && !this.#lookUps.isStopping; start += portion) {
       await this.#confirm(group, { some: doubtful.slice(start, start + portion), news });
       await nextTurn();
     }
   }
 
   async #confirm(
-    group: Subscribed,
+    group: Group,
     {
       some,
       news,
@@ -212,9 +183,9 @@ export class GroupListeners implements AsyncDisposable {
       // Who subscribed again meanwhile was not meant by this look, but by the news.
       if (now !== undefined && now !== at) this.#doubt(group, news);
       if (now !== at) continue;
-      if (listener.session.id === session && !stillRuns(listener, ends.get(session))) continue;
+      if (!stands(listener, session, ends)) continue;
       if (!mayRead(standing, listener)) {
-        listener.leaveGroup(group.id);
+        listener.leave('group', group.id);
         continue;
       }
       group.listeners.set(listener, Math.max(at, told.head));
@@ -224,11 +195,9 @@ export class GroupListeners implements AsyncDisposable {
   }
 }
 
-function newGroup(id: string, sequence: number): Subscribed {
+function newGroup(empty: Audience): Group {
   return {
-    id,
-    listeners: new Map(),
-    head: sequence,
+    ...empty,
     accessEnded: 0,
     news: undefined,
     doubted: undefined,
@@ -267,17 +236,6 @@ function passLists(listener: Listener, news: News, { lists }: Hints): void {
   for (const [list, hint] of lists) {
     if (news.lists.get(list)?.has(listener.account)) listener.hint(hint);
   }
-}
-
-function nextTurn(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
-}
-
-/** Ends a session that storage does not have any more, with its device's certificate at the latest. */
-function stillRuns(listener: Listener, end: number | undefined): boolean {
-  if (end === undefined) listener.revoke();
-  else listener.cap(end);
-  return end !== undefined;
 }
 
 function mayRead(standing: GroupStanding | undefined, { account }: Listener): boolean {

@@ -23,7 +23,15 @@ export function deviceStateHint(revision: number): Hint {
 
 /** `group.timeline.changed` (05 §15.2). */
 export function groupTimelineHint(group: string, head: number): Hint {
-  return hint(groupKeys(group).timeline, 'group.timeline.changed', { group_id: group, head });
+  return hint(hintKeys(group).timeline, 'group.timeline.changed', { group_id: group, head });
+}
+
+/** `channel.timeline.changed` (06 §9.2). */
+export function channelTimelineHint(channel: string, head: number): Hint {
+  return hint(hintKeys(channel).timeline, 'channel.timeline.changed', {
+    channel_id: channel,
+    head,
+  });
 }
 
 /** Lists of a group whose changes are told without a version. */
@@ -33,22 +41,27 @@ export type GroupList = 'applications' | 'recoveries';
 export function groupListHint(group: string, list: GroupList): Hint {
   const method =
     list === 'applications' ? 'group.application.changed' : 'group.member.recovery.changed';
-  return hint(groupKeys(group)[list], method, { group_id: group });
+  return hint(hintKeys(group)[list], method, { group_id: group });
 }
 
-/** The keys of all hints about a group. */
-export function groupKeys(group: string): Readonly<Record<'timeline' | GroupList, string>> {
+/** The keys of all hints about a group or a channel; a channel has no lists. */
+export function hintKeys(id: string): Readonly<Record<'timeline' | GroupList, string>> {
   return {
-    timeline: `timeline ${group}`,
-    applications: `applications ${group}`,
-    recoveries: `recoveries ${group}`,
+    timeline: `timeline ${id}`,
+    applications: `applications ${id}`,
+    recoveries: `recoveries ${id}`,
   };
 }
 
 function hint(
   key: string,
   method: NotificationName,
-  params: { readonly group_id?: string; readonly head?: number; readonly revision?: number },
+  params: {
+    readonly group_id?: string;
+    readonly channel_id?: string;
+    readonly head?: number;
+    readonly revision?: number;
+  },
 ): Hint {
   const rank = params.head ?? params.revision;
   return {

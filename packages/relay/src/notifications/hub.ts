@@ -1,5 +1,6 @@
-import type { DeviceSession, Notice } from '../call.ts';
+import type { DeviceSession, Notice, SubscriptionKind } from '../call.ts';
 import type { Bus } from '../context.ts';
+import type { ChannelListeners } from './channel-listeners.ts';
 import type { GroupListeners } from './group-listeners.ts';
 import { deviceStateHint, type Hint, timelineHint } from './hint.ts';
 
@@ -15,18 +16,24 @@ export interface Listener {
   revoke(): void;
   /** The session ends at `expiresAt` at the latest. */
   cap(expiresAt: number): void;
-  /** Ends its subscription of a group. */
-  leaveGroup(group: string): void;
+  /** Ends its subscription of a group or a channel. */
+  leave(kind: SubscriptionKind, id: string): void;
+}
+
+/** Who hears of what must be subscribed. */
+export interface SubscribedListeners {
+  readonly group: GroupListeners;
+  readonly channel: ChannelListeners;
 }
 
 /** Who is connected here, and who hears what. */
 export class Hub implements Disposable {
-  readonly groups: GroupListeners;
+  readonly subscribed: SubscribedListeners;
   readonly #byAccount = new Map<string, Set<Listener>>();
   readonly #subscription: Disposable;
 
-  constructor(bus: Bus, groups: GroupListeners) {
-    this.groups = groups;
+  constructor(bus: Bus, subscribed: SubscribedListeners) {
+    this.subscribed = subscribed;
     this.#subscription = bus.subscribe((notice) => this.tell(notice));
   }
 
@@ -55,7 +62,8 @@ export class Hub implements Disposable {
   /** Passes a notice to whom it concerns here; the bus does so with each. */
   tell(notice: Notice): void {
     if ('account' in notice) this.#tellAccount(notice);
-    else if ('group' in notice) this.groups.tell(notice);
+    else if ('group' in notice) this.subscribed.group.tell(notice);
+    else if ('channel' in notice) this.subscribed.channel.tell(notice);
   }
 
   [Symbol.dispose](): void {

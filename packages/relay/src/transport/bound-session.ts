@@ -1,46 +1,41 @@
-import { BoundedMap } from '../bounded-map.ts';
-import type { Session } from '../call.ts';
+import type { ConnectionBinding, Session, SubscriptionKind } from '../call.ts';
 import type { Clock } from '../context.ts';
-import { groupKeys, type Hint } from '../notifications/hint.ts';
+import type { Hint } from '../notifications/hint.ts';
+import { HintQueue, type HintQueueParts } from '../notifications/hint-queue.ts';
 import type { Hub, Listener } from '../notifications/hub.ts';
-
-/**
- * Keys whose rank is remembered, more than a connection can subscribe to. A forgotten one may be
- * told the same again, which hints are free to do.
- */
-const rememberedKeys = 4_096;
+import { Subscriptions } from '../notifications/subscriptions.ts';
 
 export interface BoundSessionParts {
   readonly hub: Hub;
   readonly clock: Pick<Clock, 'now'>;
-  /** Sends a text; `sent` is called once the peer's network has taken it. */
-  readonly send: (text: string, sent: () => void) => void;
+  readonly send: HintQueueParts['send'];
 }
 
 /**
- * The session a connection is bound to, renewed in place, and the hints on their way to it. A peer
- * that reads slowly finds the newest hint of each kind, never a queue (02 §10.5, §12.3).
+ * The session a connection is bound to, renewed in place, with what it subscribed and the hints on
+ * their way to it (02 §10.5, §12.3, §13).
  */
 export class BoundSession implements Listener {
   readonly #parts: BoundSessionParts;
-  readonly #waiting = new Map<string, Hint>();
-  /** The highest rank that went out, by key: catching up must not repeat it. */
-  readonly #told = new BoundedMap<string, number>(rememberedKeys);
+  readonly #hints: HintQueue;
+  readonly #subscriptions: Readonly<Record<SubscriptionKind, Subscriptions>>;
   #session: Session;
   #isRevoked = false;
   #isEnabled = false;
-  #isSending = false;
-  /** Groups it hears of (02 §13). */
-  readonly #groups = new Set<string>();
-  /** The last replacement of them that was asked for. */
-  #subscribing: Promise<unknown> = Promise.resolve();
-  #isReleased = false;
 
   constructor(session: Session, parts: BoundSessionParts) {
     this.#session = session;
     this.#parts = parts;
+    const { hub, send } = parts;
+    this.#hints = new HintQueue({ send, mayHear: () => this.#isEnabled && !this.dead });
+    const subscriptions = (kind: SubscriptionKind) =>
+      new Subscriptions({
+        ...{ kind, listener: this, hints: this.#hints },
+        subscribed: hub.subscribed[kind],
+      });
+    this.#subscriptions = { group: subscriptions('group'), channel: subscriptions('channel') };
     // Revocation must reach it from now on; hints only once they are enabled.
-    if (session.mode === 'device') parts.hub.add(this);
+    if (session.mode === 'device') hub.add(this);
   }
 
   get session(): Session {
@@ -71,30 +66,16 @@ export class BoundSession implements Listener {
   }
 
   hint(hint: Hint): void {
-    if (!this.#isEnabled || this.dead) return;
-    const { key, rank = Number.POSITIVE_INFINITY } = hint;
-    const newest = Math.max(this.#waiting.get(key)?.rank ?? -1, this.#told.get(key) ?? -1);
-    if (newest >= rank) return;
-    this.#waiting.set(key, hint);
-    this.#flush();
+    this.#hints.push(hint);
   }
 
   /** @see ConnectionBinding */
-  async subscribeGroups(
-    work: (present: ReadonlySet<string>) => Promise<ReadonlyMap<string, number>>,
-  ): Promise<void> {
-    const turn = this.#subscribing.then(async () => this.#hearOf(await work(this.#groups)));
-    this.#subscribing = turn.catch(() => {});
-    await turn;
+  async hearOf(...[request, confirm]: Parameters<ConnectionBinding['hearOf']>): Promise<void> {
+    await this.#subscriptions[request.kind].replace(request, confirm);
   }
 
-  leaveGroup(group: string): void {
-    this.#groups.delete(group);
-    this.#parts.hub.groups.leave(this, group);
-    for (const key of Object.values(groupKeys(group))) {
-      this.#waiting.delete(key);
-      this.#told.delete(key);
-    }
+  leave(kind: SubscriptionKind, id: string): void {
+    this.#subscriptions[kind].leave(id);
   }
 
   revoke(): void {
@@ -108,40 +89,8 @@ export class BoundSession implements Listener {
 
   /** Takes it out of the hub: the connection is over, or the session is. */
   release(): void {
-    this.#isReleased = true;
-    for (const group of [...this.#groups]) this.leaveGroup(group);
-    this.#waiting.clear();
+    for (const subscriptions of Object.values(this.#subscriptions)) subscriptions.end();
+    this.#hints.clear();
     this.#parts.hub.remove(this);
-  }
-
-  #hearOf(groups: ReadonlyMap<string, number>): void {
-    // It ended while the groups were looked up.
-    if (this.#isReleased || this.dead) return;
-    for (const group of [...this.#groups]) {
-      if (!groups.has(group)) this.leaveGroup(group);
-    }
-    for (const [group, sequence] of groups) {
-      // What happened before is the client's to catch up with (02 §13.3).
-      if (!this.#groups.has(group)) this.#told.set(groupKeys(group).timeline, sequence);
-      this.#groups.add(group);
-      this.#parts.hub.groups.join(this, group, sequence);
-    }
-  }
-
-  #flush(): void {
-    if (this.#isSending || this.#waiting.size === 0) return;
-    const hints = [...this.#waiting.values()];
-    this.#waiting.clear();
-    this.#isSending = true;
-    let unsent = hints.length;
-    for (const { key, text, rank } of hints) {
-      if (rank !== undefined) this.#told.set(key, rank);
-      this.#parts.send(text, () => {
-        unsent -= 1;
-        if (unsent > 0) return;
-        this.#isSending = false;
-        if (!this.dead) this.#flush();
-      });
-    }
   }
 }

@@ -153,8 +153,8 @@ export class WebSocketConnection {
       end(session) {
         if (connection.#bound?.session.id === session.id) connection.#bound.revoke();
       },
-      async subscribeGroups(work) {
-        await connection.#bound?.subscribeGroups(work);
+      async hearOf(request, confirm) {
+        await connection.#bound?.hearOf(request, confirm);
       },
     };
     const answer = await dispatcher.answer({

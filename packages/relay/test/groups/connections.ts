@@ -5,6 +5,7 @@ import { encodeBase64url } from '@posthouse/protocol';
 import { insertSession } from '../../src/auth/store.ts';
 import type { ConnectionBinding, DeviceSession } from '../../src/call.ts';
 import type { Bus } from '../../src/context.ts';
+import { ChannelListeners } from '../../src/notifications/channel-listeners.ts';
 import { GroupListeners } from '../../src/notifications/group-listeners.ts';
 import { Hub } from '../../src/notifications/hub.ts';
 import type { Reader, Storage } from '../../src/storage/types.ts';
@@ -47,7 +48,11 @@ export class Switchboard {
         return found;
       },
     } as Storage;
-    this.hub = new Hub(bus, new GroupListeners({ ...world.context, bus, storage: watched }));
+    const context = { ...world.context, bus, storage: watched };
+    this.hub = new Hub(bus, {
+      group: new GroupListeners(context),
+      channel: new ChannelListeners(context),
+    });
   }
 
   /** A connection that a device authenticated. */
@@ -97,8 +102,8 @@ export class Connection implements ConnectionBinding {
     this.bound.revoke();
   }
 
-  subscribeGroups(work: Parameters<ConnectionBinding['subscribeGroups']>[0]): Promise<void> {
-    return this.bound.subscribeGroups(work);
+  hearOf(...request: Parameters<ConnectionBinding['hearOf']>): Promise<void> {
+    return this.bound.hearOf(...request);
   }
 
   /** @throws ProtocolError what the relay refuses with */

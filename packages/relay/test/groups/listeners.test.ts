@@ -37,12 +37,12 @@ class Told implements Listener {
 
   revoke(): void {
     this.isRevoked = true;
-    this.leaveGroup(group.groupId);
+    this.leave('group', group.groupId);
   }
 
   cap(): void {}
 
-  leaveGroup(id: string): void {
+  leave(_kind: string, id: string): void {
     listeners.leave(this, id);
   }
 }
@@ -114,14 +114,14 @@ test('what comes while they are told becomes one', async () => {
 test('who unsubscribes while the others are told hears no more', async () => {
   tell(1);
   const last = audience.at(-1) as Told;
-  last.leaveGroup(group.groupId);
+  last.leave('group', group.groupId);
   await vi.waitFor(() => expect(toldOnes()).toHaveLength(many - 1), patience);
   expect(last.hints).toEqual([]);
 });
 
 test('nothing is kept of a group that nobody here hears of', async () => {
-  for (const told of audience) told.leaveGroup(group.groupId);
-  expect(listeners.groups()).toEqual([]);
+  for (const told of audience) told.leave('group', group.groupId);
+  expect(listeners.ids()).toEqual([]);
   tell(1);
   expect(toldOnes()).toEqual([]);
 });
@@ -176,6 +176,6 @@ test('a group that is not here any more has no subscribers', async () => {
   await store(audience);
   await world.context.storage.write('test', (tx) => tx.run('DELETE FROM groups'));
   tell(1, 1);
-  await vi.waitFor(() => expect(listeners.groups()).toEqual([]), patience);
+  await vi.waitFor(() => expect(listeners.ids()).toEqual([]), patience);
   expect(toldOnes()).toEqual([]);
 });

@@ -48,7 +48,7 @@ const refusal = async (call: Promise<unknown>) => {
   return { code: error.code, data: error.data };
 };
 const refused = (group_ids: unknown) => refusal(subscribe({ group_ids }));
-const subscribed = () => [...board.hub.groups.groups()].sort();
+const subscribed = () => [...board.hub.subscribed.group.ids()].sort();
 const intervals = async (person = ben, device = 'laptop') => {
   const { group_intervals = [] } = await world.dump();
   const { deviceId } = person.device(device);
@@ -402,7 +402,7 @@ test('no statement of it, nor of looking who may hear, reads a whole table or so
   await subscribe({ group_ids: ids(0, 1) });
   await storage.read(async (tx) => {
     await readGroupStanding(tx, group(0).groupId, [ann.account, ben.account]);
-    await groupsSubject.groupNews?.(tx, ids(0, 1), { withLists: true });
+    await groupsSubject.subscribedNews?.tell(tx, ids(0, 1), { withLists: true });
   });
   delete world.faults.beforeStatement;
   const searched = [...statements].filter((each) => /^\s*SELECT .* FROM/s.test(each));

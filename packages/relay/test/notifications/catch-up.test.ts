@@ -6,8 +6,7 @@ import type { DeviceSession, Notice } from '../../src/call.ts';
 import type { RelayContext } from '../../src/context.ts';
 import { MemoryBus } from '../../src/notifications/bus.ts';
 import { CatchUp } from '../../src/notifications/catch-up.ts';
-import type { GroupListeners } from '../../src/notifications/group-listeners.ts';
-import { Hub } from '../../src/notifications/hub.ts';
+import { Hub, type SubscribedListeners } from '../../src/notifications/hub.ts';
 import { Metrics } from '../../src/observability/metrics.ts';
 import { migrate } from '../../src/storage/migrations.ts';
 import { openSqlite, type SqliteStorage } from '../../src/storage/sqlite.ts';
@@ -42,7 +41,7 @@ beforeEach(async () => {
   bus = new SharedBus((error) => {
     throw error;
   });
-  hub = parts.use(new Hub(bus, { groups: () => [] } as unknown as GroupListeners));
+  hub = parts.use(new Hub(bus, {} as SubscribedListeners));
   metrics = new Metrics();
   meanwhile = undefined;
   asked = [];
@@ -59,7 +58,9 @@ beforeEach(async () => {
   };
   const log = pino({ level: 'silent' });
   const context = { storage, clock, bus, metrics, log, identity: { relayId: '0x00' } };
-  parts.use(new CatchUp(context as unknown as RelayContext, { hub, news: [news], groupNews: [] }));
+  parts.use(
+    new CatchUp(context as unknown as RelayContext, { hub, news: [news], subscribedNews: [] }),
+  );
 });
 afterEach(() => parts.disposeAsync());
 

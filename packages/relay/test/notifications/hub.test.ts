@@ -1,8 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { DeviceSession } from '../../src/call.ts';
 import { MemoryBus } from '../../src/notifications/bus.ts';
-import type { GroupListeners } from '../../src/notifications/group-listeners.ts';
-import { Hub } from '../../src/notifications/hub.ts';
+import { Hub, type SubscribedListeners } from '../../src/notifications/hub.ts';
 import { BoundSession } from '../../src/transport/bound-session.ts';
 import { ManualClock } from '../support/clock.ts';
 
@@ -15,11 +14,11 @@ beforeEach(() => {
   clock = new ManualClock();
   failures = [];
   bus = new MemoryBus((error) => failures.push(error));
-  hub = new Hub(bus, withoutGroups);
+  hub = new Hub(bus, nobody);
 });
 
-/** Groups are tested by themselves. */
-const withoutGroups = {} as GroupListeners;
+/** Groups and channels are tested by themselves. */
+const nobody = {} as SubscribedListeners;
 
 /** A connection that writes down what is sent and says `sent` when the test lets it. */
 class Peer {

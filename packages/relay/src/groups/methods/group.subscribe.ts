@@ -1,5 +1,4 @@
 import {
-  badRequest,
   checkGroupParams,
   type GroupParams,
   openAccessBehind,
@@ -20,12 +19,9 @@ export const groupSubscribe: Handler<GroupParams<'group.subscribe'>> = async (co
   checkGroupParams(network, 'group.subscribe', call.params);
   const { group_ids: wanted } = call.params;
   const session = call.session as DeviceSession;
+  const request = { kind: 'group', ids: wanted, most: limits.groupSubscriptions } as const;
   // Over HTTP the method does not exist.
-  await connection?.subscribeGroups(async (present) => {
-    const adds = wanted.some((id) => !present.has(id));
-    if (adds && wanted.length > limits.groupSubscriptions) {
-      throw badRequest('group_ids', `at most ${limits.groupSubscriptions}`);
-    }
+  await connection?.hearOf(request, async () => {
     const groups = await confirm(context, session, wanted);
     return new Map(groups.map(({ groupId, sequence }) => [groupId, sequence]));
   });

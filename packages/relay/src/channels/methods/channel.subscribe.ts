@@ -1,0 +1,24 @@
+import {
+  type ChannelSubscription,
+  checkChannelSubscription,
+  ProtocolError,
+} from '@posthouse/protocol';
+import type { Handler } from '../../call.ts';
+import { readChannelHeads } from '../subscription-store.ts';
+
+/** `channel.subscribe` (06 §9.1, 02 §13). Any device session may hear of any channel, closed or not. */
+export const channelSubscribe: Handler<ChannelSubscription> = async (context, call) => {
+  const { limits, storage } = context;
+  checkChannelSubscription(call.params);
+  const { channel_ids: wanted } = call.params;
+  const request = { kind: 'channel', ids: wanted, most: limits.channelSubscriptions } as const;
+  // Over HTTP the method does not exist.
+  await call.connection?.hearOf(request, async () => {
+    const heads = await storage.read((tx) => readChannelHeads(tx, wanted));
+    const refused = wanted.filter((id) => !heads.has(id));
+    if (refused.length === 0) return heads;
+    const data = { channel_ids: refused };
+    throw new ProtocolError('not_found', 'not every channel can be subscribed', { data });
+  });
+  return { result: null };
+};

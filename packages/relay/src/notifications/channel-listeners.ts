@@ -1,0 +1,104 @@
+import { readEnds } from '../auth/index.ts';
+import type { Notice } from '../call.ts';
+import type { RelayContext } from '../context.ts';
+import { type Audience, Audiences, type Subscribed } from './audiences.ts';
+import { channelTimelineHint } from './hint.ts';
+import type { Listener } from './hub.ts';
+import { LookUps, stands } from './look-ups.ts';
+import { inTurns, nextTurn, portion } from './turns.ts';
+
+type ChannelNotice = Extract<Notice, { channel: string }>;
+type Context = Pick<RelayContext, 'bus' | 'clock' | 'log' | 'metrics' | 'storage'>;
+
+interface Channel extends Audience {
+  isTelling: boolean;
+}
+
+/**
+ * The connections that subscribed channels, and what they hear (06 §9.2). Every device session may
+ * read a channel, so that nobody's rights are looked up; only while notices of removed devices may
+ * not arrive, storage says whose session still stands. Nothing queues: whatever is posted while
+ * they are told becomes one hint with the last head.
+ */
+export class ChannelListeners implements Subscribed, AsyncDisposable {
+  readonly #context: Context;
+  readonly #channels: Audiences<Channel>;
+  readonly #lookUps: LookUps<Channel>;
+
+  constructor(context: Context) {
+    this.#context = context;
+    this.#lookUps = new LookUps(context, (channel) => this.#confirmAll(channel));
+    this.#channels = new Audiences(
+      (empty): Channel => ({ ...empty, isTelling: false }),
+      (channel) => this.#lookUps.delete(channel),
+    );
+  }
+
+  /** @see Subscribed */
+  ids(): string[] {
+    return this.#channels.ids();
+  }
+
+  /** @see Subscribed */
+  expect(ids: readonly string[]): Disposable {
+    return this.#channels.expect(ids);
+  }
+
+  /** @see Subscribed */
+  join(listener: Listener, id: string, confirmedAt: number): void {
+    const lacked = this.#channels.join(listener, id, confirmedAt);
+    // Who calls was confirmed with the call.
+    if (lacked !== undefined) listener.hint(channelTimelineHint(id, lacked.head));
+  }
+
+  /** @see Subscribed */
+  leave(listener: Listener, id: string): void {
+    this.#channels.leave(listener, id);
+  }
+
+  /** Passes a notice on to whom it concerns here. */
+  tell({ channel: id, head }: ChannelNotice): void {
+    const channel = this.#channels.get(id);
+    if (channel === undefined || head <= channel.head) return;
+    channel.head = head;
+    if (!channel.isTelling) void this.#tellAll(channel);
+  }
+
+  /** Lets the look at storage under way finish and begins no other. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#lookUps[Symbol.asyncDispose]();
+  }
+
+  async #tellAll(channel: Channel): Promise<void> {
+    channel.isTelling = true;
+    let isDoubted = false;
+    for (let told = -1; told < channel.head; ) {
+      told = channel.head;
+      const hint = channelTimelineHint(channel.id, told);
+      await inTurns(channel.listeners.keys(), (listener) => {
+        if (this.#context.bus.isWhole) listener.hint(hint);
+        else isDoubted = true;
+      });
+    }
+    channel.isTelling = false;
+    if (!isDoubted) return;
+    this.#lookUps.add(channel);
+    this.#lookUps.start();
+  }
+
+  async #confirmAll({ id, head, listeners }: Channel): Promise<void> {
+    const hint = channelTimelineHint(id, head);
+    const doubtful = [...listeners.keys()];
+    for (let start = 0; start < doubtful.length && !this.#lookUps.isStopping; start += portion) {
+      const some = doubtful.slice(start, start + portion);
+      const seen = some.map((listener) => ({ listener, session: listener.session.id }));
+      const sessions = seen.map(({ session }) => session);
+      const ends = await this.#context.storage.read((tx) => readEnds(tx, sessions));
+      for (const { listener, session } of seen) {
+        if (!listeners.has(listener)) continue;
+        if (stands(listener, session, ends)) listener.hint(hint);
+      }
+      await nextTurn();
+    }
+  }
+}
