@@ -125,7 +125,10 @@ export function checkDescriptorUpdate(current: ChannelDescriptor, next: ChannelD
  *
  * @throws ProtocolError `state_conflict`
  */
-export function checkNextRevision(current: ChannelDescriptor, revision: number): void {
+export function checkNextRevision(
+  current: Pick<ChannelDescriptor, 'status' | 'revision'>,
+  revision: number,
+): void {
   checkChannelOpen(current);
   if (revision !== current.revision + 1 || !Number.isSafeInteger(revision)) {
     throw new ProtocolError('state_conflict', 'revision: not the next one');
@@ -136,7 +139,7 @@ export function checkNextRevision(current: ChannelDescriptor, revision: number):
  * Refuses every write to a closed channel (06 §7.4).
  * @throws ProtocolError `state_conflict`
  */
-export function checkChannelOpen(current: ChannelDescriptor): void {
+export function checkChannelOpen(current: Pick<ChannelDescriptor, 'status'>): void {
   if (current.status !== 'active') {
     throw new ProtocolError('state_conflict', 'the channel is closed');
   }
@@ -162,9 +165,18 @@ export function closedDescriptor(
   return { ...current, status: 'closed', revision, updated_at, device_signature };
 }
 
+/** Who a descriptor says may write. */
+export interface ChannelWriters {
+  readonly creator: string;
+  readonly moderators?: readonly string[];
+}
+
 /** Whether an account may post, edit and delete: the owner and the moderators (06 §1). */
-export function mayWriteChannel(descriptor: ChannelDescriptor, account: string): boolean {
-  return descriptor.creator === account || (descriptor.moderators ?? []).includes(account);
+export function mayWriteChannel(
+  { creator, moderators = [] }: ChannelWriters,
+  account: string,
+): boolean {
+  return creator === account || moderators.includes(account);
 }
 
 /** What a new channel says, before it is signed. */

@@ -7,8 +7,10 @@ import { channelPostEdit } from './methods/channel.post.edit.ts';
 import { channelPost } from './methods/channel.post.ts';
 import { channelRead } from './methods/channel.read.ts';
 import { channelResolve } from './methods/channel.resolve.ts';
+import { channelSubscribe } from './methods/channel.subscribe.ts';
 import { channelUpdate } from './methods/channel.update.ts';
 import { migrations } from './migrations.ts';
+import { channelNews } from './news.ts';
 
 export const channels: Subject = {
   name: 'channels',
@@ -23,6 +25,8 @@ export const channels: Subject = {
     'channel.post.edit': channelPostEdit,
     'channel.post.delete': channelPostDelete,
     'channel.read': channelRead,
+    'channel.subscribe': channelSubscribe,
   }),
   jobs: [retentionJob],
+  subscribedNews: channelNews,
 };

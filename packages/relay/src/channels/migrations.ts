@@ -5,18 +5,19 @@ export const migrations: readonly Migration[] = [
     id: 501,
     name: 'channels',
     statements: [
-      // The current descriptor, and where the timeline ends. A channel stays for good, closed ones
-      // too: its ID is never given again. needed_until: when the last content is gone that was
-      // accepted under the current revision and so needs it (06 §7.5).
+      // Who may write, and where the timeline ends. The descriptor itself is an event, the current
+      // one always kept. A channel stays for good, closed ones too: its ID is never given again.
+      // moderators: a JSON array of at most ten accounts, read whole by each write. needed_until:
+      // when the last content is gone that was accepted under the current revision and so needs it
+      // (06 §7.5).
       `CREATE TABLE channels (
         channel_id TEXT NOT NULL PRIMARY KEY,
         creator TEXT NOT NULL,
+        moderators TEXT NOT NULL,
         status TEXT NOT NULL CHECK (status IN ('active', 'closed')),
         revision BIGINT NOT NULL,
         head BIGINT NOT NULL,
-        needed_until BIGINT NOT NULL,
-        signer_device_id TEXT NOT NULL,
-        descriptor TEXT NOT NULL
+        needed_until BIGINT NOT NULL
       )`,
       'CREATE INDEX channels_by_creator ON channels (creator)',
       // The timeline. target: the post of an edit or a deletion. keep_until: the promise that was
@@ -45,7 +46,8 @@ export const migrations: readonly Migration[] = [
         WHERE clear_after IS NOT NULL`,
       // Posts, for as long as their position and message ID mean something. status: readable, or
       // deleted by an event (06 §7.3); a post whose retention is over has no row. state: Canonical
-      // JSON of what the edits made of it; none once it is deleted. digest: of the accepted object.
+      // JSON of what edits made of it; none before the first, and none once it is deleted. digest: of
+      // the accepted object.
       // keep_until: the post's own deadline; clear_after: when the row goes, with a deletion's
       // deadline where that is later.
       `CREATE TABLE channel_posts (

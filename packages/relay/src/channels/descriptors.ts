@@ -1,0 +1,90 @@
+/** What create, update and close have in common (06 §8.1). */
+import { type ChannelDescriptor, ProtocolError, parseJson } from '@posthouse/protocol';
+import { type Caller, requireCaller } from '../accounts/index.ts';
+import type { DeviceSession, Notice } from '../call.ts';
+import type { RelayContext } from '../context.ts';
+import type { Reader, Writer } from '../storage/types.ts';
+import { requireChannel, type StoredChannel, updateChannel } from './channel-store.ts';
+import { insertEvent, readDescriptor, releaseDescriptor } from './event-store.ts';
+import { nextSequence, timelineNotice } from './timeline.ts';
+
+/**
+ * Whether a descriptor was signed about now; exactly at the tolerance passes, in both directions.
+ * @param signedAt Unix seconds, as `now`
+ * @throws ProtocolError `clock_skew`
+ */
+export function checkSigningTime(
+  { limits }: RelayContext,
+  { signedAt, now }: { readonly signedAt: number; readonly now: number },
+): void {
+  if (Math.abs(signedAt - now) <= limits.authClockTolerance) return;
+  throw new ProtocolError('clock_skew', 'signed outside the clock tolerance');
+}
+
+/** The owner's calling device, and the channel as a snapshot has it. */
+export interface OwnedChannel {
+  readonly caller: Caller;
+  readonly channel: StoredChannel;
+}
+
+/** @throws ProtocolError `unauthorized`, `not_found`, `forbidden` */
+export async function requireOwner(
+  tx: Reader,
+  session: DeviceSession,
+  { channelId, now }: { readonly channelId: string; readonly now: number },
+): Promise<OwnedChannel> {
+  const caller = await requireCaller(tx, session, now);
+  const channel = await requireChannel(tx, channelId);
+  if (channel.creator === session.account) return { caller, channel };
+  throw new ProtocolError('forbidden', 'the account is not the owner of the channel');
+}
+
+/** The current descriptor, which is always kept. */
+export async function currentDescriptor(
+  tx: Reader,
+  { channelId, revision }: StoredChannel,
+): Promise<ChannelDescriptor> {
+  const found = await readDescriptor(tx, channelId, revision);
+  if (found === undefined) throw new Error(`channel ${channelId} lacks its descriptor`);
+  return parseJson(found.descriptor) as unknown as ChannelDescriptor;
+}
+
+/**
+ * Puts the next revision in force and appends it (06 §7.2).
+ * @param text Canonical JSON of `descriptor`
+ * @returns what connections must hear
+ */
+export async function replaceDescriptor(
+  { limits }: RelayContext,
+  tx: Writer,
+  {
+    owned: { caller, channel },
+    descriptor,
+    text,
+    now,
+  }: {
+    readonly owned: OwnedChannel;
+    readonly descriptor: ChannelDescriptor;
+    readonly text: string;
+    readonly now: number;
+  },
+): Promise<readonly Notice[]> {
+  const { channelId } = channel;
+  const { revision, moderators = [], status } = descriptor;
+  const head = nextSequence(channel);
+  await releaseDescriptor(tx, channelId, channel);
+  await insertEvent(tx, channelId, {
+    event: {
+      kind: 'descriptor',
+      sequence: head,
+      descriptorRev: revision,
+      acceptedAt: now,
+      keepUntil: now + limits.channelTimelineRetention,
+      clearAfter: undefined,
+      payload: text,
+    },
+    signer: caller.signer,
+  });
+  await updateChannel(tx, { ...channel, moderators, status, revision, head, neededUntil: 0 });
+  return [timelineNotice(channelId, head)];
+}

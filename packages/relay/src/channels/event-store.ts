@@ -1,0 +1,202 @@
+/** All SQL of a channel's timeline: its events, and the certificates that verify them. */
+import type { Signer } from '../accounts/index.ts';
+import { lists, marks } from '../storage/lists.ts';
+import type { Reader, Row, Writer } from '../storage/types.ts';
+
+export type EventKind = 'descriptor' | 'post' | 'edit' | 'delete';
+
+/** An event to append. */
+export interface NewEvent {
+  readonly kind: EventKind;
+  readonly sequence: number;
+  readonly descriptorRev: number;
+  /** The post of an edit or a deletion. */
+  readonly target?: number;
+  readonly acceptedAt: number;
+  /** The promise made at acceptance, Unix seconds (06 §7.5). */
+  readonly keepUntil: number;
+  /** When a job removes it; `undefined`: when something else goes or comes. */
+  readonly clearAfter: number | undefined;
+  /** Canonical JSON. */
+  readonly payload: string;
+}
+
+/** Appends an event. Of a device's certificates the first is kept: any verifies (06 §5.2). */
+export async function insertEvent(
+  tx: Writer,
+  channelId: string,
+  { event, signer }: { readonly event: NewEvent; readonly signer: Signer },
+): Promise<void> {
+  await tx.run(
+    `INSERT INTO channel_certificates (channel_id, device_id, certificate) VALUES (?, ?, ?)
+      ON CONFLICT (channel_id, device_id) DO NOTHING`,
+    channelId,
+    signer.deviceId,
+    signer.certificate,
+  );
+  await tx.run(
+    `INSERT INTO channel_events (channel_id, sequence, kind, descriptor_rev, target, accepted_at,
+        keep_until, clear_after, signer_device_id, bytes, payload)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    channelId,
+    event.sequence,
+    event.kind,
+    event.descriptorRev,
+    event.target ?? null,
+    event.acceptedAt,
+    event.keepUntil,
+    event.clearAfter ?? null,
+    signer.deviceId,
+    Buffer.byteLength(event.payload),
+    event.payload,
+  );
+}
+
+/**
+ * Lets a descriptor go that is the current one no more: when its own time is over, and nothing
+ * needs it that was accepted under it (06 §7.5).
+ */
+export async function releaseDescriptor(
+  tx: Writer,
+  channelId: string,
+  { revision, neededUntil }: { readonly revision: number; readonly neededUntil: number },
+): Promise<void> {
+  await tx.run(
+    `UPDATE channel_events
+      SET clear_after = CASE WHEN keep_until > ? THEN keep_until ELSE ? END
+      WHERE channel_id = ? AND kind = 'descriptor' AND descriptor_rev = ?`,
+    neededUntil,
+    neededUntil,
+    channelId,
+    revision,
+  );
+}
+
+/** The descriptor of a revision, where it is still there, with its signer's certificate. */
+export async function readDescriptor(
+  tx: Reader,
+  channelId: string,
+  revision: number,
+): Promise<{ readonly descriptor: string; readonly certificate: string } | undefined> {
+  return await tx.get<{ descriptor: string; certificate: string }>(
+    `SELECT e.payload AS descriptor, c.certificate FROM channel_events e
+      JOIN channel_certificates c
+        ON c.channel_id = e.channel_id AND c.device_id = e.signer_device_id
+      WHERE e.channel_id = ? AND e.kind = 'descriptor' AND e.descriptor_rev = ?`,
+    channelId,
+    revision,
+  );
+}
+
+/** Whose an event is. */
+interface SignerRow extends Row {
+  signer_device_id: string;
+}
+
+/** One event of a page. */
+export interface EventRow extends SignerRow {
+  sequence: number;
+  descriptor_rev: number;
+  accepted_at: number;
+  bytes: number;
+}
+
+/**
+ * Edits are there as long as their post is: they are shown with it, and a job removes them once it
+ * is gone (06 §7.3, §7.5).
+ */
+const readable = `(e.kind <> 'edit' OR EXISTS (SELECT 1 FROM channel_posts p
+  WHERE p.channel_id = e.channel_id AND p.sequence = e.target AND p.status = 'readable'))`;
+const columns = 'e.sequence, e.descriptor_rev, e.accepted_at, e.signer_device_id, e.bytes';
+
+/** Readable events above a sequence, ascending, without their payloads. */
+export async function readAfter(
+  tx: Reader,
+  channelId: string,
+  { after, most }: { readonly after: number; readonly most: number },
+): Promise<EventRow[]> {
+  return await tx.all<EventRow>(
+    `SELECT ${columns} FROM channel_events e
+      WHERE e.channel_id = ? AND e.sequence > ? AND ${readable} ORDER BY e.sequence LIMIT ?`,
+    channelId,
+    after,
+    most,
+  );
+}
+
+/** Readable events up to a sequence, that one included, descending, without their payloads. */
+export async function readUpTo(
+  tx: Reader,
+  channelId: string,
+  { last, most }: { readonly last: number; readonly most: number },
+): Promise<EventRow[]> {
+  return await tx.all<EventRow>(
+    `SELECT ${columns} FROM channel_events e
+      WHERE e.channel_id = ? AND e.sequence <= ? AND ${readable} ORDER BY e.sequence DESC LIMIT ?`,
+    channelId,
+    last,
+    most,
+  );
+}
+
+/** Canonical JSON of events, by sequence. */
+export async function readPayloads(
+  tx: Reader,
+  channelId: string,
+  sequences: readonly number[],
+): Promise<ReadonlyMap<number, string>> {
+  const payloads = new Map<number, string>();
+  for (const some of lists(sequences)) {
+    const rows = await tx.all<{ sequence: number; payload: string }>(
+      `SELECT sequence, payload FROM channel_events
+        WHERE channel_id = ? AND sequence IN (${marks(some)})`,
+      channelId,
+      ...some,
+    );
+    for (const { sequence, payload } of rows) payloads.set(sequence, payload);
+  }
+  return payloads;
+}
+
+/** Certificates of devices that signed events of a channel, Canonical JSON, by device. */
+export async function readCertificates(
+  tx: Reader,
+  channelId: string,
+  deviceIds: readonly string[],
+): Promise<ReadonlyMap<string, string>> {
+  const certificates = new Map<string, string>();
+  for (const some of lists(deviceIds)) {
+    const rows = await tx.all<{ device_id: string; certificate: string }>(
+      `SELECT device_id, certificate FROM channel_certificates
+        WHERE channel_id = ? AND device_id IN (${marks(some)})`,
+      channelId,
+      ...some,
+    );
+    for (const { device_id: id, certificate } of rows) certificates.set(id, certificate);
+  }
+  return certificates;
+}
+
+/** Whether something is at a position of the timeline, readable or not. */
+export async function hasEvent(tx: Reader, channelId: string, sequence: number): Promise<boolean> {
+  const found = await tx.get(
+    'SELECT sequence FROM channel_events WHERE channel_id = ? AND sequence = ?',
+    channelId,
+    sequence,
+  );
+  return found !== undefined;
+}
+
+/** Removes an event; says whose it was. */
+export async function deleteEvent(
+  tx: Writer,
+  channelId: string,
+  sequence: number,
+): Promise<SignerRow[]> {
+  return await tx.all<SignerRow>(
+    `DELETE FROM channel_events WHERE channel_id = ? AND sequence = ?
+      RETURNING signer_device_id`,
+    channelId,
+    sequence,
+  );
+}

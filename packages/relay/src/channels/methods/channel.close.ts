@@ -1,0 +1,40 @@
+import {
+  type ChannelClose,
+  checkChannelDescriptorSize,
+  checkNextRevision,
+  closedDescriptor,
+  deviceSignatures,
+} from '@posthouse/protocol';
+import type { DeviceSession, Handler } from '../../call.ts';
+import {
+  checkSigningTime,
+  currentDescriptor,
+  replaceDescriptor,
+  requireOwner,
+} from '../descriptors.ts';
+
+/** `channel.close` (06 §8.5), in the order of its checks. */
+export const channelClose: Handler<ChannelClose> = async (context, call) => {
+  const { clock, network, storage, verifier } = context;
+  const { channel_id: channelId, revision, updated_at: signedAt } = call.params;
+  const session = call.session as DeviceSession;
+  const now = clock.now();
+  const before = await storage.read(async (tx) => {
+    const owned = await requireOwner(tx, session, { channelId, now });
+    return { ...owned, current: await currentDescriptor(tx, owned.channel) };
+  });
+  checkNextRevision(before.channel, revision);
+  checkSigningTime(context, { signedAt, now });
+  const descriptor = closedDescriptor(before.current, call.params);
+  const { certificate } = before.caller;
+  await verifier.verify(deviceSignatures(network, descriptor, certificate), 'device_signature');
+  const text = checkChannelDescriptorSize(descriptor);
+  return await storage.write(`channel:${channelId}`, async (tx) => {
+    const acceptedAt = clock.now();
+    const owned = await requireOwner(tx, session, { channelId, now: acceptedAt });
+    // A revision names one descriptor for good: what was copied and verified is still current.
+    checkNextRevision(owned.channel, revision);
+    const next = { owned, descriptor, text, now: acceptedAt };
+    return { result: null, notices: await replaceDescriptor(context, tx, next) };
+  });
+};

@@ -1,0 +1,84 @@
+import {
+  badRequest,
+  type ChannelDescriptor,
+  checkChannelDescriptor,
+  checkChannelDescriptorSize,
+  checkChannelId,
+  checkInitialDescriptor,
+  ProtocolError,
+} from '@posthouse/protocol';
+import {
+  type Caller,
+  requireCaller,
+  requireOwnAccount,
+  verifyOwnSignature,
+} from '../../accounts/index.ts';
+import type { DeviceSession, Handler } from '../../call.ts';
+import type { RelayContext } from '../../context.ts';
+import type { Writer } from '../../storage/types.ts';
+import { hasCreated, insertChannel, readChannel } from '../channel-store.ts';
+import { checkSigningTime } from '../descriptors.ts';
+import { insertEvent } from '../event-store.ts';
+
+/** `channel.create` (06 §8.2). */
+export const channelCreate: Handler<ChannelDescriptor> = async (context, call) => {
+  const { clock, identity, limits, network, storage } = context;
+  const { params: descriptor } = call;
+  const session = call.session as DeviceSession;
+  checkChannelDescriptor(network, descriptor);
+  requireOwnAccount(session, descriptor.creator);
+  await verifyOwnSignature(context, descriptor, { session, now: clock.now() });
+  checkChannelId(network, descriptor);
+  if (descriptor.relay_id !== identity.relayId) throw badRequest('relay_id', 'another relay');
+  checkInitialDescriptor(descriptor);
+  const text = checkChannelDescriptorSize(descriptor);
+  const { channel_id: channelId } = descriptor;
+  // With all creations of the account: they are counted.
+  const aggregates = [`channel:${channelId}`, `channels-of:${session.account}`];
+  return await storage.write(aggregates, async (tx) => {
+    const now = clock.now();
+    const caller = await requireCaller(tx, session, now);
+    if ((await readChannel(tx, channelId)) !== undefined) {
+      throw new ProtocolError('state_conflict', 'the channel is there already');
+    }
+    checkSigningTime(context, { signedAt: descriptor.created_at, now });
+    if (await hasCreated(tx, session.account, limits.channelsOfAccount)) {
+      throw new ProtocolError('rate_limited', 'the account has created enough channels');
+    }
+    await store(context, tx, { descriptor, text, caller, now });
+    return { result: null };
+  });
+};
+
+interface Founding {
+  readonly descriptor: ChannelDescriptor;
+  /** Its Canonical JSON. */
+  readonly text: string;
+  readonly caller: Caller;
+  readonly now: number;
+}
+
+/** The channel, its current descriptor and its first event: one commit. */
+async function store(
+  { limits }: RelayContext,
+  tx: Writer,
+  { descriptor, text, caller, now }: Founding,
+): Promise<void> {
+  const { channel_id: channelId, creator, moderators = [], status } = descriptor;
+  await insertChannel(tx, {
+    ...{ channelId, creator, moderators, status },
+    ...{ revision: 0, head: 0, neededUntil: 0 },
+  });
+  await insertEvent(tx, channelId, {
+    event: {
+      kind: 'descriptor',
+      sequence: 0,
+      descriptorRev: 0,
+      acceptedAt: now,
+      keepUntil: now + limits.channelTimelineRetention,
+      clearAfter: undefined,
+      payload: text,
+    },
+    signer: caller.signer,
+  });
+}

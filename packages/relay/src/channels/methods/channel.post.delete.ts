@@ -1,0 +1,44 @@
+import {
+  type ChannelPostDelete,
+  checkChannelContentSize,
+  checkChannelPostDelete,
+} from '@posthouse/protocol';
+import { verifyOwnSignature } from '../../accounts/index.ts';
+import type { DeviceSession, Handler } from '../../call.ts';
+import { deleteEvent } from '../event-store.ts';
+import { retentionJobName } from '../jobs.ts';
+import { hidePost } from '../post-store.ts';
+import { dropCertificates, hideEdited } from '../retention-store.ts';
+import { appendContent, nextSequence } from '../timeline.ts';
+import { requireTarget, requireWriter } from '../writing.ts';
+
+/** `channel.post.delete` (06 §8.9). */
+export const channelPostDelete: Handler<ChannelPostDelete> = async (context, call) => {
+  const { clock, jobs, limits, network, storage } = context;
+  const { params: deletion } = call;
+  const session = call.session as DeviceSession;
+  checkChannelPostDelete(network, deletion);
+  const text = checkChannelContentSize(deletion);
+  await verifyOwnSignature(context, deletion, { session, now: clock.now() });
+  const { channel_id: channelId, target_sequence: target } = deletion;
+  const outcome = await storage.write(`channel:${channelId}`, async (tx) => {
+    const acceptedAt = clock.now();
+    const { caller, channel } = await requireWriter(tx, session, { channelId, now: acceptedAt });
+    const post = await requireTarget(tx, channelId, target);
+    const sequence = nextSequence(channel);
+    const keepUntil = acceptedAt + limits.channelTimelineRetention;
+    // The deletion is known for as long as somebody may hold the post (06 §7.5).
+    const clearAfter = Math.max(keepUntil, post.keep_until);
+    await hidePost(tx, channelId, { sequence: target, clearAfter });
+    await hideEdited(tx, channelId, [target]);
+    const signers = await deleteEvent(tx, channelId, target);
+    const kept = { acceptedAt, keepUntil, clearAfter };
+    const event = { kind: 'delete', sequence, target, payload: text, ...kept } as const;
+    const { signer } = caller;
+    const notices = await appendContent(tx, channel, { event, signer, neededUntil: clearAfter });
+    await dropCertificates(tx, channelId, signers);
+    return { result: null, notices };
+  });
+  jobs.wake(retentionJobName);
+  return outcome;
+};

@@ -1,0 +1,58 @@
+import {
+  type ChannelPost,
+  type ChannelPostEdit,
+  canonicalJson,
+  checkChannelContentSize,
+  checkChannelPostEdit,
+  type PostState,
+  ProtocolError,
+  parseJson,
+  postState,
+  reducePost,
+} from '@posthouse/protocol';
+import { verifyOwnSignature } from '../../accounts/index.ts';
+import type { DeviceSession, Handler } from '../../call.ts';
+import type { Reader } from '../../storage/types.ts';
+import { readPostTexts, setPostState } from '../post-store.ts';
+import { appendContent, nextSequence } from '../timeline.ts';
+import { requireTarget, requireWriter } from '../writing.ts';
+
+/** `channel.post.edit` (06 §8.8). */
+export const channelPostEdit: Handler<ChannelPostEdit> = async (context, call) => {
+  const { clock, limits, network, storage } = context;
+  const { params: edit } = call;
+  const session = call.session as DeviceSession;
+  checkChannelPostEdit(network, edit);
+  const text = checkChannelContentSize(edit);
+  await verifyOwnSignature(context, edit, { session, now: clock.now() });
+  const { channel_id: channelId, target_sequence: target } = edit;
+  return await storage.write(`channel:${channelId}`, async (tx) => {
+    const acceptedAt = clock.now();
+    const { caller, channel } = await requireWriter(tx, session, { channelId, now: acceptedAt });
+    const post = await requireTarget(tx, channelId, target);
+    const before = await readState(tx, channelId, target);
+    const after = reducePost(before, edit);
+    if (after === before) return { result: null };
+    const state = canonicalJson(after);
+    if (Buffer.byteLength(state) > limits.channelPostBytes) {
+      throw new ProtocolError('rate_limited', 'the post would grow too large');
+    }
+    const sequence = nextSequence(channel);
+    await setPostState(tx, channelId, { sequence: target, state });
+    const keepUntil = acceptedAt + limits.channelTimelineRetention;
+    // It is shown with its post, and goes with it (06 §7.5).
+    const kept = { acceptedAt, keepUntil, clearAfter: undefined };
+    const event = { kind: 'edit', sequence, target, payload: text, ...kept } as const;
+    const neededUntil = post.clear_after;
+    const { signer } = caller;
+    const notices = await appendContent(tx, channel, { event, signer, neededUntil });
+    return { result: null, notices };
+  });
+};
+
+/** What the post is now. */
+async function readState(tx: Reader, channelId: string, sequence: number): Promise<PostState> {
+  const { payload, state } = await readPostTexts(tx, channelId, sequence);
+  if (state !== null) return parseJson(state) as PostState;
+  return postState(parseJson(payload) as unknown as ChannelPost);
+}

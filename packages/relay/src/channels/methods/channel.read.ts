@@ -1,0 +1,36 @@
+import { badRequest } from '@posthouse/protocol';
+import type { Handler } from '../../call.ts';
+import { requireChannel, type StoredChannel } from '../channel-store.ts';
+import { type PageRange, readChannelPage } from '../page.ts';
+
+interface Params {
+  readonly channel_id: string;
+  readonly before?: number;
+  readonly after?: number;
+  readonly limit?: number;
+}
+
+/** `channel.read` (06 §8.11). A device that may call may read: channels are public. */
+export const channelRead: Handler<Params> = async ({ limits, storage }, call) => {
+  const { channel_id: channelId, before, after, limit = limits.pageSize } = call.params;
+  if (before !== undefined && after !== undefined) {
+    throw badRequest('after', 'cannot be given with before');
+  }
+  return await storage.read(async (tx) => {
+    const range = rangeOf(await requireChannel(tx, channelId), { before, after });
+    const most = Math.min(limit, limits.maxPageSize);
+    const bounds = { ...range, most, maxBytes: limits.pageBytes };
+    return { result: { ...(await readChannelPage(tx, channelId, bounds)) } };
+  });
+};
+
+/** @throws ProtocolError `bad_request` */
+function rangeOf(
+  { head }: StoredChannel,
+  { before, after }: { readonly before: number | undefined; readonly after: number | undefined },
+): PageRange {
+  if (after === undefined)
+    return { last: before === undefined ? head : Math.min(before - 1, head) };
+  if (after > head) throw badRequest('after', 'is above the head of the timeline');
+  return { after };
+}

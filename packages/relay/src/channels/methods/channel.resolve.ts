@@ -1,0 +1,25 @@
+import { ProtocolError } from '@posthouse/protocol';
+import { type Handler, JsonText } from '../../call.ts';
+import { requireChannel } from '../channel-store.ts';
+import { readDescriptor } from '../event-store.ts';
+
+interface Params {
+  readonly channel_id: string;
+  readonly revision?: number;
+}
+
+/** `channel.resolve` (06 §8.3). A device that may call may read: channels are public. */
+export const channelResolve: Handler<Params> = async ({ storage }, call) => {
+  const { channel_id: channelId, revision } = call.params;
+  return await storage.read(async (tx) => {
+    const channel = await requireChannel(tx, channelId);
+    const found = await readDescriptor(tx, channelId, revision ?? channel.revision);
+    if (found === undefined) throw new ProtocolError('not_found', 'no such revision is kept');
+    return {
+      result: {
+        descriptor: new JsonText(found.descriptor),
+        signer_certificate: new JsonText(found.certificate),
+      },
+    };
+  });
+};

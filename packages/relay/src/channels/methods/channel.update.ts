@@ -1,0 +1,44 @@
+import {
+  type ChannelDescriptor,
+  checkChannelDescriptor,
+  checkChannelDescriptorSize,
+  checkChannelOpen,
+  checkDescriptorUpdate,
+  checkNextRevision,
+  deviceSignatures,
+} from '@posthouse/protocol';
+import type { DeviceSession, Handler } from '../../call.ts';
+import {
+  checkSigningTime,
+  currentDescriptor,
+  replaceDescriptor,
+  requireOwner,
+} from '../descriptors.ts';
+
+/** `channel.update` (06 §8.4), in the order of its checks. */
+export const channelUpdate: Handler<ChannelDescriptor> = async (context, call) => {
+  const { clock, network, storage, verifier } = context;
+  const { params: descriptor } = call;
+  const session = call.session as DeviceSession;
+  const { channel_id: channelId } = descriptor;
+  const before = await storage.read(async (tx) => {
+    const owned = await requireOwner(tx, session, { channelId, now: clock.now() });
+    return { ...owned, current: await currentDescriptor(tx, owned.channel) };
+  });
+  checkChannelDescriptor(network, descriptor);
+  // What the ID is derived from is among what cannot change, so it needs no derivation.
+  checkDescriptorUpdate(before.current, descriptor);
+  const { certificate } = before.caller;
+  await verifier.verify(deviceSignatures(network, descriptor, certificate), 'descriptor');
+  checkChannelOpen(before.channel);
+  const text = checkChannelDescriptorSize(descriptor);
+  return await storage.write(`channel:${channelId}`, async (tx) => {
+    const now = clock.now();
+    const owned = await requireOwner(tx, session, { channelId, now });
+    checkChannelOpen(owned.channel);
+    checkSigningTime(context, { signedAt: descriptor.updated_at, now });
+    checkNextRevision(owned.channel, descriptor.revision);
+    const notices = await replaceDescriptor(context, tx, { owned, descriptor, text, now });
+    return { result: null, notices };
+  });
+};

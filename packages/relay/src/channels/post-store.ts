@@ -1,0 +1,110 @@
+/** All SQL of posts: what is at a position, what edits made of it, and which message it was. */
+import type { Reader, Row, Writer } from '../storage/types.ts';
+
+/** A post to keep with its event. */
+export interface NewPost {
+  readonly sequence: number;
+  readonly account: string;
+  readonly messageId: string;
+  /** Digest of the accepted object. */
+  readonly digest: string;
+  readonly keepUntil: number;
+}
+
+export async function insertPost(tx: Writer, channelId: string, post: NewPost): Promise<void> {
+  await tx.run(
+    `INSERT INTO channel_posts (channel_id, sequence, account, message_id, digest, status,
+        keep_until, clear_after)
+      VALUES (?, ?, ?, ?, ?, 'readable', ?, ?)`,
+    channelId,
+    post.sequence,
+    post.account,
+    post.messageId,
+    post.digest,
+    post.keepUntil,
+    post.keepUntil,
+  );
+}
+
+/** What a message ID of an account in a channel stands for (06 §8.7). */
+export async function readPublished(
+  tx: Reader,
+  channelId: string,
+  { account, messageId }: { readonly account: string; readonly messageId: string },
+): Promise<{ readonly sequence: number; readonly digest: string } | undefined> {
+  return await tx.get<{ sequence: number; digest: string }>(
+    `SELECT sequence, digest FROM channel_posts
+      WHERE channel_id = ? AND account = ? AND message_id = ?`,
+    channelId,
+    account,
+    messageId,
+  );
+}
+
+/** A post whose position means something still. */
+export interface StoredPost extends Row {
+  sequence: number;
+  status: 'readable' | 'deleted';
+  /** The post's own deadline, Unix seconds. */
+  keep_until: number;
+  clear_after: number;
+}
+
+export async function readPost(
+  tx: Reader,
+  channelId: string,
+  sequence: number,
+): Promise<StoredPost | undefined> {
+  return await tx.get<StoredPost>(
+    `SELECT sequence, status, keep_until, clear_after FROM channel_posts
+      WHERE channel_id = ? AND sequence = ?`,
+    channelId,
+    sequence,
+  );
+}
+
+/** What edits made of a post, and the post itself; both Canonical JSON. */
+export async function readPostTexts(
+  tx: Reader,
+  channelId: string,
+  sequence: number,
+): Promise<{ readonly payload: string; readonly state: string | null }> {
+  const texts = await tx.get<{ payload: string; state: string | null }>(
+    `SELECT p.state, CASE WHEN p.state IS NULL THEN e.payload ELSE '' END AS payload
+      FROM channel_posts p
+      JOIN channel_events e ON e.channel_id = p.channel_id AND e.sequence = p.sequence
+      WHERE p.channel_id = ? AND p.sequence = ?`,
+    channelId,
+    sequence,
+  );
+  if (texts === undefined) throw new Error(`post ${sequence} lacks its event`);
+  return texts;
+}
+
+export async function setPostState(
+  tx: Writer,
+  channelId: string,
+  { sequence, state }: { readonly sequence: number; readonly state: string },
+): Promise<void> {
+  await tx.run(
+    'UPDATE channel_posts SET state = ? WHERE channel_id = ? AND sequence = ?',
+    state,
+    channelId,
+    sequence,
+  );
+}
+
+/** Turns a post into a deleted one until `clearAfter`; its edits are unreadable from here on. */
+export async function hidePost(
+  tx: Writer,
+  channelId: string,
+  { sequence, clearAfter }: { readonly sequence: number; readonly clearAfter: number },
+): Promise<void> {
+  await tx.run(
+    `UPDATE channel_posts SET status = 'deleted', state = NULL, clear_after = ?
+      WHERE channel_id = ? AND sequence = ?`,
+    clearAfter,
+    channelId,
+    sequence,
+  );
+}

@@ -1,0 +1,221 @@
+/** A channel as its people hold it: the current descriptor, and what they sign for it. */
+import { nodeRandom } from '@posthouse/primitives-node';
+import {
+  type ChannelChange,
+  type ChannelClose,
+  type ChannelDescriptor,
+  type ChannelPage,
+  type ChannelPost,
+  type ChannelPostDelete,
+  type ChannelPostEdit,
+  type ChannelResolution,
+  type ContentReference,
+  encodeBase64url,
+  type JsonObject,
+  type NewChannel,
+  type PostState,
+  signAsDevice,
+  signChannelClose,
+  signChannelDescriptor,
+  signChannelUpdate,
+} from '@posthouse/protocol';
+import type { Ground, Person } from '../support/people.ts';
+import { network } from '../support/subjects.ts';
+
+/** Who signs and calls; the owner's phone unless said otherwise. */
+export interface By {
+  readonly by?: Person;
+  readonly device?: string;
+}
+
+/** Which part of the timeline to read. */
+export interface ReadRange {
+  readonly before?: number;
+  readonly after?: number;
+  readonly limit?: number;
+}
+
+/** A body of plain text. */
+export const text = (words: string) => ({ content_type: 'text/plain', text: words });
+
+/** An attachment that nobody has to fetch; each call makes another. */
+export function attachment(): ContentReference {
+  return {
+    uri: 'https://files.example/1',
+    hash: `sha256:${encodeBase64url(nodeRandom(32))}`,
+    content_type: 'image/png',
+    size: 1,
+  };
+}
+
+/**
+ * A channel as its people know it. Methods named after an act make the call and keep what follows
+ * from it; those named after an object only sign it, so that a test can change it first.
+ *
+ * @example
+ * const channel = await TestChannel.found(world, ann, { moderators: [ben.account] });
+ * const sequence = await channel.post({ body: text('hello') }, { by: ben });
+ * await channel.edit(sequence, { body: text('hello all') });
+ * const post = { ...channel.newPost({ body: text('hi') }), message_id: 'wrong' };
+ * await world.codeOf('channel.post', post, { session: ann.session() });
+ */
+export class TestChannel {
+  readonly channelId: string;
+  readonly owner: Person;
+  /** The current descriptor, as far as these people wrote it. */
+  descriptor: ChannelDescriptor;
+  readonly #world: Ground;
+
+  private constructor(world: Ground, owner: Person, descriptor: ChannelDescriptor) {
+    this.#world = world;
+    this.owner = owner;
+    this.descriptor = descriptor;
+    this.channelId = descriptor.channel_id;
+  }
+
+  /** Creates a channel; unknown members of `facts` are kept. */
+  static async found(
+    world: Ground,
+    owner: Person,
+    facts: Partial<NewChannel> & JsonObject = {},
+  ): Promise<TestChannel> {
+    const channel = TestChannel.draft(world, owner, facts);
+    await world.call('channel.create', channel.descriptor, { session: owner.session() });
+    return channel;
+  }
+
+  /** A channel as it is once `channel.create` has been called with its descriptor. */
+  static draft(
+    world: Ground,
+    owner: Person,
+    facts: Partial<NewChannel> & JsonObject = {},
+  ): TestChannel {
+    const descriptor = signChannelDescriptor(network, owner.device().signer, {
+      creator: owner.account,
+      relay_id: world.relayId,
+      nonce: encodeBase64url(nodeRandom(16)),
+      name: 'Release notes',
+      created_at: world.clock.now(),
+      ...facts,
+    });
+    return new TestChannel(world, owner, descriptor);
+  }
+
+  /** Any object with a device's signature. */
+  sign<T extends JsonObject>(object: T, { by = this.owner, device = 'phone' }: By = {}) {
+    return signAsDevice(network, object, by.device(device).signer);
+  }
+
+  /** The next descriptor. */
+  nextDescriptor(
+    change: Partial<ChannelChange> & JsonObject,
+    { by = this.owner, device = 'phone' }: By = {},
+  ): ChannelDescriptor {
+    return signChannelUpdate(network, by.device(device).signer, {
+      current: this.descriptor,
+      change: { updated_at: this.#world.clock.now(), ...change },
+    });
+  }
+
+  /** Calls `channel.update`. */
+  async update(change: Partial<ChannelChange> & JsonObject, by: By = {}): Promise<void> {
+    const descriptor = this.nextDescriptor(change, by);
+    await this.#call('channel.update', descriptor, by);
+    this.descriptor = descriptor;
+  }
+
+  /** Parameters of `channel.close`. */
+  closure({ by = this.owner, device = 'phone' }: By = {}): ChannelClose {
+    return signChannelClose(network, by.device(device).signer, {
+      current: this.descriptor,
+      updatedAt: this.#world.clock.now(),
+    });
+  }
+
+  async close(by: By = {}): Promise<void> {
+    const closure = this.closure(by);
+    await this.#call('channel.close', closure, by);
+    this.descriptor = { ...this.descriptor, ...closure, status: 'closed' };
+  }
+
+  /** A post, with a body where nothing else is given. */
+  newPost(
+    facts: Partial<ChannelPost> & JsonObject = { body: text('Version 1.0 is out') },
+    by: By = {},
+  ): ChannelPost {
+    const post = {
+      $type: network.type('channel.post'),
+      channel_id: this.channelId,
+      message_id: `msg_${encodeBase64url(nodeRandom(16))}`,
+      ...facts,
+    };
+    return this.sign(post, by);
+  }
+
+  /** Calls `channel.post`; says the sequence. */
+  async post(facts?: Partial<ChannelPost> & JsonObject, by: By = {}): Promise<number> {
+    return await this.publish(this.newPost(facts, by), by);
+  }
+
+  /** Calls `channel.post` with a post that is there already. */
+  async publish(post: ChannelPost, by: By = {}): Promise<number> {
+    const answer = await this.#call('channel.post', post, by);
+    return (answer as { sequence: number }).sequence;
+  }
+
+  /** An edit of a post, with a signature. */
+  newEdit(target: number, patch: Patch, by: By = {}): ChannelPostEdit {
+    const edit = {
+      $type: network.type('channel.post.edit'),
+      channel_id: this.channelId,
+      target_sequence: target,
+      ...patch,
+    };
+    return this.sign(edit, by) as ChannelPostEdit;
+  }
+
+  /** Calls `channel.post.edit`. */
+  async edit(target: number, patch: Patch, by: By = {}): Promise<void> {
+    await this.#call('channel.post.edit', this.newEdit(target, patch, by), by);
+  }
+
+  /** A deletion of a post, with a signature. */
+  newDeletion(target: number, facts: JsonObject = {}, by: By = {}): ChannelPostDelete {
+    const deletion = {
+      $type: network.type('channel.post.delete'),
+      channel_id: this.channelId,
+      target_sequence: target,
+      ...facts,
+    };
+    return this.sign(deletion, by) as ChannelPostDelete;
+  }
+
+  /** Calls `channel.post.delete`. */
+  async delete(target: number, facts: JsonObject = {}, by: By = {}): Promise<void> {
+    await this.#call('channel.post.delete', this.newDeletion(target, facts, by), by);
+  }
+
+  /** Calls `channel.read`. */
+  async read(range: ReadRange = {}, by: By = {}): Promise<ChannelPage> {
+    const params = { channel_id: this.channelId, ...range };
+    return (await this.#call('channel.read', params, by)) as unknown as ChannelPage;
+  }
+
+  /** Sequences of a page. */
+  async sequences(range: ReadRange = {}, by: By = {}): Promise<number[]> {
+    return (await this.read(range, by)).events.map(({ sequence }) => sequence);
+  }
+
+  /** Calls `channel.resolve`. */
+  async resolve(revision?: number, by: By = {}): Promise<ChannelResolution> {
+    const params = { channel_id: this.channelId, ...(revision === undefined ? {} : { revision }) };
+    return (await this.#call('channel.resolve', params, by)) as unknown as ChannelResolution;
+  }
+
+  async #call(method: string, params: object, { by = this.owner, device = 'phone' }: By) {
+    return await this.#world.call(method, params, { session: by.session(device) });
+  }
+}
+
+/** What an edit changes; `null` removes. */
+export type Patch = { readonly [K in keyof PostState]?: PostState[K] | null } & JsonObject;
