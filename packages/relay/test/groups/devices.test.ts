@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { Notice } from '../../src/call.ts';
+import { Switchboard } from '../support/connections.ts';
 import { Person } from '../support/people.ts';
 import { World } from '../support/world.ts';
-import { Switchboard } from './connections.ts';
 import { readChain, readPage } from './member.ts';
 import { TestGroup } from './support.ts';
 

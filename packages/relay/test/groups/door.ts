@@ -6,12 +6,12 @@ import {
   ProtocolError,
 } from '@posthouse/protocol';
 import type { DeviceSession } from '../../src/call.ts';
+import type { Heard } from '../support/connections.ts';
+import { shortly } from '../support/connections.ts';
 import { codeOf } from '../support/http.ts';
 import type { Ground, Person } from '../support/people.ts';
 import type { FrontDoor } from '../support/relay.ts';
 import type { WebSocketClient } from '../support/websocket.ts';
-import type { Heard } from './connections.ts';
-import { shortly } from './connections.ts';
 import type { TestGroup } from './support.ts';
 
 /** The ground on which people of a door found groups. */

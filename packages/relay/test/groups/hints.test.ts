@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { MemoryBus } from '../../src/notifications/bus.ts';
+import { type Connection, type Heard, Switchboard } from '../support/connections.ts';
 import { Person } from '../support/people.ts';
 import { World } from '../support/world.ts';
-import { type Connection, type Heard, Switchboard } from './connections.ts';
 import { newMemberKey, TestGroup } from './support.ts';
 
 const patience = { timeout: 10_000, interval: 5 };

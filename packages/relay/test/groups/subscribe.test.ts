@@ -1,11 +1,11 @@
 import type { ProtocolError } from '@posthouse/protocol';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { groups as groupsSubject, readGroupStanding } from '../../src/groups/index.ts';
+import { type Connection, Switchboard } from '../support/connections.ts';
 import { detours } from '../support/engine.ts';
 import { throughEveryFault } from '../support/faults.ts';
 import { Person } from '../support/people.ts';
 import { World } from '../support/world.ts';
-import { type Connection, Switchboard } from './connections.ts';
 import { TestGroup } from './support.ts';
 
 const most = 3;

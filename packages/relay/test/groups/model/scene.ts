@@ -1,8 +1,8 @@
 /** Each step is taken at a relay and in the reference: both must say the same of it. */
 import type { GroupInvite, JsonObject } from '@posthouse/protocol';
 import { expect } from 'vitest';
+import { Switchboard } from '../../support/connections.ts';
 import type { World } from '../../support/world.ts';
-import { Switchboard } from '../connections.ts';
 import * as chain from './chain-acts.ts';
 import type { Step } from './commands.ts';
 import { type Hints, Refusal } from './ground.ts';

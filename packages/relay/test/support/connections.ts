@@ -10,10 +10,17 @@ import { GroupListeners } from '../../src/notifications/group-listeners.ts';
 import { Hub } from '../../src/notifications/hub.ts';
 import type { Reader, Storage } from '../../src/storage/types.ts';
 import { BoundSession } from '../../src/transport/bound-session.ts';
-import type { Person } from '../support/people.ts';
-import type { RpcNotification } from '../support/websocket.ts';
-import type { World } from '../support/world.ts';
-import type { TestGroup } from './support.ts';
+import type { Person } from './people.ts';
+import type { RpcNotification } from './websocket.ts';
+import type { World } from './world.ts';
+
+interface Group {
+  readonly groupId: string;
+}
+
+interface Channel {
+  readonly channelId: string;
+}
 
 /** A notification, shortly: what it is about, and the head where it has one. */
 export type Heard = readonly ['timeline', number] | readonly ['applications' | 'recoveries'];
@@ -22,6 +29,7 @@ const shortNames: Readonly<Record<string, Heard[0]>> = {
   'group.timeline.changed': 'timeline',
   'group.application.changed': 'applications',
   'group.member.recovery.changed': 'recoveries',
+  'channel.timeline.changed': 'timeline',
 };
 
 export function shortly({ method, params }: RpcNotification): Heard {
@@ -65,9 +73,16 @@ export class Switchboard {
   }
 
   /** A connection of somebody that hears of these groups. */
-  async subscribed(person: Person, ...groups: readonly TestGroup[]): Promise<Connection> {
+  async subscribed(person: Person, ...groups: readonly Group[]): Promise<Connection> {
     const connection = await this.connect(person);
     await connection.subscribe(...groups);
+    return connection;
+  }
+
+  /** A connection of somebody that hears of these channels. */
+  async following(person: Person, ...channels: readonly Channel[]): Promise<Connection> {
+    const connection = await this.connect(person);
+    await connection.follow(...channels);
     return connection;
   }
 }
@@ -107,9 +122,15 @@ export class Connection implements ConnectionBinding {
   }
 
   /** @throws ProtocolError what the relay refuses with */
-  async subscribe(...groups: readonly (TestGroup | string)[]): Promise<void> {
-    const group_ids = groups.map((group) => (typeof group === 'string' ? group : group.groupId));
+  async subscribe(...groups: readonly Group[]): Promise<void> {
+    const group_ids = groups.map(({ groupId }) => groupId);
     await this.#world.call('group.subscribe', { group_ids }, { connection: this });
+  }
+
+  /** @throws ProtocolError what the relay refuses with */
+  async follow(...channels: readonly Channel[]): Promise<void> {
+    const channel_ids = channels.map(({ channelId }) => channelId);
+    await this.#world.call('channel.subscribe', { channel_ids }, { connection: this });
   }
 
   /** Takes everything off the network that waits there. */
@@ -117,11 +138,14 @@ export class Connection implements ConnectionBinding {
     for (const sent of this.#unsent.splice(0)) sent();
   }
 
-  /** What arrived since the last look, of one group where several are subscribed. */
-  heard(group?: TestGroup): Heard[] {
+  /** What arrived since the last look, of one group or channel where several are subscribed. */
+  heard(of?: Group | Channel): Heard[] {
+    const wanted = of && ('groupId' in of ? of.groupId : of.channelId);
     const all: RpcNotification[] = this.#texts.splice(0).map((text) => JSON.parse(text));
     return all
-      .filter(({ params }) => group === undefined || params.group_id === group.groupId)
+      .filter(
+        ({ params }) => wanted === undefined || wanted === (params.group_id ?? params.channel_id),
+      )
       .map(shortly);
   }
 
