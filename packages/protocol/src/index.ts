@@ -6,6 +6,7 @@ export * from './crypto/primitives.ts';
 export * from './crypto/signatures.ts';
 export * from './encoding/base64url.ts';
 export * from './encoding/bytes.ts';
+export * from './encoding/terminal.ts';
 export * from './encoding/varint.ts';
 export * from './encoding/whitespace.ts';
 export * from './errors.ts';
