@@ -2,72 +2,25 @@
 /** The operator's command `posthouse`: a thin shell over the library. */
 import { nodePrimitives, nodeRandom } from '@posthouse/primitives-node';
 import { Network } from '@posthouse/protocol';
-import { Command, Option } from 'commander';
+import { Command } from 'commander';
 import { addressesOf, listenAddress } from './addresses.ts';
 import { systemClock } from './clock.ts';
-import {
-  ConfigError,
-  explainConfig,
-  type LoadedConfig,
-  loadConfig,
-  type Purpose,
-  type RelayConfig,
-} from './config/index.ts';
+import { configOf, type Flags, withConfig } from './command-line.ts';
+import { ConfigError, explainConfig, type RelayConfig } from './config/index.ts';
 import { descriptorSource } from './descriptor.ts';
 import { relayIdentity } from './keys/identity.ts';
 import { createKeys, keyFolder, loadKeys } from './keys/keys.ts';
 import { moveCommand } from './move-command.ts';
 import { Relay } from './relay.ts';
-
-/** Flags of the command line, by the setting they stand for. */
-const flags: Readonly<Record<string, string>> = {
-  data: 'data',
-  listen: 'listen',
-  network: 'network',
-  service: 'service',
-  dev: 'dev',
-  peer: 'public.peer',
-  log: 'log',
-};
+import { reportsCommand } from './reports-command.ts';
 
 function command(name: string, description: string): Command {
-  return new Command(name)
-    .description(description)
-    .option('--config <file>', 'configuration file, JSON')
-    .option('--data <folder>', 'folder for database, keys and certificates')
-    .option('--network <context>', 'network context neo:<magic>:<registry>')
-    .option('--service <word>', 'service word of the network')
-    .option('--listen <host:port>', 'address to listen on')
-    .option('--peer <multiaddr>', 'libp2p TCP address for other relays, without Peer ID')
-    .option('--dev', 'development: own keys, certificate authority and registry file')
-    .addOption(
-      new Option('--log <level>', 'how much is logged').choices([
-        'silent',
-        'error',
-        'warn',
-        'info',
-        'debug',
-      ]),
-    );
-}
-
-function load(
-  options: Record<string, string | boolean | undefined>,
-  purpose: Purpose = 'relay',
-): LoadedConfig {
-  const chosen = Object.entries(flags).map(([flag, path]) => [path, options[flag]]);
-  const file = options.config ?? process.env.POSTHOUSE_CONFIG;
-  return loadConfig({
-    file: typeof file === 'string' ? file : undefined,
-    environment: process.env,
-    flags: Object.fromEntries(chosen),
-    purpose,
-  });
+  return withConfig(new Command(name).description(description));
 }
 
 /** Runs until SIGTERM or SIGINT; the process then ends by itself. */
-async function serve(options: Record<string, string | boolean | undefined>): Promise<void> {
-  const { config } = load(options);
+async function serve(options: Flags): Promise<void> {
+  const { config } = configOf(options);
   const stopping = new AbortController();
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     process.once(signal, () => stopping.abort());
@@ -79,8 +32,8 @@ async function serve(options: Record<string, string | boolean | undefined>): Pro
   await relay.closed;
 }
 
-async function init(options: Record<string, string | boolean | undefined>): Promise<void> {
-  const { config } = load(options, 'keys');
+async function init(options: Flags): Promise<void> {
+  const { config } = configOf(options, 'keys');
   const made = await createKeys(config.data, nodeRandom);
   const identity = relayIdentity(networkOf(config), await loadKeys(config.data));
   const state = made ? 'made' : 'there already';
@@ -95,8 +48,8 @@ async function init(options: Record<string, string | boolean | undefined>): Prom
   );
 }
 
-async function descriptor(options: Record<string, string | boolean | undefined>): Promise<void> {
-  const { config } = load(options, 'descriptor');
+async function descriptor(options: Flags): Promise<void> {
+  const { config } = configOf(options, 'descriptor');
   const network = networkOf(config);
   const identity = relayIdentity(network, await loadKeys(config.data));
   const addresses = addressesOf(network, config);
@@ -105,8 +58,8 @@ async function descriptor(options: Record<string, string | boolean | undefined>)
   process.stdout.write(`${await source.current()}\n`);
 }
 
-async function explain(options: Record<string, string | boolean | undefined>): Promise<void> {
-  process.stdout.write(explainConfig(load(options)));
+async function explain(options: Flags): Promise<void> {
+  process.stdout.write(explainConfig(configOf(options)));
 }
 
 function networkOf({ network: context, service: word }: RelayConfig): Network {
@@ -119,6 +72,7 @@ const program = new Command('posthouse')
   .addCommand(command('init', "make the relay's keys").action(init))
   .addCommand(command('descriptor', "print the relay's signed descriptor").action(descriptor))
   .addCommand(moveCommand())
+  .addCommand(reportsCommand())
   .addCommand(
     new Command('config')
       .description('the configuration')

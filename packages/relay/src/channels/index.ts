@@ -4,6 +4,7 @@ import { channelClose } from './methods/channel.close.ts';
 import { channelCreate } from './methods/channel.create.ts';
 import { channelPostDelete } from './methods/channel.post.delete.ts';
 import { channelPostEdit } from './methods/channel.post.edit.ts';
+import { channelPostReport } from './methods/channel.post.report.ts';
 import { channelPost } from './methods/channel.post.ts';
 import { channelRead } from './methods/channel.read.ts';
 import { channelResolve } from './methods/channel.resolve.ts';
@@ -11,6 +12,9 @@ import { channelSubscribe } from './methods/channel.subscribe.ts';
 import { channelUpdate } from './methods/channel.update.ts';
 import { migrations } from './migrations.ts';
 import { channelNews } from './news.ts';
+
+export type { ListedReport } from './report-store.ts';
+export { dismissReports, listReports, type ReportedPost, showReported } from './reported.ts';
 
 export const channels: Subject = {
   name: 'channels',
@@ -24,6 +28,7 @@ export const channels: Subject = {
     'channel.post': channelPost,
     'channel.post.edit': channelPostEdit,
     'channel.post.delete': channelPostDelete,
+    'channel.post.report': channelPostReport,
     'channel.read': channelRead,
     'channel.subscribe': channelSubscribe,
   }),

@@ -12,8 +12,11 @@ import { PublicAddresses } from '../transport/addresses.ts';
 import type { RelayConfig } from './schema.ts';
 import { isServerUrl, serverUrl } from './shown.ts';
 
-/** What a configuration is read for: keys need little of it, a running relay all. */
-export type Purpose = 'keys' | 'descriptor' | 'relay';
+/**
+ * What a configuration is read for: a look into storage and keys need little of it, a running relay
+ * all.
+ */
+export type Purpose = 'storage' | 'keys' | 'descriptor' | 'relay';
 
 /**
  * What a schema cannot say about a configuration: addresses, and what depends on what.
@@ -36,6 +39,7 @@ function checkPresence(config: RelayConfig, purpose: Purpose): string[] {
   const problems: string[] = [];
   const missing = (path: string, when: string) =>
     problems.push(`${path}: expected a value ${when}, found none`);
+  if (purpose === 'storage') return problems;
   const port = portOf(listen);
   if (network === undefined) missing('network', 'without --dev');
   if (purpose === 'keys') return problems;

@@ -171,3 +171,24 @@ export function hintsDelayed({ log, metrics }: Observed, error: unknown): void {
   metrics.count('hints_delayed');
   log.error({ err: error }, 'hints wait: rights not looked up');
 }
+
+/**
+ * Somebody reported a post to the operator. Never with the reason: whoever reads logs need not read
+ * what strangers write.
+ */
+export function postReported(
+  { log, metrics }: Observed,
+  report: {
+    readonly channel: string;
+    readonly sequence: number;
+    /** Reports there are about the post now. */
+    readonly count: number;
+    /** Whether it took the place of one by the same account. */
+    readonly replaces: boolean;
+  },
+): void {
+  metrics.count('channel_reports');
+  const { replaces, ...facts } = report;
+  if (replaces) log.info(facts, 'post reported again');
+  else log.warn(facts, 'post reported');
+}

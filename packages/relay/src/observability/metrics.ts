@@ -22,6 +22,7 @@ const catalogue = {
   storage_displaced: ['counter', 'Times another process used the database against the rules.'],
   certificates_failed: ['counter', 'Times new TLS certificates could not be read.'],
   not_registered: ['counter', 'Starts at which the registry did not name this relay.'],
+  channel_reports: ['counter', 'Reports of posts that were accepted, for `posthouse reports`.'],
   no_trusted_proxy: ['counter', 'Starts behind a proxy that is not trusted.'],
 } as const satisfies Record<string, readonly ['counter' | 'gauge' | 'histogram', string]>;
 

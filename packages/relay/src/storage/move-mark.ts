@@ -116,6 +116,15 @@ export function markRefusal(mark: MoveMark | undefined): string | undefined {
 }
 
 /**
+ * Refuses a database that a move has a hand on, in the transaction that changes something of it.
+ * @throws Error that says what to do
+ */
+export async function requireInService(tx: Reader): Promise<void> {
+  const refusal = markRefusal(await readMark(tx));
+  if (refusal !== undefined) throw new Error(refusal);
+}
+
+/**
  * Refuses a database that a move has a hand on. Comes before anything is written to it.
  * @throws Error that says what to do
  */

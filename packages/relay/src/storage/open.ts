@@ -1,7 +1,9 @@
 import type { RelayConfig } from '../config/index.ts';
+import { migrationsTable, pendingMigrations } from './migrations.ts';
+import { checkInService } from './move-mark.ts';
 import { openPostgres, type PostgresObserver } from './postgres.ts';
-import { openSqlite } from './sqlite.ts';
-import type { Storage, StorageFaults } from './types.ts';
+import { openSqlite, openSqliteBeside } from './sqlite.ts';
+import type { Migration, Row, Storage, StorageFaults } from './types.ts';
 
 /**
  * Opens the storage a relay process works on.
@@ -19,4 +21,51 @@ export async function openStorage(
     presence: bus.nats === '' ? 'alone' : 'together',
     ...parts,
   });
+}
+
+/** Connections of a command to PostgreSQL: it does one thing at a time. */
+const commandConnections = 2;
+
+/**
+ * Opens a relay's storage for a command of the operator, whether the relay runs or not; keeps a
+ * move away while it is open. Changes no schema.
+ *
+ * @param migrations of this version; the database must have them all and no other
+ * @throws Error with a sentence for operators
+ */
+export async function openBeside(
+  { data, storage }: Pick<RelayConfig, 'data' | 'storage'>,
+  migrations: readonly Migration[],
+): Promise<Storage> {
+  await using opened = new AsyncDisposableStack();
+  const database = opened.use(
+    storage.engine === 'sqlite'
+      ? openSqliteBeside(data)
+      : await openPostgres({
+          url: storage.url,
+          connections: commandConnections,
+          presence: 'beside',
+        }),
+  );
+  await checkVersion(database, migrations);
+  opened.move();
+  return database;
+}
+
+async function checkVersion(storage: Storage, migrations: readonly Migration[]): Promise<void> {
+  const columns = await storage.read((tx) => tx.all<ColumnRow>(storage.catalogueSql));
+  if (!columns.some((column) => column.table_name === migrationsTable)) {
+    throw new Error('no relay has used the database yet');
+  }
+  await checkInService(storage);
+  const [missing] = await pendingMigrations(storage, migrations);
+  if (missing === undefined) return;
+  throw new Error(
+    `the database is older than this command: it lacks migration ${missing.id} ` +
+      `(${missing.name}). Start the relay of this version once`,
+  );
+}
+
+interface ColumnRow extends Row {
+  table_name: string;
 }

@@ -62,7 +62,7 @@ export class PostgresConnections {
     this.#open.add(client);
     client.once('end', () => this.#open.delete(client));
     await prepareSession(client, this.#waits);
-    await forgetCommits(client);
+    if (presence !== 'beside') await forgetCommits(client);
     if (presence === 'exclusive') return;
     const { rows } = await client.query<{ taken: number }>(useSql);
     if (rows[0]?.taken !== 1) throw new ConnectionLost('the database is being moved');

@@ -10,9 +10,10 @@ import type { PostgresWaits } from './postgres-waits.ts';
  * Who else may have the database open:
  * - `alone`: no other relay process;
  * - `together`: other processes of this relay that say so too;
+ * - `beside`: any relay processes; this one is a command of the operator;
  * - `exclusive`: nobody; all other connections are refused.
  */
-export type Presence = 'alone' | 'together' | 'exclusive';
+export type Presence = 'alone' | 'together' | 'beside' | 'exclusive';
 
 /** Of a connection for statements: while one is open, nobody gets the database exclusively. */
 export const useSql = `SELECT pg_try_advisory_lock_shared(${locks.use}) AS taken`;
@@ -55,6 +56,7 @@ const steps: Readonly<Record<Presence, readonly Step[]>> = {
       refusal: 'a relay process without `bus.nats` uses the database',
     },
   ],
+  beside: [using],
   exclusive: [
     {
       sql: `SELECT pg_try_advisory_lock(${locks.use}) AS taken`,
@@ -141,7 +143,8 @@ export class PostgresPlace {
         if (rows[0]?.taken !== 1) throw new PlaceTaken(refusal);
       }
       if (this.#presence !== 'exclusive') await checkMark(client);
-      await makeCommits(client);
+      // The database may be nobody's yet: only a relay makes something in it.
+      if (this.#presence !== 'beside') await makeCommits(client);
     } catch (error) {
       await client.close(this.#waits.close);
       throw error;

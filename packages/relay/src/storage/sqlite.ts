@@ -1,5 +1,5 @@
 /** The embedded engine: one SQLite database in the relay's data folder, on `node:sqlite`. */
-import { chmodSync, closeSync, mkdirSync, openSync } from 'node:fs';
+import { chmodSync, closeSync, existsSync, mkdirSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import { SqliteConnection } from './sqlite-connection.ts';
 import { SqliteTransaction } from './sqlite-transaction.ts';
@@ -22,11 +22,27 @@ export function openSqlite(directory: string, faults: StorageFaults = {}): Sqlit
   mkdirSync(directory, { recursive: true, mode: 0o700 });
   const lock = lockFolder(directory);
   try {
-    return new SqliteStorage(directory, lock, faults);
+    return new SqliteStorage(privateFile(databaseOf(directory)), lock, faults);
   } catch (error) {
     lock.close();
     throw error;
   }
+}
+
+/**
+ * Opens the database below `directory` beside the relay that may run on it: for what is rare and
+ * short, since both write one after another.
+ *
+ * @throws Error where there is none
+ */
+export function openSqliteBeside(directory: string): SqliteStorage {
+  const path = databaseOf(directory);
+  if (!existsSync(path)) throw new Error(`there is no relay.sqlite in ${directory}`);
+  return new SqliteStorage(path, undefined, {});
+}
+
+function databaseOf(directory: string): string {
+  return join(directory, 'relay.sqlite');
 }
 
 /** The file exists with its mode before SQLite writes a byte; its journals inherit the mode. */
@@ -59,7 +75,8 @@ export class SqliteStorage implements Storage {
     FROM sqlite_master t JOIN pragma_table_info(t.name) c
     WHERE t.type = 'table' AND t.name NOT LIKE 'sqlite~_%' ESCAPE '~'
     ORDER BY t.name, c.cid`;
-  readonly #lock: SqliteConnection;
+  /** Held by the process whose folder it is. */
+  readonly #lock: SqliteConnection | undefined;
   readonly #write: SqliteConnection;
   readonly #writer: SqliteWriter;
   readonly #readers: SqliteConnection[] = [];
@@ -68,8 +85,7 @@ export class SqliteStorage implements Storage {
   readonly #faults: StorageFaults;
   #closed = false;
 
-  constructor(directory: string, lock: SqliteConnection, faults: StorageFaults) {
-    const path = privateFile(join(directory, 'relay.sqlite'));
+  constructor(path: string, lock: SqliteConnection | undefined, faults: StorageFaults) {
     this.#lock = lock;
     this.#faults = faults;
     this.#write = new SqliteConnection(path, { readOnly: false });
@@ -118,7 +134,7 @@ export class SqliteStorage implements Storage {
     while (this.#idle.length < this.#readers.length) this.#idle.push(await this.#nextIdle());
     for (const reader of this.#readers) reader.close();
     this.#write.close();
-    this.#lock.close();
+    this.#lock?.close();
   }
 
   #nextIdle(): Promise<SqliteConnection> {

@@ -1,0 +1,42 @@
+import {
+  badRequest,
+  type ChannelPostReport,
+  checkChannelPostReport,
+  ProtocolError,
+} from '@posthouse/protocol';
+import { confirmDevice } from '../../accounts/index.ts';
+import type { DeviceSession, Handler } from '../../call.ts';
+import { postReported } from '../../observability/events.ts';
+import { countReports, hasReport, hasReports, putReport } from '../report-store.ts';
+import { requireTarget } from '../writing.ts';
+
+/** Reports of one post that the log counts. */
+const mostCounted = 1_000;
+
+/** `channel.post.report` (06 §8.10). */
+export const channelPostReport: Handler<ChannelPostReport> = async (context, call) => {
+  const { clock, limits, storage } = context;
+  const session = call.session as DeviceSession;
+  const { params } = call;
+  checkChannelPostReport(params, limits.channelReportReason);
+  if (Object.hasOwn(params, '$context')) throw badRequest('', '$context is never transmitted');
+  const { channel_id: channelId, target_sequence: sequence, reason } = params;
+  const { account, deviceId } = session;
+  // Nothing of the channel changes, so its writers need not wait: a report of a post that is deleted
+  // at this moment came before the deletion. What must hold is how many the account has.
+  const { replaces, count } = await storage.write(`channel-reports:${account}`, async (tx) => {
+    const now = clock.now();
+    await confirmDevice(context, tx, { session, now });
+    await requireTarget(tx, channelId, sequence);
+    const replaces = await hasReport(tx, { channelId, sequence, account });
+    if (!replaces && (await hasReports(tx, account, limits.channelReports))) {
+      throw new ProtocolError('rate_limited', 'the account has made too many reports');
+    }
+    const clearAfter = now + limits.channelReportPeriod;
+    const report = { channelId, sequence, account, deviceId, reason, reportedAt: now, clearAfter };
+    await putReport(tx, report);
+    return { replaces, count: await countReports(tx, report, mostCounted) };
+  });
+  postReported(context, { channel: channelId, sequence, count, replaces });
+  return { result: null };
+};

@@ -1,0 +1,93 @@
+/** What an operator sees of reports, and does with them (06 §8.10). */
+import { type ChannelPost, type PostState, parseJson, postState } from '@posthouse/protocol';
+import { requireInService } from '../storage/move-mark.ts';
+import type { Reader, Storage } from '../storage/types.ts';
+import { readChannel } from './channel-store.ts';
+import { currentDescriptor } from './descriptors.ts';
+import { readPostTexts } from './post-store.ts';
+import {
+  deleteReports,
+  type ListedReport,
+  type PostFate,
+  type ReportKey,
+  type ReportScope,
+  readAuthorship,
+  readReports,
+} from './report-store.ts';
+
+/** Reports removed in one transaction: the relay's own writes come between. */
+const portion = 200;
+
+/** The newest reports, the newest last. */
+export async function listReports(
+  storage: Storage,
+  scope: ReportScope,
+  most: number,
+): Promise<ListedReport[]> {
+  return await storage.read((tx) => readReports(tx, scope, most));
+}
+
+/** A post as the operator sees it. */
+export interface ReportedPost {
+  /** Name of the channel now; `undefined` where this relay hosts no such channel. */
+  readonly channelName: string | undefined;
+  readonly fate: PostFate;
+  /** Who published it and when, Unix seconds, while that is known. */
+  readonly account?: string;
+  readonly acceptedAt?: number;
+  /** What edits have made of it; only of a readable one. */
+  readonly state?: PostState;
+}
+
+/** A post with the newest reports about it, the newest last. */
+export async function showReported(
+  storage: Storage,
+  { channelId, sequence }: Omit<ReportKey, 'account'>,
+  most: number,
+): Promise<{ readonly post: ReportedPost; readonly reports: readonly ListedReport[] }> {
+  return await storage.read(async (tx) => ({
+    post: await readReported(tx, channelId, sequence),
+    reports: await readReports(tx, { channelId, sequence }, most),
+  }));
+}
+
+async function readReported(
+  tx: Reader,
+  channelId: string,
+  sequence: number,
+): Promise<ReportedPost> {
+  const channel = await readChannel(tx, channelId);
+  if (channel === undefined) return { channelName: undefined, fate: 'gone' };
+  const channelName = (await currentDescriptor(tx, channel)).name;
+  const found = await readAuthorship(tx, channelId, sequence);
+  if (found === undefined) return { channelName, fate: 'gone' };
+  const { account, status: fate, accepted_at: acceptedAt } = found;
+  // The event of a deleted post is gone.
+  if (acceptedAt === null) return { channelName, fate, account };
+  const { payload, state } = await readPostTexts(tx, channelId, sequence);
+  const present =
+    state === null
+      ? postState(parseJson(payload) as unknown as ChannelPost)
+      : (parseJson(state) as PostState);
+  return { channelName, fate, account, acceptedAt, state: present };
+}
+
+/**
+ * Removes reports about a post, all or those of one account; who made them can make others.
+ *
+ * @returns how many there were
+ * @throws Error where the database is being moved
+ */
+export async function dismissReports(
+  storage: Storage,
+  which: Omit<ReportKey, 'account'> & { readonly account?: string | undefined },
+): Promise<number> {
+  for (let total = 0; ; ) {
+    const count = await storage.write('channels.jobs', async (tx) => {
+      await requireInService(tx);
+      return await deleteReports(tx, which, portion);
+    });
+    total += count;
+    if (count < portion) return total;
+  }
+}
