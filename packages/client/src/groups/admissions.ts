@@ -11,17 +11,16 @@ import {
   type GroupMemberRecoveryRequest,
   type GroupProjection,
   type GroupRecoveryList,
-  type GroupSecretBox,
   isGroupManager,
   type JsonObject,
   ProtocolError,
-  sealClientSecret,
   verifyGroupApplicationList,
   verifyGroupRecoveryList,
 } from '@posthouse/protocol';
 import type { AccountCore } from '../core.ts';
 import { unixSeconds } from '../environment.ts';
 import { ClientError } from '../errors.ts';
+import { sealBoxes } from './boxes.ts';
 import { resolveInvite } from './invites.ts';
 import { readList } from './lists.ts';
 import { manageGroup } from './manage.ts';
@@ -243,17 +242,11 @@ async function approvalParams(
     throw new ClientError('group_key_missing', 'the present client secret is not here');
   }
   const secret = secretBytes(text);
-  const boxes = members.map((member): [string, GroupSecretBox] => {
-    const context = { ...member, group_id, client_secret_commitment };
-    return [
-      member.account,
-      sealClientSecret(core.network, context, { secret, random: core.random }),
-    ];
-  });
+  const sealed = { group_id, client_secret_commitment, secret };
   return {
     approval,
     client_secret_commitment,
-    client_secret_boxes: Object.fromEntries(boxes),
+    client_secret_boxes: sealBoxes(core, sealed, members),
   };
 }
 

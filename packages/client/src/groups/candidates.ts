@@ -1,6 +1,8 @@
 /**
  * What this device made and nobody confirmed yet: a recovery request, a rotation, messages on their
  * way. Kept before anything of it leaves, apart from what is in use (05 §13.21, §13.26, §17.4).
+ * The private keys of both stand among the member keys from the beginning and stay there: a request
+ * or a commit that was given up may have taken effect all the same, and then nobody else has them.
  */
 import type {
   GroupMemberRecoveryRequest,
@@ -12,8 +14,6 @@ import { Collection } from '../store/index.ts';
 /** A key recovery request of the own account, by group. */
 export interface RecoveryCandidate {
   readonly request: GroupMemberRecoveryRequest;
-  /** X25519, base64url. */
-  readonly privateKey: string;
   /** Unix seconds from which on nobody can approve it; absent before the host answered. */
   readonly expires_at?: number;
 }
@@ -25,8 +25,8 @@ export interface RotationCandidate {
   readonly client_secret_commitment: string;
   /** The new client secret, base64url. */
   readonly secret: string;
-  /** The owner's next member key, where it is replaced. */
-  readonly owner?: { readonly publicKey: string; readonly privateKey: string };
+  /** The owner's next member public key, where it is replaced. */
+  readonly ownerKey?: string;
   /** Member keys whose boxes the host confirmed, by account. */
   readonly uploaded: Readonly<Record<string, string>>;
   readonly expires_at?: number;

@@ -26,7 +26,6 @@ import {
   putClientSecret,
   putEpochSecret,
   putGroup,
-  putMemberKey,
 } from './rows.ts';
 
 const method = 'group.key.sync';
@@ -111,7 +110,7 @@ async function takePage(
   const present = row.facts.epoch;
   const publicKey = member.member_encryption_public_key;
   const history = await historyOf(tx, groupId, page);
-  const privateKeys = await heldKeys(tx, groupId);
+  const privateKeys = await memberKeysOf(tx, groupId);
   const results = openGroupKeys(core.network, page, {
     group_id: groupId,
     account: core.account,
@@ -154,22 +153,6 @@ async function historyOf(
     if (found !== undefined) periods.push({ ...found, epochs: [epoch] });
   }
   return periods;
-}
-
-/** Every private key this device has for a group, those nobody confirmed yet included. */
-async function heldKeys(tx: StoreReader, groupId: string): Promise<Map<string, MemberKey>> {
-  const keys = await memberKeysOf(tx, groupId);
-  const recovery = await recoveryCandidates.get(tx, groupId);
-  if (recovery !== undefined) {
-    const publicKey = recovery.request.member_encryption_public_key;
-    keys.set(publicKey, { privateKey: recovery.privateKey, isOwn: true });
-  }
-  const rotation = await rotationCandidates.get(tx, groupId);
-  if (rotation?.owner !== undefined) {
-    const { publicKey, privateKey } = rotation.owner;
-    keys.set(publicKey, { privateKey, isOwn: true });
-  }
-  return keys;
 }
 
 async function takeKey(
@@ -217,7 +200,6 @@ async function activate(
   const { group_id: groupId } = row;
   const held = privateKeys.get(publicKey);
   if (held === undefined || row.activeKey === publicKey) return { row, events: [] };
-  await putMemberKey(tx, { groupId, publicKey }, held);
   if (held.isOwn) await addDuty(tx, { kind: 'send-group', group: groupId });
   const events: GroupAccountEvent[] =
     row.activeKey === undefined ? [{ kind: 'group-joined', group_id: groupId }] : [];
@@ -235,10 +217,7 @@ async function askForKey(
   return { ...row, askedFor: publicKey };
 }
 
-/**
- * Lets go of candidates that came into use, or that something later made worthless. A private key
- * whose public key the chain names is kept all the same: boxes of those epochs need it.
- */
+/** Lets go of candidates that came into use, or that something later made worthless. */
 async function settleCandidates(
   core: AccountCore,
   tx: StoreWriter,
@@ -256,14 +235,9 @@ async function settleCandidates(
   const isInUse =
     rotation.landed &&
     (await clientSecret(tx, groupId, rotation.client_secret_commitment)) !== undefined &&
-    (rotation.owner === undefined || row.activeKey === rotation.owner.publicKey);
+    (rotation.ownerKey === undefined || row.activeKey === rotation.ownerKey);
   const isSuperseded =
     ![rotation.base_commitment, rotation.client_secret_commitment].includes(commitment) ||
     owner !== core.account;
-  if (!isInUse && !isSuperseded) return;
-  if (rotation.landed && rotation.owner !== undefined) {
-    const { publicKey, privateKey } = rotation.owner;
-    await putMemberKey(tx, { groupId, publicKey }, { privateKey, isOwn: true });
-  }
-  await rotationCandidates.delete(tx, groupId);
+  if (isInUse || isSuperseded) await rotationCandidates.delete(tx, groupId);
 }

@@ -9,12 +9,13 @@ import { isRefusal, relayMust } from '../errors.ts';
 import { listRecoveries } from './admissions.ts';
 import { recoveryCandidates } from './candidates.ts';
 import { newMemberKey } from './found.ts';
-import { memberOf, putMemberKey } from './rows.ts';
+import { putMemberKey } from './rows.ts';
 import { refreshGroup, requireRow } from './sync.ts';
 
 /**
- * Asks for a new member key. The key is kept before the request leaves, apart from what is in use;
- * a request that waits already is sent again, with the same key.
+ * Asks for a new member key. The key is kept before the request leaves, and for good: the chain may
+ * name it long after the host stopped to list the request. A request that waits already is sent
+ * again, with the same key.
  *
  * @returns Unix seconds until which somebody can approve it
  */
@@ -38,46 +39,41 @@ export async function requestRecovery(
       member_encryption_public_key: publicKey,
     };
     const request: GroupMemberRecoveryRequest = signAsDevice(network, unsigned, device);
-    candidate = { request, privateKey };
-    const made = candidate;
-    await store.write((tx) => recoveryCandidates.put(tx, groupId, made));
+    const made = { request };
+    candidate = made;
+    await store.write(async (tx) => {
+      await putMemberKey(tx, { groupId, publicKey }, { privateKey, isOwn: true });
+      await recoveryCandidates.put(tx, groupId, made);
+    });
   }
   const method = 'group.member.recovery.submit';
-  const { request, privateKey } = candidate;
+  const { request } = candidate;
   const answer = await core.relay(relayId).call(method, request, { signal });
   relayMust('invalid_group_answer', method, () => checkGroupRecoveryAcceptance(answer));
   const { expires_at } = answer;
-  await store.write(async (tx) => {
-    await recoveryCandidates.put(tx, groupId, { request, privateKey, expires_at });
-  });
+  await store.write((tx) => recoveryCandidates.put(tx, groupId, { request, expires_at }));
   return expires_at;
 }
 
 /**
- * Decides about a candidate key whose request the host no longer lists: it came into use while the
- * group was read, or nobody approved it and it goes (05 §17.4).
+ * Lets go of a request that the host no longer lists, once the group was read: either its key came
+ * into use by that, or nobody approved it (05 §17.4).
  */
 export async function settleRecovery(
   core: AccountCore,
   groupId: string,
   signal: AbortSignal,
 ): Promise<void> {
-  const { store, account } = core;
+  const { store } = core;
   const candidate = await store.read((tx) => recoveryCandidates.get(tx, groupId));
   // Before the host answered, the request may be one it never saw.
   if (candidate?.expires_at === undefined) return;
-  const { request, privateKey } = candidate;
+  const { request } = candidate;
   if (await isListed(core, { groupId, request }, signal)) return;
   await refreshGroup(core, groupId, signal);
   await store.write(async (tx) => {
     const latest = await recoveryCandidates.get(tx, groupId);
     if (latest?.request.device_signature !== request.device_signature) return;
-    const publicKey = request.member_encryption_public_key;
-    const member = await memberOf(tx, groupId, account);
-    // Approved, but its box did not open yet: the chain names the key, so it is kept.
-    if (member?.member_encryption_public_key === publicKey) {
-      await putMemberKey(tx, { groupId, publicKey }, { privateKey, isOwn: true });
-    }
     await recoveryCandidates.delete(tx, groupId);
   });
 }

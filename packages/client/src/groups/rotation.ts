@@ -8,15 +8,17 @@ import {
   createGroupSecret,
   encodeBase64url,
   type GroupProjection,
-  sealClientSecret,
 } from '@posthouse/protocol';
 import type { AccountCore } from '../core.ts';
-import { ClientError, isClientError, isRefusal, RelayMisbehaviour } from '../errors.ts';
+import { ClientError, isRefusal } from '../errors.ts';
+import type { StoreWriter } from '../store/index.ts';
 import { accountsAtOnce } from './admissions.ts';
+import { sealBoxes } from './boxes.ts';
 import { type RotationCandidate, rotationCandidates } from './candidates.ts';
 import { newMemberKey } from './found.ts';
 import { manageGroup } from './manage.ts';
 import { secretBytes } from './open.ts';
+import { putMemberKey } from './rows.ts';
 import { refreshGroup, requireGroup } from './sync.ts';
 
 export interface RotationOptions {
@@ -32,10 +34,18 @@ export interface RotationOptions {
 /** Preparations that are begun before giving up: each one may expire under way. */
 const attempts = 3;
 
+/** What the host has of this preparation can never be committed. */
+class Outdated extends ClientError {
+  constructor(message: string) {
+    super('invalid_input', message);
+  }
+}
+
 /**
  * Rotates the client secret, or finishes the rotation that is under way.
  *
- * @throws ClientError `not_permitted` where the account is not the owner
+ * @throws ClientError `not_permitted` where the account is not the owner; `invalid_input` naming a
+ *   member to whose key nothing can be sealed, which has to be removed first
  * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour; called again it goes on
  */
 export async function rotateSecret(
@@ -44,39 +54,45 @@ export async function rotateSecret(
   signal: AbortSignal,
 ): Promise<void> {
   const { store } = core;
-  if (options.fresh) await store.write((tx) => rotationCandidates.delete(tx, groupId));
   const before = await store.read((tx) => rotationCandidates.get(tx, groupId));
   await refreshGroup(core, groupId, signal);
-  if (before !== undefined && (await isInUse(core, groupId, before))) return;
+  // Only after reading: a commit whose answer was lost may have been carried out.
+  if (options.fresh) await store.write((tx) => rotationCandidates.delete(tx, groupId));
+  else if (before !== undefined && fits(before, options)) {
+    if (await isInUse(core, groupId, before)) return;
+  }
   for (let attempt = 1; ; attempt += 1) {
     const { group } = await requireOwned(core, groupId);
     const candidate = await candidateFor(core, group, options);
     try {
       await prepare(core, { groupId, candidate }, signal);
-      return await commit(core, groupId, signal);
+      return await commit(core, { groupId, candidate }, signal);
     } catch (error) {
       await refreshGroup(core, groupId, signal);
       // An earlier commit had been carried out.
       if (await isInUse(core, groupId, candidate)) return;
-      const isOver = isRefusal(error, 'state_conflict') || isOutdated(error);
+      const isOver = isRefusal(error, 'state_conflict') || error instanceof Outdated;
       if (!isOver || attempt >= attempts) throw error;
       // Expired or replaced: whatever the host has of it can never be committed.
-      await store.write((tx) => rotationCandidates.delete(tx, groupId));
+      await drop(core, groupId, candidate);
     }
   }
 }
 
-function isOutdated(error: unknown): boolean {
-  return isClientError(error, 'invalid_input');
+/** Whether a rotation that is under way does what is asked for now. */
+function fits({ ownerKey }: RotationCandidate, { newOwnerKey = false }: RotationOptions): boolean {
+  return ownerKey !== undefined || !newOwnerKey;
 }
 
 async function isInUse(
   core: AccountCore,
   groupId: string,
-  { client_secret_commitment }: RotationCandidate,
+  { client_secret_commitment, ownerKey }: RotationCandidate,
 ): Promise<boolean> {
   const { group } = await requireGroup(core, groupId);
-  return group.client_secret_commitment === client_secret_commitment;
+  if (group.client_secret_commitment !== client_secret_commitment) return false;
+  const key = group.members.get(core.account)?.member_encryption_public_key;
+  return ownerKey === undefined || ownerKey === key;
 }
 
 /** @throws ClientError `not_permitted` */
@@ -91,32 +107,78 @@ async function requireOwned(core: AccountCore, groupId: string) {
 /** The candidate under way, or a fresh one: new secret, new commitment, nothing uploaded. */
 async function candidateFor(
   core: AccountCore,
-  group: GroupProjection,
-  { newOwnerKey = false }: RotationOptions,
+  { group_id, client_secret_commitment: base_commitment }: GroupProjection,
+  options: RotationOptions,
 ): Promise<RotationCandidate> {
   const { network, random, store } = core;
-  const { group_id, client_secret_commitment: base_commitment } = group;
-  const kept = await store.read((tx) => rotationCandidates.get(tx, group_id));
-  if (kept?.base_commitment === base_commitment) return kept;
-  const secret = createGroupSecret(random);
-  const candidate: RotationCandidate = {
-    base_commitment,
-    client_secret_commitment: clientSecretCommitment(network, group_id, secret),
-    secret: encodeBase64url(secret),
-    ...(newOwnerKey && { owner: newMemberKey(core) }),
-    uploaded: {},
-    signatures: [],
-    landed: false,
-  };
-  await store.write((tx) => rotationCandidates.put(tx, group_id, candidate));
-  return candidate;
+  return await store.write(async (tx) => {
+    const kept = await rotationCandidates.get(tx, group_id);
+    const isUnderWay = kept?.base_commitment === base_commitment;
+    if (isUnderWay && fits(kept, options)) return kept;
+    const secret = createGroupSecret(random);
+    const fresh: RotationCandidate = {
+      base_commitment,
+      client_secret_commitment: clientSecretCommitment(network, group_id, secret),
+      secret: encodeBase64url(secret),
+      uploaded: {},
+      signatures: [],
+      landed: false,
+    };
+    const candidate = {
+      ...(isUnderWay ? kept : fresh),
+      ...(options.newOwnerKey && { ownerKey: await addMemberKey(core, tx, group_id) }),
+    };
+    await rotationCandidates.put(tx, group_id, candidate);
+    return candidate;
+  });
+}
+
+/** Kept among the member keys before anything of it leaves. @returns the public key */
+async function addMemberKey(core: AccountCore, tx: StoreWriter, groupId: string): Promise<string> {
+  const { publicKey, privateKey } = newMemberKey(core);
+  await putMemberKey(tx, { groupId, publicKey }, { privateKey, isOwn: true });
+  return publicKey;
+}
+
+/**
+ * Changes a candidate as it stands in the store by now.
+ * @throws Outdated where it was given up, or another program went on with another one
+ */
+async function changeCandidate(
+  core: AccountCore,
+  of: { readonly groupId: string; readonly candidate: RotationCandidate },
+  change: (latest: RotationCandidate) => RotationCandidate,
+): Promise<RotationCandidate> {
+  const { groupId, candidate } = of;
+  return await core.store.write(async (tx) => {
+    const latest = await rotationCandidates.get(tx, groupId);
+    if (latest === undefined || !isSame(latest, candidate)) {
+      throw new Outdated('the rotation is over');
+    }
+    const next = change(latest);
+    if (next !== latest) await rotationCandidates.put(tx, groupId, next);
+    return next;
+  });
+}
+
+async function drop(core: AccountCore, groupId: string, candidate: RotationCandidate) {
+  await core.store.write(async (tx) => {
+    const latest = await rotationCandidates.get(tx, groupId);
+    if (latest !== undefined && isSame(latest, candidate)) {
+      await rotationCandidates.delete(tx, groupId);
+    }
+  });
+}
+
+function isSame(a: RotationCandidate, b: RotationCandidate): boolean {
+  return a.client_secret_commitment === b.client_secret_commitment;
 }
 
 /** The key each member's box is sealed to: those of verified state, and the owner's next one. */
 function targetKeys(
   core: AccountCore,
   group: GroupProjection,
-  { owner }: RotationCandidate,
+  { ownerKey }: RotationCandidate,
 ): Map<string, string> {
   const targets = new Map(
     [...group.members.values()].map((member) => [
@@ -124,7 +186,7 @@ function targetKeys(
       member.member_encryption_public_key,
     ]),
   );
-  if (owner !== undefined) targets.set(core.account, owner.publicKey);
+  if (ownerKey !== undefined) targets.set(core.account, ownerKey);
   return targets;
 }
 
@@ -133,21 +195,18 @@ async function prepare(
   core: AccountCore,
   { groupId, candidate }: { readonly groupId: string; readonly candidate: RotationCandidate },
   signal: AbortSignal,
-): Promise<void> {
+): Promise<RotationCandidate> {
   let current = candidate;
   for (;;) {
     const { row, group } = await requireOwned(core, groupId);
     const missing = [...targetKeys(core, group, current)].filter(
       ([account, key]) => current.uploaded[account] !== key,
     );
-    if (missing.length === 0) return;
+    if (missing.length === 0) return current;
     const batch = missing.slice(0, accountsAtOnce);
     try {
-      current = await upload(
-        core,
-        { relayId: row.relay_id, group, candidate: current, batch },
-        signal,
-      );
+      const part = { relayId: row.relay_id, groupId, candidate: current, batch };
+      current = await upload(core, part, signal);
     } catch (error) {
       // Somebody left meanwhile: the whole batch was refused, and nothing of it was kept.
       if (!isRefusal(error, 'bad_request')) throw error;
@@ -160,76 +219,70 @@ async function prepare(
 
 async function upload(
   core: AccountCore,
-  {
-    relayId,
-    group,
-    candidate,
-    batch,
-  }: {
+  part: {
     readonly relayId: string;
-    readonly group: GroupProjection;
+    readonly groupId: string;
     readonly candidate: RotationCandidate;
     readonly batch: readonly (readonly [string, string])[];
   },
   signal: AbortSignal,
 ): Promise<RotationCandidate> {
-  const { group_id } = group;
+  const { relayId, groupId, candidate, batch } = part;
   const { base_commitment, client_secret_commitment } = candidate;
   const secret = secretBytes(candidate.secret);
-  const boxes = batch.map(([account, member_encryption_public_key]) => {
-    const context = { group_id, account, member_encryption_public_key, client_secret_commitment };
-    const sealing = { secret, random: core.random };
-    return [account, sealClientSecret(core.network, context, sealing)] as const;
-  });
+  const sealed = { group_id: groupId, client_secret_commitment, secret };
+  const targets = batch.map(([account, member_encryption_public_key]) => ({
+    account,
+    member_encryption_public_key,
+  }));
+  const client_secret_boxes = sealBoxes(core, sealed, targets);
+  const params = {
+    group_id: groupId,
+    base_commitment,
+    client_secret_commitment,
+    client_secret_boxes,
+  };
   const method = 'group.secret.rotation.prepare';
-  const answer = await core.relay(relayId).call(
-    method,
-    {
-      group_id,
-      base_commitment,
-      client_secret_commitment,
-      client_secret_boxes: Object.fromEntries(boxes),
-    },
-    { signal },
-  );
-  const { expires_at } = answer;
-  if (candidate.expires_at !== undefined && candidate.expires_at !== expires_at) {
-    throw new RelayMisbehaviour('invalid_group_answer', 'the period of a rotation changed', {
-      method,
-    });
-  }
-  const uploaded = { ...candidate.uploaded, ...Object.fromEntries(batch) };
-  const next = { ...candidate, uploaded, expires_at };
-  await core.store.write((tx) => rotationCandidates.put(tx, group_id, next));
-  return next;
+  const { expires_at } = await core.relay(relayId).call(method, params, { signal });
+  return await changeCandidate(core, { groupId, candidate }, (latest) => {
+    // The end of a preparation never moves: another device prepared, and took the place of this one.
+    if (latest.expires_at !== undefined && latest.expires_at !== expires_at) {
+      throw new Outdated('the host began the preparation anew');
+    }
+    const uploaded = { ...latest.uploaded, ...Object.fromEntries(batch) };
+    return { ...latest, uploaded, expires_at };
+  });
 }
 
 /** Signs and commits; members that joined or changed keys under way get their boxes first. */
-async function commit(core: AccountCore, groupId: string, signal: AbortSignal): Promise<void> {
-  const find = async () => {
-    const candidate = await core.store.read((tx) => rotationCandidates.get(tx, groupId));
-    if (candidate === undefined) throw new ClientError('invalid_input', 'the rotation is over');
-    return candidate;
-  };
+async function commit(
+  core: AccountCore,
+  { groupId, candidate }: { readonly groupId: string; readonly candidate: RotationCandidate },
+  signal: AbortSignal,
+): Promise<void> {
+  const of = { groupId, candidate };
   await manageGroup(core, groupId, {
     kind: 'group.secret.rotation',
     method: 'group.secret.rotation.commit',
     signal,
     fields: async () => {
-      await prepare(core, { groupId, candidate: await find() }, signal);
-      const { client_secret_commitment, owner } = await find();
+      const latest = await changeCandidate(core, of, (each) => each);
+      const { client_secret_commitment, ownerKey } = await prepare(
+        core,
+        { groupId, candidate: latest },
+        signal,
+      );
       return {
         client_secret_commitment,
-        ...(owner !== undefined && { owner_encryption_public_key: owner.publicKey }),
+        ...(ownerKey !== undefined && { owner_encryption_public_key: ownerKey }),
       };
     },
     // Kept before it leaves: the chain will show which of the signed commits it was.
     before: async ({ device_signature }) => {
-      const candidate = await find();
-      const signatures = [...candidate.signatures, device_signature];
-      await core.store.write((tx) =>
-        rotationCandidates.put(tx, groupId, { ...candidate, signatures }),
-      );
+      await changeCandidate(core, of, (latest) => ({
+        ...latest,
+        signatures: [...latest.signatures, device_signature],
+      }));
     },
   });
 }

@@ -3,9 +3,10 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { type Account, type AccountEvent, MemoryStore, type Store } from '../../src/index.ts';
+import { type Account, type AccountEvent, MemoryStore } from '../../src/index.ts';
 import { SqliteStore } from '../../src/node.ts';
 import { LyingRelay } from '../support/lying-relay.ts';
+import { block, Restarted, unreachable } from './restarted.ts';
 import { admit, club, groupTexts } from './support.ts';
 
 let relay: LyingRelay;
@@ -20,43 +21,15 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
-/** One try only: an answer that is lost is lost. */
-const impatient = { prefer: 'http', retry: { attempts: 1, base: 1, cap: 1 } } as const;
-
-/** Somebody whose program ends and begins again with the same store. */
-class Restarted {
-  readonly #store: Store;
-  account: Account;
-
-  private constructor(store: Store, account: Account) {
-    this.#store = store;
-    this.account = account;
-  }
-
-  static async begin(store: Store = new MemoryStore()): Promise<Restarted> {
-    const client = await relay.world.client({ store, ...impatient });
-    return new Restarted(store, await client.setUp());
-  }
-
-  async again(): Promise<Account> {
-    this.account = await (await relay.world.client({ store: this.#store, ...impatient })).account();
-    return this.account;
-  }
-}
-
-/** The relay never hears of a call. */
-function block(method: string): void {
-  relay.overHttp.set(method, (response) => response.destroy());
-}
-
-const unreachable = { code: 'relay_unreachable' };
-
 test.each(['memory', 'a SQLite file'])(
   '05 §5.5: with %s, a client that begins anew at each step goes on from verified state',
   async (kind) => {
     const open = (name: string) =>
       kind === 'memory' ? new MemoryStore() : SqliteStore.open(join(folder, `${name}.sqlite`));
-    const [ann, bob] = [await Restarted.begin(open('ann')), await Restarted.begin(open('bob'))];
+    const [ann, bob] = [
+      await Restarted.begin(relay, open('ann')),
+      await Restarted.begin(relay, open('bob')),
+    ];
     const { id } = await ann.account.groups.create({ name: 'Club' });
     const { text } = await (await ann.again()).groups.invite(id);
     await bob.account.groups.join(text);
@@ -85,8 +58,8 @@ test.each(['memory', 'a SQLite file'])(
 
 describe('lost answers', () => {
   test('a creation the host never saw, or whose answer was lost, comes true later', async () => {
-    for (const lose of [() => block('group.create'), () => relay.lose('group.create', 1)]) {
-      const ann = await Restarted.begin();
+    for (const lose of [() => block(relay, 'group.create'), () => relay.lose('group.create', 1)]) {
+      const ann = await Restarted.begin(relay);
       lose();
       await expect(ann.account.groups.create({ name: 'Club' })).rejects.toMatchObject(unreachable);
       relay.behave();
@@ -100,10 +73,10 @@ describe('lost answers', () => {
   });
 
   test('an application is repeated unchanged; admitted meanwhile, it is forgotten', async () => {
-    const [ann, bob] = [await Restarted.begin(), await Restarted.begin()];
+    const [ann, bob] = [await Restarted.begin(relay), await Restarted.begin(relay)];
     const id = await club(ann.account);
     const { text } = await ann.account.groups.invite(id);
-    block('group.application.submit');
+    block(relay, 'group.application.submit');
     await expect(bob.account.groups.join(text)).rejects.toMatchObject(unreachable);
     relay.behave();
     await (await bob.again()).sync();
@@ -113,13 +86,13 @@ describe('lost answers', () => {
   });
 
   test('05 §13.28: a message goes out again unchanged, and arrives once', async () => {
-    const [ann, bob] = [await Restarted.begin(), await Restarted.begin()];
+    const [ann, bob] = [await Restarted.begin(relay), await Restarted.begin(relay)];
     const id = await club(ann.account, [bob.account]);
     relay.lose('group.message.send', 1);
     const sending = bob.account.groups.send(id, { text: 'lost and found' });
     await expect(sending).rejects.toMatchObject(unreachable);
     await (await bob.again()).sync();
-    block('group.message.send');
+    block(relay, 'group.message.send');
     const blocked = bob.account.groups.send(id, { text: 'kept' });
     await expect(blocked).rejects.toMatchObject(unreachable);
     relay.behave();
@@ -131,9 +104,9 @@ describe('lost answers', () => {
   });
 
   test('05 §14.1: a message whose epoch ended while it waited is sealed anew', async () => {
-    const [ann, bob] = [await Restarted.begin(), await Restarted.begin()];
+    const [ann, bob] = [await Restarted.begin(relay), await Restarted.begin(relay)];
     const id = await club(ann.account, [bob.account]);
-    block('group.message.send');
+    block(relay, 'group.message.send');
     await expect(bob.account.groups.send(id, { text: 'slow' })).rejects.toMatchObject(unreachable);
     relay.behave();
     await ann.account.groups.rotate(id);
@@ -147,7 +120,7 @@ describe('lost answers', () => {
   });
 
   test('a message that was taken unheard before the group closed is not called unsent', async () => {
-    const [ann, bob] = [await Restarted.begin(), await Restarted.begin()];
+    const [ann, bob] = [await Restarted.begin(relay), await Restarted.begin(relay)];
     const id = await club(ann.account, [bob.account]);
     relay.lose('group.message.send', 1);
     const sending = bob.account.groups.send(id, { text: 'in time' });
@@ -159,9 +132,9 @@ describe('lost answers', () => {
   });
 
   test('a message that waited until the group closed is told to be unsent', async () => {
-    const [ann, bob] = [await Restarted.begin(), await Restarted.begin()];
+    const [ann, bob] = [await Restarted.begin(relay), await Restarted.begin(relay)];
     const id = await club(ann.account, [bob.account]);
-    block('group.message.send');
+    block(relay, 'group.message.send');
     await expect(bob.account.groups.send(id, { text: 'late' })).rejects.toMatchObject(unreachable);
     relay.behave();
     await ann.account.groups.close(id);
@@ -172,7 +145,7 @@ describe('lost answers', () => {
   });
 
   test('05 §13.21: the key of a recovery request is kept before the request leaves', async () => {
-    const [ann, bob] = [await Restarted.begin(), await Restarted.begin()];
+    const [ann, bob] = [await Restarted.begin(relay), await Restarted.begin(relay)];
     const id = await club(ann.account, [bob.account]);
     relay.lose('group.member.recovery.submit', 1);
     const asking = bob.account.groups.requestRecovery(id);
@@ -197,7 +170,7 @@ describe('lost answers', () => {
     ['group.member.leave', (_: Account, id: string, bob: Account) => bob.groups.leave(id)],
     ['group.close', (ann: Account, id: string) => ann.groups.close(id)],
   ])('05 §5.3: %s that took effect unheard is seen in the chain', async (method, act) => {
-    const [ann, bob] = [await Restarted.begin(), await Restarted.begin()];
+    const [ann, bob] = [await Restarted.begin(relay), await Restarted.begin(relay)];
     const id = await club(ann.account, [bob.account]);
     relay.lose(method, 1);
     await act(ann.account, id, bob.account);
@@ -206,10 +179,10 @@ describe('lost answers', () => {
 });
 
 test('05 §5.3: two owners’ devices changing at once: each change is signed on its own head', async () => {
-  const [ann, bob] = [await Restarted.begin(), await Restarted.begin()];
+  const [ann, bob] = [await Restarted.begin(relay), await Restarted.begin(relay)];
   const id = await club(ann.account, [bob.account]);
   await ann.account.groups.setRole(id, { account: bob.account.id, role: 'administrator' });
-  const [carl, dora] = [await Restarted.begin(), await Restarted.begin()];
+  const [carl, dora] = [await Restarted.begin(relay), await Restarted.begin(relay)];
   const { text } = await ann.account.groups.invite(id);
   await carl.account.groups.join(text);
   await dora.account.groups.join(text);
@@ -226,17 +199,17 @@ test('05 §5.3: two owners’ devices changing at once: each change is signed on
 
 describe('05 §13.26: a rotation that is interrupted', () => {
   const steps: Record<string, () => void> = {
-    'before the preparation': () => block('group.secret.rotation.prepare'),
+    'before the preparation': () => block(relay, 'group.secret.rotation.prepare'),
     'with the answer to the preparation lost': () => relay.lose('group.secret.rotation.prepare', 1),
-    'before the commit': () => block('group.secret.rotation.commit'),
+    'before the commit': () => block(relay, 'group.secret.rotation.commit'),
     'with the answer to the commit lost': () => {
       relay.lose('group.secret.rotation.commit', 1);
-      relay.when.set('group.secret.rotation.commit', () => block('group.sync'));
+      relay.when.set('group.secret.rotation.commit', () => block(relay, 'group.sync'));
     },
   };
 
   test.each(Object.entries(steps))('%s goes on with the same secret', async (_, interrupt) => {
-    const [ann, bob] = [await Restarted.begin(), await Restarted.begin()];
+    const [ann, bob] = [await Restarted.begin(relay), await Restarted.begin(relay)];
     const id = await club(ann.account, [bob.account]);
     const before = (await ann.account.groups.get(id)).state;
     interrupt();
@@ -336,7 +309,7 @@ test('05 §17.2: two programs with one store, and two readers in one, apply each
 });
 
 test('05 §13.4: a long history is read page by page, in any number of steps', async () => {
-  const [ann, bob] = [await Restarted.begin(), await Restarted.begin()];
+  const [ann, bob] = [await Restarted.begin(relay), await Restarted.begin(relay)];
   const id = await club(ann.account);
   for (let index = 0; index < 120; index += 1) {
     await ann.account.groups.send(id, { text: `message ${index}` });

@@ -4,6 +4,7 @@ import { errorCatalogue } from '@posthouse/protocol';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { type Account, MemoryStore } from '../../src/index.ts';
 import { LyingRelay } from '../support/lying-relay.ts';
+import { block, impatient, unreachable } from './restarted.ts';
 import { admit, club, groupTexts } from './support.ts';
 
 const week = 604_800;
@@ -17,14 +18,13 @@ afterAll(async () => {
   await relay[Symbol.asyncDispose]();
 });
 
-const impatient = { prefer: 'http', retry: { attempts: 1, base: 1, cap: 1 } } as const;
 const person = () => relay.world.person(impatient);
 
 /** A rotation that got as far as its commit. */
 async function prepared(owner: Account, id: string): Promise<void> {
-  relay.overHttp.set('group.secret.rotation.commit', (response) => response.destroy());
+  block(relay, 'group.secret.rotation.commit');
   const rotating = owner.groups.rotate(id, { newOwnerKey: true });
-  await expect(rotating).rejects.toMatchObject({ code: 'relay_unreachable' });
+  await expect(rotating).rejects.toMatchObject(unreachable);
   relay.behave();
 }
 
