@@ -1,0 +1,360 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { MemoryBus } from '../../src/notifications/bus.ts';
+import { type Connection, type Heard, Switchboard } from '../support/connections.ts';
+import { Person } from '../support/people.ts';
+import { World } from '../support/world.ts';
+import { attachment, TestChannel, text } from './support.ts';
+
+const patience = { timeout: 10_000, interval: 5 };
+
+let world: World;
+let board: Switchboard;
+let ann: Person;
+let ben: Person;
+let cem: Person;
+/** Of ann, with ben as a moderator; its head is the post at 1. */
+let channel: TestChannel;
+/** Of a reader. */
+let follower: Connection;
+
+beforeEach(async () => {
+  world = await World.start();
+  board = new Switchboard(world);
+  ann = await Person.atHome(world, 'ann', ['phone', 'laptop']);
+  ben = await Person.atHome(world, 'ben');
+  cem = await Person.atHome(world, 'cem', ['phone', 'laptop']);
+  channel = await TestChannel.found(world, ann, { moderators: [ben.account] });
+  await channel.post({ body: text('first'), attachments: [attachment()] });
+  follower = await board.following(cem, channel);
+});
+afterEach(() => world[Symbol.asyncDispose]());
+
+const timeline = (head: number): Heard => ['timeline', head];
+const notice = (head: number, of = channel) =>
+  ({ kind: 'channel-timeline', channel: of.channelId, head }) as const;
+/** The processes of a relay, of which this one hears as the test lets it. */
+const lateBus = () =>
+  new MemoryBus((error) => {
+    throw error;
+  });
+
+describe('06 §9.2: channel.timeline.changed', () => {
+  const causes: [string, () => Promise<unknown>][] = [
+    ['channel.update', () => channel.update({ name: 'other' })],
+    ['channel.close', () => channel.close()],
+    ['channel.post', () => channel.post()],
+    ['channel.post of a moderator', () => channel.post(undefined, { by: ben })],
+    ['channel.post.edit', () => channel.edit(1, { body: text('other') })],
+    ['channel.post.delete', () => channel.delete(1)],
+  ];
+  test.each(causes)('%s tells every subscriber, once', async (_name, act) => {
+    const others = await Promise.all([ann, ben, cem].map((each) => board.following(each, channel)));
+    await act();
+    for (const each of [follower, ...others]) expect(each.heard()).toEqual([timeline(2)]);
+  });
+
+  const silent: [string, () => Promise<unknown>][] = [
+    ['a repeated post', () => channel.publish(post)],
+    ['an edit without effect', () => channel.edit(1, { body: text('first') })],
+    ['a refused post', () => channel.post(undefined, { by: cem })],
+    ['a refused edit', () => channel.edit(1, { body: null, attachments: null })],
+    ['a refused deletion', () => channel.delete(7)],
+    ['a refused update', () => channel.update({ name: ' ' })],
+    ['a refused closure', () => channel.close({ by: ben })],
+    ['channel.read', () => channel.read()],
+    ['channel.resolve', () => channel.resolve()],
+    [
+      'a report',
+      () =>
+        world.call(
+          'channel.post.report',
+          { channel_id: channel.channelId, target_sequence: 1, reason: 'spam' },
+          { session: cem.session() },
+        ),
+    ],
+  ];
+  let post: ReturnType<TestChannel['newPost']>;
+  test.each(silent)('06 §5.4: %s tells nobody', async (name, act) => {
+    post = channel.newPost();
+    await channel.publish(post);
+    expect(follower.heard()).toEqual([timeline(2)]);
+    const outcome = await act().then(
+      () => 'accepted',
+      () => 'refused',
+    );
+    expect(outcome).toBe(name.startsWith('a refused') ? 'refused' : 'accepted');
+    expect(follower.heard()).toEqual([]);
+  });
+
+  test('a write that does not become durable tells nobody', async () => {
+    world.faults.beforeCommit = () => {
+      throw new Error('power cut');
+    };
+    const next = channel.newPost();
+    await expect(channel.publish(next)).rejects.toHaveProperty('code', 'internal_error');
+    delete world.faults.beforeCommit;
+    expect(follower.heard()).toEqual([]);
+    await channel.publish(next);
+    expect(follower.heard()).toEqual([timeline(2)]);
+  });
+
+  test('whoever hears of it can read it: the hint goes after the commit', async () => {
+    const seen: Promise<number | undefined>[] = [];
+    world.context.bus.subscribe(() => {
+      seen.push(channel.sequences({ after: 1 }, { by: cem }).then((sequences) => sequences.at(-1)));
+    });
+    await channel.post();
+    expect(await Promise.all(seen)).toEqual([2]);
+  });
+
+  test('only connections that subscribed the channel', async () => {
+    const other = await TestChannel.found(world, ann);
+    const idle = await board.connect(cem, 'laptop');
+    await other.post();
+    for (const each of [follower, idle]) expect(each.heard()).toEqual([]);
+    await follower.follow(channel, other);
+    await other.post();
+    expect(follower.heard(other)).toEqual([timeline(2)]);
+    await follower.follow(channel);
+    await other.post();
+    await follower.follow();
+    await channel.post();
+    expect(follower.heard()).toEqual([]);
+  });
+
+  test('02 §18: of a closed channel nothing follows', async () => {
+    await channel.close();
+    const late = await board.following(ben, channel);
+    await expect(channel.post()).rejects.toHaveProperty('code', 'state_conflict');
+    expect(late.heard()).toEqual([]);
+  });
+
+  test('the text is the one of 02 §12.1', async () => {
+    await channel.post();
+    expect(follower.texts()).toEqual([
+      JSON.stringify({
+        jsonrpc: '2.0',
+        method: 'channel.timeline.changed',
+        params: { channel_id: channel.channelId, head: 2 },
+      }),
+    ]);
+  });
+});
+
+describe('02 §13.3: success brings no hint of what happened before', () => {
+  test('at a process that hears of it late', async () => {
+    const bus = lateBus();
+    const slow = new Switchboard(world, bus);
+    const early = await slow.following(cem, channel);
+    await channel.post();
+    const late = await slow.following(ben, channel);
+    bus.publish([notice(2)]);
+    expect(early.heard()).toEqual([timeline(2)]);
+    expect(late.heard()).toEqual([]);
+    await channel.post();
+    bus.publish([notice(3)]);
+    expect(late.heard()).toEqual([timeline(3)]);
+  });
+
+  test('carried over, a subscription is told nothing again', async () => {
+    await channel.post();
+    expect(follower.heard()).toEqual([timeline(2)]);
+    const other = await TestChannel.found(world, ann);
+    for (const set of [[channel, other], [channel]]) await follower.follow(...set);
+    board.hub.tell(notice(2));
+    expect(follower.heard()).toEqual([]);
+  });
+
+  test('given up and taken again, it begins at the head of then', async () => {
+    await follower.follow();
+    await channel.post();
+    await follower.follow(channel);
+    board.hub.tell(notice(2));
+    expect(follower.heard()).toEqual([]);
+    await channel.post();
+    expect(follower.heard()).toEqual([timeline(3)]);
+  });
+});
+
+describe('what is posted while a subscription is under way is not lost', () => {
+  /** Something happens after the channels were looked up, before they are subscribed. */
+  const between = (act: () => Promise<unknown>) => {
+    const { storage } = world.context;
+    const { read } = storage;
+    storage.read = async (work) => {
+      const found = await read.call(storage, work);
+      storage.read = read;
+      await act();
+      return found as never;
+    };
+  };
+
+  test('to the first that subscribes the channel', async () => {
+    await follower.follow();
+    between(() => channel.post());
+    await follower.follow(channel);
+    expect(follower.heard()).toEqual([timeline(2)]);
+  });
+
+  test('to one of several', async () => {
+    const second = await board.connect(ben);
+    between(() => channel.post());
+    await second.follow(channel);
+    for (const each of [follower, second]) expect(each.heard()).toEqual([timeline(2)]);
+  });
+
+  test('to one that had it before, once', async () => {
+    between(() => channel.post());
+    await follower.follow(channel);
+    expect(follower.heard()).toEqual([timeline(2)]);
+  });
+
+  test('nor is anything kept where the subscription is refused', async () => {
+    await follower.follow();
+    const lost = { channelId: `chan_${'A'.repeat(22)}` };
+    between(() => channel.post());
+    await expect(follower.follow(channel, lost)).rejects.toHaveProperty('code', 'not_found');
+    expect(follower.heard()).toEqual([]);
+    expect(board.hub.subscribed.channel.ids()).toEqual([]);
+    await follower.follow(channel);
+    expect(follower.heard()).toEqual([]);
+  });
+});
+
+describe('02 §12.3: whose session is over hears nothing', () => {
+  test('02 §10.3: a removed device, at once', async () => {
+    const laptop = await board.connect(cem, 'laptop');
+    await laptop.follow(channel);
+    await cem.publishState(await cem.state({ devices: ['phone'] }));
+    follower.heard();
+    await channel.post();
+    expect(laptop.heard()).toEqual([]);
+    expect(laptop.bound.dead).toBe(true);
+    expect(follower.heard()).toEqual([timeline(2)]);
+  });
+
+  test('a session that expired, also what waits for it', async () => {
+    follower.isSlow = true;
+    await channel.post();
+    await channel.post();
+    expect(follower.heard()).toEqual([timeline(2)]);
+    follower.bound.cap(world.clock.now());
+    follower.drain();
+    await channel.post();
+    expect(follower.heard()).toEqual([]);
+  });
+
+  test('an owner that closes is one of many: rights to write do not matter', async () => {
+    await channel.update({ moderators: [] });
+    const former = await board.following(ben, channel);
+    await channel.post();
+    expect(former.heard()).toEqual([timeline(3)]);
+  });
+});
+
+describe('02 §12.3: hints are merged', () => {
+  test('a slow reader finds the newest, never a queue', async () => {
+    follower.isSlow = true;
+    for (let count = 0; count < 20; count += 1) await channel.post();
+    expect(follower.heard()).toEqual([timeline(2)]);
+    follower.drain();
+    expect(follower.heard()).toEqual([timeline(21)]);
+    follower.drain();
+    expect(follower.heard()).toEqual([]);
+  });
+
+  test('of another channel nothing is lost', async () => {
+    const other = await TestChannel.found(world, ann);
+    await follower.follow(channel, other);
+    follower.isSlow = true;
+    for (let count = 0; count < 3; count += 1) {
+      await channel.post();
+      await other.post();
+    }
+    expect(follower.heard()).toEqual([timeline(2)]);
+    follower.drain();
+    expect(follower.heard().sort()).toEqual([timeline(3), timeline(4)]);
+  });
+
+  test('what waits of a channel that is given up is dropped, the rest is not', async () => {
+    const other = await TestChannel.found(world, ann);
+    await follower.follow(channel, other);
+    follower.isSlow = true;
+    for (let count = 0; count < 2; count += 1) {
+      await channel.post();
+      await other.post();
+    }
+    follower.heard();
+    await follower.follow(other);
+    follower.drain();
+    expect(follower.heard()).toEqual([timeline(2)]);
+  });
+});
+
+describe('while notices may be missed, storage says who hears', () => {
+  let bus: MemoryBus & { isWhole: boolean };
+  let away: Switchboard;
+
+  beforeEach(() => {
+    bus = Object.assign(lateBus(), { isWhole: false });
+    away = new Switchboard(world, bus);
+  });
+
+  test('whose session stands, and nobody else', async () => {
+    const [stays, goes] = [await away.following(cem, channel), await away.connect(cem, 'laptop')];
+    await goes.follow(channel);
+    await cem.publishState(await cem.state({ devices: ['phone'] }));
+    bus.publish([notice(2)]);
+    await vi.waitFor(() => expect(stays.heard()).toEqual([timeline(2)]), patience);
+    expect(goes.heard()).toEqual([]);
+    expect(goes.bound.dead).toBe(true);
+    expect(stays.bound.dead).toBe(false);
+  });
+
+  test('a session that was renewed meanwhile stands', async () => {
+    const renewed = await away.following(cem, channel);
+    away.afterLook = () => {
+      renewed.bound.renew({ ...cem.session(), id: 'renewed' });
+    };
+    await world.context.storage.write('test', (tx) => tx.run('DELETE FROM auth_sessions'));
+    bus.publish([notice(2)]);
+    await vi.waitFor(() => expect(renewed.heard()).toEqual([timeline(2)]), patience);
+  });
+
+  test('who gives the channel up meanwhile hears nothing', async () => {
+    const [gone, stays] = [await away.following(cem, channel), await away.following(ben, channel)];
+    away.afterLook = () => gone.follow();
+    bus.publish([notice(2)]);
+    await vi.waitFor(() => expect(stays.heard()).toEqual([timeline(2)]), patience);
+    expect(gone.heard()).toEqual([]);
+  });
+
+  test('heads that come during a look are one more look', async () => {
+    const stays = await away.following(cem, channel);
+    let looks = 0;
+    away.beforeLook = () => {
+      looks += 1;
+      if (looks === 1) bus.publish([3, 4, 5].map((head) => notice(head)));
+    };
+    bus.publish([notice(2)]);
+    const heard: Heard[] = [];
+    await vi.waitFor(() => {
+      heard.push(...stays.heard());
+      expect(heard).toEqual([timeline(2), timeline(5)]);
+    }, patience);
+    expect(looks).toBe(2);
+  });
+
+  test('they are told when storage can be read again', async () => {
+    const stays = await away.following(cem, channel);
+    const { metrics } = world.context;
+    away.beforeLook = () => Promise.reject(new Error('away'));
+    bus.publish([notice(2)]);
+    await vi.waitFor(() => expect(metrics.value('hints_delayed')).toBe(1), patience);
+    expect(stays.heard()).toEqual([]);
+    away.beforeLook = () => {};
+    bus.publish([notice(3)]);
+    world.clock.advance(2);
+    await vi.waitFor(() => expect(stays.heard()).toEqual([timeline(3)]), patience);
+  });
+});

@@ -1,0 +1,264 @@
+import type { ProtocolError } from '@posthouse/protocol';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { channels as channelsSubject } from '../../src/channels/index.ts';
+import { type Connection, Switchboard } from '../support/connections.ts';
+import { detours } from '../support/engine.ts';
+import { Person } from '../support/people.ts';
+import { World } from '../support/world.ts';
+import { TestChannel } from './support.ts';
+
+const most = 3;
+/** Well-formed, and of no channel. */
+const nowhere = `chan_${'A'.repeat(22)}`;
+
+let world: World;
+let board: Switchboard;
+let ann: Person;
+/** A reader, neither owner nor moderator of any channel. */
+let ben: Person;
+let channels: TestChannel[];
+let connection: Connection;
+
+beforeEach(async () => {
+  world = await World.start({ channelSubscriptions: most });
+  board = new Switchboard(world);
+  ann = await Person.atHome(world, 'ann');
+  ben = await Person.atHome(world, 'ben', ['phone', 'laptop']);
+  channels = [];
+  for (let count = 0; count < most + 1; count += 1) {
+    channels.push(await TestChannel.found(world, ann));
+  }
+  connection = await board.connect(ben, 'laptop');
+});
+afterEach(() => world[Symbol.asyncDispose]());
+
+const subscribe = (params: unknown, by = connection) =>
+  world.call('channel.subscribe', params, { connection: by });
+const channel = (index: number) => channels[index] as TestChannel;
+const ids = (...indexes: number[]) => indexes.map((index) => channel(index).channelId);
+/** How a call is refused. */
+const refusal = async (call: Promise<unknown>) => {
+  const error: ProtocolError = await call.then(
+    () => Promise.reject(new Error('it was accepted')),
+    (refused) => refused,
+  );
+  return { code: error.code, data: error.data };
+};
+const refused = (channel_ids: unknown) => refusal(subscribe({ channel_ids }));
+const subscribed = () => board.hub.subscribed.channel.ids().sort();
+
+describe('06 §9.1: the set', () => {
+  test('is replaced as a whole, and empty again', async () => {
+    expect(await subscribe({ channel_ids: ids(0, 1) })).toBe(null);
+    expect(subscribed()).toEqual(ids(0, 1).sort());
+    expect(await subscribe({ channel_ids: ids(1, 2) })).toBe(null);
+    expect(subscribed()).toEqual(ids(1, 2).sort());
+    expect(await subscribe({ channel_ids: [] })).toBe(null);
+    expect(subscribed()).toEqual([]);
+  });
+
+  test('is that of one connection', async () => {
+    const other = await board.connect(ben);
+    await subscribe({ channel_ids: ids(0) });
+    await subscribe({ channel_ids: ids(1) }, other);
+    await subscribe({ channel_ids: [] });
+    expect(subscribed()).toEqual(ids(1));
+  });
+
+  test('02 §13: has nothing to do with the groups of the connection', async () => {
+    await subscribe({ channel_ids: ids(0) });
+    await connection.subscribe();
+    expect(subscribed()).toEqual(ids(0));
+    await subscribe({ channel_ids: [] });
+    expect(await world.codeOf('group.subscribe', { group_ids: [] }, { connection })).toBe('ok');
+  });
+
+  test('02 §13.3: survives a renewal of the session', async () => {
+    await subscribe({ channel_ids: ids(0) });
+    connection.bound.renew({ ...ben.session('laptop'), id: 'renewed' });
+    await channel(0).post();
+    expect(connection.heard()).toEqual([['timeline', 1]]);
+    // Both are counted as present: the new session adds nothing.
+    await world.restart({ channelSubscriptions: 0 });
+    await subscribe({ channel_ids: ids(0) });
+  });
+
+  test.each(['closes', 'is revoked'] as const)('ends when the connection %s', async (how) => {
+    await subscribe({ channel_ids: ids(0, 1) });
+    if (how === 'closes') connection.bound.release();
+    else connection.bound.revoke();
+    expect(subscribed()).toEqual([]);
+  });
+
+  test.each([
+    ['ends', () => connection.bound.release()],
+    ['is revoked', () => connection.bound.revoke()],
+    ['expires', () => connection.bound.cap(world.clock.now())],
+  ])('does not outlive a connection that %s while its channels are looked up', async (_, end) => {
+    const { storage } = world.context;
+    const { read } = storage;
+    storage.read = async (work) => {
+      const found = await read.call(storage, work);
+      end();
+      return found as never;
+    };
+    await subscribe({ channel_ids: ids(0) });
+    storage.read = read;
+    expect(subscribed()).toEqual([]);
+  });
+
+  test('02 §18: takes a closed channel', async () => {
+    await channel(0).close();
+    await subscribe({ channel_ids: ids(0, 1) });
+    expect(subscribed()).toEqual(ids(0, 1).sort());
+  });
+
+  test('unknown parameters are ignored (02 §2.5)', async () => {
+    await subscribe({ channel_ids: ids(0), extra: 1 });
+    expect(subscribed()).toEqual(ids(0));
+  });
+
+  test('writes nothing', async () => {
+    const before = await world.dump();
+    await subscribe({ channel_ids: ids(0, 1) });
+    expect(await world.dump()).toEqual(before);
+  });
+});
+
+describe('02 §13.2 step 1: errors without data', () => {
+  test.each([
+    ['missing', undefined],
+    ['null', null],
+    ['a text', nowhere],
+    ['with a number', [1]],
+    ['with null', [null]],
+    ['with another ID', ['grp_AAAAAAAAAAAAAAAAAAAAAA']],
+    ['with too short an ID', [nowhere.slice(0, -1)]],
+    ['with too long an ID', [`${nowhere}A`]],
+    ['with bits to spare', [`chan_${'A'.repeat(21)}B`]],
+  ])('channel_ids %s is bad_request', async (_what, channel_ids) => {
+    await subscribe({ channel_ids: ids(0) });
+    expect(await refused(channel_ids)).toEqual({ code: 'bad_request', data: undefined });
+    expect(subscribed()).toEqual(ids(0));
+  });
+
+  test('a channel named twice is bad_request, before it is looked up', async () => {
+    const twice = { code: 'bad_request', data: undefined };
+    await subscribe({ channel_ids: ids(0) });
+    expect(await refused([...ids(0), ...ids(0)])).toEqual(twice);
+    expect(await refused([nowhere, nowhere])).toEqual(twice);
+    expect(subscribed()).toEqual(ids(0));
+  });
+
+  test('without a session it is unauthorized', async () => {
+    const call = world.call('channel.subscribe', { channel_ids: ids(0) });
+    expect(await refusal(call)).toEqual({ code: 'unauthorized', data: undefined });
+  });
+
+  test('a dead connection is unauthorized, whatever it asks for', async () => {
+    connection.bound.revoke();
+    expect(await refused([nowhere])).toEqual({ code: 'unauthorized', data: undefined });
+  });
+
+  test('an account session is forbidden', async () => {
+    const session = ben.accountSession();
+    const call = world.call('channel.subscribe', { channel_ids: [nowhere] }, { session });
+    expect(await refusal(call)).toEqual({ code: 'forbidden', data: undefined });
+  });
+});
+
+describe('02 §13.1: the count rule', () => {
+  const tooMany = { code: 'bad_request', data: undefined };
+
+  test('as many as the limit are accepted, one more is not', async () => {
+    await subscribe({ channel_ids: ids(0, 1) });
+    await subscribe({ channel_ids: ids(0, 1, 2) });
+    expect(await refused(ids(0, 1, 2, 3))).toEqual(tooMany);
+    expect(subscribed()).toEqual(ids(0, 1, 2).sort());
+    // Replaced at once, they are no more than before.
+    await subscribe({ channel_ids: ids(3, 2, 1) });
+    expect(subscribed()).toEqual(ids(1, 2, 3).sort());
+  });
+
+  test('it comes before the channels are looked up', async () => {
+    const strangers = ['B', 'C', 'D', 'E'].map((letter) => `chan_${letter.repeat(21)}A`);
+    expect(await refused(strangers)).toEqual(tooMany);
+  });
+
+  test('a lower limit refuses additions, never what is there', async () => {
+    await subscribe({ channel_ids: ids(0, 1, 2) });
+    await world.restart({ channelSubscriptions: 1 });
+    expect(await refused(ids(0, 1, 3))).toEqual(tooMany);
+    expect(await refused(ids(0, 3))).toEqual(tooMany);
+    expect(subscribed()).toEqual(ids(0, 1, 2).sort());
+    await subscribe({ channel_ids: ids(2, 1, 0) });
+    await subscribe({ channel_ids: ids(0, 1) });
+    // What was given up is an addition when it comes back.
+    expect(await refused(ids(0, 1, 2))).toEqual(tooMany);
+    await subscribe({ channel_ids: ids(3) });
+    expect(subscribed()).toEqual(ids(3));
+  });
+
+  test('a limit of 0 lets a set be kept, reduced and cleared', async () => {
+    await subscribe({ channel_ids: ids(0, 1) });
+    await world.restart({ channelSubscriptions: 0 });
+    expect(await refused(ids(2))).toEqual(tooMany);
+    for (const kept of [ids(1, 0), ids(1), []]) await subscribe({ channel_ids: kept });
+    expect(await refused(ids(1))).toEqual(tooMany);
+  });
+
+  test('calls at the same time are judged one after the other', async () => {
+    const outcomes = await Promise.all(
+      [ids(0, 1), ids(2, 3), ids(0, 1, 2, 3), ids(2)].map((channel_ids) =>
+        world.codeOf('channel.subscribe', { channel_ids }, { connection }),
+      ),
+    );
+    expect(outcomes).toEqual(['ok', 'ok', 'bad_request', 'ok']);
+    expect(subscribed()).toEqual(ids(2));
+  });
+});
+
+describe('06 §9.1 step 3: not_found names every channel that cannot be subscribed', () => {
+  const elsewhere = `chan_${'B'.repeat(21)}A`;
+
+  test.each([
+    ['one', () => [nowhere], [nowhere]],
+    ['one among good ones', () => [...ids(1), nowhere, ...ids(0)], [nowhere]],
+    ['several', () => [elsewhere, ...ids(1), nowhere], [elsewhere, nowhere]],
+  ])('%s', async (_what, wanted, channel_ids) => {
+    await subscribe({ channel_ids: ids(0) });
+    const before = await world.dump();
+    expect(await refused(wanted())).toEqual({ code: 'not_found', data: { channel_ids } });
+    expect(await world.dump()).toEqual(before);
+    expect(subscribed()).toEqual(ids(0));
+    await channel(0).post();
+    expect(connection.heard()).toEqual([['timeline', 1]]);
+  });
+
+  test('storage that fails leaves the set as it was', async () => {
+    await subscribe({ channel_ids: ids(0) });
+    world.faults.beforeStatement = () => {
+      throw new Error('away');
+    };
+    expect(await refused(ids(1, 2))).toEqual({ code: 'internal_error', data: undefined });
+    delete world.faults.beforeStatement;
+    expect(subscribed()).toEqual(ids(0));
+    await subscribe({ channel_ids: ids(1, 2) });
+    expect(subscribed()).toEqual(ids(1, 2).sort());
+  });
+});
+
+test('one indexed statement, whatever is posted; so for catching up', async () => {
+  await channel(0).post();
+  const { storage } = world.context;
+  const statements: string[] = [];
+  world.faults.beforeStatement = (sql) => void statements.push(sql);
+  await subscribe({ channel_ids: ids(0, 1) });
+  await storage.read(async (tx) => {
+    await channelsSubject.subscribedNews?.tell(tx, ids(0, 1), { withLists: true });
+  });
+  delete world.faults.beforeStatement;
+  const searched = statements.filter((each) => /^\s*SELECT .* FROM/s.test(each));
+  expect(searched).toHaveLength(2);
+  for (const sql of new Set(searched)) expect(await detours(storage, sql)).toEqual([]);
+});
