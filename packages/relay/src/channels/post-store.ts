@@ -1,4 +1,5 @@
 /** All SQL of posts: what is at a position, what edits made of it, and which message it was. */
+import { type ChannelPost, type PostState, parseJson, postState } from '@posthouse/protocol';
 import type { Reader, Row, Writer } from '../storage/types.ts';
 
 /** A post to keep with its event. */
@@ -63,12 +64,12 @@ export async function readPost(
   );
 }
 
-/** What edits made of a post, and the post itself; both Canonical JSON. */
-export async function readPostTexts(
+/** What a readable post is, with all that edits made of it. */
+export async function readPostState(
   tx: Reader,
   channelId: string,
   sequence: number,
-): Promise<{ readonly payload: string; readonly state: string | null }> {
+): Promise<PostState> {
   const texts = await tx.get<{ payload: string; state: string | null }>(
     `SELECT p.state, CASE WHEN p.state IS NULL THEN e.payload ELSE '' END AS payload
       FROM channel_posts p
@@ -78,7 +79,9 @@ export async function readPostTexts(
     sequence,
   );
   if (texts === undefined) throw new Error(`post ${sequence} lacks its event`);
-  return texts;
+  const { payload, state } = texts;
+  if (state !== null) return parseJson(state) as PostState;
+  return postState(parseJson(payload) as unknown as ChannelPost);
 }
 
 export async function setPostState(

@@ -1,10 +1,10 @@
 /** What an operator sees of reports, and does with them (06 §8.10). */
-import { type ChannelPost, type PostState, parseJson, postState } from '@posthouse/protocol';
+import type { PostState } from '@posthouse/protocol';
 import { requireInService } from '../storage/move-mark.ts';
 import type { Reader, Storage } from '../storage/types.ts';
 import { readChannel } from './channel-store.ts';
 import { currentDescriptor } from './descriptors.ts';
-import { readPostTexts } from './post-store.ts';
+import { readPostState } from './post-store.ts';
 import {
   deleteReports,
   type ListedReport,
@@ -64,12 +64,8 @@ async function readReported(
   const { account, status: fate, accepted_at: acceptedAt } = found;
   // The event of a deleted post is gone.
   if (acceptedAt === null) return { channelName, fate, account };
-  const { payload, state } = await readPostTexts(tx, channelId, sequence);
-  const present =
-    state === null
-      ? postState(parseJson(payload) as unknown as ChannelPost)
-      : (parseJson(state) as PostState);
-  return { channelName, fate, account, acceptedAt, state: present };
+  const state = await readPostState(tx, channelId, sequence);
+  return { channelName, fate, account, acceptedAt, state };
 }
 
 /**

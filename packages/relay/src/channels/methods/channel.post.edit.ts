@@ -1,19 +1,14 @@
 import {
-  type ChannelPost,
   type ChannelPostEdit,
   canonicalJson,
   checkChannelContentSize,
   checkChannelPostEdit,
-  type PostState,
   ProtocolError,
-  parseJson,
-  postState,
   reducePost,
 } from '@posthouse/protocol';
 import { verifyOwnSignature } from '../../accounts/index.ts';
 import type { DeviceSession, Handler } from '../../call.ts';
-import type { Reader } from '../../storage/types.ts';
-import { readPostTexts, setPostState } from '../post-store.ts';
+import { readPostState, setPostState } from '../post-store.ts';
 import { appendContent, nextSequence } from '../timeline.ts';
 import { requireTarget, requireWriter } from '../writing.ts';
 
@@ -30,7 +25,7 @@ export const channelPostEdit: Handler<ChannelPostEdit> = async (context, call) =
     const acceptedAt = clock.now();
     const { caller, channel } = await requireWriter(tx, session, { channelId, now: acceptedAt });
     const post = await requireTarget(tx, channelId, target);
-    const before = await readState(tx, channelId, target);
+    const before = await readPostState(tx, channelId, target);
     const after = reducePost(before, edit);
     if (after === before) return { result: null };
     const state = canonicalJson(after);
@@ -49,10 +44,3 @@ export const channelPostEdit: Handler<ChannelPostEdit> = async (context, call) =
     return { result: null, notices };
   });
 };
-
-/** What the post is now. */
-async function readState(tx: Reader, channelId: string, sequence: number): Promise<PostState> {
-  const { payload, state } = await readPostTexts(tx, channelId, sequence);
-  if (state !== null) return parseJson(state) as PostState;
-  return postState(parseJson(payload) as unknown as ChannelPost);
-}
