@@ -65,14 +65,13 @@ export async function countReports(
   { channelId, sequence }: Pick<Report, 'channelId' | 'sequence'>,
   most: number,
 ): Promise<number> {
-  const row = await tx.get<{ count: number }>(
-    `SELECT COUNT(*) AS count FROM (SELECT account FROM channel_reports
-      WHERE channel_id = ? AND sequence = ? LIMIT ?) AS some`,
+  const rows = await tx.all(
+    'SELECT account FROM channel_reports WHERE channel_id = ? AND sequence = ? LIMIT ?',
     channelId,
     sequence,
     most,
   );
-  return row?.count ?? 0;
+  return rows.length;
 }
 
 /** What became of a reported post; `gone`: its retention is over. */

@@ -10,8 +10,8 @@ import { postReported } from '../../observability/events.ts';
 import { countReports, hasReport, hasReports, putReport } from '../report-store.ts';
 import { requireTarget } from '../writing.ts';
 
-/** Reports of one post that the log counts. */
-const mostCounted = 1_000;
+/** Reports of one post that the log counts at the most. */
+const mostCounted = 100;
 
 /** `channel.post.report` (06 §8.10). */
 export const channelPostReport: Handler<ChannelPostReport> = async (context, call) => {

@@ -1,0 +1,267 @@
+import type { JsonObject } from '@posthouse/protocol';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { detours } from '../support/engine.ts';
+import { Person } from '../support/people.ts';
+import { World } from '../support/world.ts';
+import { TestChannel, text } from './support.ts';
+
+const retention = 10_000;
+const period = 50_000;
+
+let world: World;
+let ann: Person;
+let ben: Person;
+let cem: Person;
+let channel: TestChannel;
+let post: number;
+
+beforeEach(async () => {
+  world = await World.start({
+    channelTimelineRetention: retention,
+    channelReportPeriod: period,
+    channelReportReason: 20,
+    channelReports: 3,
+  });
+  ann = await Person.atHome(world, 'ann');
+  ben = await Person.atHome(world, 'ben', ['phone', 'laptop']);
+  cem = await Person.atHome(world, 'cem');
+  channel = await TestChannel.found(world, ann);
+  post = await channel.post();
+});
+afterEach(() => world[Symbol.asyncDispose]());
+
+const report = (facts: JsonObject = {}) => ({
+  channel_id: channel.channelId,
+  target_sequence: post,
+  reason: 'spam',
+  ...facts,
+});
+const call = (facts: JsonObject = {}, { by = ben, device = 'phone' } = {}) =>
+  world.call('channel.post.report', report(facts), { session: by.session(device) });
+const codeOf = (facts: JsonObject = {}, { by = ben, device = 'phone' } = {}) =>
+  world.codeOf('channel.post.report', report(facts), { session: by.session(device) });
+const rows = async () => (await world.dump()).channel_reports as Record<string, unknown>[];
+
+/** As a refusal must be: of this code, without any effect. */
+const refuses = async (code: string, facts: JsonObject, options = {}) => {
+  const before = await world.dump();
+  expect(await codeOf(facts, options)).toBe(code);
+  expect(await world.dump()).toEqual(before);
+};
+
+describe('06 §8.10: a report', () => {
+  test('is stored with reason, device and time, and answered with nothing', async () => {
+    expect(await call()).toBe(null);
+    expect(await rows()).toEqual([
+      {
+        channel_id: channel.channelId,
+        sequence: post,
+        account: ben.account,
+        device_id: ben.device().deviceId,
+        reason: 'spam',
+        reported_at: world.clock.now(),
+        clear_after: world.clock.now() + period,
+      },
+    ]);
+  });
+
+  test('is no event: neither timeline, head nor post change, and nobody is told', async () => {
+    const { channel_reports: none, ...before } = await world.dump();
+    world.takeNotices();
+    await call();
+    const { channel_reports: one, ...after } = await world.dump();
+    expect([none, one]).toEqual([[], [expect.anything()]]);
+    expect(after).toEqual(before);
+    expect(world.takeNotices()).toEqual([]);
+  });
+
+  test('of the same account replaces the one before whole: reason, device, time', async () => {
+    await call({ reason: 'first' });
+    world.clock.advance(60);
+    await call({ reason: 'second' }, { device: 'laptop' });
+    expect(await rows()).toMatchObject([
+      {
+        device_id: ben.device('laptop').deviceId,
+        reason: 'second',
+        reported_at: world.clock.now(),
+        clear_after: world.clock.now() + period,
+      },
+    ]);
+  });
+
+  test('of other accounts, the owner among them, and of other posts stand beside it', async () => {
+    const other = await channel.post();
+    await call();
+    await call({}, { by: cem });
+    await call({}, { by: ann });
+    await call({ target_sequence: other });
+    expect(await rows()).toHaveLength(4);
+  });
+
+  test('of a closed channel is taken', async () => {
+    await channel.close();
+    expect(await codeOf()).toBe('ok');
+  });
+
+  test('unknown members do no harm and are not kept', async () => {
+    expect(await codeOf({ more: { of: 'it' } })).toBe('ok');
+    expect(await rows()).toMatchObject([{ reason: 'spam' }]);
+  });
+
+  test('a reason of exactly the cap is taken, in bytes; one byte more is not', async () => {
+    expect(await codeOf({ reason: 'ü'.repeat(10) })).toBe('ok');
+    await refuses('bad_request', { reason: `${'ü'.repeat(10)}x` });
+  });
+});
+
+describe('06 §8.10: refusals neither create nor replace a report', () => {
+  beforeEach(() => call({ reason: 'before' }));
+
+  test.each([
+    ['an empty reason', { reason: '' }],
+    ['a reason of white space', { reason: ' \t\u3000\n' }],
+    ['a reason that is no text', { reason: 5 }],
+    ['no reason', { reason: undefined }],
+    ['a target of zero', { target_sequence: 0 }],
+    ['a negative target', { target_sequence: -1 }],
+    ['a target that is no integer', { target_sequence: 1.5 }],
+    ['a target of text', { target_sequence: '1' }],
+    ['no target', { target_sequence: undefined }],
+    ['a wrong channel ID', { channel_id: 'chan_x' }],
+    ['no channel', { channel_id: undefined }],
+    ['null', { reason: null }],
+    ['null in an unknown member', { more: null }],
+    ['$context', { $context: 'neo:1:0x00' }],
+  ])('%s: bad_request', (_, facts) => refuses('bad_request', facts as JsonObject));
+
+  test('targets that are no posts: bad_request', async () => {
+    const edited = await channel.post();
+    await channel.edit(edited, { body: text('other') });
+    const edit = edited + 1;
+    await channel.update({ name: 'other' });
+    const descriptor = edit + 1;
+    await channel.delete(edited);
+    const deletion = descriptor + 1;
+    for (const target_sequence of [descriptor, deletion]) {
+      await refuses('bad_request', { target_sequence });
+    }
+  });
+
+  test('an edit of a readable post is no post: bad_request', async () => {
+    await channel.edit(post, { body: text('other') });
+    await refuses('bad_request', { target_sequence: post + 1 });
+  });
+
+  test('a position above the head, and a channel that is not here: not_found', async () => {
+    await refuses('not_found', { target_sequence: post + 1 });
+    await refuses('not_found', { target_sequence: Number.MAX_SAFE_INTEGER });
+    await refuses('not_found', { channel_id: `chan_${'A'.repeat(22)}` });
+  });
+
+  test('a deleted post: state_conflict while that is known, not_found afterwards', async () => {
+    await channel.delete(post);
+    await world.runJob('channels.retention');
+    await refuses('state_conflict', {});
+    world.clock.advance(retention);
+    await world.runJob('channels.retention');
+    await refuses('not_found', {});
+  });
+
+  test('a post whose retention is over: not_found', async () => {
+    world.clock.advance(retention);
+    await world.runJob('channels.retention');
+    await refuses('not_found', {});
+  });
+
+  test('no session, an account session, a device that was removed', async () => {
+    const before = await world.dump();
+    const over = { session: ben.accountSession() };
+    expect(await world.codeOf('channel.post.report', report())).toBe('unauthorized');
+    expect(await world.codeOf('channel.post.report', report(), over)).toBe('forbidden');
+    expect((await world.dump()).channel_reports).toEqual(before.channel_reports);
+    await ben.publishState(await ben.state({ devices: ['phone'] }));
+    await refuses('unauthorized', {}, { device: 'laptop' });
+  });
+});
+
+describe('06 §8: quota of reports', () => {
+  test('counts kept reports of one account; replacing is not adding', async () => {
+    const posts = [post, await channel.post(), await channel.post(), await channel.post()];
+    const [first, second, third, fourth] = posts as [number, number, number, number];
+    for (const target_sequence of [first, second, third]) await call({ target_sequence });
+    await refuses('rate_limited', { target_sequence: fourth });
+    expect(await codeOf({ target_sequence: second, reason: 'again' })).toBe('ok');
+    expect(await codeOf({ target_sequence: fourth }, { by: cem })).toBe('ok');
+    world.clock.advance(period);
+    await world.runJob('channels.retention');
+    post = await channel.post();
+    expect(await codeOf({ target_sequence: post })).toBe('ok');
+  });
+
+  test('a fault of the target is told of before the quota', async () => {
+    for (let count = 0; count < 3; count += 1) {
+      await call({ target_sequence: await channel.post() });
+    }
+    await refuses('not_found', { target_sequence: 1_000 });
+    await refuses('bad_request', { reason: '' });
+  });
+
+  test('concurrent reports of one account keep to it', async () => {
+    const posts = [];
+    for (let count = 0; count < 8; count += 1) posts.push(await channel.post());
+    const codes = await Promise.all(posts.map((target_sequence) => codeOf({ target_sequence })));
+    expect(codes.sort()).toEqual([...Array(3).fill('ok'), ...Array(5).fill('rate_limited')]);
+    expect(await rows()).toHaveLength(3);
+  });
+
+  test('concurrent reports of one post by one account leave one', async () => {
+    const reasons = ['a', 'b', 'c', 'd'];
+    const codes = await Promise.all(reasons.map((reason) => codeOf({ reason })));
+    expect(codes).toEqual(reasons.map(() => 'ok'));
+    expect(await rows()).toHaveLength(1);
+  });
+});
+
+describe('the operator hears of reports', () => {
+  test('each accepted one is counted, no refused one', async () => {
+    const { metrics } = world.context;
+    await call();
+    await call({ reason: 'again' });
+    await codeOf({ reason: '' });
+    expect(metrics.value('channel_reports')).toBe(2);
+  });
+
+  test('the log has channel, sequence and count, never the reason or who it was', async () => {
+    const lines: [string, object, string][] = [];
+    const log = {
+      info: (facts: object, message: string) => lines.push(['info', facts, message]),
+      warn: (facts: object, message: string) => lines.push(['warn', facts, message]),
+    };
+    Object.assign(world.context.log, log);
+    await call({ reason: 'secret' });
+    await call({ reason: 'secret' }, { by: cem });
+    await call({ reason: 'secret' });
+    const facts = { channel: channel.channelId, sequence: post };
+    expect(lines).toEqual([
+      ['warn', { ...facts, count: 1 }, 'post reported'],
+      ['warn', { ...facts, count: 2 }, 'post reported'],
+      ['info', { ...facts, count: 2 }, 'post reported again'],
+    ]);
+  });
+});
+
+test('no statement of a report reads a whole table or sorts', async () => {
+  const statements = new Set<string>();
+  world.faults.beforeStatement = (sql) => void statements.add(sql);
+  await call();
+  await call();
+  delete world.faults.beforeStatement;
+  const found: Record<string, string[]> = {};
+  const asking = [...statements].filter((sql) => /channel/.test(sql) && /^\s*SELECT/.test(sql));
+  for (const sql of asking) {
+    const slow = await detours(world.context.storage, sql);
+    if (slow.length > 0) found[sql] = slow;
+  }
+  expect(found).toEqual({});
+  expect(asking.length).toBeGreaterThan(3);
+});
