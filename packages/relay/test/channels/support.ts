@@ -14,13 +14,16 @@ import {
   type JsonObject,
   type NewChannel,
   type PostState,
+  ProtocolError,
   signAsDevice,
   signChannelClose,
   signChannelDescriptor,
   signChannelUpdate,
 } from '@posthouse/protocol';
+import { expect } from 'vitest';
 import type { Ground, Person } from '../support/people.ts';
 import { network } from '../support/subjects.ts';
+import type { World } from '../support/world.ts';
 
 /** Who signs and calls; the owner's phone unless said otherwise. */
 export interface By {
@@ -219,3 +222,31 @@ export class TestChannel {
 
 /** What an edit changes; `null` removes. */
 export type Patch = { readonly [K in keyof PostState]?: PostState[K] | null } & JsonObject;
+
+/**
+ * The code an act is refused with. Nothing may be left of it in storage, and nobody be told.
+ * @example
+ * expect(await refusal(world, () => channel.post({}, { by: eve }))).toBe('forbidden');
+ */
+export async function refusal(
+  world: Pick<World, 'dump' | 'takeNotices'>,
+  act: () => Promise<unknown>,
+): Promise<string> {
+  const before = await world.dump();
+  world.takeNotices();
+  const error: unknown = await act().then(
+    () => 'ok',
+    (thrown) => thrown,
+  );
+  expect(await world.dump()).toEqual(before);
+  expect(world.takeNotices()).toEqual([]);
+  return error instanceof ProtocolError ? error.code : String(error);
+}
+
+/** Rows of a table. */
+export async function rows(
+  world: Pick<World, 'dump'>,
+  table: string,
+): Promise<readonly Record<string, unknown>[]> {
+  return ((await world.dump())[table] ?? []) as Record<string, unknown>[];
+}
