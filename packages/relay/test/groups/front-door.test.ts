@@ -1,9 +1,9 @@
 import { errorCatalogue } from '@posthouse/protocol';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { DoorGround, heardBy, nextHint } from '../support/door.ts';
 import { codeOf } from '../support/http.ts';
 import type { Person } from '../support/people.ts';
 import { FrontDoor } from '../support/relay.ts';
-import { DoorGround, heardBy, nextHint } from './door.ts';
 import { TestGroup } from './support.ts';
 
 const wait = 600;

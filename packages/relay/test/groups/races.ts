@@ -11,12 +11,12 @@ import {
   managementHash,
 } from '@posthouse/protocol';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { DoorGround } from '../support/door.ts';
 import { dump } from '../support/engine.ts';
 import type { Person } from '../support/people.ts';
 import type { FrontDoor } from '../support/relay.ts';
 import type { WebSocketClient } from '../support/websocket.ts';
 import { network } from '../support/world.ts';
-import { DoorGround } from './door.ts';
 import { readChain, readKeys, verified } from './member.ts';
 import { TestGroup } from './support.ts';
 

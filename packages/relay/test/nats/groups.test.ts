@@ -1,7 +1,7 @@
 /** Groups at three processes of one relay: who hears at one what happened at another. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
-import { DoorGround, heardBy, nextHint } from '../groups/door.ts';
 import { TestGroup } from '../groups/support.ts';
+import { DoorGround, heardBy, nextHint } from '../support/door.ts';
 import { codeOf } from '../support/http.ts';
 import { TestNats, withoutNats } from '../support/nats.ts';
 import type { Person } from '../support/people.ts';

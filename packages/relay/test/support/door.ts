@@ -1,4 +1,4 @@
-/** Groups behind a front door: people call over HTTP, and listen on connections. */
+/** Groups and channels behind a front door: people call over HTTP, and listen on connections. */
 import {
   type ErrorCode,
   type JsonValue,
@@ -6,15 +6,19 @@ import {
   ProtocolError,
 } from '@posthouse/protocol';
 import type { DeviceSession } from '../../src/call.ts';
-import type { Heard } from '../support/connections.ts';
-import { shortly } from '../support/connections.ts';
-import { codeOf } from '../support/http.ts';
-import type { Ground, Person } from '../support/people.ts';
-import type { FrontDoor } from '../support/relay.ts';
-import type { WebSocketClient } from '../support/websocket.ts';
-import type { TestGroup } from './support.ts';
+import { type Heard, shortly } from './connections.ts';
+import { codeOf } from './http.ts';
+import type { Ground, Person } from './people.ts';
+import type { FrontDoor } from './relay.ts';
+import type { RpcAnswer, RpcNotification, WebSocketClient } from './websocket.ts';
 
-/** The ground on which people of a door found groups. */
+/** Which of a person's devices connects, and to which process. */
+interface At {
+  readonly device?: string;
+  readonly door?: FrontDoor;
+}
+
+/** The ground on which people of a door found groups and channels. */
 export class DoorGround implements Ground {
   /** The process that is called; others may stand beside it. */
   door: FrontDoor;
@@ -58,29 +62,55 @@ export class DoorGround implements Ground {
   /** A connection of a person's device that subscribed these groups. */
   async subscribed(
     person: Person,
-    groups: readonly TestGroup[],
-    { device = 'phone', door = this.door } = {},
+    groups: readonly { readonly groupId: string }[],
+    at: At = {},
+  ): Promise<WebSocketClient> {
+    const group_ids = groups.map(({ groupId }) => groupId);
+    return await this.#connected(person, at, (socket) =>
+      socket.call('group.subscribe', { group_ids }),
+    );
+  }
+
+  /** A connection of a person's device that subscribed these channels. */
+  async following(
+    person: Person,
+    channels: readonly { readonly channelId: string }[],
+    at: At = {},
+  ): Promise<WebSocketClient> {
+    const channel_ids = channels.map(({ channelId }) => channelId);
+    return await this.#connected(person, at, (socket) =>
+      socket.call('channel.subscribe', { channel_ids }),
+    );
+  }
+
+  async #connected(
+    person: Person,
+    { device = 'phone', door = this.door }: At,
+    subscribe: (socket: WebSocketClient) => Promise<RpcAnswer>,
   ): Promise<WebSocketClient> {
     const socket = await door.socket();
     const bound = await door.bindDevice(socket, person.device(device));
     if (bound.error !== undefined) throw new Error(bound.error.message);
-    const group_ids = groups.map(({ groupId }) => groupId);
-    const answer = await socket.call('group.subscribe', { group_ids });
+    const answer = await subscribe(socket);
     if (answer.error !== undefined) throw new Error(answer.error.message);
     return socket;
   }
 }
 
-/** What arrived of groups before the answer to a call made now. */
+/** What arrived of groups and channels before the answer to a call made now. */
 export async function heardBy(socket: WebSocketClient): Promise<Heard[]> {
   const all = await socket.notificationsSoFar();
-  return all.filter(({ method }) => method.startsWith('group.')).map(shortly);
+  return all.filter(isSubscribed).map(shortly);
 }
 
-/** Waits for the next hint about a group. */
+/** Waits for the next hint about a group or a channel. */
 export async function nextHint(socket: WebSocketClient): Promise<Heard> {
   for (;;) {
     const notification = await socket.notification();
-    if (notification.method.startsWith('group.')) return shortly(notification);
+    if (isSubscribed(notification)) return shortly(notification);
   }
+}
+
+function isSubscribed({ method }: RpcNotification): boolean {
+  return /^(group|channel)\./.test(method);
 }

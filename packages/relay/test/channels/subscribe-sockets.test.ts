@@ -1,0 +1,162 @@
+/** Subscriptions of channels over real sockets: what depends on a connection. */
+import { errorCatalogue } from '@posthouse/protocol';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { DoorGround, heardBy, nextHint } from '../support/door.ts';
+import { codeOf } from '../support/http.ts';
+import type { Person } from '../support/people.ts';
+import { FrontDoor } from '../support/relay.ts';
+import { TestChannel } from './support.ts';
+
+let door: FrontDoor;
+let ground: DoorGround;
+let ann: Person;
+let ben: Person;
+let channel: TestChannel;
+const wellFormed = `chan_${'A'.repeat(22)}`;
+
+beforeEach(async () => {
+  door = await FrontDoor.start({ host: { channels: true }, limits: { channelSubscriptions: 2 } });
+  ground = new DoorGround(door);
+  ann = await ground.person('ann');
+  ben = await ground.person('ben', ['phone', 'laptop']);
+  channel = await TestChannel.found(ground, ann);
+});
+afterEach(() => door[Symbol.asyncDispose]());
+
+const only = () => ({ channel_ids: [channel.channelId] });
+const publish = async (devices: string[]) => {
+  const { token } = await door.logInAccount(ben);
+  const state = await ben.state({ devices });
+  expect(codeOf(await door.http().call('device.state.publish', state, { token }))).toBe('ok');
+};
+
+test('06 §8: over HTTP there is no such method', async () => {
+  const { token } = await door.logInDevice(ben);
+  const body = JSON.stringify(only());
+  const length = String(Buffer.byteLength(body));
+  const headers = {
+    'content-type': 'application/json',
+    'content-length': length,
+    'x-svc-session': token,
+  };
+  for (const verb of ['POST', 'PUT', 'PATCH', 'DELETE']) {
+    const answer = await door.http().send({ verb, path: '/channel/subscribe', headers, body });
+    expect([verb, answer.status, codeOf(answer)]).toEqual([verb, 400, 'method_not_found']);
+  }
+});
+
+test('06 §9.1: the answer is null, and errors name the channels', async () => {
+  const socket = await door.socket();
+  const { rpc: unauthorized } = errorCatalogue.unauthorized;
+  expect(await socket.call('channel.subscribe', only())).toHaveProperty('error.code', unauthorized);
+  await door.bindDevice(socket, ben.device());
+  expect(await socket.call('channel.subscribe', only())).toHaveProperty('result', null);
+  const channel_ids = [wellFormed, channel.channelId];
+  const { error } = await socket.call('channel.subscribe', { channel_ids });
+  expect(error).toMatchObject({
+    code: errorCatalogue.not_found.rpc,
+    data: { channel_ids: [wellFormed] },
+  });
+  const twice = await socket.call('channel.subscribe', { channel_ids: [wellFormed, wellFormed] });
+  expect(twice.error).toMatchObject({ code: errorCatalogue.bad_request.rpc });
+  expect(twice.error).not.toHaveProperty('data');
+});
+
+test('02 §12.3: an account session subscribes nothing', async () => {
+  const socket = await door.socket();
+  await door.bindAccount(socket, ben);
+  const answer = await socket.call('channel.subscribe', only());
+  expect(answer).toHaveProperty('error.code', errorCatalogue.forbidden.rpc);
+});
+
+test('06 §9.2: what is written over HTTP is heard by whoever subscribed', async () => {
+  const [socket, other] = [
+    await ground.following(ben, [channel]),
+    await ground.following(ann, [channel]),
+  ];
+  await channel.post();
+  for (const each of [socket, other]) {
+    expect(await each.notification()).toEqual({
+      jsonrpc: '2.0',
+      method: 'channel.timeline.changed',
+      params: { channel_id: channel.channelId, head: 1 },
+    });
+  }
+});
+
+test('06 §9.2: the hint is about what can be read already', async () => {
+  const socket = await ground.following(ben, [channel]);
+  await channel.post();
+  const [, head] = await nextHint(socket);
+  const params = { channel_id: channel.channelId, after: 0 };
+  const { result } = await socket.call('channel.read', params);
+  expect(result).toMatchObject({ events: [{ sequence: head }] });
+});
+
+test('02 §10.6: a set outlasts a renewal, and no connection inherits it', async () => {
+  const socket = await ground.following(ben, [channel]);
+  await door.bindDevice(socket, ben.device());
+  await channel.post();
+  expect(await nextHint(socket)).toEqual(['timeline', 1]);
+  const again = await door.socket();
+  await door.bindDevice(again, ben.device());
+  await channel.post();
+  expect(await nextHint(socket)).toEqual(['timeline', 2]);
+  expect(await heardBy(again)).toEqual([]);
+});
+
+test('02 §13: the connections of one device have sets of their own', async () => {
+  const second = await TestChannel.found(ground, ann);
+  const [one, two] = [
+    await ground.following(ben, [channel]),
+    await ground.following(ben, [second]),
+  ];
+  await channel.post();
+  expect(await nextHint(one)).toEqual(['timeline', 1]);
+  expect(await heardBy(two)).toEqual([]);
+  one[Symbol.dispose]();
+  await second.post();
+  expect(await nextHint(two)).toEqual(['timeline', 1]);
+});
+
+test('02 §10.3: a device that is removed hears no more', async () => {
+  const laptop = await ground.following(ben, [channel], { device: 'laptop' });
+  const phone = await ground.following(ben, [channel]);
+  await publish(['phone']);
+  await channel.post();
+  expect(await nextHint(phone)).toEqual(['timeline', 1]);
+  expect(await heardBy(laptop)).toEqual([]);
+  const { rpc: unauthorized } = errorCatalogue.unauthorized;
+  expect(await laptop.call('channel.subscribe', only())).toHaveProperty('error.code', unauthorized);
+});
+
+test('02 §10.2: nor does one whose session is over', async () => {
+  await ben.addDevice('laptop', { expiresAt: door.clock.now() + 3_000 });
+  await publish(['phone', 'laptop']);
+  const laptop = await ground.following(ben, [channel], { device: 'laptop' });
+  const phone = await ground.following(ben, [channel]);
+  door.clock.advance(2_999);
+  await channel.post();
+  expect(await nextHint(laptop)).toEqual(['timeline', 1]);
+  door.clock.advance(1);
+  await channel.post();
+  for (const head of [1, 2]) expect(await nextHint(phone)).toEqual(['timeline', head]);
+  expect(await heardBy(laptop)).toEqual([]);
+});
+
+test('02 §12.9: a relay that restarts has no subscriptions, and hints go on from its head', async () => {
+  await channel.post();
+  await door.restart();
+  const socket = await ground.following(ben, [channel]);
+  expect(await heardBy(socket)).toEqual([]);
+  await channel.post();
+  expect(await nextHint(socket)).toEqual(['timeline', 2]);
+});
+
+test('06 §9.1: a relay without channels has no such method', async () => {
+  await using plain = await FrontDoor.start({ host: { channels: false } });
+  const socket = await plain.socket();
+  await plain.bindDevice(socket, (await plain.person('cem')).device());
+  const answer = await socket.call('channel.subscribe', { channel_ids: [] });
+  expect(answer).toHaveProperty('error.code', errorCatalogue.method_not_found.rpc);
+});

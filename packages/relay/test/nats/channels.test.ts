@@ -1,0 +1,178 @@
+/** Channels at several processes of one relay: who hears at one what was posted at another. */
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { TestChannel } from '../channels/support.ts';
+import { DoorGround, heardBy, nextHint } from '../support/door.ts';
+import { codeOf } from '../support/http.ts';
+import { TestNats, withoutNats } from '../support/nats.ts';
+import type { Person } from '../support/people.ts';
+import { FrontDoor } from '../support/relay.ts';
+import type { WebSocketClient } from '../support/websocket.ts';
+import { Cable } from './cable.ts';
+
+const patience = { timeout: 20_000, interval: 20 };
+
+describe.skipIf(withoutNats !== undefined)(
+  `channels of one relay (${withoutNats ?? 'real'})`,
+  () => {
+    let nats: TestNats;
+    let cable: Cable;
+    /** The first is connected to NATS by the cable. */
+    let a: FrontDoor;
+    let b: FrontDoor;
+    let both: FrontDoor[];
+    let ground: DoorGround;
+    const parts = new AsyncDisposableStack();
+
+    beforeAll(async () => {
+      nats = parts.use(await TestNats.start());
+      cable = parts.use(await Cable.start(nats.url));
+      const config = {
+        public: { https: ['https://127.0.0.1:8443/svc/v1'] },
+        host: { channels: true },
+      };
+      a = parts.use(await FrontDoor.start({ ...config, bus: { nats: cable.url } }));
+      b = parts.use(await a.beside({ bus: { nats: nats.url } }));
+      both = [a, b];
+      ground = new DoorGround(a);
+    });
+    afterAll(() => parts.disposeAsync());
+
+    let people = 0;
+    let ann: Person;
+    /** A reader, with a second device. */
+    let ben: Person;
+    let channel: TestChannel;
+
+    beforeEach(async () => {
+      people += 1;
+      ann = await ground.person(`ann ${people}`);
+      ben = await ground.person(`ben ${people}`, ['phone', 'laptop']);
+      channel = await TestChannel.found(ground, ann);
+    });
+    afterEach(async () => {
+      ground.door = a;
+      cable.mend();
+      await nats.start();
+      await whole(true, both);
+    });
+
+    const whole = async (is: boolean, doors: FrontDoor[]) => {
+      for (const { relay } of doors) {
+        await vi.waitFor(() => expect(relay.context.bus.isWhole).toBe(is), patience);
+      }
+    };
+    const lose = async () => {
+      await nats.stop();
+      await whole(false, both);
+      await compared(both);
+    };
+    const regain = async () => {
+      await nats.start();
+      await whole(true, both);
+      await compared(both);
+    };
+    /** Resolves when each has compared its connections with storage from beginning to end. */
+    const compared = async (doors: FrontDoor[]) => {
+      for (const { relay } of doors) {
+        const { metrics } = relay.context;
+        const before = metrics.value('catch_ups');
+        await vi.waitFor(() => {
+          a.clock.advance(5);
+          expect(metrics.value('catch_ups')).toBeGreaterThan(before + 1);
+        }, patience);
+      }
+    };
+    const at = (door: FrontDoor, person = ben, device = 'phone') =>
+      ground.following(person, [channel], { device, door });
+    /** Waits until a hint of this head has come. */
+    const arrives = async (socket: WebSocketClient, head: number) => {
+      for (;;) {
+        const [, is] = await nextHint(socket);
+        if (is === head) return;
+      }
+    };
+    const keepPhone = async () => {
+      const { token } = await a.logInAccount(ben);
+      const state = await ben.state({ devices: ['phone'] });
+      expect(codeOf(await a.http().call('device.state.publish', state, { token }))).toBe('ok');
+    };
+
+    test('06 §9.2: what one process accepts, connections at the other hear', async () => {
+      const sockets = await Promise.all([ann, ben].flatMap((each) => [at(a, each), at(b, each)]));
+      await channel.post();
+      for (const socket of sockets) expect(await nextHint(socket)).toEqual(['timeline', 1]);
+      ground.door = b;
+      await channel.post();
+      for (const socket of sockets) expect(await nextHint(socket)).toEqual(['timeline', 2]);
+    });
+
+    test('02 §10.3: a device that one process removes hears nothing at the other', async () => {
+      const [laptop, phone] = [await at(b, ben, 'laptop'), await at(b)];
+      await keepPhone();
+      await channel.post();
+      await arrives(phone, 1);
+      expect(await heardBy(laptop)).toEqual([]);
+    });
+
+    describe('while NATS is away', () => {
+      beforeEach(lose);
+
+      test('a set is taken, and heard of within seconds, and on its return', async () => {
+        const socket = await at(b);
+        await channel.post();
+        await compared([b]);
+        expect(await heardBy(socket)).toEqual([['timeline', 1]]);
+        await channel.post();
+        await regain();
+        expect(await heardBy(socket)).toEqual([['timeline', 2]]);
+      });
+
+      test('06 §9.2: what was heard of already is not told again', async () => {
+        const socket = await at(b);
+        ground.door = b;
+        await channel.post();
+        await arrives(socket, 1);
+        await regain();
+        expect(await heardBy(socket)).toEqual([]);
+      });
+
+      test('02 §10.3: a device that was removed hears nothing', async () => {
+        const [laptop, phone] = [await at(b, ben, 'laptop'), await at(b)];
+        await keepPhone();
+        ground.door = b;
+        await channel.post();
+        await arrives(phone, 1);
+        expect(await heardBy(laptop)).toEqual([]);
+        await regain();
+        await channel.post();
+        await arrives(phone, 2);
+        expect(await heardBy(laptop)).toEqual([]);
+      });
+    });
+
+    test('what a process that is cut off accepts is heard of in the end', async () => {
+      cable.cut();
+      await whole(false, [a]);
+      const socket = await at(b);
+      await channel.post();
+      expect(await heardBy(socket)).toEqual([]);
+      expect(b.relay.context.bus.isWhole).toBe(true);
+      a.clock.advance(60);
+      await arrives(socket, 1);
+    });
+
+    test('both accept at once: everybody hears the last', async () => {
+      const sockets = [await at(a), await at(b)];
+      for (let round = 0; round < 5; round += 1) {
+        await Promise.all(
+          both.map(async (door) => {
+            const { token } = await door.logInDevice(ann);
+            const answer = await door.http().call('channel.post', channel.newPost(), { token });
+            expect(codeOf(answer)).toBe('ok');
+          }),
+        );
+      }
+      for (const socket of sockets) await arrives(socket, 10);
+    });
+  },
+);
