@@ -1,17 +1,18 @@
 import { defineConfig } from 'vitest/config';
 
-/** Tests of the relay that store nothing, or are about one engine and bring it themselves. */
+/** Tests of relay and kit that store nothing, or are about one engine and bring it themselves. */
 const relayOnce = [
   'packages/relay/test/{config,crypto,federation,jobs,keys,notifications,observability,tls}/**',
   'packages/relay/test/{cluster,move,postgres}/**',
   'packages/relay/test/storage/sqlite*.test.ts',
   'packages/relay/test/{accounts/rules,main,rate-limiter}.test.ts',
   'packages/relay/test/transport/{addresses,encode}.test.ts',
+  'packages/conformance/test/{main,report}.test.ts',
 ];
 
 /** Tests of the client that show how the relay behaves towards a whole client. */
 const clientPerEngine =
-  'packages/client/test/{content,devices,groups/story,interrupted,move,story}.test.ts';
+  'packages/client/test/{content,devices,interrupted,move,story,{channels,groups}/story}.test.ts';
 
 /** Tests of relays that share a database: SQLite is for one. */
 const severalProcesses = 'packages/relay/test/nats/**';

@@ -3,12 +3,15 @@ import { checkMove, moveHome } from './accounts/move.ts';
 import { knownProfile, publishProfile } from './accounts/profiles.ts';
 import { timelines } from './accounts/records.ts';
 import { resolveOwnState } from './accounts/states.ts';
+import { Channels } from './api/channels.ts';
 import { Contacts } from './api/contacts.ts';
 import { Devices } from './api/devices.ts';
 import { Groups } from './api/groups.ts';
 import { Messages } from './api/messages.ts';
 import { type Abortable, signalOf, type WithAccountKey } from './api/options.ts';
 import { Profiles } from './api/profiles.ts';
+import { catchUpChannels } from './channels/catch-up.ts';
+import { channelOutbox } from './channels/kept.ts';
 import { runDuties } from './contacts/duties.ts';
 import type { AccountCore } from './core.ts';
 import { duties } from './duties.ts';
@@ -20,6 +23,7 @@ import { type FollowOptions, follow, type Scope } from './live.ts';
 import { flush } from './messages/outbox.ts';
 import { outbox } from './messages/rows.ts';
 import { readTimeline, timelinePosition } from './messages/timeline.ts';
+import type { StoreReader } from './store/index.ts';
 
 export interface AccountStatus {
   readonly account: string;
@@ -29,7 +33,7 @@ export interface AccountStatus {
   readonly position: number;
   /** Whether records were lost to retention before this device read them. */
   readonly gap: boolean;
-  /** Messages whose fate is not known yet. */
+  /** What was sent and whose fate is not known yet. */
   readonly outbox: number;
   /** Messages this device still has to send by itself. */
   readonly owed: number;
@@ -54,6 +58,7 @@ export class Account {
   readonly contacts: Contacts;
   readonly messages: Messages;
   readonly groups: Groups;
+  readonly channels: Channels;
   readonly #core: AccountCore;
 
   constructor(core: AccountCore) {
@@ -66,10 +71,11 @@ export class Account {
     this.contacts = new Contacts(core);
     this.messages = new Messages(core);
     this.groups = new Groups(core);
+    this.channels = new Channels(core);
   }
 
   /**
-   * Catches up once: own device state, timeline, groups, what waits to be sent, what is owed.
+   * Catches up once: own device state, timeline, groups, channels, what waits to be sent, what is owed.
    *
    * @param options.formerRelays also reads the timelines of relays the account has left, as far as
    *   they still answer
@@ -145,14 +151,14 @@ export class Account {
       homeRelay: relayId,
       position: await timelinePosition(tx, relayId),
       gap: (await timelines.get(tx, relayId))?.gap ?? false,
-      outbox: (await outbox.list(tx)).length + (await groupOutbox.list(tx)).length,
+      outbox: await waiting(tx),
       owed: (await duties.list(tx)).length,
     }));
   }
 
   async *#catchUp(
     signal: AbortSignal,
-    { home: withHome, groups }: Scope = { home: true },
+    { home: withHome, groups, channels }: Scope = { home: true },
   ): AsyncGenerator<readonly AccountEvent[]> {
     const core = this.#core;
     if (withHome) {
@@ -162,6 +168,7 @@ export class Account {
       await flush(core, signal);
     }
     yield* catchUpGroups(core, signal, groups);
+    yield* catchUpChannels(core, signal, channels);
     await runDuties(core, signal);
   }
 
@@ -180,4 +187,10 @@ export class Account {
       }
     }
   }
+}
+
+/** How much waits to be sent, of whatever kind. */
+async function waiting(tx: StoreReader): Promise<number> {
+  const rows = [await outbox.list(tx), await groupOutbox.list(tx), await channelOutbox.list(tx)];
+  return rows.flat().length;
 }

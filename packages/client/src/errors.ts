@@ -25,12 +25,14 @@ export type ClientErrorCode =
   | 'not_a_contact'
   /** The account is no member of the group, as far as this device knows. */
   | 'not_a_member'
-  /** The own role in the group does not permit it, or the group is closed. */
+  /** The own role in the group or channel does not permit it, or it is closed. */
   | 'not_permitted'
   /** The group's history does not verify; nothing behind that place is used (05 §5.5). */
   | 'group_blocked'
   /** This device has no verified secret of the group's present epoch. */
   | 'group_key_missing'
+  /** This device follows no such channel, and made none. */
+  | 'unknown_channel'
   /** A counter has no next value (01 I2, I3). */
   | 'counter_exhausted'
   /** The input cannot be sent: too large, empty, malformed. */
@@ -151,7 +153,12 @@ export type MisbehaviourReason =
   | 'invalid_group_state'
   | 'invalid_group_record'
   | 'invalid_group_answer'
-  | 'group_rollback';
+  | 'group_rollback'
+  // Channels (06 §8)
+  | 'invalid_channel_page'
+  | 'invalid_channel_descriptor'
+  | 'channel_conflict'
+  | 'channel_rollback';
 
 /**
  * The relay is wrong: its answer breaks the protocol or does not verify. `reason` names the rule.

@@ -1,4 +1,6 @@
 /** What happens to an account, for whoever shows it to a person. */
+import type { ChannelDescriptor } from '@posthouse/protocol';
+import type { ChannelPostEntry } from './channels/entries.ts';
 import type { GroupChangeRow, GroupMessageRow } from './groups/entries.ts';
 import type { GroupBlock } from './groups/rows.ts';
 import type { MessageRow } from './messages/rows.ts';
@@ -63,8 +65,61 @@ export type GroupAccountEvent =
   /** A group could not be read for now; the others were. */
   | { readonly kind: 'group-failed'; readonly group_id: string; readonly error: unknown };
 
+/** What happens in channels that are followed. Everything in it was verified. */
+export type ChannelAccountEvent =
+  /** A new post, with the edits that came with it. */
+  | {
+      readonly kind: 'channel-post';
+      readonly channel_id: string;
+      readonly post: ChannelPostEntry;
+    }
+  /** A post that is here was edited; `post` is as it is now. */
+  | {
+      readonly kind: 'channel-edited';
+      readonly channel_id: string;
+      readonly post: ChannelPostEntry;
+    }
+  /** A post was deleted and is not here any more. */
+  | {
+      readonly kind: 'channel-deleted';
+      readonly channel_id: string;
+      readonly sequence: number;
+      readonly by: string;
+      readonly reason?: string;
+    }
+  /** There is a newer descriptor: name, moderators, or the end of the channel. */
+  | {
+      readonly kind: 'channel-changed';
+      readonly channel_id: string;
+      readonly descriptor: ChannelDescriptor;
+    }
+  /** An event does not verify and is not used; reading went on. */
+  | {
+      readonly kind: 'channel-refused';
+      readonly channel_id: string;
+      readonly sequence: number;
+      readonly reason: string;
+    }
+  /** Not everything that lies between is available; that proves nothing (06 §8.11). */
+  | {
+      readonly kind: 'channel-gap';
+      readonly channel_id: string;
+      readonly from: number;
+      readonly through: number;
+    }
+  /** Something this device wrote will not be carried out. */
+  | {
+      readonly kind: 'channel-unsent';
+      readonly channel_id: string;
+      readonly write: 'create' | 'update' | 'close' | 'post' | 'edit' | 'delete';
+      readonly reason: string;
+    }
+  /** A channel could not be read for now; the others were. */
+  | { readonly kind: 'channel-failed'; readonly channel_id: string; readonly error: unknown };
+
 export type AccountEvent =
   | GroupAccountEvent
+  | ChannelAccountEvent
   /** A message to show arrived, or one this account sent from another device. */
   | { readonly kind: 'message'; readonly message: MessageRow }
   /** Somebody asks to become a contact. */

@@ -6,6 +6,8 @@ export interface Drained {
   readonly revision: number;
   /** Highest head by group. */
   readonly groups: ReadonlyMap<string, number>;
+  /** Highest head by channel. */
+  readonly channels: ReadonlyMap<string, number>;
   readonly 'group-applications': ReadonlySet<string>;
   readonly 'group-recoveries': ReadonlySet<string>;
 }
@@ -15,6 +17,7 @@ export class Hints {
   #head = -1;
   #revision = -1;
   #groups = new Map<string, number>();
+  #channels = new Map<string, number>();
   #applications = new Set<string>();
   #recoveries = new Set<string>();
   #waiting = Promise.withResolvers<void>();
@@ -28,11 +31,12 @@ export class Hints {
       case 'device.state.changed':
         this.#revision = Math.max(this.#revision, params.revision as number);
         break;
-      case 'group.timeline.changed': {
-        const known = this.#groups.get(groupId) ?? -1;
-        this.#groups.set(groupId, Math.max(known, params.head as number));
+      case 'group.timeline.changed':
+        raise(this.#groups, groupId, params.head as number);
         break;
-      }
+      case 'channel.timeline.changed':
+        raise(this.#channels, params.channel_id as string, params.head as number);
+        break;
       case 'group.application.changed':
         this.#applications.add(groupId);
         break;
@@ -54,15 +58,21 @@ export class Hints {
       head: this.#head,
       revision: this.#revision,
       groups: this.#groups,
+      channels: this.#channels,
       'group-applications': this.#applications,
       'group-recoveries': this.#recoveries,
     };
     this.#head = -1;
     this.#revision = -1;
     this.#groups = new Map();
+    this.#channels = new Map();
     this.#applications = new Set();
     this.#recoveries = new Set();
     this.#waiting = Promise.withResolvers();
     return drained;
   }
+}
+
+function raise(heads: Map<string, number>, id: string, head: number): void {
+  heads.set(id, Math.max(heads.get(id) ?? -1, head));
 }

@@ -6,17 +6,32 @@ export {
   parseDeviceApproval,
   parseDeviceRequest,
 } from './accounts/pairing.ts';
+export type { Channel, Channels } from './api/channels.ts';
 export type { Contact, Contacts } from './api/contacts.ts';
 export type { Devices } from './api/devices.ts';
 export type { Group, GroupDraft, Groups, NamedMember } from './api/groups.ts';
 export type { Draft, Messages } from './api/messages.ts';
 export type { Abortable, WithAccountKey } from './api/options.ts';
 export type { Profiles } from './api/profiles.ts';
+export type { ChannelDraft, ChannelPatch, SentToChannel } from './channels/content.ts';
+export type {
+  ChannelChangeEntry,
+  ChannelDeletionEntry,
+  ChannelEntry,
+  ChannelGapEntry,
+  ChannelPostEntry,
+  ChannelRefusedEntry,
+  EntryRange,
+} from './channels/entries.ts';
+export type { ChannelAddress, FollowFrom } from './channels/follow.ts';
+export type { ChannelFacts, NewChannelFacts } from './channels/manage.ts';
+export type { ChannelSpan, ChannelStanding } from './channels/rows.ts';
+export type { ChannelReading } from './channels/sync.ts';
 export { Client, type ClientOptions, type NewAccountOptions } from './client.ts';
 export * from './connect/index.ts';
 export * from './environment.ts';
 export * from './errors.ts';
-export type { AccountEvent, GroupAccountEvent } from './events.ts';
+export type { AccountEvent, ChannelAccountEvent, GroupAccountEvent } from './events.ts';
 export type { PendingApplication, PendingRecovery } from './groups/admissions.ts';
 export type {
   GroupChangeRow,

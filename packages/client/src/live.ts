@@ -2,13 +2,16 @@
 
 import { isWrongHome } from './accounts/home.ts';
 import { noteStateHint } from './accounts/states.ts';
+import { noteChannelHint } from './channels/rows.ts';
+import { channelsByHost } from './channels/subscriptions.ts';
 import { backoff, hintOf, isTemporary } from './connect/backoff.ts';
 import type { AccountCore } from './core.ts';
 import { ClientError, isClientError } from './errors.ts';
 import type { AccountEvent } from './events.ts';
 import { groupRow } from './groups/rows.ts';
-import { groupsByHost, sameGroupsKey, subscribeGroups } from './groups/subscriptions.ts';
+import { groupsByHost } from './groups/subscriptions.ts';
 import { type Drained, Hints } from './hints.ts';
+import { subscribeHosted } from './hosted.ts';
 import { timelinePosition } from './messages/timeline.ts';
 
 export interface FollowOptions {
@@ -23,6 +26,8 @@ export interface Scope {
   readonly home: boolean;
   /** These groups; all of them by default. */
   readonly groups?: ReadonlySet<string>;
+  /** These channels; all that are followed by default. */
+  readonly channels?: ReadonlySet<string>;
 }
 
 /** What following needs of the account. */
@@ -71,7 +76,7 @@ export async function* follow(
         yield* core.happenings.take();
         // Read to the end, and only that shows which groups there are.
         scope = { home: false };
-        if ((await groupsKey(core)) !== subscribed.key) continue;
+        if (keyOfHosts(await hostsOf(core)) !== subscribed.key) continue;
         const ended = [...subscribed.ended, ...(link.ended === undefined ? [] : [link.ended])];
         const news = await quiet(core, home.relayId, { hints, ended, signal, pollInterval });
         // Only now: a relay that ends every connection at once is no relay that works.
@@ -81,7 +86,7 @@ export async function* follow(
           for (const group_id of news[kind]) yield { kind, group_id };
         }
         if (news.silence) break;
-        scope = { home: news.home, groups: news.groups };
+        scope = { home: news.home, groups: news.groups, channels: news.channels };
       }
       if (link.ended === undefined) home.reconsider();
     } catch (error) {
@@ -98,33 +103,56 @@ export async function* follow(
   }
 }
 
-async function groupsKey(core: AccountCore): Promise<string> {
-  return sameGroupsKey(await groupsByHost(core));
+/** What is subscribed at one host. */
+interface Hosted {
+  readonly groups: readonly string[];
+  readonly channels: readonly string[];
+}
+
+async function hostsOf(core: AccountCore): Promise<Map<string, Hosted>> {
+  const [groups, channels] = [await groupsByHost(core), await channelsByHost(core)];
+  const relayIds = [...new Set([...groups.keys(), ...channels.keys()])].sort();
+  return new Map(
+    relayIds.map((relayId) => [
+      relayId,
+      { groups: groups.get(relayId) ?? [], channels: channels.get(relayId) ?? [] },
+    ]),
+  );
+}
+
+/** A text that differs wherever groups or channels do. */
+function keyOfHosts(hosts: ReadonlyMap<string, Hosted>): string {
+  return JSON.stringify([...hosts]);
 }
 
 /**
- * Subscribes every group at its host. A host that cannot be reached is read without hints.
- * @returns which groups they were, and the ends of the links to other relays than the home
+ * Subscribes every group and channel at its host. A host that cannot be reached is read without
+ * hints.
+ *
+ * @returns which they were, and the ends of the links to other relays than the home
  */
 async function subscribeAll(
   core: AccountCore,
   hints: Hints,
   signal: AbortSignal,
 ): Promise<{ readonly key: string; readonly ended: readonly Promise<ClientError>[] }> {
-  const hosts = await groupsByHost(core);
+  const hosts = await hostsOf(core);
   const { relayId: homeId } = await core.home();
   const ended: Promise<ClientError>[] = [];
-  for (const [relayId, groupIds] of hosts) {
+  for (const [relayId, hosted] of hosts) {
     const connection = core.relay(relayId);
     connection.onNotification = (notification) => hints.take(notification);
     try {
-      const link = await subscribeGroups(connection, { groupIds, signal });
-      if (link.ended !== undefined && relayId !== homeId) ended.push(link.ended);
+      for (const kind of ['groups', 'channels'] as const) {
+        if (hosted[kind].length === 0) continue;
+        const link = await subscribeHosted(connection, kind, { ids: hosted[kind], signal });
+        if (link.ended !== undefined && relayId !== homeId) ended.push(link.ended);
+      }
     } catch (error) {
       if (relayId === homeId || !isPassing(error)) throw error;
     }
   }
-  return { key: sameGroupsKey(hosts), ended };
+  return { key: keyOfHosts(hosts), ended };
 }
 
 /** A misbehaving relay may be a relay under repair; nothing it answered was used. */
@@ -138,6 +166,7 @@ interface News {
   readonly silence: boolean;
   readonly home: boolean;
   readonly groups: ReadonlySet<string>;
+  readonly channels: ReadonlySet<string>;
   readonly 'group-applications': ReadonlySet<string>;
   readonly 'group-recoveries': ReadonlySet<string>;
 }
@@ -190,9 +219,14 @@ async function newsOf(
       const row = await groupRow(tx, groupId);
       if (row !== undefined && head > row.position) groups.add(groupId);
     }
-    return { home: unread || outdated, groups };
+    const channels = new Set<string>();
+    for (const [channelId, head] of hints.channels) {
+      if (await noteChannelHint(tx, channelId, head)) channels.add(channelId);
+    }
+    return { home: unread || outdated, groups, channels };
   });
   const hasFound = core.happenings.isWaiting || hints['group-applications'].size > 0;
-  const isNews = hints.silence || hasFound || found.home || found.groups.size > 0;
+  const isOpen = found.groups.size + found.channels.size > 0;
+  const isNews = hints.silence || hasFound || found.home || isOpen;
   return isNews ? { ...hints, ...found } : undefined;
 }

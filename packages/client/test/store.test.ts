@@ -35,7 +35,7 @@ describe.each(Object.entries(kinds))('%s', (_, open) => {
     expect(await store.read((tx) => tx.get('a', 'k'))).toBeUndefined();
   });
 
-  test('lists in order of keys, by prefix, after a key, limited, backwards', async () => {
+  test('lists in order of keys, by prefix, between keys, limited, backwards', async () => {
     await using store = open();
     await store.write(async (tx) => {
       for (const key of ['b/2', 'a', 'b/1', 'c', 'b/10', 'b']) await tx.put('x', key, key);
@@ -50,6 +50,9 @@ describe.each(Object.entries(kinds))('%s', (_, open) => {
     expect(await keys({ after: 'b', limit: 2 })).toEqual(['b/1', 'b/10']);
     expect(await keys({ limit: 2, reverse: true })).toEqual(['c', 'b/2']);
     expect(await keys({ limit: 0 })).toEqual([]);
+    expect(await keys({ prefix: 'b/', before: 'b/2' })).toEqual(['b/1', 'b/10']);
+    expect(await keys({ before: 'b/2', limit: 1, reverse: true })).toEqual(['b/10']);
+    expect(await keys({ after: 'b', before: 'b/1' })).toEqual([]);
   });
 
   test('a write that throws leaves nothing', async () => {

@@ -48,11 +48,11 @@ import {
   type GroupBlock,
   type GroupStanding,
   groupRows,
-  keyOf,
   loadGroup,
   nicknames,
 } from '../groups/rows.ts';
 import { syncGroup } from '../groups/sync.ts';
+import { keyOf } from '../store/keys.ts';
 import { type Abortable, signalOf } from './options.ts';
 
 /** A group as this device knows it. */

@@ -1,6 +1,6 @@
 import type { Random } from '@posthouse/protocol';
 import { randomFraction } from '../environment.ts';
-import { isRefusal, RelayRefused, RelayUnreachable } from '../errors.ts';
+import { isRefusal, RelayMisbehaviour, RelayRefused, RelayUnreachable } from '../errors.ts';
 
 /** How long and how often to try again. */
 export interface RetryPolicy {
@@ -39,6 +39,12 @@ export function isTemporary(error: unknown): boolean {
     error instanceof RelayUnreachable ||
     isRefusal(error, 'internal_error', 'bad_gateway', 'rate_limited', 'temporarily_unavailable')
   );
+}
+
+/** Whether a request that failed may have been carried out all the same (02 §7). */
+export function mayBeDone(error: unknown): boolean {
+  if (error instanceof RelayUnreachable) return error.outcomeUnknown;
+  return isRefusal(error, 'internal_error') || error instanceof RelayMisbehaviour;
 }
 
 /** The relay's hint in an error, seconds. */

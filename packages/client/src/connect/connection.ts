@@ -10,7 +10,14 @@ import type { Clock } from '../environment.ts';
 import { ClientError, isRefusal, RelayMisbehaviour, RelayUnreachable } from '../errors.ts';
 import type { Discovery, VerifiedRelay } from '../network/discovery.ts';
 import { checkResult } from './answers.ts';
-import { backoff, defaultRetry, hintOf, isTemporary, type RetryPolicy } from './backoff.ts';
+import {
+  backoff,
+  defaultRetry,
+  hintOf,
+  isTemporary,
+  mayBeDone,
+  type RetryPolicy,
+} from './backoff.ts';
 import { untilAborted } from './deadline.ts';
 import { Link } from './link.ts';
 import { type Identity, RelayClock } from './session.ts';
@@ -39,9 +46,10 @@ export interface CallOptions {
   readonly signal: AbortSignal;
   /**
    * `unchanged` (default) sends the very same request again after temporary errors and lost
-   * answers; only for methods that allow it (02 §7). `never` leaves that to the caller.
+   * answers; only for methods that allow it (02 §7). `unsent` does so only where the request
+   * certainly was not carried out, `never` leaves all of it to the caller.
    */
-  readonly repeat?: 'unchanged' | 'never';
+  readonly repeat?: 'unchanged' | 'unsent' | 'never';
 }
 
 /** A relay that asks for a longer wait than this, milliseconds, gets no automatic retry. */
@@ -100,7 +108,8 @@ export class RelayConnection implements AsyncDisposable {
           continue;
         }
         const wait = this.#waitBefore(attempt, error);
-        if (repeat === 'never' || wait === undefined) throw error;
+        const isBarred = repeat === 'never' || (repeat === 'unsent' && mayBeDone(error));
+        if (isBarred || wait === undefined) throw error;
         await this.#parts.clock.sleep(wait, signal);
       }
     }

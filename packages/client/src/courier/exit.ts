@@ -43,6 +43,7 @@ const byClientCode: Readonly<Record<ClientError['code'], ExitName>> = {
   not_permitted: 'noWay',
   group_blocked: 'unverified',
   group_key_missing: 'noWay',
+  unknown_channel: 'noWay',
   counter_exhausted: 'internal',
   invalid_input: 'usage',
 };

@@ -10,6 +10,7 @@ import {
 import type { AccountCore } from '../core.ts';
 import type { GroupAccountEvent } from '../events.ts';
 import type { StoreWriter } from '../store/index.ts';
+import { keyOf } from '../store/keys.ts';
 import { rotationCandidates } from './candidates.ts';
 import { type GroupChangeRow, putEntry } from './entries.ts';
 import { secretsIn, takeMessage, type VerifiedMessage } from './open.ts';
@@ -18,7 +19,6 @@ import {
   factsOf,
   type GroupBlock,
   type GroupRow,
-  keyOf,
   nicknames,
   putEpochs,
   putGroup,

@@ -13,6 +13,7 @@ import type { AccountCore } from '../core.ts';
 import { ClientError } from '../errors.ts';
 import type { GroupAccountEvent } from '../events.ts';
 import type { StoreWriter } from '../store/index.ts';
+import { keyOf } from '../store/keys.ts';
 import { groupOutbox } from './candidates.ts';
 import {
   addPending,
@@ -23,7 +24,7 @@ import {
   putEntry,
   removePending,
 } from './entries.ts';
-import { type EpochSecret, epochSecret, keyOf, memberOf, nicknames } from './rows.ts';
+import { type EpochSecret, epochSecret, memberOf, nicknames } from './rows.ts';
 
 /** 32 bytes from the form in which they are kept. */
 export function secretBytes(text: string): Uint8Array {

@@ -9,9 +9,10 @@ import { isTemporary } from '../connect/backoff.ts';
 import type { AccountCore } from '../core.ts';
 import { ClientError, isClientError, isRefusal } from '../errors.ts';
 import type { GroupAccountEvent } from '../events.ts';
+import { keyOf } from '../store/keys.ts';
 import { type GroupOutboxRow, groupOutbox } from './candidates.ts';
 import { secretBytes } from './open.ts';
-import { epochSecret, groupRow, keyOf } from './rows.ts';
+import { epochSecret, groupRow } from './rows.ts';
 import { readGroup, refreshGroup, requireRow } from './sync.ts';
 
 const method = 'group.message.send';

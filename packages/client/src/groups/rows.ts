@@ -17,6 +17,7 @@ import {
 } from '@posthouse/protocol';
 import { ClientError } from '../errors.ts';
 import { Collection, type StoreReader, type StoreWriter } from '../store/index.ts';
+import { keyOf } from '../store/keys.ts';
 
 /** How this account stands to a group, as far as this device knows. */
 export type GroupStanding =
@@ -98,20 +99,6 @@ const stagedSecrets = new Collection<string>('group-staged-secrets');
 
 /** The newest nickname update of each member (05 §14.4). */
 export const nicknames = new Collection<GroupNickname>('group-nicknames');
-
-/** As many digits as the largest safe integer has, so that texts sort as numbers do. */
-const digits = 16;
-
-/** A position, epoch or sequence, as part of a key. */
-export function positionKey(position: number): string {
-  return String(position).padStart(digits, '0');
-}
-
-/** A key of a row that belongs to a group. */
-export function keyOf(groupId: string, ...parts: readonly (string | number)[]): string {
-  const texts = parts.map((part) => (typeof part === 'number' ? positionKey(part) : part));
-  return [groupId, ...texts].join('/');
-}
 
 /** A group with its verified state, one consistent read. */
 export interface KeptGroup {

@@ -13,6 +13,7 @@ import {
 import type { AccountCore } from '../core.ts';
 import { ClientError, isRefusal, RelayMisbehaviour, relayMust } from '../errors.ts';
 import type { GroupAccountEvent } from '../events.ts';
+import { callForPage } from '../hosted.ts';
 import type { StoreWriter } from '../store/index.ts';
 import { type AppliedPage, applyPage } from './apply.ts';
 import { readKeys } from './keys.ts';
@@ -150,7 +151,7 @@ async function readPage(
   const params = { group_id: row.group_id, after: row.position, limit: pageSize };
   let answer: unknown;
   try {
-    answer = await callHost(core, row.relay_id, { params, signal });
+    answer = await callForPage(core, row.relay_id, { method, params, signal });
   } catch (error) {
     if (isRefusal(error, 'forbidden')) return 'refused';
     if (!isRefusal(error, 'bad_request') || row.position < 0) throw error;
@@ -167,26 +168,6 @@ async function readPage(
     throw new RelayMisbehaviour('invalid_group_page', 'the creation event is missing', { method });
   }
   return page;
-}
-
-/** A page that fits no WebSocket message is read over HTTPS (05 §12.2). */
-async function callHost(
-  core: AccountCore,
-  relayId: string,
-  {
-    params,
-    signal,
-  }: { readonly params: { group_id: string; after: number; limit: number }; signal: AbortSignal },
-): Promise<unknown> {
-  try {
-    return await core.relay(relayId).call(method, params, { signal });
-  } catch (error) {
-    const isTooLarge =
-      isRefusal(error, 'internal_error') ||
-      (error instanceof RelayMisbehaviour && error.reason === 'oversized_response');
-    if (!isTooLarge) throw error;
-    return await core.relayOverHttp(relayId).call(method, params, { signal });
-  }
 }
 
 /** Writes what a verified page led to; nothing where it did not begin at the latest position. */

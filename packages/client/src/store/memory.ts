@@ -41,10 +41,12 @@ class MemoryTransaction implements StoreWriter {
 
   async list(
     collection: string,
-    { prefix = '', after, limit, reverse = false }: StoreRange = {},
+    { prefix = '', after, before, limit, reverse = false }: StoreRange = {},
   ): Promise<(readonly [string, string])[]> {
     const entries = [...(this.#tables.get(collection) ?? [])]
-      .filter(([key]) => key.startsWith(prefix) && (after === undefined || key > after))
+      .filter(([key]) => key.startsWith(prefix))
+      .filter(([key]) => after === undefined || key > after)
+      .filter(([key]) => before === undefined || key < before)
       .sort(([a], [b]) => (a < b ? -1 : 1));
     if (reverse) entries.reverse();
     return limit === undefined ? entries : entries.slice(0, limit);

@@ -12,6 +12,9 @@ import {
 /** Version of the file's layout, in SQLite's `user_version`. */
 const layout = 1;
 
+/** Keys are ASCII, so DEL is greater than all of them, and than whatever follows a prefix. */
+const top = '\u007f';
+
 /** How long one process waits for another one's transaction, milliseconds. */
 const lockTimeout = 10_000;
 
@@ -108,7 +111,7 @@ class SqliteTransaction implements StoreWriter {
 
   constructor(database: DatabaseSync) {
     const list = `SELECT key, text FROM entries
-      WHERE collection = ? AND key > ? AND key >= ? AND key < ? ORDER BY key`;
+      WHERE collection = ? AND key > ? AND key >= ? AND key < ? AND key < ? ORDER BY key`;
     this.#get = database.prepare('SELECT text FROM entries WHERE collection = ? AND key = ?');
     this.#ascending = database.prepare(`${list} LIMIT ?`);
     this.#descending = database.prepare(`${list} DESC LIMIT ?`);
@@ -125,11 +128,10 @@ class SqliteTransaction implements StoreWriter {
 
   async list(
     collection: string,
-    { prefix = '', after = '', limit = -1, reverse = false }: StoreRange = {},
+    { prefix = '', after = '', before = top, limit = -1, reverse = false }: StoreRange = {},
   ): Promise<(readonly [string, string])[]> {
     const statement = reverse ? this.#descending : this.#ascending;
-    // Keys are ASCII, so DEL is greater than anything that follows a prefix.
-    const rows = statement.all(collection, after, prefix, `${prefix}\u007f`, limit);
+    const rows = statement.all(collection, after, prefix, `${prefix}${top}`, before, limit);
     return rows.map((row) => [row.key as string, row.text as string] as const);
   }
 

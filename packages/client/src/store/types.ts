@@ -10,6 +10,8 @@ export interface StoreRange {
   readonly prefix?: string;
   /** Only keys greater than this one. */
   readonly after?: string;
+  /** Only keys less than this one. */
+  readonly before?: string;
   /** At the most so many entries, from the smallest key on (or the greatest, see `reverse`). */
   readonly limit?: number;
   readonly reverse?: boolean;

@@ -1,0 +1,304 @@
+/** Creating, changing and closing channels: descriptors, one revision after another (06 §8.2 to §8.5). */
+import {
+  type ChannelDescriptor,
+  closedDescriptor,
+  encodeBase64url,
+  ProtocolError,
+  signChannelClose,
+  signChannelDescriptor,
+  signChannelUpdate,
+} from '@posthouse/protocol';
+import type { RelayConnection } from '../connect/connection.ts';
+import type { AccountCore } from '../core.ts';
+import { ClientError, isRefusal } from '../errors.ts';
+import {
+  type ChannelWrite,
+  type DescriptorWrite,
+  dropWrite,
+  isDescriptorWrite,
+  isFinalRefusal,
+  type KeptWrite,
+  keepWrite,
+  keptWrites,
+} from './kept.ts';
+import { resolveDescriptor } from './page.ts';
+import {
+  adoptDescriptor,
+  type ChannelRow,
+  channelRow,
+  isSameDescriptor,
+  putChannel,
+  putDescriptors,
+  removeChannel,
+  requireChannel,
+} from './rows.ts';
+import { currentDescriptor } from './sync.ts';
+
+export interface NewChannelFacts {
+  readonly name: string;
+  readonly description?: string | undefined;
+  /** Accounts that may write beside the owner; ten at the most. */
+  readonly moderators?: readonly string[] | undefined;
+  /** Host; the home relay by default. It never changes. */
+  readonly relayId?: string | undefined;
+}
+
+/** What an update changes: what is left out stays, `null` removes. */
+export interface ChannelFacts {
+  readonly name?: string | undefined;
+  readonly description?: string | null | undefined;
+  readonly moderators?: readonly string[] | null | undefined;
+}
+
+/** Revisions a change is tried on, while other devices of the owner change the channel too. */
+const attempts = 5;
+
+/**
+ * Creates a channel. The signed descriptor is kept before it leaves; an answer that is lost costs
+ * nothing, the next synchronisation looks whether the host has it.
+ *
+ * @returns its ID
+ * @throws ClientError `invalid_input`; `no_relay` where the relay hosts no channels
+ */
+export async function createChannel(
+  core: AccountCore,
+  facts: NewChannelFacts,
+  signal: AbortSignal,
+): Promise<string> {
+  const { network, account: creator, device, random, store } = core;
+  const relay_id = facts.relayId ?? (await core.home()).relayId;
+  const relay = await requireHost(core, relay_id, signal);
+  const { name, description, moderators } = facts;
+  const said = {
+    ...{ creator, relay_id, nonce: encodeBase64url(random(16)), name },
+    ...(description !== undefined && { description }),
+    ...(moderators !== undefined && { moderators }),
+  };
+  for (let attempt = 1; ; attempt += 1) {
+    const created = { ...said, created_at: relay.relayClock.now() };
+    const descriptor = checkedInput(() => signChannelDescriptor(network, device, created));
+    const { channel_id } = descriptor;
+    const value = { write: 'create', descriptor } as const;
+    const { row, kept } = await store.write(async (tx) => {
+      const made: ChannelRow = { channel_id, relay_id, standing: 'creating', descriptor };
+      await putChannel(tx, made);
+      return { row: made, kept: await keepWrite(tx, channel_id, value) };
+    });
+    try {
+      await submitDescriptor(core, { row, kept, isFresh: true }, signal);
+      return channel_id;
+    } catch (error) {
+      if (!isRefusal(error, 'clock_skew') || attempt > 1) throw error;
+      relay.relayClock.adopt();
+    }
+  }
+}
+
+/** @throws ClientError `no_relay` where the relay does not declare that it hosts channels */
+async function requireHost(
+  core: AccountCore,
+  relayId: string,
+  signal: AbortSignal,
+): Promise<RelayConnection> {
+  const connection = core.relay(relayId);
+  const { descriptor } = (await connection.link(signal)).relay;
+  if (descriptor.capabilities?.includes('channel.host.v1')) return connection;
+  throw new ClientError('no_relay', `${relayId} hosts no channels`);
+}
+
+/** @throws ClientError `unknown_channel`, `not_permitted`, `invalid_input` */
+export async function updateChannel(
+  core: AccountCore,
+  { channelId, facts }: { readonly channelId: string; readonly facts: ChannelFacts },
+  signal: AbortSignal,
+): Promise<void> {
+  const { network, device } = core;
+  const given = Object.entries(facts).filter(([, value]) => value !== undefined);
+  await writeDescriptor(core, channelId, {
+    signal,
+    make: (current, updated_at) => {
+      const change = { ...Object.fromEntries(given), updated_at };
+      return {
+        write: 'update',
+        descriptor: signChannelUpdate(network, device, { current, change }),
+      };
+    },
+  });
+}
+
+/** @throws ClientError `unknown_channel`, `not_permitted` */
+export async function closeChannel(
+  core: AccountCore,
+  channelId: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const { network, device } = core;
+  await writeDescriptor(core, channelId, {
+    signal,
+    make: (current, updatedAt) => {
+      const close = signChannelClose(network, device, { current, updatedAt });
+      return { write: 'close', close, descriptor: closedDescriptor(current, close) };
+    },
+  });
+}
+
+/**
+ * Signs the next revision on the current one and submits it. What waits of an earlier time is
+ * settled first: a revision is never signed twice with different content while one may be taken.
+ */
+async function writeDescriptor(
+  core: AccountCore,
+  channelId: string,
+  {
+    make,
+    signal,
+  }: {
+    readonly make: (current: ChannelDescriptor, at: number) => DescriptorWrite;
+    readonly signal: AbortSignal;
+  },
+): Promise<void> {
+  for (let attempt = 1; ; attempt += 1) {
+    const row = await core.store.read((tx) => requireChannel(tx, channelId));
+    await settleDescriptors(core, row, signal);
+    const current = await currentDescriptor(core, row, signal);
+    if (current.creator !== core.account) {
+      throw new ClientError('not_permitted', 'only the owner changes a channel');
+    }
+    if (current.status === 'closed')
+      throw new ClientError('not_permitted', 'the channel is closed');
+    const relay = core.relay(row.relay_id);
+    const value = checkedInput(() => make(current, relay.relayClock.now()));
+    const kept = await core.store.write((tx) => keepWrite(tx, channelId, value));
+    try {
+      return await submitDescriptor(core, { row, kept, isFresh: true }, signal);
+    } catch (error) {
+      if (!isRefusal(error, 'state_conflict', 'clock_skew') || attempt >= attempts) throw error;
+      if (isRefusal(error, 'clock_skew')) relay.relayClock.adopt();
+    }
+  }
+}
+
+/** Settles what waits of descriptors; what was refused is not to stop what comes now. */
+async function settleDescriptors(
+  core: AccountCore,
+  row: ChannelRow,
+  signal: AbortSignal,
+): Promise<void> {
+  for (const kept of await core.store.read((tx) => keptWrites(tx, row.channel_id))) {
+    if (!isDescriptorWrite(kept)) continue;
+    try {
+      await submitDescriptor(core, { row, kept, isFresh: false }, signal);
+    } catch (error) {
+      if (!isFinalRefusal(error)) throw error;
+    }
+  }
+}
+
+/**
+ * Submits a kept descriptor until its fate is known. After a conflict or a lost answer the host's
+ * descriptor is resolved and compared (06 §10.4).
+ *
+ * @throws RelayRefused with the write dropped; RelayUnreachable with the write kept
+ */
+export async function submitDescriptor(
+  core: AccountCore,
+  {
+    row,
+    kept,
+    isFresh,
+  }: {
+    readonly row: ChannelRow;
+    readonly kept: KeptWrite<DescriptorWrite>;
+    /** Whether it never left before. */
+    readonly isFresh: boolean;
+  },
+  signal: AbortSignal,
+): Promise<void> {
+  const { value } = kept;
+  if (!isFresh && (await isTaken(core, row, { value, signal }))) return await take(core, kept);
+  try {
+    await send(core, row, { value, signal });
+  } catch (error) {
+    // Refused, or perhaps done by this try or an earlier one: only the host's descriptor tells.
+    if (await isTaken(core, row, { value, signal })) return await take(core, kept);
+    if (isFinalRefusal(error) || isRefusal(error, 'rate_limited')) await abandon(core, kept);
+    throw error;
+  }
+  await take(core, kept);
+}
+
+interface Submission {
+  readonly value: DescriptorWrite;
+  readonly signal: AbortSignal;
+}
+
+async function send(
+  core: AccountCore,
+  { relay_id }: ChannelRow,
+  { value, signal }: Submission,
+): Promise<void> {
+  const relay = core.relay(relay_id);
+  const options = { signal, repeat: 'unsent' } as const;
+  switch (value.write) {
+    case 'create':
+      await relay.call('channel.create', value.descriptor, options);
+      return;
+    case 'update':
+      await relay.call('channel.update', value.descriptor, options);
+      return;
+    case 'close':
+      await relay.call('channel.close', value.close, options);
+  }
+}
+
+/** Whether the host has this very descriptor under its revision. */
+async function isTaken(
+  core: AccountCore,
+  row: ChannelRow,
+  { value: { descriptor }, signal }: Submission,
+): Promise<boolean> {
+  try {
+    const { revision } = descriptor;
+    return isSameDescriptor(await resolveDescriptor(core, row, { revision, signal }), descriptor);
+  } catch (error) {
+    if (isRefusal(error, 'not_found')) return false;
+    throw error;
+  }
+}
+
+/** The host has it: it counts from now on. */
+async function take(core: AccountCore, kept: KeptWrite<DescriptorWrite>): Promise<void> {
+  const { write, descriptor } = kept.value;
+  await core.store.write(async (tx) => {
+    await dropWrite(tx, kept);
+    const row = await channelRow(tx, kept.channelId);
+    if (row === undefined) return;
+    if (write !== 'create') {
+      await adoptDescriptor(tx, row, descriptor);
+      return;
+    }
+    await putDescriptors(tx, [descriptor]);
+    const span = { first: 0, position: -1 };
+    await putChannel(tx, { ...row, standing: 'followed', descriptor, span });
+  });
+}
+
+async function abandon(core: AccountCore, kept: KeptWrite<ChannelWrite>): Promise<void> {
+  await core.store.write(async (tx) => {
+    await dropWrite(tx, kept);
+    if (kept.value.write === 'create') await removeChannel(tx, kept.channelId);
+  });
+}
+
+/** What a person asked for and the rules do not allow. */
+function checkedInput<T>(make: () => T): T {
+  try {
+    return make();
+  } catch (cause) {
+    if (cause instanceof RangeError) {
+      throw new ClientError('counter_exhausted', cause.message, { cause });
+    }
+    if (!(cause instanceof ProtocolError)) throw cause;
+    throw new ClientError('invalid_input', `channel: ${cause.message}`, { cause });
+  }
+}

@@ -1,0 +1,127 @@
+/** Submitting posts, edits and deletions, and learning what became of them (06 §10.4). */
+import type { AccountCore } from '../core.ts';
+import { ClientError } from '../errors.ts';
+import { type ContentWrite, dropWrite, isFinalRefusal, type KeptWrite } from './kept.ts';
+import { asRollback, pageSize, readPage } from './page.ts';
+import type { ChannelRow } from './rows.ts';
+
+type ChangeWrite = Exclude<ContentWrite, { readonly write: 'post' }>;
+
+/**
+ * Submits a kept write until its fate is known.
+ *
+ * @returns the sequence of a post
+ * @throws ClientError `not_permitted` for an edit that came too late
+ * @throws RelayRefused with the write dropped; RelayUnreachable with the write kept
+ */
+export async function submitContent(
+  core: AccountCore,
+  {
+    row,
+    kept,
+    isFresh,
+  }: {
+    readonly row: ChannelRow;
+    readonly kept: KeptWrite<ContentWrite>;
+    /** Whether it never left before. */
+    readonly isFresh: boolean;
+  },
+  signal: AbortSignal,
+): Promise<number | undefined> {
+  const { value } = kept;
+  const relay = core.relay(row.relay_id);
+  const settle = () => core.store.write((tx) => dropWrite(tx, kept));
+  try {
+    if (value.write === 'post') {
+      const { sequence } = await relay.call('channel.post', value.post, { signal });
+      await settle();
+      return sequence;
+    }
+    if (isFresh) {
+      try {
+        await submitChange(core, row, { value, signal });
+      } catch (error) {
+        if (isFinalRefusal(error)) throw error;
+        // The answer was lost, and only the timeline says what became of it.
+        await repeatChange(core, row, { value, signal });
+      }
+    } else await repeatChange(core, row, { value, signal });
+    await settle();
+    return undefined;
+  } catch (error) {
+    const isOver = isFinalRefusal(error) || error instanceof TooLate;
+    if (isOver) await settle();
+    throw error;
+  }
+}
+
+interface Submission {
+  readonly value: ChangeWrite;
+  readonly signal: AbortSignal;
+}
+
+async function submitChange(
+  core: AccountCore,
+  { relay_id }: ChannelRow,
+  { value, signal }: Submission,
+): Promise<void> {
+  const relay = core.relay(relay_id);
+  // Neither carries an ID: sent twice, an edit would undo what somebody else made of it meanwhile.
+  const options = { signal, repeat: 'unsent' } as const;
+  if (value.write === 'edit') await relay.call('channel.post.edit', value.edit, options);
+  else await relay.call('channel.post.delete', value.deletion, options);
+}
+
+async function repeatChange(
+  core: AccountCore,
+  row: ChannelRow,
+  submission: Submission,
+): Promise<void> {
+  if (await isDone(core, row, submission)) return;
+  try {
+    await submitChange(core, row, submission);
+  } catch (error) {
+    // The earlier try may have arrived in between.
+    if (isFinalRefusal(error) && (await isDone(core, row, submission))) return;
+    throw error;
+  }
+}
+
+/** An edit that must not be sent again, because others were faster. */
+export class TooLate extends ClientError {
+  constructor(message: string) {
+    super('not_permitted', message);
+  }
+}
+
+/**
+ * Reads the timeline for what became of an edit or a deletion (06 §10.4).
+ * @throws ClientError `not_permitted` where somebody else edited or deleted the post meanwhile
+ */
+async function isDone(
+  core: AccountCore,
+  row: ChannelRow,
+  { value, signal }: Submission,
+): Promise<boolean> {
+  const sent = value.write === 'edit' ? value.edit : value.deletion;
+  let after = value.behind;
+  let rival: string | undefined;
+  for (;;) {
+    const page = await readPage(core, row, { range: { after, limit: pageSize }, signal }).catch(
+      (error: unknown) => {
+        throw asRollback(error);
+      },
+    );
+    for (const { kind, payload } of page.events) {
+      if (kind !== 'edit' && kind !== 'delete') continue;
+      if (payload.target_sequence !== sent.target_sequence) continue;
+      if (payload.device_signature === sent.device_signature) return true;
+      if (kind === 'delete' && value.write === 'delete') return true;
+      rival = kind === 'delete' ? 'the post was deleted' : 'the post was edited meanwhile';
+    }
+    after = page.sequences.at(-1) ?? after;
+    if (!page.hasMore) break;
+  }
+  if (rival !== undefined && value.write === 'edit') throw new TooLate(rival);
+  return false;
+}

@@ -1,0 +1,88 @@
+/** What groups and channels have in common: a host that is not the home relay, with calls of its own. */
+import type { MethodName, ParamsOf, ResultOf } from '@posthouse/protocol';
+import type { RelayConnection } from './connect/connection.ts';
+import type { Link } from './connect/link.ts';
+import type { AccountCore } from './core.ts';
+import { isClientError, isRefusal, RelayMisbehaviour } from './errors.ts';
+
+/**
+ * Reads a page from a host; one that fits no WebSocket message over HTTPS (05 §12.2).
+ * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour
+ */
+export async function callForPage<M extends MethodName>(
+  core: AccountCore,
+  relayId: string,
+  {
+    method,
+    params,
+    signal,
+  }: { readonly method: M; readonly params: ParamsOf<M>; readonly signal: AbortSignal },
+): Promise<ResultOf<M>> {
+  try {
+    return await core.relay(relayId).call(method, params, { signal });
+  } catch (error) {
+    const isTooLarge =
+      isRefusal(error, 'internal_error') ||
+      (error instanceof RelayMisbehaviour && error.reason === 'oversized_response');
+    if (!isTooLarge) throw error;
+    return await core.relayOverHttp(relayId).call(method, params, { signal });
+  }
+}
+
+/** The two sets a connection can subscribe (02 §13). */
+const kinds = {
+  groups: {
+    limit: 'max_group_subscriptions',
+    subscribe: (connection: RelayConnection, ids: readonly string[], signal: AbortSignal) =>
+      connection.call('group.subscribe', { group_ids: [...ids] }, { signal }),
+    refused: 'group_ids',
+  },
+  channels: {
+    limit: 'max_channel_subscriptions',
+    subscribe: (connection: RelayConnection, ids: readonly string[], signal: AbortSignal) =>
+      connection.call('channel.subscribe', { channel_ids: [...ids] }, { signal }),
+    refused: 'channel_ids',
+  },
+} as const;
+
+/**
+ * Subscribes groups or channels of one host on the connection's present link. Those the host
+ * refuses are left out, those over its limit are read without hints; over HTTPS there are no hints
+ * at all.
+ *
+ * @returns the link that was subscribed
+ */
+export async function subscribeHosted(
+  connection: RelayConnection,
+  kind: keyof typeof kinds,
+  { ids, signal }: { readonly ids: readonly string[]; readonly signal: AbortSignal },
+): Promise<Link> {
+  const { limit, subscribe, refused } = kinds[kind];
+  const link = await connection.link(signal);
+  if (link.channel.kind !== 'websocket') return link;
+  const { limits } = await connection.call('relay.info', {}, { signal });
+  let wanted = ids.slice(0, limits[limit] ?? 0);
+  for (;;) {
+    try {
+      await subscribe(connection, wanted, signal);
+      return link;
+    } catch (error) {
+      // It hosts none any more, which shows when they are read.
+      if (isClientError(error, 'no_relay')) return link;
+      const unavailable = refusedIds(error, refused);
+      const left = wanted.filter((id) => !unavailable.has(id));
+      // What cannot be read shows by itself when it is read.
+      if (left.length === wanted.length) {
+        if (!isRefusal(error, 'bad_request', 'not_found', 'forbidden')) throw error;
+        return link;
+      }
+      wanted = left;
+    }
+  }
+}
+
+function refusedIds(error: unknown, member: string): ReadonlySet<unknown> {
+  if (!isClientError(error) || !isRefusal(error, 'not_found', 'forbidden')) return new Set();
+  const ids = error.data?.[member];
+  return new Set(Array.isArray(ids) ? ids : []);
+}
