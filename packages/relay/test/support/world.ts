@@ -120,11 +120,14 @@ export class World implements AsyncDisposable {
   }
 
   /** Runs a job to its end, as the runner would; says when it wants to run again. */
-  async runJob(name: string): Promise<number | undefined> {
+  async runJob(
+    name: string,
+    signal: AbortSignal = new AbortController().signal,
+  ): Promise<number | undefined> {
     const jobs = subjects.flatMap((subject) => subject.jobs);
     const job = jobs.find((known: Job) => known.name === name);
     if (job === undefined) throw new Error(`no job ${name}`);
-    return await job.run(this.context, new AbortController().signal);
+    return await job.run(this.context, signal);
   }
 
   /** Every row of every table, to compare before and after. */

@@ -1,0 +1,598 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { detours } from '../support/engine.ts';
+import { Person } from '../support/people.ts';
+import { World } from '../support/world.ts';
+import { readWhole } from './reader.ts';
+import { TestChannel, text } from './support.ts';
+
+const retention = 10_000;
+const hour = 3_600;
+const month = 2_592_000;
+const year = 31_536_000;
+
+let world: World;
+let ann: Person;
+let ben: Person;
+let channel: TestChannel;
+
+beforeEach(async () => {
+  world = await World.start({ channelTimelineRetention: retention });
+  ann = await Person.atHome(world, 'ann', ['phone', 'laptop']);
+  ben = await Person.atHome(world, 'ben', ['phone', 'laptop']);
+  channel = await TestChannel.found(world, ann, { moderators: [ben.account] });
+});
+afterEach(() => world[Symbol.asyncDispose]());
+
+type Rows = readonly Record<string, unknown>[];
+const rows = async (table: string) => ((await world.dump())[table] ?? []) as Rows;
+const run = () => world.runJob('channels.retention');
+const readable = async () => (await readWhole(world, channel)).map(({ sequence }) => sequence);
+const stored = async () => (await rows('channel_events')).map(({ sequence }) => sequence);
+const devices = async () =>
+  (await rows('channel_certificates')).map(({ device_id }) => device_id).sort();
+const codeOf = (method: string, params: unknown, by = ann) =>
+  world.codeOf(`channel.${method}`, params, { session: by.session() });
+const resolveCode = (revision: number) =>
+  codeOf('resolve', { channel_id: channel.channelId, revision });
+/** Goes to so many seconds before a time, and cleans up there. */
+const runAt = async (instant: number, before = 0) => {
+  world.clock.advance(instant - before - world.clock.now());
+  return await run();
+};
+
+/** Runs the job until it has committed so many times, and no further, as by a crash. */
+const crash = async (commits: number) => {
+  let left = commits;
+  world.faults.beforeCommit = () => {
+    left -= 1;
+    if (left < 0) throw new Error('crash of the test');
+  };
+  await expect(run()).rejects.toThrow('crash of the test');
+  delete world.faults.beforeCommit;
+  await world.restart();
+};
+
+describe('06 §7.5: any event', () => {
+  test('stays until the retention of its acceptance is over, whatever is set later', async () => {
+    const end = world.clock.now() + retention;
+    const post = await channel.post();
+    await channel.update({ name: 'other' });
+    await world.restart({ channelTimelineRetention: 10 });
+    expect(await runAt(end, 1)).toBe(end);
+    expect(await readable()).toEqual([0, post, 2]);
+    expect(await runAt(end)).toBe(undefined);
+    expect(await readable()).toEqual([2]);
+    expect(await rows('channel_posts')).toEqual([]);
+  });
+
+  test('is not kept longer because more is set later', async () => {
+    const post = await channel.post();
+    await world.restart({ channelTimelineRetention: year });
+    const later = await channel.post();
+    world.clock.advance(retention);
+    expect(await run()).toBe(world.clock.now() - retention + year);
+    expect(await readable()).toEqual([0, later]);
+    expect(await codeOf('post.edit', channel.newEdit(post, { body: text('x') }))).toBe('not_found');
+    expect(await codeOf('post.delete', channel.newDeletion(post))).toBe('not_found');
+  });
+
+  test('is not kept longer because it is repeated, edited or read', async () => {
+    const post = channel.newPost();
+    const sequence = await channel.publish(post);
+    const end = world.clock.now() + retention;
+    world.clock.advance(hour);
+    await channel.publish(post);
+    await channel.edit(sequence, { body: text('edited') });
+    await channel.read();
+    await runAt(end);
+    expect(await readable()).toEqual([0]);
+    expect(await stored()).toEqual([0]);
+  });
+
+  test('nothing but it goes: head, revision and the rest of the channel stay', async () => {
+    await channel.post();
+    await channel.edit(1, { body: text('edited') });
+    const { channels } = await world.dump();
+    world.clock.advance(retention);
+    await run();
+    expect((await world.dump()).channels).toEqual(channels);
+    const page = await channel.read();
+    expect(page).toMatchObject({ has_more: false, events: [{ sequence: 0 }] });
+    expect(page.certificates).toHaveLength(1);
+  });
+});
+
+describe('06 §7.5: edits', () => {
+  test('of a readable post stay with it past their own deadline', async () => {
+    const post = await channel.post();
+    const end = world.clock.now() + retention;
+    await world.restart({ channelTimelineRetention: 10 });
+    await channel.edit(post, { body: text('edited') }, { by: ben });
+    await runAt(end, 1);
+    expect(await readable()).toEqual([0, post, post + 1]);
+    await runAt(end);
+    expect(await readable()).toEqual([0]);
+    expect(await stored()).toEqual([0]);
+    expect(await devices()).toEqual(ann.deviceIds('phone'));
+  });
+
+  test('of a post whose retention is over go with it, before their own deadline', async () => {
+    const post = await channel.post();
+    const end = world.clock.now() + retention;
+    world.clock.advance(retention - 1);
+    await channel.edit(post, { body: text('edited') });
+    expect(await runAt(end)).toBe(undefined);
+    expect(await readable()).toEqual([0]);
+    expect(await stored()).toEqual([0]);
+    expect(await rows('channel_hidden_posts')).toEqual([]);
+  });
+
+  test('of a deleted post are unreadable at once, and gone when the job has run', async () => {
+    const post = await channel.post();
+    for (const words of ['a', 'b', 'c']) await channel.edit(post, { body: text(words) });
+    await channel.delete(post);
+    expect(await readable()).toEqual([0, post + 4]);
+    expect(await stored()).toEqual([0, post + 1, post + 2, post + 3, post + 4]);
+    await run();
+    expect(await stored()).toEqual([0, post + 4]);
+    expect(await rows('channel_hidden_posts')).toEqual([]);
+    expect(await readable()).toEqual([0, post + 4]);
+  });
+
+  test('of other posts stay', async () => {
+    const [gone, other] = [await channel.post(), await channel.post()];
+    for (const post of [gone, other]) await channel.edit(post, { body: text('edited') });
+    await channel.delete(gone);
+    await run();
+    expect(await readable()).toEqual([0, other, other + 2, other + 3]);
+  });
+
+  test('of more than two portions go, in transactions of a portion each', async () => {
+    const post = await channel.post();
+    for (let count = 0; count < 450; count += 1) {
+      await channel.edit(post, { body: text(`${count}`) });
+    }
+    await channel.delete(post);
+    const counts: number[] = [];
+    const { storage } = world.context;
+    const { write } = storage;
+    storage.write = async (aggregates, work) => {
+      const before = (await stored()).length;
+      const value = await write.call(storage, aggregates, work);
+      counts.push(before - (await stored()).length);
+      return value as never;
+    };
+    await run();
+    expect(counts.filter((count) => count > 0)).toEqual([200, 200, 50]);
+    expect(await readable()).toEqual([0, post + 451]);
+  });
+
+  test('are removed soon: a deletion wakes the job', async () => {
+    const woken: string[] = [];
+    world.context.jobs.wake = (name) => woken.push(name);
+    const post = await channel.post();
+    expect(woken).toEqual([]);
+    await channel.delete(post);
+    expect(woken).toEqual(['channels.retention']);
+  });
+});
+
+describe('06 §7.5: a deletion', () => {
+  test("stays until the original post's deadline, where that is later than its own", async () => {
+    const post = await channel.post();
+    const end = world.clock.now() + retention;
+    await world.restart({ channelTimelineRetention: 10 });
+    await channel.delete(post);
+    await channel.update({ name: 'other' });
+    await runAt(end, 1);
+    expect(await readable()).toEqual([0, post + 1, post + 2]);
+    expect(await codeOf('post.delete', channel.newDeletion(post))).toBe('state_conflict');
+    await runAt(end);
+    expect(await readable()).toEqual([post + 2]);
+    expect(await codeOf('post.delete', channel.newDeletion(post))).toBe('not_found');
+  });
+
+  test('stays until its own deadline, where that is later', async () => {
+    const post = await channel.post();
+    world.clock.advance(retention - 1);
+    await channel.delete(post);
+    const end = world.clock.now() + retention;
+    await runAt(end, 1);
+    expect(await readable()).toEqual([0, post + 1]);
+    expect(await codeOf('post.edit', channel.newEdit(post, { body: text('x') }))).toBe(
+      'state_conflict',
+    );
+    await runAt(end);
+    expect(await readable()).toEqual([0]);
+    expect(await rows('channel_posts')).toEqual([]);
+  });
+});
+
+describe('06 §7.5, §8.7: a message ID', () => {
+  const other = () => channel.newPost({ body: text('other') });
+
+  test('is known until the deadline of the post, also deleted, also with less set', async () => {
+    const post = channel.newPost();
+    const sequence = await channel.publish(post);
+    const end = world.clock.now() + retention;
+    await channel.delete(sequence);
+    await world.restart({ channelTimelineRetention: 10 });
+    await runAt(end, 1);
+    expect(await channel.publish(post)).toBe(sequence);
+    const conflict = { ...other(), message_id: post.message_id };
+    expect(await codeOf('post', channel.sign(conflict))).toBe('state_conflict');
+    expect((await readable()).at(-1)).toBe(sequence + 1);
+    await runAt(end);
+    expect(await channel.publish(post)).toBe(sequence + 2);
+  });
+
+  test('is known after the channel was closed', async () => {
+    const post = channel.newPost();
+    const sequence = await channel.publish(post);
+    await channel.close();
+    await runAt(world.clock.now() + retention, 1);
+    expect(await channel.publish(post)).toBe(sequence);
+    world.clock.advance(1);
+    await run();
+    expect(await codeOf('post', post)).toBe('state_conflict');
+  });
+});
+
+describe('06 §7.5, §8.3: descriptors', () => {
+  test('the latest stays for good, with its certificate', async () => {
+    world.clock.advance(10 * year);
+    expect(await run()).toBe(undefined);
+    expect(await readable()).toEqual([0]);
+    expect((await channel.resolve()).descriptor).toEqual(channel.descriptor);
+  });
+
+  test('a superseded one stays until its own deadline', async () => {
+    const end = world.clock.now() + retention;
+    await channel.update({ name: 'other' }, { device: 'laptop' });
+    await runAt(end, 1);
+    expect((await channel.resolve(0)).descriptor.revision).toBe(0);
+    expect(await devices()).toEqual(ann.deviceIds());
+    await runAt(end);
+    expect(await resolveCode(0)).toBe('not_found');
+    expect(await readable()).toEqual([1]);
+    expect(await devices()).toEqual(ann.deviceIds('laptop'));
+  });
+
+  test('one whose deadline is long over goes when it is superseded and nothing needs it', async () => {
+    world.clock.advance(month);
+    await channel.update({ name: 'other' });
+    await run();
+    expect(await resolveCode(0)).toBe('not_found');
+    expect(await readable()).toEqual([1]);
+  });
+
+  test('one that a post needs resolves as long as the post is there', async () => {
+    world.clock.advance(month);
+    const post = await channel.post(undefined, { by: ben });
+    const end = world.clock.now() + retention;
+    await channel.update({ moderators: [] });
+    await runAt(end, 1);
+    expect(await readable()).toEqual([0, post, 2]);
+    expect((await channel.resolve(0)).descriptor.moderators).toEqual([ben.account]);
+    await runAt(end);
+    expect(await resolveCode(0)).toBe('not_found');
+    expect(await readable()).toEqual([2]);
+    expect(await devices()).toEqual(ann.deviceIds('phone'));
+  });
+
+  test('one that only an edit needs resolves until the post of the edit goes', async () => {
+    world.clock.advance(month);
+    const post = await channel.post();
+    const end = world.clock.now() + retention;
+    await channel.update({ name: 'one' });
+    await world.restart({ channelTimelineRetention: 10 });
+    await channel.edit(post, { body: text('edited') });
+    await channel.update({ name: 'two' });
+    await runAt(end, 1);
+    expect((await channel.resolve(1)).descriptor.name).toBe('one');
+    expect(await readable()).toEqual([0, post, 2, 3, 4]);
+    await runAt(end);
+    expect(await resolveCode(1)).toBe('not_found');
+    expect(await readable()).toEqual([4]);
+  });
+
+  test('one that only a deletion needs resolves until the later of both deadlines', async () => {
+    const post = await channel.post();
+    const end = world.clock.now() + retention;
+    await channel.update({ name: 'one' });
+    await world.restart({ channelTimelineRetention: 10 });
+    await channel.update({ name: 'two' });
+    await channel.delete(post);
+    await channel.update({ name: 'three' });
+    await runAt(end, 1);
+    expect(await resolveCode(2)).toBe('ok');
+    expect(await readable()).toEqual([0, 2, 3, 4, 5]);
+    await runAt(end);
+    expect(await resolveCode(2)).toBe('not_found');
+    expect(await readable()).toEqual([5]);
+  });
+
+  test('one in the middle goes before an older one that is needed longer', async () => {
+    const post = await channel.post();
+    await world.restart({ channelTimelineRetention: 10 });
+    await channel.update({ name: 'one' });
+    await channel.update({ name: 'two' });
+    world.clock.advance(10);
+    await run();
+    expect(await readable()).toEqual([0, post, 3]);
+    expect(await resolveCode(0)).toBe('ok');
+    expect(await resolveCode(1)).toBe('not_found');
+  });
+
+  test('should a deadline ever be wrong, what an event needs stays', async () => {
+    await channel.post();
+    await channel.update({ name: 'other' });
+    await world.context.storage.write('test', (tx) =>
+      tx.run("UPDATE channel_events SET clear_after = 1 WHERE kind = 'descriptor'"),
+    );
+    await world.context.storage.write('test', (tx) =>
+      tx.run('UPDATE channel_events SET clear_after = NULL WHERE sequence = 2'),
+    );
+    // It looks again a moment later, and not at once, for ever.
+    expect(await run()).toBe(world.clock.now() + 1);
+    expect(await readable()).toEqual([0, 1, 2]);
+    world.clock.advance(retention);
+    await run();
+    expect(await readable()).toEqual([2]);
+  });
+});
+
+describe('06 §7.5: a closed channel', () => {
+  test('keeps its events as long, and its final descriptor for good', async () => {
+    const post = await channel.post();
+    await channel.edit(post, { body: text('edited') });
+    const end = world.clock.now() + retention;
+    await channel.close({ device: 'laptop' });
+    await runAt(end, 1);
+    expect(await readable()).toEqual([0, post, post + 1, post + 2]);
+    await runAt(end);
+    expect(await readable()).toEqual([post + 2]);
+    world.clock.advance(10 * year);
+    await run();
+    expect((await channel.resolve()).descriptor.status).toBe('closed');
+    expect(await readable()).toEqual([post + 2]);
+  });
+
+  test('is never created again', async () => {
+    await channel.close();
+    world.clock.advance(month);
+    await run();
+    const again = { ...channel.descriptor, status: 'active', revision: 0 };
+    const { device_signature: _, ...unsigned } = again;
+    const now = world.clock.now();
+    const descriptor = channel.sign({ ...unsigned, created_at: now, updated_at: now });
+    expect(await codeOf('create', descriptor)).toBe('state_conflict');
+  });
+});
+
+describe('06 §5.1: what was assigned', () => {
+  test('sequences and revisions go on behind what was cleaned away', async () => {
+    const post = await channel.post();
+    await channel.edit(post, { body: text('edited') });
+    await channel.delete(post);
+    await channel.update({ name: 'one' });
+    world.clock.advance(retention);
+    await run();
+    await world.restart();
+    expect(await readable()).toEqual([4]);
+    expect(await channel.post()).toBe(5);
+    await channel.update({ name: 'two' });
+    expect((await channel.resolve()).descriptor.revision).toBe(2);
+    expect(await readable()).toEqual([4, 5, 6]);
+  });
+});
+
+describe('06 §5.2: certificates', () => {
+  test('of a device go with the last event it signed, one for each channel', async () => {
+    const other = await TestChannel.found(world, ben);
+    await channel.post(undefined, { by: ben, device: 'laptop' });
+    world.clock.advance(1);
+    await channel.post(undefined, { by: ben, device: 'laptop' });
+    const both = [...ann.deviceIds('phone'), ...ben.deviceIds()].sort();
+    await runAt(world.clock.now() + retention, 1);
+    expect(await devices()).toEqual(both);
+    world.clock.advance(1);
+    await run();
+    expect(await devices()).toEqual([...ann.deviceIds('phone'), ...ben.deviceIds('phone')].sort());
+    expect((await readWhole(world, other)).map(({ sequence }) => sequence)).toEqual([0]);
+  });
+
+  test('of a poster whose post was deleted goes at once, that of an editor with the edits', async () => {
+    const post = await channel.post(undefined, { by: ben });
+    await channel.edit(post, { body: text('edited') }, { by: ben, device: 'laptop' });
+    await channel.delete(post);
+    await run();
+    expect(await devices()).toEqual(ann.deviceIds('phone'));
+    expect(await readable()).toEqual([0, post + 2]);
+  });
+
+  test('of a removed device stays as long as its events', async () => {
+    const post = await channel.post(undefined, { by: ben, device: 'laptop' });
+    await ben.publishState(await ben.state({ devices: ['phone'] }));
+    const end = world.clock.now() + retention;
+    await runAt(end, 1);
+    expect(await readable()).toEqual([0, post]);
+    await runAt(end);
+    expect(await devices()).toEqual(ann.deviceIds('phone'));
+  });
+});
+
+describe('reports', () => {
+  const report = (post: number) =>
+    world.call(
+      'channel.post.report',
+      { channel_id: channel.channelId, target_sequence: post, reason: 'spam' },
+      { session: ben.session() },
+    );
+
+  test('are kept for the operator as long as was set when they were made', async () => {
+    await world.restart({ channelReportPeriod: 2 * retention });
+    const post = await channel.post();
+    await report(post);
+    const end = world.clock.now() + 2 * retention;
+    await world.restart({ channelReportPeriod: 10 });
+    expect(await runAt(end, 1)).toBe(end);
+    expect(await rows('channel_posts')).toEqual([]);
+    expect(await rows('channel_reports')).toHaveLength(1);
+    await runAt(end);
+    expect(await rows('channel_reports')).toEqual([]);
+  });
+
+  test('one that is replaced while the job runs stays', async () => {
+    await world.restart({ channelReportPeriod: 100 });
+    const post = await channel.post();
+    await report(post);
+    world.clock.advance(100);
+    const { storage } = world.context;
+    const { write } = storage;
+    storage.write = async (aggregates, work) => {
+      storage.write = write;
+      await report(post);
+      return (await write.call(storage, aggregates, work)) as never;
+    };
+    await run();
+    expect(await rows('channel_reports')).toMatchObject([{ reported_at: world.clock.now() }]);
+  });
+});
+
+describe('the job beside others', () => {
+  /** Does something between what the job has found and the first thing it removes. */
+  const between = (work: () => Promise<unknown>) => {
+    const { storage } = world.context;
+    const { write } = storage;
+    storage.write = async (aggregates, other) => {
+      storage.write = write;
+      await work();
+      return (await write.call(storage, aggregates, other)) as never;
+    };
+  };
+
+  test('an edit of a post that becomes due goes with it', async () => {
+    const post = await channel.post();
+    world.clock.advance(retention);
+    between(() => channel.edit(post, { body: text('late') }));
+    await run();
+    expect(await readable()).toEqual([0]);
+    expect(await stored()).toEqual([0]);
+    expect(await rows('channel_hidden_posts')).toEqual([]);
+  });
+
+  test('a post that is deleted while it becomes due is known as deleted', async () => {
+    const post = await channel.post();
+    await channel.edit(post, { body: text('edited') });
+    world.clock.advance(retention);
+    between(() => channel.delete(post));
+    await run();
+    expect(await readable()).toEqual([0, post + 2]);
+    expect(await stored()).toEqual([0, post + 2]);
+    expect(await rows('channel_posts')).toMatchObject([{ status: 'deleted' }]);
+    expect(await codeOf('post.delete', channel.newDeletion(post))).toBe('state_conflict');
+  });
+
+  test('a moderator who posts while the certificate goes has it there again', async () => {
+    const post = await channel.post(undefined, { by: ben });
+    world.clock.advance(retention);
+    between(() => channel.post(undefined, { by: ben }));
+    await run();
+    expect(await readable()).toEqual([0, post + 1]);
+    await channel.delete(post + 1);
+    await channel.post(undefined, { by: ben });
+    expect(await readable()).toEqual([0, post + 2, post + 3]);
+  });
+
+  test('two of them at once remove everything once', async () => {
+    const channels = [channel];
+    for (let count = 0; count < 3; count += 1) channels.push(await TestChannel.found(world, ann));
+    for (const each of channels) {
+      for (let count = 0; count < 4; count += 1) {
+        const post = await each.post();
+        await each.edit(post, { body: text(`${count}`) });
+      }
+      await each.update({ name: 'other' });
+    }
+    world.clock.advance(retention);
+    await Promise.all([run(), run(), run()]);
+    await run();
+    for (const each of channels) {
+      expect((await readWhole(world, each)).map(({ sequence }) => sequence)).toEqual([9]);
+    }
+    expect(await stored()).toEqual([9, 9, 9, 9]);
+    expect(await rows('channel_certificates')).toHaveLength(4);
+  });
+
+  test('one that is stopped in the middle is finished by the next, at every commit', async () => {
+    await channel.post(undefined, { by: ben });
+    await channel.edit(1, { body: text('edited') }, { by: ben, device: 'laptop' });
+    const gone = await channel.post();
+    await channel.edit(gone, { body: text('edited') });
+    await channel.delete(gone);
+    await channel.update({ name: 'other' });
+    const last = await channel.post();
+    await world.restart({ channelTimelineRetention: year });
+    await channel.edit(last, { body: text('edited') });
+    world.clock.advance(retention);
+    for (let commits = 0; commits < 4; commits += 1) {
+      await crash(1);
+      // What is there can be read and verified after each.
+      await readable();
+    }
+    await run();
+    expect(await stored()).toEqual([6]);
+    expect(await readable()).toEqual([6]);
+    expect(await devices()).toEqual(ann.deviceIds('phone'));
+  });
+
+  test('one that is told to stop does no more', async () => {
+    for (let count = 0; count < 3; count += 1) await (await TestChannel.found(world, ann)).post();
+    world.clock.advance(retention);
+    const { storage } = world.context;
+    const { write } = storage;
+    const stopping = new AbortController();
+    let writes = 0;
+    storage.write = async (aggregates, work) => {
+      writes += 1;
+      stopping.abort();
+      return (await write.call(storage, aggregates, work)) as never;
+    };
+    await world.runJob('channels.retention', stopping.signal);
+    expect(writes).toBe(1);
+    expect(await rows('channel_posts')).toHaveLength(2);
+  });
+});
+
+test('more posts than a portion go, of several channels', async () => {
+  const other = await TestChannel.found(world, ben);
+  for (let count = 0; count < 250; count += 1) {
+    await channel.post();
+    if (count % 5 === 0) await other.post();
+  }
+  world.clock.advance(retention);
+  await run();
+  expect(await rows('channel_posts')).toEqual([]);
+  expect(await stored()).toEqual([0, 0]);
+});
+
+test('no statement of the job reads a whole table or sorts', async () => {
+  const post = await channel.post();
+  await channel.edit(post, { body: text('edited') });
+  await channel.delete(await channel.post());
+  await channel.update({ name: 'other' });
+  world.clock.advance(retention);
+  const statements = new Set<string>();
+  world.faults.beforeStatement = (sql) => void statements.add(sql);
+  await run();
+  delete world.faults.beforeStatement;
+  const found: Record<string, string[]> = {};
+  const searching = [...statements].filter((sql) => /channel_/.test(sql));
+  for (const sql of searching) {
+    const slow = await detours(world.context.storage, sql);
+    if (slow.length > 0) found[sql] = slow;
+  }
+  expect(found).toEqual({});
+  expect(searching.length).toBeGreaterThan(12);
+});
