@@ -1,0 +1,69 @@
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { channels } from '../../src/channels/index.ts';
+import { detours } from '../support/engine.ts';
+import { Person } from '../support/people.ts';
+import { World } from '../support/world.ts';
+import { TestChannel, text } from './support.ts';
+
+let world: World;
+beforeEach(async () => {
+  world = await World.start({ channelTimelineRetention: 1_000 });
+});
+afterEach(() => world[Symbol.asyncDispose]());
+
+test('no statement of any method or job reads a whole table or sorts', async () => {
+  const ann = await Person.atHome(world, 'ann');
+  const ben = await Person.atHome(world, 'ben', ['phone', 'laptop']);
+  const statements = new Set<string>();
+  world.faults.beforeStatement = (sql) => void statements.add(sql);
+  await live(ann, ben);
+  delete world.faults.beforeStatement;
+  const tables = /\bchannel(?:s|_\w+)\b/;
+  const found: Record<string, string[]> = {};
+  const searching = [...statements].filter(
+    (sql) => tables.test(sql) && /\bWHERE\b|^\s*SELECT/.test(sql) && !/^\s*INSERT/.test(sql),
+  );
+  for (const sql of searching) {
+    const slow = await detours(world.context.storage, sql);
+    if (slow.length > 0) found[sql] = slow;
+  }
+  expect(found).toEqual({});
+  expect(searching.length).toBeGreaterThan(25);
+});
+
+/** Every method but `channel.subscribe`, and every job, each at least once. */
+async function live(ann: Person, ben: Person): Promise<void> {
+  const channel = await TestChannel.found(world, ann, { moderators: [ben.account] });
+  const by = { by: ben, device: 'laptop' };
+  const [one, two] = [await channel.post(), await channel.post(undefined, by)];
+  for (const target of [one, two]) await channel.edit(target, { body: text('x') }, by);
+  await channel.edit(one, { body: text('y') });
+  await channel.edit(2 * one + 1, { body: text('y') }).catch(() => {});
+  const report = { channel_id: channel.channelId, target_sequence: one, reason: 'spam' };
+  await world.call('channel.post.report', report, { session: ben.session() });
+  for (const range of [{}, { before: 3 }, { after: 1 }]) await channel.read(range, by);
+  await channel.update({ name: 'other' });
+  await channel.delete(two, {}, by);
+  for (const { name } of channels.jobs) await world.runJob(name);
+  for (const revision of [undefined, 0]) await channel.resolve(revision);
+  await channel.close();
+  world.clock.advance(86_400 * 100);
+  for (const { name } of channels.jobs) await world.runJob(name);
+}
+
+test('06 §8.7: a post is a handful of statements', async () => {
+  const ann = await Person.atHome(world, 'ann');
+  const ben = await Person.atHome(world, 'ben');
+  const channel = await TestChannel.found(world, ann, { moderators: [ben.account] });
+  for (const by of [ann, ben]) {
+    await channel.post(undefined, { by });
+    const post = channel.newPost(undefined, { by });
+    let statements = 0;
+    world.faults.beforeStatement = () => {
+      statements += 1;
+    };
+    await channel.publish(post, { by });
+    delete world.faults.beforeStatement;
+    expect(statements).toBeLessThanOrEqual(8);
+  }
+});
