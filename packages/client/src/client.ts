@@ -251,6 +251,7 @@ export class Client implements AsyncDisposable {
       relay,
       relayOverHttp: (relayId) => this.#relayOverHttp(relayId, identity),
       happenings: new Happenings(),
+      sending: new Set(),
       home: async () => relay(await homeRelay(core, account)),
       accountKey: (given) => accountKeyOf(network, store, { account, given }),
     };

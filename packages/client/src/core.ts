@@ -44,6 +44,8 @@ export interface AccountCore extends Core {
   relayOverHttp(relayId: string): RelayConnection;
   /** What was found while something else was done, for the next who reads events. */
   readonly happenings: Happenings;
+  /** Group messages that are being sent right now, by their keys in the outbox. */
+  readonly sending: Set<string>;
   /** Device connection to the current home relay. */
   home(): Promise<RelayConnection>;
   /** The stored account key, unless one is given. @throws ClientError `account_key_required` */

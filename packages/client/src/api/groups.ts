@@ -41,7 +41,7 @@ import {
   previewGroup,
 } from '../groups/join.ts';
 import { manageGroup } from '../groups/manage.ts';
-import { flushGroup, type SentToGroup, sendToGroup } from '../groups/outbox.ts';
+import { type SentToGroup, sendToGroup, settleOutbox } from '../groups/outbox.ts';
 import { requestRecovery, settleRecovery } from '../groups/recovery.ts';
 import { type RotationOptions, rotateSecret } from '../groups/rotation.ts';
 import {
@@ -178,8 +178,7 @@ export class Groups {
   async sync(groupId: string, options: Abortable = {}): Promise<GroupAccountEvent[]> {
     const signal = signalOf(options);
     const events = await syncGroup(this.#core, groupId, signal);
-    if ((await this.get(groupId)).standing !== 'member') return events;
-    for await (const found of flushGroup(this.#core, groupId, signal)) events.push(...found);
+    for await (const found of settleOutbox(this.#core, groupId, signal)) events.push(...found);
     return events;
   }
 

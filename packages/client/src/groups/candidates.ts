@@ -9,7 +9,8 @@ import type {
   GroupMessageEnvelope,
   JsonObject,
 } from '@posthouse/protocol';
-import { Collection } from '../store/index.ts';
+import { Collection, type StoreReader, type StoreWriter } from '../store/index.ts';
+import { keyOf } from '../store/keys.ts';
 
 /** A key recovery request of the own account, by group. */
 export interface RecoveryCandidate {
@@ -37,11 +38,48 @@ export interface RotationCandidate {
 }
 export const rotationCandidates = new Collection<RotationCandidate>('group-rotations');
 
-/** A group message whose fate is not known yet, by group and message ID. */
+/** A group message whose fate is not known yet, by its group and place (05 §13.28). */
 export interface GroupOutboxRow {
-  /** Sent unchanged, as often as it takes (05 §13.28). */
+  /** Sent unchanged, as often as it takes; after a conflict another one takes its place. */
   readonly envelope: GroupMessageEnvelope;
   /** To be sealed anew for a later epoch. */
   readonly content: JsonObject;
 }
 export const groupOutbox = new Collection<GroupOutboxRow>('group-outbox');
+
+/** A row of the outbox with its key. */
+export interface WaitingMessage {
+  readonly key: string;
+  readonly value: GroupOutboxRow;
+}
+
+/** What waits to be sent to a group, in the order in which it was written. */
+export async function waitingIn(tx: StoreReader, groupId: string): Promise<WaitingMessage[]> {
+  return await groupOutbox.list(tx, { prefix: `${groupId}/` });
+}
+
+/** Puts a message behind all that wait. @returns its key */
+export async function addWaiting(tx: StoreWriter, row: GroupOutboxRow): Promise<string> {
+  const prefix = `${row.envelope.group_id}/`;
+  const [last] = await groupOutbox.list(tx, { prefix, limit: 1, reverse: true });
+  const place = last === undefined ? 0 : Number(last.key.slice(prefix.length)) + 1;
+  const key = keyOf(row.envelope.group_id, place);
+  await groupOutbox.put(tx, key, row);
+  return key;
+}
+
+/** Whether a row is still what it was: another program may have sent it, or sealed it anew. */
+export async function isStillWaiting(
+  tx: StoreReader,
+  { key, value }: WaitingMessage,
+): Promise<boolean> {
+  const latest = await groupOutbox.get(tx, key);
+  return latest?.envelope.message_id === value.envelope.message_id;
+}
+
+/** Lets go of a message that needs no more sending. @returns whether it was still waiting */
+export async function removeWaiting(tx: StoreWriter, waiting: WaitingMessage): Promise<boolean> {
+  const isThere = await isStillWaiting(tx, waiting);
+  if (isThere) await groupOutbox.delete(tx, waiting.key);
+  return isThere;
+}

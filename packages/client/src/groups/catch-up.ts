@@ -5,7 +5,7 @@ import { ClientError, isClientError, isRefusal } from '../errors.ts';
 import type { GroupAccountEvent } from '../events.ts';
 import { submitCreation } from './found.ts';
 import { submitApplication } from './join.ts';
-import { flushGroup } from './outbox.ts';
+import { settleOutbox } from './outbox.ts';
 import { settleRecovery } from './recovery.ts';
 import { type GroupRow, groupRows } from './rows.ts';
 import { isReadable, readGroup } from './sync.ts';
@@ -23,7 +23,11 @@ export async function* catchUpGroups(
 ): AsyncGenerator<readonly GroupAccountEvent[]> {
   const rows = await core.store.read((tx) => groupRows(tx));
   for (const row of rows) {
-    if (!isReadable(row) || (only?.has(row.group_id) === false && !isOpen(row))) continue;
+    if (!isReadable(row)) {
+      yield* settleOutbox(core, row.group_id, signal);
+      continue;
+    }
+    if (only?.has(row.group_id) === false && !isOpen(row)) continue;
     try {
       yield* catchUpGroup(core, row, signal);
     } catch (error) {
@@ -49,8 +53,8 @@ async function* catchUpGroup(
   if (standing === 'creating') await submitCreation(core, row, signal);
   if (standing === 'applied') await resubmit(core, row, signal);
   yield* readGroup(core, groupId, signal);
+  yield* settleOutbox(core, groupId, signal);
   if (standing !== 'member') return;
-  yield* flushGroup(core, groupId, signal);
   await settleRecovery(core, groupId, signal).catch((error: unknown) => {
     if (!isClientError(error, 'not_a_member') && !isClientError(error, 'group_blocked'))
       throw error;

@@ -110,6 +110,14 @@ export async function claimMessageId(tx: StoreWriter, row: GroupMessageRow): Pro
   return true;
 }
 
+/** Where a message of this sender was read, if it was. */
+export async function sequenceOf(
+  tx: StoreReader,
+  message: { readonly group_id: string; readonly from: string; readonly message_id: string },
+): Promise<number | undefined> {
+  return await messageIds.get(tx, keyOf(message.group_id, message.from, message.message_id));
+}
+
 export async function addPending(tx: StoreWriter, row: GroupMessageRow): Promise<void> {
   await pending.put(tx, keyOf(row.group_id, row.epoch, row.sequence), row.sequence);
 }

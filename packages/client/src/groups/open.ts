@@ -14,7 +14,7 @@ import { ClientError } from '../errors.ts';
 import type { GroupAccountEvent } from '../events.ts';
 import type { StoreWriter } from '../store/index.ts';
 import { keyOf } from '../store/keys.ts';
-import { groupOutbox } from './candidates.ts';
+import { removeWaiting, waitingIn } from './candidates.ts';
 import {
   addPending,
   claimMessageId,
@@ -67,7 +67,9 @@ export async function takeMessage(
     return [{ kind: 'group-rejected', group_id, sequence, reason }];
   }
   if (row.from === core.account && row.from_device_id === core.device.deviceId) {
-    await groupOutbox.delete(tx, keyOf(row.group_id, row.message_id));
+    for (const each of await waitingIn(tx, row.group_id)) {
+      if (each.value.envelope.message_id === row.message_id) await removeWaiting(tx, each);
+    }
   }
   const events = await openMessage(opening, message);
   if (events !== undefined) return events;

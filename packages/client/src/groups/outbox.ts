@@ -1,19 +1,27 @@
 /** Sending to groups: sealed for the present epoch, kept, and sent unchanged (05 §13.28, §14.1). */
 import {
   checkGroupContent,
+  type GroupMessageEnvelope,
   type JsonObject,
   ProtocolError,
   sealGroupMessage,
 } from '@posthouse/protocol';
 import { isTemporary } from '../connect/backoff.ts';
 import type { AccountCore } from '../core.ts';
-import { ClientError, isClientError, isRefusal } from '../errors.ts';
+import { ClientError, isClientError, isRefusal, RelayUnreachable } from '../errors.ts';
 import type { GroupAccountEvent } from '../events.ts';
-import { keyOf } from '../store/keys.ts';
-import { type GroupOutboxRow, groupOutbox } from './candidates.ts';
+import {
+  addWaiting,
+  groupOutbox,
+  isStillWaiting,
+  removeWaiting,
+  type WaitingMessage,
+  waitingIn,
+} from './candidates.ts';
+import { sequenceOf } from './entries.ts';
 import { secretBytes } from './open.ts';
 import { epochSecret, groupRow } from './rows.ts';
-import { readGroup, refreshGroup, requireRow } from './sync.ts';
+import { refreshGroup, requireRow } from './sync.ts';
 
 const method = 'group.message.send';
 
@@ -28,12 +36,13 @@ export interface SentToGroup {
 const attempts = 5;
 
 /**
- * Sends content to a group. Where its epoch is over, the group is read and the message sealed anew
- * under a new ID. Where an answer was lost the message is kept and goes out again, unchanged.
+ * Sends content to a group, behind what waits from before. Where its epoch is over, the group is
+ * read and the message sealed anew under a new ID. Where an answer is lost, or the host cannot be
+ * reached, the message is kept and goes out with the next synchronization.
  *
  * @throws ClientError `not_a_member`, `not_permitted`, `group_blocked`, `group_key_missing`,
- *   `invalid_input`
- * @throws RelayRefused; RelayUnreachable with the message kept
+ *   `invalid_input`, `no_relay`
+ * @throws RelayRefused; RelayUnreachable with the message kept, once the group was read
  */
 export async function sendToGroup(
   core: AccountCore,
@@ -43,57 +52,58 @@ export async function sendToGroup(
   checkContent(core, content);
   const known = await core.store.read((tx) => groupRow(tx, groupId));
   if (known?.standing !== 'member') await refreshGroup(core, groupId, signal);
-  for (let attempt = 1; ; attempt += 1) {
-    const row = await postMessage(core, { groupId, content }, signal);
-    try {
-      return await submit(core, row, signal);
-    } catch (error) {
-      // Only a refusal says that the message was not taken.
-      if (!isRefusal(error) || isTemporary(error)) throw error;
-      await forget(core, row);
-      const isAgain = isRefusal(error, 'state_conflict', 'clock_skew') && attempt < attempts;
-      if (!isAgain) throw error;
-      await prepareRetry(core, { groupId, error }, signal);
-    }
+  const envelope = await sealFor(core, { groupId, content }, signal);
+  // Kept before anything of it leaves.
+  const key = await core.store.write((tx) => addWaiting(tx, { envelope, content }));
+  core.sending.add(key);
+  try {
+    for await (const events of flushGroup(core, groupId, signal)) core.happenings.add(events);
+    const sent = await deliver(core, { groupId, key }, signal);
+    if (sent !== undefined) return sent;
+    throw new RelayUnreachable('another program of this device has sent the message', {
+      outcomeUnknown: true,
+    });
+  } catch (error) {
+    if (isOver(error) || isStuck(error))
+      await core.store.write((tx) => groupOutbox.delete(tx, key));
+    throw error;
+  } finally {
+    core.sending.delete(key);
   }
 }
 
-async function prepareRetry(
-  core: AccountCore,
-  { groupId, error }: { readonly groupId: string; readonly error: unknown },
-  signal: AbortSignal,
-): Promise<void> {
-  const row = await core.store.read((tx) => groupRow(tx, groupId));
-  if (isRefusal(error, 'clock_skew') && row !== undefined) {
-    core.relay(row.relay_id).relayClock.adopt();
-  } else await refreshGroup(core, groupId, signal);
+/** Whether a message cannot be sent any more; everything else leaves its fate open. */
+function isOver(error: unknown): boolean {
+  if (isRefusal(error)) return !isTemporary(error);
+  const codes = ['not_a_member', 'not_permitted', 'invalid_input', 'no_relay'] as const;
+  return codes.some((code) => isClientError(error, code));
 }
 
-/** Seals a message for the present epoch and keeps it, before anything of it leaves. */
-async function postMessage(
+/** Whether it cannot be sealed for now: a member waits for that, a caller is told. */
+function isStuck(error: unknown): boolean {
+  return isClientError(error, 'group_blocked') || isClientError(error, 'group_key_missing');
+}
+
+/** Seals a message for the present epoch. */
+async function sealFor(
   core: AccountCore,
   { groupId, content }: { readonly groupId: string; readonly content: JsonObject },
   signal: AbortSignal,
-): Promise<GroupOutboxRow> {
+): Promise<GroupMessageEnvelope> {
   const { relay_id, facts } = await requireRow(core, groupId);
   if (facts.status === 'closed') throw new ClientError('not_permitted', 'the group is closed');
   const { epoch } = facts;
   const applicationSecret = await verifiedSecret(core, { groupId, epoch }, signal);
-  const relay = core.relay(relay_id);
-  await relay.link(signal);
   const message = {
     group_id: groupId,
     from: core.device,
     epoch,
     applicationSecret,
-    createdAt: relay.relayClock.now(),
+    createdAt: core.relay(relay_id).relayClock.now(),
     content,
     random: core.random,
   };
-  const kept = { envelope: sealed(() => sealGroupMessage(core.network, message)), content };
-  const key = keyOf(groupId, kept.envelope.message_id);
-  await core.store.write((tx) => groupOutbox.put(tx, key, kept));
-  return kept;
+  return sealed(() => sealGroupMessage(core.network, message));
 }
 
 /** @throws ClientError `group_key_missing` */
@@ -112,67 +122,151 @@ async function verifiedSecret(
   throw new ClientError('group_key_missing', `no verified secret of epoch ${epoch} is here`);
 }
 
-/** @throws RelayRefused, RelayUnreachable, RelayMisbehaviour */
-async function submit(
-  core: AccountCore,
-  { envelope }: GroupOutboxRow,
-  signal: AbortSignal,
-): Promise<SentToGroup> {
-  const { group_id, message_id } = envelope;
-  const row = await core.store.read((tx) => groupRow(tx, group_id));
-  if (row === undefined) throw new ClientError('not_a_member', `${group_id} is not known here`);
-  const answer = await core.relay(row.relay_id).call(method, envelope, { signal });
-  await core.store.write((tx) => groupOutbox.delete(tx, keyOf(group_id, message_id)));
-  return { group_id, message_id, sequence: answer.sequence };
-}
-
-async function forget(core: AccountCore, { envelope }: GroupOutboxRow): Promise<void> {
-  const key = keyOf(envelope.group_id, envelope.message_id);
-  await core.store.write((tx) => groupOutbox.delete(tx, key));
-}
-
 /**
- * Sends again what has no answer yet. After a conflict the group is read: either the message is in
- * it, or it was not taken and is sealed anew, or the group is closed.
+ * Submits what waits at a place until the host takes it, sealed anew for the epoch that is there by
+ * then. Several programs may do so at once: whoever changes the row first decides for all.
+ *
+ * @returns its place; `undefined` where another program has sent it under an ID not known here
  */
-export async function* flushGroup(
+async function deliver(
   core: AccountCore,
-  groupId: string,
+  { groupId, key }: { readonly groupId: string; readonly key: string },
   signal: AbortSignal,
-): AsyncGenerator<readonly GroupAccountEvent[]> {
-  const rows = await core.store.read((tx) => groupOutbox.list(tx, { prefix: `${groupId}/` }));
-  for (const { key, value: row } of rows) {
+): Promise<SentToGroup | undefined> {
+  const ids: string[] = [];
+  for (let attempt = 1; ; attempt += 1) {
+    const value = await core.store.read((tx) => groupOutbox.get(tx, key));
+    if (value === undefined) return await sentByOthers(core, groupId, ids);
+    ids.push(value.envelope.message_id);
     try {
-      await submit(core, row, signal);
+      return await submit(core, { key, value }, signal);
     } catch (error) {
-      if (!isRefusal(error) || isTemporary(error)) throw error;
-      yield* readGroup(core, groupId, signal);
-      const isOpen = await core.store.read((tx) => groupOutbox.get(tx, key));
-      if (isOpen === undefined) continue;
-      await forget(core, row);
-      const reason = await sendAnew(core, { row, error }, signal);
-      if (reason === undefined) continue;
-      const { message_id } = row.envelope;
-      yield [{ kind: 'group-unsent', group_id: groupId, message_id, reason }];
+      // Only a refusal says that the message was not taken.
+      const isAgain = isRefusal(error, 'state_conflict', 'clock_skew') && attempt < attempts;
+      if (!isAgain) throw error;
+      await prepareRetry(core, { groupId, error }, signal);
+      await sealAnew(core, { key, value }, signal);
     }
   }
 }
 
-/** @returns why the message cannot be sent any more */
-async function sendAnew(
+/** @throws RelayRefused, RelayUnreachable, RelayMisbehaviour */
+async function submit(
   core: AccountCore,
-  { row, error }: { readonly row: GroupOutboxRow; readonly error: unknown },
+  waiting: WaitingMessage,
   signal: AbortSignal,
-): Promise<string | undefined> {
-  if (!isRefusal(error, 'state_conflict', 'clock_skew')) return (error as Error).message;
-  const { group_id: groupId } = row.envelope;
-  try {
-    await sendToGroup(core, { groupId, content: row.content }, signal);
+): Promise<SentToGroup> {
+  const { envelope } = waiting.value;
+  const { group_id, message_id } = envelope;
+  const row = await core.store.read((tx) => groupRow(tx, group_id));
+  if (row === undefined) throw new ClientError('not_a_member', `${group_id} is not known here`);
+  const answer = await core.relay(row.relay_id).call(method, envelope, { signal });
+  await core.store.write((tx) => removeWaiting(tx, waiting));
+  return { group_id, message_id, sequence: answer.sequence };
+}
+
+async function prepareRetry(
+  core: AccountCore,
+  { groupId, error }: { readonly groupId: string; readonly error: unknown },
+  signal: AbortSignal,
+): Promise<void> {
+  const row = await core.store.read((tx) => groupRow(tx, groupId));
+  if (isRefusal(error, 'clock_skew') && row !== undefined) {
+    core.relay(row.relay_id).relayClock.adopt();
+  } else await refreshGroup(core, groupId, signal);
+}
+
+/** Encrypting again takes a new message ID (05 §13.28); the old envelope is kept until then. */
+async function sealAnew(
+  core: AccountCore,
+  waiting: WaitingMessage,
+  signal: AbortSignal,
+): Promise<void> {
+  // Reading the group may have shown it: it was taken, and only the answer was lost.
+  if (!(await core.store.read((tx) => isStillWaiting(tx, waiting)))) return;
+  const { content, envelope } = waiting.value;
+  const next = await sealFor(core, { groupId: envelope.group_id, content }, signal);
+  await core.store.write(async (tx) => {
+    if (!(await isStillWaiting(tx, waiting))) return;
+    await groupOutbox.put(tx, waiting.key, { envelope: next, content });
+  });
+}
+
+/** The place of a message that waits no more, by the IDs it had. */
+async function sentByOthers(
+  core: AccountCore,
+  groupId: string,
+  ids: readonly string[],
+): Promise<SentToGroup | undefined> {
+  return await core.store.read(async (tx) => {
+    for (const message_id of ids) {
+      const sequence = await sequenceOf(tx, { group_id: groupId, from: core.account, message_id });
+      if (sequence !== undefined) return { group_id: groupId, message_id, sequence };
+    }
     return undefined;
-  } catch (cause) {
-    if (!isClientError(cause) || isTemporary(cause)) throw cause;
-    return cause.message;
+  });
+}
+
+/** Sends what waits for a group, or tells that the group takes no messages of this account. */
+export async function* settleOutbox(
+  core: AccountCore,
+  groupId: string,
+  signal: AbortSignal,
+): AsyncGenerator<readonly GroupAccountEvent[]> {
+  const row = await core.store.read((tx) => groupRow(tx, groupId));
+  if (row?.standing === 'ended') {
+    yield* giveUpAll(core, groupId, 'the account is no member any more');
+  } else if (row?.facts?.status === 'closed')
+    yield* giveUpAll(core, groupId, 'the group is closed');
+  else if (row?.standing === 'member') yield* flushGroup(core, groupId, signal);
+}
+
+/**
+ * Sends again what has no answer yet, in the order in which it was written. What cannot be sent any
+ * more is told; what cannot be sealed for now goes on waiting, and all behind it.
+ */
+async function* flushGroup(
+  core: AccountCore,
+  groupId: string,
+  signal: AbortSignal,
+): AsyncGenerator<readonly GroupAccountEvent[]> {
+  for (const { key } of await waitingFor(core, groupId)) {
+    try {
+      await deliver(core, { groupId, key }, signal);
+    } catch (error) {
+      if (isStuck(error)) return;
+      if (!isOver(error)) throw error;
+      yield await giveUp(core, key, (error as Error).message);
+    }
   }
+}
+
+async function* giveUpAll(
+  core: AccountCore,
+  groupId: string,
+  reason: string,
+): AsyncGenerator<readonly GroupAccountEvent[]> {
+  for (const { key } of await waitingFor(core, groupId)) yield await giveUp(core, key, reason);
+}
+
+/** What waits, but for what a caller is sending right now and will be told of. */
+async function waitingFor(core: AccountCore, groupId: string): Promise<WaitingMessage[]> {
+  const rows = await core.store.read((tx) => waitingIn(tx, groupId));
+  return rows.filter(({ key }) => !core.sending.has(key));
+}
+
+async function giveUp(
+  core: AccountCore,
+  key: string,
+  reason: string,
+): Promise<readonly GroupAccountEvent[]> {
+  return await core.store.write(async (tx) => {
+    const row = await groupOutbox.get(tx, key);
+    if (row === undefined) return [];
+    await groupOutbox.delete(tx, key);
+    const { group_id, message_id } = row.envelope;
+    return [{ kind: 'group-unsent', group_id, message_id, reason }];
+  });
 }
 
 function checkContent(core: AccountCore, content: JsonObject): void {

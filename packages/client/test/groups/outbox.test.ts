@@ -1,0 +1,162 @@
+/** Messages on their way: none is lost, none comes twice, and they keep their order. */
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { MemoryStore } from '../../src/index.ts';
+import { LyingRelay } from '../support/lying-relay.ts';
+import { block, impatient, Restarted, unreachable } from './restarted.ts';
+import { admit, club, groupTexts } from './support.ts';
+
+let relay: LyingRelay;
+beforeAll(async () => {
+  relay = await LyingRelay.start({ host: { groups: true } });
+});
+afterEach(() => relay.behave());
+afterAll(async () => {
+  await relay[Symbol.asyncDispose]();
+});
+
+/** Ann owns a group, Bob is a member; both restart at will. */
+async function setScene() {
+  const [ann, bob] = [await Restarted.begin(relay), await Restarted.begin(relay)];
+  const id = await club(ann.account, [bob.account]);
+  const waiting = async () => (await bob.account.status()).outbox;
+  return { ann, bob, id, waiting };
+}
+
+test('05 §13.28: what is written while the host cannot be reached is kept, in its order', async () => {
+  const { ann, bob, id } = await setScene();
+  const texts = ['one', 'two', 'three', 'four', 'five'];
+  // A program that has no connection yet, and gets none.
+  for (const method of ['relay.descriptor', 'relay.info', 'auth.challenge', 'group.message.send']) {
+    block(relay, method);
+  }
+  await bob.again();
+  for (const text of texts) {
+    await expect(bob.account.groups.send(id, { text })).rejects.toMatchObject(unreachable);
+  }
+  relay.behave();
+  await (await bob.again()).sync();
+  await ann.account.sync();
+  expect(await groupTexts(ann.account, id)).toEqual(texts);
+});
+
+test('what is sent later does not overtake what waits', async () => {
+  const { ann, bob, id, waiting } = await setScene();
+  block(relay, 'group.message.send');
+  const sending = bob.account.groups.send(id, { text: 'one' });
+  await expect(sending).rejects.toMatchObject(unreachable);
+  relay.behave();
+  await (await bob.again()).groups.send(id, { text: 'two' });
+  await ann.account.sync();
+  expect(await groupTexts(ann.account, id)).toEqual(['one', 'two']);
+  expect(await waiting()).toBe(0);
+});
+
+test('05 §14.1: a message that could not be sealed anew yet is kept until it can', async () => {
+  const { ann, bob, id, waiting } = await setScene();
+  await ann.account.groups.rotate(id);
+  block(relay, 'group.sync');
+  const sending = bob.account.groups.send(id, { text: 'between two epochs' });
+  await expect(sending).rejects.toMatchObject(unreachable);
+  relay.behave();
+  // The same in the background: refused for its epoch, and then nobody answers.
+  block(relay, 'group.key.sync');
+  await expect((await bob.again()).sync()).rejects.toMatchObject(unreachable);
+  expect(await waiting()).toBe(1);
+  relay.behave();
+  await (await bob.again()).sync();
+  await ann.account.sync();
+  expect(await groupTexts(ann.account, id)).toEqual(['between two epochs']);
+  expect(await waiting()).toBe(0);
+});
+
+test('a message that is kept waits where the present secret does not verify', async () => {
+  const { ann, bob, id } = await setScene();
+  block(relay, 'group.message.send');
+  const sending = bob.account.groups.send(id, { text: 'patient' });
+  await expect(sending).rejects.toMatchObject(unreachable);
+  relay.behave();
+  await ann.account.groups.rotate(id);
+  relay.lie('group.key.sync', ({ keys, ...page }) => ({
+    ...page,
+    keys: keys.map(({ relay_secret_box: box, ...entry }: { relay_secret_box: object }) => ({
+      ...entry,
+      relay_secret_box: { ...box, sealed_secret: 'A'.repeat(80) },
+    })),
+  }));
+  const told = await (await bob.again()).sync();
+  expect(told.map(({ kind }) => kind)).not.toContain('group-unsent');
+  relay.behave();
+  await bob.account.sync();
+  await ann.account.sync();
+  expect(await groupTexts(ann.account, id)).toEqual(['patient']);
+});
+
+test('05 §13.28: programs that send and synchronize at once send each message once', async () => {
+  const store = new MemoryStore();
+  const ann = await Restarted.begin(relay);
+  const bob = await Restarted.begin(relay, store);
+  const id = await club(ann.account, [bob.account]);
+  const other = await (await relay.world.client({ store, ...impatient })).account();
+  for (const text of ['one', 'two', 'three']) {
+    // Each finds its epoch over, while both programs look after the outbox.
+    await ann.account.groups.rotate(id);
+    await Promise.all([
+      bob.account.groups.send(id, { text }).catch((error: unknown) => {
+        expect(error).toMatchObject(unreachable);
+      }),
+      other.groups.sync(id),
+      bob.account.groups.sync(id),
+      other.groups.sync(id),
+    ]);
+  }
+  await bob.account.sync();
+  await ann.account.sync();
+  expect(await groupTexts(ann.account, id)).toEqual(['one', 'two', 'three']);
+});
+
+test('two programs that both find a kept message outdated send it once', async () => {
+  const { ann, bob, id } = await setScene();
+  const other = await (await relay.world.client({ store: bob.store, ...impatient })).account();
+  for (const text of ['one', 'two']) {
+    block(relay, 'group.message.send');
+    await expect(bob.account.groups.send(id, { text })).rejects.toMatchObject(unreachable);
+    relay.behave();
+  }
+  await ann.account.groups.rotate(id);
+  await Promise.all([bob.account, other, bob.account, other].map((each) => each.groups.sync(id)));
+  await ann.account.sync();
+  expect(await groupTexts(ann.account, id)).toEqual(['one', 'two']);
+});
+
+const ends = {
+  'the group closed': (ann: Restarted, id: string) => ann.account.groups.close(id),
+  'the account was removed': (ann: Restarted, id: string, bob: Restarted) =>
+    ann.account.groups.remove(id, [bob.account.id]),
+};
+
+test.each(Object.entries(ends))(
+  'a message that waits is told to be unsent once %s, whoever read of it',
+  async (_, end) => {
+    const { ann, bob, id, waiting } = await setScene();
+    block(relay, 'group.message.send');
+    const sending = bob.account.groups.send(id, { text: 'too late' });
+    await expect(sending).rejects.toMatchObject(unreachable);
+    relay.behave();
+    await end(ann, id, bob);
+    // Something else reads the group, and the program ends before it looks after the outbox.
+    await expect(bob.account.groups.update(id, { name: 'Mine' })).rejects.toMatchObject({
+      code: expect.any(String),
+    });
+    expect(await waiting()).toBe(1);
+    expect(await (await bob.again()).sync()).toContainEqual(
+      expect.objectContaining({ kind: 'group-unsent', group_id: id }),
+    );
+    expect(await waiting()).toBe(0);
+    if (!(await ann.account.groups.get(id)).state?.members.has(bob.account.id)) {
+      await admit(ann.account, id, [bob.account]);
+      await bob.account.sync();
+      await ann.account.sync();
+    }
+    expect(await groupTexts(ann.account, id)).toEqual([]);
+  },
+);
