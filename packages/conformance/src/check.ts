@@ -14,6 +14,8 @@ export interface Check {
   readonly source: string;
   /** The module the method belongs to: relays that do not declare it are not checked. */
   readonly capability?: Capability;
+  /** Waits for the end of a period the relay sets: of those that last days it says nothing. */
+  readonly waits?: boolean;
   /** Transports it runs on; each run must end the same way. */
   readonly transports: readonly TransportName[];
   /** Throws where the relay does otherwise. */
@@ -24,6 +26,7 @@ interface CheckText {
   readonly source: string;
   readonly title: string;
   readonly transports?: readonly TransportName[];
+  readonly waits?: boolean;
 }
 
 /**
@@ -44,8 +47,8 @@ export function checksOf(method: string): {
   const module = capability === undefined ? {} : { capability };
   return {
     list,
-    check(word, { source, title, transports = ['https', 'wss'] }, run) {
-      list.push({ id: `${method}/${word}`, method, title, source, transports, ...module, run });
+    check(word, { transports = ['https', 'wss'], ...text }, run) {
+      list.push({ id: `${method}/${word}`, method, transports, ...text, ...module, run });
     },
   };
 }

@@ -3,6 +3,11 @@ export class Violation extends Error {
   override readonly name = 'Violation';
 }
 
+/** Why a check says nothing about this relay: it is set up so that the rule cannot be seen. */
+export class NotApplicable extends Error {
+  override readonly name = 'NotApplicable';
+}
+
 /**
  * Ends the check with a {@link Violation} unless the condition holds.
  * @example

@@ -5,6 +5,7 @@ export { grantedMail } from './checks/mail.ts';
 export * from './demand.ts';
 export * from './plain/http.ts';
 export * from './plain/websocket.ts';
+export * from './report.ts';
 export * from './runner.ts';
 export * from './stage.ts';
 export * from './target.ts';

@@ -1,6 +1,7 @@
 import { hasCapability } from '@posthouse/protocol';
 import type { TransportName } from './caller.ts';
 import type { Check } from './check.ts';
+import { NotApplicable } from './demand.ts';
 import { Stage } from './stage.ts';
 import type { Target } from './target.ts';
 
@@ -22,14 +23,26 @@ export interface RunOptions {
   readonly signal?: AbortSignal;
 }
 
+/**
+ * The checks whose id starts with one of the prefixes; all where none is given.
+ * @throws Error where a prefix fits no check
+ */
+export function selectChecks(
+  checks: readonly Check[],
+  only: readonly string[] = [''],
+): readonly Check[] {
+  const wrong = only.find((prefix) => !checks.some(({ id }) => id.startsWith(prefix)));
+  if (wrong !== undefined) throw new Error(`no check has an id that starts with ${wrong}`);
+  return checks.filter(({ id }) => only.some((prefix) => id.startsWith(prefix)));
+}
+
 /** Runs checks one after another, each on each of its transports, and reports as it goes. */
 export async function* runChecks(
   target: Target,
   checks: readonly Check[],
   { only, signal }: RunOptions = {},
 ): AsyncGenerator<Finding> {
-  for (const check of checks) {
-    if (only !== undefined && !only.some((prefix) => check.id.startsWith(prefix))) continue;
+  for (const check of selectChecks(checks, only)) {
     for (const transport of check.transports) {
       signal?.throwIfAborted();
       yield await runCheck(target, check, transport);
@@ -52,6 +65,9 @@ export async function runCheck(
     await check.run(stage);
     return { ...finding, outcome: 'passed' };
   } catch (error) {
+    if (error instanceof NotApplicable) {
+      return { ...finding, outcome: 'not_applicable', reason: error.message };
+    }
     const reason = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
     return { ...finding, outcome: 'failed', reason };
   }

@@ -1,7 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { nodePrimitives } from '@posthouse/primitives-node';
 import { type JsonObject, Network, parseJson, type RelayEntry } from '@posthouse/protocol';
-
 import type { Answer } from './caller.ts';
 
 /** The relay under test: its addresses and the trusted facts about it. */
@@ -31,16 +30,15 @@ export interface TargetOptions {
  * @throws Error where the registry has no entry for the relay
  */
 export async function loadTarget(options: TargetOptions): Promise<Target> {
-  const file = parseJson(await readFile(options.registry, 'utf8')) as JsonObject;
+  const file = await readRegistry(options.registry);
   const network = new Network({
-    context: String(file.context),
+    context: file.context,
     primitives: nodePrimitives,
     ...(options.word === undefined ? {} : { word: options.word }),
   });
-  const entries = file.relays as unknown as RelayEntry[];
-  const entry = entries.find(({ endpoint }) => endpoint === options.relay.replace(/\/$/, ''));
+  const entry = file.relays.find(({ endpoint }) => endpoint === options.relay.replace(/\/$/, ''));
   if (entry === undefined) {
-    const known = entries.map(({ endpoint }) => endpoint).join(', ') || 'none at all';
+    const known = file.relays.map(({ endpoint }) => endpoint).join(', ') || 'none at all';
     throw new Error(`the registry has no relay at ${options.relay}; it has ${known}`);
   }
   return {
@@ -49,4 +47,19 @@ export async function loadTarget(options: TargetOptions): Promise<Target> {
     entry,
     ca: options.ca === undefined ? undefined : await readFile(options.ca, 'utf8'),
   };
+}
+
+async function readRegistry(path: string): Promise<{
+  readonly context: string;
+  readonly relays: readonly RelayEntry[];
+}> {
+  try {
+    const { context, relays } = parseJson(await readFile(path, 'utf8')) as JsonObject;
+    if (typeof context === 'string' && Array.isArray(relays)) {
+      return { context, relays: relays as unknown as RelayEntry[] };
+    }
+  } catch (cause) {
+    throw new Error(`${path}: ${(cause as Error).message}`, { cause });
+  }
+  throw new Error(`${path}: a registry file is an object with context and relays`);
 }

@@ -1,0 +1,70 @@
+/** The command without a relay; what it says of one is in `kit.test.ts`. */
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { checks } from '../src/index.ts';
+
+const main = new URL('../src/main.ts', import.meta.url).pathname;
+const nowhere = 'https://127.0.0.1:1/svc/v1';
+
+let folder: string;
+let registry: string;
+
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'posthouse-conformance-'));
+  registry = join(folder, 'registry.json');
+  const context = `neo:0:0x${'0'.repeat(40)}`;
+  const relay = { relay_id: `0x${'1'.repeat(40)}`, endpoint: nowhere };
+  writeFileSync(registry, JSON.stringify({ context, relays: [relay] }));
+});
+afterAll(() => {
+  rmSync(folder, { recursive: true });
+});
+
+function run(...args: string[]) {
+  const { status, stdout, stderr } = spawnSync(process.execPath, [main, ...args], {
+    encoding: 'utf8',
+  });
+  return { status, out: stdout.split('\n').slice(0, -1), error: stderr.trimEnd() };
+}
+
+test('--list needs no relay, and --only chooses', () => {
+  expect(run('--list')).toMatchObject({ status: 0, out: { length: checks.length } });
+  const { out } = run('--list', '--only', 'group.sync/pages', 'relay.info/');
+  expect(out.map((line) => line.split('\t')[0])).toContain('group.sync/pages');
+  expect(out.every((line) => /^(relay\.info|group\.sync)\//.test(line))).toBe(true);
+});
+
+test('--list --by-method counts all checks', () => {
+  const { status, out } = run('--list', '--by-method');
+  expect(status).toBe(0);
+  expect(out[0]).toBe('method\tchecks\truns');
+  expect(out.at(-1)).toMatch(new RegExp(`^all\t${checks.length}\t\\d+$`));
+});
+
+test.each([
+  [[], /^--relay and --registry say which relay is to be checked$/],
+  [['--by-method'], /^--by-method goes with --list$/],
+  [['--list', '--only', 'group.', 'nothing'], /^no check has an id that starts with nothing$/],
+  [['--colour'], /^error: unknown option '--colour'$/],
+  [['--relay', nowhere, '--registry', '/none/there'], /^\/none\/there: ENOENT/],
+  [['--relay', nowhere, '--registry', main], /main\.ts: expected a value at offset 0$/],
+] as const)('%j cannot be run: exit status 2', (args, said) => {
+  const { status, out, error } = run(...args);
+  expect({ status, out }).toEqual({ status: 2, out: [] });
+  expect(error).toMatch(said);
+});
+
+test('a relay that does not answer is said once, with exit status 2', () => {
+  const { status, out, error } = run('--relay', nowhere, '--registry', registry);
+  expect({ status, out }).toEqual({ status: 2, out: [] });
+  expect(error).toMatch(/^https:\/\/127\.0\.0\.1:1\/svc\/v1 cannot be used: connect ECONNREFUSED/);
+});
+
+test('a relay that the registry does not have is said with those it has', () => {
+  const { status, error } = run('--relay', 'https://other.test/svc/v1', '--registry', registry);
+  expect(status).toBe(2);
+  expect(error).toBe(`the registry has no relay at https://other.test/svc/v1; it has ${nowhere}`);
+});
