@@ -1,12 +1,6 @@
 /** The people of a group and what they do. */
-import { nodeRandom } from '@posthouse/primitives-node';
-import {
-  createGroupSecret,
-  type GroupInvite,
-  type JsonObject,
-  managementHash,
-} from '@posthouse/protocol';
-import { GroupPapers, idsOf, type LinkFacts } from './group-papers.ts';
+import { type GroupInvite, type JsonObject, managementHash } from '@posthouse/protocol';
+import { GroupPapers, idsOf, type LinkFacts, newSecret } from './group-papers.ts';
 import type { MemberKey } from './member-keys.ts';
 import type { Resident, Stage } from './stage.ts';
 
@@ -124,12 +118,17 @@ export class GroupActors extends GroupPapers {
     for (const id of idsOf(people)) this.keys.activate(id);
   }
 
+  /** Prepares boxes of a secret; says what the relay counts and when the preparation ends. */
+  async prepare(params: JsonObject): Promise<{ prepared: number; expires_at: number }> {
+    const method = 'group.secret.rotation.prepare';
+    const answer: unknown = await this.stage.succeed(this.owner.caller, method, params);
+    return answer as { prepared: number; expires_at: number };
+  }
+
   /** Prepares a new client secret for all these people and puts it into force. */
   async rotate(people: readonly Resident[], ownerKey?: MemberKey): Promise<void> {
-    const secret = createGroupSecret(nodeRandom);
-    const key = ownerKey && { ownerKey };
-    const preparation = this.preparation(secret, people, key);
-    await this.stage.succeed(this.owner.caller, 'group.secret.rotation.prepare', preparation);
+    const secret = newSecret();
+    await this.prepare(this.preparation(secret, people, ownerKey && { ownerKey }));
     await this.commit(secret, ownerKey);
   }
 

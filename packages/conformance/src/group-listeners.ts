@@ -50,7 +50,10 @@ export class GroupListeners {
     await this.#group.update({ description: `behind ${sequence}` });
     const { sequence: fence } = await readHead(this.#group, this.#group.owner);
     const readers = timeline ?? this.#people;
-    for (const person of readers) await this.hears(person, fence, timeline === undefined);
+    for (const person of readers) {
+      const told = await this.hears(person, fence, timeline === undefined);
+      demand(told === fence, 'no head is told that no event has');
+    }
     for (const person of this.#people) {
       for (const { method, params } of hintsOf(person)) {
         if (method === hintMethods.timeline) {
@@ -64,13 +67,16 @@ export class GroupListeners {
     }
   }
 
-  /** Waits until somebody has heard of a head; of no other events before where `alone`. */
-  async hears(person: Resident, head: number, alone = false): Promise<void> {
+  /**
+   * Waits until somebody has heard of a head or of a later one; of no other events before where
+   * `alone`. Says what was told.
+   */
+  async hears(person: Resident, head: number, alone = false): Promise<number> {
     for (;;) {
       const params = await takeHint(person, 'timeline', this.#group);
       const told = Number(params.head);
       demand(!alone || told >= head, 'no hint of the timeline without an event');
-      if (told >= head) return;
+      if (told >= head) return told;
     }
   }
 }

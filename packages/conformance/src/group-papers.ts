@@ -24,6 +24,9 @@ import { signerOf } from './checks/device-query.ts';
 import { KeyRing, type MemberKey } from './member-keys.ts';
 import type { Resident, Stage } from './stage.ts';
 
+/** A client secret, or what is to become one. */
+export const newSecret = (): Uint8Array => createGroupSecret(nodeRandom);
+
 /** Every chain body but the first. */
 export type LinkKind = Exclude<keyof GroupChainBodies, 'group.create'>;
 /** What of a body is its own; more where a check wants something wrong in it. */
@@ -52,7 +55,7 @@ export class GroupPapers {
   protected constructor(stage: Stage, owner: Resident, facts: JsonObject) {
     this.stage = stage;
     this.owner = owner;
-    this.secret = createGroupSecret(nodeRandom);
+    this.secret = newSecret();
     this.keys.activate(owner.account.id, this.keys.make());
     this.create = this.#found(facts);
     this.head = managementHash(stage.network, this.create);

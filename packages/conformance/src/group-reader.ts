@@ -15,6 +15,7 @@ import {
 } from '@posthouse/protocol';
 import { demand } from './demand.ts';
 import type { EpochSecret, GroupPapers } from './group-papers.ts';
+import { eventually } from './patience.ts';
 import type { Resident, Stage } from './stage.ts';
 
 /** What a page is asked for. */
@@ -69,6 +70,16 @@ export function kindsOf({ outcomes }: Pick<Chain, 'outcomes'>): string[] {
   return outcomes.map((outcome) =>
     outcome.kind === 'rejected' ? 'rejected' : outcome.verified.content.kind,
   );
+}
+
+/** Waits until the relay itself has rotated keys so often (05 §7.3); it does so in its own time. */
+export function rotatedByRelay(group: GroupPapers, by: Resident, times = 1): Promise<Chain> {
+  return eventually('a rotation by the relay', async () => {
+    const chain = await readChain(group, by);
+    const rotations = kindsOf(chain).filter((kind) => kind === 'group.key.rotated');
+    demand(rotations.length <= times, `no more than ${times} of them`);
+    return rotations.length === times ? chain : undefined;
+  });
 }
 
 /** The event behind an outcome. */

@@ -63,6 +63,15 @@ export function residents(
   return Promise.all(Array.from({ length: count }, () => stage.resident(options)));
 }
 
+/** Publishes the devices that somebody has from now on. */
+export async function keepDevices(
+  stage: Stage,
+  { account, caller }: Resident,
+  devices: Resident['devices'],
+): Promise<void> {
+  await stage.succeed(caller, 'device.state.publish', await account.state(devices));
+}
+
 /** Somebody at another of their devices. */
 export function at(person: Resident, index: number): Resident {
   const { devices, callers } = person;

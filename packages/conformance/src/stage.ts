@@ -91,6 +91,11 @@ export class Stage implements AsyncDisposable {
     return relayOrigin(this.transport === 'wss' ? (this.wssUrl as string) : this.target.baseUrl);
   }
 
+  /** The transport this stage is not about: what holds across both needs a caller there too. */
+  get otherTransport(): TransportName {
+    return this.transport === 'wss' ? 'https' : 'wss';
+  }
+
   /** A caller without a session, on this stage's transport or the one named. */
   async visitor(transport: TransportName = this.transport): Promise<Caller> {
     return transport === 'https' ? this.https() : this.wss();

@@ -1,11 +1,12 @@
 /** The kit against a real relay: every check passes, and every check can fail. */
 import { join } from 'node:path';
 import { type MethodDefinition, methods } from '@posthouse/protocol';
-import { Relay } from '@posthouse/relay';
+import { type PartialConfig, Relay } from '@posthouse/relay';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { RelayData } from '../../relay/test/support/engine.ts';
 import {
   type Answer,
+  type Check,
   checks,
   type Finding,
   loadTarget,
@@ -17,35 +18,49 @@ import {
 /** Checks come faster than people do. */
 const unlimited = { accountRate: 1e6, accountBurst: 1e6, addressRate: 1e6, addressBurst: 1e6 };
 
-let data: RelayData;
-let relay: Relay;
-let target: Target;
-
-beforeAll(async () => {
-  data = await RelayData.make();
-  relay = await Relay.start({
-    dev: true,
-    ...data.config,
-    listen: '127.0.0.1:0',
-    host: { groups: true },
-    limits: unlimited,
-    log: 'silent',
-  });
-  target = await targetOf(relay, data);
-});
-
-function targetOf(of: Relay, { path }: RelayData): Promise<Target> {
-  return loadTarget({
-    relay: of.https[0] as string,
-    registry: join(path, 'registry.json'),
-    ca: join(path, 'tls', 'ca.pem'),
-  });
+/** A relay, and the data that goes with it. */
+interface Subject extends AsyncDisposable {
+  readonly target: Target;
 }
 
-afterAll(async () => {
-  await relay[Symbol.asyncDispose]();
-  await data[Symbol.asyncDispose]();
+async function start(config: Omit<PartialConfig, 'storage'>): Promise<Subject> {
+  await using stack = new AsyncDisposableStack();
+  const data = stack.use(await RelayData.make());
+  const relay = stack.use(
+    await Relay.start({
+      dev: true,
+      ...data.config,
+      listen: '127.0.0.1:0',
+      log: 'silent',
+      ...config,
+    }),
+  );
+  const target = await loadTarget({
+    relay: relay.https[0] as string,
+    registry: join(data.path, 'registry.json'),
+    ca: join(data.path, 'tls', 'ca.pem'),
+  });
+  const owned = stack.move();
+  return { target, [Symbol.asyncDispose]: () => owned.disposeAsync() };
+}
+
+/** As relays are; and one whose periods are short enough to see them end. */
+let usual: Subject;
+let quick: Subject;
+
+beforeAll(async () => {
+  usual = await start({ limits: unlimited });
+  const short = { groupRecoveryWait: 4, groupStagingPeriod: 4 };
+  quick = await start({ limits: { ...unlimited, ...short } });
 });
+
+afterAll(async () => {
+  await usual[Symbol.asyncDispose]();
+  await quick[Symbol.asyncDispose]();
+});
+
+/** The relay on which a check can be made. */
+const targetFor = ({ waits }: Check): Target => (waits === true ? quick : usual).target;
 
 describe.concurrent('conformance of the relay', () => {
   for (const check of checks) {
@@ -53,7 +68,7 @@ describe.concurrent('conformance of the relay', () => {
       test(`${check.source}: ${check.title} [${check.id} over ${transport}]`, async ({
         expect,
       }) => {
-        const finding = await runCheck(target, check, transport);
+        const finding = await runCheck(targetFor(check), check, transport);
         expect(finding).toMatchObject({ outcome: 'passed' });
       });
     }
@@ -61,14 +76,15 @@ describe.concurrent('conformance of the relay', () => {
 });
 
 /** A relay that refuses what it should do and does what it should refuse. */
-function turnedAround(method: string): Target {
+function turnedAround(check: Check): Target {
+  const { method } = check;
   const alter = (called: string, answer: Answer): Answer => {
     if (called !== method) return answer;
     return answer.ok
       ? { ok: false, code: 'internal_error', message: 'turned around', data: undefined }
       : { ok: true, result: {} };
   };
-  return { ...target, alter };
+  return { ...targetFor(check), alter };
 }
 
 describe.concurrent('checks notice', () => {
@@ -78,43 +94,40 @@ describe.concurrent('checks notice', () => {
     test(`${check.id} fails where ${check.method} answers the other way round`, async ({
       expect,
     }) => {
-      const finding = await runCheck(turnedAround(check.method), check, transport);
+      const finding = await runCheck(turnedAround(check), check, transport);
       expect(finding.outcome).toBe('failed');
     });
   }
 });
 
 test('a module that the relay does not declare is not checked, and said so', async () => {
-  const own = await RelayData.make();
-  try {
-    await using plain = await Relay.start({
-      dev: true,
-      ...own.config,
-      listen: '127.0.0.1:0',
-      host: { groups: false },
-      limits: unlimited,
-      log: 'silent',
-    });
-    const without = await targetOf(plain, own);
-    const found: Finding[] = [];
-    for await (const finding of runChecks(without, checks, {
-      only: ['group.create/', 'relay.info/'],
-    })) {
-      found.push(finding);
-    }
-    const [groups, others] = [true, false].map((of) =>
-      found.filter(({ method }) => method.startsWith('group.') === of),
-    ) as [Finding[], Finding[]];
-    expect(groups.length).toBeGreaterThan(0);
-    const outcome = 'not_applicable';
-    const reason = 'the relay does not declare group.host.v1';
-    for (const finding of groups) expect(finding).toMatchObject({ outcome, reason });
-    expect(others.length).toBeGreaterThan(0);
-    for (const finding of others) expect(finding).toMatchObject({ outcome: 'passed' });
-  } finally {
-    await own[Symbol.asyncDispose]();
+  await using plain = await start({ host: { groups: false }, limits: unlimited });
+  const found = await findings(plain.target, ['group.create/', 'relay.info/']);
+  const [groups, others] = [true, false].map((of) =>
+    found.filter(({ method }) => method.startsWith('group.') === of),
+  ) as [Finding[], Finding[]];
+  expect(groups.length).toBeGreaterThan(0);
+  const outcome = 'not_applicable';
+  const reason = 'the relay does not declare group.host.v1';
+  for (const finding of groups) expect(finding).toMatchObject({ outcome, reason });
+  expect(others.length).toBeGreaterThan(0);
+  for (const finding of others) expect(finding).toMatchObject({ outcome: 'passed' });
+});
+
+test('what ends only after days is not waited for, and said so', async () => {
+  const waiting = checks.filter(({ waits }) => waits === true).map(({ id }) => id);
+  expect(waiting.length).toBeGreaterThan(0);
+  for (const finding of await findings(usual.target, waiting)) {
+    const reason = expect.stringMatching(/ for 10080 min here; a check waits 10 s at most$/);
+    expect(finding).toMatchObject({ outcome: 'not_applicable', reason });
   }
 });
+
+async function findings(target: Target, only: readonly string[]): Promise<Finding[]> {
+  const found: Finding[] = [];
+  for await (const finding of runChecks(target, checks, { only })) found.push(finding);
+  return found;
+}
 
 test('every method of the base module and of groups has checks, and their ids are distinct', () => {
   const covered = new Set(checks.map(({ method }) => method));
@@ -123,4 +136,9 @@ test('every method of the base module and of groups has checks, and their ids ar
   expect(asked.map(({ name }) => name).filter((name) => !covered.has(name))).toEqual([]);
   const ids = checks.map(({ id }) => id);
   expect(new Set(ids).size).toBe(ids.length);
+});
+
+test('every check names its chapter and section', () => {
+  const wrong = checks.filter(({ source }) => !/^0[1-7] §\d/.test(source));
+  expect(wrong).toEqual([]);
 });

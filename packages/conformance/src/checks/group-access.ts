@@ -1,7 +1,8 @@
 /** Which messages and keys each device is given (05 §7.3, §10). */
+import { unixSeconds } from '../actors.ts';
 import { checksOf } from '../check.ts';
 import { demand } from '../demand.ts';
-import type { GroupActors } from '../group-actors.ts';
+import { GroupActors } from '../group-actors.ts';
 import {
   kindsOf,
   messagesOf,
@@ -9,22 +10,13 @@ import {
   readEpochs,
   readHead,
   readKeyPage,
+  rotatedByRelay,
 } from '../group-reader.ts';
-import { at, sceneOf } from '../group-scene.ts';
-import { eventually } from '../patience.ts';
-import type { Resident, Stage } from '../stage.ts';
+import { at, keepDevices, sceneOf } from '../group-scene.ts';
+import type { Resident } from '../stage.ts';
 
 const sync = checksOf('group.sync');
 const keys = checksOf('group.key.sync');
-
-/** Publishes the devices that somebody has from now on. */
-async function keepDevices(
-  { account, caller }: Resident,
-  devices: Resident['devices'],
-  stage: Stage,
-) {
-  await stage.succeed(caller, 'device.state.publish', await account.state(devices));
-}
 
 /** Messages a device sees, by their sequences. */
 async function seenBy(group: GroupActors, by: Resident): Promise<string> {
@@ -93,27 +85,95 @@ keys.check(
     const before = await readHead(group, owner);
     await readChain(group, at(ben, 1));
     await readEpochs(group, at(ben, 2));
-    await keepDevices(ben, [ben.device], stage);
-    const chain = await eventually('a rotation by the relay', async () => {
-      const read = await readChain(group, owner);
-      return kindsOf(read).includes('group.key.rotated') ? read : undefined;
-    });
+    await keepDevices(stage, ben, [ben.device]);
+    const chain = await rotatedByRelay(group, owner);
     demand(chain.state.epoch > before.epoch, 'a greater epoch');
     demand(chain.state.head === group.head, 'the head of the chain is the same');
     for (const by of [owner, ben]) {
       demand((await readEpochs(group, by)).at(-1) === chain.state.epoch, 'new keys for the rest');
     }
-    const rotations = kindsOf(await readChain(group, owner)).filter(
-      (kind) => kind === 'group.key.rotated',
-    );
-    demand(rotations.length === 1, 'none for the device that had no keys');
     const params = { group_id: group.groupId };
-    for (const { caller } of [at(ben, 1), at(ben, 2)]) {
+    for (const by of [at(ben, 1), at(ben, 2)]) {
       for (const method of ['group.sync', 'group.key.sync', 'group.resolve']) {
-        await stage.fail(caller, { method, params }, 'unauthorized');
+        await stage.fail(by.caller, { method, params }, 'unauthorized');
       }
+      const message = group.message(by, chain.state.epoch);
+      const sending = { method: 'group.message.send', params: message };
+      await stage.fail(by.caller, sending, 'unauthorized');
     }
     await group.update({ name: 'as before' });
+    await rotatedByRelay(group, owner);
+  },
+);
+
+keys.check(
+  'no-rotation',
+  { source: '05 §7.3, §11.4', title: 'keeps a relay secret that the removed device did not have' },
+  async (stage) => {
+    const { group, owner, members } = await sceneOf(stage, { members: 1, devices: 3 });
+    const [ben] = members as [Resident];
+    const [, laptop, tablet] = [0, 1, 2].map((index) => at(ben, index)) as [
+      Resident,
+      Resident,
+      Resident,
+    ];
+    const [older, closed] = [
+      await GroupActors.found(stage, owner),
+      await GroupActors.found(stage, owner),
+    ];
+    for (const each of [older, closed]) await each.admit(ben);
+    for (const each of [group, older, closed]) await readEpochs(each, laptop);
+    await older.rotate([owner, ben]);
+    await closed.close();
+    await readEpochs(older, tablet);
+    await keepDevices(stage, ben, [ben.device, tablet.device]);
+    await rotatedByRelay(group, owner);
+    // The one who had an older secret of this group gave no reason; the other, now, does.
+    await keepDevices(stage, ben, [ben.device]);
+    await rotatedByRelay(older, owner);
+    const answer = await owner.caller.call('group.sync', { group_id: closed.groupId });
+    if (!answer.ok) return;
+    demand(kindsOf(await readChain(closed, owner)).at(-1) === 'group.close', 'nothing behind it');
+  },
+);
+
+sync.check(
+  'renewed-device',
+  { source: '05 §10.3', title: 'goes on for a device whose certificate is renewed' },
+  async (stage) => {
+    const { group, owner } = await sceneOf(stage, { devices: 2 });
+    const laptop = at(owner, 1);
+    await readEpochs(group, laptop);
+    const first = await group.send(owner, 0);
+    const expiresAt = unixSeconds() + 40_000_000;
+    const certificate = await owner.account.certify(laptop.device.signer, { expiresAt });
+    const device = { ...laptop.device, certificate };
+    await keepDevices(stage, owner, [owner.device, device]);
+    const second = await group.send(owner, 0);
+    const again = { ...laptop, device, caller: await stage.member(device) };
+    demand((await seenBy(group, again)) === `${first},${second}`, 'messages of before and since');
+    demand((await readEpochs(group, again)).join() === '0', 'in the same epoch');
+  },
+);
+
+sync.check(
+  'kept',
+  { source: '05 §10.3', title: "a role, a transfer or the owner's new key takes nothing away" },
+  async (stage) => {
+    const { group, owner, members } = await sceneOf(stage, { members: 1 });
+    const [ben] = members as [Resident];
+    const first = await group.send(owner, (await readHead(group, owner)).epoch);
+    await group.setRole(ben, 'administrator');
+    await group.transfer(ben);
+    await group.rotate([owner, ben], group.keys.make());
+    const second = await group.send(owner, (await readHead(group, owner)).epoch);
+    for (const [by, epochs] of [
+      [owner, 3],
+      [ben, 2],
+    ] as const) {
+      demand((await seenBy(group, by)) === `${first},${second}`, 'all messages');
+      demand((await readEpochs(group, by)).length === epochs, 'all epochs since the admission');
+    }
   },
 );
 
@@ -125,13 +185,10 @@ sync.check(
     const laptop = at(owner, 1);
     await readEpochs(group, laptop);
     const before = await group.send(owner, 0);
-    await keepDevices(owner, [owner.device], stage);
-    const epoch = await eventually('a rotation by the relay', async () => {
-      const head = await readHead(group, owner);
-      return head.epoch > 0 ? head.epoch : undefined;
-    });
+    await keepDevices(stage, owner, [owner.device]);
+    const { epoch } = (await rotatedByRelay(group, owner)).state;
     await group.send(owner, epoch);
-    await keepDevices(owner, owner.devices, stage);
+    await keepDevices(stage, owner, owner.devices);
     const again = { ...laptop, caller: await stage.member(laptop.device) };
     demand((await seenBy(group, again)) === `${before}`, 'the earlier range, not the gap');
     const after = await group.send(owner, epoch);

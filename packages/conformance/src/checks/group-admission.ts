@@ -1,9 +1,9 @@
 /** Approval of applications (05 §8.2, §8.3, §13.15). */
-import { nodeRandom } from '@posthouse/primitives-node';
-import { canonicalJson, createGroupSecret, type JsonObject } from '@posthouse/protocol';
+import { canonicalJson, type JsonObject } from '@posthouse/protocol';
 import { checksOf } from '../check.ts';
 import { demand } from '../demand.ts';
 import { readApplications, readInvites } from '../group-lists.ts';
+import { newSecret } from '../group-papers.ts';
 import {
   demandAgreement,
   eventOf,
@@ -225,7 +225,7 @@ approve.check(
     const { group, owner, strangers } = await sceneOf(stage, { strangers: 1 });
     const [eve] = strangers as [Resident];
     await group.apply(eve, await group.invite());
-    const client_secret_commitment = group.commitmentTo(createGroupSecret(nodeRandom));
+    const client_secret_commitment = group.commitmentTo(newSecret());
     const params = { ...group.approval([eve]), client_secret_commitment };
     await stage.fail(owner.caller, { method, params }, 'state_conflict');
     const old = group.commitment;
@@ -234,6 +234,36 @@ approve.check(
     await stage.fail(owner.caller, { method, params: outdated }, 'state_conflict');
     await group.approve([eve]);
     await readEpochs(group, eve);
+  },
+);
+
+approve.check(
+  'or-rejected',
+  {
+    source: '05 §12.6, §13.15',
+    title: 'of approval and rejection at once one takes effect, whole',
+  },
+  async (stage) => {
+    const { group, owner, administrators, strangers } = await sceneOf(stage, {
+      administrators: 1,
+      strangers: 1,
+    });
+    const [ada, eve] = [...administrators, ...strangers] as [Resident, Resident];
+    await group.apply(eve, await group.invite());
+    const rejection = { group_id: group.groupId, accounts: [eve.account.id] };
+    const [approved, rejected] = await Promise.all([
+      owner.caller.call(method, group.approval([eve])),
+      ada.caller.call('group.application.reject', rejection),
+    ]);
+    demand(approved.ok !== rejected.ok, 'exactly one succeeds');
+    for (const answer of [approved, rejected]) {
+      const gone = answer.ok || ['not_found', 'state_conflict'].includes(answer.code);
+      demand(gone, 'the other finds the application gone');
+    }
+    const { state } = await readChain(group, owner);
+    demand(state.members.has(eve.account.id) === approved.ok, 'a member where it was approved');
+    const { applications } = await readApplications(group, owner);
+    demand(applications.length === 0, 'and no application in either case');
   },
 );
 

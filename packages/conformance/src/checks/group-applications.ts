@@ -6,7 +6,7 @@ import { checksOf } from '../check.ts';
 import { demand } from '../demand.ts';
 import { readApplications, readInvites } from '../group-lists.ts';
 import { resolveGroup, withoutTrace } from '../group-reader.ts';
-import { at, sceneOf } from '../group-scene.ts';
+import { at, keepDevices, sceneOf } from '../group-scene.ts';
 import type { Resident } from '../stage.ts';
 import { refusesAll } from './refusals.ts';
 
@@ -46,7 +46,7 @@ submit.check(
     const application = await group.apply(eve, await group.invite());
     const before = await readApplications(group, owner);
     await stage.succeed(eve.caller, conflict.method, application);
-    const other = await stage.member(eve.device, stage.transport === 'wss' ? 'https' : 'wss');
+    const other = await stage.member(eve.device, stage.otherTransport);
     await stage.succeed(other, conflict.method, application);
     const after = await readApplications(group, owner);
     demand(canonicalJson(after) === canonicalJson(before), 'the list is the same');
@@ -67,6 +67,29 @@ submit.check(
     demand(item !== undefined && more.length === 0, 'one application');
     demand(canonicalJson(item.application) === canonicalJson(application), 'the later one');
     await group.approve([eve]);
+  },
+);
+
+submit.check(
+  'race',
+  { source: '05 §8.2, §13.13', title: 'of several at once one is pending' },
+  async (stage) => {
+    const { group, owner, strangers } = await sceneOf(stage, { strangers: 1 });
+    const [eve] = strangers as [Resident];
+    const invite = await group.invite();
+    const all = [1, 2, 3].map(() => group.application(eve, invite));
+    const answers = await Promise.all(
+      all.map((application) => eve.caller.call(conflict.method, application)),
+    );
+    demand(
+      answers.some(({ ok }) => ok),
+      'one succeeds at least',
+    );
+    for (const answer of answers) {
+      demand(answer.ok || answer.code === 'state_conflict', 'the others are state_conflict');
+    }
+    const { applications } = await readApplications(group, owner);
+    demand(applications.length === 1, 'one is pending');
   },
 );
 
@@ -186,10 +209,14 @@ resolve.check(
     await group.approve([fay]);
     const method = 'group.resolve';
     const codes = ['forbidden'] as const;
-    const calls = Object.entries({ revoked, used }).map(([what, invite]) => {
+    const unknown = { invite_id: createGroupInviteId(nodeRandom) };
+    const foreign = await (await sceneOf(stage)).group.invite();
+    const calls = Object.entries({ revoked, used, unknown, foreign }).map(([what, invite]) => {
       return [`an invitation that is ${what}`, named(invite)] as const;
     });
     await refusesAll({ by: eve, method, codes }, calls);
+    const malformed = [['a malformed ID', named({ invite_id: 'inv_1' })]] as const;
+    await refusesAll({ by: eve, method, codes: ['bad_request'] }, malformed);
     await resolveGroup(group, eve, open.invite_id);
     await group.ban([eve]);
     await refusesAll({ by: eve, method, codes }, [['a ban', named(open)]]);
@@ -203,8 +230,7 @@ listing.check(
     const { group, owner, strangers } = await sceneOf(stage, { strangers: 1, devices: 2 });
     const [eve] = strangers as [Resident];
     const application = await group.apply(at(eve, 1), await group.invite());
-    const state = await eve.account.state([eve.device]);
-    await stage.succeed(eve.caller, 'device.state.publish', state);
+    await keepDevices(stage, eve, [eve.device]);
     const { applications } = await readApplications(group, owner);
     const [item] = applications;
     demand(item !== undefined, 'it is still pending');

@@ -1,13 +1,8 @@
 /** One call of every group method that a relay must accept, for checks that all methods share. */
 import { nodeRandom } from '@posthouse/primitives-node';
-import {
-  createGroupInviteId,
-  createGroupSecret,
-  type GroupMethodName,
-  type JsonObject,
-} from '@posthouse/protocol';
+import { createGroupInviteId, type GroupMethodName, type JsonObject } from '@posthouse/protocol';
 import { GroupActors } from '../group-actors.ts';
-import type { LinkKind } from '../group-papers.ts';
+import { type LinkKind, newSecret } from '../group-papers.ts';
 import { type Scene, type SceneOptions, sceneOf } from '../group-scene.ts';
 import type { Resident, Stage } from '../stage.ts';
 
@@ -199,20 +194,19 @@ export const recipes: Readonly<Record<GroupMethodName, Recipe>> = {
     signed: 'none',
     writes: true,
     role: 'owner',
-    build: ({ group, owner }) => group.preparation(createGroupSecret(nodeRandom), [owner]),
+    build: ({ group, owner }) => group.preparation(newSecret(), [owner]),
   },
   'group.secret.rotation.commit': {
     signed: 'all',
     writes: true,
     chained: true,
     role: 'owner',
-    prepare: async ({ stage, group, owner, administrators, members }) => {
-      const secret = createGroupSecret(nodeRandom);
-      const preparation = group.preparation(secret, [owner, ...administrators, ...members]);
-      await stage.succeed(owner.caller, 'group.secret.rotation.prepare', preparation);
+    prepare: async ({ group, owner, administrators, members }) => {
+      const secret = newSecret();
+      await group.prepare(group.preparation(secret, [owner, ...administrators, ...members]));
       return { secret };
     },
-    build: ({ group }, by, { secret = createGroupSecret(nodeRandom) }) => {
+    build: ({ group }, by, { secret = newSecret() }) => {
       return group.rotation(secret, { by });
     },
   },

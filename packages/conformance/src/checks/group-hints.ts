@@ -1,9 +1,8 @@
 /** Whom each method tells what (05 §15, §19; 02 §12.6, §12.7). */
-import { nodeRandom } from '@posthouse/primitives-node';
-import { createGroupSecret, type GroupMethodName, type JsonObject } from '@posthouse/protocol';
+import type { GroupMethodName, JsonObject } from '@posthouse/protocol';
 import { type Check, checksOf } from '../check.ts';
 import { GroupListeners, type Hearing } from '../group-listeners.ts';
-import { idsOf } from '../group-papers.ts';
+import { idsOf, newSecret } from '../group-papers.ts';
 import { readHead } from '../group-reader.ts';
 import { type Scene, sceneOf } from '../group-scene.ts';
 import type { Resident, Stage } from '../stage.ts';
@@ -47,6 +46,15 @@ const cases: Readonly<Partial<Record<GroupMethodName, Readonly<Record<string, Ca
   },
   'group.role.update': {
     event: { act: ({ group, ben }) => group.setRole(ben, 'administrator'), heard: everybody },
+    'roles-of-now': {
+      act: async (cast) => {
+        const { group, ada, ben } = cast;
+        await group.setRole(ada, 'member');
+        await group.setRole(ben, 'administrator');
+        await applied(cast);
+      },
+      heard: (cast) => ({ ...everybody(cast), applications: [cast.owner, cast.ben] }),
+    },
   },
   'group.owner.transfer': {
     event: { act: ({ group, ada }) => group.transfer(ada), heard: everybody },
@@ -148,10 +156,7 @@ const cases: Readonly<Partial<Record<GroupMethodName, Readonly<Record<string, Ca
   },
   'group.secret.rotation.prepare': {
     nothing: {
-      act: ({ stage, group, owner }) => {
-        const params = group.preparation(createGroupSecret(nodeRandom), [owner]);
-        return stage.succeed(owner.caller, 'group.secret.rotation.prepare', params);
-      },
+      act: ({ group, owner }) => group.prepare(group.preparation(newSecret(), [owner])),
       heard: () => ({}),
     },
   },

@@ -10,8 +10,9 @@ import {
 import { checksOf } from '../check.ts';
 import { demand } from '../demand.ts';
 import type { GroupActors } from '../group-actors.ts';
+import { readInvites } from '../group-lists.ts';
 import { withoutTrace } from '../group-reader.ts';
-import { sceneOf } from '../group-scene.ts';
+import { at, sceneOf } from '../group-scene.ts';
 import type { Resident } from '../stage.ts';
 import { namedInvite } from './group-revocation.ts';
 import { relayLimit, relayTime } from './limits-of.ts';
@@ -19,6 +20,7 @@ import { refusesAll } from './refusals.ts';
 
 const create = checksOf('group.invite.create');
 const resolve = checksOf('group.invite.resolve');
+const listing = checksOf('group.invite.list');
 
 /** An invitation as the relay has it, verified. */
 async function seen(group: GroupActors, by: Resident, invite: GroupInvite) {
@@ -157,15 +159,20 @@ create.check(
 
 create.check(
   'outlives-its-maker',
-  { source: '05 §8.1', title: 'an invitation stays when its maker is demoted, or leaves' },
+  { source: '05 §8.1', title: 'an invitation stays when its maker may not make it any more' },
   async (stage) => {
-    const { group, owner, administrators, strangers } = await sceneOf(stage, {
+    const { group, owner, administrators, members, strangers } = await sceneOf(stage, {
       administrators: 1,
-      strangers: 2,
+      members: 1,
+      strangers: 3,
+      facts: { invite_policy: 'members_shareable' },
     });
-    const [ada] = administrators as [Resident];
-    const [eve, fay] = strangers as [Resident, Resident];
-    const invite = await group.invite({}, ada);
+    const [ada, ben] = [...administrators, ...members] as [Resident, Resident];
+    const [eve, fay, gus] = strangers as [Resident, Resident, Resident];
+    const [invite, his] = [await group.invite({}, ada), await group.invite({}, ben)];
+    await group.update({ invite_policy: 'administrators' });
+    await group.apply(gus, his);
+    await group.approve([gus]);
     await group.setRole(ada, 'member');
     await group.apply(eve, invite);
     await group.approve([eve]);
@@ -198,7 +205,7 @@ resolve.check(
 
 resolve.check(
   'gone',
-  { source: '05 §13.10', title: 'is not_found for what is unknown, revoked or used up' },
+  { source: '05 §13.10', title: 'is not_found for what is unknown here, revoked or used up' },
   async (stage) => {
     const { group, owner, strangers } = await sceneOf(stage, { strangers: 1 });
     const [eve] = strangers as [Resident];
@@ -208,11 +215,46 @@ resolve.check(
     await seen(group, owner, used);
     await group.approve([eve]);
     const unknown = { invite_id: createGroupInviteId(nodeRandom) };
-    const calls = Object.entries({ unknown, revoked, used }).map(([what, invite]) => {
+    const foreign = await (await sceneOf(stage)).group.invite();
+    const calls = Object.entries({ unknown, revoked, used, foreign }).map(([what, invite]) => {
       return [`an invitation that is ${what}`, namedInvite(group, invite)] as const;
     });
     await refusesAll({ by: owner, method: 'group.invite.resolve', codes: ['not_found'] }, calls);
   },
 );
 
-export const groupInviteChecks = [...create.list, ...resolve.list];
+listing.check(
+  'scope',
+  { source: '05 §6, §13.11', title: 'shows valid invitations: managers all, members their own' },
+  async (stage) => {
+    const { group, owner, members, administrators, strangers } = await sceneOf(stage, {
+      members: 2,
+      administrators: 1,
+      strangers: 1,
+      devices: 2,
+      facts: { invite_policy: 'members_shareable' },
+    });
+    const [ben, cem, ada] = [...members, ...administrators] as [Resident, Resident, Resident];
+    const [eve] = strangers as [Resident];
+    const [revoked, used] = [await group.invite({}, ben), await group.invite({ max_uses: 1 }, ben)];
+    await stage.succeed(ben.caller, 'group.invite.revoke', namedInvite(group, revoked));
+    await group.apply(eve, used);
+    await group.approve([eve]);
+    const [first] = (await readInvites(group, owner)).invites;
+    const ours = (first as NonNullable<typeof first>).invite;
+    const [hers, his] = [await group.invite({}, ada), await group.invite({}, at(ben, 1))];
+    for (const [by, visible] of [
+      [owner, [ours, hers, his]],
+      [ada, [ours, hers, his]],
+      [ben, [his]],
+      [cem, []],
+    ] as const) {
+      const { invites } = await readInvites(group, by);
+      const seenBy = invites.map(({ invite }) => invite.invite_id).sort();
+      const expected = visible.map(({ invite_id }) => invite_id).sort();
+      demand(seenBy.join() === expected.join(), 'exactly those in its scope');
+    }
+  },
+);
+
+export const groupInviteChecks = [...create.list, ...resolve.list, ...listing.list];

@@ -6,7 +6,7 @@ import { demand } from '../demand.ts';
 import { GroupListeners } from '../group-listeners.ts';
 import { readApplications, readInvites } from '../group-lists.ts';
 import { kindsOf, readChain, readEpochs, readHead } from '../group-reader.ts';
-import { at, sceneOf } from '../group-scene.ts';
+import { at, keepDevices, sceneOf } from '../group-scene.ts';
 import { eventually } from '../patience.ts';
 import type { Resident } from '../stage.ts';
 import { relayTime } from './limits-of.ts';
@@ -83,8 +83,7 @@ keys.check(
     await readEpochs(group, at(ben, 1));
     const listeners = await GroupListeners.of(group, [owner]);
     const { sequence } = await readHead(group, owner);
-    const state = await ben.account.state([ben.device]);
-    await stage.succeed(ben.caller, 'device.state.publish', state);
+    await keepDevices(stage, ben, [ben.device]);
     await listeners.hears(owner, sequence + 1);
     const chain = await readChain(group, owner);
     demand(kindsOf(chain).at(-1) === 'group.key.rotated', 'a rotation by the relay');

@@ -112,6 +112,7 @@ function listChecks(method: GroupListName) {
       const wrong = [
         ['a limit of 0', { group_id, limit: 0 }],
         ['a negative limit', { group_id, limit: -1 }],
+        ['a limit of 01', { group_id, limit: '01' }],
         ['an empty cursor', { group_id, cursor: '' }],
         ['a cursor of other characters', { group_id, cursor: `${next}/` }],
       ] as const;

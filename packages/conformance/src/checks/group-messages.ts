@@ -89,7 +89,7 @@ send.check(
     const { group, owner, strangers } = await sceneOf(stage, { strangers: 1 });
     const envelope = group.message(owner, 0);
     const sequence = await sent(stage, owner, envelope);
-    const other = await stage.member(owner.device, stage.transport === 'wss' ? 'https' : 'wss');
+    const other = await stage.member(owner.device, stage.otherTransport);
     for (const caller of [owner.caller, other]) {
       demand((await sent(stage, { caller }, envelope)) === sequence, 'the same sequence');
     }

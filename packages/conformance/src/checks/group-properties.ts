@@ -1,12 +1,13 @@
 /** Properties, roles, ownership and the end of a group (05 §13.5 to §13.8). */
 
-import { nodeRandom } from '@posthouse/primitives-node';
-import { canonicalJson, createGroupSecret, type JsonObject } from '@posthouse/protocol';
+import { canonicalJson, type JsonObject } from '@posthouse/protocol';
 import { checksOf } from '../check.ts';
 import { demand } from '../demand.ts';
+import { newSecret } from '../group-papers.ts';
 import { demandAgreement, eventOf, kindsOf, readChain, resolveGroup } from '../group-reader.ts';
 import { sceneOf } from '../group-scene.ts';
 import type { Resident } from '../stage.ts';
+import { refusesCommit } from './group-rotation.ts';
 import { relayLimit } from './limits-of.ts';
 import { refusesAll } from './refusals.ts';
 
@@ -141,15 +142,14 @@ role.check(
   'targets',
   { source: '05 §13.7', title: 'is state_conflict for the owner and for nonmembers' },
   async (stage) => {
-    const { group, owner, members, strangers } = await sceneOf(stage, { members: 1, strangers: 1 });
-    const [left, stranger] = [...members, ...strangers] as [Resident, Resident];
+    const { group, owner, members, strangers } = await sceneOf(stage, { members: 2, strangers: 1 });
+    const [left, banned, stranger] = [...members, ...strangers] as [Resident, Resident, Resident];
     await group.leave(left);
-    const calls = Object.entries({ owner, stranger, 'a former member': left }).map(
-      ([what, { account }]) => {
-        const facts = { account: account.id, role: 'administrator' };
-        return [what, group.link('group.role.update', facts)] as const;
-      },
-    );
+    await group.ban([banned]);
+    const calls = Object.entries({ owner, stranger, banned, left }).map(([what, { account }]) => {
+      const facts = { account: account.id, role: 'administrator' };
+      return [what, group.link('group.role.update', facts)] as const;
+    });
     await refusesAll({ by: owner, method: 'group.role.update', codes: ['state_conflict'] }, calls);
     await readChain(group, owner);
   },
@@ -250,13 +250,11 @@ transfer.check(
   async (stage) => {
     const { group, owner, members } = await sceneOf(stage, { members: 1 });
     const [ben] = members as [Resident];
-    const secret = createGroupSecret(nodeRandom);
-    const preparation = group.preparation(secret, [owner, ben]);
-    await stage.succeed(owner.caller, 'group.secret.rotation.prepare', preparation);
+    const secret = newSecret();
+    await group.prepare(group.preparation(secret, [owner, ben]));
     await group.transfer(ben);
     await group.transfer(owner);
-    const call = { method: 'group.secret.rotation.commit', params: group.rotation(secret) };
-    await stage.fail(owner.caller, call, 'state_conflict');
+    await refusesCommit(group, secret);
   },
 );
 

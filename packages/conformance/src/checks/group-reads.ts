@@ -8,6 +8,7 @@ import {
 } from '@posthouse/protocol';
 import { checksOf } from '../check.ts';
 import { demand } from '../demand.ts';
+import type { GroupPapers } from '../group-papers.ts';
 import {
   eventOf,
   openKeys,
@@ -16,7 +17,7 @@ import {
   readHead,
   readKeyPage,
 } from '../group-reader.ts';
-import { at, sceneOf } from '../group-scene.ts';
+import { at, keepDevices, sceneOf } from '../group-scene.ts';
 import type { Resident, Stage } from '../stage.ts';
 import { refusesAll } from './refusals.ts';
 
@@ -33,6 +34,17 @@ async function lively(stage: Stage) {
   for (const by of [owner, ben, at(ben, 1)]) await group.send(by, 1);
   await group.update({ name: 'two' });
   return { ...scene, ben };
+}
+
+/** Positions and limits no page has (05 §12.8); a query has numbers as texts (02 §2.4). */
+function* wrongPages(
+  { groupId: group_id }: GroupPapers,
+  end: number,
+): Generator<readonly [string, JsonObject]> {
+  for (const after of [end + 1, -2, 'x', '', '00', '+1', '1.0', '1e0', '-0']) {
+    yield [`a position of ${after}`, { group_id, after }];
+  }
+  for (const limit of [0, -1, '01']) yield [`a limit of ${limit}`, { group_id, limit }];
 }
 
 sync.check(
@@ -64,14 +76,8 @@ sync.check(
       demand((events.length === 0) === (after === sequence), 'empty at the head alone');
       demand(!has_more, 'no more');
     }
-    const wrong = [
-      ['a position over the head', { group_id, after: sequence + 1 }],
-      ['a position below -1', { group_id, after: -2 }],
-      ['a limit of 0', { group_id, limit: 0 }],
-      ['a negative limit', { group_id, limit: -1 }],
-      ['a word for a position', { group_id, after: 'x' }],
-    ] as const;
-    await refusesAll({ by: owner, method, codes: ['bad_request'] }, wrong);
+    const refused = { by: owner, method, codes: ['bad_request'] } as const;
+    await refusesAll(refused, wrongPages(group, sequence));
   },
 );
 
@@ -97,8 +103,7 @@ sync.check(
   { source: '05 §11.2, §12.6', title: 'keeps the certificate of a device that was removed' },
   async (stage) => {
     const { group, owner, ben } = await lively(stage);
-    const state = await owner.account.state([owner.device]);
-    await stage.succeed(owner.caller, 'device.state.publish', state);
+    await keepDevices(stage, owner, [owner.device]);
     const { outcomes } = await readChain(group, ben);
     const devices = outcomes.map((outcome) => eventOf(outcome).signer_device_id);
     demand(devices.includes(at(owner, 1).device.id), 'its event verifies as before');
@@ -111,7 +116,7 @@ sync.check(
   async (stage) => {
     const { group, ben } = await lively(stage);
     const params = { group_id: group.groupId };
-    const other = await stage.member(ben.device, stage.transport === 'wss' ? 'https' : 'wss');
+    const other = await stage.member(ben.device, stage.otherTransport);
     const read = async (caller: Resident['caller']) => {
       const page = (await stage.succeed(caller, 'group.sync', params)) as JsonObject;
       return canonicalJson(page.events as unknown as GroupEvent[] as never);
@@ -131,6 +136,30 @@ sync.check(
     }
     const { outcomes } = await readChain(group, owner);
     demand(outcomes.length === 6, 'all events');
+  },
+);
+
+sync.check(
+  'while-writing',
+  { source: '05 §13.4', title: 'misses no event that others append while it is read' },
+  async (stage) => {
+    const { group, owner, ben } = await lively(stage);
+    let writing = true;
+    const writes = Array.from({ length: 8 }, () => group.send(owner, 1));
+    const sent = Promise.all(writes).finally(() => {
+      writing = false;
+    });
+    const seen: number[] = [];
+    for (let more = true; more; ) {
+      const unfinished = writing;
+      const params = { group_id: group.groupId, after: seen.at(-1) ?? -1, limit: 2 };
+      const answer: unknown = await stage.succeed(ben.caller, 'group.sync', params);
+      const { events } = verifyGroupSyncPage(stage.network, answer, params);
+      seen.push(...events.map(({ sequence }) => sequence));
+      more = unfinished || events.length > 0;
+    }
+    for (const sequence of await sent) demand(seen.includes(sequence), 'every message');
+    demand(new Set(seen).size === seen.length, 'none twice');
   },
 );
 
@@ -198,16 +227,10 @@ keys.check(
   async (stage) => {
     const { group, owner } = await sceneOf(stage, { members: 1 });
     const { epoch } = await readHead(group, owner);
-    const group_id = group.groupId;
     const page = await readKeyPage(group, owner, { after: epoch });
     demand(page.keys.length === 0 && !page.has_more, 'an empty page at the current epoch');
-    const wrong = [
-      ['a position over the epoch', { group_id, after: epoch + 1 }],
-      ['a position below -1', { group_id, after: -2 }],
-      ['a limit of 0', { group_id, limit: 0 }],
-      ['a word for a position', { group_id, after: 'x' }],
-    ] as const;
-    await refusesAll({ by: owner, method: 'group.key.sync', codes: ['bad_request'] }, wrong);
+    const refused = { by: owner, method: 'group.key.sync', codes: ['bad_request'] } as const;
+    await refusesAll(refused, wrongPages(group, epoch));
   },
 );
 

@@ -47,7 +47,7 @@ submit.check(
     const request = group.recoveryRequest(ben);
     const method = 'group.member.recovery.submit';
     const first = await stage.succeed(ben.caller, method, request);
-    const other = await stage.member(ben.device, stage.transport === 'wss' ? 'https' : 'wss');
+    const other = await stage.member(ben.device, stage.otherTransport);
     for (const caller of [ben.caller, other]) {
       const again = await stage.succeed(caller, method, request);
       demand(canonicalJson(again) === canonicalJson(first), 'the same times');

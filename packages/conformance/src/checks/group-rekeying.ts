@@ -1,9 +1,8 @@
 /** Approval of key recovery (05 §9.3, §10.3, §13.23). */
-import { nodeRandom } from '@posthouse/primitives-node';
-import { createGroupSecret } from '@posthouse/protocol';
 import { checksOf } from '../check.ts';
 import { demand } from '../demand.ts';
 import { readRecoveries } from '../group-lists.ts';
+import { newSecret } from '../group-papers.ts';
 import {
   demandAgreement,
   messagesOf,
@@ -116,7 +115,7 @@ approve.check(
     group.keys.propose(cem.account.id);
     const both = group.approval([ben, cem], { kind });
     const one = group.approval([ben], { kind });
-    const client_secret_commitment = group.commitmentTo(createGroupSecret(nodeRandom));
+    const client_secret_commitment = group.commitmentTo(newSecret());
     await withoutTrace(group, owner, async () => {
       await stage.fail(owner.caller, { method, params: both }, 'not_found');
       const other = { method, params: { ...one, client_secret_commitment } };
@@ -135,6 +134,24 @@ approve.check(
     await group.write(method, one.approval, { params: one });
     group.keys.activate(ben.account.id, asked);
     await stage.fail(owner.caller, { method, params: one }, 'state_conflict');
+  },
+);
+
+approve.check(
+  'left',
+  { source: '05 §9.3, §13.23', title: 'does nothing for a member that has left meanwhile' },
+  async (stage) => {
+    const { group, owner, members } = await sceneOf(stage, { members: 1 });
+    const [ben] = members as [Resident];
+    await group.requestRecovery(ben);
+    await group.leave(ben);
+    const call = {
+      method: 'group.member.recovery.approve',
+      params: group.approval([ben], { kind }),
+    };
+    await withoutTrace(group, owner, () =>
+      stage.fail(owner.caller, call, 'state_conflict', 'not_found'),
+    );
   },
 );
 

@@ -25,7 +25,7 @@ revoke.check(
     const { group, owner, strangers } = await sceneOf(stage, { strangers: 2 });
     const [eve, fay] = strangers as [Resident, Resident];
     const invite = await group.invite();
-    await group.apply(eve, invite);
+    const pending = await group.apply(eve, invite);
     const method = 'group.invite.revoke';
     await withoutTrace(group, owner, () =>
       stage.succeed(owner.caller, method, namedInvite(group, invite)),
@@ -35,9 +35,11 @@ revoke.check(
     demand((list as { applications: [] }).applications.length === 0, 'no application is listed');
     const approval = { method: 'group.application.approve', params: group.approval([eve]) };
     await stage.fail(owner.caller, approval, 'state_conflict', 'not_found');
+    const submit = 'group.application.submit';
+    // An identical repeat passes the checks anew, or not at all (13.13).
+    await stage.fail(eve.caller, { method: submit, params: pending }, 'forbidden');
     const application = group.application(fay, invite);
-    const submit = { method: 'group.application.submit', params: application };
-    await stage.fail(fay.caller, submit, 'forbidden');
+    await stage.fail(fay.caller, { method: submit, params: application }, 'forbidden');
     await stage.fail(
       owner.caller,
       { method, params: namedInvite(group, invite) },

@@ -1,10 +1,9 @@
-/** Two-phase rotation of the client secret (05 §13.26, §13.27). */
-import { nodeRandom } from '@posthouse/primitives-node';
-import { createGroupSecret, type JsonObject } from '@posthouse/protocol';
+/** The second phase of a rotation: the new client secret in force (05 §13.27). */
 import { checksOf } from '../check.ts';
 import { demand } from '../demand.ts';
 import type { GroupActors } from '../group-actors.ts';
 import { readRecoveries } from '../group-lists.ts';
+import { newSecret } from '../group-papers.ts';
 import {
   demandAgreement,
   kindsOf,
@@ -12,110 +11,20 @@ import {
   readChain,
   readEpochs,
   readKeyPage,
+  rotatedByRelay,
   withoutTrace,
 } from '../group-reader.ts';
-import { type Scene, sceneOf } from '../group-scene.ts';
+import { at, keepDevices, type Scene, sceneOf } from '../group-scene.ts';
 import type { Resident } from '../stage.ts';
-import { refusesAll } from './refusals.ts';
 
-const prepare = checksOf('group.secret.rotation.prepare');
 const commit = checksOf('group.secret.rotation.commit');
-const preparing = 'group.secret.rotation.prepare';
-const committing = 'group.secret.rotation.commit';
-
-const newSecret = () => createGroupSecret(nodeRandom);
-
-/** Prepares boxes; says what the relay counts and when the preparation ends. */
-async function prepared(group: GroupActors, params: JsonObject) {
-  const answer = await group.stage.succeed(group.owner.caller, preparing, params);
-  return answer as unknown as { readonly prepared: number; readonly expires_at: number };
-}
+const method = 'group.secret.rotation.commit';
 
 /** A commit that the relay must refuse, without giving up what is prepared. */
-function refusesCommit(group: GroupActors, secret: Uint8Array) {
-  const call = { method: committing, params: group.rotation(secret) };
-  return group.stage.fail(group.owner.caller, call, 'state_conflict');
+export async function refusesCommit(group: GroupActors, secret: Uint8Array): Promise<void> {
+  const call = { method, params: group.rotation(secret) };
+  await group.stage.fail(group.owner.caller, call, 'state_conflict');
 }
-
-prepare.check(
-  'stages',
-  { source: '05 §13.26', title: 'counts accounts with a box, and changes nothing else' },
-  async (stage) => {
-    const { group, owner, members } = await sceneOf(stage, { members: 2 });
-    const [ben, cem] = members as [Resident, Resident];
-    const secret = newSecret();
-    await withoutTrace(group, owner, async () => {
-      const first = await prepared(group, group.preparation(secret, [owner, ben]));
-      demand(first.prepared === 2, 'two boxes');
-      const again = await prepared(group, group.preparation(secret, [ben]));
-      demand(again.prepared === 2, 'a box in place of another counts once');
-      const all = await prepared(group, group.preparation(secret, [cem]));
-      demand(all.prepared === 3, 'three boxes');
-      demand(again.expires_at === first.expires_at, 'the end is fixed at the beginning');
-      demand(all.expires_at === first.expires_at, 'and no batch moves it');
-    });
-    const { state } = await readChain(group, owner);
-    demand(state.client_secret_commitment === group.commitment, 'the old commitment is in force');
-  },
-);
-
-prepare.check(
-  'replaces',
-  { source: '05 §13.26', title: 'another commitment begins anew, without a box of the former' },
-  async (stage) => {
-    const { group, owner, members } = await sceneOf(stage, { members: 1 });
-    const [former, later] = [newSecret(), newSecret()];
-    await prepared(group, group.preparation(former, [owner, ...members]));
-    const begun = await prepared(group, group.preparation(later, [owner]));
-    demand(begun.prepared === 1, 'one box');
-    await refusesCommit(group, former);
-    await refusesCommit(group, later);
-    await prepared(group, group.preparation(later, members));
-    await group.commit(later);
-    await readEpochs(group, owner);
-  },
-);
-
-prepare.check(
-  'accounts',
-  { source: '05 §13.26', title: 'refuses a batch with a box for nobody inside, and harms nothing' },
-  async (stage) => {
-    const { group, owner, members, strangers } = await sceneOf(stage, { members: 1, strangers: 1 });
-    const [ben, eve] = [...members, ...strangers] as [Resident, Resident];
-    const secret = newSecret();
-    await prepared(group, group.preparation(secret, [owner, ben]));
-    group.keys.activate(eve.account.id, group.keys.make());
-    const params = group.preparation(secret, [eve]);
-    const boxes = { client_secret_boxes: {} };
-    const calls = [
-      ['a nonmember', params],
-      ['a member and a nonmember', group.preparation(secret, [owner, eve])],
-      ['nobody', { ...params, ...boxes }],
-      ['a nonmember and another secret', group.preparation(newSecret(), [owner, eve])],
-    ] as const;
-    await refusesAll({ by: owner, method: preparing, codes: ['bad_request'] }, calls);
-    await group.commit(secret);
-  },
-);
-
-prepare.check(
-  'commitments',
-  { source: '05 §13.26', title: 'refuses another base, and the commitment in force as the new' },
-  async (stage) => {
-    const { group, owner } = await sceneOf(stage);
-    const secret = newSecret();
-    const base_commitment = group.commitmentTo(newSecret());
-    const outdated = group.preparation(secret, [owner], { facts: { base_commitment } });
-    await stage.fail(owner.caller, { method: preparing, params: outdated }, 'state_conflict');
-    const same = { client_secret_commitment: group.commitment };
-    const unchanged = group.preparation(secret, [owner], { facts: same });
-    await stage.fail(owner.caller, { method: preparing, params: unchanged }, 'bad_request');
-    const old = { base_commitment: group.commitment };
-    await group.rotate([owner]);
-    const late = group.preparation(newSecret(), [owner], { facts: old });
-    await stage.fail(owner.caller, { method: preparing, params: late }, 'state_conflict');
-  },
-);
 
 commit.check(
   'activates',
@@ -147,12 +56,14 @@ commit.check(
     const [ben] = members as [Resident];
     await group.requestRecovery(owner);
     await group.requestRecovery(ben);
+    await group.rotate([owner, ben]);
+    demand((await readRecoveries(group, owner)).requests.length === 2, 'all without a new key');
     const key = group.keys.make();
     await group.rotate([owner, ben], key);
     const chain = await readChain(group, owner);
     const member = chain.state.members.get(owner.account.id);
     demand(member?.member_encryption_public_key === key.publicKey, 'the new key');
-    demand((await readEpochs(group, owner)).length === 3, 'boxes of old and new keys open');
+    demand((await readEpochs(group, owner)).length === 4, 'boxes of old and new keys open');
     const { requests } = await readRecoveries(group, owner);
     demand(requests.length === 1, "the owner's request is deleted, the other stays");
     demand(requests[0]?.request.account === ben.account.id, "the member's");
@@ -167,9 +78,9 @@ commit.check(
   async (stage) => {
     const { group, owner } = await sceneOf(stage);
     const secret = newSecret();
-    await prepared(group, group.preparation(secret, [owner]));
+    await group.prepare(group.preparation(secret, [owner]));
     const params = group.rotation(secret, { ownerKey: group.keys.of(owner.account.id) });
-    await stage.fail(owner.caller, { method: committing, params }, 'bad_request');
+    await stage.fail(owner.caller, { method, params }, 'bad_request');
     await group.commit(secret);
   },
 );
@@ -181,7 +92,7 @@ commit.check(
     const { group, owner } = await sceneOf(stage);
     await withoutTrace(group, owner, async () => {
       await refusesCommit(group, newSecret());
-      await prepared(group, group.preparation(newSecret(), [owner]));
+      await group.prepare(group.preparation(newSecret(), [owner]));
       await refusesCommit(group, newSecret());
     });
   },
@@ -194,12 +105,12 @@ commit.check(
     const { group, owner, members, strangers } = await sceneOf(stage, { members: 1, strangers: 1 });
     const [eve] = strangers as [Resident];
     const secret = newSecret();
-    await prepared(group, group.preparation(secret, [owner]));
+    await group.prepare(group.preparation(secret, [owner]));
     await refusesCommit(group, secret);
-    await prepared(group, group.preparation(secret, members));
+    await group.prepare(group.preparation(secret, members));
     await group.admit(eve);
     await withoutTrace(group, owner, () => refusesCommit(group, secret));
-    const { prepared: count } = await prepared(group, group.preparation(secret, [eve]));
+    const { prepared: count } = await group.prepare(group.preparation(secret, [eve]));
     demand(count === 3, 'all are prepared');
     await group.commit(secret);
     await readEpochs(group, eve);
@@ -226,13 +137,13 @@ for (const [word, lose] of Object.entries(losses)) {
       const { group, owner, members } = scene;
       const [ben, cem] = members as [Resident, Resident];
       const secret = newSecret();
-      await prepared(group, group.preparation(secret, [owner, ben, cem]));
+      await group.prepare(group.preparation(secret, [owner, ben, cem]));
       await lose(scene, ben);
       if (word === 'recovery') {
         await refusesCommit(group, secret);
-        await prepared(group, group.preparation(secret, [ben]));
+        await group.prepare(group.preparation(secret, [ben]));
       } else {
-        const { prepared: count } = await prepared(group, group.preparation(secret, [cem]));
+        const { prepared: count } = await group.prepare(group.preparation(secret, [cem]));
         demand(count === 2, 'the box is gone');
       }
       await group.commit(secret);
@@ -244,12 +155,18 @@ for (const [word, lose] of Object.entries(losses)) {
 
 commit.check(
   'undisturbed',
-  { source: '05 §13.27', title: 'is not disturbed by messages, roles, bans outside or updates' },
+  {
+    source: '05 §13.27',
+    title: 'is not disturbed by messages, roles, bans outside, relay secrets',
+  },
   async (stage) => {
-    const { group, owner, members } = await sceneOf(stage, { members: 1 });
+    const { group, owner, members } = await sceneOf(stage, { members: 1, devices: 2 });
     const [ben] = members as [Resident];
     const secret = newSecret();
-    await prepared(group, group.preparation(secret, [owner, ben]));
+    await readEpochs(group, at(ben, 1));
+    await group.prepare(group.preparation(secret, [owner, ben]));
+    await keepDevices(stage, ben, [ben.device]);
+    await rotatedByRelay(group, owner);
     await group.update({ name: 'other' });
     await group.setRole(ben, 'administrator');
     const stranger = { account: stage.account() } as Resident;
@@ -268,14 +185,14 @@ commit.check(
     const { group, owner, members } = await sceneOf(stage, { members: 1 });
     const [ben] = members as [Resident];
     const secret = newSecret();
-    await prepared(group, group.preparation(secret, [owner, ben]));
+    await group.prepare(group.preparation(secret, [owner, ben]));
     await group.leave(ben);
     await group.admit(ben);
     await refusesCommit(group, secret);
-    await prepared(group, group.preparation(secret, [ben]));
+    await group.prepare(group.preparation(secret, [ben]));
     await group.commit(secret);
     await readEpochs(group, ben);
   },
 );
 
-export const groupRotationChecks = [...prepare.list, ...commit.list];
+export const groupRotationChecks = commit.list;

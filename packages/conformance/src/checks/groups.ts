@@ -19,7 +19,9 @@ import { groupRecoveryChecks } from './group-recovery.ts';
 import { groupRekeyingChecks } from './group-rekeying.ts';
 import { groupRevocationChecks } from './group-revocation.ts';
 import { groupRotationChecks } from './group-rotation.ts';
+import { groupStagingChecks } from './group-staging.ts';
 import { groupSubscribeChecks } from './group-subscribe.ts';
+import { groupWaitChecks } from './group-waits.ts';
 
 /** The checks of `group.host.v1`: what all methods have in common, then what is each one's own. */
 export const groupChecks: readonly Check[] = [
@@ -37,6 +39,7 @@ export const groupChecks: readonly Check[] = [
   ...groupBanChecks,
   ...groupRecoveryChecks,
   ...groupRekeyingChecks,
+  ...groupStagingChecks,
   ...groupRotationChecks,
   ...groupReadChecks,
   ...groupAccessChecks,
@@ -44,4 +47,5 @@ export const groupChecks: readonly Check[] = [
   ...groupSubscribeChecks,
   ...groupHintChecks,
   ...groupLaterChecks,
+  ...groupWaitChecks,
 ];

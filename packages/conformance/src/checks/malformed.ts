@@ -47,10 +47,16 @@ function* brokenValues(
   yield [`${at} null`, null];
   if (typeof value === 'string') {
     yield [`${at} a number`, 1];
-    if (!free.has(name)) yield [`${at} padded`, `${value}=`];
-    if (!free.has(name)) yield [`${at} with a space`, ` ${value}`];
+    if (free.has(name)) return;
+    yield [`${at} padded`, `${value}=`];
+    yield [`${at} with a space`, ` ${value}`];
+    // Any length is right for the text of a message, and for nothing else.
+    if (at !== 'payload.ciphertext') yield [`${at} cut short`, value.slice(0, -1)];
   } else if (typeof value === 'number') {
     yield [`${at} a text`, String(value)];
+    yield [`${at} a fraction`, value + 0.5];
+    // An instant may be any integer.
+    if (!name.endsWith('_at')) yield [`${at} negative`, -1];
   } else if (Array.isArray(value)) {
     yield [`${at} an object`, {}];
     yield [`${at} with a repetition`, [...value, ...value]];

@@ -135,7 +135,7 @@ send.check(
     const [from, to] = await pair(stage);
     const params = grantedMail(from.device, [to.device]);
     const first = await delivered(stage, from, params);
-    const other = await stage.visitor(stage.transport === 'https' ? 'wss' : 'https');
+    const other = await stage.visitor(stage.otherTransport);
     await stage.enterDevice(other, from.device);
     const again = (await stage.succeed(other, method, params)) as JsonObject;
     demand(again.accepted_at === first.accepted_at, 'accepted_at unchanged');
