@@ -8,6 +8,7 @@ import {
   syncCommand,
   whoamiCommand,
 } from './commands/account.ts';
+import { channelCommand } from './commands/channels.ts';
 import {
   acceptCommand,
   declineCommand,
@@ -39,6 +40,7 @@ Begin with:
   courier send <contact> hello
   courier inbox --follow
   courier group create Chess club
+  courier channel create Release notes
 
 Exit status:
 ${columns(Object.values(exitCodes).map(({ code, meaning }) => [`  ${code}`, meaning])).join('\n')}
@@ -72,6 +74,7 @@ function courier(surroundings: Surroundings): Command {
     .addCommand(sendCommand(surroundings))
     .addCommand(inboxCommand(surroundings))
     .addCommand(groupCommand(surroundings))
+    .addCommand(channelCommand(surroundings))
     .addCommand(
       group('devices', 'the devices of the account', [
         listDevicesCommand(surroundings),

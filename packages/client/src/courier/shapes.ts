@@ -6,6 +6,7 @@ import type { Contact } from '../api/contacts.ts';
 import { aliasOf } from '../contacts/rows.ts';
 import type { AccountEvent } from '../events.ts';
 import type { MessageRow } from '../messages/rows.ts';
+import { channelEntryShape } from './channels.ts';
 import { entryShape } from './groups.ts';
 
 export function messageShape(row: MessageRow, self: string) {
@@ -98,7 +99,18 @@ export function eventShape(event: AccountEvent, self: string): object {
       const { message } = event.error instanceof Error ? event.error : { message: '' };
       return { event: 'group-failed', group: event.group_id, message };
     }
+    case 'channel-post':
+    case 'channel-edited':
+      return { event: event.kind, entry: channelEntryShape(event.post) };
+    case 'channel-failed': {
+      const { message } = event.error instanceof Error ? event.error : { message: '' };
+      return { event: 'channel-failed', channel: event.channel_id, message };
+    }
     default: {
+      if ('channel_id' in event) {
+        const { kind, channel_id: channel, ...rest } = event;
+        return { event: kind, channel, ...rest };
+      }
       if ('group_id' in event) {
         const { kind, group_id: group, ...rest } = event;
         return { event: kind, group, ...rest };

@@ -4,6 +4,7 @@ import { isClientError } from '../../errors.ts';
 import { UsageError } from '../exit.ts';
 import { entryLine, entryShape, groupNote, groupOf } from '../groups.ts';
 import { namesOf } from '../names.ts';
+import { hostedNote } from '../notes.ts';
 import { printable } from '../output.ts';
 import type { AccountSession, Surroundings } from '../session.ts';
 import { eventShape } from '../shapes.ts';
@@ -17,8 +18,8 @@ export function timelineCommands(surroundings: Surroundings): Command[] {
 export async function caughtUp({ account, out, signal }: AccountSession): Promise<void> {
   try {
     for (const event of await account.sync({ signal })) {
-      const note = 'group_id' in event ? groupNote(event) : undefined;
-      if (note !== undefined) out.note(printable(note));
+      const note = hostedNote(event);
+      if (note !== undefined) out.note(note);
     }
   } catch (error) {
     if (signal.aborted || !isClientError(error, 'relay_unreachable')) throw error;

@@ -3,8 +3,8 @@ import { isClientError } from '../../errors.ts';
 import type { AccountEvent } from '../../events.ts';
 import type { MessageRow } from '../../messages/rows.ts';
 import { UsageError } from '../exit.ts';
-import { groupNote } from '../groups.ts';
 import { accountOf, namesOf } from '../names.ts';
+import { hostedNote } from '../notes.ts';
 import { printable, when } from '../output.ts';
 import type { AccountSession, Surroundings } from '../session.ts';
 import { eventShape, messageShape } from '../shapes.ts';
@@ -97,7 +97,8 @@ async function caughtUp({ account, signal }: AccountSession): Promise<{
   }
 }
 
-function whole(flag: string, text: string): number {
+/** @throws UsageError */
+export function whole(flag: string, text: string): number {
   const value = Number(text);
   if (!Number.isSafeInteger(value) || value < 0) throw new UsageError(`${flag}: expected a number`);
   return value;
@@ -153,8 +154,8 @@ function noteEvent(out: AccountSession['out'], event: AccountEvent): void {
       out.note('connection lost; trying again');
       return;
     default: {
-      const note = 'group_id' in event ? groupNote(event) : undefined;
-      if (note !== undefined) out.note(printable(note));
+      const note = hostedNote(event);
+      if (note !== undefined) out.note(note);
     }
   }
 }

@@ -1,0 +1,246 @@
+/** `courier channel …`: the timeline of a channel, read and written. */
+import type { Command } from 'commander';
+import type { ChannelEntry, EntryRange } from '../../channels/entries.ts';
+import { isClientError } from '../../errors.ts';
+import {
+  addressOf,
+  channelEntryLine,
+  channelEntryShape,
+  channelEventLines,
+  channelNote,
+  channelOf,
+} from '../channels.ts';
+import { UsageError } from '../exit.ts';
+import { namesOf } from '../names.ts';
+import { printable } from '../output.ts';
+import type { AccountSession, Surroundings } from '../session.ts';
+import { eventShape } from '../shapes.ts';
+import { leaf, onAccount } from './context.ts';
+import { caughtUp, positive } from './group-timeline.ts';
+import { whole } from './messages.ts';
+
+export function channelTimelineCommands(surroundings: Surroundings): Command[] {
+  return [
+    postCommand(surroundings),
+    editCommand(surroundings),
+    deleteCommand(surroundings),
+    reportCommand(surroundings),
+    readCommand(surroundings),
+    watchCommand(surroundings),
+  ];
+}
+
+const contentTypeOf = ({ markdown }: { readonly markdown?: boolean }) =>
+  markdown === true ? 'text/markdown; variant=CommonMark' : 'text/plain';
+
+/** Where the answer is lost, what was written is kept. */
+async function kept<T>({ out }: AccountSession, writing: Promise<T>): Promise<T> {
+  return await writing.catch((error: unknown) => {
+    if (isClientError(error, 'relay_unreachable')) {
+      out.note('It is kept; it goes out as soon as a command reaches the host.');
+    }
+    throw error;
+  });
+}
+
+function postCommand(surroundings: Surroundings): Command {
+  const command = leaf(
+    'post <channel> [text...]',
+    'publish a post; without text, what stands on input',
+  ).option('--markdown', 'the text is CommonMark');
+  return onAccount<{ markdown?: boolean }>(
+    command,
+    surroundings,
+    async (session, { options, args }) => {
+      const { account, out, signal } = session;
+      const [name = '', ...words] = args.filter((arg) => arg !== '');
+      const text = words.length > 0 ? words.join(' ') : await surroundings.readInput();
+      const { id } = await channelOf(account, name);
+      const draft = { text, contentType: contentTypeOf(options) };
+      const sent = await kept(session, account.channels.post(id, draft, { signal }));
+      const { message_id, sequence } = sent;
+      out.result({ channel: id, message_id, sequence }, () => [`${sequence}  published`]);
+    },
+  );
+}
+
+function editCommand(surroundings: Surroundings): Command {
+  const command = leaf(
+    'edit <channel> <sequence> [text...]',
+    'replace the text of a post; without text, by what stands on input',
+  )
+    .option('--markdown', 'the text is CommonMark')
+    .option('--no-text', 'remove the text and leave the attachments')
+    .option('--no-attachments', 'remove the attachments');
+  return onAccount<{ markdown?: boolean; text: boolean; attachments: boolean }>(
+    command,
+    surroundings,
+    async (session, { options, args }) => {
+      const { account, out, signal } = session;
+      const [name = '', number = '', ...words] = args.filter((arg) => arg !== '');
+      const sequence = positive('sequence', number);
+      const { id } = await channelOf(account, name);
+      const given = words.length > 0 ? words.join(' ') : undefined;
+      const isKept = given === undefined && !options.attachments && options.text;
+      const text = options.text ? (given ?? (await surroundings.readInput())) : null;
+      const patch = {
+        ...(!isKept && { text, contentType: contentTypeOf(options) }),
+        ...(!options.attachments && { attachments: null }),
+        signal,
+      };
+      await kept(session, account.channels.edit(id, sequence, patch));
+      out.result({ channel: id, sequence }, () => ['edited']);
+    },
+  );
+}
+
+function deleteCommand(surroundings: Surroundings): Command {
+  const command = leaf('delete <channel> <sequence>', 'delete a post for good').option(
+    '--reason <text>',
+    'why, for everybody to read',
+  );
+  return onAccount<{ reason?: string }>(
+    command,
+    surroundings,
+    async (session, { options, args }) => {
+      const { account, out, signal } = session;
+      const [name = '', number = ''] = args;
+      const sequence = positive('sequence', number);
+      const { id } = await channelOf(account, name);
+      const { reason } = options;
+      await kept(session, account.channels.delete(id, sequence, { reason, signal }));
+      out.result({ channel: id, sequence }, () => ['deleted']);
+    },
+  );
+}
+
+function reportCommand(surroundings: Surroundings): Command {
+  const command = leaf(
+    'report <channel> <sequence> <reason...>',
+    'report a post to the operator of the host, and to nobody else',
+  );
+  return onAccount(command, surroundings, async ({ account, out, signal }, { args }) => {
+    const [name = '', number = '', ...words] = args.filter((arg) => arg !== '');
+    const sequence = positive('sequence', number);
+    const { id } = await channelOf(account, name);
+    await account.channels.report(id, sequence, { reason: words.join(' '), signal });
+    out.result({ channel: id, sequence }, () => ['reported']);
+  });
+}
+
+interface ReadOptions {
+  readonly limit: string;
+  readonly before?: string;
+  readonly after?: string;
+  readonly relay?: string;
+}
+
+function readCommand(surroundings: Surroundings): Command {
+  const command = leaf('read <channel>', 'catch up and show the timeline; or a look by a link')
+    .option('--limit <number>', 'show so many', '50')
+    .option('--before <sequence>', 'those before this number; older pages are read as needed')
+    .option('--after <sequence>', 'those behind this number')
+    .option('--relay <id>', 'host of an ID that is not followed; the home relay by default');
+  return onAccount<ReadOptions>(command, surroundings, async (session, { options, args }) => {
+    const { account, out } = session;
+    if (options.before !== undefined && options.after !== undefined) {
+      throw new UsageError('either --before or --after');
+    }
+    await caughtUp(session);
+    const [name = ''] = args;
+    const range = {
+      limit: positive('--limit', options.limit),
+      ...(options.before !== undefined && { before: whole('--before', options.before) }),
+      ...(options.after !== undefined && { after: whole('--after', options.after) }),
+    };
+    const found = await channelOf(account, name).catch((error: unknown) => {
+      if (isAddress(name)) return undefined;
+      throw error;
+    });
+    const isHere = found?.standing === 'followed';
+    const shown = isHere
+      ? await readFollowed(session, found.id, range)
+      : await look(session, { name: found?.link ?? name, relay: options.relay, range });
+    const { id, entries, hasMore } = shown;
+    const called = await namesOf(account);
+    const shapes = entries.map(channelEntryShape);
+    out.result({ channel: id, entries: shapes, has_more: hasMore }, () =>
+      entries.map((entry) => channelEntryLine(entry, called)),
+    );
+  });
+}
+
+const isAddress = (text: string) => text.startsWith('chan_') || text.includes('-channel:');
+
+interface Shown {
+  readonly id: string;
+  readonly entries: readonly ChannelEntry[];
+  readonly hasMore: boolean;
+}
+
+type Range = { readonly limit: number; readonly before?: number; readonly after?: number };
+
+/** A look at a channel that is not followed; nothing of it is kept. */
+async function look(
+  session: AccountSession,
+  { name, relay, range }: { name: string; relay: string | undefined; range: Range },
+): Promise<Shown> {
+  const { account, signal } = session;
+  const address = await addressOf(account, name, relay);
+  const { descriptor, entries, hasMore } = await account.channels.read(address, {
+    ...range,
+    signal,
+  });
+  return { id: descriptor.channel_id, entries, hasMore };
+}
+
+/** What is here, after as many older pages as it takes to show so much. */
+async function readFollowed(
+  { account, signal }: AccountSession,
+  id: string,
+  { limit, before, after }: Range,
+): Promise<Shown> {
+  const range: EntryRange =
+    after === undefined
+      ? { last: limit, ...(before !== undefined && { before }) }
+      : { after, limit };
+  for (;;) {
+    const entries = await account.channels.entries(id, range);
+    const first = (await account.channels.get(id)).span?.first ?? 0;
+    const isEnough = after === undefined ? entries.length >= limit : first <= after + 1;
+    if (first > 0 && !isEnough) {
+      await account.channels.older(id, { signal });
+      continue;
+    }
+    const isCut = entries.length >= limit;
+    return { id, entries, hasMore: isCut || (after === undefined && first > 0) };
+  }
+}
+
+function watchCommand(surroundings: Surroundings): Command {
+  const command = leaf('watch <channel>', 'catch up, and show what happens as it happens').option(
+    '--limit <number>',
+    'show the last so many first',
+    '10',
+  );
+  return onAccount<{ limit: string }>(command, surroundings, async (session, { options, args }) => {
+    const { account, out, signal } = session;
+    const last = positive('--limit', options.limit);
+    await caughtUp(session);
+    const { id } = await channelOf(account, args[0] ?? '');
+    const name = await namesOf(account);
+    for (const entry of await account.channels.entries(id, { last })) {
+      out.result({ event: 'entry', entry: channelEntryShape(entry) }, () => [
+        channelEntryLine(entry, name),
+      ]);
+    }
+    for await (const event of account.follow({ signal })) {
+      if (event.kind === 'disconnected') out.note('connection lost; trying again');
+      if (!('channel_id' in event) || event.channel_id !== id) continue;
+      const note = channelNote(event);
+      const lines = channelEventLines(event, await namesOf(account));
+      if (out.isJson || lines.length > 0) out.result(eventShape(event, account.id), () => lines);
+      else if (note !== undefined) out.note(printable(note));
+    }
+  });
+}

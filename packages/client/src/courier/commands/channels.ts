@@ -1,0 +1,185 @@
+/** `courier channel …`: channels, who may write in them, and following. */
+import { Command } from 'commander';
+import type { Channel } from '../../api/channels.ts';
+import { addressOf, channelOf, channelShape } from '../channels.ts';
+import { UsageError } from '../exit.ts';
+import { accountOf, namesOf } from '../names.ts';
+import { columns, printable } from '../output.ts';
+import type { AccountSession, Surroundings } from '../session.ts';
+import { channelTimelineCommands } from './channel-timeline.ts';
+import { leaf, onAccount } from './context.ts';
+import { caughtUp } from './group-timeline.ts';
+
+/** All of `courier channel`. */
+export function channelCommand(surroundings: Surroundings): Command {
+  const command = new Command('channel').description('public channels: following and publishing');
+  const commands = [
+    listCommand,
+    showCommand,
+    createCommand,
+    updateCommand,
+    closeCommand,
+    followCommand,
+    unfollowCommand,
+  ];
+  for (const [index, make] of commands.entries()) {
+    command.addCommand(make(surroundings), { isDefault: index === 0 });
+  }
+  for (const item of channelTimelineCommands(surroundings)) command.addCommand(item);
+  return command;
+}
+
+function listCommand(surroundings: Surroundings): Command {
+  const command = leaf('list', 'catch up and show the channels you follow or own');
+  return onAccount(command, surroundings, async (session) => {
+    await caughtUp(session);
+    const { account, out } = session;
+    const channels = await account.channels.list();
+    out.result({ channels: channels.map(channelShape) }, () =>
+      columns(
+        channels.map(({ id, role, standing, descriptor }) => [
+          id,
+          descriptor.status === 'closed' ? 'closed' : standing,
+          role,
+          printable(descriptor.name),
+        ]),
+      ),
+    );
+  });
+}
+
+function lines(channel: Channel, name: (id: string) => string): string[] {
+  const { id, relayId, standing, role, descriptor, span, link } = channel;
+  const { description = '', moderators = [] } = descriptor;
+  const facts: [string, string][] = [
+    ['channel', id],
+    ['name', printable(descriptor.name)],
+    ...(description === '' ? [] : [['about', printable(description)] as [string, string]]),
+    ['host', relayId],
+    ['status', descriptor.status],
+    ['owner', name(descriptor.creator)],
+    ['moderators', moderators.map(name).join(', ') || 'none'],
+    ['own role', role],
+    ['standing', standing],
+    ['read', span === undefined ? 'nothing yet' : `from ${span.first} to ${span.position}`],
+    ['link', link],
+  ];
+  return columns(facts);
+}
+
+async function showChannel({ account, out }: AccountSession, id: string): Promise<void> {
+  const channel = await account.channels.get(id);
+  const name = await namesOf(account);
+  out.result(channelShape(channel), () => lines(channel, name));
+}
+
+function showCommand(surroundings: Surroundings): Command {
+  const command = leaf('show <channel>', 'catch up and show one channel');
+  return onAccount(command, surroundings, async (session, { args }) => {
+    await caughtUp(session);
+    const { id } = await channelOf(session.account, args[0] ?? '');
+    await showChannel(session, id);
+  });
+}
+
+interface CreateOptions {
+  readonly description?: string;
+  readonly moderator?: readonly string[];
+  readonly relay?: string;
+}
+
+function createCommand(surroundings: Surroundings): Command {
+  const command = leaf('create <name...>', 'create a channel')
+    .option('--description <text>', 'what it is about')
+    .option('--moderator <account...>', 'who may write in it beside you')
+    .option('--relay <id>', 'host; the home relay by default, and never another one later');
+  return onAccount<CreateOptions>(
+    command,
+    surroundings,
+    async ({ account, out, signal }, { options, args }) => {
+      const { description, moderator = [], relay: relayId } = options;
+      const moderators = await accountsOf(account, moderator);
+      const facts = {
+        name: args.filter((arg) => arg !== '').join(' '),
+        ...{ description, relayId },
+        ...(moderators.length > 0 && { moderators }),
+      };
+      const channel = await account.channels.create(facts, { signal });
+      out.result(channelShape(channel), () => [channel.id, channel.link]);
+    },
+  );
+}
+
+function accountsOf(account: AccountSession['account'], names: readonly string[]) {
+  return Promise.all(names.map((each) => accountOf(account, each)));
+}
+
+interface UpdateOptions {
+  readonly name?: string;
+  /** `false` for `--no-description`. */
+  readonly description?: string | boolean;
+  readonly moderators?: readonly string[] | boolean;
+}
+
+function updateCommand(surroundings: Surroundings): Command {
+  const command = leaf('update <channel>', 'change name, description or moderators')
+    .option('--name <text>', 'the new name')
+    .option('--description <text>', 'what it is about')
+    .option('--no-description', 'say nothing about it any more')
+    .option('--moderators <account...>', 'who may write in it beside you: all of them')
+    .option('--no-moderators', 'nobody but you');
+  return onAccount<UpdateOptions>(
+    command,
+    surroundings,
+    async ({ account, out, signal }, { options, args }) => {
+      const { id } = await channelOf(account, args[0] ?? '');
+      const { name, description, moderators } = options;
+      const facts = {
+        ...(name !== undefined && { name }),
+        ...(typeof description === 'string' && { description }),
+        ...(description === false && { description: null }),
+        ...(Array.isArray(moderators) && { moderators: await accountsOf(account, moderators) }),
+        ...(moderators === false && { moderators: null }),
+      };
+      if (Object.keys(facts).length === 0) throw new UsageError('nothing to change');
+      const channel = await account.channels.update(id, facts, { signal });
+      out.result(channelShape(channel), () => ['changed']);
+    },
+  );
+}
+
+function closeCommand(surroundings: Surroundings): Command {
+  const command = leaf('close <channel>', 'close a channel of yours for good');
+  return onAccount(command, surroundings, async ({ account, out, signal }, { args }) => {
+    const { id } = await channelOf(account, args[0] ?? '');
+    const channel = await account.channels.close(id, { signal });
+    out.result(channelShape(channel), () => ['closed']);
+  });
+}
+
+interface FollowOptions {
+  readonly relay?: string;
+  readonly fromCreation?: boolean;
+}
+
+function followCommand(surroundings: Surroundings): Command {
+  const command = leaf('follow <channel>', 'follow a channel, by its link or its ID')
+    .option('--relay <id>', 'host of an ID; the home relay by default')
+    .option('--from-creation', 'read it whole, and not from its latest page on');
+  return onAccount<FollowOptions>(command, surroundings, async (session, { options, args }) => {
+    const { account, signal } = session;
+    const address = await addressOf(account, args[0] ?? '', options.relay);
+    const from = options.fromCreation === true ? 'creation' : 'latest';
+    const { id } = await account.channels.follow(address, { from, signal });
+    await showChannel(session, id);
+  });
+}
+
+function unfollowCommand(surroundings: Surroundings): Command {
+  const command = leaf('unfollow <channel>', 'read a channel no more, and forget what was read');
+  return onAccount(command, surroundings, async ({ account, out }, { args }) => {
+    const { id } = await channelOf(account, args[0] ?? '');
+    await account.channels.unfollow(id);
+    out.result({ channel: id }, () => ['unfollowed']);
+  });
+}

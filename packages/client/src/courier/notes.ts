@@ -1,0 +1,12 @@
+import type { AccountEvent } from '../events.ts';
+import { channelNote } from './channels.ts';
+import { groupNote } from './groups.ts';
+import { printable } from './output.ts';
+
+/** What a person should be told of groups and channels, whatever the command is about. */
+export function hostedNote(event: AccountEvent): string | undefined {
+  let note: string | undefined;
+  if ('group_id' in event) note = groupNote(event);
+  if ('channel_id' in event) note = channelNote(event);
+  return note === undefined ? undefined : printable(note);
+}

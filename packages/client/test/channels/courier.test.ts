@@ -1,0 +1,149 @@
+/** Channels as people and scripts use them: the command, with a folder for each person. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { runCourier } from '../../src/courier/program.ts';
+import { Person } from '../support/courier.ts';
+import { World } from '../support/world.ts';
+
+let world: World;
+beforeAll(async () => {
+  world = await World.start({ host: { channels: true } });
+});
+afterAll(async () => {
+  await world[Symbol.asyncDispose]();
+});
+
+let people = 0;
+async function someone(name: string): Promise<{ person: Person; account: string }> {
+  people += 1;
+  const person = new Person(world, `${name}${people}`);
+  const { account } = await person.json('setup', ...person.network);
+  return { person, account };
+}
+
+async function lines(person: Person, ...args: string[]): Promise<string[]> {
+  const { exit, out, error } = await person.run(args);
+  if (exit !== 0) throw new Error(`courier ${args.join(' ')}: exit ${exit}: ${error}`);
+  return out.trimEnd().split('\n');
+}
+
+test('creating, following, publishing, editing, deleting, reporting, closing', async () => {
+  const [ann, bob] = [await someone('ann'), await someone('bob')];
+  const about = ['--description', 'of the day', '--moderator', bob.account];
+  const news = await ann.person.json('channel', 'create', 'The', 'News', ...about);
+  expect(news).toMatchObject({ name: 'The News', role: 'owner', moderators: [bob.account] });
+  const { sequence } = await ann.person.json('channel', 'post', 'The News', 'Rain', 'today');
+  expect(await lines(bob.person, 'channel', 'read', news.link)).toEqual([
+    expect.stringMatching(/^ +0 {2}\* neo:\S+ created the channel: "The News"$/),
+    expect.stringMatching(/^ +1 .*neo:\S+: Rain today$/),
+  ]);
+  expect(await bob.person.json('channel', 'list')).toEqual({ channels: [] });
+  expect(await bob.person.json('channel', 'follow', news.link)).toMatchObject({
+    channel: news.channel,
+    role: 'moderator',
+    standing: 'followed',
+  });
+  await bob.person.json('channel', 'edit', 'The News', String(sequence), 'Rain', 'tomorrow');
+  const from = { input: '# Sun\u001b[31m\n\n![sun](ni:///sha-256;AAAA)' };
+  const posted = await bob.person.run(['channel', 'post', news.channel, '--markdown'], from);
+  expect(posted).toMatchObject({ exit: 2 });
+  const { error } = posted;
+  expect(error).toContain('attachment reference');
+  await bob.person.run(['channel', 'post', news.channel, '--markdown'], {
+    input: '# Sun\u001b[31m',
+  });
+  expect(await lines(ann.person, 'channel', 'read', 'The News', '--after', '0')).toEqual([
+    expect.stringMatching(/^ +1 .*me: Rain tomorrow \(edited\)$/),
+    expect.stringMatching(/^ +3 .*neo:\S+: # Sun.?\[31m$/),
+  ]);
+  const { entries } = await ann.person.json('channel', 'read', 'The News', '--after', '1');
+  expect(entries).toMatchObject([
+    {
+      kind: 'post',
+      sequence: 3,
+      from: bob.account,
+      content_type: expect.stringMatching(/markdown/),
+    },
+  ]);
+  await ann.person.json('channel', 'delete', 'The News', '3', '--reason', 'shouting');
+  expect((await lines(bob.person, 'channel', 'read', 'The News')).at(-1)).toMatch(
+    /^ +4 {2}\* neo:\S+ deleted 3: shouting$/,
+  );
+  expect(await bob.person.json('channel', 'report', 'The News', '1', 'not', 'true')).toMatchObject({
+    sequence: 1,
+  });
+  expect(
+    await ann.person.json('channel', 'update', 'The News', '--name', 'Olds', '--no-moderators'),
+  ).toMatchObject({ name: 'Olds', moderators: [], revision: 1, description: 'of the day' });
+  // Bob's device has not heard of it, the host has; and then so has he.
+  const post = () => bob.person.run(['channel', 'post', news.channel, 'still?']);
+  expect((await post()).exit).toBe(5);
+  await bob.person.run(['channel', 'list']);
+  expect((await post()).exit).toBe(7);
+  expect(await ann.person.json('channel', 'close', 'Olds')).toMatchObject({ status: 'closed' });
+  expect(await bob.person.json('channel', 'show', news.channel)).toMatchObject({
+    status: 'closed',
+    name: 'Olds',
+    role: 'reader',
+  });
+  await bob.person.json('channel', 'unfollow', news.channel);
+  expect(await bob.person.json('channel')).toEqual({ channels: [] });
+});
+
+test('a channel by its ID; pages of what is followed and of what is not', async () => {
+  const [ann, bob] = [await someone('ann'), await someone('bob')];
+  const { channel, relay } = await ann.person.json('channel', 'create', 'Numbers');
+  for (const number of ['one', 'two', 'three']) {
+    await ann.person.json('channel', 'post', 'Numbers', number);
+  }
+  const texts = async (...args: string[]) => {
+    const { entries, has_more } = await bob.person.json('channel', 'read', channel, ...args);
+    return [entries.map((entry: { text?: string }) => entry.text ?? '*'), has_more];
+  };
+  for (const step of ['a look', 'followed']) {
+    expect(await texts('--limit', '2'), step).toEqual([['two', 'three'], true]);
+    expect(await texts('--before', '2')).toEqual([['*', 'one'], false]);
+    expect(await texts('--after', '1', '--limit', '1')).toEqual([['two'], true]);
+    await bob.person.json('channel', 'follow', channel, '--relay', relay, '--from-creation');
+  }
+  for (const args of [
+    ['read', 'nobody knows this'],
+    ['read', channel, '--before', '1', '--after', '1'],
+    ['read', channel, '--before', 'x'],
+    ['edit', 'Numbers', '0', 'text'],
+    ['update', 'Numbers'],
+  ]) {
+    expect((await bob.person.run(['channel', ...args])).exit, args.join(' ')).toBe(2);
+  }
+  expect((await bob.person.run(['channel', 'follow', 'svc-channel:AAAA'])).exit).toBe(6);
+});
+
+test('watching shows what happens as it happens, one JSON object a line', async () => {
+  const [ann, bob] = [await someone('ann'), await someone('bob')];
+  const { channel, link } = await ann.person.json('channel', 'create', 'Live');
+  await bob.person.json('channel', 'follow', link);
+  const stop = new AbortController();
+  const seen: { event: string; entry?: { text?: string } }[] = [];
+  const [begun, done] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const watching = runCourier(['channel', 'watch', channel, '--json'], {
+    env: { COURIER_HOME: bob.person.folder },
+    write: (text) => {
+      const line = JSON.parse(text);
+      seen.push(line);
+      if (line.event === 'entry') begun.resolve();
+      if (line.event === 'channel-deleted') done.resolve();
+    },
+    writeError: () => {},
+    readInput: async () => '',
+    askSecret: async () => '',
+    signal: stop.signal,
+  });
+  await begun.promise;
+  await ann.person.json('channel', 'post', 'Live', 'first');
+  await ann.person.json('channel', 'edit', 'Live', '1', 'second');
+  await ann.person.json('channel', 'delete', 'Live', '1');
+  await done.promise;
+  stop.abort();
+  await watching;
+  expect(seen[0]).toMatchObject({ event: 'entry', entry: { kind: 'change', sequence: 0 } });
+  expect(seen.at(-1)).toEqual({ event: 'channel-deleted', channel, sequence: 1, by: ann.account });
+});
