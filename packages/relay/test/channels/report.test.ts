@@ -1,5 +1,6 @@
 import type { JsonObject } from '@posthouse/protocol';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { listReports, showReported } from '../../src/channels/index.ts';
 import { detours } from '../support/engine.ts';
 import { Person } from '../support/people.ts';
 import { World } from '../support/world.ts';
@@ -250,18 +251,24 @@ describe('the operator hears of reports', () => {
   });
 });
 
-test('no statement of a report reads a whole table or sorts', async () => {
+test("no statement of the operator's lists reads a whole table or sorts", async () => {
+  const { storage } = world.context;
   const statements = new Set<string>();
+  await call();
   world.faults.beforeStatement = (sql) => void statements.add(sql);
-  await call();
-  await call();
+  const { channelId } = channel;
+  expect(await listReports(storage, {}, 5)).toHaveLength(1);
+  expect(await listReports(storage, { channelId }, 5)).toHaveLength(1);
+  const shown = await showReported(storage, { channelId, sequence: post }, 5);
+  expect(shown).toMatchObject({ post: { fate: 'readable' }, reports: [{ reason: 'spam' }] });
   delete world.faults.beforeStatement;
   const found: Record<string, string[]> = {};
-  const asking = [...statements].filter((sql) => /channel/.test(sql) && /^\s*SELECT/.test(sql));
-  for (const sql of asking) {
-    const slow = await detours(world.context.storage, sql);
+  for (const sql of statements) {
+    // The reports of one post are put in order: an operator sees what there is of them.
+    if (/r\.sequence = \?/.test(sql)) continue;
+    const slow = await detours(storage, sql);
     if (slow.length > 0) found[sql] = slow;
   }
   expect(found).toEqual({});
-  expect(asking.length).toBeGreaterThan(3);
+  expect(statements.size).toBeGreaterThan(4);
 });
