@@ -79,7 +79,7 @@ export const RelayConfig = Type.Object(
       }),
       channels: Type.Boolean({
         description: 'Whether the relay hosts channels (module channel.host.v1).',
-        default: false,
+        default: true,
       }),
     }),
     trustedProxies: texts('Proxies whose X-Forwarded-For counts: addresses or subnets.'),

@@ -7,6 +7,7 @@ import {
   verifyDescriptor,
 } from '@posthouse/protocol';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { codeOf } from '../support/http.ts';
 import { FrontDoor } from '../support/relay.ts';
 import { network } from '../support/world.ts';
 
@@ -80,18 +81,43 @@ test('02 §11.2: relay.info is of the relay of the descriptor', async () => {
       max_group_members: 10_000,
       max_group_subscriptions: 500,
       max_group_invite_ttl: 2_592_000,
+      channel_timeline_retention: 2_592_000,
+      max_channel_subscriptions: 500,
     },
   });
   expect((await socket.call('relay.info', {})).result).toEqual(overHttp);
 });
 
-test('05 §1.1: hosting of groups is declared where it is offered, with its limits, and only there', async () => {
-  expect((await fetched()).capabilities).toEqual(['group.host.v1']);
-  await using other = await FrontDoor.start({ host: { groups: false } });
-  const { text } = await other.http().call('relay.descriptor', {});
-  expect(JSON.parse(text)).not.toHaveProperty('capabilities');
-  const info = JSON.parse((await other.http().call('relay.info', {})).text);
-  expect(info.limits).toEqual({ message_retention: 2_592_000 });
-  const { status } = await other.http().send({ verb: 'GET', path: '/group/sync' });
-  expect(status).toBe(400);
+test('05 §1.1, 06 §1: a module is declared where it is offered, with its limits, and only there', async () => {
+  expect((await fetched()).capabilities).toEqual(['group.host.v1', 'channel.host.v1']);
+  const of = async (host: { groups: boolean; channels: boolean }) => {
+    await using other = await FrontDoor.start({ host });
+    const { text } = await other.http().call('relay.descriptor', {});
+    const info = JSON.parse((await other.http().call('relay.info', {})).text);
+    const answers = ['/group/sync', '/channel/read'].map(async (path) =>
+      codeOf(await other.http().send({ verb: 'GET', path })),
+    );
+    const { capabilities } = JSON.parse(text);
+    return { capabilities, limits: info.limits, codes: await Promise.all(answers) };
+  };
+  const offered = 'unauthorized';
+  const unknown = 'method_not_found';
+  expect(await of({ groups: false, channels: false })).toEqual({
+    limits: { message_retention: 2_592_000 },
+    codes: [unknown, unknown],
+  });
+  expect(await of({ groups: false, channels: true })).toEqual({
+    capabilities: ['channel.host.v1'],
+    limits: {
+      message_retention: 2_592_000,
+      channel_timeline_retention: 2_592_000,
+      max_channel_subscriptions: 500,
+    },
+    codes: [unknown, offered],
+  });
+  const { capabilities, codes } = await of({ groups: true, channels: false });
+  expect({ capabilities, codes }).toEqual({
+    capabilities: ['group.host.v1'],
+    codes: [offered, unknown],
+  });
 });
