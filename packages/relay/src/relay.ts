@@ -30,6 +30,7 @@ import { ChannelListeners } from './notifications/channel-listeners.ts';
 import { GroupListeners } from './notifications/group-listeners.ts';
 import { Hub } from './notifications/hub.ts';
 import { NatsBus } from './notifications/nats-bus.ts';
+import { Turns } from './notifications/turns.ts';
 import {
   busBack,
   busLost,
@@ -211,9 +212,10 @@ async function startParts(
 
   const dispatcher = new Dispatcher(relayContext, offer.handlers);
   const clients = new ClientAddresses(config.trustedProxies);
+  const turns = new Turns();
   const subscribed = {
-    group: parts.use(new GroupListeners(relayContext)),
-    channel: parts.use(new ChannelListeners(relayContext)),
+    group: parts.use(new GroupListeners(relayContext, turns)),
+    channel: parts.use(new ChannelListeners(relayContext, turns)),
   };
   const hub = parts.use(new Hub(bus, subscribed));
   parts.use(new CatchUp(relayContext, { hub, ...offer }));

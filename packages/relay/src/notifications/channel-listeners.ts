@@ -4,8 +4,8 @@ import type { RelayContext } from '../context.ts';
 import { type Audience, Audiences, type Subscribed } from './audiences.ts';
 import { channelTimelineHint } from './hint.ts';
 import type { Listener } from './hub.ts';
-import { LookUps, stands } from './look-ups.ts';
-import { inTurns, nextTurn, portion } from './turns.ts';
+import { LookUps, lookUpPortion, stands } from './look-ups.ts';
+import { Turns } from './turns.ts';
 
 type ChannelNotice = Extract<Notice, { channel: string }>;
 type Context = Pick<RelayContext, 'bus' | 'clock' | 'log' | 'metrics' | 'storage'>;
@@ -24,9 +24,11 @@ export class ChannelListeners implements Subscribed, AsyncDisposable {
   readonly #context: Context;
   readonly #channels: Audiences<Channel>;
   readonly #lookUps: LookUps<Channel>;
+  readonly #turns: Turns;
 
-  constructor(context: Context) {
+  constructor(context: Context, turns = new Turns()) {
     this.#context = context;
+    this.#turns = turns;
     this.#lookUps = new LookUps(context, (channel) => this.#confirmAll(channel));
     this.#channels = new Audiences(
       (empty): Channel => ({ ...empty, isTelling: false }),
@@ -75,7 +77,7 @@ export class ChannelListeners implements Subscribed, AsyncDisposable {
     for (let told = -1; told < channel.head; ) {
       told = channel.head;
       const hint = channelTimelineHint(channel.id, told);
-      await inTurns(channel.listeners.keys(), (listener) => {
+      await this.#turns.each(channel.listeners.keys(), (listener) => {
         if (this.#context.bus.isWhole) listener.hint(hint);
         else isDoubted = true;
       });
@@ -89,16 +91,16 @@ export class ChannelListeners implements Subscribed, AsyncDisposable {
   async #confirmAll({ id, head, listeners }: Channel): Promise<void> {
     const hint = channelTimelineHint(id, head);
     const doubtful = [...listeners.keys()];
-    for (let start = 0; start < doubtful.length && !this.#lookUps.isStopping; start += portion) {
-      const some = doubtful.slice(start, start + portion);
+    for (let start = 0; start < doubtful.length; start += lookUpPortion) {
+      if (this.#lookUps.isStopping) return;
+      const some = doubtful.slice(start, start + lookUpPortion);
       const seen = some.map((listener) => ({ listener, session: listener.session.id }));
       const sessions = seen.map(({ session }) => session);
       const ends = await this.#context.storage.read((tx) => readEnds(tx, sessions));
-      for (const { listener, session } of seen) {
-        if (!listeners.has(listener)) continue;
+      await this.#turns.each(seen, ({ listener, session }) => {
+        if (!listeners.has(listener)) return;
         if (stands(listener, session, ends)) listener.hint(hint);
-      }
-      await nextTurn();
+      });
     }
   }
 }

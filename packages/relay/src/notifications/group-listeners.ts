@@ -5,8 +5,8 @@ import { type GroupStanding, readGroupStanding } from '../groups/index.ts';
 import { type Audience, Audiences, type Subscribed } from './audiences.ts';
 import { type GroupList, groupListHint, groupTimelineHint, type Hint } from './hint.ts';
 import type { Listener } from './hub.ts';
-import { LookUps, stands } from './look-ups.ts';
-import { inTurns, nextTurn, portion } from './turns.ts';
+import { LookUps, lookUpPortion, stands } from './look-ups.ts';
+import { nextTurn, Turns } from './turns.ts';
 
 type GroupNotice = Extract<Notice, { group: string }>;
 type Context = Pick<RelayContext, 'bus' | 'clock' | 'log' | 'metrics' | 'storage'>;
@@ -40,9 +40,11 @@ export class GroupListeners implements Subscribed, AsyncDisposable {
   readonly #context: Context;
   readonly #groups: Audiences<Group>;
   readonly #lookUps: LookUps<Group>;
+  readonly #turns: Turns;
 
-  constructor(context: Context) {
+  constructor(context: Context, turns = new Turns()) {
     this.#context = context;
+    this.#turns = turns;
     this.#lookUps = new LookUps(context, (group) => this.#lookUp(group));
     this.#groups = new Audiences(newGroup, (group) => this.#lookUps.delete(group));
   }
@@ -106,7 +108,7 @@ export class GroupListeners implements Subscribed, AsyncDisposable {
       group.news = undefined;
       const hints = hintsOf(group.id, told);
       let isDoubted = false;
-      await inTurns(group.listeners, ([listener, confirmedAt]) => {
+      await this.#turns.each(group.listeners, ([listener, confirmedAt]) => {
         // Who stands in a list had the right in the commit. While notices of removed devices may be
         // missed, storage alone knows who may hear anything.
         if (!this.#context.bus.isWhole) {
@@ -154,8 +156,9 @@ export class GroupListeners implements Subscribed, AsyncDisposable {
       // Confirmed since, by a look that did not see this news.
       else passTimeline(listener, hints);
     }
-    for (let start = 0; start < doubtful.length && !this.#lookUps.isStopping; start += portion) {
-      await this.#confirm(group, { some: doubtful.slice(start, start + portion), news });
+    for (let start = 0; start < doubtful.length; start += lookUpPortion) {
+      if (this.#lookUps.isStopping) return;
+      await this.#confirm(group, { some: doubtful.slice(start, start + lookUpPortion), news });
       await nextTurn();
     }
   }

@@ -2,6 +2,8 @@ import type { RelayContext } from '../context.ts';
 import { hintsDelayed } from '../observability/events.ts';
 import type { Listener } from './hub.ts';
 
+/** Connections whose standing one snapshot tells. */
+export const lookUpPortion = 250;
 /** Milliseconds until what could not be looked up is looked up again. */
 const retryAfter = 2_000;
 

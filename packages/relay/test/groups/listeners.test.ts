@@ -4,6 +4,8 @@ import { insertSession } from '../../src/auth/store.ts';
 import { GroupListeners } from '../../src/notifications/group-listeners.ts';
 import type { Hint } from '../../src/notifications/hint.ts';
 import type { Listener } from '../../src/notifications/hub.ts';
+import { lookUpPortion } from '../../src/notifications/look-ups.ts';
+import { portion } from '../../src/notifications/turns.ts';
 import { Person } from '../support/people.ts';
 import { World } from '../support/world.ts';
 import { TestGroup } from './support.ts';
@@ -93,10 +95,10 @@ test('thousands are told in portions, and others get their turn in between', asy
   setImmediate(turn);
   tell(1);
   // A portion hears at once, and the rest later.
-  expect(toldOnes()).toHaveLength(250);
+  expect(toldOnes()).toHaveLength(portion);
   await everybodyHeard();
   isOver = true;
-  expect(turns).toBeGreaterThanOrEqual(many / 250 - 2);
+  expect(turns).toBeGreaterThanOrEqual(many / portion - 2);
 });
 
 test('one hint, encoded once, is for all of them', async () => {
@@ -166,10 +168,10 @@ test('after a departure each is looked up once', async () => {
   const reads = vi.spyOn(world.context.storage, 'read');
   tell(1, 1);
   await everybodyHeard();
-  expect(reads).toHaveBeenCalledTimes(many / 250);
+  expect(reads).toHaveBeenCalledTimes(many / lookUpPortion);
   tell(2, 1);
   await vi.waitFor(() => expect(heads(audience.at(-1) as Told)).toContain(2), patience);
-  expect(reads).toHaveBeenCalledTimes(many / 250);
+  expect(reads).toHaveBeenCalledTimes(many / lookUpPortion);
 });
 
 test('a group that is not here any more has no subscribers', async () => {
