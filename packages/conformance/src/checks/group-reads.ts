@@ -4,6 +4,7 @@ import {
   encodeBase64url,
   type GroupEvent,
   type JsonObject,
+  openRelaySecret,
   verifyGroupSyncPage,
 } from '@posthouse/protocol';
 import { checksOf } from '../check.ts';
@@ -218,6 +219,24 @@ keys.check(
     const text = (secret: Uint8Array) => encodeBase64url(secret);
     demand(here.epoch === there.epoch, 'one epoch');
     demand(text(here.applicationSecret) === text(there.applicationSecret), 'one secret');
+  },
+);
+
+keys.check(
+  'fresh-secrets',
+  { source: '05 §7.1, §7.2', title: 'has a relay secret of its own in every epoch' },
+  async (stage) => {
+    const { group, owner, members } = await sceneOf(stage, { members: 1 });
+    await group.rotate([owner, ...members]);
+    const { keys: entries } = await readKeyPage(group, owner);
+    const of = { group_id: group.groupId, account: owner.account.id, device_id: owner.device.id };
+    const secrets = entries.map(({ epoch, relay_secret_box: box }) => {
+      const privateKey = owner.device.encryptionKey;
+      const secret = openRelaySecret(stage.network, { ...of, epoch }, { box, privateKey });
+      return secret && encodeBase64url(secret);
+    });
+    demand(secrets.length === 3 && !secrets.includes(undefined), 'three secrets');
+    demand(new Set(secrets).size === 3, 'none of them twice');
   },
 );
 
