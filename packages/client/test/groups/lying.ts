@@ -26,7 +26,7 @@ export interface Accomplice {
   readonly deviceId: string;
 }
 
-async function accompliceOf(account: Account, store: WatchedStore): Promise<Accomplice> {
+export async function accompliceOf(account: Account, store: WatchedStore): Promise<Accomplice> {
   const [keys, certificate] = await store.read(async (tx) => [
     JSON.parse((await tx.get('device-keys', 'device')) ?? ''),
     JSON.parse((await tx.get('certificates', 'own')) ?? '') as DeviceCertificate,

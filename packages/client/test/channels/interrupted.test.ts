@@ -1,0 +1,370 @@
+/** What a channel costs when programs end, answers are lost and others are faster. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { type Account, MemoryStore, type Store } from '../../src/index.ts';
+import { SqliteStore } from '../../src/node.ts';
+import { anotherDevice } from '../groups/support.ts';
+import { LyingRelay } from '../support/lying-relay.ts';
+import { WatchedStore } from '../support/watched-store.ts';
+import { places, postTexts } from './support.ts';
+
+let relay: LyingRelay;
+let folder: string;
+beforeAll(async () => {
+  relay = await LyingRelay.start({ host: { channels: true } });
+  folder = mkdtempSync(join(tmpdir(), 'posthouse-channels-'));
+});
+afterEach(() => relay.behave());
+afterAll(async () => {
+  await relay[Symbol.asyncDispose]();
+  rmSync(folder, { recursive: true });
+});
+
+/** One try only: an answer that is lost is lost. */
+const impatient = { prefer: 'http', retry: { attempts: 1, base: 1, cap: 1 } } as const;
+
+/** Somebody whose program ends and begins again with the same store. */
+class Restarted {
+  readonly #store: Store;
+  account: Account;
+
+  private constructor(store: Store, account: Account) {
+    this.#store = store;
+    this.account = account;
+  }
+
+  static async begin(store: Store = new MemoryStore()): Promise<Restarted> {
+    const client = await relay.world.client({ store, ...impatient });
+    return new Restarted(store, await client.setUp());
+  }
+
+  async again(): Promise<Account> {
+    this.account = await (await relay.world.client({ store: this.#store, ...impatient })).account();
+    return this.account;
+  }
+}
+
+/** The relay never hears of a call. */
+function block(...methods: readonly string[]): void {
+  for (const method of methods) relay.overHttp.set(method, (response) => response.destroy());
+}
+
+/** A revision leaves and is lost, and nothing is heard of it afterwards. */
+function blockUpdate(): void {
+  block('channel.update');
+  relay.when.set('channel.update', () => block('channel.resolve'));
+}
+
+const unreachable = { code: 'relay_unreachable' };
+
+async function waiting({ account }: Restarted): Promise<number> {
+  return (await account.status()).outbox;
+}
+
+/** Ann's channel with a post, and what the host has of it as a stranger sees it. */
+async function channel(ann: Restarted): Promise<{ id: string; link: string; sequence: number }> {
+  const { id, link } = await ann.account.channels.create({ name: 'News' });
+  const { sequence } = await ann.account.channels.post(id, { text: 'first' });
+  await ann.account.sync();
+  return { id, link, sequence };
+}
+
+async function atHost(account: Account, link: string): Promise<string[]> {
+  const { entries } = await account.channels.read(link);
+  return entries.flatMap((entry) =>
+    entry.kind === 'post' ? [entry.content.body?.text ?? ''] : [],
+  );
+}
+
+test.each(['memory', 'a SQLite file'])(
+  '06 §10: with %s, a reader that begins anew at each step goes on where it stood',
+  async (kind) => {
+    const store =
+      kind === 'memory' ? new MemoryStore() : SqliteStore.open(join(folder, 'bob.sqlite'));
+    const [ann, bob] = [await Restarted.begin(), await Restarted.begin(store)];
+    const { id, link, sequence } = await channel(ann);
+    await bob.account.channels.follow(link);
+    await ann.account.channels.edit(id, sequence, { text: 'first, edited' });
+    await (await bob.again()).sync();
+    await ann.account.channels.post(id, { text: 'second' });
+    await bob.again();
+    relay.asked.clear();
+    await bob.account.sync();
+    // The few new events in one page, and not the timeline once more.
+    expect(relay.asked.get('channel.read')).toBe(1);
+    expect(relay.asked.get('channel.resolve')).toBeUndefined();
+    expect(await postTexts(await bob.again(), id)).toEqual(['first, edited', 'second']);
+    expect(await bob.account.sync()).toEqual([]);
+  },
+);
+
+describe('06 §10.4: lost answers', () => {
+  test('a creation the host never saw, or whose answer was lost, comes true later', async () => {
+    for (const lose of [
+      () => block('channel.create', 'channel.resolve'),
+      () => {
+        relay.lose('channel.create', 1);
+        block('channel.resolve');
+      },
+    ]) {
+      const ann = await Restarted.begin();
+      lose();
+      const creating = ann.account.channels.create({ name: 'News' });
+      await expect(creating).rejects.toMatchObject(unreachable);
+      relay.behave();
+      const [made] = await ann.account.channels.list();
+      expect(made).toMatchObject({ standing: 'creating', role: 'owner' });
+      await (await ann.again()).sync();
+      expect(await ann.account.channels.list()).toMatchObject([
+        { id: made?.id, standing: 'followed', span: { first: 0, position: 0 } },
+      ]);
+      expect(await waiting(ann)).toBe(0);
+    }
+  });
+
+  test('a creation whose answer alone was lost succeeds at once', async () => {
+    const ann = await Restarted.begin();
+    relay.lose('channel.create', 1);
+    const { standing } = await ann.account.channels.create({ name: 'News' });
+    expect(standing).toBe('followed');
+  });
+
+  test('06 §8.7: a post goes out again unchanged, and stands there once', async () => {
+    const ann = await Restarted.begin();
+    const { id, link } = await channel(ann);
+    relay.lose('channel.post', 1);
+    const posting = ann.account.channels.post(id, { text: 'lost and found' });
+    await expect(posting).rejects.toMatchObject(unreachable);
+    expect(await waiting(ann)).toBe(1);
+    await (await ann.again()).sync();
+    block('channel.post');
+    const blocked = ann.account.channels.post(id, { text: 'kept' });
+    await expect(blocked).rejects.toMatchObject(unreachable);
+    relay.behave();
+    await (await ann.again()).sync();
+    expect(await waiting(ann)).toBe(0);
+    expect(await atHost(ann.account, link)).toEqual(['first', 'lost and found', 'kept']);
+    expect(await postTexts(ann.account, id)).toEqual(['first', 'lost and found', 'kept']);
+  });
+
+  test('06 §7.4: a post that was taken before the channel closed is no failure', async () => {
+    const ann = await Restarted.begin();
+    const { id } = await channel(ann);
+    relay.lose('channel.post', 1);
+    const posting = ann.account.channels.post(id, { text: 'in time' });
+    await expect(posting).rejects.toMatchObject(unreachable);
+    await ann.account.channels.close(id);
+    const events = await (await ann.again()).sync();
+    expect(events.map(({ kind }) => kind)).not.toContain('channel-unsent');
+    expect(await postTexts(ann.account, id)).toEqual(['first', 'in time']);
+  });
+
+  test('a post that came after the end is given up, and says so', async () => {
+    const ann = await Restarted.begin();
+    const { id } = await channel(ann);
+    block('channel.post');
+    const posting = ann.account.channels.post(id, { text: 'too late' });
+    await expect(posting).rejects.toMatchObject(unreachable);
+    relay.behave();
+    await ann.account.channels.close(id);
+    expect(await (await ann.again()).sync()).toContainEqual(
+      expect.objectContaining({ kind: 'channel-unsent', channel_id: id, write: 'post' }),
+    );
+    expect(await waiting(ann)).toBe(0);
+  });
+
+  test('an edit or a deletion whose answer alone was lost succeeds at once, once', async () => {
+    const ann = await Restarted.begin();
+    const { id, sequence } = await channel(ann);
+    relay.asked.clear();
+    relay.lose('channel.post.edit', 1);
+    await ann.account.channels.edit(id, sequence, { text: 'edited' });
+    relay.lose('channel.post.delete', 1);
+    await ann.account.channels.delete(id, sequence);
+    expect(relay.asked.get('channel.post.edit')).toBe(1);
+    expect(relay.asked.get('channel.post.delete')).toBe(1);
+    await ann.account.sync();
+    expect(await places(ann.account, id)).toEqual(['change 0', 'gap 2-2', 'deletion 3']);
+    expect(await waiting(ann)).toBe(0);
+  });
+
+  test.each(['lost', 'never sent'])(
+    'an edit whose answer was lost with the timeline (%s) is settled later',
+    async (fate) => {
+      const ann = await Restarted.begin();
+      const { id, link, sequence } = await channel(ann);
+      block('channel.read', ...(fate === 'lost' ? [] : ['channel.post.edit']));
+      if (fate === 'lost') relay.lose('channel.post.edit', 1);
+      const editing = ann.account.channels.edit(id, sequence, { text: 'edited' });
+      await expect(editing).rejects.toMatchObject(unreachable);
+      relay.behave();
+      relay.asked.clear();
+      await (await ann.again()).sync();
+      expect(relay.asked.get('channel.post.edit') ?? 0).toBe(fate === 'lost' ? 0 : 1);
+      expect(await waiting(ann)).toBe(0);
+      expect(await atHost(ann.account, link)).toEqual(['edited']);
+    },
+  );
+
+  test('an edit that was not taken does not undo what somebody else made of the post', async () => {
+    const [ann, bob] = [await Restarted.begin(), await Restarted.begin()];
+    const { id, link, sequence } = await channel(ann);
+    await ann.account.channels.update(id, { moderators: [bob.account.id] });
+    await bob.account.channels.follow(link);
+    for (const rival of [
+      () => bob.account.channels.edit(id, sequence, { text: 'by Bob' }),
+      () => bob.account.channels.delete(id, sequence),
+    ]) {
+      block('channel.post.edit', 'channel.read');
+      const editing = ann.account.channels.edit(id, sequence, { text: 'by Ann' });
+      await expect(editing).rejects.toMatchObject(unreachable);
+      relay.behave();
+      await rival();
+      expect(await (await ann.again()).sync()).toContainEqual(
+        expect.objectContaining({ kind: 'channel-unsent', write: 'edit' }),
+      );
+      expect(await atHost(bob.account, link)).not.toContain('by Ann');
+    }
+    expect(await waiting(ann)).toBe(0);
+  });
+
+  test('two deletions of one post are one, and both succeed', async () => {
+    const [ann, bob] = [await Restarted.begin(), await Restarted.begin()];
+    const { id, link, sequence } = await channel(ann);
+    await ann.account.channels.update(id, { moderators: [bob.account.id] });
+    await bob.account.channels.follow(link);
+    block('channel.post.delete', 'channel.read');
+    const deleting = ann.account.channels.delete(id, sequence);
+    await expect(deleting).rejects.toMatchObject(unreachable);
+    relay.behave();
+    await bob.account.channels.delete(id, sequence);
+    const events = await (await ann.again()).sync();
+    expect(events.map(({ kind }) => kind)).not.toContain('channel-unsent');
+    expect(await waiting(ann)).toBe(0);
+  });
+
+  test('a revision whose answer alone was lost succeeds at once', async () => {
+    const ann = await Restarted.begin();
+    const { id } = await channel(ann);
+    relay.lose('channel.update', 1);
+    const { descriptor } = await ann.account.channels.update(id, { name: 'Olds' });
+    expect(descriptor).toMatchObject({ name: 'Olds', revision: 1 });
+    relay.lose('channel.close', 1);
+    const closed = await ann.account.channels.close(id);
+    expect(closed.descriptor).toMatchObject({ status: 'closed', revision: 2 });
+    expect(await waiting(ann)).toBe(0);
+  });
+
+  test('a revision is never signed anew while an earlier one may be taken', async () => {
+    const ann = await Restarted.begin();
+    const { id } = await channel(ann);
+    blockUpdate();
+    const updating = ann.account.channels.update(id, { name: 'Olds' });
+    await expect(updating).rejects.toMatchObject(unreachable);
+    relay.behave();
+    expect((await ann.account.channels.get(id)).descriptor.name).toBe('News');
+    const { descriptor } = await (await ann.again()).channels.update(id, { description: 'more' });
+    expect(descriptor).toMatchObject({ name: 'Olds', description: 'more', revision: 2 });
+    expect(await waiting(ann)).toBe(0);
+  });
+
+  test('a revision another device was faster with is signed anew on the next', async () => {
+    const phone = await relay.world.person();
+    const tablet = await anotherDevice(relay.world, phone);
+    const { id, link } = await phone.channels.create({ name: 'News' });
+    await tablet.channels.follow(link);
+    const old = relay.honest.get('channel.resolve');
+    await phone.channels.update(id, { name: 'Phone' });
+    let asked = 0;
+    relay.lie('channel.resolve', (answer) => {
+      asked += 1;
+      return asked === 1 ? old : answer;
+    });
+    relay.asked.clear();
+    await tablet.channels.update(id, { description: 'by the tablet' });
+    expect(relay.asked.get('channel.update')).toBe(2);
+    const current = await tablet.channels.preview(link);
+    expect(current).toMatchObject({ revision: 2, name: 'Phone', description: 'by the tablet' });
+  });
+
+  test('a revision that waited while another device was faster is given up, and says so', async () => {
+    const phone = await Restarted.begin();
+    const tablet = await anotherDevice(relay.world, phone.account);
+    const { id, link } = await channel(phone);
+    await tablet.channels.follow(link);
+    blockUpdate();
+    const updating = phone.account.channels.update(id, { name: 'Phone' });
+    await expect(updating).rejects.toMatchObject(unreachable);
+    relay.behave();
+    await tablet.channels.update(id, { name: 'Tablet' });
+    expect(await (await phone.again()).sync()).toContainEqual(
+      expect.objectContaining({ kind: 'channel-unsent', write: 'update' }),
+    );
+    expect((await phone.account.channels.get(id)).descriptor.name).toBe('Tablet');
+    expect(await waiting(phone)).toBe(0);
+  });
+});
+
+describe('long timelines', () => {
+  /** A channel with more events than a page has. */
+  async function long(count: number): Promise<{ ann: Account; id: string; link: string }> {
+    const ann = await relay.world.person();
+    const { id, link } = await ann.channels.create({ name: 'Long' });
+    for (let number = 1; number <= count; number += 1) {
+      await ann.channels.post(id, { text: String(number) });
+    }
+    return { ann, id, link };
+  }
+
+  test('are read page by page, forwards and backwards; each page is written once', async () => {
+    const { ann, id, link } = await long(230);
+    const stores = [new WatchedStore(), new WatchedStore()] as const;
+    const people = await Promise.all(
+      stores.map(async (store) => (await relay.world.client({ store })).setUp()),
+    );
+    const [bob, carl] = people as [Account, Account];
+    await bob.channels.follow(link, { from: 'creation' });
+    expect(await bob.channels.entries(id)).toHaveLength(231);
+    await carl.channels.follow(link);
+    expect((await carl.channels.get(id)).span).toEqual({ first: 131, position: 230 });
+    expect(await carl.channels.older(id)).toBe(true);
+    expect((await carl.channels.get(id)).span).toEqual({ first: 31, position: 230 });
+    expect(await carl.channels.older(id)).toBe(false);
+    expect(await carl.channels.older(id)).toBe(false);
+    expect(await carl.channels.entries(id)).toEqual(await bob.channels.entries(id));
+    for (const { changes } of stores) {
+      const rows = changes.filter((key) => key.startsWith('channel-timeline/'));
+      expect(rows).toHaveLength(231);
+      expect(new Set(rows).size).toBe(231);
+    }
+    const [, store] = stores;
+    const before = store.changes.length;
+    await ann.channels.edit(id, 3, { text: 'three' });
+    await carl.sync();
+    // One post, one row for the channel: what a page costs does not depend on what is there.
+    const touched = store.changes.slice(before).filter((key) => key.startsWith('channel'));
+    expect(touched).toEqual([`channel-timeline/${id}/0000000000000003`, `channels/${id}`]);
+    expect(await carl.channels.entries(id, { before: 5, last: 2 })).toMatchObject([
+      { sequence: 3, content: { body: { text: 'three' } } },
+      { sequence: 4 },
+    ]);
+  });
+
+  test('two readers of one store lose and repeat nothing', async () => {
+    const { id, link } = await long(120);
+    const store = new MemoryStore();
+    const bob = await (await relay.world.client({ store })).setUp();
+    const twin = await (await relay.world.client({ store })).account();
+    await bob.channels.follow(link, { from: 'creation' });
+    await bob.channels.unfollow(id);
+    await bob.channels.follow(link);
+    const found = await Promise.all([bob.sync(), twin.sync(), bob.channels.older(id)]);
+    await twin.channels.older(id);
+    expect(found).toHaveLength(3);
+    const entries = await twin.channels.entries(id);
+    expect(entries.map(({ sequence }) => sequence)).toEqual(entries.map((_, at) => at));
+    expect(entries).toHaveLength(121);
+  });
+});

@@ -1,0 +1,435 @@
+/**
+ * The client believes no host. Each test lets one lie about a channel: a page that no honest host
+ * gives is refused whole, an event that does not hold is left aside, and reading goes on.
+ */
+import {
+  type ChannelDescriptor,
+  type ChannelPage,
+  errorCatalogue,
+  signAsDevice,
+} from '@posthouse/protocol';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { bent, person, type } from '../groups/lying.ts';
+import { LyingRelay } from '../support/lying-relay.ts';
+import { network } from '../support/world.ts';
+import {
+  event,
+  everybody,
+  inventing,
+  isCaughtUp,
+  news,
+  type PageLie,
+  post,
+  type Scene,
+  setScene,
+} from './lying.ts';
+import { places, postTexts } from './support.ts';
+
+let relay: LyingRelay;
+beforeAll(async () => {
+  relay = await LyingRelay.start({ host: { channels: true } });
+});
+afterEach(() => relay.behave());
+afterAll(async () => {
+  await relay[Symbol.asyncDispose]();
+});
+
+const misbehaviour = { code: 'relay_misbehaviour' };
+
+describe('06 §5.2, §8.11: pages that are refused whole', () => {
+  const lies: Record<string, PageLie> = {
+    'events in another order': (page) => ({ ...page, events: page.events.toReversed() }),
+    'a sequence twice': ({ events: [first, ...rest], ...page }) => ({
+      ...page,
+      events: [first, first, ...rest],
+    }),
+    'an event not behind the position': ({ events, ...page }) => ({
+      ...page,
+      events: events.map((each, index) => (index === 0 ? { ...each, sequence: 0 } : each)),
+    }),
+    'an empty page with more': (page) => ({ ...page, events: [], has_more: true }),
+    'more events than were asked for': (page) => ({
+      ...page,
+      events: Array.from({ length: 101 }, (_, at) => ({ ...page.events[0], sequence: at + 1 })),
+    }),
+    'a negative revision': ({ events, ...page }) => ({
+      ...page,
+      events: events.map((each) => ({ ...each, descriptor_rev: -1 })),
+    }),
+    'a certificate that is missing': (page) => ({ ...page, certificates: [] }),
+    'a certificate twice': ({ certificates, ...page }) => ({
+      ...page,
+      certificates: [...certificates, ...certificates],
+    }),
+    'a certificate the account did not sign': ({ certificates, ...page }) => ({
+      ...page,
+      certificates: certificates.map((each) => ({
+        ...each,
+        account_signature: bent(each.account_signature),
+      })),
+    }),
+    'a certificate of another account': ({ certificates, ...page }, { outsider }) => ({
+      ...page,
+      certificates: certificates.map((each) => ({ ...each, account: outsider.account })),
+    }),
+    'an invalid certificate nobody refers to': ({ certificates, ...page }, { outsider }) => ({
+      ...page,
+      certificates: [
+        ...certificates,
+        { ...outsider.certificate, device_signature: bent(outsider.certificate.device_signature) },
+      ],
+    }),
+  };
+
+  test.each(Object.entries(lies))('%s', async (_, lie) => {
+    const at = await setScene(relay);
+    await news(at);
+    relay.lie('channel.read', (page) => lie(page, at));
+    const before = at.store.changes.length;
+    await expect(at.bob.channels.sync(at.id)).rejects.toMatchObject(misbehaviour);
+    expect(at.store.changes.slice(before).filter((key) => key.startsWith('channel'))).toEqual([]);
+    await isCaughtUp(relay, at);
+  });
+
+  test('a valid certificate nobody refers to is tolerated', async () => {
+    const at = await setScene(relay);
+    await news(at);
+    relay.lie('channel.read', (page) => ({ ...page, certificates: everybody(at) }));
+    await at.bob.channels.sync(at.id);
+    await isCaughtUp(relay, at);
+  });
+
+  test('a head below the position that was read', async () => {
+    const at = await setScene(relay);
+    relay.garble('channel.read', (text) => {
+      const { id } = JSON.parse(text);
+      const error = { code: errorCatalogue.bad_request.rpc, message: 'after' };
+      return JSON.stringify({ jsonrpc: '2.0', id, error });
+    });
+    const failing = at.bob.channels.sync(at.id);
+    await expect(failing).rejects.toMatchObject({ reason: 'channel_rollback' });
+  });
+
+  test('one channel that lies holds up neither the others nor the timeline', async () => {
+    const at = await setScene(relay);
+    const other = await at.ann.channels.create({ name: 'Other' });
+    await at.bob.channels.follow(other.link);
+    await news(at);
+    await at.ann.channels.post(other.id, { text: 'elsewhere' });
+    relay.lie('channel.read', (page) =>
+      page.events.length === 3 ? { ...page, certificates: [] } : page,
+    );
+    expect(await at.bob.sync()).toContainEqual(
+      expect.objectContaining({ kind: 'channel-failed', channel_id: at.id }),
+    );
+    expect(await postTexts(at.bob, other.id)).toEqual(['elsewhere']);
+    await isCaughtUp(relay, at);
+  });
+});
+
+describe('06 §10.1: events that are left aside while reading goes on', () => {
+  const ofModerator = (text: string) => (at: Scene) => event(at.moderator, {}, post(at, text));
+  const descriptor = (at: Told, more: Partial<ChannelDescriptor> = {}) => {
+    const { device_signature: _, ...rest } = at.descriptor;
+    return { ...rest, revision: 1, ...more };
+  };
+  interface Told extends Scene {
+    readonly descriptor: ChannelDescriptor;
+  }
+  const lies: Record<string, readonly [RegExp, (at: Told) => ReturnType<typeof event>]> = {
+    'a text that was altered': [
+      /signature/,
+      (at) => {
+        const honest = ofModerator('honest')(at);
+        const body = { content_type: 'text/plain', text: 'altered' };
+        return { ...honest, payload: { ...honest.payload, body } };
+      },
+    ],
+    'a post of somebody without the right': [
+      /may not write/,
+      (at) => event(at.outsider, {}, post(at, 'mine')),
+    ],
+    'a post somebody else signed': [
+      /signature/,
+      (at) => ({ ...ofModerator('not his')(at), signer_device_id: at.owner.deviceId }),
+    ],
+    'a post of another channel': [
+      /another channel/,
+      (at) => event(at.moderator, {}, post({ id: `chan_${'A'.repeat(22)}` }, 'elsewhere')),
+    ],
+    'a post under a revision nobody has': [
+      /descriptor 7 is not available/,
+      (at) => event(at.moderator, { descriptor_rev: 7 }, post(at, 'whenever')),
+    ],
+    'a post with neither body nor attachment': [
+      /neither a body nor/,
+      (at) => {
+        const { body: _, ...empty } = post(at, '');
+        return event(at.moderator, {}, empty);
+      },
+    ],
+    'a descriptor the owner did not sign': [
+      /did not sign/,
+      (at) => event(at.moderator, { descriptor_rev: 1 }, descriptor(at)),
+    ],
+    'a descriptor under another revision than its own': [
+      /not its own/,
+      (at) => event(at.owner, { descriptor_rev: 2 }, descriptor(at)),
+    ],
+    'a second revision 0': [
+      /revision 0 belongs/,
+      (at) => event(at.owner, {}, descriptor(at, { revision: 0, name: 'Another' })),
+    ],
+    'a descriptor of another host': [
+      /channel_id|relay/,
+      (at) =>
+        event(at.owner, { descriptor_rev: 1 }, descriptor(at, { relay_id: `0x${'1'.repeat(40)}` })),
+    ],
+  };
+
+  test.each(Object.entries(lies))('%s', async (_, [reason, invent]) => {
+    const at = await setScene(relay);
+    const told = { ...at, descriptor: (await at.bob.channels.get(at.id)).descriptor };
+    const good = (scene: Scene) => event(scene.moderator, { sequence: 2 }, post(scene, 'good'));
+    relay.lie('channel.read', (page) => inventing(() => invent(told), good)(page, at));
+    const events = await at.bob.channels.sync(at.id);
+    expect(events).toMatchObject([
+      { kind: 'channel-post', post: { sequence: 2 } },
+      { kind: 'channel-refused', sequence: 1, reason: expect.stringMatching(reason) },
+    ]);
+    expect(await postTexts(at.bob, at.id)).toEqual(['good']);
+    expect(await at.bob.channels.get(at.id)).toMatchObject({
+      descriptor: { revision: 0, name: 'News' },
+      span: { position: 2 },
+    });
+  });
+
+  test('06 §10.1: who may write is asked of the revision the event names', async () => {
+    const at = await setScene(relay);
+    await at.ann.channels.update(at.id, { moderators: null });
+    await at.bob.channels.sync(at.id);
+    const later = (sequence: number, descriptor_rev: number) => (scene: Scene) =>
+      event(scene.moderator, { sequence, descriptor_rev }, post(scene, `by ${descriptor_rev}`));
+    relay.lie('channel.read', (page) => inventing(later(2, 1), later(3, 0))(page, at));
+    await at.bob.channels.sync(at.id);
+    // Which revision was in force is the host's word; that he had the right under it is proved.
+    expect(await postTexts(at.bob, at.id)).toEqual(['by 0']);
+  });
+
+  test('06 §4: a second content of a revision that is here is not adopted', async () => {
+    const at = await setScene(relay);
+    await news(at);
+    await at.bob.channels.sync(at.id);
+    const { descriptor: current } = await at.bob.channels.get(at.id);
+    const { device_signature: _, ...rest } = current;
+    const rival = (scene: Scene) =>
+      event(scene.owner, { sequence: 4, descriptor_rev: 1 }, { ...rest, name: 'Rival' });
+    relay.lie('channel.read', (page) => inventing(rival)(page, at));
+    expect(await at.bob.channels.sync(at.id)).toMatchObject([{ kind: 'channel-refused' }]);
+    expect((await at.bob.channels.get(at.id)).descriptor).toEqual(current);
+  });
+
+  test('06 §10.2: what the host had to refuse takes its place and changes nothing', async () => {
+    const at = await setScene(relay);
+    await news(at);
+    await at.bob.channels.sync(at.id);
+    const edit = (sequence: number, target: number, more: object) => (scene: Scene) =>
+      event(
+        scene.moderator,
+        { sequence },
+        {
+          $type: type('channel.post.edit'),
+          channel_id: scene.id,
+          target_sequence: target,
+          ...more,
+        },
+      );
+    const nothingLeft = edit(4, 1, { body: null });
+    const noPost = edit(5, 3, { body: { content_type: 'text/plain', text: 'a revision?' } });
+    const toCome = edit(6, 9, { body: { content_type: 'text/plain', text: 'not there yet' } });
+    relay.lie('channel.read', (page) => inventing(nothingLeft, noPost, toCome)(page, at));
+    expect(await at.bob.channels.sync(at.id)).toEqual([]);
+    expect((await at.bob.channels.get(at.id)).span?.position).toBe(6);
+    await expect(postTexts(at.bob, at.id)).resolves.toEqual(['one', 'two']);
+  });
+
+  test('06 §5.3: an event of a type to come is consumed', async () => {
+    const at = await setScene(relay);
+    const future = (scene: Scene) =>
+      event(scene.outsider, { descriptor_rev: 9 }, { $type: 'svc.channel.poll', asks: ['?'] });
+    relay.lie('channel.read', (page) => inventing(future)(page, at));
+    expect(await at.bob.channels.sync(at.id)).toEqual([]);
+    expect((await at.bob.channels.get(at.id)).span?.position).toBe(1);
+  });
+
+  test('06 §7.4: nothing behind the closing descriptor counts, now or later', async () => {
+    const at = await setScene(relay);
+    const { descriptor: current } = await at.bob.channels.get(at.id);
+    const { device_signature: _, ...rest } = current;
+    const closing = (scene: Scene) =>
+      event(
+        scene.owner,
+        { sequence: 2, descriptor_rev: 1 },
+        {
+          ...rest,
+          status: 'closed',
+          revision: 1,
+        },
+      );
+    const reopening = (scene: Scene) =>
+      event(scene.owner, { sequence: 4, descriptor_rev: 2 }, { ...rest, revision: 2 });
+    const at1 = (scene: Scene) => event(scene.moderator, {}, post(scene, 'before'));
+    const at3 = (scene: Scene) =>
+      event(scene.moderator, { sequence: 3, descriptor_rev: 1 }, post(scene, 'behind'));
+    relay.lie('channel.read', (page) => inventing(at1, closing, at3, reopening)(page, at));
+    const events = await at.bob.channels.sync(at.id);
+    expect(events.map(({ kind }) => kind)).toEqual(['channel-post', 'channel-changed']);
+    expect(await postTexts(at.bob, at.id)).toEqual(['before']);
+    expect((await at.bob.channels.get(at.id)).descriptor).toMatchObject({ status: 'closed' });
+    relay.behave();
+    expect(await at.bob.channels.sync(at.id)).toEqual([]);
+    // The honest host, where the channel is open, has an older revision to offer now.
+    const failing = at.bob.channels.preview(at.link);
+    await expect(failing).rejects.toMatchObject({ reason: 'channel_rollback' });
+  });
+
+  test('06 §8.11: what is withheld is a gap, and reading goes on', async () => {
+    const at = await setScene(relay);
+    await news(at);
+    relay.lie('channel.read', ({ events, ...page }) => ({ ...page, events: events.slice(1) }));
+    expect(await at.bob.channels.sync(at.id)).toContainEqual({
+      kind: 'channel-gap',
+      channel_id: at.id,
+      from: 1,
+      through: 1,
+    });
+    expect(await places(at.bob, at.id)).toEqual(['change 0', 'gap 1-1', 'post 2', 'change 3']);
+  });
+});
+
+describe('06 §8.3: descriptors that are not adopted', () => {
+  const lies: Record<
+    string,
+    readonly [string, (answer: { descriptor: ChannelDescriptor }, at: Scene) => object]
+  > = {
+    'another channel': [
+      'invalid_channel_descriptor',
+      ({ descriptor, ...rest }) => ({
+        ...rest,
+        descriptor: { ...descriptor, channel_id: `chan_${'A'.repeat(22)}` },
+      }),
+    ],
+    'a name nobody signed': [
+      'invalid_channel_descriptor',
+      ({ descriptor, ...rest }) => ({ ...rest, descriptor: { ...descriptor, name: 'Olds' } }),
+    ],
+    'a certificate of somebody else': [
+      'invalid_channel_descriptor',
+      (answer, { outsider }) => ({ ...answer, signer_certificate: outsider.certificate }),
+    ],
+    'a second content of the revision': [
+      'channel_conflict',
+      ({ descriptor: { device_signature: _, ...rest }, ...answer }, { owner }) => ({
+        ...answer,
+        descriptor: signAsDevice(network, { ...rest, name: 'Rival' }, owner.signer),
+      }),
+    ],
+  };
+
+  test.each(Object.entries(lies))('%s', async (_, [reason, lie]) => {
+    const at = await setScene(relay);
+    relay.lie('channel.resolve', (answer) => lie(answer, at));
+    const failing = at.bob.channels.preview(at.link);
+    await expect(failing).rejects.toMatchObject({ reason });
+    expect((await at.bob.channels.get(at.id)).descriptor.name).toBe('News');
+    if (reason === 'channel_conflict') return;
+    const [stranger, store] = await person(relay);
+    await expect(stranger.channels.follow(at.link)).rejects.toMatchObject({ reason });
+    expect(store.changes.filter((key) => key.startsWith('channel'))).toEqual([]);
+  });
+
+  test('an older revision than one that was seen, after unfollowing too', async () => {
+    const at = await setScene(relay);
+    const old = relay.honest.get('channel.resolve');
+    await news(at);
+    await at.bob.channels.sync(at.id);
+    relay.lie('channel.resolve', () => old);
+    const rollback = { reason: 'channel_rollback' };
+    await expect(at.bob.channels.preview(at.link)).rejects.toMatchObject(rollback);
+    await at.bob.channels.unfollow(at.id);
+    await expect(at.bob.channels.follow(at.link)).rejects.toMatchObject(rollback);
+    await at.bob.channels.get(at.id);
+    await isFollowedAgain(at);
+  });
+
+  async function isFollowedAgain(at: Scene): Promise<void> {
+    relay.behave();
+    await at.bob.channels.follow(at.link);
+    await isCaughtUp(relay, at);
+  }
+
+  test('a relay without the capability is no host, whatever it answers', async () => {
+    const at = await setScene(relay);
+    const elsewhere = { channelId: at.id, relayId: `0x${'12'.repeat(20)}` };
+    const failing = at.bob.channels.preview(elsewhere);
+    await expect(failing).rejects.toMatchObject({ code: 'no_relay' });
+  });
+});
+
+describe('06 §7.3, §10.2: older pages', () => {
+  /** Bob follows from the latest page on, which has what happened to posts before it. */
+  async function behind(relay: LyingRelay): Promise<Scene & { readonly old: ChannelPage }> {
+    const at = await setScene(relay);
+    await at.ann.channels.post(at.id, { text: 'deleted later' });
+    await at.ann.channels.post(at.id, { text: 'edited later' });
+    await at.ann.channels.read(at.link);
+    const old = relay.honest.get('channel.read') as ChannelPage;
+    await at.ann.channels.edit(at.id, 2, { text: 'edited once' });
+    await at.ann.channels.edit(at.id, 2, { text: 'edited twice' });
+    await at.ann.channels.delete(at.id, 1);
+    await at.bob.channels.unfollow(at.id);
+    relay.lie('channel.read', ({ events, ...page }) => ({
+      ...page,
+      events: events.filter(({ sequence }: { sequence: number }) => sequence > 2),
+      has_more: true,
+    }));
+    await at.bob.channels.follow(at.link);
+    relay.behave();
+    return { ...at, old };
+  }
+
+  test('edits that were read first make the post what it is', async () => {
+    const at = await behind(relay);
+    expect(await postTexts(at.bob, at.id)).toEqual([]);
+    expect((await at.bob.channels.get(at.id)).span).toEqual({ first: 3, position: 5 });
+    expect(await at.bob.channels.older(at.id)).toBe(false);
+    expect(await places(at.bob, at.id)).toEqual([
+      ...['change 0', 'gap 1-1', 'post 2', 'deletion 5'],
+    ]);
+    expect(await at.bob.channels.posts(at.id)).toMatchObject([
+      { content: { body: { text: 'edited twice' } }, edited: { sequence: 4 } },
+    ]);
+    expect((await at.bob.channels.get(at.id)).span).toEqual({ first: 0, position: 5 });
+  });
+
+  test('a post whose deletion was read does not come back', async () => {
+    const at = await behind(relay);
+    relay.lie('channel.read', () => at.old);
+    await at.bob.channels.older(at.id);
+    expect(await postTexts(at.bob, at.id)).toEqual(['edited twice']);
+  });
+
+  test('a closing descriptor among older events takes away what stands behind it', async () => {
+    const at = await behind(relay);
+    await at.ann.channels.post(at.id, { text: 'behind the end' });
+    await at.bob.channels.sync(at.id);
+    const { descriptor: current } = await at.bob.channels.get(at.id);
+    const { device_signature: _, ...rest } = current;
+    const closed = { ...rest, status: 'closed', revision: 1 };
+    const closing = () => event(at.owner, { sequence: 2, descriptor_rev: 1 }, closed);
+    relay.lie('channel.read', (page) => inventing(closing)(page, at));
+    await at.bob.channels.older(at.id);
+    expect(await places(at.bob, at.id)).toEqual(['gap 0-1', 'change 2']);
+    expect((await at.bob.channels.get(at.id)).descriptor.status).toBe('closed');
+  });
+});
