@@ -51,13 +51,17 @@ export function flushesPerSecond(folder: string): number {
 const generous = 1_000_000;
 
 /** Writes a configuration file for a development relay that refuses nobody for coming often. */
-export function writeConfig(folder: string, settings: Readonly<Record<string, unknown>>): string {
+export function writeConfig(
+  folder: string,
+  { limits: others, ...settings }: Readonly<Record<string, unknown>> & { readonly limits?: object },
+): string {
   const path = join(folder, 'config.json');
   const limits = {
     accountRate: generous,
     accountBurst: generous,
     addressRate: generous,
     addressBurst: generous,
+    ...others,
   };
   writeFileSync(
     path,
