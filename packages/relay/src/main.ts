@@ -68,6 +68,8 @@ function networkOf({ network: context, service: word }: RelayConfig): Network {
 
 const program = new Command('posthouse')
   .description('A relay of a network in which people own their accounts.')
+  // Flags behind the name of a command are that command's.
+  .enablePositionalOptions()
   .addCommand(command('serve', 'run the relay').action(serve))
   .addCommand(command('init', "make the relay's keys").action(init))
   .addCommand(command('descriptor', "print the relay's signed descriptor").action(descriptor))

@@ -45,7 +45,7 @@ const mostShown = 100_000;
 export function reportsCommand(): Command {
   return (
     command('reports', "list what accounts reported of channels' posts, the newest last")
-      // What stands behind `show` is the flag of `show`.
+      // Flags behind `show` are those of `show`.
       .enablePositionalOptions()
       .option('--channel <id>', 'only of this channel', channelOf)
       .option('--limit <number>', limitMeaning, limitOf)

@@ -59,7 +59,12 @@ export class KillableGround implements Ground {
   static async start(data: RelayData): Promise<KillableGround> {
     const config = join(data.path, 'config.json');
     const settings = {
-      ...{ dev: true, log: 'error', network: network.context, host: { groups: true } },
+      ...{
+        dev: true,
+        log: 'error',
+        network: network.context,
+        host: { groups: true, channels: true },
+      },
       ...{ ...data.config, listen: `127.0.0.1:${await freePort()}`, limits: generous },
     };
     writeFileSync(config, JSON.stringify(settings));
