@@ -226,52 +226,42 @@ function hintChecks(
   return list;
 }
 
-/** Repeats that change nothing tell nobody. */
-const submitAgain = checksOf('group.application.submit');
-submitAgain.check(
-  'hints-repeat',
-  { source: '05 §13.13, §15.3', title: 'an identical repeat tells nobody', transports: ['wss'] },
-  async (stage) => {
-    const cast = await castOf(stage);
-    const { group, eve } = cast;
-    const application = await applied(cast);
-    const listeners = await GroupListeners.of(group, all(cast));
-    const again = () => stage.succeed(eve.caller, 'group.application.submit', application);
-    await listeners.expect(again, {});
-  },
-);
+/** A call made before, to be repeated as it is. */
+type Repeated = (cast: Cast) => Promise<{ readonly by: Resident; readonly params: JsonObject }>;
 
-const recoverAgain = checksOf('group.member.recovery.submit');
-recoverAgain.check(
-  'hints-repeat',
-  { source: '05 §13.21', title: 'an identical repeat tells nobody', transports: ['wss'] },
-  async (stage) => {
-    const cast = await castOf(stage);
-    const request = await asked(cast);
-    const listeners = await GroupListeners.of(cast.group, all(cast));
-    const method = 'group.member.recovery.submit';
-    await listeners.expect(() => stage.succeed(cast.ben.caller, method, request), {});
+/** Repeats that change nothing (05 §13.13, §13.21, §13.28). */
+const repeats: Readonly<Partial<Record<GroupMethodName, Repeated>>> = {
+  'group.application.submit': async (cast) => ({ by: cast.eve, params: await applied(cast) }),
+  'group.member.recovery.submit': async (cast) => ({ by: cast.ben, params: await asked(cast) }),
+  'group.message.send': async ({ stage, group, ben }) => {
+    const params = group.message(ben, (await readHead(group, ben)).epoch);
+    await stage.succeed(ben.caller, 'group.message.send', params);
+    return { by: ben, params };
   },
-);
+};
 
-const sendAgain = checksOf('group.message.send');
-sendAgain.check(
-  'hints-repeat',
-  { source: '05 §13.28', title: 'an identical repeat tells nobody', transports: ['wss'] },
-  async (stage) => {
-    const cast = await castOf(stage);
-    const { group, ben } = cast;
-    const envelope = group.message(ben, (await readHead(group, ben)).epoch);
-    const again = () => stage.succeed(ben.caller, 'group.message.send', envelope);
-    await again();
-    const listeners = await GroupListeners.of(group, all(cast));
-    await listeners.expect(again, {});
-  },
-);
+function repeatChecks(method: GroupMethodName, made: Repeated): readonly Check[] {
+  const { check, list } = checksOf(method);
+  check(
+    'hints-repeat',
+    {
+      source: '05 §13.13, §13.21, §13.28',
+      title: 'an identical repeat tells nobody',
+      transports: ['wss'],
+    },
+    async (stage) => {
+      const cast = await castOf(stage);
+      const { by, params } = await made(cast);
+      const listeners = await GroupListeners.of(cast.group, all(cast));
+      await listeners.expect(() => stage.succeed(by.caller, method, params), {});
+    },
+  );
+  return list;
+}
 
 export const groupHintChecks: readonly Check[] = [
   ...Object.entries(cases).flatMap(([method, some]) => hintChecks(method as GroupMethodName, some)),
-  ...submitAgain.list,
-  ...recoverAgain.list,
-  ...sendAgain.list,
+  ...Object.entries(repeats).flatMap(([method, made]) =>
+    repeatChecks(method as GroupMethodName, made),
+  ),
 ];

@@ -5,7 +5,7 @@ import { readRecoveries } from '../group-lists.ts';
 import { idsOf } from '../group-papers.ts';
 import { readChain, withoutTrace } from '../group-reader.ts';
 import { sceneOf } from '../group-scene.ts';
-import type { Resident } from '../stage.ts';
+import type { Resident, Stage } from '../stage.ts';
 import { refusesAll } from './refusals.ts';
 
 const submit = checksOf('group.member.recovery.submit');
@@ -99,21 +99,23 @@ submit.check(
   },
 );
 
+/** A group of every role in which each asks for a new key. */
+async function allAsking(stage: Stage) {
+  const { group, owner, members, administrators } = await sceneOf(stage, {
+    members: 2,
+    administrators: 2,
+  });
+  const [ben, cem] = members as [Resident, Resident];
+  const [ada, amy] = administrators as [Resident, Resident];
+  for (const by of [owner, ben, cem, ada, amy]) await group.requestRecovery(by);
+  return { group, owner, ben, cem, ada, amy };
+}
+
 listing.check(
   'scope',
   { source: '05 §6, §13.22', title: 'shows each role the requests it may see' },
   async (stage) => {
-    const { group, owner, members, administrators } = await sceneOf(stage, {
-      members: 2,
-      administrators: 2,
-    });
-    const [ben, cem, ada, amy] = [...members, ...administrators] as [
-      Resident,
-      Resident,
-      Resident,
-      Resident,
-    ];
-    for (const by of [owner, ben, cem, ada, amy]) await group.requestRecovery(by);
+    const { group, owner, ben, cem, ada, amy } = await allAsking(stage);
     const expected: [Resident, Resident[]][] = [
       [owner, [owner, ben, cem, ada, amy]],
       [ada, [ada, ben, cem]],
@@ -134,12 +136,7 @@ reject.check(
   'deletes',
   { source: '05 §13.24', title: 'rejects requests of others and withdraws the own, in one batch' },
   async (stage) => {
-    const { group, owner, members, administrators } = await sceneOf(stage, {
-      members: 2,
-      administrators: 1,
-    });
-    const [ben, cem, ada] = [...members, ...administrators] as [Resident, Resident, Resident];
-    for (const by of [owner, ben, cem, ada]) await group.requestRecovery(by);
+    const { group, owner, ben, cem, ada, amy } = await allAsking(stage);
     const method = 'group.member.recovery.reject';
     const params = (...people: Resident[]): JsonObject => {
       return { group_id: group.groupId, accounts: idsOf(people) };
@@ -147,7 +144,7 @@ reject.check(
     await withoutTrace(group, owner, async () => {
       await stage.succeed(cem.caller, method, params(cem));
       await stage.succeed(ada.caller, method, params(ada, ben));
-      await stage.succeed(owner.caller, method, params(owner));
+      await stage.succeed(owner.caller, method, params(owner, amy));
     });
     demand((await readRecoveries(group, owner)).requests.length === 0, 'none is left');
     await stage.fail(ben.caller, { method, params: params(ben) }, 'not_found');
@@ -160,17 +157,7 @@ reject.check(
   'rights',
   { source: '05 §6, §13.24', title: 'is forbidden for requests outside its right, whole' },
   async (stage) => {
-    const { group, owner, members, administrators } = await sceneOf(stage, {
-      members: 2,
-      administrators: 2,
-    });
-    const [ben, cem, ada, amy] = [...members, ...administrators] as [
-      Resident,
-      Resident,
-      Resident,
-      Resident,
-    ];
-    for (const by of [owner, ben, cem, ada, amy]) await group.requestRecovery(by);
+    const { group, owner, ben, cem, ada, amy } = await allAsking(stage);
     const method = 'group.member.recovery.reject';
     const refused = (by: Resident, ...batches: Resident[][]) =>
       refusesAll(
