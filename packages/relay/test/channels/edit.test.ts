@@ -11,7 +11,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { throughEveryFault } from '../support/faults.ts';
 import { Person } from '../support/people.ts';
 import { network, World } from '../support/world.ts';
-import { attachment, type By, type Patch, refusal, TestChannel, text } from './support.ts';
+import { attachment, type By, type Patch, refusal, rows, TestChannel, text } from './support.ts';
 
 let world: World;
 let ann: Person;
@@ -201,16 +201,17 @@ describe('06 §8.9: deleting', () => {
     const other = await channel.post(undefined, { by: ben });
     await channel.edit(other, { body: text('B') });
     await channel.edit(target, { body: text('C') });
+    await channel.edit(target, { mood: 'sad' });
     world.takeNotices();
     const deletion = channel.newDeletion(target, { reason: 'r', extra: [{}] });
     world.clock.advance(4);
     expect(await call('delete', deletion)).toBe(null);
-    const head = { kind: 'channel-timeline', channel: channel.channelId, head: 6 };
+    const head = { kind: 'channel-timeline', channel: channel.channelId, head: 7 };
     expect(world.takeNotices()).toEqual([head]);
     const { events } = await channel.read();
-    expect(events.map(({ sequence }) => sequence)).toEqual([0, 3, 4, 6]);
+    expect(events.map(({ sequence }) => sequence)).toEqual([0, 3, 4, 7]);
     expect(events.at(-1)).toEqual({
-      sequence: 6,
+      sequence: 7,
       descriptor_rev: 0,
       payload: deletion,
       accepted_at: world.clock.now(),
@@ -225,8 +226,10 @@ describe('06 §8.9: deleting', () => {
     }
     await world.restart();
     await world.runJob('channels.retention');
-    expect(await channel.sequences()).toEqual([0, 3, 4, 6]);
-    expect(JSON.stringify(await world.dump())).not.toContain('"A"');
+    expect(await channel.sequences()).toEqual([0, 3, 4, 7]);
+    const left = JSON.stringify(await rows(world, 'channel_posts'));
+    expect(left).not.toContain('mood');
+    expect(JSON.stringify(await rows(world, 'channel_events'))).not.toContain('mood');
   });
 
   test('wakes the job that removes the edits', async () => {
