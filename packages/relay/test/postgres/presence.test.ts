@@ -38,6 +38,8 @@ describe('who may use a database beside whom', () => {
     ['exclusive', 'exclusive', exclusive],
     ['exclusive', 'alone', moved],
     ['exclusive', 'together', moved],
+    ['beside', 'exclusive', exclusive],
+    ['exclusive', 'beside', moved],
   ] as const)('%s, then %s: refused, and free when the first one ends', async (one, two, why) => {
     const first = await start(one);
     const place = new URL(url);
@@ -53,6 +55,24 @@ describe('who may use a database beside whom', () => {
     await using first = await start('together');
     await using second = await start('together');
     expect([first.hasPlace, second.hasPlace]).toEqual([true, true]);
+  });
+
+  test.each(['alone', 'together', 'beside'] as const)(
+    'beside %s, whoever came first',
+    async (other) => {
+      for (const presences of [[other, 'beside'] as const, ['beside', other] as const]) {
+        await using first = await start(presences[0]);
+        await using second = await start(presences[1]);
+        expect([first.hasPlace, second.hasPlace]).toEqual([true, true]);
+      }
+    },
+  );
+
+  test('beside, in a database of nobody, makes nothing in it', async () => {
+    await using storage = await start('beside');
+    expect(await storage.read(one)).toEqual({ one: 1 });
+    const tables = "SELECT count(*)::int AS count FROM pg_tables WHERE schemaname = 'public'";
+    expect(await ask(url, tables)).toMatchObject([{ count: 0 }]);
   });
 
   test('many at the very same time, on an empty database', async () => {

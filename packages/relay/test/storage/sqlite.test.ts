@@ -1,8 +1,8 @@
-import { cpSync, statSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { openSqlite, type SqliteStorage } from '../../src/storage/sqlite.ts';
+import { openSqlite, openSqliteBeside, type SqliteStorage } from '../../src/storage/sqlite.ts';
 import type { StorageFaults, Writer } from '../../src/storage/types.ts';
 import { temporaryFolder } from '../support/folder.ts';
 
@@ -100,6 +100,40 @@ describe('the folder', () => {
     expect(() => openSqlite(folder.path)).toThrow(
       `${folder.path} is in use by another relay process`,
     );
+  });
+
+  test('a command beside a relay reads and writes, and leaves the folder to the relay', async () => {
+    await storage.write('a', insert('relay'));
+    const beside = openSqliteBeside(folder.path);
+    await beside.write('a', insert('command'));
+    expect(await names(beside)).toEqual(['command', 'relay']);
+    await beside[Symbol.asyncDispose]();
+    expect(existsSync(join(folder.path, 'relay.sqlite-wal'))).toBe(true);
+    await storage.write('a', insert('relay again'));
+    expect(await names()).toEqual(['command', 'relay', 'relay again']);
+    expect(() => openSqlite(folder.path)).toThrow('is in use by another relay process');
+  });
+
+  test('a command where no relay runs keeps none from starting', async () => {
+    await storage[Symbol.asyncDispose]();
+    const beside = openSqliteBeside(folder.path);
+    storage = openSqlite(folder.path);
+    await storage.write('a', insert('relay'));
+    expect(await names(beside)).toEqual(['relay']);
+    await beside[Symbol.asyncDispose]();
+    expect(await names()).toEqual(['relay']);
+  });
+
+  test('a command makes no database, and leaves no journal of one that is at rest', async () => {
+    using other = temporaryFolder();
+    expect(() => openSqliteBeside(other.path)).toThrow(`there is no relay.sqlite in ${other.path}`);
+    expect(readdirSync(other.path)).toEqual([]);
+    await storage[Symbol.asyncDispose]();
+    const before = readdirSync(folder.path);
+    const beside = openSqliteBeside(folder.path);
+    await beside.write('a', insert('command'));
+    await beside[Symbol.asyncDispose]();
+    expect(readdirSync(folder.path)).toEqual(before);
   });
 
   test('a lock file that is broken is not taken for another relay', async () => {
