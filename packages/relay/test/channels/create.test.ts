@@ -171,11 +171,9 @@ test('06 §8.2: an account creates so many channels, closed ones included', asyn
   const first = await TestChannel.found(world, ann);
   await first.close();
   await TestChannel.found(world, ann);
-  const outcomes = await Promise.allSettled([
-    create(draft().descriptor),
-    create(draft().descriptor, ann),
-  ]);
-  expect(outcomes.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected']);
+  const atOnce = Array.from({ length: 12 }, () => create(draft().descriptor));
+  const outcomes = await Promise.allSettled(atOnce);
+  expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
   expect(await refused(draft().descriptor)).toBe('rate_limited');
   await create(draft({}, ben).descriptor, ben);
   await world.restart({ channelsOfAccount: 4 });
