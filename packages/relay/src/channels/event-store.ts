@@ -3,7 +3,7 @@ import type { Signer } from '../accounts/index.ts';
 import { lists, marks } from '../storage/lists.ts';
 import type { Reader, Row, Writer } from '../storage/types.ts';
 
-export type EventKind = 'descriptor' | 'post' | 'edit' | 'delete';
+type EventKind = 'descriptor' | 'post' | 'edit' | 'delete';
 
 /** An event to append. */
 export interface NewEvent {

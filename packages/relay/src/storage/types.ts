@@ -35,8 +35,8 @@ export interface Writer extends Reader {
 }
 
 /**
- * The thing whose writes happen one after another: `account:<id>`, `group:<id>`, `challenge:<hash>`,
- * `relay`, and the name of a job for what the job takes for itself.
+ * The thing whose writes happen one after another: `account:<id>`, `group:<id>`, `channel:<id>`,
+ * `challenge:<hash>`, `relay`, and the name of a job for what the job takes for itself.
  */
 export type AggregateKey = string;
 
