@@ -67,6 +67,8 @@ export type GroupAccountEvent =
 
 /** What happens in channels that are followed. Everything in it was verified. */
 export type ChannelAccountEvent =
+  /** This device follows a channel from now on, or created one. */
+  | { readonly kind: 'channel-followed'; readonly channel_id: string }
   /** A new post, with the edits that came with it. */
   | {
       readonly kind: 'channel-post';

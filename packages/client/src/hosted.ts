@@ -50,31 +50,31 @@ const kinds = {
  * refuses are left out, those over its limit are read without hints; over HTTPS there are no hints
  * at all.
  *
- * @returns the link that was subscribed
+ * @returns the link that was subscribed, and whether all of them were
  */
 export async function subscribeHosted(
   connection: RelayConnection,
   kind: keyof typeof kinds,
   { ids, signal }: { readonly ids: readonly string[]; readonly signal: AbortSignal },
-): Promise<Link> {
+): Promise<{ readonly link: Link; readonly isWhole: boolean }> {
   const { limit, subscribe, refused } = kinds[kind];
   const link = await connection.link(signal);
-  if (link.channel.kind !== 'websocket') return link;
+  if (link.channel.kind !== 'websocket') return { link, isWhole: false };
   const { limits } = await connection.call('relay.info', {}, { signal });
   let wanted = ids.slice(0, limits[limit] ?? 0);
   for (;;) {
     try {
       await subscribe(connection, wanted, signal);
-      return link;
+      return { link, isWhole: wanted.length === ids.length };
     } catch (error) {
       // It hosts none any more, which shows when they are read.
-      if (isClientError(error, 'no_relay')) return link;
+      if (isClientError(error, 'no_relay')) return { link, isWhole: false };
       const unavailable = refusedIds(error, refused);
       const left = wanted.filter((id) => !unavailable.has(id));
       // What cannot be read shows by itself when it is read.
       if (left.length === wanted.length) {
         if (!isRefusal(error, 'bad_request', 'not_found', 'forbidden')) throw error;
-        return link;
+        return { link, isWhole: false };
       }
       wanted = left;
     }

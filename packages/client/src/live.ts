@@ -65,6 +65,7 @@ export async function* follow(
       const hints = new Hints();
       home.onNotification = (notification) => hints.take(notification);
       const link = await home.link(signal);
+      const wholeAt = core.clock.milliseconds();
       for (let scope: Scope | undefined; ; ) {
         // Subscribed first, so that nothing falls between reading and being told (05 §17.1).
         const subscribed = await subscribeAll(core, hints, signal);
@@ -78,7 +79,11 @@ export async function* follow(
         scope = { home: false };
         if (keyOfHosts(await hostsOf(core)) !== subscribed.key) continue;
         const ended = [...subscribed.ended, ...(link.ended === undefined ? [] : [link.ended])];
-        const news = await quiet(core, home.relayId, { hints, ended, signal, pollInterval });
+        // What no hint will tell of is read at intervals, however much is heard of the rest.
+        const patience = ended.length > 0 && subscribed.isWhole ? silenceLimit : pollInterval;
+        const since = subscribed.isWhole ? core.clock.milliseconds() : wholeAt;
+        const deadline = since + patience;
+        const news = await quiet(core, home.relayId, { hints, ended, signal, deadline });
         // Only now: a relay that ends every connection at once is no relay that works.
         failures = 0;
         yield* core.happenings.take();
@@ -125,34 +130,45 @@ function keyOfHosts(hosts: ReadonlyMap<string, Hosted>): string {
   return JSON.stringify([...hosts]);
 }
 
+interface Subscribed {
+  /** Which groups and channels there were. */
+  readonly key: string;
+  /** Ends of the links to other relays than the home. */
+  readonly ended: readonly Promise<ClientError>[];
+  /** Whether hints will tell of all of them. */
+  readonly isWhole: boolean;
+}
+
 /**
  * Subscribes every group and channel at its host. A host that cannot be reached is read without
  * hints.
- *
- * @returns which they were, and the ends of the links to other relays than the home
  */
 async function subscribeAll(
   core: AccountCore,
   hints: Hints,
   signal: AbortSignal,
-): Promise<{ readonly key: string; readonly ended: readonly Promise<ClientError>[] }> {
+): Promise<Subscribed> {
   const hosts = await hostsOf(core);
   const { relayId: homeId } = await core.home();
   const ended: Promise<ClientError>[] = [];
+  let isWhole = true;
   for (const [relayId, hosted] of hosts) {
     const connection = core.relay(relayId);
     connection.onNotification = (notification) => hints.take(notification);
     try {
       for (const kind of ['groups', 'channels'] as const) {
         if (hosted[kind].length === 0) continue;
-        const link = await subscribeHosted(connection, kind, { ids: hosted[kind], signal });
+        const subscribed = await subscribeHosted(connection, kind, { ids: hosted[kind], signal });
+        const { link } = subscribed;
+        isWhole &&= subscribed.isWhole;
         if (link.ended !== undefined && relayId !== homeId) ended.push(link.ended);
       }
     } catch (error) {
       if (relayId === homeId || !isPassing(error)) throw error;
+      isWhole = false;
     }
   }
-  return { key: keyOfHosts(hosts), ended };
+  return { key: keyOfHosts(hosts), ended, isWhole };
 }
 
 /** A misbehaving relay may be a relay under repair; nothing it answered was used. */
@@ -182,14 +198,15 @@ async function quiet(
     readonly hints: Hints;
     readonly ended: readonly Promise<ClientError>[];
     readonly signal: AbortSignal;
-    readonly pollInterval: number;
+    /** Unix milliseconds at which everything is read. */
+    readonly deadline: number;
   },
 ): Promise<News> {
-  const { hints, ended, signal, pollInterval } = until;
+  const { hints, ended, signal } = until;
   for (;;) {
     const stop = new AbortController();
     const bounded = AbortSignal.any([signal, stop.signal]);
-    const pause = core.clock.sleep(ended.length === 0 ? pollInterval : silenceLimit, bounded);
+    const pause = core.clock.sleep(until.deadline - core.clock.milliseconds(), bounded);
     const reason = await Promise.race([
       hints.next().then(() => 'hint' as const),
       core.happenings.next().then(() => 'hint' as const),

@@ -103,6 +103,8 @@ export async function followChannel(
     await putDescriptors(tx, [row.descriptor]);
     await adoptDescriptor(tx, row, descriptor);
   });
+  // Whoever follows the account subscribes it now.
+  core.happenings.add([{ kind: 'channel-followed', channel_id }]);
 }
 
 /** Reads a channel no more, and removes what was read. @throws ClientError `unknown_channel` */

@@ -281,6 +281,8 @@ async function take(core: AccountCore, kept: KeptWrite<DescriptorWrite>): Promis
     const span = { first: 0, position: -1 };
     await putChannel(tx, { ...row, standing: 'followed', descriptor, span });
   });
+  if (write !== 'create') return;
+  core.happenings.add([{ kind: 'channel-followed', channel_id: kept.channelId }]);
 }
 
 async function abandon(core: AccountCore, kept: KeptWrite<ChannelWrite>): Promise<void> {

@@ -1,12 +1,28 @@
 /** The life of a channel, told by its owner, a moderator and readers, through a real relay. */
+
+import { type ContentReference, hashReferenceUri } from '@posthouse/protocol';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { isClientError } from '../../src/index.ts';
+import { isClientError, MemoryStore, type Store } from '../../src/index.ts';
+import { anotherDevice } from '../groups/support.ts';
 import { World } from '../support/world.ts';
-import { postTexts } from './support.ts';
+import { places, postTexts } from './support.ts';
+
+const retention = 86_400;
+
+const photo: ContentReference = {
+  uri: 'https://files.example/photo.png',
+  hash: `sha256:${'A'.repeat(43)}`,
+  content_type: 'image/png',
+  size: 3,
+};
+const lost = `sha256:${'E'.repeat(43)}`;
 
 let world: World;
 beforeAll(async () => {
-  world = await World.start({ host: { channels: true } });
+  world = await World.start({
+    host: { channels: true },
+    limits: { channelTimelineRetention: retention },
+  });
 });
 afterAll(async () => {
   await world[Symbol.asyncDispose]();
@@ -33,9 +49,9 @@ test('06 §10: created, followed, posted in, edited, deleted', async () => {
   await bob.channels.edit(id, first, { text: 'one, corrected' });
 
   const told = await carl.sync();
-  // The first is what following read; it was told to whoever synchronizes next.
+  // The first two are what following found; whoever synchronizes next is told.
   const kinds = told.map(({ kind }) => kind);
-  expect(kinds).toEqual(['channel-post', 'channel-post', 'channel-edited']);
+  expect(kinds).toEqual(['channel-followed', 'channel-post', 'channel-post', 'channel-edited']);
   expect(await postTexts(carl, id)).toEqual(['one, corrected', 'two']);
   const [edited] = await carl.channels.posts(id);
   expect(edited).toMatchObject({ from: ann.id, edited: { by: bob.id } });
@@ -51,4 +67,124 @@ test('06 §10: created, followed, posted in, edited, deleted', async () => {
   await carl.channels.report(id, first, { reason: 'too short' });
   expect(await codeOf(carl.channels.post(id, { text: 'no' }))).toBe('not_permitted');
   expect(await codeOf(bob.channels.update(id, { name: 'Mine' }))).toBe('not_permitted');
+});
+
+test('06 §10: two devices each, a moderator, a relay that restarts, and the end', async () => {
+  const [annsStore, bobsStore] = [new MemoryStore(), new MemoryStore()];
+  const [phoneStore, tabletStore] = [new MemoryStore(), new MemoryStore()];
+  let ann = await world.person({ store: annsStore });
+  let bob = await world.person({ store: bobsStore });
+  let phone = await world.person({ store: phoneStore });
+  let tablet = await anotherDevice(world, phone, { store: tabletStore });
+  const { id, link } = await ann.channels.create({ name: 'News' });
+  for (const text of ['one', 'two', 'three']) await ann.channels.post(id, { text });
+  const begin = { from: 'creation' } as const;
+  expect(await phone.channels.follow(link, begin)).toMatchObject({ span: { first: 0 } });
+  // Nobody tells other devices what one follows.
+  expect(await tablet.channels.list()).toEqual([]);
+  await tablet.channels.follow(link);
+  await ann.channels.update(id, { description: 'of the day', moderators: [bob.id] });
+  await bob.channels.follow(link);
+  await bob.channels.delete(id, 1);
+
+  await world.stopRelay();
+  await world.startRelay();
+  const again = async (store: Store) => (await world.client({ store })).account();
+  [ann, bob, phone, tablet] = [
+    await again(annsStore),
+    await again(bobsStore),
+    await again(phoneStore),
+    await again(tabletStore),
+  ];
+  await ann.channels.edit(id, 2, { body: null, attachments: [photo] });
+  await ann.channels.post(id, {
+    text: `![a](${hashReferenceUri(photo.hash)}) ![b](${hashReferenceUri(lost)})`,
+    contentType: 'text/markdown',
+    attachments: [photo, { ...photo, hash: lost }],
+  });
+  await ann.channels.edit(id, 7, { attachments: null, text: 'plain now' });
+  await bob.channels.edit(id, 3, { text: 'three, by Bob' });
+  await ann.channels.update(id, { moderators: null, description: null });
+  expect(await codeOf(bob.channels.post(id, { text: 'still?' }))).toBe('relay_refused');
+  await ann.channels.close(id);
+  expect(await codeOf(ann.channels.post(id, { text: 'too late' }))).toBe('not_permitted');
+  expect(await codeOf(ann.channels.update(id, { name: 'Olds' }))).toBe('not_permitted');
+  for (const device of [phone, tablet, ann, bob]) {
+    await device.sync();
+    const posts = await device.channels.posts(id);
+    expect(posts.map(({ sequence, content }) => [sequence, content])).toEqual([
+      [2, { attachments: [photo] }],
+      [3, { body: { content_type: 'text/plain', text: 'three, by Bob' } }],
+      [7, { body: { content_type: 'text/plain', text: 'plain now' } }],
+    ]);
+    const { descriptor } = await device.channels.get(id);
+    expect(descriptor).toMatchObject({ status: 'closed', revision: 3, name: 'News' });
+    expect(Object.keys(descriptor)).not.toContain('moderators');
+    expect(await device.sync()).toEqual([]);
+  }
+  const { entries } = await phone.channels.read(link, { after: -1 });
+  expect(await places(phone, id)).toEqual([
+    ...['change 0', 'post 2', 'post 3', 'change 4', 'deletion 5'],
+    ...['post 7', 'change 10', 'change 11'],
+  ]);
+  // Who comes now finds a place where the deleted post was, and is told so.
+  expect(entries.map(({ kind }) => kind)).toContain('gap');
+  await phone.channels.unfollow(id);
+  expect(await phone.channels.list()).toEqual([]);
+  expect(await places(phone, id)).toEqual([]);
+  expect(await ann.channels.list()).toMatchObject([{ id, role: 'owner' }]);
+});
+
+test('06 §6.2: what breaks the rules of content does not leave', async () => {
+  const ann = await world.person();
+  const { id } = await ann.channels.create({ name: 'News' });
+  const { sequence } = await ann.channels.post(id, { text: 'one', attachments: [photo] });
+  await ann.channels.sync(id);
+  const markdown = { contentType: 'text/markdown', text: `![](${hashReferenceUri(photo.hash)})` };
+  await ann.channels.edit(id, sequence, markdown);
+  await ann.channels.sync(id);
+  for (const draft of [
+    {},
+    { text: ' ' },
+    { text: 'x'.repeat(65_536) },
+    { attachments: [photo, photo] },
+    { ...markdown, attachments: [] },
+  ]) {
+    expect(await codeOf(ann.channels.post(id, draft))).toBe('invalid_input');
+  }
+  for (const patch of [{}, { text: null, attachments: [] }, { attachments: null }]) {
+    expect(await codeOf(ann.channels.edit(id, sequence, patch))).toBe('invalid_input');
+  }
+  expect(await codeOf(ann.channels.edit(id, 0, { text: 'x' }))).toBe('invalid_input');
+  expect(await codeOf(ann.channels.delete(id, sequence, { reason: ' ' }))).toBe('invalid_input');
+  expect(await codeOf(ann.channels.report(id, sequence, { reason: '' }))).toBe('invalid_input');
+  expect(await codeOf(ann.channels.create({ name: ' ' }))).toBe('invalid_input');
+  expect(await codeOf(ann.channels.update(id, { moderators: [ann.id] }))).toBe('invalid_input');
+  expect((await ann.status()).outbox).toBe(0);
+  const unknown = `chan_${'A'.repeat(22)}`;
+  expect(await codeOf(ann.channels.post(unknown, { text: 'x' }))).toBe('unknown_channel');
+  expect(await codeOf(ann.channels.sync(unknown))).toBe('unknown_channel');
+  expect(await codeOf(ann.channels.follow('svc-channel:AAAA'))).toBe('verification_failed');
+  const { relayId } = await ann.channels.get(id);
+  expect(await codeOf(ann.channels.follow({ channelId: unknown, relayId }))).toBe('relay_refused');
+  expect(await codeOf(ann.channels.edit(id, 99, { text: 'nothing there' }))).toBe('relay_refused');
+});
+
+test('06 §7.5: what retention removed is a gap for who comes later, and stays where it is', async () => {
+  const [ann, bob] = [await world.person(), await world.person()];
+  const { id, link } = await ann.channels.create({ name: 'News' });
+  await ann.channels.post(id, { text: 'one' });
+  await ann.channels.edit(id, 1, { text: 'one, edited' });
+  await bob.channels.follow(link);
+  world.clock.advance(retention + 60);
+  await ann.channels.post(id, { text: 'two' });
+  const carl = await world.person();
+  const kinds = async () => (await carl.channels.read(link)).entries.map(({ kind }) => kind);
+  await expect.poll(kinds).not.toContain('deletion');
+  await expect.poll(kinds).toEqual(['change', 'gap', 'post']);
+  await carl.channels.follow(link);
+  expect(await places(carl, id)).toEqual(['change 0', 'gap 1-2', 'post 3']);
+  await bob.sync();
+  expect(await postTexts(bob, id)).toEqual(['one, edited', 'two']);
+  expect(await codeOf(ann.channels.edit(id, 1, { text: 'gone' }))).toBe('relay_refused');
 });
