@@ -1,0 +1,198 @@
+/** What is kept, against a list of all that ever was; and with writes and jobs all at once. */
+import { verifyChannelPage } from '@posthouse/protocol';
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { engine } from '../support/engine.ts';
+import { Person } from '../support/people.ts';
+import { network, World } from '../support/world.ts';
+import { readWhole } from './reader.ts';
+import { TestChannel, text } from './support.ts';
+
+/** Everything that ever was appended, with what was promised at its acceptance. */
+interface Item {
+  readonly sequence: number;
+  readonly kind: 'descriptor' | 'post' | 'edit' | 'delete';
+  readonly revision: number;
+  readonly deviceId: string;
+  readonly keepUntil: number;
+  /** The post of an edit or a deletion. */
+  readonly post?: Item;
+}
+
+const writers = ['ann phone', 'ann laptop', 'ben phone'] as const;
+const writer = fc.constantFrom(...writers);
+const command = fc.oneof(
+  { weight: 5, arbitrary: fc.record({ kind: fc.constant('post' as const), by: writer }) },
+  {
+    weight: 5,
+    arbitrary: fc.record({ kind: fc.constant('edit' as const), by: writer, which: fc.nat(5) }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({ kind: fc.constant('delete' as const), by: writer, which: fc.nat(5) }),
+  },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant('update' as const), by: writer }) },
+  {
+    weight: 4,
+    arbitrary: fc.record({ kind: fc.constant('wait' as const), seconds: fc.nat(120) }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({ kind: fc.constant('limit' as const), retention: fc.nat(200) }),
+  },
+);
+type Command = typeof command extends fc.Arbitrary<infer T> ? T : never;
+
+class Model {
+  readonly items: Item[] = [];
+  readonly deleted = new Map<Item, Item>();
+  revision = 0;
+
+  get head(): number {
+    return this.items.at(-1)?.sequence ?? -1;
+  }
+
+  /** Posts that can be edited. */
+  posts(now: number): Item[] {
+    return this.items.filter((item) => item.kind === 'post' && this.#isReadable(item, now));
+  }
+
+  /** What the table of 06 §7.5 says, line by line. */
+  kept(now: number): Item[] {
+    return this.items.filter((item) => this.#isReadable(item, now));
+  }
+
+  #isReadable(item: Item, now: number): boolean {
+    if (item.kind === 'descriptor' && item.revision === this.revision) return true;
+    if (item.kind === 'post' && this.deleted.has(item)) return false;
+    if (item.kind === 'edit' && this.deleted.has(item.post as Item)) return false;
+    return this.#end(item) > now;
+  }
+
+  /** When it is not needed any more, whatever happens. */
+  #end(item: Item): number {
+    const { kind, keepUntil, post } = item;
+    if (kind === 'edit') return (post as Item).keepUntil;
+    if (kind === 'delete') return Math.max(keepUntil, (post as Item).keepUntil);
+    if (kind === 'post') return keepUntil;
+    const needing = this.items.filter(
+      (other) => other.kind !== 'descriptor' && other.revision === item.revision,
+    );
+    return Math.max(keepUntil, ...needing.map((other) => this.#end(other)));
+  }
+}
+
+async function apply(
+  world: World,
+  { channel, model, people }: { channel: TestChannel; model: Model; people: Map<string, Person> },
+  one: Command,
+): Promise<void> {
+  const now = world.clock.now();
+  if (one.kind === 'wait') return void world.clock.advance(one.seconds);
+  if (one.kind === 'limit') {
+    return await world.restart({ channelTimelineRetention: one.retention + 1 });
+  }
+  const [name = '', device = ''] = one.by.split(' ');
+  const by = { by: people.get(name) as Person, device };
+  const common = {
+    sequence: model.head + 1,
+    deviceId: by.by.device(device).deviceId,
+    keepUntil: now + world.context.limits.channelTimelineRetention,
+  };
+  const { revision } = model;
+  if (one.kind === 'post') {
+    expect(await channel.post(undefined, by)).toBe(common.sequence);
+    model.items.push({ ...common, revision, kind: 'post' });
+  } else if (one.kind === 'update') {
+    if (name !== 'ann') return;
+    await channel.update({ name: `name ${revision + 1}` }, by);
+    model.revision += 1;
+    model.items.push({ ...common, revision: model.revision, kind: 'descriptor' });
+  } else {
+    const posts = model.posts(now);
+    const post = posts[one.which % Math.max(posts.length, 1)];
+    if (post === undefined) return;
+    if (one.kind === 'edit') {
+      await channel.edit(post.sequence, { body: text(`edit ${common.sequence}`) }, by);
+    } else {
+      await channel.delete(post.sequence, {}, by);
+    }
+    const item = { ...common, revision, kind: one.kind, post };
+    model.items.push(item);
+    if (one.kind === 'delete') model.deleted.set(post, item);
+  }
+}
+
+test('06 §7.5: exactly what the table says is kept, and all of it verifies', async () => {
+  const commands = fc.array(command, { minLength: 5, maxLength: 40 });
+  await fc.assert(
+    fc.asyncProperty(commands, async (all) => {
+      await using world = await World.start({ channelTimelineRetention: 100 });
+      const ann = await Person.atHome(world, 'ann', ['phone', 'laptop']);
+      const ben = await Person.atHome(world, 'ben');
+      const people = new Map(Object.entries({ ann, ben }));
+      const channel = await TestChannel.found(world, ann, { moderators: [ben.account] });
+      const model = new Model();
+      const first = { sequence: 0, kind: 'descriptor', revision: 0 } as const;
+      const deviceId = ann.device().deviceId;
+      model.items.push({ ...first, deviceId, keepUntil: world.clock.now() + 100 });
+      for (const one of all) {
+        await apply(world, { channel, model, people }, one);
+        await world.runJob('channels.retention');
+        const kept = model.kept(world.clock.now());
+        const found = await readWhole(world, channel);
+        expect(found.map(({ sequence }) => sequence)).toEqual(kept.map(({ sequence }) => sequence));
+        const rows = await world.dump();
+        const certified = (rows.channel_certificates as { device_id: string }[]).map(
+          ({ device_id }) => device_id,
+        );
+        const needed = new Set(kept.map((item) => item.deviceId));
+        expect(certified.sort()).toEqual([...needed].sort());
+        expect(rows.channel_events).toHaveLength(kept.length);
+        expect(rows.channels).toMatchObject([{ head: model.head, revision: model.revision }]);
+      }
+    }),
+    { numRuns: engine === 'sqlite' ? 25 : 8 },
+  );
+}, 180_000);
+
+test('06 §7.2, §7.5: writes, reads and jobs at once leave a timeline that verifies', async () => {
+  await using world = await World.start({ channelTimelineRetention: 20 });
+  const ann = await Person.atHome(world, 'ann', ['phone', 'laptop']);
+  const ben = await Person.atHome(world, 'ben');
+  const channel = await TestChannel.found(world, ann, { moderators: [ben.account] });
+  const posts: number[] = [];
+  const step = async (turn: number) => {
+    const by = turn % 3 === 0 ? { by: ben } : { device: turn % 2 === 0 ? 'phone' : 'laptop' };
+    if (turn % 2 === 0) return void posts.push(await channel.post(undefined, by));
+    const target = posts.at(-1 - (turn % 7));
+    if (target === undefined) return;
+    const isDeletion = turn % 9 === 0;
+    // The post may be gone by then, or deleted: refused is all it may be.
+    await (isDeletion
+      ? channel.delete(target, {}, by)
+      : channel.edit(target, { body: text(`${turn}`) }, by)
+    ).catch((error: Error) => expect(error).toHaveProperty('code'));
+  };
+  // A descriptor may go between a page and the question for it; nothing else may be wrong.
+  const look = async () => {
+    const known = { channelId: channel.channelId, relayId: world.relayId };
+    const { refused } = verifyChannelPage(network, await channel.read({ after: -1 }), known);
+    expect(refused).toEqual([]);
+  };
+  for (let round = 0; round < 12; round += 1) {
+    world.clock.advance(5);
+    const turns = Array.from({ length: 8 }, (_, index) => step(round * 8 + index));
+    const jobs = [1, 2].map(() => world.runJob('channels.retention'));
+    await Promise.all([...turns, ...jobs, look()]);
+    if (round % 4 === 0) await channel.update({ name: `round ${round}` });
+    await readWhole(world, channel);
+  }
+  world.clock.advance(20);
+  await world.runJob('channels.retention');
+  expect(await readWhole(world, channel)).toMatchObject([{ kind: 'descriptor' }]);
+  const rows = await world.dump();
+  expect(rows.channel_events).toHaveLength(1);
+  expect(rows.channel_certificates).toHaveLength(1);
+  expect([rows.channel_posts, rows.channel_hidden_posts]).toEqual([[], []]);
+}, 180_000);
