@@ -154,7 +154,7 @@ function roleChecks(method: GroupMethodName, check: CheckList['check']): void {
 function demandSilence({ group, owner }: Scene, answer: Answer & { ok: false }): void {
   const { name } = group.create;
   const told = JSON.stringify([answer.message, answer.data ?? null]);
-  for (const secret of [JSON.stringify(name), owner.account.id, group.head, group.commitment]) {
+  for (const secret of [name, owner.account.id, group.head, group.commitment]) {
     demand(!told.includes(secret), 'an error tells an outsider something of the group');
   }
 }
