@@ -1,10 +1,12 @@
 import type { Check } from '../check.ts';
 import { authChecks } from './auth.ts';
+import { channelChecks } from './channels.ts';
 import { deviceQueryChecks } from './device-query.ts';
 import { deviceStatePublishChecks } from './device-state.ts';
 import { groupChecks } from './groups.ts';
 import { messageSendChecks } from './message-send.ts';
 import { messageTimelineChecks } from './message-timeline.ts';
+import { moduleChecks } from './modules.ts';
 import { profileChecks } from './profile.ts';
 import { relayChecks } from './relay.ts';
 import { routeChecks } from './route.ts';
@@ -14,6 +16,7 @@ import { transportChecks } from './transport.ts';
 export const checks: readonly Check[] = [
   ...transportChecks,
   ...relayChecks,
+  ...moduleChecks,
   ...authChecks,
   ...deviceStatePublishChecks,
   ...deviceQueryChecks,
@@ -22,4 +25,5 @@ export const checks: readonly Check[] = [
   ...messageSendChecks,
   ...messageTimelineChecks,
   ...groupChecks,
+  ...channelChecks,
 ];

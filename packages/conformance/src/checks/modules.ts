@@ -1,0 +1,27 @@
+/** Modules, whole or not at all (05 §1, 06 §1, 02 §14). */
+import { hasCapability, type MethodDefinition, methods } from '@posthouse/protocol';
+import { checksOf } from '../check.ts';
+import { demand } from '../demand.ts';
+
+const modules = checksOf('module');
+
+modules.check(
+  'whole',
+  { source: '05 §1, 06 §1', title: 'has every method of what it declares, and none of what not' },
+  async (stage) => {
+    const visitor = await stage.visitor();
+    const definitions: readonly MethodDefinition[] = Object.values(methods);
+    for (const { name, capability, http } of definitions) {
+      const elsewhere = stage.transport === 'https' && http.length === 0;
+      if (capability === undefined || elsewhere) continue;
+      const answer = await visitor.call(name, {}, http[0]);
+      const code = answer.ok ? 'success' : answer.code;
+      const unknown = code === 'method_not_found';
+      const declared = hasCapability(stage.descriptor, capability);
+      demand(unknown !== declared, `${name} without a session answers ${code}`);
+      demand(!answer.ok, `${name} is not served without a session`);
+    }
+  },
+);
+
+export const moduleChecks = modules.list;
