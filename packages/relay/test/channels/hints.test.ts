@@ -165,6 +165,15 @@ describe('02 §13.3: success brings no hint of what happened before', () => {
     expect(follower.heard()).toEqual([]);
   });
 
+  test('carried over, it hears of what it was not told yet', async () => {
+    const bus = lateBus();
+    const late = await new Switchboard(world, bus).following(cem, channel);
+    await channel.post();
+    await late.follow(channel);
+    bus.publish([notice(2)]);
+    expect(late.heard()).toEqual([timeline(2)]);
+  });
+
   test('given up and taken again, it begins at the head of then', async () => {
     await follower.follow();
     await channel.post();
