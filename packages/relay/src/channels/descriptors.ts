@@ -80,7 +80,6 @@ export async function replaceDescriptor(
       descriptorRev: revision,
       acceptedAt: now,
       keepUntil: now + limits.channelTimelineRetention,
-      clearAfter: undefined,
       payload: text,
     },
     signer: caller.signer,

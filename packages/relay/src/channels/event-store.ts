@@ -15,8 +15,8 @@ export interface NewEvent {
   readonly acceptedAt: number;
   /** The promise made at acceptance, Unix seconds (06 §7.5). */
   readonly keepUntil: number;
-  /** When a job removes it; `undefined`: when something else goes or comes. */
-  readonly clearAfter: number | undefined;
+  /** When a job removes a deletion. Posts and edits go with the post's row. */
+  readonly clearAfter?: number;
   /** Canonical JSON. */
   readonly payload: string;
 }

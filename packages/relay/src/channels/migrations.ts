@@ -46,10 +46,9 @@ export const migrations: readonly Migration[] = [
         WHERE clear_after IS NOT NULL`,
       // Posts, for as long as their position and message ID mean something. status: readable, or
       // deleted by an event (06 §7.3); a post whose retention is over has no row. state: Canonical
-      // JSON of what edits made of it; none before the first, and none once it is deleted. digest: of
-      // the accepted object.
-      // keep_until: the post's own deadline; clear_after: when the row goes, with a deletion's
-      // deadline where that is later.
+      // JSON of what edits made of it; none before the first, and none once it is deleted. digest:
+      // of the accepted object. keep_until: the post's own deadline; clear_after: when the row goes,
+      // with a deletion's deadline where that is later.
       `CREATE TABLE channel_posts (
         channel_id TEXT NOT NULL,
         sequence BIGINT NOT NULL,

@@ -48,7 +48,6 @@ export interface StoredPost extends Row {
   status: 'readable' | 'deleted';
   /** The post's own deadline, Unix seconds. */
   keep_until: number;
-  clear_after: number;
 }
 
 export async function readPost(
@@ -57,7 +56,7 @@ export async function readPost(
   sequence: number,
 ): Promise<StoredPost | undefined> {
   return await tx.get<StoredPost>(
-    `SELECT sequence, status, keep_until, clear_after FROM channel_posts
+    `SELECT sequence, status, keep_until FROM channel_posts
       WHERE channel_id = ? AND sequence = ?`,
     channelId,
     sequence,

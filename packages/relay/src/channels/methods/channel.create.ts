@@ -76,7 +76,6 @@ async function store(
       descriptorRev: 0,
       acceptedAt: now,
       keepUntil: now + limits.channelTimelineRetention,
-      clearAfter: undefined,
       payload: text,
     },
     signer: caller.signer,

@@ -35,11 +35,11 @@ export const channelPostEdit: Handler<ChannelPostEdit> = async (context, call) =
     const sequence = nextSequence(channel);
     await setPostState(tx, channelId, { sequence: target, state });
     const keepUntil = acceptedAt + limits.channelTimelineRetention;
-    // It is shown with its post, and goes with it (06 §7.5).
-    const kept = { acceptedAt, keepUntil, clearAfter: undefined };
-    const event = { kind: 'edit', sequence, target, payload: text, ...kept } as const;
-    const neededUntil = post.clear_after;
+    const kept = { acceptedAt, keepUntil, payload: text };
+    const event = { kind: 'edit', sequence, target, ...kept } as const;
     const { signer } = caller;
+    // It is shown with its post, and goes with it (06 §7.5).
+    const neededUntil = post.keep_until;
     const notices = await appendContent(tx, channel, { event, signer, neededUntil });
     return { result: null, notices };
   });

@@ -37,8 +37,7 @@ export const channelPost: Handler<ChannelPost> = async (context, call) => {
     const sequence = nextSequence(channel);
     const keepUntil = acceptedAt + limits.channelTimelineRetention;
     await insertPost(tx, channelId, { ...key, sequence, digest: own, keepUntil });
-    const kept = { acceptedAt, keepUntil, clearAfter: keepUntil };
-    const event = { kind: 'post', sequence, payload: text, ...kept } as const;
+    const event = { kind: 'post', sequence, acceptedAt, keepUntil, payload: text } as const;
     const notices = await appendContent(tx, channel, { event, signer, neededUntil: keepUntil });
     return { result: { sequence }, notices };
   });
