@@ -76,6 +76,13 @@ export const cases: Readonly<Record<string, readonly Step[]>> = {
     { kind: 'devices', whose: 1, laptop: true },
     keys(1, 1),
   ],
+  '05 §7.3: a removed device that held an older secret costs no epoch': [
+    keys(1, 1),
+    { kind: 'remove', ...owner, targets: [2], all: false },
+    { kind: 'devices', whose: 1, laptop: false },
+    { kind: 'job', which: 1 },
+    keys(1, 0),
+  ],
   '05 §10.3: rejoining brings back nothing that was readable before': [
     { kind: 'send', by: 2, device: 0, again: undefined, isChanged: false, isOld: false },
     { kind: 'leave', ...sure, by: 2 },
