@@ -15,11 +15,12 @@ import { channelOutbox } from './channels/kept.ts';
 import { runDuties } from './contacts/duties.ts';
 import type { AccountCore } from './core.ts';
 import { duties } from './duties.ts';
-import { isClientError } from './errors.ts';
+import { type ClientError, isClientError } from './errors.ts';
 import type { AccountEvent } from './events.ts';
 import { groupOutbox } from './groups/candidates.ts';
 import { catchUpGroups } from './groups/catch-up.ts';
-import { type FollowOptions, follow, type Scope } from './live.ts';
+import { type FollowOptions, follow } from './live.ts';
+import type { Scope } from './live-relay.ts';
 import { flush } from './messages/outbox.ts';
 import { outbox } from './messages/rows.ts';
 import { readTimeline, timelinePosition } from './messages/timeline.ts';
@@ -158,7 +159,7 @@ export class Account {
 
   async *#catchUp(
     signal: AbortSignal,
-    { home: withHome, groups, channels }: Scope = { home: true },
+    { home: withHome, host, groups, channels }: Scope = { home: true },
   ): AsyncGenerator<readonly AccountEvent[]> {
     const core = this.#core;
     if (withHome) {
@@ -167,9 +168,12 @@ export class Account {
       yield* readTimeline(core, home.relayId, signal);
       await flush(core, signal);
     }
-    yield* catchUpGroups(core, signal, groups);
-    yield* catchUpChannels(core, signal, channels);
-    await runDuties(core, signal);
+    const silent = new Map<string, ClientError>();
+    yield* catchUpGroups(core, signal, { host, only: groups, silent });
+    yield* catchUpChannels(core, signal, { host, only: channels, silent });
+    // These are messages over the home relay.
+    const isAway = host !== undefined && host !== (await core.home()).relayId;
+    if (!isAway) await runDuties(core, signal);
   }
 
   /** A dead relay keeps what it has; that is no reason to fail. */

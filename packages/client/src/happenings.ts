@@ -10,6 +10,7 @@ const kept = 10_000;
  */
 export class Happenings {
   #events: AccountEvent[] = [];
+  #isWoken = false;
   #waiting = Promise.withResolvers<void>();
 
   add(events: readonly AccountEvent[]): void {
@@ -18,15 +19,23 @@ export class Happenings {
     this.#waiting.resolve();
   }
 
+  /** Asks whoever follows to look at what is kept: there may be more to follow than before. */
+  wake(): void {
+    this.#isWoken = true;
+    this.#waiting.resolve();
+  }
+
   take(): AccountEvent[] {
     const events = this.#events;
     this.#events = [];
+    this.#isWoken = false;
     this.#waiting = Promise.withResolvers();
     return events;
   }
 
+  /** Whether there is something to take, or somebody asked to look around. */
   get isWaiting(): boolean {
-    return this.#events.length > 0;
+    return this.#isWoken || this.#events.length > 0;
   }
 
   /** Resolves as soon as there is something to take. */

@@ -1,4 +1,14 @@
 import type { Notification } from './connect/websocket-channel.ts';
+import type { ClientError } from './errors.ts';
+
+/** What one relay tells of: whatever else it says is nothing it has to say (02 §12.3). */
+export interface Heard {
+  /** Whether it is the home relay, which alone tells of timeline and device state. */
+  readonly isHome: boolean;
+  /** What is subscribed there. */
+  readonly groups: ReadonlySet<string>;
+  readonly channels: ReadonlySet<string>;
+}
 
 /** What notifications said until somebody looked. */
 export interface Drained {
@@ -10,38 +20,57 @@ export interface Drained {
   readonly channels: ReadonlyMap<string, number>;
   readonly 'group-applications': ReadonlySet<string>;
   readonly 'group-recoveries': ReadonlySet<string>;
+  /** Whether somebody else asked to be looked after. */
+  readonly isWoken: boolean;
 }
 
-/** Notifications merged to the highest of each kind, until somebody looks. */
+/**
+ * Notifications of one relay merged to the highest of each kind, until somebody looks. Nothing else
+ * than what is subscribed there is kept, so that a relay cannot fill the memory.
+ */
 export class Hints {
+  /** Widened as subscriptions are made. */
+  heard: Heard;
   #head = -1;
   #revision = -1;
   #groups = new Map<string, number>();
   #channels = new Map<string, number>();
   #applications = new Set<string>();
   #recoveries = new Set<string>();
+  #isWoken = false;
+  #end: ClientError | undefined;
   #waiting = Promise.withResolvers<void>();
 
+  constructor(isHome: boolean) {
+    this.heard = { isHome, groups: new Set(), channels: new Set() };
+  }
+
   take({ method, params }: Notification): void {
-    const { group_id: groupId } = params as { group_id: string };
+    const { isHome, groups, channels } = this.heard;
+    const { group_id: groupId, channel_id: channelId } = params as Record<string, string>;
+    const { head, revision } = params as Record<string, number>;
+    if (groupId !== undefined && !groups.has(groupId)) return;
+    if (channelId !== undefined && !channels.has(channelId)) return;
     switch (method) {
       case 'message.timeline.changed':
-        this.#head = Math.max(this.#head, params.head as number);
+        if (!isHome) return;
+        this.#head = Math.max(this.#head, head ?? -1);
         break;
       case 'device.state.changed':
-        this.#revision = Math.max(this.#revision, params.revision as number);
+        if (!isHome) return;
+        this.#revision = Math.max(this.#revision, revision ?? -1);
         break;
       case 'group.timeline.changed':
-        raise(this.#groups, groupId, params.head as number);
+        raise(this.#groups, groupId, head);
         break;
       case 'channel.timeline.changed':
-        raise(this.#channels, params.channel_id as string, params.head as number);
+        raise(this.#channels, channelId, head);
         break;
       case 'group.application.changed':
-        this.#applications.add(groupId);
+        this.#applications.add(groupId as string);
         break;
       case 'group.member.recovery.changed':
-        this.#recoveries.add(groupId);
+        this.#recoveries.add(groupId as string);
         break;
       default:
         return;
@@ -49,8 +78,22 @@ export class Hints {
     this.#waiting.resolve();
   }
 
-  next(): Promise<void> {
-    return this.#waiting.promise;
+  /** Asks whoever waits to look around, though nothing was said. */
+  wake(): void {
+    this.#isWoken = true;
+    this.#waiting.resolve();
+  }
+
+  /** The connection ended: nothing more will be heard. */
+  end(reason: ClientError): void {
+    this.#end ??= reason;
+    this.#waiting.resolve();
+  }
+
+  /** Resolves as soon as something was said. @throws ClientError with which the connection ended */
+  async next(): Promise<void> {
+    await this.#waiting.promise;
+    if (this.#end !== undefined) throw this.#end;
   }
 
   drain(): Drained {
@@ -61,6 +104,7 @@ export class Hints {
       channels: this.#channels,
       'group-applications': this.#applications,
       'group-recoveries': this.#recoveries,
+      isWoken: this.#isWoken,
     };
     this.#head = -1;
     this.#revision = -1;
@@ -68,11 +112,12 @@ export class Hints {
     this.#channels = new Map();
     this.#applications = new Set();
     this.#recoveries = new Set();
-    this.#waiting = Promise.withResolvers();
+    this.#isWoken = false;
+    if (this.#end === undefined) this.#waiting = Promise.withResolvers();
     return drained;
   }
 }
 
-function raise(heads: Map<string, number>, id: string, head: number): void {
-  heads.set(id, Math.max(heads.get(id) ?? -1, head));
+function raise(heads: Map<string, number>, id: string | undefined, head: number | undefined): void {
+  if (id !== undefined && head !== undefined) heads.set(id, Math.max(heads.get(id) ?? -1, head));
 }

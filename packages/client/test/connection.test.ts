@@ -353,7 +353,7 @@ describe('02 §12: following', () => {
     const clock = {
       milliseconds: () => relay.world.clock.milliseconds(),
       sleep: async (wait: number, signal?: AbortSignal) => {
-        if (wait >= 60_000) return await relay.world.clock.sleep(wait, signal);
+        if (wait > 30_000) return await relay.world.clock.sleep(wait, signal);
         waits.push(wait);
       },
     };

@@ -179,6 +179,7 @@ export class Groups {
     const signal = signalOf(options);
     const events = await syncGroup(this.#core, groupId, signal);
     for await (const found of settleOutbox(this.#core, groupId, signal)) events.push(...found);
+    if (events.some(({ kind }) => kind === 'group-joined')) this.#core.happenings.wake();
     return events;
   }
 

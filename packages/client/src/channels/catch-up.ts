@@ -1,7 +1,7 @@
 /** Catching up all channels, each on its own: one host that fails holds up no other. */
 import { isTemporary } from '../connect/backoff.ts';
 import type { AccountCore } from '../core.ts';
-import { isClientError } from '../errors.ts';
+import { type ClientError, isClientError } from '../errors.ts';
 import type { ChannelAccountEvent } from '../events.ts';
 import { isContentWrite, isDescriptorWrite, isFinalRefusal, keptWrites } from './kept.ts';
 import { submitDescriptor } from './manage.ts';
@@ -9,27 +9,39 @@ import { type ChannelRow, channelRow, channelRows } from './rows.ts';
 import { submitContent, TooLate } from './submit.ts';
 import { readChannel } from './sync.ts';
 
+/** Which channels are caught up. */
+export interface ChannelScope {
+  /** Only those of this host. */
+  readonly host?: string | undefined;
+  /** Only these, and those with something unsettled. */
+  readonly only?: ReadonlySet<string> | undefined;
+  /** Hosts that did not answer just now, which are not asked again for each of their channels. */
+  readonly silent: Map<string, ClientError>;
+}
+
 /**
  * Sends what waits, and reads channels.
- *
- * @param only these channels, and those with something unsettled; all by default
  * @throws ClientError where the home relay cannot be reached; what fails for one channel is an event
  */
 export async function* catchUpChannels(
   core: AccountCore,
   signal: AbortSignal,
-  only?: ReadonlySet<string>,
+  { host, only, silent }: ChannelScope,
 ): AsyncGenerator<readonly ChannelAccountEvent[]> {
   for (const row of await core.store.read((tx) => channelRows(tx))) {
-    const { channel_id } = row;
+    const { channel_id, relay_id } = row;
+    if (host !== undefined && relay_id !== host) continue;
     try {
+      const error = silent.get(relay_id);
+      if (error !== undefined) throw error;
       yield* flushChannel(core, row, signal);
       const isWanted = only?.has(channel_id) !== false || row.hinted_head !== undefined;
       if (isWanted) yield* readChannel(core, channel_id, signal);
     } catch (error) {
       signal.throwIfAborted();
       if (!isClientError(error)) throw error;
-      if (isTemporary(error) && row.relay_id === (await core.home()).relayId) throw error;
+      if (isTemporary(error) && relay_id === (await core.home()).relayId) throw error;
+      if (isClientError(error, 'relay_unreachable')) silent.set(relay_id, error);
       yield [{ kind: 'channel-failed', channel_id, error }];
     }
   }

@@ -10,33 +10,56 @@ import { settleRecovery } from './recovery.ts';
 import { type GroupRow, groupRows } from './rows.ts';
 import { isReadable, readGroup } from './sync.ts';
 
+/** Which groups are caught up. */
+export interface GroupScope {
+  /** Only those of this host. */
+  readonly host?: string | undefined;
+  /** Only these, and those with something unsettled. */
+  readonly only?: ReadonlySet<string> | undefined;
+  /** Hosts that did not answer just now, which are not asked again for each of their groups. */
+  readonly silent: Map<string, ClientError>;
+}
+
 /**
  * Reads groups, sends what waits, and settles what is open.
- *
- * @param only these groups, and those with something unsettled; all by default
  * @throws ClientError where the home relay cannot be reached; what fails for one group is an event
  */
 export async function* catchUpGroups(
   core: AccountCore,
   signal: AbortSignal,
-  only?: ReadonlySet<string>,
+  { host, only, silent }: GroupScope,
 ): AsyncGenerator<readonly GroupAccountEvent[]> {
-  const rows = await core.store.read((tx) => groupRows(tx));
-  for (const row of rows) {
+  const { relayId: homeId } = await core.home();
+  for (const row of await rowsOf(core, { host, homeId })) {
+    const { group_id, relay_id } = row;
     if (!isReadable(row)) {
-      yield* settleOutbox(core, row.group_id, signal);
+      yield* settleOutbox(core, group_id, signal);
       continue;
     }
-    if (only?.has(row.group_id) === false && !isOpen(row)) continue;
+    if (only?.has(group_id) === false && !isOpen(row)) continue;
     try {
+      const error = silent.get(relay_id);
+      if (error !== undefined) throw error;
       yield* catchUpGroup(core, row, signal);
     } catch (error) {
       signal.throwIfAborted();
       if (!isClientError(error)) throw error;
-      if (isTemporary(error) && row.relay_id === (await core.home()).relayId) throw error;
-      yield [{ kind: 'group-failed', group_id: row.group_id, error }];
+      if (isTemporary(error) && relay_id === homeId) throw error;
+      if (isClientError(error, 'relay_unreachable')) silent.set(relay_id, error);
+      yield [{ kind: 'group-failed', group_id, error }];
     }
   }
+}
+
+/** Those at home first: other hosts may let them wait. */
+async function rowsOf(
+  core: AccountCore,
+  { host, homeId }: { readonly host: string | undefined; readonly homeId: string },
+): Promise<GroupRow[]> {
+  const rows = await core.store.read((tx) => groupRows(tx));
+  const wanted = rows.filter((row) => host === undefined || row.relay_id === host);
+  const away = (row: GroupRow) => Number(row.relay_id !== homeId);
+  return wanted.sort((a, b) => away(a) - away(b));
 }
 
 /** Whether something about a group is unsettled that no hint will tell of. */

@@ -94,6 +94,7 @@ export async function knowGroup(
       await putGroup(tx, { ...row, standing: 'known' });
     }
   });
+  core.happenings.wake();
 }
 
 /** @throws ClientError `invalid_input` for a group the account is a member of */
@@ -146,6 +147,7 @@ export async function applyToGroup(
   });
   try {
     await submitApplication(core, { group_id, relay_id, application }, signal);
+    core.happenings.wake();
   } catch (error) {
     // Refused for good: the group is what it was to this device.
     const isFinal =

@@ -144,3 +144,39 @@ test('02 §13.1: groups over the host’s limit of subscriptions are followed al
   await bob.sync();
   for (const id of ids) expect(await groupTexts(bob, id)).toEqual(['hello']);
 });
+
+test('02 §12.3: what no hint tells of is read within a minute, however much is heard', async () => {
+  const ann = await relay.world.person();
+  const bob = await relay.world.person();
+  const ids = [await club(ann, [bob]), await club(ann, [bob]), await club(ann, [bob])].sort();
+  const stop = new AbortController();
+  const seen: string[] = [];
+  let look = () => {};
+  const heard = async (wanted: string) => {
+    while (!seen.includes(wanted)) await new Promise<void>((resolve) => (look = resolve));
+  };
+  const following = (async () => {
+    for await (const event of bob.follow({ signal: stop.signal })) {
+      if (event.kind === 'connected') seen.push('connected');
+      if (event.kind !== 'group-message') continue;
+      const body = event.message.content?.body as { text: string } | undefined;
+      seen.push(body?.text ?? '');
+      look();
+    }
+  })();
+  // Two groups are subscribed, by their IDs; of the third one nothing is heard.
+  const [busy, , quiet] = ids as [string, string, string];
+  for (const text of ['one', 'two']) {
+    await ann.groups.send(busy, { text });
+    await heard(text);
+  }
+  await ann.groups.send(quiet, { text: 'unheard' });
+  relay.world.clock.advance(20);
+  await ann.groups.send(busy, { text: 'three' });
+  await heard('three');
+  relay.world.clock.advance(20);
+  await heard('unheard');
+  expect(seen).toEqual(['connected', 'one', 'two', 'three', 'unheard']);
+  stop.abort();
+  await following;
+});

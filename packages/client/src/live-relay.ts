@@ -1,0 +1,183 @@
+/** Following one relay: subscribing, reading, and waiting for a reason to read again (02 §12). */
+import { noteStateHint } from './accounts/states.ts';
+import { noteChannelHint } from './channels/rows.ts';
+import { channelsByHost } from './channels/subscriptions.ts';
+import type { RelayConnection } from './connect/connection.ts';
+import type { Link } from './connect/link.ts';
+import type { AccountCore } from './core.ts';
+import { duties } from './duties.ts';
+import type { AccountEvent } from './events.ts';
+import { groupRow } from './groups/rows.ts';
+import { groupsByHost } from './groups/subscriptions.ts';
+import { Hints } from './hints.ts';
+import { subscribeHosted } from './hosted.ts';
+import { timelinePosition } from './messages/timeline.ts';
+
+/** What is to be read. */
+export interface Scope {
+  /** Whether the account's own timeline is. */
+  readonly home: boolean;
+  /** Only what this relay hosts; everything by default. */
+  readonly host?: string;
+  /** These groups; all of them by default. */
+  readonly groups?: ReadonlySet<string>;
+  /** These channels; all that are followed by default. */
+  readonly channels?: ReadonlySet<string>;
+}
+
+/** One relay and what is done about it. */
+export interface FollowedRelay {
+  readonly core: AccountCore;
+  readonly connection: RelayConnection;
+  readonly isHome: boolean;
+  /** Milliseconds between reads where the relay sends no notifications. */
+  readonly pollInterval: number;
+  /** Reads, and gives what happened. */
+  catchUp(scope: Scope): AsyncGenerator<readonly AccountEvent[]>;
+  give(event: AccountEvent): Promise<void>;
+  /** The relay answers; everything is read next. */
+  begun(kind: Link['channel']['kind']): Promise<void>;
+  /** Everything was read that there was to read. */
+  caughtUp(hints: Hints): Promise<void>;
+  /** The relay had something to say. */
+  heard(): void;
+}
+
+/**
+ * Milliseconds after which everything is read all the same: a WebSocket may be dead without knowing,
+ * its session revoked without a word, a notification lost, a read have failed.
+ */
+const silenceLimit = 60_000;
+
+/**
+ * Follows one relay until everything is to be read again.
+ * @throws ClientError where it cannot be reached, or with which its connection ended
+ */
+export async function followRelay(relay: FollowedRelay, signal: AbortSignal): Promise<void> {
+  const { core, connection, isHome, pollInterval } = relay;
+  const { relayId } = connection;
+  const hints = new Hints(isHome);
+  connection.onNotification = (notification) => hints.take(notification);
+  const link = await connection.link(signal);
+  void link.ended?.then((reason) => hints.end(reason));
+  const wholeAt = core.clock.milliseconds();
+  let isWhole = true;
+  let subscribed: string | undefined;
+  let scope: Scope = { home: isHome, host: relayId };
+  for (;;) {
+    // Subscribed first, so that nothing falls between reading and being told (05 §17.1).
+    const hosted = await hostedAt(core, relayId);
+    const key = JSON.stringify(hosted);
+    if (key !== subscribed) isWhole = await subscribe(relay, { hosted, hints, signal });
+    if (subscribed === undefined) await relay.begun(link.channel.kind);
+    subscribed = key;
+    for await (const events of relay.catchUp(scope)) {
+      for (const event of events) await relay.give(event);
+    }
+    await relay.caughtUp(hints);
+    signal.throwIfAborted();
+    // Read to the end, and only that shows which groups there are.
+    scope = { home: false, host: relayId };
+    if (JSON.stringify(await hostedAt(core, relayId)) !== key) continue;
+    // What no hint will tell of is read at intervals, however much is heard of the rest.
+    const patience = link.ended !== undefined && isWhole ? silenceLimit : pollInterval;
+    const news = await quiet(relay, { hints, readAllAt: wholeAt + patience, signal });
+    if (news === undefined) break;
+    scope = { ...scope, ...news };
+  }
+  if (link.ended === undefined) connection.reconsider();
+}
+
+/** What is subscribed at one host. */
+interface Hosted {
+  readonly groups: readonly string[];
+  readonly channels: readonly string[];
+}
+
+async function hostedAt(core: AccountCore, relayId: string): Promise<Hosted> {
+  const [groups, channels] = [await groupsByHost(core), await channelsByHost(core)];
+  return { groups: groups.get(relayId) ?? [], channels: channels.get(relayId) ?? [] };
+}
+
+/** @returns whether hints will tell of all of it */
+async function subscribe(
+  { connection, isHome }: FollowedRelay,
+  to: { readonly hosted: Hosted; readonly hints: Hints; readonly signal: AbortSignal },
+): Promise<boolean> {
+  const { hosted, hints, signal } = to;
+  const [groups, channels] = [new Set(hosted.groups), new Set(hosted.channels)];
+  hints.heard = { isHome, groups, channels };
+  let isWhole = true;
+  for (const kind of ['groups', 'channels'] as const) {
+    if (hosted[kind].length === 0) continue;
+    const subscribed = await subscribeHosted(connection, kind, { ids: hosted[kind], signal });
+    isWhole &&= subscribed.isWhole;
+  }
+  return isWhole;
+}
+
+/** What is to be read again. */
+type News = Required<Pick<Scope, 'home' | 'groups' | 'channels'>>;
+
+/**
+ * Waits until there is a reason to read again.
+ *
+ * @returns nothing where everything is to be read
+ * @throws ClientError with which the connection ended
+ */
+async function quiet(
+  relay: FollowedRelay,
+  until: { readonly hints: Hints; readonly readAllAt: number; readonly signal: AbortSignal },
+): Promise<News | undefined> {
+  const { core, isHome } = relay;
+  const { hints, readAllAt, signal } = until;
+  for (;;) {
+    const stop = new AbortController();
+    const bounded = AbortSignal.any([signal, stop.signal]);
+    const left = Math.max(0, readAllAt - core.clock.milliseconds());
+    const pause = core.clock.sleep(left, bounded);
+    const isOver = await Promise.race([
+      hints.next().then(() => false),
+      ...(isHome ? [core.happenings.next().then(() => false)] : []),
+      pause.then(() => true),
+    ]).finally(() => {
+      stop.abort();
+      pause.catch(() => undefined);
+    });
+    relay.heard();
+    const news = await newsOf(relay, hints);
+    if (isOver) return undefined;
+    if (news !== undefined) return news;
+  }
+}
+
+/** What hints tell of that was not read yet. They prove and move nothing themselves. */
+async function newsOf(relay: FollowedRelay, hints: Hints): Promise<News | undefined> {
+  const { core, connection, isHome } = relay;
+  const drained = hints.drain();
+  const found = await core.store.write(async (tx) => {
+    const unread = drained.head > (await timelinePosition(tx, connection.relayId));
+    const outdated = await noteStateHint(tx, core.account, drained.revision);
+    const groups = new Set(drained['group-recoveries']);
+    for (const [groupId, head] of drained.groups) {
+      const row = await groupRow(tx, groupId);
+      if (row !== undefined && head > row.position) groups.add(groupId);
+    }
+    const channels = new Set<string>();
+    for (const [channelId, head] of drained.channels) {
+      if (await noteChannelHint(tx, channelId, head)) channels.add(channelId);
+    }
+    return { home: isHome && (unread || outdated), groups, channels };
+  });
+  for (const kind of ['group-applications', 'group-recoveries'] as const) {
+    for (const group_id of drained[kind]) await relay.give({ kind, group_id });
+  }
+  const isOwed = drained.isWoken || (isHome && core.happenings.isWaiting);
+  const isUnread = found.home || found.groups.size + found.channels.size > 0;
+  return isOwed || isUnread ? found : undefined;
+}
+
+/** Whether there is something to be sent over the home relay. */
+export async function isOwing({ store }: AccountCore): Promise<boolean> {
+  return (await store.read((tx) => duties.list(tx, { limit: 1 }))).length > 0;
+}
