@@ -376,6 +376,65 @@ describe('06 §8.3: descriptors that are not adopted', () => {
   });
 });
 
+describe('06 §10.1: descriptors of earlier revisions', () => {
+  const ofContent = ({ events, ...page }: ChannelPage) => ({
+    ...page,
+    events: events.filter(({ payload }) => payload.$type !== type('channel.descriptor')),
+  });
+
+  test('are asked for by exact revision, once, and move nothing back', async () => {
+    const at = await setScene(relay);
+    await at.carl.channels.follow(at.link);
+    await at.carl.channels.post(at.id, { text: 'as a moderator' });
+    await at.ann.channels.update(at.id, { moderators: null });
+    await at.ann.channels.post(at.id, { text: 'without him' });
+    const [reader] = await person(relay);
+    relay.lie('channel.read', ofContent);
+    relay.asked.clear();
+    await reader.channels.follow(at.link, { from: 'creation' });
+    // The current one, and the one in which Carl had the right.
+    expect(relay.asked.get('channel.resolve')).toBe(2);
+    expect(await postTexts(reader, at.id)).toEqual(['as a moderator', 'without him']);
+    expect((await reader.channels.get(at.id)).descriptor.revision).toBe(1);
+    await reader.channels.unfollow(at.id);
+    relay.asked.clear();
+    await reader.channels.follow(at.link, { from: 'creation' });
+    expect(relay.asked.get('channel.resolve')).toBe(1);
+    expect(await postTexts(reader, at.id)).toEqual(['as a moderator', 'without him']);
+  });
+
+  test('serve where the page has one that does not hold', async () => {
+    const at = await setScene(relay);
+    await at.ann.channels.update(at.id, { name: 'Olds' });
+    await at.ann.channels.post(at.id, { text: 'under revision 1' });
+    relay.lie('channel.read', ({ events: [revision, ...rest], ...page }) => ({
+      ...page,
+      events: [{ ...revision, payload: { ...revision.payload, name: 'Altered' } }, ...rest],
+    }));
+    const events = await at.bob.channels.sync(at.id);
+    expect(events.map(({ kind }) => kind)).toEqual(['channel-post', 'channel-refused']);
+    expect(await postTexts(at.bob, at.id)).toEqual(['under revision 1']);
+  });
+
+  test('an answer that does not come leaves the page for the next time', async () => {
+    const at = await setScene(relay);
+    const retry = { attempts: 1, base: 1, cap: 1 };
+    const reader = await relay.world.person({ prefer: 'http', retry });
+    await reader.channels.follow(at.link);
+    await news(at);
+    await at.ann.channels.post(at.id, { text: 'three' });
+    const before = await reader.channels.get(at.id);
+    relay.lie('channel.read', ofContent);
+    relay.overHttp.set('channel.resolve', (response) => response.destroy());
+    const failing = reader.channels.sync(at.id);
+    await expect(failing).rejects.toMatchObject({ code: 'relay_unreachable' });
+    expect(await reader.channels.get(at.id)).toEqual(before);
+    relay.overHttp.clear();
+    await reader.channels.sync(at.id);
+    expect(await postTexts(reader, at.id)).toEqual(['one', 'two', 'three']);
+  });
+});
+
 describe('06 §7.3, §10.2: older pages', () => {
   /** Bob follows from the latest page on, which has what happened to posts before it. */
   async function behind(relay: LyingRelay): Promise<Scene & { readonly old: ChannelPage }> {
