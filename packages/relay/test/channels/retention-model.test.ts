@@ -153,7 +153,7 @@ test('06 §7.5: exactly what the table says is kept, and all of it verifies', as
         expect(rows.channels).toMatchObject([{ head: model.head, revision: model.revision }]);
       }
     }),
-    { numRuns: engine === 'sqlite' ? 25 : 6 },
+    { numRuns: engine === 'sqlite' ? 15 : 5 },
   );
 }, 180_000);
 

@@ -1,5 +1,4 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { detours } from '../support/engine.ts';
 import { Person } from '../support/people.ts';
 import { World } from '../support/world.ts';
 import { readWhole } from './reader.ts';
@@ -38,18 +37,6 @@ const resolveCode = (revision: number) =>
 const runAt = async (instant: number, before = 0) => {
   world.clock.advance(instant - before - world.clock.now());
   return await run();
-};
-
-/** Runs the job until it has committed so many times, and no further, as by a crash. */
-const crash = async (commits: number) => {
-  let left = commits;
-  world.faults.beforeCommit = () => {
-    left -= 1;
-    if (left < 0) throw new Error('crash of the test');
-  };
-  await expect(run()).rejects.toThrow('crash of the test');
-  delete world.faults.beforeCommit;
-  await world.restart();
 };
 
 describe('06 §7.5: any event', () => {
@@ -458,141 +445,4 @@ describe('reports', () => {
     await run();
     expect(await rows('channel_reports')).toMatchObject([{ reported_at: world.clock.now() }]);
   });
-});
-
-describe('the job beside others', () => {
-  /** Does something between what the job has found and the first thing it removes. */
-  const between = (work: () => Promise<unknown>) => {
-    const { storage } = world.context;
-    const { write } = storage;
-    storage.write = async (aggregates, other) => {
-      storage.write = write;
-      await work();
-      return (await write.call(storage, aggregates, other)) as never;
-    };
-  };
-
-  test('an edit of a post that becomes due goes with it', async () => {
-    const post = await channel.post();
-    world.clock.advance(retention);
-    between(() => channel.edit(post, { body: text('late') }));
-    await run();
-    expect(await readable()).toEqual([0]);
-    expect(await stored()).toEqual([0]);
-    expect(await rows('channel_hidden_posts')).toEqual([]);
-  });
-
-  test('a post that is deleted while it becomes due is known as deleted', async () => {
-    const post = await channel.post();
-    await channel.edit(post, { body: text('edited') });
-    world.clock.advance(retention);
-    between(() => channel.delete(post));
-    await run();
-    expect(await readable()).toEqual([0, post + 2]);
-    expect(await stored()).toEqual([0, post + 2]);
-    expect(await rows('channel_posts')).toMatchObject([{ status: 'deleted' }]);
-    expect(await codeOf('post.delete', channel.newDeletion(post))).toBe('state_conflict');
-  });
-
-  test('a moderator who posts while the certificate goes has it there again', async () => {
-    const post = await channel.post(undefined, { by: ben });
-    world.clock.advance(retention);
-    between(() => channel.post(undefined, { by: ben }));
-    await run();
-    expect(await readable()).toEqual([0, post + 1]);
-    await channel.delete(post + 1);
-    await channel.post(undefined, { by: ben });
-    expect(await readable()).toEqual([0, post + 2, post + 3]);
-  });
-
-  test('two of them at once remove everything once', async () => {
-    const channels = [channel];
-    for (let count = 0; count < 3; count += 1) channels.push(await TestChannel.found(world, ann));
-    for (const each of channels) {
-      for (let count = 0; count < 4; count += 1) {
-        const post = await each.post();
-        await each.edit(post, { body: text(`${count}`) });
-      }
-      await each.update({ name: 'other' });
-    }
-    world.clock.advance(retention);
-    await Promise.all([run(), run(), run()]);
-    await run();
-    for (const each of channels) {
-      expect((await readWhole(world, each)).map(({ sequence }) => sequence)).toEqual([9]);
-    }
-    expect(await stored()).toEqual([9, 9, 9, 9]);
-    expect(await rows('channel_certificates')).toHaveLength(4);
-  });
-
-  test('one that is stopped in the middle is finished by the next, at every commit', async () => {
-    await channel.post(undefined, { by: ben });
-    await channel.edit(1, { body: text('edited') }, { by: ben, device: 'laptop' });
-    const gone = await channel.post();
-    await channel.edit(gone, { body: text('edited') });
-    await channel.delete(gone);
-    await channel.update({ name: 'other' });
-    const last = await channel.post();
-    await world.restart({ channelTimelineRetention: year });
-    await channel.edit(last, { body: text('edited') });
-    world.clock.advance(retention);
-    for (let commits = 0; commits < 4; commits += 1) {
-      await crash(1);
-      // What is there can be read and verified after each.
-      await readable();
-    }
-    await run();
-    expect(await stored()).toEqual([6]);
-    expect(await readable()).toEqual([6]);
-    expect(await devices()).toEqual(ann.deviceIds('phone'));
-  });
-
-  test('one that is told to stop does no more', async () => {
-    for (let count = 0; count < 3; count += 1) await (await TestChannel.found(world, ann)).post();
-    world.clock.advance(retention);
-    const { storage } = world.context;
-    const { write } = storage;
-    const stopping = new AbortController();
-    let writes = 0;
-    storage.write = async (aggregates, work) => {
-      writes += 1;
-      stopping.abort();
-      return (await write.call(storage, aggregates, work)) as never;
-    };
-    await world.runJob('channels.retention', stopping.signal);
-    expect(writes).toBe(1);
-    expect(await rows('channel_posts')).toHaveLength(2);
-  });
-});
-
-test('more posts than a portion go, of several channels', async () => {
-  const other = await TestChannel.found(world, ben);
-  for (let count = 0; count < 250; count += 1) {
-    await channel.post();
-    if (count % 5 === 0) await other.post();
-  }
-  world.clock.advance(retention);
-  await run();
-  expect(await rows('channel_posts')).toEqual([]);
-  expect(await stored()).toEqual([0, 0]);
-});
-
-test('no statement of the job reads a whole table or sorts', async () => {
-  const post = await channel.post();
-  await channel.edit(post, { body: text('edited') });
-  await channel.delete(await channel.post());
-  await channel.update({ name: 'other' });
-  world.clock.advance(retention);
-  const statements = new Set<string>();
-  world.faults.beforeStatement = (sql) => void statements.add(sql);
-  await run();
-  delete world.faults.beforeStatement;
-  const found: Record<string, string[]> = {};
-  const searching = [...statements].filter((sql) => /channel_/.test(sql));
-  for (const sql of searching) {
-    const slow = await detours(world.context.storage, sql);
-    if (slow.length > 0) found[sql] = slow;
-  }
-  expect(found).toEqual({});
-  expect(searching.length).toBeGreaterThan(12);
 });

@@ -216,6 +216,29 @@ describe('02 §13.1: the count rule', () => {
     expect(outcomes).toEqual(['ok', 'ok', 'bad_request', 'ok']);
     expect(subscribed()).toEqual(ids(2));
   });
+
+  test('also where the later one is looked up sooner', async () => {
+    const { storage } = world.context;
+    const { read } = storage;
+    const slow = Promise.withResolvers<void>();
+    storage.read = async (work) => {
+      storage.read = read;
+      await slow.promise;
+      return await read.call(storage, work);
+    };
+    const answered: string[] = [];
+    const calls = [ids(0, 1), ids(2)].map(async (channel_ids) => {
+      await subscribe({ channel_ids });
+      answered.push(...channel_ids);
+    });
+    // What is looked up at once would be answered before this is.
+    await world.call('channel.read', { channel_id: ids(0)[0] }, { session: ann.session() });
+    expect(answered).toEqual([]);
+    slow.resolve();
+    await Promise.all(calls);
+    expect(answered).toEqual(ids(0, 1, 2));
+    expect(subscribed()).toEqual(ids(2));
+  });
 });
 
 describe('06 §9.1 step 3: not_found names every channel that cannot be subscribed', () => {
