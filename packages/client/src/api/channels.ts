@@ -18,6 +18,7 @@ import {
   type ChannelPostEntry,
   type EntryRange,
   listEntries,
+  listPosts,
 } from '../channels/entries.ts';
 import {
   type ChannelAddress,
@@ -268,10 +269,9 @@ export class Channels {
   /** The posts of it, as their edits left them; oldest first. */
   async posts(
     channelId: string,
-    range: Omit<EntryRange, 'limit' | 'last'> = {},
+    range: Omit<EntryRange, 'limit'> = {},
   ): Promise<ChannelPostEntry[]> {
-    const entries = await this.entries(channelId, range);
-    return entries.filter((entry) => entry.kind === 'post');
+    return await this.#core.store.read((tx) => listPosts(tx, channelId, range));
   }
 
   /**

@@ -95,6 +95,9 @@ export interface WaitingEdit {
   readonly edit: ChannelPostEdit;
 }
 
+/** Rows read or removed in one go. */
+const portion = 500;
+
 const timeline = new Collection<KeptPost | OtherEntry>('channel-timeline');
 /** By channel, target and sequence. */
 const waitingEdits = new Collection<WaitingEdit>('channel-edits');
@@ -127,6 +130,27 @@ export async function listEntries(
   });
   const entries = rows.map(({ value }) => (value.kind === 'post' ? entryOf(value) : value));
   return last === undefined ? entries : entries.reverse();
+}
+
+/** Posts of a range, oldest first; with `last` the newest so many of them. */
+export async function listPosts(
+  tx: StoreReader,
+  channelId: string,
+  { after, before, last = Number.POSITIVE_INFINITY }: Omit<EntryRange, 'limit'> = {},
+): Promise<ChannelPostEntry[]> {
+  let found: ChannelPostEntry[] = [];
+  let end = before;
+  for (;;) {
+    const range = {
+      ...(after !== undefined && { after }),
+      ...(end !== undefined && { before: end }),
+    };
+    const entries = await listEntries(tx, channelId, { ...range, last: portion });
+    found = [...entries.filter((entry) => entry.kind === 'post'), ...found];
+    if (entries.length < portion || found.length >= last) break;
+    end = entries[0]?.sequence;
+  }
+  return found.slice(Math.max(0, found.length - last));
 }
 
 function entryOf({ post, state, ...row }: KeptPost): ChannelPostEntry {
@@ -227,9 +251,6 @@ export async function isDeleted(
 ): Promise<boolean> {
   return (await deleted.get(tx, keyOf(channelId, sequence))) !== undefined;
 }
-
-/** Rows removed in one transaction. */
-const portion = 500;
 
 /**
  * Removes entries behind a sequence, some at a time.

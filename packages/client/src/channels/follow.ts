@@ -92,7 +92,7 @@ export async function followChannel(
   const before = await core.store.read((tx) => channelRow(tx, channel_id));
   if (before !== undefined && before.standing !== 'left') return;
   // Something may be left of the last time, where its removal was interrupted.
-  while (await core.store.write((tx) => removeTimeline(tx, channel_id)));
+  await clearTimeline(core, channel_id);
   await core.store.write(async (tx) => {
     const known = await channelRow(tx, channel_id);
     if (known !== undefined && known.standing !== 'left') return;
@@ -117,5 +117,15 @@ export async function leaveChannel(core: AccountCore, channelId: string): Promis
     const { span: _read, closed_at: _end, hinted_head: _hint, ...rest } = row;
     await putChannel(tx, { ...rest, standing: 'left' });
   });
-  while (await core.store.write((tx) => removeTimeline(tx, channelId)));
+  await clearTimeline(core, channelId);
+}
+
+/** Removes what was read of a channel, portion by portion, as long as nobody follows it again. */
+async function clearTimeline({ store }: AccountCore, channelId: string): Promise<void> {
+  const isMore = () =>
+    store.write(async (tx) => {
+      const row = await channelRow(tx, channelId);
+      return row?.standing !== 'followed' && (await removeTimeline(tx, channelId));
+    });
+  while (await isMore());
 }

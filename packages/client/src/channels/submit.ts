@@ -1,6 +1,6 @@
 /** Submitting posts, edits and deletions, and learning what became of them (06 §10.4). */
 import type { AccountCore } from '../core.ts';
-import { ClientError } from '../errors.ts';
+import { ClientError, isRefusal } from '../errors.ts';
 import { type ContentWrite, dropWrite, isFinalRefusal, type KeptWrite } from './kept.ts';
 import { asRollback, pageSize, readPage } from './page.ts';
 import type { ChannelRow } from './rows.ts';
@@ -37,21 +37,30 @@ export async function submitContent(
       await settle();
       return sequence;
     }
-    if (isFresh) {
-      try {
-        await submitChange(core, row, { value, signal });
-      } catch (error) {
-        if (isFinalRefusal(error)) throw error;
-        // The answer was lost, and only the timeline says what became of it.
-        await repeatChange(core, row, { value, signal });
-      }
-    } else await repeatChange(core, row, { value, signal });
+    if (isFresh) await submitFresh(core, row, { value, signal });
+    else await repeatChange(core, row, { value, signal });
     await settle();
     return undefined;
   } catch (error) {
     const isOver = isFinalRefusal(error) || error instanceof TooLate;
     if (isOver) await settle();
     throw error;
+  }
+}
+
+/** A change that never left before. Where the answer is lost, the timeline says what became of it. */
+async function submitFresh(
+  core: AccountCore,
+  row: ChannelRow,
+  submission: Submission,
+): Promise<void> {
+  try {
+    await submitChange(core, row, submission);
+  } catch (error) {
+    if (!isFinalRefusal(error)) return await repeatChange(core, row, submission);
+    // Two may delete one post at the same time.
+    const isDeletion = submission.value.write === 'delete' && isRefusal(error, 'state_conflict');
+    if (!isDeletion || !(await isDone(core, row, submission))) throw error;
   }
 }
 

@@ -245,6 +245,19 @@ describe('06 §10.4: lost answers', () => {
     expect(await waiting(ann)).toBe(0);
   });
 
+  test('deleting what somebody else just deleted is done; what is known to be gone is refused', async () => {
+    const [ann, bob] = [await Restarted.begin(), await Restarted.begin()];
+    const { id, link, sequence } = await channel(ann);
+    await ann.account.channels.update(id, { moderators: [bob.account.id] });
+    await bob.account.channels.follow(link);
+    await bob.account.channels.delete(id, sequence);
+    await ann.account.channels.delete(id, sequence);
+    await ann.account.sync();
+    const again = ann.account.channels.delete(id, sequence);
+    await expect(again).rejects.toMatchObject({ error: 'state_conflict' });
+    expect(await waiting(ann)).toBe(0);
+  });
+
   test('a revision whose answer alone was lost succeeds at once', async () => {
     const ann = await Restarted.begin();
     const { id } = await channel(ann);
@@ -346,6 +359,8 @@ describe('long timelines', () => {
     // One post, one row for the channel: what a page costs does not depend on what is there.
     const touched = store.changes.slice(before).filter((key) => key.startsWith('channel'));
     expect(touched).toEqual([`channel-timeline/${id}/0000000000000003`, `channels/${id}`]);
+    const newest = await carl.channels.posts(id, { before: 230, last: 2 });
+    expect(newest.map(({ sequence }) => sequence)).toEqual([228, 229]);
     expect(await carl.channels.entries(id, { before: 5, last: 2 })).toMatchObject([
       { sequence: 3, content: { body: { text: 'three' } } },
       { sequence: 4 },

@@ -204,12 +204,19 @@ async function readFollowed(
     after === undefined
       ? { last: limit, ...(before !== undefined && { before }) }
       : { after, limit };
-  for (;;) {
+  for (let isReachable = true; ; ) {
     const entries = await account.channels.entries(id, range);
     const first = (await account.channels.get(id)).span?.first ?? 0;
     const isEnough = after === undefined ? entries.length >= limit : first <= after + 1;
-    if (first > 0 && !isEnough) {
-      await account.channels.older(id, { signal });
+    if (first > 0 && !isEnough && isReachable) {
+      isReachable = await account.channels.older(id, { signal }).then(
+        () => true,
+        (error: unknown) => {
+          // Without the host there is still what is here.
+          if (isClientError(error, 'relay_unreachable')) return false;
+          throw error;
+        },
+      );
       continue;
     }
     const isCut = entries.length >= limit;
