@@ -97,7 +97,22 @@ export async function readTimeline(
     raw.push(...read.page.events);
     events.push(...read.events);
     descriptors = read.descriptors;
-    if (!read.page.has_more) return { raw, events, state: projectChannel(emptyProjection, events) };
+    if (read.page.has_more) continue;
+    demandRevisions(events);
+    return { raw, events, state: projectChannel(emptyProjection, events) };
+  }
+}
+
+/**
+ * Demands that revisions follow each other and every content is of the one in force, of a timeline
+ * too young for anything to have been cleaned up (06 §5.1, §7.2).
+ */
+function demandRevisions(events: readonly VerifiedChannelEvent[]): void {
+  let inForce = -1;
+  for (const { kind, sequence, descriptorRevision } of events) {
+    if (kind === 'descriptor') inForce += 1;
+    const found = `event ${sequence} is of revision ${descriptorRevision}`;
+    demand(descriptorRevision === inForce, `${found}, not ${inForce}`);
   }
 }
 
@@ -147,4 +162,16 @@ export async function withoutTrace<T>(channel: ChannelPapers, act: () => Promise
 /** Whether two objects are the same, whatever the order of their members. */
 export function equal(one: unknown, other: unknown): boolean {
   return canonicalJson(one as JsonObject) === canonicalJson(other as JsonObject);
+}
+
+/** Demands that a post is now exactly this. */
+export async function demandState(
+  channel: ChannelPapers,
+  target: number,
+  state: JsonObject,
+): Promise<void> {
+  const { posts } = (await readTimeline(channel)).state;
+  const found = posts.get(target)?.state;
+  demand(found !== undefined, 'the post is there');
+  demand(equal(found, state), `expected ${JSON.stringify(state)}, found ${JSON.stringify(found)}`);
 }

@@ -236,4 +236,26 @@ close.check(
   },
 );
 
+close.check(
+  'with-posts',
+  { source: '06 §7.2, §7.4', title: 'nothing that is written at the same time comes behind it' },
+  async (stage) => {
+    const { channel, moderators } = await channelSceneOf(stage, { moderators: 1, devices: 2 });
+    const [mia] = moderators as [Resident];
+    const target = await channel.post();
+    const writing = [0, 1, 0, 1, 0, 1].map((index) => {
+      const by = at(mia, index);
+      return index === 0
+        ? by.caller.call('channel.post', channel.publication({}, by))
+        : by.caller.call('channel.post.edit', channel.patch(target, { [`m${index}`]: 1 }, by));
+    });
+    const [answers] = await Promise.all([Promise.all(writing), channel.close()]);
+    for (const answer of answers) {
+      demand(answer.ok || answer.code === 'state_conflict', 'succeeds or is state_conflict');
+    }
+    await demandClosed(channel);
+    await readTimeline(channel);
+  },
+);
+
 export const channelCloseChecks = close.list;

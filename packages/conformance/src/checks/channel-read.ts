@@ -4,43 +4,17 @@ import { unixSeconds } from '../actors.ts';
 import type { ChannelActors } from '../channel-actors.ts';
 import { textBody } from '../channel-papers.ts';
 import { equal, readBackward, readChannelPage, readTimeline } from '../channel-reader.ts';
-import { type ChannelScene, channelSceneOf } from '../channel-scene.ts';
+import { channelSceneOf } from '../channel-scene.ts';
 import { checksOf } from '../check.ts';
 import { demand } from '../demand.ts';
 import { at } from '../group-scene.ts';
-import type { Resident, Stage } from '../stage.ts';
+import type { Resident } from '../stage.ts';
+import { type Lively, lively } from './channel-lively.ts';
 import { relayLimit } from './limits-of.ts';
 import { refusesAll } from './refusals.ts';
 
 const read = checksOf('channel.read');
 const method = 'channel.read';
-
-interface Lively extends ChannelScene {
-  readonly mia: Resident;
-  readonly rea: Resident;
-  /** Sequences, all readable but the gaps. */
-  readonly all: readonly number[];
-  /** Of a post that was deleted, and of its edit. */
-  readonly gaps: readonly number[];
-}
-
-/** A channel that a good deal has happened to. */
-async function lively(stage: Stage): Promise<Lively> {
-  const scene = await channelSceneOf(stage, { moderators: 1, readers: 1, devices: 2 });
-  const { channel, owner } = scene;
-  const [mia, rea] = [...scene.moderators, ...scene.readers] as [Resident, Resident];
-  const first = await channel.post();
-  const gone = await channel.post({}, mia);
-  await channel.edit(gone, { body: textBody('soon gone') });
-  await channel.update({ description: 'words' }, at(owner, 1));
-  await channel.edit(first, { body: textBody('edited') }, at(mia, 1));
-  await channel.post({}, mia);
-  const before = (await readTimeline(channel)).raw.map(({ sequence }) => sequence);
-  await channel.delete(gone, {}, mia);
-  await channel.post();
-  const all = (await readTimeline(channel)).raw.map(({ sequence }) => sequence);
-  return { ...scene, mia, rea, all, gaps: before.filter((sequence) => !all.includes(sequence)) };
-}
 
 /**
  * Demands that a range gives these sequences, and says rightly whether there is more. A relay may

@@ -6,6 +6,7 @@ import { channelDeleteChecks } from './channel-delete.ts';
 import { channelEditChecks } from './channel-edit.ts';
 import { channelGateChecks } from './channel-gate.ts';
 import { channelHintChecks } from './channel-hints.ts';
+import { channelPatchChecks } from './channel-patch.ts';
 import { channelPostChecks } from './channel-post.ts';
 import { channelReadChecks } from './channel-read.ts';
 import { channelRepeatChecks } from './channel-repeats.ts';
@@ -27,6 +28,7 @@ export const channelChecks: readonly Check[] = [
   ...channelRepeatChecks,
   ...channelTargetChecks,
   ...channelEditChecks,
+  ...channelPatchChecks,
   ...channelDeleteChecks,
   ...channelReportChecks,
   ...channelReadChecks,
