@@ -220,9 +220,10 @@ describe('02 §13.1: the count rule', () => {
   test('also where the later one is looked up sooner', async () => {
     const { storage } = world.context;
     const { read } = storage;
-    const slow = Promise.withResolvers<void>();
+    const [looked, slow] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     storage.read = async (work) => {
       storage.read = read;
+      looked.resolve();
       await slow.promise;
       return await read.call(storage, work);
     };
@@ -231,6 +232,7 @@ describe('02 §13.1: the count rule', () => {
       await subscribe({ channel_ids });
       answered.push(...channel_ids);
     });
+    await looked.promise;
     // What is looked up at once would be answered before this is.
     await world.call('channel.read', { channel_id: ids(0)[0] }, { session: ann.session() });
     expect(answered).toEqual([]);

@@ -87,6 +87,11 @@ test('heads that were told tell nothing, in whichever order they come', async ()
   for (const { heads } of audience) expect(heads).toEqual([2, 3]);
 });
 
+test('nor does a head that the first of them had read when it came', () => {
+  tell(0);
+  expect(toldOnes()).toEqual([]);
+});
+
 test('a small channel hears while a large one is told', async () => {
   let before = -1;
   const follower = new Told();

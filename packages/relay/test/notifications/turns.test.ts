@@ -40,6 +40,7 @@ test('what one leaves of a turn is for the next', async () => {
   ];
   expect(done).toHaveLength(portion);
   await nextTurn();
+  expect(done).toHaveLength(portion * 2);
   await Promise.all(all);
   expect(done.slice(portion)).toEqual(numbers(portion).map((index) => `small ${index}`));
 });
