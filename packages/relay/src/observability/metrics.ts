@@ -15,7 +15,10 @@ const catalogue = {
   bus_back: ['counter', 'Times the bus to other processes came back.'],
   catch_ups: ['counter', 'Comparisons of connections with storage.'],
   catch_ups_failed: ['counter', 'Comparisons of connections with storage that failed.'],
-  hints_delayed: ['counter', 'Times it could not be looked up who may hear of a group or a channel.'],
+  hints_delayed: [
+    'counter',
+    'Times it could not be looked up who may hear of a group or a channel.',
+  ],
   storage_lost: ['counter', 'Times the database could not be reached.'],
   storage_conflicts: ['counter', 'Writes tried again after a conflict.'],
   storage_unsettled: ['counter', 'Commits whose outcome nobody could tell.'],
