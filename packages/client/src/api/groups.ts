@@ -153,25 +153,28 @@ export class Groups {
 
   /**
    * Tells this device of a group the account is a member of, where no other device is left to do
-   * so: after `sync` the group is read, and with `requestRecovery` it can be opened again.
+   * so: it is read, and with `requestRecovery` it can be opened again.
+   *
+   * @throws ClientError `invalid_input`, `not_a_member`, `no_relay`
    */
   async add(
     address: { readonly groupId: string; readonly relayId: string },
     options: Abortable = {},
   ): Promise<Group> {
-    await knowGroup(this.#core, address);
-    this.#core.happenings.add(await this.sync(address.groupId, options));
+    await knowGroup(this.#core, address, signalOf(options));
     return await this.get(address.groupId);
   }
 
   /**
-   * Forgets a group this account is no member of: an application nobody decided about, a group that
-   * was left. What was read of it stays in the store, and counts again if it is joined anew.
+   * Forgets a group that was left or closed, or whose history does not verify, or an application
+   * nobody decided about. What was read of it stays in the store, and counts again if it is joined
+   * anew.
    *
+   * @param options.evenAsMember also a group that cannot be left because its host is gone
    * @throws ClientError `invalid_input` for a member: leave first
    */
-  async forget(groupId: string): Promise<void> {
-    await forgetGroup(this.#core, groupId);
+  async forget(groupId: string, options: { readonly evenAsMember?: boolean } = {}): Promise<void> {
+    await forgetGroup(this.#core, groupId, options);
   }
 
   /** Catches one group up. @returns what happened */

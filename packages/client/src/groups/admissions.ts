@@ -19,7 +19,7 @@ import {
 } from '@posthouse/protocol';
 import type { AccountCore } from '../core.ts';
 import { unixSeconds } from '../environment.ts';
-import { ClientError } from '../errors.ts';
+import { ClientError, isRefusal } from '../errors.ts';
 import { sealBoxes } from './boxes.ts';
 import { resolveInvite } from './invites.ts';
 import { readList } from './lists.ts';
@@ -57,6 +57,8 @@ export async function listApplications(
       verifyGroupApplicationList(core.network, page, request);
       return page;
     },
+    signatures: ({ applications }) =>
+      applications.map(({ application }) => application.device_signature),
   });
   return pages.flatMap(({ applications }) => applications);
 }
@@ -131,15 +133,55 @@ function keyOf({ account, member_encryption_public_key }: GroupMemberKey): Group
   return { account, member_encryption_public_key };
 }
 
-/** Rejects applications. */
+/**
+ * Rejects applications.
+ * @throws ClientError `invalid_input` for an account that did not apply
+ */
 export async function rejectApplications(
   core: AccountCore,
   { groupId, accounts }: Act,
   signal: AbortSignal,
 ): Promise<void> {
+  await reject(
+    core,
+    { groupId, accounts },
+    {
+      method: 'group.application.reject',
+      isMissing: 'did not apply',
+      pending: async () => {
+        const pending = await listApplications(core, groupId, signal);
+        return pending.map(({ application }) => application.account);
+      },
+      signal,
+    },
+  );
+}
+
+async function reject(
+  core: AccountCore,
+  { groupId, accounts }: Act,
+  what: {
+    readonly method: 'group.application.reject' | 'group.member.recovery.reject';
+    readonly isMissing: string;
+    readonly pending: () => Promise<readonly string[]>;
+    readonly signal: AbortSignal;
+  },
+): Promise<void> {
+  const { method, isMissing, pending, signal } = what;
   const { relay_id: relayId } = await requireRow(core, groupId);
-  const params = { group_id: groupId, accounts: [...new Set(accounts)] };
-  await core.relay(relayId).call('group.application.reject', params, { signal });
+  const chosen = [...new Set(accounts)];
+  const before = await pending();
+  const missing = chosen.find((account) => !before.includes(account));
+  if (missing !== undefined) throw new ClientError('invalid_input', `${missing} ${isMissing}`);
+  try {
+    const params = { group_id: groupId, accounts: chosen };
+    await core.relay(relayId).call(method, params, { signal });
+  } catch (error) {
+    if (!isRefusal(error, 'not_found')) throw error;
+    // Done, where none is there any more: by the call whose answer was lost, or by somebody else.
+    const left = await pending();
+    if (chosen.some((account) => left.includes(account))) throw error;
+  }
 }
 
 /** Key recovery requests this account may see, each verified. */
@@ -158,6 +200,7 @@ export async function listRecoveries(
       verifyGroupRecoveryList(core.network, page, request);
       return page;
     },
+    signatures: ({ requests }) => requests.map(({ request }) => request.device_signature),
   });
   return pages.flatMap(({ requests }) => requests);
 }
@@ -212,15 +255,28 @@ function checkKey(group: GroupProjection, member: GroupMemberKey): void {
   }
 }
 
-/** Rejects requests of others, or withdraws the own one. */
+/**
+ * Rejects requests of others, or withdraws the own one.
+ * @throws ClientError `invalid_input` for an account that asked for nothing
+ */
 export async function rejectRecoveries(
   core: AccountCore,
   { groupId, accounts }: Act,
   signal: AbortSignal,
 ): Promise<void> {
-  const { relay_id: relayId } = await requireRow(core, groupId);
-  const params = { group_id: groupId, accounts: [...new Set(accounts)] };
-  await core.relay(relayId).call('group.member.recovery.reject', params, { signal });
+  await reject(
+    core,
+    { groupId, accounts },
+    {
+      method: 'group.member.recovery.reject',
+      isMissing: 'did not ask for a new key',
+      pending: async () => {
+        const pending = await listRecoveries(core, groupId, signal);
+        return pending.map(({ request }) => request.account);
+      },
+      signal,
+    },
+  );
 }
 
 /** The client secret in a box for each account, for the commitment of the state it is sealed on. */

@@ -111,8 +111,9 @@ export async function submitCreation(
   }
 }
 
+/** There is no such group; its keys stay, should an earlier attempt have been carried out. */
 function abandoned({ creation: _refused, ...row }: GroupRow): GroupRow {
-  return { ...row, standing: 'ended' };
+  return { ...row, standing: 'ended', isForgotten: true };
 }
 
 /** @throws ClientError `no_relay` where the relay does not declare that it hosts groups */

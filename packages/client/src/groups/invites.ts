@@ -67,14 +67,30 @@ export async function createInvite(
   };
   let invite = make();
   try {
-    await relay.call('group.invite.create', invite, { signal });
+    await submitInvite(core, row.relay_id, { invite, signal });
   } catch (error) {
     if (!isRefusal(error, 'clock_skew')) throw error;
     relay.relayClock.adopt();
     invite = make();
-    await relay.call('group.invite.create', invite, { signal });
+    await submitInvite(core, row.relay_id, { invite, signal });
   }
   return { invite, text: textOf(core, row.relay_id, invite), uses: 0 };
+}
+
+async function submitInvite(
+  core: AccountCore,
+  relayId: string,
+  { invite, signal }: { readonly invite: GroupInvite; readonly signal: AbortSignal },
+): Promise<void> {
+  try {
+    await core.relay(relayId).call('group.invite.create', invite, { signal });
+  } catch (error) {
+    if (!isRefusal(error, 'state_conflict')) throw error;
+    // The ID is taken: by this very invitation, where an answer was lost on the way.
+    const id = { groupId: invite.group_id, inviteId: invite.invite_id };
+    const taken = await resolveInvite(core, id, signal).catch(() => undefined);
+    if (taken?.invite.device_signature !== invite.device_signature) throw error;
+  }
 }
 
 function checkedInvite(core: AccountCore, invite: GroupInvite): GroupInvite {
@@ -108,6 +124,7 @@ export async function listInvites(
       verifyGroupInviteList(core.network, page, request);
       return page;
     },
+    signatures: ({ invites }) => invites.map(({ invite }) => invite.device_signature),
   });
   return pages
     .flatMap(({ invites }) => invites)
@@ -138,5 +155,10 @@ export async function revokeInvite(
 ): Promise<void> {
   const { relay_id: relayId } = await requireRow(core, groupId);
   const params = { group_id: groupId, invite_id: inviteId };
-  await core.relay(relayId).call('group.invite.revoke', params, { signal });
+  try {
+    await core.relay(relayId).call('group.invite.revoke', params, { signal });
+  } catch (error) {
+    // It was revoked before, perhaps by the call whose answer was lost; or the group is closed.
+    if (!isRefusal(error, 'state_conflict')) throw error;
+  }
 }

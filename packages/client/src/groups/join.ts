@@ -19,8 +19,18 @@ import {
 } from '@posthouse/protocol';
 import type { AccountCore } from '../core.ts';
 import { ClientError, isClientError, isRefusal, relayMust } from '../errors.ts';
+import type { StoreReader, StoreWriter } from '../store/index.ts';
 import { newMemberKey } from './found.ts';
-import { type GroupRow, groupRow, groups, nothingYet, putGroup, putMemberKey } from './rows.ts';
+import {
+  type GroupRow,
+  groupRow,
+  groups,
+  noLonger,
+  nothingYet,
+  putGroup,
+  putMemberKey,
+} from './rows.ts';
+import { refreshGroup } from './sync.ts';
 
 /** Where an invitation leads: what somebody needs to find the group and to apply. */
 const InviteAddress = Type.Object({
@@ -80,33 +90,100 @@ export async function previewGroup(
   return answer;
 }
 
-/** Notes a group and its host; whether the account is a member, reading it shows. */
+/**
+ * Notes a group and its host, and reads it. Nothing is noted where the host has no such group, or
+ * lets this account read none of it.
+ *
+ * @throws ClientError `invalid_input`, `not_a_member`, `no_relay`
+ * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour
+ */
 export async function knowGroup(
   core: AccountCore,
   { groupId, relayId }: { readonly groupId: string; readonly relayId: string },
+  signal: AbortSignal,
 ): Promise<void> {
-  await core.store.write(async (tx) => {
+  const { store } = core;
+  checkAddress({ group_id: groupId, relay_id: relayId });
+  const before = await store.write(async (tx) => {
     const known = await groupRow(tx, groupId);
     const fresh = nothingYet({ group_id: groupId, relay_id: relayId });
-    if (known === undefined) await putGroup(tx, { ...fresh, standing: 'known' });
-    else if (known.standing === 'ended') {
+    // Verified state is bound to its host by the group's ID; anything else may be a wrong address.
+    const isUnread = known?.standing === 'known' || known?.standing === 'ended';
+    if (known === undefined || (isUnread && known.facts === undefined)) {
+      await putGroup(tx, { ...fresh, standing: 'known' });
+    } else if (known.standing === 'ended') {
       const { isForgotten: _again, ...row } = known;
       await putGroup(tx, { ...row, standing: 'known' });
     }
+    return known;
   });
-  core.happenings.wake();
+  try {
+    await refreshGroup(core, groupId, signal);
+    const { standing, facts } = await store.read((tx) => requireKnown(tx, groupId));
+    if (facts === undefined && standing === 'ended') {
+      throw new ClientError(
+        'not_a_member',
+        `its host lets this account read nothing of ${groupId}`,
+      );
+    }
+    core.happenings.wake();
+  } catch (error) {
+    const isWrong =
+      isRefusal(error, 'not_found') ||
+      isClientError(error, 'not_a_member') ||
+      isClientError(error, 'no_relay');
+    if (isWrong) await store.write((tx) => restore(tx, groupId, before));
+    throw error;
+  }
 }
 
-/** @throws ClientError `invalid_input` for a group the account is a member of */
-export async function forgetGroup(core: AccountCore, groupId: string): Promise<void> {
+async function requireKnown(tx: StoreReader, groupId: string): Promise<GroupRow> {
+  const row = await groupRow(tx, groupId);
+  if (row === undefined) throw new ClientError('not_a_member', `${groupId} is not known here`);
+  return row;
+}
+
+/** Makes a group what it was to this device. */
+async function restore(
+  tx: StoreWriter,
+  groupId: string,
+  before: GroupRow | undefined,
+): Promise<void> {
+  await (before === undefined ? groups.delete(tx, groupId) : putGroup(tx, before));
+}
+
+const GroupAddress = Type.Object({ relay_id: RelayId, group_id: GroupId });
+
+/** @throws ClientError `invalid_input` */
+function checkAddress(address: unknown): void {
+  try {
+    checkSchema(GroupAddress, address, 'address');
+  } catch (cause) {
+    throw new ClientError('invalid_input', (cause as Error).message, { cause });
+  }
+}
+
+/**
+ * Lets a group be shown and read no more.
+ *
+ * @param options.evenAsMember also where the account is a member as far as this device knows: of a
+ *   host that is gone nobody can take leave. Closed and blocked groups need no such word.
+ * @throws ClientError `invalid_input` for a member
+ */
+export async function forgetGroup(
+  core: AccountCore,
+  groupId: string,
+  { evenAsMember = false }: { readonly evenAsMember?: boolean } = {},
+): Promise<void> {
   await core.store.write(async (tx) => {
     const row = await groupRow(tx, groupId);
     if (row === undefined) return;
-    if (row.standing === 'member' || row.standing === 'creating') {
+    const isOver = row.facts?.status === 'closed' || row.blocked !== undefined;
+    if (row.standing === 'member' && !isOver && !evenAsMember) {
       throw new ClientError('invalid_input', 'a member leaves before the group is forgotten');
     }
-    const { application: _withdrawn, ...rest } = row;
-    await putGroup(tx, { ...rest, standing: 'ended', isForgotten: true });
+    const { application: _withdrawn, creation: _given, ...rest } = row;
+    await putGroup(tx, { ...noLonger(rest), isForgotten: true });
   });
 }
 
@@ -153,11 +230,7 @@ export async function applyToGroup(
     const isFinal =
       isRefusal(error, 'forbidden', 'not_found', 'bad_request', 'state_conflict') ||
       isClientError(error, 'no_relay');
-    if (isFinal) {
-      await store.write((tx) =>
-        before === undefined ? groups.delete(tx, group_id) : putGroup(tx, before),
-      );
-    }
+    if (isFinal) await store.write((tx) => restore(tx, group_id, before));
     throw error;
   }
 }

@@ -15,6 +15,8 @@ interface Listing<P> {
   readonly signal: AbortSignal;
   /** Verifies a page. @throws ProtocolError */
   readonly verify: (page: unknown, request: { group_id: string; limit: number }) => P;
+  /** The signatures of a page's records: what makes one a record not seen before. */
+  readonly signatures: (page: P) => readonly string[];
 }
 
 const pageSize = 100;
@@ -40,7 +42,7 @@ export async function readList<P extends { readonly next?: string }>(
 
 async function traverse<P extends { readonly next?: string }>(
   core: AccountCore,
-  { relayId, method, groupId, signal, verify }: Listing<P>,
+  { relayId, method, groupId, signal, verify, signatures }: Listing<P>,
 ): Promise<P[]> {
   const pages: P[] = [];
   const seen = new Set<string>();
@@ -52,11 +54,12 @@ async function traverse<P extends { readonly next?: string }>(
     const page = relayMust(reason, method, () => verify(answer, request));
     pages.push(page);
     cursor = page.next;
-    // A host could lead around in a circle for ever.
-    if (cursor !== undefined && seen.has(cursor)) {
-      throw new RelayMisbehaviour(reason, 'the same cursor again', { method });
+    // With the same records again a host could lead around in a circle for ever.
+    const found = signatures(page);
+    if (cursor !== undefined && found.every((each) => seen.has(each))) {
+      throw new RelayMisbehaviour(reason, 'the same records again', { method });
     }
-    if (cursor !== undefined) seen.add(cursor);
+    for (const each of found) seen.add(each);
   } while (cursor !== undefined);
   return pages;
 }

@@ -14,8 +14,9 @@ import {
 } from '@posthouse/protocol';
 import type { AccountCore } from '../core.ts';
 import { ClientError, isRefusal, RelayUnreachable } from '../errors.ts';
+import { callHost } from '../hosted.ts';
 import { listEntries } from './entries.ts';
-import { groupRow, putGroup } from './rows.ts';
+import { groupRow, noLonger, putGroup } from './rows.ts';
 import { refreshGroup, requireGroup } from './sync.ts';
 
 type LinkKind = Exclude<keyof GroupChainBodies, 'group.create'>;
@@ -66,7 +67,7 @@ export async function manageGroup<M extends LinkMethod>(
     const params = await paramsOf(core, { body, group, act });
     await act.before?.(body);
     try {
-      await core.relay(row.relay_id).call(act.method, params, { signal });
+      await callHost(core, row.relay_id, { method: act.method, params, signal });
       if (act.kind === 'group.member.leave') return await noteLeave(core, groupId);
       return await refreshGroup(core, groupId, signal);
     } catch (error) {
@@ -150,8 +151,7 @@ async function noteLeave(core: AccountCore, groupId: string): Promise<void> {
   await core.store.write(async (tx) => {
     const row = await groupRow(tx, groupId);
     if (row === undefined) return;
-    const { activeKey: _active, ...rest } = row;
-    await putGroup(tx, { ...rest, standing: 'ended' });
+    await putGroup(tx, noLonger(row));
   });
   core.happenings.add([{ kind: 'group-ended', group_id: groupId }]);
 }

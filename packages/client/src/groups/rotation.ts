@@ -11,6 +11,7 @@ import {
 } from '@posthouse/protocol';
 import type { AccountCore } from '../core.ts';
 import { ClientError, isRefusal } from '../errors.ts';
+import { callHost } from '../hosted.ts';
 import type { StoreWriter } from '../store/index.ts';
 import { accountsAtOnce } from './admissions.ts';
 import { sealBoxes } from './boxes.ts';
@@ -243,7 +244,7 @@ async function upload(
     client_secret_boxes,
   };
   const method = 'group.secret.rotation.prepare';
-  const { expires_at } = await core.relay(relayId).call(method, params, { signal });
+  const { expires_at } = await callHost(core, relayId, { method, params, signal });
   return await changeCandidate(core, { groupId, candidate }, (latest) => {
     // The end of a preparation never moves: another device prepared, and took the place of this one.
     if (latest.expires_at !== undefined && latest.expires_at !== expires_at) {

@@ -75,6 +75,14 @@ export function nothingYet(
   return { ...address, position: -1, keysThrough: -1 };
 }
 
+/**
+ * A group its account is no member of any more. Everything verified stays; should it be read again,
+ * keys are asked for from the beginning.
+ */
+export function noLonger({ activeKey: _active, ...row }: GroupRow): GroupRow {
+  return { ...row, standing: 'ended', keysThrough: -1 };
+}
+
 const members = new Collection<GroupMember>('group-members');
 const bans = new Collection<true>('group-bans');
 

@@ -13,6 +13,7 @@ import { toOwnDevices } from '../messages/own-devices.ts';
 import type { StoreReader, StoreWriter } from '../store/index.ts';
 import { secretBytes } from './open.ts';
 import {
+  type GroupRow,
   groupRow,
   groupRows,
   memberKeysOf,
@@ -140,12 +141,17 @@ export async function applyStateSync(
     } else if (known.standing === 'ended' || known.standing === 'applied') {
       // The other device reads it: this one tries again.
       const { isForgotten: _again, ...rest } = known;
-      await putGroup(tx, { ...rest, standing: 'known', keysThrough: -1 });
+      await putGroup(tx, { ...at(rest, relay_id), standing: 'known', keysThrough: -1 });
     } else if (isNew) {
       // Epochs whose boxes did not open for want of a key may open now.
-      await putGroup(tx, { ...known, keysThrough: -1 });
+      await putGroup(tx, { ...at(known, relay_id), keysThrough: -1 });
     }
   }
+}
+
+/** A group at a host: only what was verified says that another one is wrong. */
+function at(row: GroupRow, relay_id: string): GroupRow {
+  return row.facts === undefined ? { ...row, relay_id } : row;
 }
 
 /** Puts application secrets of another own device aside; history has to confirm their epochs. */

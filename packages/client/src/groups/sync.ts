@@ -25,6 +25,7 @@ import {
   type KeptGroup,
   loadGroup,
   memberOf,
+  noLonger,
   putGroup,
 } from './rows.ts';
 
@@ -204,8 +205,7 @@ async function endMembership(
     const row = await groupRow(tx, group_id);
     // Applicants are refused until they are admitted.
     if (row === undefined || (row.standing !== 'member' && row.standing !== 'known')) return [];
-    const { activeKey: _active, ...rest } = row;
-    await putGroup(tx, { ...rest, standing: 'ended' });
+    await putGroup(tx, noLonger(row));
     return row.standing === 'member' ? [[{ kind: 'group-ended', group_id }]] : [];
   });
 }

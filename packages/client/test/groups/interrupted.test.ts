@@ -178,6 +178,42 @@ describe('lost answers', () => {
   });
 });
 
+describe('02 §7: calls that are repeated because an answer was lost', () => {
+  /** Twice, with the same relay: the first answer does not arrive. */
+  const patient = { retry: { attempts: 2, base: 1, cap: 1 } };
+
+  test('an invitation is made, and revoked, once', async () => {
+    const ann = await Restarted.begin(relay, undefined, patient);
+    const id = await club(ann.account);
+    relay.lose('group.invite.create', 1);
+    const { invite } = await ann.account.groups.invite(id);
+    expect(await ann.account.groups.invites(id)).toMatchObject([{ invite }]);
+    relay.lose('group.invite.revoke', 1);
+    await ann.account.groups.revokeInvite(id, invite.invite_id);
+    expect(await ann.account.groups.invites(id)).toEqual([]);
+  });
+
+  test('applications and requests for keys are rejected once', async () => {
+    const ann = await Restarted.begin(relay, undefined, patient);
+    const [bob, carl] = [await Restarted.begin(relay), await Restarted.begin(relay)];
+    const id = await club(ann.account, [bob.account]);
+    await carl.account.groups.join((await ann.account.groups.invite(id)).text);
+    relay.lose('group.application.reject', 1);
+    await ann.account.groups.reject(id, [carl.account.id]);
+    expect(await ann.account.groups.applications(id)).toEqual([]);
+    await bob.account.groups.requestRecovery(id);
+    relay.lose('group.member.recovery.reject', 1);
+    await ann.account.groups.rejectRecovery(id, [bob.account.id]);
+    expect(await ann.account.groups.recoveries(id)).toEqual([]);
+    for (const reject of [
+      ann.account.groups.reject(id, [carl.account.id]),
+      ann.account.groups.rejectRecovery(id, [bob.account.id]),
+    ]) {
+      await expect(reject).rejects.toMatchObject({ code: 'invalid_input' });
+    }
+  });
+});
+
 test('05 §5.3: two owners’ devices changing at once: each change is signed on its own head', async () => {
   const [ann, bob] = [await Restarted.begin(relay), await Restarted.begin(relay)];
   const id = await club(ann.account, [bob.account]);

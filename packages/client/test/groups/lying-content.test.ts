@@ -290,18 +290,28 @@ describe('05 §13.15: before anything is sealed', () => {
     await expect(failing).rejects.toMatchObject(refused('invalid_group_record'));
     expect(relay.asked.get('group.member.recovery.approve')).toBeUndefined();
   });
+});
 
-  test('05 §12.7: a list that leads around in a circle', async () => {
-    const { ann, id } = await applied();
-    let page: object | undefined;
-    relay.garble('group.application.list', (text) => {
-      const { id: request, result } = JSON.parse(text);
-      page ??= { ...result, next: 'again' };
-      return JSON.stringify({ jsonrpc: '2.0', id: request, result: page });
-    });
-    const failing = ann.groups.applications(id);
-    await expect(failing).rejects.toMatchObject(refused('invalid_group_record'));
+test.each([
+  ['group.application.list', 'applications'],
+  ['group.member.recovery.list', 'recoveries'],
+  ['group.invite.list', 'invites'],
+] as const)('05 §12.7: %s with the same records again and again', async (method, name) => {
+  const at = await setScene(relay);
+  const [eve] = await person(relay);
+  await eve.groups.join((await at.ann.groups.invite(at.id)).text);
+  await at.bob.groups.requestRecovery(at.id);
+  let pages = 0;
+  let page: object | undefined;
+  relay.garble(method, (text) => {
+    const { jsonrpc, id, result } = JSON.parse(text);
+    pages += 1;
+    page ??= result;
+    return JSON.stringify({ jsonrpc, id, result: { ...page, next: `page-${pages}` } });
   });
+  const failing = at.ann.groups[name](at.id);
+  await expect(failing).rejects.toMatchObject({ reason: 'invalid_group_record' });
+  expect(pages).toBe(2);
 });
 
 test('05 §13.3: what a host says of a group for display changes nothing that was verified', async () => {

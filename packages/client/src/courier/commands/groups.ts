@@ -241,12 +241,19 @@ function addCommand(surroundings: Surroundings): Command {
 }
 
 function forgetCommand(surroundings: Surroundings): Command {
-  const command = leaf('forget <group>', 'show a group no more that you are no member of');
-  return onAccount(command, surroundings, async ({ account, out }, { args }) => {
-    const { id } = await groupOf(account, args[0] ?? '');
-    await account.groups.forget(id);
-    out.result({ group: id }, () => ['forgotten']);
-  });
+  const command = leaf(
+    'forget <group>',
+    'show a group no more: one you left, one that is closed or does not verify',
+  ).option('--even-as-member', 'also one you cannot leave, because its host is gone');
+  return onAccount<{ evenAsMember?: boolean }>(
+    command,
+    surroundings,
+    async ({ account, out }, { args, options: { evenAsMember = false } }) => {
+      const { id } = await groupOf(account, args[0] ?? '');
+      await account.groups.forget(id, { evenAsMember });
+      out.result({ group: id }, () => ['forgotten']);
+    },
+  );
 }
 
 function membersCommand(surroundings: Surroundings): Command {
