@@ -67,6 +67,13 @@ export const cases: Readonly<Record<string, readonly Step[]>> = {
     { kind: 'commit', ...owner },
     keys(2, 0),
   ],
+  '05 §13.19: a ban takes the application of its target, and no unban gives it back': [
+    ...applyBoth,
+    { kind: 'ban', ...owner, targets: [3], all: false },
+    { kind: 'lists', by: 'owner', device: 0, limit: 1 },
+    { kind: 'unban', ...owner, targets: [3], all: false },
+    { kind: 'approve', ...owner, ...right, all: false, targets: [3] },
+  ],
   '05 §7.3: a removed device that held the current secret costs an epoch, another does not': [
     keys(1, 1),
     { kind: 'sync', by: 2, device: 1, after: -1, limit: 8 },
