@@ -1,5 +1,4 @@
 /** People who listen to channels over WSS, and what they hear (06 §9). */
-import { isJsonObject, type JsonObject, parseJson } from '@posthouse/protocol';
 import type { WssCaller } from './caller.ts';
 import type { ChannelActors } from './channel-actors.ts';
 import { lastEvent } from './channel-reader.ts';
@@ -55,13 +54,4 @@ export async function hearsHead(
 export async function stirChannel(channel: ChannelActors): Promise<number> {
   await channel.post();
   return (await lastEvent(channel)).sequence;
-}
-
-/** The hints that somebody has and nobody took. */
-export function channelHintsOf({ caller }: Listening): JsonObject[] {
-  return (caller as WssCaller).socket.pending.flatMap((text) => {
-    const message = parseJson(text);
-    if (!isJsonObject(message) || message.method !== hint) return [];
-    return [message.params as JsonObject];
-  });
 }

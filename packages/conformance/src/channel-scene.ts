@@ -1,7 +1,7 @@
 /** A channel with people around it, for one check. */
 import type { JsonObject } from '@posthouse/protocol';
 import { ChannelActors } from './channel-actors.ts';
-import { residents } from './group-scene.ts';
+import { residents } from './people.ts';
 import type { Resident, Stage } from './stage.ts';
 
 export interface ChannelSceneOptions {

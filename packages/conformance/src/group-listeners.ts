@@ -1,9 +1,10 @@
 /** People who listen to a group over WSS, and what they hear (05 §15). */
-import { isJsonObject, type JsonObject, parseJson } from '@posthouse/protocol';
+import type { JsonObject } from '@posthouse/protocol';
 import type { WssCaller } from './caller.ts';
 import { demand } from './demand.ts';
 import type { GroupActors } from './group-actors.ts';
 import { readHead } from './group-reader.ts';
+import { hintsOf } from './hints.ts';
 import type { Resident } from './stage.ts';
 
 /** The hints about a group; every one of them has a name here and a method on the wire. */
@@ -55,7 +56,7 @@ export class GroupListeners {
       demand(told === fence, 'no head is told that no event has');
     }
     for (const person of this.#people) {
-      for (const { method, params } of hintsOf(person)) {
+      for (const { method, params } of hintsOf(person, 'group')) {
         if (method === hintMethods.timeline) {
           demand(readers.includes(person), 'the timeline is told to readers alone');
         } else {
@@ -89,18 +90,6 @@ export async function subscribe(
   const group_ids = groups.map(({ groupId }) => groupId);
   const answer = await caller.call('group.subscribe', { group_ids });
   demand(answer.ok, `group.subscribe succeeds, not ${answer.ok ? '' : answer.code}`);
-}
-
-/** The hints about groups that somebody has and nobody took. */
-export function hintsOf({
-  caller,
-}: Pick<Resident, 'caller'>): { readonly method: string; readonly params: JsonObject }[] {
-  return (caller as WssCaller).socket.pending.flatMap((text) => {
-    const message = parseJson(text);
-    if (!isJsonObject(message) || typeof message.method !== 'string') return [];
-    if (!message.method.startsWith('group.')) return [];
-    return [{ method: message.method, params: message.params as JsonObject }];
-  });
 }
 
 async function takeHint(person: Resident, hint: Hint, group: GroupActors): Promise<JsonObject> {

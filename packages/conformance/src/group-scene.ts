@@ -1,7 +1,8 @@
 /** A group with people in it, for one check. */
 import type { JsonObject } from '@posthouse/protocol';
 import { GroupActors } from './group-actors.ts';
-import type { Resident, ResidentOptions, Stage } from './stage.ts';
+import { residents } from './people.ts';
+import type { Resident, Stage } from './stage.ts';
 
 export interface SceneOptions {
   /** Number of ordinary members, 0 by default. */
@@ -52,29 +53,4 @@ export async function sceneOf(stage: Stage, options: SceneOptions = {}): Promise
     members: people.slice(administrators, inside),
     strangers: people.slice(inside),
   };
-}
-
-/** So many people at home on the relay. */
-export function residents(
-  stage: Stage,
-  count: number,
-  options: ResidentOptions = {},
-): Promise<Resident[]> {
-  return Promise.all(Array.from({ length: count }, () => stage.resident(options)));
-}
-
-/** Publishes the devices that somebody has from now on. */
-export async function keepDevices(
-  stage: Stage,
-  { account, caller }: Resident,
-  devices: Resident['devices'],
-): Promise<void> {
-  await stage.succeed(caller, 'device.state.publish', await account.state(devices));
-}
-
-/** Somebody at another of their devices. */
-export function at(person: Resident, index: number): Resident {
-  const { devices, callers } = person;
-  const device = devices[index] as Resident['device'];
-  return { ...person, device, caller: callers[index] as Resident['caller'] };
 }

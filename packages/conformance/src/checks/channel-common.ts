@@ -11,7 +11,7 @@ import { filledTo } from '../channel-papers.ts';
 import { withoutTrace } from '../channel-reader.ts';
 import { type Check, checksOf } from '../check.ts';
 import { demand } from '../demand.ts';
-import { at } from '../group-scene.ts';
+import { at } from '../people.ts';
 import {
   type ChannelMethodName,
   type ReadyChannelCall,

@@ -8,7 +8,7 @@ import { equal, lastEvent, readTimeline, resolveChannel, withoutTrace } from '..
 import { channelSceneOf } from '../channel-scene.ts';
 import { checksOf } from '../check.ts';
 import { demand } from '../demand.ts';
-import { at, residents } from '../group-scene.ts';
+import { at, residents } from '../people.ts';
 import type { Resident, Stage } from '../stage.ts';
 import { rightFields, wrongFields } from './channel-fields.ts';
 import { relayTime } from './limits-of.ts';

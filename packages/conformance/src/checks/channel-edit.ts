@@ -6,7 +6,7 @@ import { demandState, equal, lastEvent, readTimeline, withoutTrace } from '../ch
 import { channelSceneOf } from '../channel-scene.ts';
 import { checksOf } from '../check.ts';
 import { demand } from '../demand.ts';
-import { at } from '../group-scene.ts';
+import { at } from '../people.ts';
 import type { Resident } from '../stage.ts';
 import { rightContents, wrongParts } from './channel-contents.ts';
 import { refusesAll } from './refusals.ts';

@@ -2,7 +2,7 @@
 import { ChannelActors } from '../channel-actors.ts';
 import { withoutTrace } from '../channel-reader.ts';
 import { type Check, checksOf } from '../check.ts';
-import { at } from '../group-scene.ts';
+import { at, keepDevices } from '../people.ts';
 import type { Resident } from '../stage.ts';
 import { type ChannelMethodName, readyForChannel, recipes } from './channel-calls.ts';
 
@@ -99,8 +99,7 @@ function gateChecks(method: ChannelMethodName): readonly Check[] {
       async (stage) => {
         const { again, by, scene } = await readyForChannel(stage, method, { devices: 2 });
         const laptop = at(by, 1);
-        const state = await by.account.state([by.device]);
-        await stage.succeed(by.caller, 'device.state.publish', state);
+        await keepDevices(stage, by, [by.device]);
         const call = { method, params: again({ by: laptop }) };
         await withoutTrace(scene.channel, () => stage.fail(laptop.caller, call, 'unauthorized'));
         await stage.succeed(by.caller, method, again());

@@ -1,18 +1,13 @@
 /** What subscribers are told, and what they are not (06 §5.4, §9.2; 02 §12.8). */
 import type { JsonObject } from '@posthouse/protocol';
-import {
-  channelHintsOf,
-  hearsHead,
-  nextHead,
-  stirChannel,
-  subscribeChannels,
-} from '../channel-listeners.ts';
+import { hearsHead, nextHead, stirChannel, subscribeChannels } from '../channel-listeners.ts';
 import { textBody } from '../channel-papers.ts';
 import { lastEvent, readTimeline } from '../channel-reader.ts';
 import { type ChannelScene, channelSceneOf } from '../channel-scene.ts';
 import { type Check, checksOf } from '../check.ts';
 import { demand } from '../demand.ts';
-import { at } from '../group-scene.ts';
+import { hintsOf } from '../hints.ts';
+import { at } from '../people.ts';
 import type { Resident, Stage } from '../stage.ts';
 import type { ChannelMethodName } from './channel-calls.ts';
 
@@ -117,7 +112,7 @@ for (const [method, word, act] of events) {
       const head = (await lastEvent(channel)).sequence;
       demand(head > cast.target, 'the event is there');
       for (const by of all(cast)) await hearsHead(by, { channel, head });
-      demand(channelHintsOf(at(mia, 1)).length === 0, 'and nobody else');
+      demand(hintsOf(at(mia, 1), 'channel').length === 0, 'and nobody else');
     },
   );
   checks.push(...list);

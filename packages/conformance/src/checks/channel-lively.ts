@@ -1,7 +1,7 @@
 import { textBody } from '../channel-papers.ts';
 import { readTimeline } from '../channel-reader.ts';
 import { type ChannelScene, channelSceneOf } from '../channel-scene.ts';
-import { at } from '../group-scene.ts';
+import { at } from '../people.ts';
 import type { Resident, Stage } from '../stage.ts';
 
 export interface Lively extends ChannelScene {

@@ -6,7 +6,7 @@ import { equal, lastEvent, readTimeline, withoutTrace } from '../channel-reader.
 import { channelSceneOf } from '../channel-scene.ts';
 import { checksOf } from '../check.ts';
 import { demand } from '../demand.ts';
-import { at } from '../group-scene.ts';
+import { at } from '../people.ts';
 import type { Resident } from '../stage.ts';
 import { rightContents, wrongParts } from './channel-contents.ts';
 import { relayTime } from './limits-of.ts';

@@ -7,7 +7,7 @@ import { equal, readBackward, readChannelPage, readTimeline } from '../channel-r
 import { channelSceneOf } from '../channel-scene.ts';
 import { checksOf } from '../check.ts';
 import { demand } from '../demand.ts';
-import { at } from '../group-scene.ts';
+import { at, keepDevices } from '../people.ts';
 import type { Resident } from '../stage.ts';
 import { type Lively, lively } from './channel-lively.ts';
 import { relayLimit } from './limits-of.ts';
@@ -176,9 +176,7 @@ read.check(
   async (stage) => {
     const { channel, owner, mia, rea } = await lively(stage);
     const before = (await readTimeline(channel, rea)).raw;
-    for (const { account, device, caller } of [owner, mia]) {
-      await stage.succeed(caller, 'device.state.publish', await account.state([device]));
-    }
+    for (const by of [owner, mia]) await keepDevices(stage, by, [by.device]);
     const { raw } = await readTimeline(channel, rea);
     demand(equal(raw, before), 'the same events, and each of them verifies');
   },
@@ -190,11 +188,11 @@ read.check(
   async (stage) => {
     const { channel, owner } = await channelSceneOf(stage);
     await channel.post();
-    const { account, device, caller } = owner;
+    const { account, device } = owner;
     const notBefore = unixSeconds() - 7_200;
     const certificate = await account.certify(device.signer, { notBefore });
     const renewed = { ...device, certificate };
-    await stage.succeed(caller, 'device.state.publish', await account.state([renewed]));
+    await keepDevices(stage, owner, [renewed]);
     const again = { ...owner, device: renewed, caller: await stage.member(renewed) };
     await channel.post({}, again);
     const { page } = await readChannelPage(channel, again);

@@ -5,7 +5,7 @@ import { readTimeline, withoutTrace } from '../channel-reader.ts';
 import { channelSceneOf } from '../channel-scene.ts';
 import { checksOf } from '../check.ts';
 import { demand } from '../demand.ts';
-import { at } from '../group-scene.ts';
+import { at } from '../people.ts';
 import type { Resident } from '../stage.ts';
 import { refusesAll } from './refusals.ts';
 import { flipped } from './tamper.ts';

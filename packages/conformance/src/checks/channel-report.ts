@@ -3,7 +3,7 @@ import { textBody } from '../channel-papers.ts';
 import { withoutTrace } from '../channel-reader.ts';
 import { channelSceneOf } from '../channel-scene.ts';
 import { checksOf } from '../check.ts';
-import { at } from '../group-scene.ts';
+import { at } from '../people.ts';
 import type { Resident } from '../stage.ts';
 import { refusesAll } from './refusals.ts';
 

@@ -4,7 +4,7 @@ import { equal, resolveChannel } from '../channel-reader.ts';
 import { channelSceneOf } from '../channel-scene.ts';
 import { checksOf } from '../check.ts';
 import { demand } from '../demand.ts';
-import { at } from '../group-scene.ts';
+import { at, keepDevices } from '../people.ts';
 import type { Resident } from '../stage.ts';
 import { refusesAll } from './refusals.ts';
 
@@ -58,8 +58,7 @@ resolve.check(
     };
     const expected = [owner.device.id, laptop.device.id].join();
     demand((await signers()) === expected, 'the device that signed');
-    const state = await owner.account.state([owner.device]);
-    await stage.succeed(owner.caller, 'device.state.publish', state);
+    await keepDevices(stage, owner, [owner.device]);
     demand((await signers()) === expected, 'after its removal too');
     demand((await resolveChannel(channel, owner)).revision === 1, 'the descriptor stays in force');
   },

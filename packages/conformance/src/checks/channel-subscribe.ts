@@ -2,11 +2,12 @@
 import { nodeRandom } from '@posthouse/primitives-node';
 import { encodeBase64url, type JsonObject } from '@posthouse/protocol';
 import { ChannelActors } from '../channel-actors.ts';
-import { channelHintsOf, hearsHead, stirChannel, subscribeChannels } from '../channel-listeners.ts';
+import { hearsHead, stirChannel, subscribeChannels } from '../channel-listeners.ts';
 import { channelSceneOf } from '../channel-scene.ts';
 import { checksOf } from '../check.ts';
 import { demand } from '../demand.ts';
-import { at } from '../group-scene.ts';
+import { hintsOf } from '../hints.ts';
+import { at, keepDevices } from '../people.ts';
 import type { Resident, Stage } from '../stage.ts';
 import { relayLimit } from './limits-of.ts';
 
@@ -53,12 +54,12 @@ subscription.check(
     await subscribeChannels(rea, [second]);
     await stirChannel(first);
     await heard(rea, second);
-    demand(channelHintsOf(rea).length === 0, 'nothing of a channel that was left out');
+    demand(hintsOf(rea, 'channel').length === 0, 'nothing of a channel that was left out');
     await subscribeChannels(rea, []);
     await subscribeChannels(other, [second]);
     await heard(other, second);
     await stage.succeed(rea.caller, 'relay.info');
-    demand(channelHintsOf(rea).length === 0, 'nothing after clearing');
+    demand(hintsOf(rea, 'channel').length === 0, 'nothing after clearing');
     await subscribeChannels(rea, [second]);
     await heard(rea, second);
   },
@@ -73,7 +74,7 @@ subscription.check(
     for (let count = 0; count < 2; count += 1) await subscribeChannels(owner, [channel]);
     // Any answer comes behind what subscribing would have pushed.
     await stage.succeed(owner.caller, 'relay.info');
-    demand(channelHintsOf(owner).length === 0, 'nothing is pushed');
+    demand(hintsOf(owner, 'channel').length === 0, 'nothing is pushed');
   },
 );
 
@@ -146,7 +147,7 @@ subscription.check(
     await refuses(stage, owner, ['bad_request', [second.channelId, second.channelId]]);
     await stirChannel(second);
     await hearsHead(owner, { channel, head: await stirChannel(channel) });
-    demand(channelHintsOf(owner).length === 0, 'nothing of the channel that was refused');
+    demand(hintsOf(owner, 'channel').length === 0, 'nothing of the channel that was refused');
   },
 );
 
@@ -172,7 +173,7 @@ subscription.check(
     await subscribeChannels(rea, [channel]);
     await hearsHead(rea, { channel, head: await stirChannel(channel) });
     await stage.succeed(another.caller, 'relay.info');
-    demand(channelHintsOf(another).length === 0, 'nothing on the other connection');
+    demand(hintsOf(another, 'channel').length === 0, 'nothing on the other connection');
     rea.caller[Symbol.dispose]();
     await subscribeChannels(another, [channel]);
     await hearsHead(another, { channel, head: await stirChannel(channel), alone: true });
@@ -201,10 +202,9 @@ subscription.check(
     for (const by of [rea, laptop]) await subscribeChannels(by, [channel]);
     const head = await stirChannel(channel);
     for (const by of [rea, laptop]) await hearsHead(by, { channel, head });
-    const state = await rea.account.state([rea.device]);
-    await stage.succeed(rea.caller, 'device.state.publish', state);
+    await keepDevices(stage, rea, [rea.device]);
     await hearsHead(rea, { channel, head: await stirChannel(channel) });
-    demand(channelHintsOf(laptop).length === 0, 'the device that was removed hears nothing');
+    demand(hintsOf(laptop, 'channel').length === 0, 'the device that was removed hears nothing');
   },
 );
 

@@ -12,7 +12,8 @@ import {
   readKeyPage,
   rotatedByRelay,
 } from '../group-reader.ts';
-import { at, keepDevices, sceneOf } from '../group-scene.ts';
+import { sceneOf } from '../group-scene.ts';
+import { at, keepDevices } from '../people.ts';
 import type { Resident } from '../stage.ts';
 
 const sync = checksOf('group.sync');

@@ -15,7 +15,8 @@ import {
   textsOf,
   withoutTrace,
 } from '../group-reader.ts';
-import { at, sceneOf } from '../group-scene.ts';
+import { sceneOf } from '../group-scene.ts';
+import { at } from '../people.ts';
 import type { Resident } from '../stage.ts';
 import { refusesAll } from './refusals.ts';
 

@@ -6,7 +6,8 @@ import { checksOf } from '../check.ts';
 import { demand } from '../demand.ts';
 import { readApplications, readInvites } from '../group-lists.ts';
 import { resolveGroup, withoutTrace } from '../group-reader.ts';
-import { at, keepDevices, sceneOf } from '../group-scene.ts';
+import { sceneOf } from '../group-scene.ts';
+import { at, keepDevices } from '../people.ts';
 import type { Resident } from '../stage.ts';
 import { refusesAll } from './refusals.ts';
 

@@ -8,7 +8,8 @@ import {
 } from '@posthouse/protocol';
 import { type Check, checksOf } from '../check.ts';
 import { readHead } from '../group-reader.ts';
-import { at, type Scene } from '../group-scene.ts';
+import type { Scene } from '../group-scene.ts';
+import { at } from '../people.ts';
 import type { Resident } from '../stage.ts';
 import { readyFor, recipes, resigned } from './group-calls.ts';
 import { malformed, malformedQueries } from './malformed.ts';

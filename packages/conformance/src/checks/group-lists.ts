@@ -2,7 +2,8 @@
 import { checksOf } from '../check.ts';
 import { demand } from '../demand.ts';
 import { type GroupListName, groupLists, readList } from '../group-lists.ts';
-import { at, type Scene, type SceneOptions, sceneOf } from '../group-scene.ts';
+import { type Scene, type SceneOptions, sceneOf } from '../group-scene.ts';
+import { at } from '../people.ts';
 import type { Resident, Stage } from '../stage.ts';
 import { refusesAll } from './refusals.ts';
 

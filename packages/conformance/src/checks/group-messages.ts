@@ -14,7 +14,8 @@ import {
   textsOf,
   withoutTrace,
 } from '../group-reader.ts';
-import { at, sceneOf } from '../group-scene.ts';
+import { sceneOf } from '../group-scene.ts';
+import { at } from '../people.ts';
 import type { Resident, Stage } from '../stage.ts';
 import { refusesAll } from './refusals.ts';
 

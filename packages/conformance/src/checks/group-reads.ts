@@ -18,7 +18,8 @@ import {
   readHead,
   readKeyPage,
 } from '../group-reader.ts';
-import { at, keepDevices, sceneOf } from '../group-scene.ts';
+import { sceneOf } from '../group-scene.ts';
+import { at, keepDevices } from '../people.ts';
 import type { Resident, Stage } from '../stage.ts';
 import { refusesAll } from './refusals.ts';
 

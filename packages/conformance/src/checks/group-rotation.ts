@@ -14,7 +14,8 @@ import {
   rotatedByRelay,
   withoutTrace,
 } from '../group-reader.ts';
-import { at, keepDevices, type Scene, sceneOf } from '../group-scene.ts';
+import { type Scene, sceneOf } from '../group-scene.ts';
+import { at, keepDevices } from '../people.ts';
 import type { Resident } from '../stage.ts';
 
 const commit = checksOf('group.secret.rotation.commit');

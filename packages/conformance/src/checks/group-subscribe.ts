@@ -4,9 +4,11 @@ import { encodeBase64url, type JsonObject } from '@posthouse/protocol';
 import { checksOf } from '../check.ts';
 import { demand } from '../demand.ts';
 import { GroupActors } from '../group-actors.ts';
-import { GroupListeners, hintsOf, subscribe } from '../group-listeners.ts';
+import { GroupListeners, subscribe } from '../group-listeners.ts';
 import { messagesOf, readChain } from '../group-reader.ts';
-import { at, sceneOf } from '../group-scene.ts';
+import { sceneOf } from '../group-scene.ts';
+import { hintsOf } from '../hints.ts';
+import { at } from '../people.ts';
 import type { Resident, Stage } from '../stage.ts';
 import { relayLimit } from './limits-of.ts';
 
@@ -63,12 +65,12 @@ subscription.check(
     await subscribe(owner, [second]);
     await stir(first);
     await seconds.hears(owner, await stir(second));
-    demand(hintsOf(owner).length === 0, 'nothing of a group that was left out');
-    demand(hintsOf(other).length === 0, 'nothing on a connection that subscribed nothing');
+    demand(hintsOf(owner, 'group').length === 0, 'nothing of a group that was left out');
+    demand(hintsOf(other, 'group').length === 0, 'nothing on a connection that subscribed nothing');
     await subscribe(owner, []);
     await subscribe(other, [second]);
     await seconds.hears(other, await stir(second));
-    demand(hintsOf(owner).length === 0, 'nothing after clearing');
+    demand(hintsOf(owner, 'group').length === 0, 'nothing after clearing');
   },
 );
 
@@ -81,7 +83,7 @@ subscription.check(
     await subscribe(owner, [group]);
     // Any answer comes behind what subscribing would have pushed.
     await stage.succeed(owner.caller, 'relay.info');
-    demand(hintsOf(owner).length === 0, 'nothing is pushed');
+    demand(hintsOf(owner, 'group').length === 0, 'nothing is pushed');
   },
 );
 
@@ -148,7 +150,7 @@ subscription.check(
     await refuses(stage, owner, ['bad_request', [second.groupId, second.groupId]]);
     await stir(second);
     await ears.hears(owner, await stir(group));
-    demand(hintsOf(owner).length === 0, 'nothing of the group that was refused');
+    demand(hintsOf(owner, 'group').length === 0, 'nothing of the group that was refused');
   },
 );
 
@@ -187,7 +189,7 @@ subscription.check(
     const another = { ...owner, caller: await stage.member(owner.device) };
     const ears = await GroupListeners.of(group, [owner]);
     await ears.hears(owner, await stir(group));
-    demand(hintsOf(another).length === 0, 'nothing on the other connection');
+    demand(hintsOf(another, 'group').length === 0, 'nothing on the other connection');
     owner.caller[Symbol.dispose]();
     await subscribe(another, [group]);
     group.owner = another;
