@@ -225,7 +225,7 @@ describe('02 §13.1: the count rule', () => {
       storage.read = read;
       looked.resolve();
       await slow.promise;
-      return await read.call(storage, work);
+      return (await read.call(storage, work)) as never;
     };
     const answered: string[] = [];
     const calls = [ids(0, 1), ids(2)].map(async (channel_ids) => {
