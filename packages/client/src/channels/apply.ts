@@ -72,7 +72,7 @@ export async function applyPage(
   await putDescriptors(tx, page.descriptors);
   const { before, waiting } = await startOf(tx, row, placed);
   const after = projectChannel(before, [...page.events, ...waiting]);
-  const counted = countedEvents(row, placed);
+  const counted = countedEvents(page);
   const told: ChannelAccountEvent[] = [];
   let next = row;
   for (const event of counted) {
@@ -139,9 +139,8 @@ async function startOf(
       if (post !== undefined) posts.set(target, post);
     }
   }
-  // The saved descriptor may be far ahead of the page; it only counts where its event was read.
-  const descriptor = isEnded(row, direction) ? row.descriptor : undefined;
-  return { before: { ...emptyProjection, position: floor, descriptor, posts }, waiting };
+  // Without the saved descriptor: it may be far ahead of the page, and closed.
+  return { before: { ...emptyProjection, position: floor, posts }, waiting };
 }
 
 /** An edit that was verified, permission too, when its own page was. */
@@ -150,17 +149,11 @@ function verifiedEdit(waiting: WaitingEdit): VerifiedChannelEvent {
   return { sequence, acceptedAt, account, descriptorRevision: revision, kind: 'edit', payload };
 }
 
-/** Whether everything of the page lies behind the closing descriptor. */
-function isEnded({ closed_at }: ChannelRow, direction: Direction): boolean {
-  return closed_at !== undefined && direction !== 'older';
-}
-
 /** The events that count: those up to the closing descriptor (06 §7.4). */
-function countedEvents(row: ChannelRow, { page, direction }: Placed): VerifiedChannelEvent[] {
-  if (isEnded(row, direction)) return [];
-  const closing = page.events.find(isClosing);
-  if (closing === undefined) return [...page.events];
-  return page.events.filter(({ sequence }) => sequence <= closing.sequence);
+function countedEvents({ events }: ReadPage): VerifiedChannelEvent[] {
+  const closing = events.find(isClosing);
+  if (closing === undefined) return [...events];
+  return events.filter(({ sequence }) => sequence <= closing.sequence);
 }
 
 function isClosing(event: VerifiedChannelEvent): boolean {

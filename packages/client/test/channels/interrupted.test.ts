@@ -1,5 +1,6 @@
 /** What a channel costs when programs end, answers are lost and others are faster. */
 import { mkdtempSync, rmSync } from 'node:fs';
+import type { ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
@@ -381,5 +382,29 @@ describe('long timelines', () => {
     const entries = await twin.channels.entries(id);
     expect(entries.map(({ sequence }) => sequence)).toEqual(entries.map((_, at) => at));
     expect(entries).toHaveLength(121);
+  });
+
+  test('a page that comes when another reader of the store went on is not applied', async () => {
+    const ann = await relay.world.person();
+    const { id, link } = await ann.channels.create({ name: 'Race' });
+    const store = new MemoryStore();
+    const bob = await (await relay.world.client({ store, prefer: 'http' })).setUp();
+    const twin = await (await relay.world.client({ store })).account();
+    const carl = await relay.world.person();
+    for (const reader of [bob, carl]) await reader.channels.follow(link);
+    await ann.channels.post(id, { text: 'first' });
+    await carl.channels.sync(id);
+    const late = JSON.stringify(relay.honest.get('channel.read'));
+    const held = Promise.withResolvers<ServerResponse>();
+    relay.overHttp.set('channel.read', held.resolve);
+    const reading = bob.channels.sync(id);
+    const response = await held.promise;
+    relay.overHttp.clear();
+    await ann.channels.edit(id, 1, { text: 'edited' });
+    await twin.channels.sync(id);
+    response.writeHead(200, { 'content-type': 'application/json' });
+    response.end(late);
+    await reading;
+    expect(await postTexts(bob, id)).toEqual(['edited']);
   });
 });

@@ -247,10 +247,25 @@ describe('06 §10.1: events that are left aside while reading goes on', () => {
     const nothingLeft = edit(4, 1, { body: null });
     const noPost = edit(5, 3, { body: { content_type: 'text/plain', text: 'a revision?' } });
     const toCome = edit(6, 9, { body: { content_type: 'text/plain', text: 'not there yet' } });
-    relay.lie('channel.read', (page) => inventing(nothingLeft, noPost, toCome)(page, at));
-    expect(await at.bob.channels.sync(at.id)).toEqual([]);
-    expect((await at.bob.channels.get(at.id)).span?.position).toBe(6);
-    await expect(postTexts(at.bob, at.id)).resolves.toEqual(['one', 'two']);
+    const goneBefore = (scene: Scene) =>
+      event(
+        scene.moderator,
+        { sequence: 7 },
+        {
+          $type: type('channel.post.delete'),
+          channel_id: scene.id,
+          target_sequence: 9,
+        },
+      );
+    const nine = (scene: Scene) =>
+      event(scene.moderator, { sequence: 9 }, post(scene, 'as it was written'));
+    relay.lie('channel.read', (page) =>
+      inventing(nothingLeft, noPost, toCome, goneBefore, nine)(page, at),
+    );
+    const told = await at.bob.channels.sync(at.id);
+    expect(told.map(({ kind }) => kind)).toEqual(['channel-post', 'channel-gap']);
+    expect((await at.bob.channels.get(at.id)).span?.position).toBe(9);
+    expect(await postTexts(at.bob, at.id)).toEqual(['one', 'two', 'as it was written']);
   });
 
   test('06 §5.3: an event of a type to come is consumed', async () => {
