@@ -1,0 +1,128 @@
+/** Groups of more members than one call carries, and events that fill one. */
+import { join } from 'node:path';
+import { nodeRandom } from '@posthouse/primitives-node';
+import {
+  accountSigner,
+  canonicalJson,
+  deriveAccountId,
+  deviceSigner,
+  encodeBase64url,
+  type GroupApplication,
+  type GroupInvite,
+  type JsonObject,
+  limits,
+  signAsDevice,
+  signDeviceCertificate,
+  signingDevice,
+} from '@posthouse/protocol';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { digest } from '../../../relay/src/digest.ts';
+import { writeApplication } from '../../../relay/src/groups/application-store.ts';
+import { keepCertificate } from '../../../relay/src/groups/event-store.ts';
+import { openSqliteBeside } from '../../../relay/src/storage/sqlite.ts';
+import { LyingRelay } from '../support/lying-relay.ts';
+import { network } from '../support/world.ts';
+import { club, groupTexts } from './support.ts';
+
+let relay: LyingRelay;
+beforeAll(async () => {
+  relay = await LyingRelay.start({ host: { groups: true }, limits: { groupBans: 100_000 } });
+});
+afterAll(async () => {
+  await relay[Symbol.asyncDispose]();
+});
+
+test('05 §12.2: an event as large as a call may be is written and read, though it fits no message', async () => {
+  const [ann, bob] = [await relay.world.person(), await relay.world.person()];
+  const id = await club(ann, [bob]);
+  const anybody = () => deriveAccountId(network, encodeBase64url(nodeRandom(33)));
+  const frame = canonicalJson({
+    $type: network.type('group.member.ban'),
+    accounts: [],
+    device_signature: 'A'.repeat(86),
+    group_id: id,
+    prev_hash: `sha256:${'A'.repeat(43)}`,
+  });
+  // With quotes, and a comma behind each but the last. A request has more around it than is left.
+  const most = Math.floor((limits.groupWriteBytes + 1 - frame.length) / (anybody().length + 3));
+  const accounts = Array.from({ length: most }, anybody);
+  const tooMany = ann.groups.ban(id, [...accounts, ...anybody()]);
+  await expect(tooMany).rejects.toMatchObject({ code: 'invalid_input' });
+  relay.asked.clear();
+  await ann.groups.ban(id, accounts);
+  expect(relay.asked.get('group.member.ban')).toBe(1);
+  await ann.groups.send(id, { text: 'behind it' });
+  relay.asked.clear();
+  await bob.sync();
+  expect((await bob.groups.get(id)).state?.bans.size).toBe(most);
+  expect(await groupTexts(bob, id)).toEqual(['behind it']);
+  // Asked once over WebSocket, and then where it fits; the rest of the timeline as ever.
+  expect(relay.asked.get('group.sync')).toBeLessThanOrEqual(4);
+});
+
+/** Somebody's application, signed as it must be, with the certificate that belongs to it. */
+async function applicationOf(invite: GroupInvite) {
+  const signer = accountSigner(network, nodeRandom(32));
+  const encryptionKey = nodeRandom(32);
+  const device = deviceSigner(network, { signingSeed: nodeRandom(32), encryptionKey });
+  const certificate = await signDeviceCertificate(network, {
+    account: signer,
+    device,
+    notBefore: relay.world.clock.now() - 60,
+    expiresAt: relay.world.clock.now() + 86_400,
+  });
+  const { deviceId } = signingDevice(network, signer.account, device);
+  const { x25519 } = network.primitives;
+  const unsigned = {
+    $type: network.type('group.application'),
+    account: signer.account,
+    group_id: invite.group_id,
+    invite_id: invite.invite_id,
+    member_encryption_public_key: encodeBase64url(x25519.publicKey(nodeRandom(32))),
+  };
+  const application: GroupApplication = signAsDevice(network, unsigned, device);
+  return { application, certificate: canonicalJson(certificate), deviceId };
+}
+
+/** Lets people apply who never call: what the relay keeps is what it would keep of a call. */
+async function applyAll(invite: GroupInvite, people: number): Promise<string[]> {
+  const applications: Awaited<ReturnType<typeof applicationOf>>[] = [];
+  for (let each = 0; each < people; each += 1) applications.push(await applicationOf(invite));
+  await using storage = openSqliteBeside(join(relay.world.folder, 'relay'));
+  await storage.write(`group:${invite.group_id}`, async (tx) => {
+    for (const { application, certificate, deviceId } of applications) {
+      const certificateId = digest(certificate);
+      await keepCertificate(tx, { deviceId, certificateId, certificate });
+      const text = canonicalJson(application as unknown as JsonObject);
+      const stored = {
+        account: application.account,
+        inviteId: invite.invite_id,
+        deviceId,
+        certificateId,
+        memberKey: application.member_encryption_public_key,
+        digest: digest(text),
+        acceptedAt: relay.world.clock.now(),
+        texts: { application: text, certificate },
+      };
+      await writeApplication(tx, invite.group_id, stored, undefined);
+    }
+  });
+  return applications.map(({ application }) => application.account);
+}
+
+test('05 §13.26: more members than one call carries are admitted, and get the new secret', async () => {
+  const [ann, bob] = [await relay.world.person(), await relay.world.person()];
+  const id = await club(ann, [bob]);
+  const { invite } = await ann.groups.invite(id);
+  const accounts = await applyAll(invite, 1_100);
+  relay.asked.clear();
+  await ann.groups.approve(id, accounts);
+  expect(relay.asked.get('group.application.approve')).toBe(2);
+  expect((await ann.groups.get(id)).state?.members.size).toBe(1_102);
+  await ann.groups.rotate(id);
+  expect(relay.asked.get('group.secret.rotation.prepare')).toBe(2);
+  await ann.groups.send(id, { text: 'to all of them' });
+  await Promise.all([ann.sync(), bob.sync()]);
+  expect(await groupTexts(bob, id)).toEqual(['to all of them']);
+  expect((await bob.groups.get(id)).state).toEqual((await ann.groups.get(id)).state);
+});
