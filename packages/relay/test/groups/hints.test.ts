@@ -305,6 +305,45 @@ describe('who may not read hears nothing', () => {
   });
 });
 
+describe('what is committed while a subscription is under way', () => {
+  /** Something happens after it was looked up that ben may read, before he hears of the group. */
+  const between = async (act: () => Promise<unknown>) => {
+    await of('ben').subscribe();
+    // His device has its interval: nothing but this look is needed.
+    const { storage } = world.context;
+    const { read } = storage;
+    storage.read = async (work) => {
+      const found = await read.call(storage, work);
+      storage.read = read;
+      await act();
+      return found as never;
+    };
+    await of('ben').subscribe(group);
+  };
+
+  test('is heard of', async () => {
+    await between(() => group.update({ name: 'other' }));
+    expect(heard()).toEqual(each('ann ada ben cem', timeline(3)));
+  });
+
+  test.each(['leave', 'remove', 'ban'] as const)(
+    'is not heard of by who lost the right with a %s',
+    async (how) => {
+      await between(() => (how === 'leave' ? group.leave(ben) : group[how]([ben])));
+      await group.update({ name: 'later' });
+      await vi.waitFor(() => expect(of('cem').heard()).toContainEqual(timeline(4)), patience);
+      expect(of('ben').heard()).toEqual([]);
+      await expect(of('ben').subscribe(group)).rejects.toHaveProperty('code', 'forbidden');
+    },
+  );
+
+  test('is heard of by who had the right confirmed before somebody else lost it', async () => {
+    await between(() => group.remove([cem]));
+    await vi.waitFor(() => expect(of('ben').heard()).toEqual([timeline(3)]), patience);
+    expect(of('cem').heard()).toEqual([]);
+  });
+});
+
 describe('02 §12.3: hints are merged', () => {
   test('a slow reader finds the newest of each kind, never a queue', async () => {
     const slow = of('ann');
