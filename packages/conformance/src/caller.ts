@@ -147,7 +147,7 @@ function readHttpAnswer(answer: HttpAnswer, method: string): Answer {
   }
   demand(
     /^application\/json(;\s*charset="?utf-8"?)?$/i.test(String(answer.headers['content-type'])),
-    `content type of ${method} is ${answer.headers['content-type']}`,
+    `${method} answers JSON, not ${answer.headers['content-type']}`,
   );
   const body = parseJson(answer.body);
   if (answer.status === 200) {
@@ -156,7 +156,10 @@ function readHttpAnswer(answer: HttpAnswer, method: string): Answer {
   }
   demand(isJsonObject(body), 'an HTTP failure carries a RelayError object');
   const { code, message, data } = body;
-  demand(typeof code === 'string' && isErrorCode(code), `unknown error code ${code}`);
+  demand(
+    typeof code === 'string' && isErrorCode(code),
+    `an error code of the catalogue, not ${code}`,
+  );
   demand(typeof message === 'string', 'RelayError.message is a text');
   demand(
     answer.status === errorCatalogue[code].http,
@@ -238,6 +241,6 @@ export function readRpcAnswer(text: string, method: string): Answer {
   demand(isJsonObject(error) && typeof error.code === 'number', 'error.code is an integer');
   demand(typeof error.message === 'string', 'error.message is a text');
   const code = errorCodeOfRpc(error.code);
-  demand(code !== undefined, `unknown JSON-RPC code ${error.code}`);
+  demand(code !== undefined, `a JSON-RPC code of the catalogue, not ${error.code}`);
   return { ok: false, code, message: error.message, data: error.data };
 }

@@ -173,5 +173,5 @@ export async function demandState(
   const { posts } = (await readTimeline(channel)).state;
   const found = posts.get(target)?.state;
   demand(found !== undefined, 'the post is there');
-  demand(equal(found, state), `expected ${JSON.stringify(state)}, found ${JSON.stringify(found)}`);
+  demand(equal(found, state), `${JSON.stringify(state)}, not ${JSON.stringify(found)}`);
 }

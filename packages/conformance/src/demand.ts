@@ -1,4 +1,4 @@
-/** What a check found to be otherwise than the protocol says. */
+/** What the protocol says and a check found to be otherwise. */
 export class Violation extends Error {
   override readonly name = 'Violation';
 }
@@ -10,6 +10,7 @@ export class NotApplicable extends Error {
 
 /**
  * Ends the check with a {@link Violation} unless the condition holds.
+ * @param what is expected, and behind `not` what was found: people read it behind `expected:`
  * @example
  * demand(answer.ok, 'a valid state is accepted');
  */

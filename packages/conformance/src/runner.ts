@@ -1,7 +1,7 @@
 import { hasCapability } from '@posthouse/protocol';
 import type { TransportName } from './caller.ts';
 import type { Check } from './check.ts';
-import { NotApplicable } from './demand.ts';
+import { NotApplicable, Violation } from './demand.ts';
 import { Stage } from './stage.ts';
 import type { Target } from './target.ts';
 
@@ -68,9 +68,14 @@ export async function runCheck(
     if (error instanceof NotApplicable) {
       return { ...finding, outcome: 'not_applicable', reason: error.message };
     }
-    const reason = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
-    return { ...finding, outcome: 'failed', reason };
+    return { ...finding, outcome: 'failed', reason: reasonOf(error) };
   }
+}
+
+/** What should have been, or what went wrong on the way. */
+function reasonOf(error: unknown): string {
+  if (error instanceof Violation) return `expected: ${error.message}`;
+  return error instanceof Error ? `${error.name}: ${error.message}` : String(error);
 }
 
 /** What the check asks for and the relay, as its verified descriptor says, does not have. */

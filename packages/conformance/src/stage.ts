@@ -129,7 +129,8 @@ export class Stage implements AsyncDisposable {
   ): Promise<Answer & { ok: false }> {
     const answer = await caller.call(call.method, call.params);
     demand(!answer.ok, `${call.method} is refused with ${codes.join(' or ')}`);
-    demand(codes.includes(answer.code), `${codes.join(' or ')} expected, not ${answer.code}`);
+    const found = `${call.method} is refused with ${codes.join(' or ')}, not ${answer.code}`;
+    demand(codes.includes(answer.code), found);
     return answer;
   }
 

@@ -108,7 +108,7 @@ function callChecks(method: ChannelMethodName): readonly Check[] {
         for (const verb of verbs.filter((other) => !http.includes(other))) {
           const answer = await by.caller.call(method, verb === 'GET' ? {} : params, verb);
           const code = answer.ok ? 'success' : answer.code;
-          demand(code === 'method_not_found', `method_not_found expected of ${verb}, not ${code}`);
+          demand(code === 'method_not_found', `method_not_found of ${verb}, not ${code}`);
         }
         await stage.succeed(by.caller, method, params);
       },

@@ -216,7 +216,7 @@ subscription.check(
     const params = { channel_ids: [channel.channelId] };
     for (const verb of ['POST', 'PUT', 'GET'] as const) {
       const answer = await owner.caller.call(method, verb === 'GET' ? {} : params, verb);
-      demand(!answer.ok && answer.code === 'method_not_found', 'method_not_found expected');
+      demand(!answer.ok && answer.code === 'method_not_found', 'it is method_not_found');
     }
   },
 );

@@ -153,7 +153,7 @@ for (const member of [
         path: `${caller.path(method)}?account=${target.account.id}&${name}=1`,
         headers: { [stage.network.sessionHeader]: credentials.token },
       });
-      demand(!answer.ok && answer.code === 'bad_request', 'bad_request expected');
+      demand(!answer.ok && answer.code === 'bad_request', 'it is bad_request');
     },
   );
 }

@@ -18,7 +18,7 @@ modules.check(
       const code = answer.ok ? 'success' : answer.code;
       const unknown = code === 'method_not_found';
       const declared = hasCapability(stage.descriptor, capability);
-      demand(unknown !== declared, `${name} without a session answers ${code}`);
+      demand(unknown !== declared, `${name} is known where it is declared, not ${code}`);
       demand(!answer.ok, `${name} is not served without a session`);
     }
   },

@@ -19,8 +19,8 @@ export async function refusesAll(
 ): Promise<void> {
   for (const [what, params] of attempts) {
     const answer = await by.caller.call(method, params);
-    demand(!answer.ok, `${method} with ${what} is refused with ${codes.join(' or ')}`);
-    const found = `${codes.join(' or ')} expected of ${method} with ${what}, not ${answer.code}`;
-    demand(codes.includes(answer.code), found);
+    const expected = `${method} with ${what} is refused with ${codes.join(' or ')}`;
+    demand(!answer.ok, expected);
+    demand(codes.includes(answer.code), `${expected}, not ${answer.code}`);
   }
 }

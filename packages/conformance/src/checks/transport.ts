@@ -11,7 +11,7 @@ const onHttps = { transports: ['https'] } as const;
 /** Sends a raw HTTP message and demands a `RelayError` with the code. */
 async function httpFails(stage: Stage, message: HttpMessage, code: string): Promise<void> {
   const answer = await stage.https().raw('', message);
-  demand(!answer.ok && answer.code === code, `${code} expected`);
+  demand(!answer.ok && answer.code === code, `it is refused with ${code}`);
 }
 
 /** A POST of a text to `auth.challenge`, which needs no session. */
@@ -223,11 +223,8 @@ async function rpcFails(
   caller.socket.send(text);
   const answer = parseJson(await caller.socket.take(() => true)) as JsonObject;
   demand(isJsonObject(answer.error), 'an error answers');
-  demand(
-    answer.error.code === expected.code,
-    `${expected.code} expected, not ${answer.error.code}`,
-  );
-  demand(answer.id === expected.id, `id ${expected.id} expected, not ${answer.id}`);
+  demand(answer.error.code === expected.code, `error ${expected.code}, not ${answer.error.code}`);
+  demand(answer.id === expected.id, `id ${expected.id}, not ${answer.id}`);
 }
 
 const invalidRequest = rpcErrors.invalid_request;
@@ -346,7 +343,7 @@ wss.check(
     const caller = await stage.wss();
     caller.socket.send(Uint8Array.of(1, 2, 3));
     const { code } = await caller.socket.closed;
-    demand(code === 1003, `1003 expected, not ${code}`);
+    demand(code === 1003, `the connection ends with 1003, not ${code}`);
   },
 );
 
@@ -368,7 +365,7 @@ wss.check(
     const caller = await stage.wss();
     caller.socket.send(messageOf(1_048_577));
     const { code } = await caller.socket.closed;
-    demand(code === 1009, `1009 expected, not ${code}`);
+    demand(code === 1009, `the connection ends with 1009, not ${code}`);
     demand(caller.socket.pending.length === 0, 'no JSON-RPC answer comes first');
   },
 );
