@@ -149,6 +149,8 @@ test('a read that fails leaves the need open until it succeeds', async () => {
   await bob.channels.follow(link);
   await using live = new Listener(bob);
   await live.connected();
+  await ann.channels.post(id, { text: 'all is read' });
+  await live.heard('all is read');
   relay.lie('channel.read', (page) => ({ ...page, certificates: [] }));
   await ann.channels.post(id, { text: 'needed' });
   await live.until(({ kind }) => kind === 'channel-failed');
