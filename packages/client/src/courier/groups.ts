@@ -4,13 +4,21 @@ import type { Group, NamedMember } from '../api/groups.ts';
 import type { GroupAccountEvent } from '../events.ts';
 import type { GroupChangeRow, GroupEntry } from '../groups/entries.ts';
 import { UsageError } from './exit.ts';
-import { printable, when } from './output.ts';
+import { oneLine, printable, quoted, when } from './output.ts';
 
-/** The group of an ID, or of a name that only one group has. @throws UsageError */
+/**
+ * The group of an ID, or of a name that only one group has. Groups that were left count where no
+ * other one is called so; an ID is never taken for a name.
+ *
+ * @throws UsageError
+ */
 export async function groupOf(account: Account, name: string): Promise<Group> {
   const groups = await account.groups.list();
-  const found = groups.filter((group) => group.id === name || group.state?.name === name);
-  const [first, second] = found;
+  const same = groups.find(({ id }) => id === name);
+  if (same !== undefined) return same;
+  const called = groups.filter(({ state }) => state?.name === name);
+  const present = called.filter(({ standing }) => standing !== 'ended');
+  const [first, second] = present.length > 0 ? present : called;
   if (first === undefined) throw new UsageError(`no group is called ${name}`);
   if (second !== undefined) throw new UsageError(`several groups are called ${name}: use the ID`);
   return first;
@@ -29,12 +37,17 @@ export function groupShape(group: Group, self: string) {
     description: state?.description,
     status: state?.status,
     owner: state?.owner,
-    role: state?.members.get(self)?.role,
+    role: roleIn(group, self),
     members: state?.members.size,
     capacity: state?.member_capacity,
     invite_policy: state?.invite_policy,
     epoch: state?.epoch,
   };
+}
+
+/** The own role, as long as there is one. */
+export function roleIn({ standing, state }: Group, self: string): string | undefined {
+  return standing === 'ended' ? undefined : state?.members.get(self)?.role;
 }
 
 export function memberShape({ account, role, nickname, since }: NamedMember) {
@@ -71,31 +84,42 @@ export function entryShape(entry: GroupEntry): object {
   };
 }
 
+/** What of an entry's shape is written for people. */
+interface Shown {
+  readonly type?: string;
+  readonly text?: string;
+  readonly reply_to?: number;
+  readonly reason?: string;
+  readonly attachments?: readonly { readonly uri: string }[];
+}
+
 /** One line of a group's timeline for people; nothing for what is of no interest to them. */
 export function entryLine(entry: GroupEntry, name: (id: string) => string): string | undefined {
   const at = `${String(entry.sequence).padStart(5)}  `;
-  if (entry.kind === 'rejected') return `${at}(rejected: ${entry.reason})`;
+  if (entry.kind === 'rejected') return `${at}(rejected: ${oneLine(entry.reason)})`;
   if (entry.kind === 'change') {
     const text = changeText(entry, name);
     return text === undefined ? undefined : `${at}* ${text}`;
   }
-  const shape = entryShape(entry) as { text?: string; reply_to?: number; reason?: string };
+  const shape = entryShape(entry) as Shown;
   const head = `${at}${when(entry.created_at)}  ${name(entry.from)}: `;
   switch (entry.outcome) {
     case 'pending':
       return `${head}(cannot be read yet)`;
     case 'rejected':
-      return `${head}(rejected: ${shape.reason})`;
+      return `${head}(rejected: ${oneLine(shape.reason ?? '')})`;
     case 'stored':
-      return `${head}[${entry.content?.$type}]`;
+      return `${head}[${oneLine(shape.type ?? '')}]`;
     case 'applied': {
-      if (entry.content !== undefined && Object.hasOwn(entry.content, 'nickname')) {
-        const { nickname } = entry.content;
-        const called = nickname === null ? 'no nickname' : `"${printable(String(nickname))}"`;
+      // By its type: a message may have a member of any name.
+      if (shape.type?.endsWith('.group.member.nickname.update')) {
+        const nickname = entry.content?.nickname;
+        const called = typeof nickname === 'string' ? quoted(nickname) : 'no nickname';
         return `${at}* ${name(entry.from)} goes by ${called}`;
       }
       const reply = shape.reply_to === undefined ? '' : `(to ${shape.reply_to}) `;
-      return `${head}${reply}${printable(shape.text ?? '[attachment]')}`;
+      const files = (shape.attachments ?? []).map(({ uri }) => ` [${oneLine(uri)}]`).join('');
+      return `${head}${reply}${printable(shape.text ?? '')}${files}`;
     }
   }
 }

@@ -1,5 +1,5 @@
 /** How the command writes: lines for people, or one JSON value a line for programs. */
-import { terminalJson, terminalLine } from '@posthouse/protocol';
+import { terminalJson, terminalLine, terminalText } from '@posthouse/protocol';
 
 export {
   terminalColumns as columns,
@@ -31,6 +31,16 @@ export function createOutput(streams: Streams, isJson: boolean): Output {
       if (!isJson) streams.writeError(`${terminalLine(line)}\n`);
     },
   };
+}
+
+/** Text of somebody else where there is room for one line: a name, a reason. */
+export function oneLine(text: string): string {
+  return terminalText(text).replace(/\n */g, ' ');
+}
+
+/** The same in quotes, which the text itself cannot close. */
+export function quoted(text: string): string {
+  return `"${oneLine(text).replaceAll('"', '\\"')}"`;
 }
 
 /** Unix seconds as a local date and time. */

@@ -19,7 +19,7 @@ import {
 } from '@posthouse/protocol';
 import type { AccountCore } from '../core.ts';
 import { ClientError, isClientError, isRefusal, relayMust } from '../errors.ts';
-import type { StoreReader, StoreWriter } from '../store/index.ts';
+import type { StoreWriter } from '../store/index.ts';
 import { newMemberKey } from './found.ts';
 import {
   type GroupRow,
@@ -103,7 +103,7 @@ export async function knowGroup(
   signal: AbortSignal,
 ): Promise<void> {
   const { store } = core;
-  checkAddress({ group_id: groupId, relay_id: relayId });
+  checkAddress(groupId, relayId);
   const before = await store.write(async (tx) => {
     const known = await groupRow(tx, groupId);
     const fresh = nothingYet({ group_id: groupId, relay_id: relayId });
@@ -119,8 +119,8 @@ export async function knowGroup(
   });
   try {
     await refreshGroup(core, groupId, signal);
-    const { standing, facts } = await store.read((tx) => requireKnown(tx, groupId));
-    if (facts === undefined && standing === 'ended') {
+    const row = await store.read((tx) => groupRow(tx, groupId));
+    if (row?.standing === 'ended') {
       throw new ClientError(
         'not_a_member',
         `its host lets this account read nothing of ${groupId}`,
@@ -137,12 +137,6 @@ export async function knowGroup(
   }
 }
 
-async function requireKnown(tx: StoreReader, groupId: string): Promise<GroupRow> {
-  const row = await groupRow(tx, groupId);
-  if (row === undefined) throw new ClientError('not_a_member', `${groupId} is not known here`);
-  return row;
-}
-
 /** Makes a group what it was to this device. */
 async function restore(
   tx: StoreWriter,
@@ -152,14 +146,18 @@ async function restore(
   await (before === undefined ? groups.delete(tx, groupId) : putGroup(tx, before));
 }
 
-const GroupAddress = Type.Object({ relay_id: RelayId, group_id: GroupId });
-
 /** @throws ClientError `invalid_input` */
-function checkAddress(address: unknown): void {
-  try {
-    checkSchema(GroupAddress, address, 'address');
-  } catch (cause) {
-    throw new ClientError('invalid_input', (cause as Error).message, { cause });
+function checkAddress(groupId: string, relayId: string): void {
+  const parts = [
+    [GroupId, groupId, 'group'],
+    [RelayId, relayId, 'relay'],
+  ] as const;
+  for (const [schema, value, what] of parts) {
+    try {
+      checkSchema(schema, value, what);
+    } catch (cause) {
+      throw new ClientError('invalid_input', `${value} is no ID of a ${what}`, { cause });
+    }
   }
 }
 

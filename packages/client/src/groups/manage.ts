@@ -97,7 +97,7 @@ async function signedBody(
     decideGroupLink(group, link, account);
     return body;
   } catch (error) {
-    throw locally(error);
+    throw locally(error, kind);
   }
 }
 
@@ -119,10 +119,14 @@ async function paramsOf<M extends LinkMethod>(
 }
 
 /** What the rules of the chain say of an own change, before anybody is asked. */
-function locally(cause: unknown): unknown {
+function locally(cause: unknown, kind?: LinkKind): unknown {
   if (!(cause instanceof ProtocolError)) return cause;
-  const isRight = cause.code === 'forbidden';
-  return new ClientError(isRight ? 'not_permitted' : 'invalid_input', cause.message, { cause });
+  if (cause.code !== 'forbidden') return new ClientError('invalid_input', cause.message, { cause });
+  const reason =
+    kind === 'group.member.leave'
+      ? 'the owner makes another member the owner before leaving'
+      : 'the own role does not permit this, or not towards these accounts';
+  return new ClientError('not_permitted', reason, { cause });
 }
 
 /** Whether one of the requests that left has taken effect, by the verified chain. */

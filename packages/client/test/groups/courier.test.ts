@@ -157,6 +157,24 @@ test('an application nobody decided about is forgotten, and made again', async (
   expect((await bob.person.run(['group', 'forget', group])).exit).toBe(2);
 });
 
+test('an ID is never taken for a name, and a group that was left steps back', async () => {
+  const [ann, eve] = [await someone('ann'), await someone('eve')];
+  const { group } = await ann.person.json('group', 'create', 'Club');
+  const evil = await eve.person.json('group', 'create', group);
+  const { invite } = await eve.person.json('group', 'invite', evil.group);
+  await ann.person.json('group', 'join', invite);
+  await eve.person.json('group', 'approve', evil.group, ann.account);
+  await ann.person.json('group');
+  expect(await ann.person.json('group', 'show', group)).toMatchObject({ group, name: 'Club' });
+  await ann.person.json('group', 'close', 'Club');
+  expect(await lines(ann.person, 'group')).toContainEqual(
+    expect.stringMatching(new RegExp(`^${group} +closed +owner +Club$`)),
+  );
+  const other = await ann.person.json('group', 'create', 'Club');
+  await ann.person.json('group', 'forget', group);
+  expect(await ann.person.json('group', 'show', 'Club')).toMatchObject({ group: other.group });
+});
+
 test('what goes wrong has its exit status', async () => {
   const [ann, bob] = [await someone('ann'), await someone('bob')];
   await ann.person.json('group', 'create', 'Club');
@@ -171,6 +189,10 @@ test('what goes wrong has its exit status', async () => {
   expect(await exitOf(bob.person, 'group', 'join', 'svc-group:AAAA')).toBe(6);
   expect(await exitOf(ann.person, 'group', 'approve', group.group, ann.account)).toBe(2);
   expect(await exitOf(ann.person, 'group', 'role', group.group, bob.account, 'king')).toBe(2);
+  expect((await ann.person.run(['group', 'leave', group.group])).error).toContain('before leaving');
+  expect((await ann.person.run(['group', 'ban', group.group, 'neo:0:x'])).error).toBe(
+    'courier: neo:0:x is no account\n',
+  );
   expect(await exitOf(ann.person, 'group', 'leave', group.group)).toBe(7);
   expect(await exitOf(bob.person, 'group', 'rotate', group.group)).toBe(7);
   await world.stopRelay();

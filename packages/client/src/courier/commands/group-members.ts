@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import type { Account } from '../../account.ts';
 import { UsageError } from '../exit.ts';
 import { groupOf, groupShape } from '../groups.ts';
-import { accountOf, namesOf } from '../names.ts';
+import { accountOf, aliasIn, namesOf } from '../names.ts';
 import { columns, when } from '../output.ts';
 import type { Surroundings } from '../session.ts';
 import { leaf, onAccount } from './context.ts';
@@ -112,7 +112,9 @@ function applicationsCommand(surroundings: Surroundings): Command {
       accepted_at,
     }));
     out.result({ group: id, applications: shapes }, () =>
-      columns(shapes.map((each) => [when(each.accepted_at), each.account, name(each.account)])),
+      columns(
+        shapes.map((each) => [when(each.accepted_at), each.account, aliasIn(name, each.account)]),
+      ),
     );
   });
 }
@@ -154,9 +156,11 @@ function recoveriesCommand(surroundings: Surroundings): Command {
         Promise.all(names.map((each) => accountOf(account, each)));
       if (options.approve !== undefined) {
         await account.groups.approveRecovery(id, await of(options.approve), { signal });
+        out.note('granted');
       }
       if (options.reject !== undefined) {
         await account.groups.rejectRecovery(id, await of(options.reject), { signal });
+        out.note('rejected');
       }
       const name = await namesOf(account);
       const requests = await account.groups.recoveries(id, { signal });
@@ -169,7 +173,7 @@ function recoveriesCommand(surroundings: Surroundings): Command {
         columns(
           shapes.map((each) => [
             each.account,
-            name(each.account),
+            aliasIn(name, each.account),
             `until ${when(each.expires_at)}`,
           ]),
         ),

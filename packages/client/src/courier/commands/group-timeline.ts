@@ -5,7 +5,7 @@ import { UsageError } from '../exit.ts';
 import { entryLine, entryShape, groupNote, groupOf } from '../groups.ts';
 import { namesOf } from '../names.ts';
 import { hostedNote } from '../notes.ts';
-import { printable } from '../output.ts';
+import { printable, quoted } from '../output.ts';
 import type { AccountSession, Surroundings } from '../session.ts';
 import { eventShape } from '../shapes.ts';
 import { leaf, onAccount } from './context.ts';
@@ -76,7 +76,7 @@ function nicknameCommand(surroundings: Surroundings): Command {
     const { id } = await groupOf(account, name);
     await account.groups.setNickname(id, nickname, { signal });
     out.result({ group: id, nickname }, () => [
-      nickname === null ? 'no nickname any more' : `you are "${printable(nickname)}" there`,
+      nickname === null ? 'no nickname any more' : `you are ${quoted(nickname)} there`,
     ]);
   });
 }

@@ -3,9 +3,9 @@ import type { GroupInvitePolicy } from '@posthouse/protocol';
 import { Command } from 'commander';
 import type { Group } from '../../api/groups.ts';
 import { UsageError } from '../exit.ts';
-import { groupOf, groupShape, memberShape } from '../groups.ts';
-import { accountOf, namesOf } from '../names.ts';
-import { columns, printable, when } from '../output.ts';
+import { groupOf, groupShape, memberShape, roleIn } from '../groups.ts';
+import { accountOf, aliasIn, namesOf } from '../names.ts';
+import { columns, oneLine, quoted, when } from '../output.ts';
 import type { Surroundings } from '../session.ts';
 import { leaf, onAccount } from './context.ts';
 import { groupManagementCommands } from './group-members.ts';
@@ -48,13 +48,19 @@ function listCommand(surroundings: Surroundings): Command {
       columns(
         groups.map((group) => [
           group.id,
-          group.blocked === undefined ? group.standing : 'blocked',
-          group.state?.members.get(account.id)?.role ?? '',
-          printable(group.state?.name ?? ''),
+          oneWord(group),
+          roleIn(group, account.id) ?? '',
+          oneLine(group.state?.name ?? ''),
         ]),
       ),
     );
   });
+}
+
+/** How it stands with a group, in a word. */
+function oneWord({ blocked, state, standing }: Group): string {
+  if (blocked !== undefined) return 'blocked';
+  return standing === 'member' && state?.status === 'closed' ? 'closed' : standing;
 }
 
 function lines(group: Group, self: string, name: (id: string) => string): string[] {
@@ -63,21 +69,23 @@ function lines(group: Group, self: string, name: (id: string) => string): string
     ['group', group.id],
     ['host', group.relayId],
     ['standing', group.standing],
-    ['key', group.hasKey ? 'here' : 'not here: courier group recover, or ask another device'],
   ];
+  if (group.standing === 'member') {
+    facts.push(['key', group.hasKey ? 'here' : `not here: courier group recover ${group.id}`]);
+  }
   if (group.blocked !== undefined) {
-    facts.push(['blocked', `at ${group.blocked.sequence}: ${printable(group.blocked.reason)}`]);
+    facts.push(['blocked', `at ${group.blocked.sequence}: ${oneLine(group.blocked.reason)}`]);
   }
   if (state !== undefined) {
     facts.push(
-      ['name', printable(state.name)],
+      ['name', oneLine(state.name)],
       ...(state.description === ''
         ? []
-        : [['about', printable(state.description)] as [string, string]]),
+        : [['about', oneLine(state.description)] as [string, string]]),
       ['status', state.status],
       ['owner', name(state.owner)],
       ['members', `${state.members.size} of ${state.member_capacity}`],
-      ['own role', state.members.get(self)?.role ?? 'none'],
+      ['own role', roleIn(group, self) ?? 'none'],
       ['invitations', state.invite_policy],
     );
   }
@@ -218,7 +226,7 @@ function joinCommand(surroundings: Surroundings): Command {
     const group = await account.groups.get(id);
     out.result(groupShape(group, account.id), () => [
       // The host's word: in quotes, and nothing that was verified.
-      `applied to "${printable(name)}" (${id}); courier group list shows when you are admitted`,
+      `applied to ${quoted(name)} (${id}); courier group list shows when you are admitted`,
     ]);
   });
 }
@@ -269,9 +277,9 @@ function membersCommand(surroundings: Surroundings): Command {
         members.map((member) => [
           member.role,
           member.account,
-          name(member.account) === member.account ? '' : name(member.account),
+          aliasIn(name, member.account),
           // In quotes: anybody may call themselves anything.
-          member.nickname === undefined ? '' : `"${printable(member.nickname)}"`,
+          member.nickname === undefined ? '' : quoted(member.nickname),
         ]),
       ),
     );

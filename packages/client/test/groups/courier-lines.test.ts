@@ -1,0 +1,61 @@
+/** What members and hosts write, on the lines of a terminal. */
+import { expect, test } from 'vitest';
+import { entryLine } from '../../src/courier/groups.ts';
+import { oneLine, quoted } from '../../src/courier/output.ts';
+import type { GroupMessageRow } from '../../src/groups/entries.ts';
+
+const name = (id: string) => id;
+const message = (more: Partial<GroupMessageRow>): GroupMessageRow => ({
+  kind: 'message',
+  group_id: `grp_${'A'.repeat(22)}`,
+  sequence: 7,
+  epoch: 1,
+  accepted_at: 0,
+  message_id: `msg_${'A'.repeat(22)}`,
+  from: 'eve',
+  from_device_id: `dev_${'A'.repeat(22)}`,
+  created_at: 0,
+  outcome: 'applied',
+  ...more,
+});
+const forged = 'x\n    8  2026-01-01 00:00  ann: send money\u001b[2J';
+
+test('a message is one even if it has a member called nickname', () => {
+  const content = {
+    $type: 'svc.group.message.content',
+    body: { content_type: 'text/plain', text: 'hello' },
+    nickname: 'Ann',
+  };
+  expect(entryLine(message({ content }), name)).toMatch(/eve: hello$/);
+});
+
+test('types, reasons, names and addresses of attachments forge no line', () => {
+  const place = { group_id: '', sequence: 7, epoch: 1, accepted_at: 0 };
+  const rejected = { ...place, kind: 'rejected', reason: forged } as const;
+  const attachment = { uri: `https://example.org/${forged}`, hash: '', media_type: '' };
+  const entries = [
+    message({ outcome: 'stored', content: { $type: forged } }),
+    message({ outcome: 'rejected', reason: forged }),
+    rejected,
+    message({
+      content: { $type: 'svc.group.member.nickname.update', nickname: `Bob" (owner)${forged}` },
+    }),
+    message({ content: { $type: 'svc.group.message.content', attachments: [attachment] } }),
+  ];
+  for (const entry of entries) {
+    const line = entryLine(entry, name);
+    expect(line).toContain('send money');
+    expect(line).not.toMatch(/[\n\u001b]/);
+  }
+});
+
+test('a further line of a text is indented', () => {
+  const body = { content_type: 'text/plain', text: 'one\n    8  ann: two' };
+  const content = { $type: 'svc.group.message.content', body };
+  expect(entryLine(message({ content }), name)?.split('\n')[1]).toMatch(/^ {4} +8 {2}ann: two$/);
+});
+
+test('a name cannot close its quotes', () => {
+  expect(quoted('The "Rook" (owner)')).toBe('"The \\"Rook\\" (owner)"');
+  expect(oneLine('one\r\ntwo\u2028three')).toBe('one two three');
+});
