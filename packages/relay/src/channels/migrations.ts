@@ -45,9 +45,9 @@ export const migrations: readonly Migration[] = [
       `CREATE INDEX channel_events_to_clear ON channel_events (kind, clear_after)
         WHERE clear_after IS NOT NULL`,
       // Posts, for as long as their position and message ID mean something. status: readable, or
-      // deleted by an event (06 §7.3); a post whose retention is over has no row. state: Canonical
-      // JSON of what edits made of it; none before the first, and none once it is deleted. digest:
-      // of the accepted object. keep_until: the post's own deadline; clear_after: when the row goes,
+      // deleted by an event (06 §7.3); a post whose retention is over has no row. state: JSON of
+      // what edits made of it; none before the first, and none once it is deleted. digest: of the
+      // accepted object. keep_until: the post's own deadline; clear_after: when the row goes,
       // with a deletion's deadline where that is later.
       `CREATE TABLE channel_posts (
         channel_id TEXT NOT NULL,
@@ -85,7 +85,8 @@ export const migrations: readonly Migration[] = [
     id: 502,
     name: 'channels: reports',
     statements: [
-      // One of an account about a post, the last it made (06 §8.10).
+      // One of an account about a post, the last it made (06 §8.10). reason: a JSON string, because
+      // it may hold U+0000, which no engine stores.
       `CREATE TABLE channel_reports (
         channel_id TEXT NOT NULL,
         sequence BIGINT NOT NULL,

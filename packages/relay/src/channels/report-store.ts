@@ -1,4 +1,5 @@
 /** All SQL of reports: what accounts told the operator about posts (06 §8.10). */
+import { canonicalJson } from '@posthouse/protocol';
 import type { Reader, Row, SqlValue, Writer } from '../storage/types.ts';
 
 /** The report of an account about a post, as it was last made. */
@@ -32,7 +33,7 @@ export async function putReport(
     report.sequence,
     report.account,
     report.deviceId,
-    report.reason,
+    canonicalJson(report.reason),
     report.reportedAt,
     report.clearAfter,
   );
@@ -125,7 +126,7 @@ export async function readReports(
     sequence: row.sequence,
     account: row.account,
     deviceId: row.device_id,
-    reason: row.reason,
+    reason: JSON.parse(row.reason) as string,
     reportedAt: row.reported_at,
     post,
   }));

@@ -59,7 +59,7 @@ describe('06 §8.10: a report', () => {
         sequence: post,
         account: ben.account,
         device_id: ben.device().deviceId,
-        reason: 'spam',
+        reason: '"spam"',
         reported_at: world.clock.now(),
         clear_after: world.clock.now() + period,
       },
@@ -83,7 +83,7 @@ describe('06 §8.10: a report', () => {
     expect(await rows()).toMatchObject([
       {
         device_id: ben.device('laptop').deviceId,
-        reason: 'second',
+        reason: '"second"',
         reported_at: world.clock.now(),
         clear_after: world.clock.now() + period,
       },
@@ -106,12 +106,25 @@ describe('06 §8.10: a report', () => {
 
   test('unknown members do no harm and are not kept', async () => {
     expect(await codeOf({ more: { of: 'it' } })).toBe('ok');
-    expect(await rows()).toMatchObject([{ reason: 'spam' }]);
+    expect(await rows()).toMatchObject([{ reason: '"spam"' }]);
   });
 
   test('a reason of exactly the cap is taken, in bytes; one byte more is not', async () => {
     expect(await codeOf({ reason: 'ü'.repeat(10) })).toBe('ok');
     await refuses('bad_request', { reason: `${'ü'.repeat(10)}x` });
+  });
+});
+
+describe('06 §8.10: a reason', () => {
+  test.each([
+    ['U+0000 alone', '\u0000'],
+    ['control characters', 'a\u0000b\u001b[2J\r\n'],
+    ['quotes and backslashes', '"\\"'],
+    ['an emoji', '\u{1f600}'],
+  ])('of %s reaches the operator as it is', async (_, reason) => {
+    expect(await codeOf({ reason })).toBe('ok');
+    const { storage } = world.context;
+    expect(await listReports(storage, {}, 10)).toMatchObject([{ reason }]);
   });
 });
 
