@@ -4,7 +4,7 @@
  */
 import { ProtocolError } from '../errors.ts';
 import { canonicalJson } from '../json/canonical.ts';
-import type { JsonObject } from '../json/types.ts';
+import type { JsonObject, JsonValue } from '../json/types.ts';
 import { type ChannelPost, type ChannelPostEdit, checkPostContent, patchNames } from './content.ts';
 import type { ChannelDescriptor } from './descriptor.ts';
 import type { VerifiedChannelEvent } from './events.ts';
@@ -34,14 +34,22 @@ export function postState(post: ChannelPost): PostState {
  */
 export function reducePost(state: PostState, edit: ChannelPostEdit): PostState {
   const patch = edit as JsonObject;
-  // A set: both sides can have thousands of members, and the relay's loop waits for this.
+  // A set: both sides can have thousands of members, and the relay's loop waits for this. For the
+  // same reason only what the edit names is compared: nothing else can differ.
   const names = new Set(patchNames(patch));
+  if ([...names].every((name) => hasMember(state, name, patch[name]))) return state;
   const kept = Object.entries(state).filter(([name]) => !names.has(name));
   const set = [...names].map((name) => [name, patch[name]] as const).filter(([, v]) => v !== null);
   // `fromEntries` defines members, so that `__proto__` stays an ordinary name.
   const next: PostState = Object.fromEntries([...kept, ...set]);
   checkPostContent(next, 'the edited post');
-  return canonicalJson(next) === canonicalJson(state) ? state : next;
+  return next;
+}
+
+/** Whether a member is as an edit wants it, byte by byte in Canonical JSON; `null`: not there. */
+function hasMember(state: PostState, name: string, wanted: JsonValue | undefined): boolean {
+  const current = Object.hasOwn(state, name) ? (state[name] as JsonValue) : null;
+  return canonicalJson(current) === canonicalJson(wanted as JsonValue);
 }
 
 /** A readable post as its edits left it. */

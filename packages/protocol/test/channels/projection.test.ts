@@ -104,6 +104,30 @@ describe('06 §6.2: one edit', () => {
   });
 });
 
+test('06 §6.2: no change is what leaves the Canonical JSON of the whole state as it was', () => {
+  // Few names and values, so that edits often meet what is there.
+  const value = fc.constantFrom<JsonValue>(0, 'a', [], [0], [1, 0], {}, { a: 0, b: 1 }, { b: 1 });
+  const name = fc.constantFrom('a', 'b', '__proto__', '1', '0', 'constructor', 'toString');
+  const unknown = (values: fc.Arbitrary<JsonValue>, minLength: number) =>
+    fc
+      .uniqueArray(fc.tuple(name, values), { minLength, selector: ([one]) => one })
+      .map((entries) => Object.fromEntries(entries) as JsonObject);
+  fc.assert(
+    fc.property(unknown(value, 0), unknown(fc.option(value), 1), (extra, patch) => {
+      const state = postState(post({ body: text('A'), ...extra }));
+      const wanted = new Map(Object.entries(state));
+      for (const [one, changed] of Object.entries(patch)) {
+        if (changed === null) wanted.delete(one);
+        else wanted.set(one, changed);
+      }
+      const next = reducePost(state, edit(patch));
+      const expected = canonicalJson(Object.fromEntries(wanted) as JsonObject);
+      expect(canonicalJson(next)).toBe(expected);
+      expect(next === state).toBe(expected === canonicalJson(state));
+    }),
+  );
+});
+
 const outer = (sequence: number) => ({
   sequence,
   acceptedAt: 100 + sequence,

@@ -79,7 +79,8 @@ export async function readPostState(
   );
   if (texts === undefined) throw new Error(`post ${sequence} lacks its event`);
   const { payload, state } = texts;
-  if (state !== null) return parseJson(state) as PostState;
+  // It was parsed strictly when it came, and large ones are parsed with every edit.
+  if (state !== null) return JSON.parse(state) as PostState;
   return postState(parseJson(payload) as unknown as ChannelPost);
 }
 
