@@ -78,6 +78,8 @@ export class ChannelListeners implements Subscribed, AsyncDisposable {
       told = channel.head;
       const hint = channelTimelineHint(channel.id, told);
       await this.#turns.each(channel.listeners.keys(), (listener) => {
+        // It may have left while it waited for its turn.
+        if (!channel.listeners.has(listener)) return;
         if (this.#context.bus.isWhole) listener.hint(hint);
         else isDoubted = true;
       });

@@ -109,6 +109,8 @@ export class GroupListeners implements Subscribed, AsyncDisposable {
       const hints = hintsOf(group.id, told);
       let isDoubted = false;
       await this.#turns.each(group.listeners, ([listener, confirmedAt]) => {
+        // It may have left while it waited for its turn.
+        if (!group.listeners.has(listener)) return;
         // Who stands in a list had the right in the commit. While notices of removed devices may be
         // missed, storage alone knows who may hear anything.
         if (!this.#context.bus.isWhole) {
