@@ -76,7 +76,8 @@ async function* catchUpGroup(
   if (standing === 'creating') await submitCreation(core, row, signal);
   if (standing === 'applied') await resubmit(core, row, signal);
   yield* readGroup(core, groupId, signal);
-  yield* settleOutbox(core, groupId, signal);
+  // Whoever shows the group next shows what went out just now.
+  if (yield* settleOutbox(core, groupId, signal)) yield* readGroup(core, groupId, signal);
   if (standing !== 'member') return;
   await settleRecovery(core, groupId, signal).catch((error: unknown) => {
     if (!isClientError(error, 'not_a_member') && !isClientError(error, 'group_blocked'))

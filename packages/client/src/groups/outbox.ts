@@ -207,18 +207,24 @@ async function sentByOthers(
   });
 }
 
-/** Sends what waits for a group, or tells that the group takes no messages of this account. */
+/**
+ * Sends what waits for a group, or tells that the group takes no messages of this account.
+ * @returns whether something was sent, which is to be read by now
+ */
 export async function* settleOutbox(
   core: AccountCore,
   groupId: string,
   signal: AbortSignal,
-): AsyncGenerator<readonly GroupAccountEvent[]> {
+): AsyncGenerator<readonly GroupAccountEvent[], boolean> {
   const row = await core.store.read((tx) => groupRow(tx, groupId));
   if (row?.standing === 'ended') {
     yield* giveUpAll(core, groupId, 'the account is no member any more');
-  } else if (row?.facts?.status === 'closed')
+  } else if (row?.facts?.status === 'closed') {
     yield* giveUpAll(core, groupId, 'the group is closed');
-  else if (row?.standing === 'member') yield* flushGroup(core, groupId, signal);
+  } else if (row?.standing === 'member') {
+    return yield* flushGroup(core, groupId, signal);
+  }
+  return false;
 }
 
 /**
@@ -229,16 +235,19 @@ async function* flushGroup(
   core: AccountCore,
   groupId: string,
   signal: AbortSignal,
-): AsyncGenerator<readonly GroupAccountEvent[]> {
+): AsyncGenerator<readonly GroupAccountEvent[], boolean> {
+  let hasSent = false;
   for (const { key } of await waitingFor(core, groupId)) {
     try {
       await deliver(core, { groupId, key }, signal);
+      hasSent = true;
     } catch (error) {
-      if (isStuck(error)) return;
+      if (isStuck(error)) break;
       if (!isOver(error)) throw error;
       yield await giveUp(core, key, (error as Error).message);
     }
   }
+  return hasSent;
 }
 
 async function* giveUpAll(
