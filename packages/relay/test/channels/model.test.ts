@@ -1,0 +1,41 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { engine } from '../support/engine.ts';
+import { World } from '../support/world.ts';
+import { cases } from './model/cases.ts';
+import { type Step, steps } from './model/commands.ts';
+import { limits, Scene } from './model/scene.ts';
+
+/** Another one at each run; `POSTHOUSE_MODEL_SEED` asks for one again. */
+const seed = Number(process.env.POSTHOUSE_MODEL_SEED ?? Date.now() % 0x7fffffff);
+/** More of them, and what became of their steps, with `POSTHOUSE_MODEL_RUNS`. */
+const runs = process.env.POSTHOUSE_MODEL_RUNS;
+const numRuns = Number(runs ?? (engine === 'postgres' ? 15 : 40));
+
+const tally = new Map<string, { accepted: number; refused: number }>();
+
+async function play(sequence: readonly Step[]): Promise<void> {
+  await using world = await World.start(limits);
+  const scene = await Scene.open(world);
+  for (const step of sequence) await scene.take(step);
+  await scene.finish();
+  for (const [kind, { accepted, refused }] of scene.tally) {
+    const sum = tally.get(kind) ?? { accepted: 0, refused: 0 };
+    tally.set(kind, { accepted: sum.accepted + accepted, refused: sum.refused + refused });
+  }
+}
+
+test(`06: a channel is what the plainest model of it is (seed ${seed})`, {
+  timeout: 600_000,
+}, async () => {
+  const sequences = fc.array(steps, { minLength: 60, maxLength: 120 });
+  await fc.assert(fc.asyncProperty(sequences, play), { seed, numRuns });
+  for (const kind of ['post', 'repeat', 'edit', 'delete', 'report', 'update']) {
+    expect(tally.get(kind)?.accepted, kind).toBeGreaterThan(0);
+  }
+  if (runs !== undefined) console.table(Object.fromEntries(tally));
+});
+
+test.each(Object.entries(cases))('%s', async (_, sequence) => {
+  await play(sequence);
+});
