@@ -9,8 +9,8 @@ import {
 } from '@posthouse/protocol';
 
 /**
- * Checks decoded parameters against a method of the catalogue: an object, no `null` but where the
- * method allows it (01 J9), and the schema.
+ * Checks decoded parameters against a method of the catalogue: an object, no `$context`, which never
+ * travels (01 N6, 06 §8), no `null` but where the method allows it (01 J9), and the schema.
  *
  * @throws ProtocolError `bad_request`
  */
@@ -19,6 +19,7 @@ export function checkParams(
   params: JsonValue,
 ): asserts params is JsonObject {
   if (!isJsonObject(params)) throw badRequest('', 'parameters are not an object');
+  if (Object.hasOwn(params, '$context')) throw badRequest('$context', 'is never transmitted');
   for (const name of Object.keys(params)) {
     const value = params[name];
     if (value !== null || !isNullable(definition, name)) checkNoNull(value, name);
