@@ -113,6 +113,8 @@ function sessionSql(waits: PostgresWaits): string {
     enable_seqscan: 'off',
     enable_hashjoin: 'off',
     enable_mergejoin: 'off',
+    // Of what is due it would find all first, and sort it, to take the first few.
+    enable_bitmapscan: 'off',
     plan_cache_mode: 'force_generic_plan',
     // Compiling pays for none of the stores' small statements.
     jit: 'off',
