@@ -3,7 +3,13 @@ import { limits, type MethodName, type ParamsOf, type ResultOf, utf8 } from '@po
 import type { RelayConnection } from './connect/connection.ts';
 import type { Link } from './connect/link.ts';
 import type { AccountCore } from './core.ts';
-import { isClientError, isRefusal, RelayMisbehaviour, RelayUnreachable } from './errors.ts';
+import {
+  type ClientError,
+  isClientError,
+  isRefusal,
+  RelayMisbehaviour,
+  RelayUnreachable,
+} from './errors.ts';
 
 interface HostCall<M extends MethodName> {
   readonly method: M;
@@ -50,6 +56,16 @@ export async function callForPage<M extends MethodName>(
     if (!isTooLarge) throw error;
     return await core.relayOverHttp(relayId).call(method, params, { signal });
   }
+}
+
+/**
+ * Whether a host answers nothing for now, whatever it is asked. Anything else may be about the one
+ * group or channel that was asked for.
+ */
+export function isSilence(error: unknown): error is ClientError {
+  return (
+    error instanceof RelayUnreachable || isRefusal(error, 'rate_limited', 'temporarily_unavailable')
+  );
 }
 
 /** The two sets a connection can subscribe (02 §13). */

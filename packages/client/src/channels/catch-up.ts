@@ -1,8 +1,8 @@
 /** Catching up all channels, each on its own: one host that fails holds up no other. */
-import { isTemporary } from '../connect/backoff.ts';
 import type { AccountCore } from '../core.ts';
 import { type ClientError, isClientError } from '../errors.ts';
 import type { ChannelAccountEvent } from '../events.ts';
+import { isSilence } from '../hosted.ts';
 import { submitDescriptor } from './descriptors.ts';
 import { isContentWrite, isDescriptorWrite, isFinalRefusal, keptWrites } from './kept.ts';
 import { type ChannelRow, channelRow, channelRows } from './rows.ts';
@@ -21,7 +21,7 @@ export interface ChannelScope {
 
 /**
  * Sends what waits, and reads channels.
- * @throws ClientError where the home relay cannot be reached; what fails for one channel is an event
+ * @throws ClientError where the home relay answers nothing; what fails for one channel is an event
  */
 export async function* catchUpChannels(
   core: AccountCore,
@@ -40,8 +40,10 @@ export async function* catchUpChannels(
     } catch (error) {
       signal.throwIfAborted();
       if (!isClientError(error)) throw error;
-      if (isTemporary(error) && relay_id === (await core.home()).relayId) throw error;
-      if (isClientError(error, 'relay_unreachable')) silent.set(relay_id, error);
+      if (isSilence(error)) {
+        if (relay_id === (await core.home()).relayId) throw error;
+        silent.set(relay_id, error);
+      }
       yield [{ kind: 'channel-failed', channel_id, error }];
     }
   }

@@ -3,6 +3,7 @@ import { isTemporary } from '../connect/backoff.ts';
 import type { AccountCore } from '../core.ts';
 import { ClientError, isClientError, isRefusal } from '../errors.ts';
 import type { GroupAccountEvent } from '../events.ts';
+import { isSilence } from '../hosted.ts';
 import { submitCreation } from './found.ts';
 import { submitApplication } from './join.ts';
 import { settleOutbox } from './outbox.ts';
@@ -22,7 +23,7 @@ export interface GroupScope {
 
 /**
  * Reads groups, sends what waits, and settles what is open.
- * @throws ClientError where the home relay cannot be reached; what fails for one group is an event
+ * @throws ClientError where the home relay answers nothing; what fails for one group is an event
  */
 export async function* catchUpGroups(
   core: AccountCore,
@@ -44,8 +45,10 @@ export async function* catchUpGroups(
     } catch (error) {
       signal.throwIfAborted();
       if (!isClientError(error)) throw error;
-      if (isTemporary(error) && relay_id === homeId) throw error;
-      if (isClientError(error, 'relay_unreachable')) silent.set(relay_id, error);
+      if (isSilence(error)) {
+        if (relay_id === homeId) throw error;
+        silent.set(relay_id, error);
+      }
       yield [{ kind: 'group-failed', group_id, error }];
     }
   }

@@ -1,5 +1,6 @@
 /** What a group costs when programs end, answers are lost and others are faster. */
 import { mkdtempSync, rmSync } from 'node:fs';
+import type { ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
@@ -329,6 +330,25 @@ function textOf(event: AccountEvent): string | undefined {
   if (event.kind !== 'group-message') return undefined;
   return (event.message.content?.body as { text: string } | undefined)?.text;
 }
+
+test('05 §17.1: a group its host fails with holds up no other, at home neither', async () => {
+  const [ann, bob] = [await Restarted.begin(relay), await Restarted.begin(relay)];
+  const ids = [await club(ann.account, [bob.account]), await club(ann.account, [bob.account])];
+  for (const id of ids) await ann.account.groups.send(id, { text: 'read' });
+  // The first group, also where its page is asked for once more.
+  let left = 2;
+  const fail = (response: ServerResponse) => {
+    left -= 1;
+    if (left === 0) relay.overHttp.delete('group.sync');
+    response.writeHead(500, { 'content-type': 'application/json' });
+    response.end(JSON.stringify({ code: 'internal_error', message: 'a fault' }));
+  };
+  relay.overHttp.set('group.sync', fail);
+  const told = await bob.account.sync();
+  expect(told.map(({ kind }) => kind).sort()).toEqual(['group-failed', 'group-message']);
+  await bob.account.sync();
+  for (const id of ids) expect(await groupTexts(bob.account, id)).toEqual(['read']);
+});
 
 test('05 §17.2: two programs with one store, and two readers in one, apply each event once', async () => {
   const store = new MemoryStore();
