@@ -6,51 +6,33 @@ import { nodeRandom } from '@posthouse/primitives-node';
 import {
   canonicalJson,
   createGroupSecret,
-  errorCodeOfRpc,
   type JsonObject,
   managementHash,
 } from '@posthouse/protocol';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { DoorGround } from '../support/door.ts';
-import { dump } from '../support/engine.ts';
 import type { Person } from '../support/people.ts';
-import type { FrontDoor } from '../support/relay.ts';
-import type { WebSocketClient } from '../support/websocket.ts';
+import { onlyOne, type Place, RaceCourse, type RacingCall, type Rows } from '../support/races.ts';
 import { network } from '../support/world.ts';
 import { readChain, readKeys, verified } from './member.ts';
 import { TestGroup } from './support.ts';
-
-/** Processes of one relay, and what ends with them. */
-export interface Place extends AsyncDisposable {
-  readonly doors: readonly FrontDoor[];
-}
-
-/** A call to be made together with others. */
-interface Call {
-  readonly by: Person;
-  readonly device?: string;
-  readonly method: string;
-  readonly params: object;
-}
-
-type Rows = readonly Readonly<Record<string, string | number | null>>[];
 
 const rounds = 6;
 
 export function describeRaces(open: () => Promise<Place>): void {
   let place: Place;
-  let ground: DoorGround;
+  let course: RaceCourse;
+  let ground: RaceCourse['ground'];
   let ann: Person;
   let ben: Person;
   let cem: Person;
   let dora: Person;
   let emil: Person;
   let fay: Person;
-  const sockets = new Map<string, WebSocketClient>();
 
   beforeAll(async () => {
     place = await open();
-    ground = new DoorGround(place.doors[0] as FrontDoor);
+    course = new RaceCourse(place);
+    ground = course.ground;
     ann = await ground.person('ann', ['phone', 'laptop']);
     [ben, cem, dora, emil, fay] = (await Promise.all(
       ['ben', 'cem', 'dora', 'emil', 'fay'].map((name) => ground.person(name)),
@@ -58,36 +40,11 @@ export function describeRaces(open: () => Promise<Place>): void {
   });
   afterAll(() => place[Symbol.asyncDispose]());
 
-  /** A connection of a device to a process. */
-  const socketOf = async ({ by, device = 'phone' }: Call, index: number) => {
-    const door = place.doors[index % place.doors.length] as FrontDoor;
-    const { deviceId } = by.device(device);
-    // Several connections of one device, so that nothing waits in line before it arrives.
-    const key = `${deviceId} ${index}`;
-    const known = sockets.get(key);
-    if (known !== undefined) return known;
-    const socket = await door.socket();
-    await door.bindDevice(socket, by.device(device));
-    sockets.set(key, socket);
-    return socket;
-  };
-
-  /** Makes all calls at once; their codes in order. */
-  const race = async (...calls: readonly Call[]): Promise<string[]> => {
-    const ready = await Promise.all(calls.map((call, index) => socketOf(call, index)));
-    const answers = await Promise.all(
-      calls.map(({ method, params }, index) => ready[index]?.call(method, params)),
-    );
-    return answers.map((answer) => {
-      const { error } = answer ?? {};
-      return error === undefined ? 'ok' : (errorCodeOfRpc(error.code) ?? String(error.code));
-    });
-  };
+  const race = (...calls: readonly RacingCall[]) => course.race(...calls);
 
   /** Rows of a table that are about a group. */
   const rowsOf = async ({ groupId }: TestGroup, table: string): Promise<Rows> => {
-    const all = await dump((place.doors[0] as FrontDoor).relay.context.storage);
-    return ((all[table] ?? []) as Rows).filter(({ group_id }) => group_id === groupId);
+    return (await course.rows(table)).filter(({ group_id }) => group_id === groupId);
   };
   const tables = [
     'groups',
@@ -136,11 +93,6 @@ export function describeRaces(open: () => Promise<Place>): void {
       ...[row?.chain_head, row?.sequence, row?.epoch, row?.member_count],
     ]);
     group.head = state.head;
-  };
-
-  const onlyOne = (codes: readonly string[]): number => {
-    expect(codes.toSorted()).toEqual(['ok', ...codes.slice(1).map(() => 'state_conflict')].sort());
-    return codes.indexOf('ok');
   };
 
   /** Ann's group, with some others of whom the first are its administrators. */
@@ -210,12 +162,12 @@ export function describeRaces(open: () => Promise<Place>): void {
           facts: { client_secret_commitment: preparation.client_secret_commitment },
           method: 'group.secret.rotation.commit',
         },
-      ]) as [Call, Call, Call, Call];
+      ]) as [RacingCall, RacingCall, RacingCall, RacingCall];
       const approve = { by: ann, method: 'group.member.recovery.approve', params: recovery };
       const calls = [removal, ban, leave, commit, approve];
       const order = [...calls.slice(round % 5), ...calls.slice(0, round % 5)];
-      const winner = order[onlyOne(await race(...order))] as Call;
-      const growths = new Map<Call, Parameters<typeof expectGrowth>[2]>([
+      const winner = order[onlyOne(await race(...order))] as RacingCall;
+      const growths = new Map<RacingCall, Parameters<typeof expectGrowth>[2]>([
         [removal, { group_members: -1, group_boxes: -1 }],
         [ban, { group_members: -1, group_boxes: -1, group_bans: 1 }],
         [leave, { group_members: -1, group_boxes: -1, group_recoveries: -1 }],

@@ -1,0 +1,7 @@
+import { describe } from 'vitest';
+import { oneProcess } from '../support/races.ts';
+import { describeRaces } from './races.ts';
+
+describe('many at once, at one process', () => {
+  describeRaces(() => oneProcess({ channels: true }));
+});
