@@ -3,6 +3,9 @@ import { limits, type Static, Type } from '@posthouse/protocol';
 /** A limit: its default, what it means, and the least it can be. */
 const limit = (value: number, description: string, minimum = 1) =>
   Type.Integer({ default: value, description, minimum, maximum: Number.MAX_SAFE_INTEGER });
+/** Seconds, at most some three thousand years: added to any time of today they are stored exactly. */
+const period = (value: number, description: string, minimum = 1) =>
+  Type.Integer({ default: value, description, minimum, maximum: 100_000_000_000 });
 /** Milliseconds of a timer, which cannot be longer than Node's can. */
 const timer = (value: number, description: string) =>
   Type.Integer({ default: value, description, minimum: 1, maximum: 2_147_483_647 });
@@ -12,33 +15,33 @@ const timer = (value: number, description: string) =>
  * operator sets them under `limits` in the configuration.
  */
 export const RelayLimits = Type.Object({
-  challengeLifetime: limit(300, 'Seconds a challenge can be used (02 §18).'),
-  deviceSessionLifetime: limit(
+  challengeLifetime: period(300, 'Seconds a challenge can be used (02 §18).'),
+  deviceSessionLifetime: period(
     86_400,
     'Seconds of a device session, never past the certificate (02 §10.2).',
   ),
-  accountSessionLifetime: limit(3_600, 'Seconds of an account session.'),
-  authClockTolerance: limit(
+  accountSessionLifetime: period(3_600, 'Seconds of an account session.'),
+  authClockTolerance: period(
     300,
     "Seconds a device's clock may differ in authentication (02 §9.3).",
     0,
   ),
-  futureTolerance: limit(300, 'Seconds a signed time may lie ahead (01 §11 F4, 04 §3).', 0),
-  signedQueryAge: limit(300, 'Seconds a signed query may be old (03 §5.6).'),
-  deliveryAgeLimit: limit(
+  futureTolerance: period(300, 'Seconds a signed time may lie ahead (01 §11 F4, 04 §3).', 0),
+  signedQueryAge: period(300, 'Seconds a signed query may be old (03 §5.6).'),
+  deliveryAgeLimit: period(
     604_800,
     'Seconds an envelope may be old when it is taken for delivery (04 §3).',
   ),
-  stagingWindow: limit(86_400, 'Seconds a pre-stored device state is kept (03 §4.2).'),
+  stagingWindow: period(86_400, 'Seconds a pre-stored device state is kept (03 §4.2).'),
   stagedStates: limit(
     10_000,
     'Pre-stored device states kept at once; anybody with a key may ask for one.',
   ),
-  messageRetention: limit(
+  messageRetention: period(
     2_592_000,
     'Seconds messages are kept at least; published as message_retention (04 §17.4).',
   ),
-  groupMessageRetention: limit(
+  groupMessageRetention: period(
     2_592_000,
     'Seconds group messages are kept at least; published as group_message_retention (05 §11.2).',
   ),
@@ -46,7 +49,7 @@ export const RelayLimits = Type.Object({
     10_000,
     'Largest capacity of new groups and of increases; published as max_group_members (05 §8.3).',
   ),
-  groupInviteTtl: limit(
+  groupInviteTtl: period(
     2_592_000,
     'Longest life of an invitation, seconds; published as max_group_invite_ttl (05 §4.6).',
   ),
@@ -57,10 +60,10 @@ export const RelayLimits = Type.Object({
   ),
   groupBans: limit(10_000, 'Banned accounts of one group (05 §13.19).'),
   groupInvites: limit(1_000, 'Valid invitations one account has issued in one group.'),
-  groupRecoveryWait: limit(604_800, 'Seconds a key recovery request is open (05 §9.3).'),
-  groupStagingPeriod: limit(604_800, 'Seconds a rotation can be prepared (05 §13.26).'),
+  groupRecoveryWait: period(604_800, 'Seconds a key recovery request is open (05 §9.3).'),
+  groupStagingPeriod: period(604_800, 'Seconds a rotation can be prepared (05 §13.26).'),
   groupKeyPage: limit(50, 'Epochs of one page of group keys; each is sealed anew (05 §13.25).'),
-  channelTimelineRetention: limit(
+  channelTimelineRetention: period(
     2_592_000,
     'Seconds channel events are kept at least; published as channel_timeline_retention (06 §7.5).',
   ),
@@ -76,13 +79,13 @@ export const RelayLimits = Type.Object({
   ),
   channelReportReason: limit(2_048, 'Bytes of the reason of a report (06 §8.10).'),
   channelReports: limit(1_000, 'Reports of one account that are kept.'),
-  channelReportPeriod: limit(7_776_000, 'Seconds a report is kept for the operator.'),
+  channelReportPeriod: period(7_776_000, 'Seconds a report is kept for the operator.'),
   keyBoxBytes: limit(4_096, 'Bytes of one key box with its unknown members (04 §5).'),
   credentialBytes: limit(65_536, 'Bytes of the credential of a delivery (04 §11).'),
   queuedDeliveries: limit(1_000, 'Messages of one account that wait for delivery to other relays.'),
   deliveryConcurrency: limit(8, 'Deliveries from the queue under way at once.'),
-  deliveryRetryFirst: limit(5, 'Seconds until a delivery is tried again, at first.'),
-  deliveryRetryMost: limit(900, 'Seconds until a delivery is tried again, at the most.'),
+  deliveryRetryFirst: period(5, 'Seconds until a delivery is tried again, at first.'),
+  deliveryRetryMost: period(900, 'Seconds until a delivery is tried again, at the most.'),
   pageSize: limit(100, 'Entries of a page where the client names no limit.'),
   maxPageSize: limit(500, 'Entries of a page at the most.'),
   pageBytes: limit(900_000, "Bytes of a page's text; a WebSocket message holds 1 MiB."),

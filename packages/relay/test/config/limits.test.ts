@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { checkRelayLimits, defaultLimits } from '../../src/limits.ts';
+import { checkRelayLimits, defaultLimits, RelayLimits } from '../../src/limits.ts';
 
 const faults = (changed: object) =>
   checkRelayLimits({ ...defaultLimits, ...changed }).map((sentence) => sentence.split(':')[0]);
@@ -12,6 +12,7 @@ describe('limits that do not fit each other', () => {
   test.each([
     ['pageBytes', { pageBytes: 1_048_576 - 16_384 }, { pageBytes: 1_048_576 - 16_384 + 1 }],
     ['pageBytes', { pageBytes: 262_144 + 16_384 }, { pageBytes: 262_144 + 16_384 - 1 }],
+    ['channelPostBytes', { channelPostBytes: 65_536 }, { channelPostBytes: 65_535 }],
     ['keyBoxBytes', { keyBoxBytes: 765_952 }, { keyBoxBytes: 765_953 }],
     ['deliveryRetryFirst', { deliveryRetryFirst: 900 }, { deliveryRetryFirst: 901 }],
     ['pageSize', { pageSize: 500 }, { pageSize: 501 }],
@@ -24,4 +25,17 @@ describe('limits that do not fit each other', () => {
     expect(faults(within)).toEqual([]);
     expect(faults(past)).toEqual([name]);
   });
+});
+
+test('the longest period ends at a time that is stored exactly', () => {
+  const limits = Object.entries(RelayLimits.properties).map(([name, schema]) => {
+    const { description = '', maximum = 0 } = schema as { description?: string; maximum?: number };
+    return { name, description, maximum };
+  });
+  const periods = limits.filter(({ description }) => description.startsWith('Seconds'));
+  expect(periods.length).toBeGreaterThan(15);
+  // Times of this millennium and the next.
+  const latest = 40_000_000_000;
+  const unsafe = periods.filter(({ maximum }) => !Number.isSafeInteger(latest + maximum));
+  expect(unsafe.map(({ name }) => name)).toEqual([]);
 });
