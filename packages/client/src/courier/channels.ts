@@ -6,7 +6,7 @@ import type { ChannelChangeEntry, ChannelEntry, ChannelPostEntry } from '../chan
 import type { ChannelAddress } from '../channels/follow.ts';
 import type { ChannelAccountEvent } from '../events.ts';
 import { UsageError } from './exit.ts';
-import { printable, when } from './output.ts';
+import { oneLine, printable, quoted, when } from './output.ts';
 
 /** The channel of an ID, a link, or a name that only one channel has. @throws UsageError */
 export async function channelOf(account: Account, name: string): Promise<Channel> {
@@ -75,11 +75,11 @@ export function channelEntryLine(entry: ChannelEntry, name: (id: string) => stri
     case 'change':
       return `${at}* ${changeText(entry, name)}`;
     case 'deletion': {
-      const why = entry.reason === undefined ? '' : `: ${printable(entry.reason)}`;
+      const why = entry.reason === undefined ? '' : `: ${oneLine(entry.reason)}`;
       return `${at}* ${name(entry.by)} deleted ${entry.target_sequence}${why}`;
     }
     case 'refused':
-      return `${at}(refused: ${printable(entry.reason)})`;
+      return `${at}(refused: ${oneLine(entry.reason)})`;
     case 'gap':
       return `${at}(up to ${entry.through}: not everything that lies between is available)`;
   }
@@ -88,8 +88,7 @@ export function channelEntryLine(entry: ChannelEntry, name: (id: string) => stri
 function postText({ content, edited }: ChannelPostEntry): string {
   const { body, attachments = [] } = content;
   const files = attachments.map(
-    ({ uri, content_type, size }) =>
-      ` [${printable(content_type)}, ${size} bytes: ${printable(uri)}]`,
+    ({ uri, content_type, size }) => ` [${oneLine(content_type)}, ${size} bytes: ${oneLine(uri)}]`,
   );
   // What a body refers to and the post does not have is said, and looked for nowhere else.
   const lost = postReferences(content).filter(({ status }) => status !== 'resolved').length;
@@ -102,7 +101,7 @@ function changeText({ by, descriptor }: ChannelChangeEntry, name: (id: string) =
   const { revision, status } = descriptor;
   if (status === 'closed') return `${name(by)} closed the channel`;
   const did = revision === 0 ? 'created' : 'changed';
-  return `${name(by)} ${did} the channel: "${printable(descriptor.name)}"`;
+  return `${name(by)} ${did} the channel: ${quoted(descriptor.name)}`;
 }
 
 /** What happened in a channel that a person watches. */
@@ -117,11 +116,11 @@ export function channelEventLines(
       return [channelEntryLine(event.post, name)];
     case 'channel-changed': {
       const { descriptor } = event;
-      const now = descriptor.status === 'closed' ? 'closed' : `"${printable(descriptor.name)}"`;
+      const now = descriptor.status === 'closed' ? 'closed' : quoted(descriptor.name);
       return [`       * the channel is ${now} now`];
     }
     case 'channel-deleted': {
-      const why = event.reason === undefined ? '' : `: ${printable(event.reason)}`;
+      const why = event.reason === undefined ? '' : `: ${oneLine(event.reason)}`;
       return [`       * ${name(event.by)} deleted ${event.sequence}${why}`];
     }
     case 'channel-refused': {

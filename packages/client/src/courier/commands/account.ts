@@ -8,7 +8,7 @@ import { SqliteStore } from '../../store/sqlite.ts';
 import { type WalletOptions, walletSigner } from '../account-key.ts';
 import { UsageError } from '../exit.ts';
 import { accountOf } from '../names.ts';
-import { columns, printable, when } from '../output.ts';
+import { columns, oneLine, when } from '../output.ts';
 import { type Surroundings, settingsInForce } from '../session.ts';
 import { type GlobalOptions, networkOf } from '../settings.ts';
 import { statusShape } from '../shapes.ts';
@@ -111,8 +111,8 @@ export function profileCommand(surroundings: Surroundings): Command {
           ? [`${id} has no profile`]
           : columns([
               ['account', id],
-              ['nickname', printable(profile.nickname ?? '')],
-              ['bio', printable(profile.bio ?? '')],
+              ['nickname', oneLine(profile.nickname ?? '')],
+              ['bio', oneLine(profile.bio ?? '')],
               ['public', profile.public_discovery ? 'yes' : 'no'],
               ['updated', when(profile.updated_at)],
             ]),

@@ -4,7 +4,7 @@ import type { Channel } from '../../api/channels.ts';
 import { addressOf, channelOf, channelShape } from '../channels.ts';
 import { UsageError } from '../exit.ts';
 import { accountOf, namesOf } from '../names.ts';
-import { columns, printable } from '../output.ts';
+import { columns, oneLine } from '../output.ts';
 import type { AccountSession, Surroundings } from '../session.ts';
 import { channelTimelineCommands } from './channel-timeline.ts';
 import { leaf, onAccount } from './context.ts';
@@ -41,7 +41,7 @@ function listCommand(surroundings: Surroundings): Command {
           id,
           descriptor.status === 'closed' ? 'closed' : standing,
           role,
-          printable(descriptor.name),
+          oneLine(descriptor.name),
         ]),
       ),
     );
@@ -53,8 +53,8 @@ function lines(channel: Channel, name: (id: string) => string): string[] {
   const { description = '', moderators = [] } = descriptor;
   const facts: [string, string][] = [
     ['channel', id],
-    ['name', printable(descriptor.name)],
-    ...(description === '' ? [] : [['about', printable(description)] as [string, string]]),
+    ['name', oneLine(descriptor.name)],
+    ...(description === '' ? [] : [['about', oneLine(description)] as [string, string]]),
     ['host', relayId],
     ['status', descriptor.status],
     ['owner', name(descriptor.creator)],

@@ -3,7 +3,7 @@ import { aliasOf } from '../../contacts/rows.ts';
 import { isClientError } from '../../errors.ts';
 import { UsageError } from '../exit.ts';
 import { accountOf } from '../names.ts';
-import { columns, printable } from '../output.ts';
+import { columns, oneLine, printable, quoted } from '../output.ts';
 import type { Surroundings } from '../session.ts';
 import { contactShape, standingOf } from '../shapes.ts';
 import { leaf, onAccount } from './context.ts';
@@ -77,9 +77,9 @@ export function listContactsCommand(surroundings: Surroundings): Command {
         contacts.map((contact) => [
           standingOf(contact),
           contact.account,
-          printable(aliasOf(contact) ?? ''),
+          oneLine(aliasOf(contact) ?? ''),
           // In quotes, so that nobody gives themselves a name by it.
-          contact.request?.note === undefined ? '' : `"${printable(contact.request.note)}"`,
+          contact.request?.note === undefined ? '' : quoted(contact.request.note),
         ]),
       ),
     );

@@ -5,7 +5,7 @@ import type { MessageRow } from '../../messages/rows.ts';
 import { UsageError } from '../exit.ts';
 import { accountOf, namesOf } from '../names.ts';
 import { hostedNote } from '../notes.ts';
-import { printable, when } from '../output.ts';
+import { oneLine, printable, quoted, when } from '../output.ts';
 import type { AccountSession, Surroundings } from '../session.ts';
 import { eventShape, messageShape } from '../shapes.ts';
 import { leaf, onAccount } from './context.ts';
@@ -107,7 +107,7 @@ export function whole(flag: string, text: string): number {
 function line(row: MessageRow, self: string, name: (id: string) => string): string {
   const { type, text, attachments = [] } = messageShape(row, self);
   const shown = row.outcome === 'stored' ? `[${type}]` : (text ?? '');
-  const files = attachments.map(({ uri }) => ` [${printable(uri)}]`).join('');
+  const files = attachments.map(({ uri }) => ` [${oneLine(uri)}]`).join('');
   const ends = row.from === self ? `me to ${name(row.to)}` : name(row.from);
   const state =
     row.status === undefined || row.status === 'target_accepted'
@@ -130,7 +130,7 @@ async function noteRest({ account, out }: AccountSession, events: readonly Accou
 function noteEvent(out: AccountSession['out'], event: AccountEvent): void {
   switch (event.kind) {
     case 'request': {
-      const note = event.note === undefined ? '' : ` ("${printable(event.note)}")`;
+      const note = event.note === undefined ? '' : ` (${quoted(event.note)})`;
       out.note(`${event.account} asks to be a contact${note}: courier accept ${event.account}`);
       return;
     }

@@ -1,8 +1,10 @@
 /** What members and hosts write, on the lines of a terminal. */
 import { expect, test } from 'vitest';
-import { entryLine } from '../../src/courier/groups.ts';
-import { oneLine, quoted } from '../../src/courier/output.ts';
-import type { GroupMessageRow } from '../../src/groups/entries.ts';
+import type { ChannelEntry } from '../src/channels/entries.ts';
+import { channelEntryLine } from '../src/courier/channels.ts';
+import { entryLine } from '../src/courier/groups.ts';
+import { oneLine, quoted } from '../src/courier/output.ts';
+import type { GroupMessageRow } from '../src/groups/entries.ts';
 
 const name = (id: string) => id;
 const message = (more: Partial<GroupMessageRow>): GroupMessageRow => ({
@@ -44,6 +46,19 @@ test('types, reasons, names and addresses of attachments forge no line', () => {
   ];
   for (const entry of entries) {
     const line = entryLine(entry, name);
+    expect(line).toContain('send money');
+    expect(line).not.toMatch(/[\n\u001b]/);
+  }
+});
+
+test('nor do names of channels and reasons of moderators', () => {
+  const place = { channel_id: '', sequence: 7, accepted_at: 0, by: 'eve' };
+  const descriptor = { name: `News"${forged}`, revision: 0, status: 'active' };
+  for (const entry of [
+    { ...place, kind: 'change', descriptor },
+    { ...place, kind: 'deletion', target_sequence: 1, reason: forged },
+  ]) {
+    const line = channelEntryLine(entry as unknown as ChannelEntry, name);
     expect(line).toContain('send money');
     expect(line).not.toMatch(/[\n\u001b]/);
   }
