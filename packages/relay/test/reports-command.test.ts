@@ -4,9 +4,9 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { relayMigrations } from '../src/schema.ts';
 import { migrate } from '../src/storage/migrations.ts';
 import { TestChannel, text } from './channels/support.ts';
-import { KillableGround } from './groups/killable.ts';
 import { killAll, posthouse } from './support/command.ts';
 import { dump, engine, RelayData } from './support/engine.ts';
+import { KillableGround } from './support/killable.ts';
 import type { Person } from './support/people.ts';
 
 interface Ended {

@@ -3,9 +3,10 @@ import { afterEach, expect, test } from 'vitest';
 import type { Row } from '../../src/storage/types.ts';
 import { killAll } from '../support/command.ts';
 import { dump, engine, RelayData } from '../support/engine.ts';
+import { KillableGround } from '../support/killable.ts';
 import type { Person } from '../support/people.ts';
-import { KillableGround } from './killable.ts';
 import { readChain, readKeys, verified } from './member.ts';
+import { GroupOutcomes } from './outcomes.ts';
 import { TestGroup } from './support.ts';
 
 afterEach(() => killAll());
@@ -27,13 +28,17 @@ interface Club {
 
 const upTo = (most: number) => 1 + Math.floor(Math.random() * most);
 
-async function openClub(ground: KillableGround, name: string): Promise<Club> {
+async function openClub(
+  ground: KillableGround,
+  outcomes: GroupOutcomes,
+  name: string,
+): Promise<Club> {
   const people = (await Promise.all(
     ['ann', 'ben', 'cem', 'dora', 'emil'].map((each) => ground.person(`${each} ${name}`)),
   )) as [Person, Person, Person, Person, Person];
   const [ann, ben, cem] = people;
   const group = await TestGroup.found(ground, ann);
-  ground.know(group);
+  outcomes.know(group);
   await group.admit(ben, cem);
   await group.setRole(ben, 'administrator');
   return { group, people, sent: new Map(), uses: new Map() };
@@ -94,7 +99,11 @@ async function chat(
   }
 }
 
-async function expectWhole(ground: KillableGround, { group, people, sent }: Club): Promise<void> {
+async function expectWhole(
+  ground: KillableGround,
+  outcomes: GroupOutcomes,
+  { group, people, sent }: Club,
+): Promise<void> {
   const { groupId: group_id } = group;
   const [ann, ben] = people;
   for (const person of [ann, ben]) {
@@ -120,7 +129,7 @@ async function expectWhole(ground: KillableGround, { group, people, sent }: Club
   expect(new Set(bySequence.map(([id]) => id)).size).toBe(bySequence.length);
   // Every message that was confirmed, where it was confirmed; no other has happened.
   expect(bySequence).toEqual([...sent].sort(([, a], [, b]) => a - b));
-  expect(events.length - messages.length).toBe(ground.accepted.get(group_id)?.length);
+  expect(events.length - messages.length).toBe(outcomes.accepted.get(group_id)?.length);
 }
 
 /** What no caller sees: counts and boxes that go with what is stored. */
@@ -160,8 +169,12 @@ test('05 §12.6: killed at any moment, a relay has what it confirmed, once, and 
 }, async () => {
   await using data = await RelayData.make();
   const ground = await KillableGround.start(data);
+  const outcomes = new GroupOutcomes(ground);
+  ground.outcomes = outcomes;
   const clubs: Club[] = [];
-  for (let index = 0; index < groups; index += 1) clubs.push(await openClub(ground, `${index}`));
+  for (let index = 0; index < groups; index += 1) {
+    clubs.push(await openClub(ground, outcomes, `${index}`));
+  }
   let isOver = false;
   const storm = clubs.flatMap((club) => [
     live(club, () => isOver),
@@ -178,7 +191,7 @@ test('05 §12.6: killed at any moment, a relay has what it confirmed, once, and 
   isOver = true;
   await Promise.all(storm);
   expect(ground.lost.answers).toBeGreaterThan(kills);
-  for (const club of clubs) await expectWhole(ground, club);
+  for (const club of clubs) await expectWhole(ground, outcomes, club);
   await ground.stop();
   await using storage = await data.open();
   expectConsistent(await dump(storage), clubs);

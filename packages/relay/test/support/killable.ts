@@ -11,39 +11,49 @@ import {
   type JsonObject,
   type JsonValue,
   type MethodName,
-  managementHash,
   ProtocolError,
   relayOrigin,
 } from '@posthouse/protocol';
 import type { Session } from '../../src/call.ts';
-import { ManualClock } from '../support/clock.ts';
-import { type Command, posthouse } from '../support/command.ts';
-import type { RelayData } from '../support/engine.ts';
-import { codeOf, type HttpAnswer, HttpClient } from '../support/http.ts';
-import { type Ground, Person } from '../support/people.ts';
-import { freePort } from '../support/ports.ts';
-import { network } from '../support/world.ts';
-import { readChain } from './member.ts';
-import type { TestGroup } from './support.ts';
+import { ManualClock } from './clock.ts';
+import { type Command, posthouse } from './command.ts';
+import type { RelayData } from './engine.ts';
+import { codeOf, type HttpAnswer, HttpClient } from './http.ts';
+import { type Ground, Person } from './people.ts';
+import { freePort } from './ports.ts';
+import { network } from './world.ts';
 
 const generous = { accountRate: 1e9, accountBurst: 1e9, addressRate: 1e9, addressBurst: 1e9 };
 
+/** A call as a person makes it. */
+export interface KillableCall {
+  readonly method: string;
+  readonly params: JsonObject;
+}
+
+/** What somebody who knows the methods makes of their outcomes. */
+export interface Outcomes {
+  /** A call has succeeded. */
+  accept(call: KillableCall): void;
+  /** Whether a call whose repeat is refused had succeeded when its answer was lost. */
+  wasWritten(call: KillableCall, code: string): Promise<boolean>;
+}
+
 /**
- * The ground on which people found groups at a process that may die at any moment. A call resolves
- * when its outcome is certain: whoever loses an answer asks again as clients do, and reads the
- * chain where an event may have been written already.
+ * The ground on which people found groups and channels at a process that may die at any moment. A
+ * call resolves when its outcome is certain: whoever loses an answer asks again as clients do, and
+ * reads what there is where it may have been written already.
  */
 export class KillableGround implements Ground {
   /** Of the people: it stands still, well within the relay's tolerance. */
   readonly clock = new ManualClock(Math.floor(Date.now() / 1_000));
-  /** Chain bodies that are known to be accepted, by group, as management digests in order. */
-  readonly accepted = new Map<string, string[]>();
+  /** Without it a refusal is believed, of a repeat too. */
+  outcomes: Outcomes | undefined;
   /** Answers that were lost, and those among them whose write had happened. */
   readonly lost = { answers: 0, written: 0 };
   readonly #config: string;
   readonly #data: RelayData;
   readonly #people = new Map<string, Person>();
-  readonly #groups = new Map<string, TestGroup>();
   readonly #tokens = new Map<string, string>();
   #answers = 0;
   #running: { readonly command: Command; readonly client: HttpClient } | undefined;
@@ -125,50 +135,28 @@ export class KillableGround implements Ground {
     return person;
   }
 
-  /** Whose chain is read where an answer was lost. */
-  know(group: TestGroup): void {
-    this.#groups.set(group.groupId, group);
-  }
-
   /** @throws ProtocolError what the relay refuses with */
   async call(
     method: string,
     params: unknown,
     { session }: { readonly session?: Session | undefined } = {},
   ): Promise<JsonValue> {
-    const body = chainBodyOf(params as JsonObject);
+    const call = { method, params: params as JsonObject };
     for (let isRepeat = false; ; isRepeat = true) {
-      const answer = await this.#try(method, params as JsonObject, session as Session);
+      const answer = await this.#try(method, call.params, session as Session);
       if (answer === undefined) continue;
       const code = codeOf(answer);
       if (code === 'ok') {
-        if (body !== undefined) this.#accept(body);
+        this.outcomes?.accept(call);
         return (answer.text === '' ? null : JSON.parse(answer.text)) as JsonValue;
       }
-      if (isRepeat && (await this.#wasWritten(method, body, code))) {
+      if (isRepeat && (await this.outcomes?.wasWritten(call, code))) {
         this.lost.written += 1;
-        if (body !== undefined) this.#accept(body);
+        this.outcomes?.accept(call);
         return null;
       }
       throw new ProtocolError(code as ErrorCode, answer.text);
     }
-  }
-
-  #accept(body: JsonObject): void {
-    const id = body.group_id as string;
-    const hash = managementHash(network, body as never);
-    this.accepted.set(id, [...(this.accepted.get(id) ?? []), hash]);
-  }
-
-  /** Whether a call whose repeat is refused had succeeded when its answer was lost. */
-  async #wasWritten(method: string, body: JsonObject | undefined, code: string): Promise<boolean> {
-    if (method === 'group.invite.create') return code === 'state_conflict';
-    if (body === undefined) return false;
-    const group = this.#groups.get(body.group_id as string);
-    // A creation: nobody but its creator can have taken the ID.
-    if (group === undefined) return code === 'state_conflict';
-    const { state } = await readChain(this, group, group.owner);
-    return state.head === managementHash(network, body as never);
   }
 
   /** One attempt; `undefined` where the answer was lost or is none. */
@@ -229,11 +217,4 @@ export class KillableGround implements Ground {
     const account_signature = encodeBase64url(await sign(input));
     return { nonce, account_public_key, account_signature };
   }
-}
-
-/** The body that becomes an event of the chain, of whatever call brings one. */
-function chainBodyOf(params: JsonObject): JsonObject | undefined {
-  const body = (params.approval ?? params.create ?? params) as JsonObject;
-  const isLink = body.prev_hash !== undefined || params.create !== undefined;
-  return isLink ? body : undefined;
 }

@@ -1,0 +1,267 @@
+import {
+  type ChannelPage,
+  emptyProjection,
+  type JsonObject,
+  projectChannel,
+  verifyChannelPage,
+} from '@posthouse/protocol';
+import { afterEach, expect, test } from 'vitest';
+import type { Row } from '../../src/storage/types.ts';
+import { killAll } from '../support/command.ts';
+import { dump, engine, RelayData } from '../support/engine.ts';
+import { type KillableCall, KillableGround, type Outcomes } from '../support/killable.ts';
+import type { Person } from '../support/people.ts';
+import { network } from '../support/world.ts';
+import { readWhole } from './reader.ts';
+import { type By, TestChannel, text } from './support.ts';
+
+afterEach(() => killAll());
+
+const channels = 2;
+/** As many as take about fifteen seconds. */
+const kills = engine === 'postgres' ? 6 : 11;
+
+/** A post whose publication was confirmed, and what its people know to have become of it. */
+interface Confirmed {
+  readonly params: JsonObject;
+  readonly by: By;
+  readonly sequence: number;
+  /** Confirmed edits; the last of them is in force. */
+  edits: number;
+  isDeleted: boolean;
+}
+
+/** One channel with everybody who is about it, and what they know to have happened. */
+interface House {
+  readonly channel: TestChannel;
+  readonly people: readonly [owner: Person, moderator: Person, sometimes: Person, reader: Person];
+  readonly posts: Confirmed[];
+  /** Signatures of accepted descriptors, by revision. */
+  readonly descriptors: Map<number, string>;
+}
+
+type IsOver = () => boolean;
+
+const upTo = (most: number) => 1 + Math.floor(Math.random() * most);
+
+/** What was accepted although its repeat is refused: whatever stands in the timeline. */
+class TimelineOutcomes implements Outcomes {
+  readonly #ground: KillableGround;
+  readonly #reader: Person;
+
+  constructor(ground: KillableGround, reader: Person) {
+    this.#ground = ground;
+    this.#reader = reader;
+  }
+
+  accept(): void {}
+
+  async wasWritten({ params }: KillableCall): Promise<boolean> {
+    const { channel_id, device_signature } = params;
+    const session = this.#reader.session();
+    for (let after = -1; ; ) {
+      const range = { channel_id, after, limit: 500 };
+      const answer = await this.#ground.call('channel.read', range, { session });
+      const { events, has_more } = answer as unknown as ChannelPage;
+      const payloads = events.map(({ payload }) => payload as JsonObject);
+      if (payloads.some((payload) => payload.device_signature === device_signature)) return true;
+      if (!has_more) return false;
+      after = events.at(-1)?.sequence ?? after;
+    }
+  }
+}
+
+async function openHouse(ground: KillableGround, name: string): Promise<House> {
+  const [ann, ben, cem, dora] = (await Promise.all(
+    ['ann', 'ben', 'cem', 'dora'].map((each) => ground.person(`${each} ${name}`)),
+  )) as [Person, Person, Person, Person];
+  const channel = await TestChannel.found(ground, ann, { moderators: [ben.account] });
+  const descriptors = new Map([[0, channel.descriptor.device_signature]]);
+  return { channel, people: [ann, ben, cem, dora], posts: [], descriptors };
+}
+
+/** New revisions without end; two of them meet at each, so that one always comes too late. */
+async function govern(
+  ground: KillableGround,
+  { channel, people, descriptors }: House,
+  isOver: IsOver,
+): Promise<void> {
+  const [ann, ben, cem] = people;
+  for (let turn = 0; !isOver(); turn += 1) {
+    const moderators = [ben, ...(turn % 2 === 0 ? [cem] : [])].map(({ account }) => account);
+    const next = channel.nextDescriptor({ moderators, topic: upTo(1e12) });
+    try {
+      await ground.call('channel.update', next, { session: ann.session() });
+      expect(descriptors.has(next.revision)).toBe(false);
+      descriptors.set(next.revision, next.device_signature);
+    } catch (error) {
+      expect(error).toHaveProperty('code', 'state_conflict');
+    }
+    ({ descriptor: channel.descriptor } = await channel.resolve());
+  }
+}
+
+/** Posts, edits and deletions of somebody who is mostly allowed to. */
+async function publish({ channel, posts }: House, by: By, isOver: IsOver): Promise<void> {
+  const mayBeRefused = async (act: () => Promise<unknown>): Promise<boolean> => {
+    try {
+      await act();
+      return true;
+    } catch (error) {
+      expect(error).toHaveProperty('code', 'forbidden');
+      return false;
+    }
+  };
+  for (let turn = 0; !isOver(); turn += 1) {
+    const params = channel.newPost({ body: text(`${turn}`) }, by);
+    let sequence = 0;
+    const isThere = await mayBeRefused(async () => {
+      sequence = await channel.publish(params, by);
+    });
+    if (!isThere) continue;
+    const post: Confirmed = { params, by, sequence, edits: 0, isDeleted: false };
+    posts.push(post);
+    for (let edit = 1; edit <= turn % 4; edit += 1) {
+      const patch = { body: text(`edit ${edit}`) };
+      if (await mayBeRefused(() => channel.edit(sequence, patch, by))) post.edits = edit;
+      else break;
+    }
+    if (turn % 3 !== 0) continue;
+    post.isDeleted = await mayBeRefused(() => channel.delete(sequence, {}, by));
+  }
+}
+
+/** Channels that come into being and end. */
+async function foundAndClose(ground: KillableGround, { people }: House, isOver: IsOver) {
+  const [owner] = people;
+  while (!isOver()) {
+    const channel = await TestChannel.found(ground, owner);
+    const sequence = await channel.post();
+    await channel.close();
+    const { descriptor } = await channel.resolve();
+    expect([sequence, descriptor.status, descriptor.revision]).toEqual([1, 'closed', 1]);
+    expect(await channel.sequences()).toEqual([0, 1, 2]);
+  }
+}
+
+/** Somebody who reads all the time: no page is ever half of anything. */
+async function look(ground: KillableGround, { channel, people }: House, isOver: IsOver) {
+  const [, , , dora] = people;
+  const known = { channelId: channel.channelId, relayId: ground.relayId };
+  const shown = new Set<number>();
+  for (let after = -1; !isOver(); ) {
+    const page = await channel.read({ after, limit: 20 }, { by: dora });
+    const { events, refused } = verifyChannelPage(network, page, known);
+    expect(refused).toEqual([]);
+    // What was shown before may be hidden by now; what was not shown before may not be edited.
+    if (after === -1) shown.clear();
+    for (const { sequence } of page.events) shown.add(sequence);
+    for (const { kind, payload } of events) {
+      if (kind === 'edit') expect(shown.has(payload.target_sequence)).toBe(true);
+    }
+    after = page.has_more ? (page.events.at(-1)?.sequence ?? -1) : -1;
+  }
+}
+
+async function expectWhole(ground: KillableGround, house: House): Promise<void> {
+  const { channel, posts, descriptors } = house;
+  const events = await readWhole(ground, channel);
+  const found = events.flatMap((event) =>
+    event.kind === 'descriptor' ? [[event.payload.revision, event.payload.device_signature]] : [],
+  );
+  // Each revision once, as it was confirmed, and no other.
+  expect(found).toEqual([...descriptors].sort(([a], [b]) => a - b));
+  expect(found.map(([revision]) => revision)).toEqual(found.map((_, index) => index));
+  // Every confirmed post at its place with its last edit; no deleted one, and nothing else.
+  const { posts: shown } = projectChannel(emptyProjection, events);
+  const kept = posts.filter(({ isDeleted }) => !isDeleted).sort((a, b) => a.sequence - b.sequence);
+  const content = [...shown.values()].map(({ sequence, post, state }) => [sequence, post, state]);
+  expect(content).toEqual(
+    kept.map(({ sequence, params, edits }) => {
+      const body = edits === 0 ? params.body : text(`edit ${edits}`);
+      return [sequence, params, { body }];
+    }),
+  );
+  const sum = (some: readonly Confirmed[]) => some.reduce((all, { edits }) => all + edits + 1, 0);
+  const deletions = posts.length - kept.length;
+  expect(events).toHaveLength(descriptors.size + sum(kept) + deletions);
+  // A sequence for each event there ever was, and for nothing that was repeated or lost.
+  expect(events.at(-1)?.sequence).toBeLessThan(descriptors.size + sum(posts) + deletions);
+  for (const { params, sequence, by } of posts) {
+    expect(await channel.publish(params as never, by)).toBe(sequence);
+  }
+  expect(await readWhole(ground, channel)).toHaveLength(events.length);
+}
+
+/** What no reader sees: rows that go with each other. */
+function expectConsistent(tables: Record<string, unknown[]>, houses: readonly House[]): void {
+  const all = (table: string) => tables[table] as Row[];
+  for (const { channel_id, head, revision } of all('channels')) {
+    const rows = (table: string) => all(table).filter((row) => row.channel_id === channel_id);
+    const events = rows('channel_events');
+    const of = (kind: string) => events.filter((event) => event.kind === kind);
+    expect(of('descriptor').at(-1)?.descriptor_rev).toBe(revision);
+    expect(events.at(-1)?.sequence).toBe(head);
+    const signers = new Set(events.map(({ signer_device_id }) => signer_device_id));
+    expect(
+      rows('channel_certificates')
+        .map(({ device_id }) => device_id)
+        .sort(),
+    ).toEqual([...signers].sort());
+    const posts = rows('channel_posts');
+    const sequences = (status: string) =>
+      posts.filter((post) => post.status === status).map(({ sequence }) => sequence);
+    expect(of('post').map(({ sequence }) => sequence)).toEqual(sequences('readable'));
+    const deleted = of('delete').map(({ target }) => target as number);
+    expect(deleted.sort((a, b) => a - b)).toEqual(sequences('deleted'));
+    const hidden = new Set(rows('channel_hidden_posts').map(({ sequence }) => sequence));
+    const readable = new Set(sequences('readable'));
+    for (const { target } of of('edit')) {
+      expect(readable.has(target ?? null) || hidden.has(target ?? null)).toBe(true);
+    }
+  }
+  for (const { channel, posts, descriptors } of houses) {
+    const row = all('channels').find(({ channel_id }) => channel_id === channel.channelId);
+    const written = posts.map(({ edits, isDeleted }) => 1 + edits + (isDeleted ? 1 : 0));
+    const count = written.reduce((sum, each) => sum + each, descriptors.size);
+    expect(row?.head).toBe(count - 1);
+  }
+}
+
+test('06 §7.2: killed at any moment, a host has what it confirmed, once, and no half of anything', {
+  timeout: 180_000,
+}, async () => {
+  await using data = await RelayData.make();
+  const ground = await KillableGround.start(data);
+  const houses: House[] = [];
+  for (let index = 0; index < channels; index += 1) {
+    houses.push(await openHouse(ground, `${index}`));
+  }
+  const [first] = houses as [House];
+  ground.outcomes = new TimelineOutcomes(ground, first.channel.owner);
+  let isOver = false;
+  const over = () => isOver;
+  const storm = houses.flatMap((house) => {
+    const [ann, ben, cem] = house.people;
+    return [
+      ...[govern(ground, house, over), govern(ground, house, over), look(ground, house, over)],
+      ...[ann, ann, ben, ben, cem, cem].map((by) => publish(house, { by }, over)),
+      foundAndClose(ground, house, over),
+    ];
+  });
+  // Whoever fails ends the test at once.
+  const failure = Promise.all(storm).then(() => new Promise<never>(() => {}));
+  const moments = Array.from({ length: kills }, () => ({ answers: upTo(150), turns: upTo(40) }));
+  for (const moment of moments) {
+    await Promise.race([ground.killAfter(moment), failure]);
+    await ground.revive();
+  }
+  await Promise.race([ground.answersFromNow(50), failure]);
+  isOver = true;
+  await Promise.all(storm);
+  expect(ground.lost.answers).toBeGreaterThan(kills);
+  for (const house of houses) await expectWhole(ground, house);
+  await ground.stop();
+  await using storage = await data.open();
+  expectConsistent(await dump(storage), houses);
+});
