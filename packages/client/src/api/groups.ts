@@ -67,7 +67,7 @@ export interface Group {
   readonly state?: GroupProjection;
   /** Where its history stops to verify, and why (05 §5.5). */
   readonly blocked?: GroupBlock;
-  /** Whether this device has a key that opens the group's messages. */
+  /** Whether this device has the key that opens the group's present messages. */
   readonly hasKey: boolean;
 }
 
@@ -111,7 +111,7 @@ export class Groups {
       const found: Group[] = [];
       for (const { group_id, isForgotten } of await groupRows(tx)) {
         if (isForgotten) continue;
-        found.push(groupOf(await loadGroup(tx, group_id)));
+        found.push(groupOf(await loadGroup(tx, group_id), this.#core.account));
       }
       return found;
     });
@@ -119,7 +119,8 @@ export class Groups {
 
   /** @throws ClientError `not_a_member` for a group this device does not know */
   async get(groupId: string): Promise<Group> {
-    return groupOf(await this.#core.store.read((tx) => loadGroup(tx, groupId)));
+    const kept = await this.#core.store.read((tx) => loadGroup(tx, groupId));
+    return groupOf(kept, this.#core.account);
   }
 
   /**
@@ -438,8 +439,9 @@ function distinct(accounts: readonly string[]): string[] {
   return [...new Set(accounts)];
 }
 
-function groupOf({ row, group }: Awaited<ReturnType<typeof loadGroup>>): Group {
+function groupOf({ row, group }: Awaited<ReturnType<typeof loadGroup>>, self: string): Group {
   const { group_id: id, relay_id: relayId, standing, position, blocked, activeKey } = row;
+  const key = group?.members.get(self)?.member_encryption_public_key;
   return {
     id,
     relayId,
@@ -447,7 +449,8 @@ function groupOf({ row, group }: Awaited<ReturnType<typeof loadGroup>>): Group {
     position,
     ...(group !== undefined && { state: group }),
     ...(blocked !== undefined && { blocked }),
-    hasKey: activeKey !== undefined,
+    // Somebody may have given the account another key, at the wish of another device or at nobody's.
+    hasKey: activeKey !== undefined && activeKey === key,
   };
 }
 

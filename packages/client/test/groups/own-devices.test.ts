@@ -115,6 +115,19 @@ test('05 §7.5: an old key that comes late opens its epochs, whatever the presen
   expect(await device.groups.get(id)).toMatchObject({ standing: 'member', hasKey: false });
 });
 
+test('05 §16: a key that another device asked for is not here until that device tells it', async () => {
+  const { ann, phone, tablet, id } = await setScene();
+  await tablet.groups.requestRecovery(id);
+  await ann.groups.approveRecovery(id, [phone.id]);
+  await phone.groups.sync(id);
+  expect(await phone.groups.get(id)).toMatchObject({ standing: 'member', hasKey: false });
+  const sending = phone.groups.send(id, { text: 'no' });
+  await expect(sending).rejects.toMatchObject({ code: 'group_key_missing' });
+  await exchange(tablet, phone);
+  expect(await phone.groups.get(id)).toMatchObject({ hasKey: true });
+  await phone.groups.send(id, { text: 'yes' });
+});
+
 /** Every box of a page, broken. */
 function broken({ keys, ...page }: GroupKeyPage): object {
   const bad = { alg: 'X25519-HKDF-SHA256-AES256GCM', enc: anyKey(), sealed_secret: 'A'.repeat(80) };
