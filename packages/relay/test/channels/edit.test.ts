@@ -147,11 +147,11 @@ describe('06 §8.8: editing', () => {
 
   test('a post does not grow over channelPostBytes', async () => {
     await world.restart({ channelPostBytes: 100_000 });
-    const patch = (length: number) => ({ more: 'é'.repeat(length) });
+    const patch = (bytes: number) => ({ more: 'é'.repeat(bytes / 2) + 'x'.repeat(bytes % 2) });
     await channel.edit(target, { mood: 'x'.repeat(60_000) });
     const state = (await projected()) as JsonObject;
     const empty = Buffer.byteLength(canonicalJson({ ...state, ...patch(0) }));
-    const most = Math.floor((100_000 - empty) / 2);
+    const most = 100_000 - empty;
     expect(await refused(channel.newEdit(target, patch(most + 1)))).toBe('rate_limited');
     await channel.edit(target, patch(most));
     expect(await refused(channel.newEdit(target, { less: 'xx' }))).toBe('rate_limited');
