@@ -44,7 +44,7 @@ export interface AccountCore extends Core {
   relayOverHttp(relayId: string): RelayConnection;
   /** What was found while something else was done, for the next who reads events. */
   readonly happenings: Happenings;
-  /** Group messages that are being sent right now, by their keys in the outbox. */
+  /** Group messages and writes of channels that are leaving right now, by their outbox keys. */
   readonly sending: Set<string>;
   /** Device connection to the current home relay. */
   home(): Promise<RelayConnection>;

@@ -4,7 +4,7 @@ import {
   checkChannelPostReport,
   ProtocolError,
 } from '@posthouse/protocol';
-import { flushChannel } from '../channels/catch-up.ts';
+import { flushBeforeReading } from '../channels/catch-up.ts';
 import {
   type ChannelDraft,
   type ChannelPatch,
@@ -46,6 +46,7 @@ import {
   type ChannelReading,
   currentDescriptor,
   lookAt,
+  readChannel,
   readOlder,
   syncChannel,
 } from '../channels/sync.ts';
@@ -246,7 +247,7 @@ export class Channels {
     const signal = signalOf(options);
     const row = await this.#core.store.read((tx) => requireChannel(tx, channelId));
     const events: ChannelAccountEvent[] = [];
-    for await (const found of flushChannel(this.#core, row, signal)) events.push(...found);
+    for await (const found of flushBeforeReading(this.#core, row, signal)) events.push(...found);
     return [...events, ...(await syncChannel(this.#core, channelId, signal))];
   }
 
@@ -292,7 +293,9 @@ export class Channels {
 
   /** Whoever follows the account is told of what is read on the way. */
   async #read(channelId: string, options: Abortable): Promise<void> {
-    this.#core.happenings.add(await syncChannel(this.#core, channelId, signalOf(options)));
+    const pages = readChannel(this.#core, channelId, signalOf(options));
+    // Page by page: a channel may have a hundred thousand events.
+    for await (const found of pages) this.#core.happenings.add(found);
   }
 
   #channelOf(row: ChannelRow): Channel {

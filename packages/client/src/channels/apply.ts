@@ -128,7 +128,11 @@ async function startOf(
     for (const { kind, sequence } of page.events) {
       if (kind !== 'post') continue;
       const edits = await takeWaitingEdits(tx, row.channel_id, sequence);
-      waiting.push(...edits.map((edit) => verifiedEdit(edit)));
+      // Nothing behind the end of the channel counts, wherever the end was found (06 §7.4).
+      const counted = edits.filter(
+        (edit) => edit.sequence < (row.closed_at ?? Number.POSITIVE_INFINITY),
+      );
+      waiting.push(...counted.map((edit) => verifiedEdit(edit)));
     }
     waiting.sort((a, b) => a.sequence - b.sequence);
   } else {

@@ -1,10 +1,10 @@
 /** Catching up all channels, each on its own: one host that fails holds up no other. */
 import type { AccountCore } from '../core.ts';
-import { type ClientError, isClientError } from '../errors.ts';
+import { type ClientError, isClientError, isRefusal } from '../errors.ts';
 import type { ChannelAccountEvent } from '../events.ts';
 import { isSilence } from '../hosted.ts';
 import { submitDescriptor } from './descriptors.ts';
-import { isContentWrite, isDescriptorWrite, isFinalRefusal, keptWrites } from './kept.ts';
+import { isContentWrite, isDescriptorWrite, isFinalRefusal, isKept, keptWrites } from './kept.ts';
 import { type ChannelRow, channelRow, channelRows } from './rows.ts';
 import { submitContent, TooLate } from './submit.ts';
 import { readChannel } from './sync.ts';
@@ -34,7 +34,7 @@ export async function* catchUpChannels(
     try {
       const error = silent.get(relay_id);
       if (error !== undefined) throw error;
-      yield* flushChannel(core, row, signal);
+      yield* flushBeforeReading(core, row, signal);
       const isWanted = only?.has(channel_id) !== false || row.hinted_head !== undefined;
       if (isWanted) yield* readChannel(core, channel_id, signal);
     } catch (error) {
@@ -49,13 +49,31 @@ export async function* catchUpChannels(
   }
 }
 
-/** Submits again, in order and unchanged, what has no answer yet. */
+/** {@link flushChannel}; what the host does not take for now holds up no reading. */
+export async function* flushBeforeReading(
+  core: AccountCore,
+  row: ChannelRow,
+  signal: AbortSignal,
+): AsyncGenerator<readonly ChannelAccountEvent[]> {
+  try {
+    yield* flushChannel(core, row, signal);
+  } catch (error) {
+    if (!isRefusal(error)) throw error;
+    yield [{ kind: 'channel-failed', channel_id: row.channel_id, error }];
+  }
+}
+
+/**
+ * Submits again, in order and unchanged, what has no answer yet; not what a caller is submitting
+ * right now and will be told of.
+ */
 export async function* flushChannel(
   core: AccountCore,
   { channel_id }: ChannelRow,
   signal: AbortSignal,
 ): AsyncGenerator<readonly ChannelAccountEvent[]> {
   for (const kept of await core.store.read((tx) => keptWrites(tx, channel_id))) {
+    if (core.sending.has(kept.key)) continue;
     const row = await core.store.read((tx) => channelRow(tx, channel_id));
     if (row === undefined) return;
     try {
@@ -63,7 +81,10 @@ export async function* flushChannel(
       if (isDescriptorWrite(kept)) await submitDescriptor(core, { ...submission, kept }, signal);
       if (isContentWrite(kept)) await submitContent(core, { ...submission, kept }, signal);
     } catch (error) {
-      if (!isFinalRefusal(error) && !(error instanceof TooLate)) throw error;
+      const isLeft = await core.store.read((tx) => isKept(tx, kept));
+      if (isLeft || !(isRefusal(error) || error instanceof TooLate || isFinalRefusal(error))) {
+        throw error;
+      }
       const { write } = kept.value;
       yield [{ kind: 'channel-unsent', channel_id, write, reason: (error as Error).message }];
     }

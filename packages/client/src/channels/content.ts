@@ -20,8 +20,9 @@ import {
 } from '@posthouse/protocol';
 import type { AccountCore } from '../core.ts';
 import { ClientError } from '../errors.ts';
+import { flushChannel } from './catch-up.ts';
 import { projectedPost } from './entries.ts';
-import { keepWrite } from './kept.ts';
+import { type ContentWrite, type KeptWrite, keepWrite } from './kept.ts';
 import { type ChannelRow, requireChannel } from './rows.ts';
 import { submitContent } from './submit.ts';
 import { currentDescriptor } from './sync.ts';
@@ -81,7 +82,7 @@ export async function publish(
   });
   const row = await requireWriter(core, channelId, signal);
   const kept = await core.store.write((tx) => keepWrite(tx, channelId, { write: 'post', post }));
-  const sequence = await submitContent(core, { row, kept, isFresh: true }, signal);
+  const sequence = await submitInTurn(core, { row, kept }, signal);
   return { channel_id: channelId, message_id: post.message_id, sequence: sequence as number };
 }
 
@@ -161,7 +162,22 @@ async function change(
   const row = await requireWriter(core, channelId, signal);
   const behind = Math.max(target, row.span?.position ?? -1);
   const kept = await core.store.write((tx) => keepWrite(tx, channelId, { ...value, behind }));
-  await submitContent(core, { row, kept, isFresh: true }, signal);
+  await submitInTurn(core, { row, kept }, signal);
+}
+
+/** Submits what was just kept, behind what waits from before; nobody else does meanwhile. */
+async function submitInTurn(
+  core: AccountCore,
+  { row, kept }: { readonly row: ChannelRow; readonly kept: KeptWrite<ContentWrite> },
+  signal: AbortSignal,
+): Promise<number | undefined> {
+  core.sending.add(kept.key);
+  try {
+    for await (const events of flushChannel(core, row, signal)) core.happenings.add(events);
+    return await submitContent(core, { row, kept, isFresh: true }, signal);
+  } finally {
+    core.sending.delete(kept.key);
+  }
 }
 
 /**

@@ -102,6 +102,8 @@ async function take(core: AccountCore, kept: KeptWrite<DescriptorWrite>): Promis
       await adoptDescriptor(tx, row, descriptor);
       return;
     }
+    // Another program on this store may have settled it meanwhile, and read on.
+    if (row.standing !== 'creating') return;
     await putDescriptors(tx, [descriptor]);
     const span = { first: 0, position: -1 };
     await putChannel(tx, { ...row, standing: 'followed', descriptor, span });
@@ -113,6 +115,8 @@ async function take(core: AccountCore, kept: KeptWrite<DescriptorWrite>): Promis
 async function abandon(core: AccountCore, kept: KeptWrite<ChannelWrite>): Promise<void> {
   await core.store.write(async (tx) => {
     await dropWrite(tx, kept);
-    if (kept.value.write === 'create') await removeChannel(tx, kept.channelId);
+    if (kept.value.write !== 'create') return;
+    const row = await channelRow(tx, kept.channelId);
+    if (row?.standing === 'creating') await removeChannel(tx, kept.channelId);
   });
 }

@@ -70,6 +70,11 @@ export async function dropWrite(tx: StoreWriter, { key }: KeptWrite): Promise<vo
   await channelOutbox.delete(tx, key);
 }
 
+/** Whether a write still waits. */
+export async function isKept(tx: StoreReader, { key }: KeptWrite): Promise<boolean> {
+  return (await channelOutbox.get(tx, key)) !== undefined;
+}
+
 export function isDescriptorWrite(kept: KeptWrite): kept is KeptWrite<DescriptorWrite> {
   return 'descriptor' in kept.value;
 }

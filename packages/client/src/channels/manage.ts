@@ -58,12 +58,14 @@ export async function createChannel(
   const relay = await requireHost(core, relay_id, signal);
   const { name, description, moderators } = facts;
   const said = {
-    ...{ creator, relay_id, nonce: encodeBase64url(random(16)), name },
+    ...{ creator, relay_id, name },
     ...(description !== undefined && { description }),
     ...(moderators !== undefined && { moderators }),
   };
   for (let attempt = 1; ; attempt += 1) {
-    const created = { ...said, created_at: relay.relayClock.now() };
+    // Another try is another channel: no nonce is used twice (06 §3).
+    const nonce = encodeBase64url(random(16));
+    const created = { ...said, nonce, created_at: relay.relayClock.now() };
     const descriptor = checkedInput(() => signChannelDescriptor(network, device, created));
     const { channel_id } = descriptor;
     const value = { write: 'create', descriptor } as const;

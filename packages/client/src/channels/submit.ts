@@ -42,8 +42,10 @@ export async function submitContent(
     await settle();
     return undefined;
   } catch (error) {
-    const isOver = isFinalRefusal(error) || error instanceof TooLate;
-    if (isOver) await settle();
+    // A change beyond a quota would wait for good, and all behind it; a post may be sent later.
+    const isBarred =
+      value.write !== 'post' && isRefusal(error, 'rate_limited') && error.method !== 'channel.read';
+    if (isBarred || isFinalRefusal(error) || error instanceof TooLate) await settle();
     throw error;
   }
 }

@@ -11,13 +11,19 @@ import { oneLine, printable, quoted, when } from './output.ts';
 /** The channel of an ID, a link, or a name that only one channel has. @throws UsageError */
 export async function channelOf(account: Account, name: string): Promise<Channel> {
   const channels = await account.channels.list();
-  const found = channels.filter(
-    ({ id, link, descriptor }) => id === name || link === name || descriptor.name === name,
-  );
-  const [first, second] = found;
+  // Names are their owners' choice: one that reads like an address is not taken for it.
+  const same = channels.find(({ id, link }) => id === name || link === name);
+  if (same !== undefined) return same;
+  if (isAddress(name)) throw new UsageError(`${name} is not followed here`);
+  const [first, second] = channels.filter(({ descriptor }) => descriptor.name === name);
   if (first === undefined) throw new UsageError(`no channel is called ${name}`);
   if (second !== undefined) throw new UsageError(`several channels are called ${name}: use the ID`);
   return first;
+}
+
+/** Whether somebody wrote a link or an ID, and no name. */
+export function isAddress(text: string): boolean {
+  return /^(chan_|[^\s:]+-channel:)/.test(text);
 }
 
 /** What somebody wrote for a channel that need not be known here: a link, or an ID. */

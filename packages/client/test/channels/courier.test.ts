@@ -147,3 +147,22 @@ test('watching shows what happens as it happens, one JSON object a line', async 
   expect(seen[0]).toMatchObject({ event: 'entry', entry: { kind: 'change', sequence: 0 } });
   expect(seen.at(-1)).toEqual({ event: 'channel-deleted', channel, sequence: 1, by: ann.account });
 });
+
+test('a name that reads like the address of another channel is not taken for it', async () => {
+  const [ann, bob, eve] = [await someone('ann'), await someone('bob'), await someone('eve')];
+  const news = await ann.person.json('channel', 'create', 'News');
+  const byId = await eve.person.json('channel', 'create', news.channel);
+  const byLink = await eve.person.json('channel', 'create', news.link);
+  for (const { link } of [byId, byLink]) await bob.person.json('channel', 'follow', link);
+  const unknown = await bob.person.run(['channel', 'show', news.channel]);
+  expect(unknown).toMatchObject({
+    exit: 2,
+    error: expect.stringContaining('is not followed here'),
+  });
+  await bob.person.json('channel', 'follow', news.link);
+  for (const name of [news.channel, news.link]) {
+    expect(await bob.person.json('channel', 'show', name)).toMatchObject({
+      channel: news.channel,
+    });
+  }
+});

@@ -414,3 +414,115 @@ describe('long timelines', () => {
     expect(await postTexts(bob, id)).toEqual(['edited']);
   });
 });
+
+/** The host answers calls of a method with an error. */
+function refuse(method: string, code: string): void {
+  relay.overHttp.set(method, (response) => {
+    response.writeHead(code === 'rate_limited' ? 429 : 400, { 'content-type': 'application/json' });
+    response.end(JSON.stringify({ code, message: 'not now' }));
+  });
+}
+
+describe('06 §10.4: what the host does not take', () => {
+  test('for now holds up no reading, and goes out in its order', async () => {
+    const [ann, bob] = [await Restarted.begin(), await Restarted.begin()];
+    const { id, link } = await channel(ann);
+    await ann.account.channels.update(id, { moderators: [bob.account.id] });
+    await bob.account.channels.follow(link);
+    await bob.account.sync();
+    refuse('channel.post', 'rate_limited');
+    const posting = bob.account.channels.post(id, { text: 'early' });
+    await expect(posting).rejects.toMatchObject({ error: 'rate_limited' });
+    await ann.account.channels.edit(id, 1, { text: 'news' });
+    const events = await bob.account.sync();
+    expect(events.map(({ kind }) => kind)).toEqual(['channel-failed', 'channel-edited']);
+    relay.behave();
+    await bob.account.channels.post(id, { text: 'late' });
+    expect(await atHost(ann.account, link)).toEqual(['news', 'early', 'late']);
+    expect(await waiting(bob)).toBe(0);
+  });
+
+  test('a change beyond a quota is given up at once, and stops nothing behind it', async () => {
+    const ann = await Restarted.begin();
+    const { id, sequence } = await channel(ann);
+    refuse('channel.post.edit', 'rate_limited');
+    const editing = ann.account.channels.edit(id, sequence, { text: 'too much' });
+    await expect(editing).rejects.toMatchObject({ error: 'rate_limited' });
+    expect(await waiting(ann)).toBe(0);
+    // One that was lost before is told when it is given up.
+    block('channel.post.edit');
+    const lost = ann.account.channels.edit(id, sequence, { text: 'lost' });
+    await expect(lost).rejects.toMatchObject(unreachable);
+    refuse('channel.post.edit', 'rate_limited');
+    const events = await ann.account.sync();
+    expect(events).toMatchObject([{ kind: 'channel-unsent', channel_id: id, write: 'edit' }]);
+    expect(await waiting(ann)).toBe(0);
+  });
+
+  test('posts stand in the order they were written, behind a creation that waits', async () => {
+    const ann = await Restarted.begin();
+    block('channel.create', 'channel.resolve');
+    const creating = ann.account.channels.create({ name: 'News' });
+    await expect(creating).rejects.toMatchObject(unreachable);
+    relay.behave();
+    const [made] = await ann.account.channels.list();
+    const { id, link } = made as { id: string; link: string };
+    block('channel.post');
+    const first = ann.account.channels.post(id, { text: 'first' });
+    await expect(first).rejects.toMatchObject(unreachable);
+    relay.behave();
+    await ann.account.channels.post(id, { text: 'second' });
+    expect(await atHost(ann.account, link)).toEqual(['first', 'second']);
+  });
+
+  test('06 §3: a creation that is tried again takes another nonce', async () => {
+    const nonces: string[] = [];
+    const ann = await Restarted.begin();
+    relay.when.set('channel.create', () => {
+      nonces.push('asked');
+    });
+    refuse('channel.create', 'clock_skew');
+    const made: string[] = [];
+    const noted = async () =>
+      made.push(...(await ann.account.channels.list()).map(({ descriptor }) => descriptor.nonce));
+    const answer = relay.overHttp.get('channel.create');
+    relay.overHttp.set('channel.create', (response) => {
+      void noted().then(() => answer?.(response));
+    });
+    await expect(ann.account.channels.create({ name: 'Late' })).rejects.toMatchObject({
+      error: 'clock_skew',
+    });
+    expect(nonces).toHaveLength(2);
+    expect(new Set(made).size).toBe(2);
+  });
+});
+
+test('06 §4: a creation that two programs settle moves nothing back', async () => {
+  const store = new MemoryStore();
+  const ann = await (await relay.world.client({ store, prefer: 'http' })).setUp();
+  const twin = await (await relay.world.client({ store, prefer: 'http' })).account();
+  const held = Promise.withResolvers<ServerResponse>();
+  // The one hears late that its creation was taken, after the other one settled it and went on.
+  relay.overHttp.set('channel.create', held.resolve);
+  const creating = ann.channels.create({ name: 'News' });
+  const response = await held.promise;
+  relay.overHttp.clear();
+  await twin.sync();
+  const [made] = await twin.channels.list();
+  const { id } = made as { id: string };
+  await twin.channels.update(id, { name: 'Newer' });
+  await twin.sync();
+  const revisions: number[] = [];
+  relay.when.set('channel.read', () => {
+    void ann.channels.get(id).then(({ descriptor }) => revisions.push(descriptor.revision));
+  });
+  relay.asked.clear();
+  response.writeHead(204);
+  response.end();
+  await creating;
+  expect(await twin.channels.get(id)).toMatchObject({
+    descriptor: { name: 'Newer', revision: 1 },
+    span: { first: 0, position: 1 },
+  });
+  expect(revisions).toEqual([1]);
+});

@@ -1,6 +1,7 @@
 /** `courier channel …`: the timeline of a channel, read and written. */
 import type { Command } from 'commander';
 import type { ChannelEntry, EntryRange } from '../../channels/entries.ts';
+import { isTemporary } from '../../connect/backoff.ts';
 import { isClientError } from '../../errors.ts';
 import {
   addressOf,
@@ -9,6 +10,7 @@ import {
   channelEventLines,
   channelNote,
   channelOf,
+  isAddress,
 } from '../channels.ts';
 import { UsageError } from '../exit.ts';
 import { namesOf } from '../names.ts';
@@ -34,9 +36,9 @@ const contentTypeOf = ({ markdown }: { readonly markdown?: boolean }) =>
   markdown === true ? 'text/markdown; variant=CommonMark' : 'text/plain';
 
 /** Where the answer is lost, what was written is kept. */
-async function kept<T>({ out }: AccountSession, writing: Promise<T>): Promise<T> {
-  return await writing.catch((error: unknown) => {
-    if (isClientError(error, 'relay_unreachable')) {
+async function kept<T>({ account, out }: AccountSession, writing: Promise<T>): Promise<T> {
+  return await writing.catch(async (error: unknown) => {
+    if (isTemporary(error) && (await account.status()).outbox > 0) {
       out.note('It is kept; it goes out as soon as a command reaches the host.');
     }
     throw error;
@@ -169,8 +171,6 @@ function readCommand(surroundings: Surroundings): Command {
     );
   });
 }
-
-const isAddress = (text: string) => text.startsWith('chan_') || text.includes('-channel:');
 
 interface Shown {
   readonly id: string;
