@@ -58,6 +58,8 @@ export class KillableGround implements Ground {
   #answers = 0;
   #running: { readonly command: Command; readonly client: HttpClient } | undefined;
   #alive = Promise.withResolvers<HttpClient>();
+  /** A process that ended by itself. */
+  #fallen: Error | undefined;
   #relayId = '';
   #origin = '';
 
@@ -97,6 +99,10 @@ export class KillableGround implements Ground {
     const ca = readFileSync(join(this.#data.path, 'tls', 'ca.pem'), 'utf8');
     const client = new HttpClient(https, ca);
     this.#running = { command, client };
+    void command.ended.then((code) => {
+      if (this.#running?.command !== command) return;
+      this.#fallen = new Error(`the relay ended by itself: ${code} ${command.output.errors}`);
+    });
     this.#alive.resolve(client);
   }
 
@@ -109,22 +115,29 @@ export class KillableGround implements Ground {
     for (let turn = 0; turn < turns; turn += 1) await setImmediate();
     // From here on calls wait for the next process.
     this.#alive = Promise.withResolvers();
-    this.#running?.command.child.kill('SIGKILL');
-    await this.#running?.command.ended;
-    this.#running?.client[Symbol.dispose]();
+    await this.#end('SIGKILL');
   }
 
   /** Resolves with the answer that many answers from now. */
   async answersFromNow(answers: number): Promise<void> {
     const enough = this.#answers + answers;
-    while (this.#answers < enough) await setImmediate();
+    while (this.#answers < enough) {
+      if (this.#fallen !== undefined) throw this.#fallen;
+      await setImmediate();
+    }
   }
 
   /** Ends the process in good order. */
   async stop(): Promise<void> {
-    this.#running?.command.child.kill('SIGTERM');
-    await this.#running?.command.ended;
-    this.#running?.client[Symbol.dispose]();
+    await this.#end('SIGTERM');
+  }
+
+  async #end(signal: 'SIGKILL' | 'SIGTERM'): Promise<void> {
+    const running = this.#running;
+    this.#running = undefined;
+    running?.command.child.kill(signal);
+    await running?.command.ended;
+    running?.client[Symbol.dispose]();
   }
 
   async person(name: string): Promise<Person> {
@@ -174,6 +187,7 @@ export class KillableGround implements Ground {
     } catch (error) {
       // An answer that must not be is no lost one.
       if (error instanceof SyntaxError) throw error;
+      if (this.#fallen !== undefined) throw this.#fallen;
       this.lost.answers += 1;
       return undefined;
     }
