@@ -212,6 +212,14 @@ describe('06 §8: quota of reports', () => {
     expect(await codeOf({ target_sequence: post })).toBe('ok');
   });
 
+  test('many at once are no more than the quota', async () => {
+    const posts = await Promise.all(Array.from({ length: 8 }, () => channel.post()));
+    const codes = await Promise.all(posts.map((target_sequence) => codeOf({ target_sequence })));
+    expect(codes.filter((code) => code === 'ok')).toHaveLength(3);
+    expect(codes.filter((code) => code === 'rate_limited')).toHaveLength(5);
+    expect(await rows()).toHaveLength(3);
+  });
+
   test('a fault of the target is told of before the quota', async () => {
     for (let count = 0; count < 3; count += 1) {
       await call({ target_sequence: await channel.post() });

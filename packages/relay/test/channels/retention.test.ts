@@ -267,6 +267,20 @@ describe('06 §7.5, §8.3: descriptors', () => {
     expect(await devices()).toEqual(ann.deviceIds('phone'));
   });
 
+  test('one is needed as long as what needs it longest, not what came last', async () => {
+    const start = world.clock.now();
+    const first = await channel.post();
+    world.clock.advance(hour);
+    const second = await channel.post();
+    await channel.edit(first, { body: text('other') });
+    await channel.update({ name: 'other' });
+    // Nothing is looked at in vain until then.
+    expect(await runAt(start + retention)).toBe(start + hour + retention);
+    expect(await readable()).toEqual([0, second, 4]);
+    await runAt(start + hour + retention);
+    expect(await resolveCode(0)).toBe('not_found');
+  });
+
   test('one that only an edit needs resolves until the post of the edit goes', async () => {
     world.clock.advance(month);
     const post = await channel.post();
