@@ -64,10 +64,18 @@ test('nor do names of channels and reasons of moderators', () => {
   }
 });
 
-test('a further line of a text is indented', () => {
-  const body = { content_type: 'text/plain', text: 'one\n    8  ann: two' };
-  const content = { $type: 'svc.group.message.content', body };
-  expect(entryLine(message({ content }), name)?.split('\n')[1]).toMatch(/^ {4} +8 {2}ann: two$/);
+test('a further line of a text is marked, and looks like no entry however it is indented', () => {
+  for (const further of ['8  ann: two', ' 8  ann: two', '    8  ann: two']) {
+    const body = { content_type: 'text/plain', text: `one\n${further}` };
+    const content = { $type: 'svc.group.message.content', body };
+    const post = { channel_id: '', sequence: 7, accepted_at: 0, kind: 'post', from: 'eve' };
+    for (const line of [
+      entryLine(message({ content }), name),
+      channelEntryLine({ ...post, content: { body } } as unknown as ChannelEntry, name),
+    ]) {
+      expect(line?.split('\n')[1]).toBe(`     | ${further}`);
+    }
+  }
 });
 
 test('a name cannot close its quotes', () => {

@@ -6,7 +6,7 @@ import type { ChannelChangeEntry, ChannelEntry, ChannelPostEntry } from '../chan
 import type { ChannelAddress } from '../channels/follow.ts';
 import type { ChannelAccountEvent } from '../events.ts';
 import { UsageError } from './exit.ts';
-import { oneLine, printable, quoted, when } from './output.ts';
+import { oneLine, passage, quoted, when } from './output.ts';
 
 /** The channel of an ID, a link, or a name that only one channel has. @throws UsageError */
 export async function channelOf(account: Account, name: string): Promise<Channel> {
@@ -99,7 +99,7 @@ function postText({ content, edited }: ChannelPostEntry): string {
   // What a body refers to and the post does not have is said, and looked for nowhere else.
   const lost = postReferences(content).filter(({ status }) => status !== 'resolved').length;
   const unresolved = lost === 0 ? '' : ` (${lost} references lead nowhere)`;
-  const text = body === undefined ? '' : printable(body.text);
+  const text = body === undefined ? '' : passage(body.text);
   return `${text}${files.join('')}${unresolved}${edited === undefined ? '' : ' (edited)'}`;
 }
 

@@ -4,7 +4,7 @@ import type { Group, NamedMember } from '../api/groups.ts';
 import type { GroupAccountEvent } from '../events.ts';
 import type { GroupChangeRow, GroupEntry } from '../groups/entries.ts';
 import { UsageError } from './exit.ts';
-import { oneLine, printable, quoted, when } from './output.ts';
+import { oneLine, passage, quoted, when } from './output.ts';
 
 /**
  * The group of an ID, or of a name that only one group has. Groups that were left count where no
@@ -119,7 +119,7 @@ export function entryLine(entry: GroupEntry, name: (id: string) => string): stri
       }
       const reply = shape.reply_to === undefined ? '' : `(to ${shape.reply_to}) `;
       const files = (shape.attachments ?? []).map(({ uri }) => ` [${oneLine(uri)}]`).join('');
-      return `${head}${reply}${printable(shape.text ?? '')}${files}`;
+      return `${head}${reply}${passage(shape.text ?? '')}${files}`;
     }
   }
 }

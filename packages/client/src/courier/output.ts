@@ -38,7 +38,12 @@ export function oneLine(text: string): string {
   return terminalText(text).replace(/\n */g, ' ');
 }
 
-/** The same in quotes, which the text itself cannot close. */
+/** Text of somebody else below a number: no further line of it passes for an entry of its own. */
+export function passage(text: string): string {
+  return terminalText(text).replaceAll('\n    ', '\n     | ');
+}
+
+/** Text of somebody else in quotes, which the text itself cannot close. */
 export function quoted(text: string): string {
   return `"${oneLine(text).replaceAll('"', '\\"')}"`;
 }
