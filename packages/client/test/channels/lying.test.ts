@@ -452,7 +452,10 @@ describe('06 §10.1: descriptors of earlier revisions', () => {
 
 describe('06 §7.3, §10.2: older pages', () => {
   /** Bob follows from the latest page on, which has what happened to posts before it. */
-  async function behind(relay: LyingRelay): Promise<Scene & { readonly old: ChannelPage }> {
+  async function behind(
+    relay: LyingRelay,
+    floor = 2,
+  ): Promise<Scene & { readonly old: ChannelPage }> {
     const at = await setScene(relay);
     await at.ann.channels.post(at.id, { text: 'deleted later' });
     await at.ann.channels.post(at.id, { text: 'edited later' });
@@ -464,7 +467,7 @@ describe('06 §7.3, §10.2: older pages', () => {
     await at.bob.channels.unfollow(at.id);
     relay.lie('channel.read', ({ events, ...page }) => ({
       ...page,
-      events: events.filter(({ sequence }: { sequence: number }) => sequence > 2),
+      events: events.filter(({ sequence }: { sequence: number }) => sequence > floor),
       has_more: true,
     }));
     await at.bob.channels.follow(at.link);
@@ -505,5 +508,18 @@ describe('06 §7.3, §10.2: older pages', () => {
     await at.bob.channels.older(at.id);
     expect(await places(at.bob, at.id)).toEqual(['gap 0-1', 'change 2']);
     expect((await at.bob.channels.get(at.id)).descriptor.status).toBe('closed');
+  });
+
+  test('06 §7.4: edits behind the end of the channel make nothing of posts before it', async () => {
+    const at = await behind(relay, 3);
+    const { descriptor: current } = await at.bob.channels.get(at.id);
+    const { device_signature: _, ...rest } = current;
+    const closed = { ...rest, status: 'closed', revision: 1 };
+    const closing = () => event(at.owner, { sequence: 3, descriptor_rev: 1 }, closed);
+    relay.lie('channel.read', (page) => ({ ...inventing(closing)(page, at), has_more: true }));
+    await at.bob.channels.older(at.id);
+    relay.lie('channel.read', () => at.old);
+    await at.bob.channels.older(at.id);
+    expect(await postTexts(at.bob, at.id)).toEqual(['edited later']);
   });
 });
