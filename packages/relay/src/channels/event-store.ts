@@ -177,10 +177,18 @@ export async function readCertificates(
   return certificates;
 }
 
-/** Whether something is at a position of the timeline, readable or not. */
-export async function hasEvent(tx: Reader, channelId: string, sequence: number): Promise<boolean> {
+/**
+ * Whether an event that is no post stands at a position. A post has a row of its own: while that one
+ * is being written, or was removed, nothing is there.
+ */
+export async function hasOtherEvent(
+  tx: Reader,
+  channelId: string,
+  sequence: number,
+): Promise<boolean> {
   const found = await tx.get(
-    'SELECT sequence FROM channel_events WHERE channel_id = ? AND sequence = ?',
+    `SELECT sequence FROM channel_events
+      WHERE channel_id = ? AND sequence = ? AND kind <> 'post'`,
     channelId,
     sequence,
   );

@@ -4,7 +4,7 @@ import { type Caller, requireCaller } from '../accounts/index.ts';
 import type { DeviceSession } from '../call.ts';
 import type { Reader } from '../storage/types.ts';
 import { requireChannel, type StoredChannel } from './channel-store.ts';
-import { hasEvent } from './event-store.ts';
+import { hasOtherEvent } from './event-store.ts';
 import { readPost, type StoredPost } from './post-store.ts';
 
 /** A write to the content of a channel by a device that may make it. */
@@ -49,7 +49,7 @@ export async function requireTarget(
   const post = await readPost(tx, channelId, sequence);
   if (post?.status === 'readable') return post;
   if (post !== undefined) throw new ProtocolError('state_conflict', 'the post was deleted');
-  if (await hasEvent(tx, channelId, sequence)) {
+  if (await hasOtherEvent(tx, channelId, sequence)) {
     throw new ProtocolError('bad_request', 'target_sequence: the event is no post');
   }
   throw new ProtocolError('not_found', 'target_sequence: nothing is there');
