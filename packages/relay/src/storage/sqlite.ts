@@ -10,6 +10,15 @@ import type { AggregateKey, Reader, Storage, StorageFaults, Writer } from './typ
 const sqliteBusy = 5;
 /** Snapshots that can be open at once. */
 const readerConnections = 4;
+/** KiB of pages the writer may keep: a batch that changes more is written to the log twice. */
+const writerCache = 65_536;
+
+/**
+ * Where pages go as they were before a savepoint, until it is released. On disk, a batch would write
+ * each page it changes there once for every work, beside the log.
+ */
+const undoInMemory = 'PRAGMA temp_store=MEMORY';
+const undoOnDisk = 'PRAGMA temp_store=FILE';
 
 /**
  * Opens the database below `directory`, making it where there is none, for this process alone.
@@ -91,6 +100,8 @@ export class SqliteStorage implements Storage {
     this.#write = new SqliteConnection(path, { readOnly: false });
     this.#write.execute('PRAGMA journal_mode=WAL');
     this.#write.execute('PRAGMA synchronous=FULL');
+    this.#write.execute(`PRAGMA cache_size=-${writerCache}`);
+    this.#write.execute(undoInMemory);
     this.#writer = new SqliteWriter(this.#write, faults);
     for (let count = 0; count < readerConnections; count += 1) {
       this.#readers.push(new SqliteConnection(path, { readOnly: true }));
@@ -123,8 +134,15 @@ export class SqliteStorage implements Storage {
     return this.#writer.write(work);
   }
 
-  define<T>(work: (tx: Writer) => Promise<T>): Promise<T> {
-    return this.#writer.write(work);
+  async define<T>(work: (tx: Writer) => Promise<T>): Promise<T> {
+    if (this.#closed) throw new Error('storage is closed');
+    // A whole table may be rewritten or sorted, and has no place in memory.
+    this.#write.execute(undoOnDisk);
+    try {
+      return await this.#writer.write(work);
+    } finally {
+      this.#write.execute(undoInMemory);
+    }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
