@@ -16,7 +16,7 @@ export interface VerifierLimits {
 }
 
 export const defaultVerifierLimits: VerifierLimits = {
-  parallel: 8,
+  parallel: 32,
   waiting: 50_000,
   keys: 20_000,
   texts: 50_000,
