@@ -11,7 +11,6 @@ import {
   checkCanonicalSize,
   checkNoNull,
   checkObject,
-  checkSchema,
   checkText,
   RelayId,
   Signature,
@@ -143,14 +142,6 @@ export function checkChannelOpen(current: Pick<ChannelDescriptor, 'status'>): vo
   if (current.status !== 'active') {
     throw new ProtocolError('state_conflict', 'the channel is closed');
   }
-}
-
-/**
- * Checks the parameters of `channel.close`.
- * @throws ProtocolError `bad_request`
- */
-export function checkChannelClose(value: unknown): asserts value is ChannelClose {
-  checkSchema(ChannelClose, value);
 }
 
 /**

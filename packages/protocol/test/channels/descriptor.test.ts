@@ -1,14 +1,15 @@
 import { describe, expect, test } from 'vitest';
 import {
   accountSigner,
+  ChannelClose,
   type ChannelDescriptor,
   canonicalJson,
-  checkChannelClose,
   checkChannelDescriptor,
   checkChannelDescriptorSize,
   checkDescriptorUpdate,
   checkInitialDescriptor,
   checkNextRevision,
+  checkSchema,
   closedDescriptor,
   deviceSignatures,
   deviceSigningInput,
@@ -241,7 +242,9 @@ describe('06 §8.5: close', () => {
     'a missing %s is bad_request',
     (name) => {
       const entries = Object.entries(close).filter(([member]) => member !== name);
-      expect(codeOf(() => checkChannelClose(Object.fromEntries(entries)))).toBe('bad_request');
+      expect(codeOf(() => checkSchema(ChannelClose, Object.fromEntries(entries)))).toBe(
+        'bad_request',
+      );
     },
   );
 });
