@@ -77,13 +77,15 @@ describe('writes', () => {
   });
 
   test('a write that waits for anything else is refused and undone', async () => {
+    const something = Promise.withResolvers<void>();
     const slow = storage.write('a', async (tx) => {
       await insert('one')(tx);
-      await new Promise((resolve) => setTimeout(resolve, 1));
+      await something.promise;
       await insert('two')(tx);
     });
     const fine = storage.write('b', insert('three'));
     await expect(slow).rejects.toThrow('a write awaited more than its transaction');
+    something.resolve();
     await fine;
     expect(await names()).toEqual(['three']);
   });
