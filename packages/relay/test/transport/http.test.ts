@@ -8,7 +8,7 @@ let door: FrontDoor;
 let http: HttpClient;
 
 beforeEach(async () => {
-  door = await FrontDoor.start();
+  door = await FrontDoor.start({ host: { channels: false } });
   http = door.http();
 });
 afterEach(() => door[Symbol.asyncDispose]());
@@ -162,7 +162,7 @@ describe('02 §2.4: queries', () => {
   );
 });
 
-describe('02 §18: what does not exist', () => {
+describe('02 §18: what does not exist, here or at all', () => {
   test.each([
     ['GET', '/nonsense'],
     ['GET', '/relay/Info'],

@@ -9,7 +9,7 @@ let door: FrontDoor;
 let socket: Client;
 
 beforeEach(async () => {
-  door = await FrontDoor.start();
+  door = await FrontDoor.start({ host: { channels: false } });
   socket = await door.socket();
 });
 afterEach(() => door[Symbol.asyncDispose]());
