@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 
 /** Tests of relay and kit that store nothing, or are about one engine and bring it themselves. */
@@ -27,6 +28,8 @@ export default defineConfig({
   test: {
     testTimeout: 60_000,
     hookTimeout: 60_000,
+    // A test waits for relays, disks and servers half of the time: one worker more than is usual.
+    maxWorkers: availableParallelism(),
     projects: [
       {
         extends: true,
