@@ -293,6 +293,11 @@ describe('removed devices', () => {
     expect(removed(head('b1', 2))).toEqual([]);
   });
 
+  test('who says something else under an old ID afterwards makes no old head a late notice', () => {
+    const other = [sending('m2', 'other'), ...call('a1', 'state_conflict', { content: 'other' })];
+    expect(removed(head('b2', 1), ...other)).toEqual([]);
+  });
+
   test('a head behind such a message is one too, whoever sent that one when', () => {
     const log = [
       ...good(),

@@ -100,6 +100,13 @@ class Timelines {
     return this.#sequences.get(account)?.get(id);
   }
 
+  /** Sequence at which this very content stands, and not another under the same ID. */
+  placeOf(account: string, { id, content }: Pick<Of<'sending'>, 'id' | 'content'>) {
+    const sequence = this.place(account, id);
+    if (sequence === undefined) return undefined;
+    return this.#contents.get(account)?.get(sequence) === content ? sequence : undefined;
+  }
+
   /** The greatest sequence of an account, -1 where it has none. */
   last(account: string): number {
     return this.#last.get(account) ?? -1;
@@ -305,7 +312,7 @@ function firstAfterRemoval(messages: ReadonlyMap<string, Message>, timelines: Ti
   const first = new Map<string, number>();
   for (const message of messages.values()) {
     for (const account of accountsOf(message)) {
-      const sequence = timelines.place(account, message.sending.id);
+      const sequence = timelines.placeOf(account, message.sending);
       if (sequence === undefined) continue;
       for (const device of message.removedBefore) {
         const key = `${account} ${device}`;
