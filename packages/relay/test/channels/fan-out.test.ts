@@ -47,9 +47,9 @@ const hearsOf = async (socket: WebSocketClient, head: number) => {
 const ascending = (heads: readonly number[]) =>
   heads.every((head, index) => index === 0 || head > (heads[index - 1] as number));
 
-describe('hundreds follow, some never read', () => {
-  const readers = 500;
-  const sleepers = 50;
+describe('thousands of connections follow, some never read', () => {
+  const readers = 1_750;
+  const sleepers = 150;
   const posts = 10;
   let reading: WebSocketClient[];
   let sleeping: WebSocketClient[];
