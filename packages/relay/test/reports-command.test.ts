@@ -57,7 +57,7 @@ describe('beside a relay', () => {
     const params = { channel_id: channel.channelId, target_sequence: target, reason };
     await ground.call('channel.post.report', params, { session: by.session() });
   };
-  const only = () => ['--channel', channel.channelId];
+  const ofChannel = () => ['--channel', channel.channelId];
   /** What the command prints, which must have succeeded. */
   const printed = async (...args: string[]) => {
     const { code, output, errors } = await reports(...args);
@@ -65,7 +65,7 @@ describe('beside a relay', () => {
     return output;
   };
   const listed = async (...args: string[]) => {
-    const lines = (await printed('--json', ...only(), ...args)).split('\n').slice(0, -1);
+    const lines = (await printed('--json', ...ofChannel(), ...args)).split('\n').slice(0, -1);
     return lines.map((line) => JSON.parse(line) as Record<string, unknown>);
   };
 
@@ -74,7 +74,7 @@ describe('beside a relay', () => {
     await report(ben, posts[1], 'second post');
     await report(cem, posts[0], 'x'.repeat(100));
     await channel.delete(posts[1]);
-    const lines = (await printed(...only())).split('\n');
+    const lines = (await printed(...ofChannel())).split('\n');
     expect(lines[0]).toMatch(/^reported +channel +post +is +by +reason$/);
     expect(lines).toHaveLength(4);
     const time = '\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\dZ';
@@ -102,12 +102,12 @@ describe('beside a relay', () => {
   });
 
   test('--limit leaves older ones out and says so; no reports are said to be none', async () => {
-    const empty = await reports(...only());
+    const empty = await reports(...ofChannel());
     expect(empty).toEqual({ code: 0, output: '', errors: 'no reports\n' });
     const post = await channel.post();
     for (const person of [ann, ben, cem]) await report(person, post);
     const all = await listed();
-    const { code, output, errors } = await reports(...only(), '--json', '--limit', '2');
+    const { code, output, errors } = await reports(...ofChannel(), '--json', '--limit', '2');
     expect([code, errors]).toEqual([0, 'older ones are left out, see --limit\n']);
     expect(
       output
@@ -176,9 +176,9 @@ describe('beside a relay', () => {
       await report(ben, post, evil);
       const dangerous = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e]/;
       const outputs = [
-        await printed(...only()),
+        await printed(...ofChannel()),
         await printed('show', channel.channelId, String(post)),
-        await printed('--json', ...only()),
+        await printed('--json', ...ofChannel()),
         await printed('show', '--json', channel.channelId, String(post)),
       ];
       for (const output of outputs) {
@@ -254,7 +254,7 @@ describe('beside a relay', () => {
       const [first, second] = posts as [number, number];
       for (const post of posts) await report(ben, post);
       const seen = async () => [
-        await printed(...only()),
+        await printed(...ofChannel()),
         await printed('show', channel.channelId, String(first)),
       ];
       const running = await seen();
