@@ -24,8 +24,16 @@ const perEngine = {
   exclude: relayOnce,
 };
 
+/**
+ * What the model tests make their sequences from. One seed for all, so that a change is judged by
+ * what it changed; `POSTHOUSE_MODEL_SEED=random` or a number looks at others.
+ */
+const { POSTHOUSE_MODEL_SEED: asked = '4711' } = process.env;
+const modelSeed = asked === 'random' ? String(Date.now() % 0x7fffffff) : asked;
+
 export default defineConfig({
   test: {
+    env: { POSTHOUSE_MODEL_SEED: modelSeed },
     testTimeout: 60_000,
     hookTimeout: 60_000,
     // A test waits for relays, disks and servers half of the time: one worker more than is usual.

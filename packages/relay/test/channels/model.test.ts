@@ -6,8 +6,7 @@ import { cases } from './model/cases.ts';
 import { type Step, steps } from './model/commands.ts';
 import { limits, Scene } from './model/scene.ts';
 
-/** Another one at each run; `POSTHOUSE_MODEL_SEED` asks for one again. */
-const seed = Number(process.env.POSTHOUSE_MODEL_SEED ?? Date.now() % 0x7fffffff);
+const seed = Number(process.env.POSTHOUSE_MODEL_SEED);
 /** More of them, and what became of their steps, with `POSTHOUSE_MODEL_RUNS`. */
 const runs = process.env.POSTHOUSE_MODEL_RUNS;
 const numRuns = Number(runs ?? (engine === 'postgres' ? 15 : 40));

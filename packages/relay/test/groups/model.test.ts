@@ -7,8 +7,7 @@ import { type Step, steps } from './model/commands.ts';
 import { Scene } from './model/scene.ts';
 import { limits } from './model/stage.ts';
 
-/** Another one at each run; `POSTHOUSE_MODEL_SEED` asks for one again. */
-const seed = Number(process.env.POSTHOUSE_MODEL_SEED ?? Date.now() % 0x7fffffff);
+const seed = Number(process.env.POSTHOUSE_MODEL_SEED);
 /** More of them, and what became of their steps, with `POSTHOUSE_MODEL_RUNS`. */
 const runs = process.env.POSTHOUSE_MODEL_RUNS;
 const numRuns = Number(runs ?? (engine === 'postgres' ? 25 : 80));

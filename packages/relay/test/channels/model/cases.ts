@@ -2,7 +2,7 @@
  * Sequences kept for good: each shows a relay that somebody had broken by hand, and that chance
  * finds seldom or late. Ann's channel stands at their beginning, and ben is its moderator.
  */
-import type { Step } from './commands.ts';
+import type { Step, StepOf } from './commands.ts';
 
 const none = { topic: undefined, mood: undefined, proto: undefined };
 const fine = { flaw: 'none' } as const;
@@ -26,7 +26,7 @@ const remove = (by: Name, facts: object = newest): Step => ({
 const repeat = (by: Name | undefined, change: 'none' | 'body' | 'device' = 'none'): Step => ({
   ...{ kind: 'repeat', by, which: 0, change },
 });
-const update = (moderators: ('ben' | 'cem')[]): Step => ({
+const update = (moderators: ('ben' | 'cem')[]): StepOf<'update'> => ({
   ...{ kind: 'update', by: 'ann laptop', moderators, description: undefined, topic: undefined },
   ...{ ahead: 1, skew: 0, ...fine },
 });
@@ -76,5 +76,10 @@ export const cases: Readonly<Record<string, readonly Step[]>> = {
     ...[edit('ann phone', { attachments: [] }), edit('ann phone', { attachments: [1] }), late],
     ...[edit('ben phone', { extras: { ...none, proto: { a: 1 } } }), follow],
     ...[edit('ben phone', { extras: { ...none, proto: null, mood: null } }), late],
+  ],
+  '06 §8: the form of an update is looked at before who made it': [
+    ...(['null', 'context', 'closed'] as const).map(
+      (flaw): Step => ({ ...update([]), by: 'cem phone', flaw }),
+    ),
   ],
 };

@@ -157,12 +157,12 @@ export class Reference {
     throw new Refusal('state_conflict');
   }
 
-  /** 06 §8.4. */
+  /** 06 §8.4; the form of the parameters comes before all else (06 §8). */
   update({ by, params, isSigned }: Call): void {
     const next = params as Descriptor;
+    checkNames(params);
     this.#requireChannel(params);
     require(by.account === this.descriptor.creator, 'forbidden');
-    checkNames(params);
     const { moderators = [], description, creator } = next;
     const named = [creator, ...moderators];
     require(new Set(named).size === named.length &&
