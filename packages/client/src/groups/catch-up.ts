@@ -9,7 +9,7 @@ import { submitApplication } from './join.ts';
 import { settleOutbox } from './outbox.ts';
 import { settleRecovery } from './recovery.ts';
 import { type GroupRow, groupRows } from './rows.ts';
-import { isReadable, readGroup } from './sync.ts';
+import { isReadable, isUnsettled, readGroup } from './sync.ts';
 
 /** Which groups are caught up. */
 export interface GroupScope {
@@ -37,7 +37,7 @@ export async function* catchUpGroups(
       yield* settleOutbox(core, group_id, signal);
       continue;
     }
-    if (only?.has(group_id) === false && !isOpen(row)) continue;
+    if (only?.has(group_id) === false && !isUnsettled(row)) continue;
     try {
       const error = silent.get(relay_id);
       if (error !== undefined) throw error;
@@ -63,11 +63,6 @@ async function rowsOf(
   const wanted = rows.filter((row) => host === undefined || row.relay_id === host);
   const away = (row: GroupRow) => Number(row.relay_id !== homeId);
   return wanted.sort((a, b) => away(a) - away(b));
-}
-
-/** Whether something about a group is unsettled that no hint will tell of. */
-function isOpen({ standing, keysThrough, facts }: GroupRow): boolean {
-  return standing !== 'member' || keysThrough < (facts?.epoch ?? 0);
 }
 
 async function* catchUpGroup(

@@ -14,7 +14,7 @@ import {
 import type { AccountCore } from '../core.ts';
 import { ClientError, isRefusal } from '../errors.ts';
 import { type GroupRow, nothingYet, putClientSecret, putGroup, putMemberKey } from './rows.ts';
-import { refreshGroup } from './sync.ts';
+import { readOnTheWay } from './sync.ts';
 
 export interface NewGroup {
   readonly name: string;
@@ -89,7 +89,7 @@ export async function foundGroup(
     await putClientSecret(tx, secretId, encodeBase64url(secret));
   });
   await submitCreation(core, row, signal);
-  await refreshGroup(core, group_id, signal);
+  await readOnTheWay(core, group_id, signal);
   return group_id;
 }
 

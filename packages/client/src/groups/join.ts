@@ -30,7 +30,7 @@ import {
   putGroup,
   putMemberKey,
 } from './rows.ts';
-import { refreshGroup } from './sync.ts';
+import { readOnTheWay } from './sync.ts';
 
 /** Where an invitation leads: what somebody needs to find the group and to apply. */
 const InviteAddress = Type.Object({
@@ -118,7 +118,7 @@ export async function knowGroup(
     return known;
   });
   try {
-    await refreshGroup(core, groupId, signal);
+    await readOnTheWay(core, groupId, signal);
     const row = await store.read((tx) => groupRow(tx, groupId));
     if (row?.standing === 'ended') {
       throw new ClientError(

@@ -17,7 +17,7 @@ import { ClientError, isRefusal, RelayUnreachable } from '../errors.ts';
 import { callHost } from '../hosted.ts';
 import { listEntries } from './entries.ts';
 import { groupRow, noLonger, putGroup } from './rows.ts';
-import { refreshGroup, requireGroup } from './sync.ts';
+import { readOnTheWay, refreshGroup, requireGroup } from './sync.ts';
 
 type LinkKind = Exclude<keyof GroupChainBodies, 'group.create'>;
 type LinkMethod = Exclude<GroupMethodName, 'group.create' | 'group.subscribe'>;
@@ -69,7 +69,8 @@ export async function manageGroup<M extends LinkMethod>(
     try {
       await callHost(core, row.relay_id, { method: act.method, params, signal });
       if (act.kind === 'group.member.leave') return await noteLeave(core, groupId);
-      return await refreshGroup(core, groupId, signal);
+      await readOnTheWay(core, groupId, signal);
+      return;
     } catch (error) {
       signal.throwIfAborted();
       const isOpen = isRefusal(error) || error instanceof RelayUnreachable;

@@ -40,8 +40,8 @@ const attempts = 5;
  * read and the message sealed anew under a new ID. Where an answer is lost, or the host cannot be
  * reached, the message is kept and goes out with the next synchronization.
  *
- * @throws ClientError `not_a_member`, `not_permitted`, `group_blocked`, `group_key_missing`,
- *   `invalid_input`, `no_relay`
+ * @throws ClientError `not_a_member`, `not_permitted`, `group_blocked`, `group_behind`,
+ *   `group_key_missing`, `invalid_input`, `no_relay`
  * @throws RelayRefused; RelayUnreachable with the message kept, once the group was read
  */
 export async function sendToGroup(
@@ -81,7 +81,8 @@ function isOver(error: unknown): boolean {
 
 /** Whether it cannot be sealed for now: a member waits for that, a caller is told. */
 function isStuck(error: unknown): boolean {
-  return isClientError(error, 'group_blocked') || isClientError(error, 'group_key_missing');
+  const codes = ['group_blocked', 'group_behind', 'group_key_missing'] as const;
+  return codes.some((code) => isClientError(error, code));
 }
 
 /** Seals a message for the present epoch. */

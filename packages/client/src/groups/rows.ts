@@ -61,6 +61,8 @@ export interface GroupRow {
   readonly activeKey?: string;
   /** The member public key whose private key the other own devices were asked for. */
   readonly askedFor?: string;
+  /** Unix milliseconds at which reading stopped though there was more. */
+  readonly leftAt?: number;
   /** Kept until the group is there, for an unchanged repeat. */
   readonly creation?: { readonly create: GroupCreate; readonly client_secret_box: GroupSecretBox };
   /** Kept until the host took it, for an unchanged repeat. */

@@ -14,6 +14,7 @@ import type { AccountCore } from '../core.ts';
 import { ClientError, isRefusal, RelayMisbehaviour, relayMust } from '../errors.ts';
 import type { GroupAccountEvent } from '../events.ts';
 import { callForPage } from '../hosted.ts';
+import { Allowance } from '../reading.ts';
 import type { StoreWriter } from '../store/index.ts';
 import { type AppliedPage, applyPage } from './apply.ts';
 import { readKeys } from './keys.ts';
@@ -34,70 +35,125 @@ const method = 'group.sync';
 /** Events asked for at once; the host may give fewer. */
 const pageSize = 100;
 
-/** Whether reading a group is worth a call. */
+/**
+ * Whether reading a group is worth a call. Of a closed one only what could not be had before: its
+ * end may be read long before the keys of what was said until then (05 §10.3, §11.3).
+ */
 export function isReadable(row: GroupRow): boolean {
-  return row.standing !== 'ended' && row.facts?.status !== 'closed';
+  if (row.standing === 'ended') return false;
+  return row.facts?.status !== 'closed' || isUnsettled(row);
+}
+
+/** Whether something about a group is open that no hint will tell of. */
+export function isUnsettled({ standing, keysThrough, facts }: GroupRow): boolean {
+  return standing !== 'member' || keysThrough < (facts?.epoch ?? 0);
+}
+
+/** What reading a group may take. */
+export interface GroupReading {
+  readonly signal: AbortSignal;
+  readonly allowance: Allowance;
 }
 
 /**
  * Catches a group up: events, then key material, then messages that waited for it. What one page
  * brings is committed with the position before the next is asked for. Gives what happened.
  *
+ * @returns whether there is more than the allowance permitted to read
  * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour; what was applied before stays
  */
 export async function* readGroup(
   core: AccountCore,
   groupId: string,
-  signal: AbortSignal,
-): AsyncGenerator<readonly GroupAccountEvent[]> {
-  const { store } = core;
-  let kept = await store.read((tx) => loadGroup(tx, groupId));
+  reading: GroupReading,
+): AsyncGenerator<readonly GroupAccountEvent[], boolean> {
   // Twice: key material may be of an epoch whose event came after the last page.
   for (let round = 0; round < 2; round += 1) {
-    let isMore = true;
-    while (isMore) {
-      signal.throwIfAborted();
-      const page = await readPage(core, kept, signal);
-      if (page === 'refused') return yield* await endMembership(core, kept);
-      const { group_id, relay_id } = kept.row;
-      const led = advanceGroup(core.network, kept.group ?? { group_id, relay_id }, page);
-      const step = await store.write((tx) => commitPage(core, tx, { row: kept.row, led }));
-      if (step === undefined) {
-        // Another reader of this store was faster; its pages count.
-        kept = await store.read((tx) => loadGroup(tx, groupId));
-        continue;
-      }
+    const end = yield* readEvents(core, groupId, reading);
+    if (end === 'stopped') return false;
+    const isBehind = end === 'behind';
+    if (!isBehind) await beginMembership(core, groupId);
+    const keys = yield* readKeys(core, groupId, reading.signal);
+    yield* openPending(core, groupId);
+    if (isBehind) return true;
+    if (!keys.isAhead) return false;
+  }
+  return false;
+}
+
+/** @returns `stopped` where nothing behind the position can be used, or is shown */
+async function* readEvents(
+  core: AccountCore,
+  groupId: string,
+  { signal, allowance }: GroupReading,
+): AsyncGenerator<readonly GroupAccountEvent[], 'whole' | 'behind' | 'stopped'> {
+  const { store } = core;
+  let kept = await store.read((tx) => loadGroup(tx, groupId));
+  for (;;) {
+    signal.throwIfAborted();
+    const page = await readPage(core, kept, signal);
+    if (page === 'refused') {
+      yield* await endMembership(core, kept);
+      return 'stopped';
+    }
+    allowance.take(page.events.length);
+    const { group_id, relay_id } = kept.row;
+    const led = advanceGroup(core.network, kept.group ?? { group_id, relay_id }, page);
+    const step = await store.write((tx) => commitPage(core, tx, { row: kept.row, led }));
+    if (step !== undefined) {
       kept = { row: step.row, group: led.group };
       yield step.events;
-      if (step.row.blocked !== undefined) return;
-      isMore = page.has_more;
-      if (isMore) yield* openPending(core, groupId);
+      if (step.row.blocked !== undefined) return 'stopped';
+      if (!page.has_more) return 'whole';
+      yield* openPending(core, groupId);
     }
-    await beginMembership(core, groupId);
-    const keys = yield* readKeys(core, groupId, signal);
-    yield* openPending(core, groupId);
-    if (!keys.isAhead) return;
+    if (allowance.isSpent) {
+      yield await leaveBehind(core, groupId);
+      return 'behind';
+    }
+    // Another reader of this store was faster; its pages count.
+    if (step === undefined) kept = await store.read((tx) => loadGroup(tx, groupId));
   }
 }
 
-/** {@link readGroup} to its end. */
-export async function syncGroup(
+/** Notes that there is more to read; whatever was not left so comes first the next time. */
+async function leaveBehind(
   core: AccountCore,
   groupId: string,
-  signal: AbortSignal,
-): Promise<GroupAccountEvent[]> {
-  const events: GroupAccountEvent[] = [];
-  for await (const found of readGroup(core, groupId, signal)) events.push(...found);
-  return events;
+): Promise<readonly GroupAccountEvent[]> {
+  await core.store.write(async (tx) => {
+    const row = await groupRow(tx, groupId);
+    if (row !== undefined) await putGroup(tx, { ...row, leftAt: core.clock.milliseconds() });
+  });
+  return [{ kind: 'group-behind', group_id: groupId }];
 }
 
-/** Catches up on the way to something else: whoever reads events is told later. */
+/**
+ * Catches up on the way to something else: whoever reads events is told later.
+ * @throws ClientError `group_behind` where there is more than can be read on the way
+ */
 export async function refreshGroup(
   core: AccountCore,
   groupId: string,
   signal: AbortSignal,
 ): Promise<void> {
-  for await (const events of readGroup(core, groupId, signal)) core.happenings.add(events);
+  if (!(await readOnTheWay(core, groupId, signal))) return;
+  throw new ClientError('group_behind', `there is more of ${groupId} to read: synchronize first`);
+}
+
+/** The same after something that is done already. @returns whether there is more to read */
+export async function readOnTheWay(
+  core: AccountCore,
+  groupId: string,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const reading = { signal, allowance: new Allowance(core.reading) };
+  const pages = readGroup(core, groupId, reading);
+  for (;;) {
+    const step = await pages.next();
+    if (step.done === true) return step.value;
+    core.happenings.add(step.value);
+  }
 }
 
 /** A group whose verified state can be used. */
@@ -177,8 +233,9 @@ async function commitPage(
   tx: StoreWriter,
   page: { readonly row: GroupRow; readonly led: GroupAdvance },
 ): Promise<AppliedPage | undefined> {
-  const row = await groupRow(tx, page.row.group_id);
-  if (row === undefined || row.position !== page.row.position) return undefined;
+  const latest = await groupRow(tx, page.row.group_id);
+  if (latest === undefined || latest.position !== page.row.position) return undefined;
+  const { leftAt: _goesOn, ...row } = latest;
   return await applyPage(core, tx, { row, advance: page.led });
 }
 

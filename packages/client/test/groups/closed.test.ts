@@ -1,0 +1,56 @@
+/** What was said before a group was closed can be read however reading it went. */
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { LyingRelay } from '../support/lying-relay.ts';
+import { block, impatient, Restarted, unreachable } from './restarted.ts';
+import { anotherDevice, club, exchange, groupTexts } from './support.ts';
+
+let relay: LyingRelay;
+beforeAll(async () => {
+  relay = await LyingRelay.start({ host: { groups: true } });
+});
+afterEach(() => relay.behave());
+afterAll(async () => {
+  await relay[Symbol.asyncDispose]();
+});
+
+describe('05 §11.3, §17.2: of a closed group', () => {
+  test('keys are asked for that could not be had when its end was read', async () => {
+    const [ann, bob] = [await Restarted.begin(relay), await Restarted.begin(relay)];
+    const id = await club(ann.account, [bob.account]);
+    await ann.account.groups.rotate(id);
+    await ann.account.groups.send(id, { text: 'the last word' });
+    await ann.account.groups.close(id);
+    block(relay, 'group.key.sync');
+    await expect(bob.account.sync()).rejects.toMatchObject(unreachable);
+    expect(await bob.account.groups.get(id)).toMatchObject({ state: { status: 'closed' } });
+    relay.behave();
+    await (await bob.again()).sync();
+    expect(await groupTexts(bob.account, id)).toEqual(['the last word']);
+  });
+
+  test('boxes are opened whose key another own device sends later', async () => {
+    const ann = await Restarted.begin(relay);
+    const phone = ann.account;
+    const tablet = await anotherDevice(relay.world, phone, impatient);
+    const id = await club(phone);
+    await exchange(phone, tablet);
+    await phone.groups.rotate(id, { newOwnerKey: true });
+    await phone.groups.send(id, { text: 'with the new key' });
+    await phone.groups.close(id);
+    await tablet.sync();
+    expect(await tablet.groups.get(id)).toMatchObject({ state: { status: 'closed' } });
+    await exchange(phone, tablet);
+    await tablet.sync();
+    expect(await groupTexts(tablet, id)).toEqual(['with the new key']);
+  });
+
+  test('nothing more is asked once all of it is here', async () => {
+    const [ann, bob] = [await Restarted.begin(relay), await Restarted.begin(relay)];
+    const id = await club(ann.account, [bob.account]);
+    await ann.account.groups.close(id);
+    await bob.account.sync();
+    const before = [relay.asked.get('group.sync'), relay.asked.get('group.key.sync')];
+    await bob.account.sync();
+    expect([relay.asked.get('group.sync'), relay.asked.get('group.key.sync')]).toEqual(before);
+  });
+});
