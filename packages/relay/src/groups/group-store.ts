@@ -2,6 +2,7 @@
 import type { GroupMember, GroupProperties, GroupRole, GroupView } from '@posthouse/protocol';
 import { lists, marks } from '../storage/lists.ts';
 import type { Reader, Row, Writer } from '../storage/types.ts';
+import { storableText, storedText } from '../storage/values.ts';
 
 /** The row of a group. */
 export interface StoredGroup {
@@ -30,10 +31,12 @@ const columns = `group_id, status, owner, name, description, member_capacity, in
   last_box_set`;
 
 export async function readGroup(tx: Reader, groupId: string): Promise<StoredGroup | undefined> {
-  return await tx.get<StoredGroup & Row>(
+  const row = await tx.get<StoredGroup & Row>(
     `SELECT ${columns} FROM groups WHERE group_id = ?`,
     groupId,
   );
+  if (row === undefined) return undefined;
+  return { ...row, name: storedText(row.name), description: storedText(row.description) };
 }
 
 export async function insertGroup(tx: Writer, group: StoredGroup): Promise<void> {
@@ -70,8 +73,8 @@ function changeable(group: StoredGroup): (string | number)[] {
   return [
     group.status,
     group.owner,
-    group.name,
-    group.description,
+    storableText(group.name),
+    storableText(group.description),
     group.member_capacity,
     group.invite_policy,
     group.commitment,

@@ -219,4 +219,15 @@ export const migrations: readonly Migration[] = [
       'CREATE INDEX group_recoveries_by_deadline ON group_recoveries (expires_at)',
     ],
   },
+  {
+    id: 405,
+    name: 'groups: any text',
+    statements: [
+      // Names and descriptions may hold U+0000, which no engine stores: they are written as
+      // `storableText` does, which needs a sign of its own (05 §4.1).
+      `UPDATE groups
+        SET name = replace(name, '%', '%25'), description = replace(description, '%', '%25')
+        WHERE name <> replace(name, '%', '') OR description <> replace(description, '%', '')`,
+    ],
+  },
 ];

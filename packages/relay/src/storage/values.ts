@@ -17,3 +17,20 @@ export function checkValues(values: readonly SqlValue[]): readonly SqlValue[] {
   }
   return values;
 }
+
+/**
+ * A text of others as every engine stores it: U+0000, which none does, and the sign that stands
+ * for it. Like this even in a column of texts that were stored as they are, once the sign itself
+ * was replaced in them.
+ *
+ * @example
+ * storableText('100 %'); // '100 %25'
+ */
+export function storableText(text: string): string {
+  return text.replaceAll('%', '%25').replaceAll('\u0000', '%00');
+}
+
+/** The text that {@link storableText} was given. */
+export function storedText(stored: string): string {
+  return stored.replaceAll('%00', '\u0000').replaceAll('%25', '%');
+}

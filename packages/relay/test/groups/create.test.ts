@@ -68,6 +68,30 @@ describe('05 §13.2: creating', () => {
     expect(await rows('group_boxes')).toMatchObject([{ account: ann.account, from_epoch: 0 }]);
   });
 
+  test('05 §4.1: takes any text with something to read in it, U+0000 too', async () => {
+    const texts = { name: 'a\u0000b \u001b[2J', description: '\u0000\u0001x\r\n' };
+    const group = await TestGroup.found(world, ann, texts);
+    const { groupId: group_id } = group;
+    const state = () => world.call('group.resolve', { group_id }, { session: ann.session() });
+    expect(await state()).toMatchObject(texts);
+    await group.update({ name: '\u0000' });
+    expect(await state()).toMatchObject({ ...texts, name: '\u0000' });
+    const { state: verifiedState } = await readChain(world, group, ann);
+    expect(verifiedState).toMatchObject({ ...texts, name: '\u0000' });
+  });
+
+  test('05 §4.1: texts that were stored before U+0000 was are what they were', async () => {
+    const texts = { name: '100 % %25', description: '%00 \\u0000' };
+    const { groupId: group_id } = await TestGroup.found(world, ann, texts);
+    await world.context.storage.write('test', async (tx) => {
+      await tx.run('UPDATE groups SET name = ?, description = ?', texts.name, texts.description);
+      await tx.run('DELETE FROM schema_migrations WHERE id = 405');
+    });
+    await world.restart();
+    const state = await world.call('group.resolve', { group_id }, { session: ann.session() });
+    expect(state).toMatchObject(texts);
+  });
+
   test('is verified and opened by its creator', async () => {
     const group = await TestGroup.found(world, ann);
     const { state } = await readChain(world, group, ann);
