@@ -10,16 +10,15 @@ import { Groups } from './api/groups.ts';
 import { Messages } from './api/messages.ts';
 import { type Abortable, signalOf, type WithAccountKey } from './api/options.ts';
 import { Profiles } from './api/profiles.ts';
-import { catchUpChannels } from './channels/catch-up.ts';
+import { catchUpHosts } from './catch-up.ts';
 import { channelOutbox } from './channels/kept.ts';
 import { runDuties } from './contacts/duties.ts';
 import type { AccountCore } from './core.ts';
 import { duties } from './duties.ts';
-import { type ClientError, isClientError } from './errors.ts';
+import { isClientError } from './errors.ts';
 import type { AccountEvent } from './events.ts';
 import { groupOutbox } from './groups/candidates.ts';
-import { catchUpGroups } from './groups/catch-up.ts';
-import { type FollowOptions, follow } from './live.ts';
+import { type FollowOptions, follow, isPassing } from './live.ts';
 import type { Scope } from './live-relay.ts';
 import { flush } from './messages/outbox.ts';
 import { outbox } from './messages/rows.ts';
@@ -88,18 +87,23 @@ export class Account {
   ): Promise<AccountEvent[]> {
     const signal = signalOf(options);
     const events = this.#core.happenings.take();
-    const collect = async () => {
-      for await (const batch of this.#catchUp(signal)) events.push(...batch);
+    const collect = async (found: AsyncIterable<readonly AccountEvent[]>) => {
+      for await (const batch of found) events.push(...batch);
     };
+    const everything = { home: true, isTimed: true };
     try {
-      await collect();
+      try {
+        await collect(this.#catchUp(signal, everything));
+      } catch (error) {
+        if (!isWrongHome(error)) throw error;
+        await refreshHome(this.#core, this.id, signal);
+        await collect(this.#catchUp(signal, everything));
+      }
+      if (options.formerRelays) await collect(this.#readFormerRelays(signal));
     } catch (error) {
-      if (!isWrongHome(error)) throw error;
-      await refreshHome(this.#core, this.id, signal);
-      await collect();
-    }
-    if (options.formerRelays) {
-      for await (const batch of this.#readFormerRelays(signal)) events.push(...batch);
+      // What was applied is in the store, and nobody would be told of it any more.
+      this.#core.happenings.add(events);
+      throw error;
     }
     events.push(...this.#core.happenings.take());
     return events;
@@ -118,7 +122,8 @@ export class Account {
   follow(options: FollowOptions): AsyncGenerator<AccountEvent> {
     const followed = {
       core: this.#core,
-      catchUp: (signal: AbortSignal, scope?: Scope) => this.#catchUp(signal, scope),
+      catchUp: (signal: AbortSignal, scope: Scope) =>
+        this.#catchUp(signal, { ...scope, isTimed: false }),
       refreshHome: async (signal: AbortSignal) => {
         await refreshHome(this.#core, this.id, signal);
       },
@@ -159,21 +164,35 @@ export class Account {
 
   async *#catchUp(
     signal: AbortSignal,
-    { home: withHome, host, groups, channels }: Scope = { home: true },
+    { home: withHome, ...scope }: Scope & { readonly isTimed: boolean },
   ): AsyncGenerator<readonly AccountEvent[]> {
     const core = this.#core;
+    const { relayId: homeId } = await core.home();
+    let failure: { readonly cause: unknown } | undefined;
     if (withHome) {
-      const home = await core.home();
-      await resolveOwnState(core, home, { account: this.id, signal });
-      yield* readTimeline(core, home.relayId, signal);
-      await flush(core, signal);
+      try {
+        yield* this.#readHome(signal);
+      } catch (cause) {
+        signal.throwIfAborted();
+        if (scope.host !== undefined || !isPassing(cause)) throw cause;
+        failure = { cause };
+      }
     }
-    const silent = new Map<string, ClientError>();
-    yield* catchUpGroups(core, signal, { host, only: groups, silent });
-    yield* catchUpChannels(core, signal, { host, only: channels, silent });
+    // Other hosts are read all the same: what becomes of the home relay is no fault of theirs.
+    const but = failure === undefined ? undefined : homeId;
+    yield* catchUpHosts(core, signal, { ...scope, but });
+    if (failure !== undefined) throw failure.cause;
     // These are messages over the home relay.
-    const isAway = host !== undefined && host !== (await core.home()).relayId;
-    if (!isAway) await runDuties(core, signal);
+    if (scope.host === undefined || scope.host === homeId) await runDuties(core, signal);
+  }
+
+  /** The home relay's own part: device state, timeline, what waits to be sent. */
+  async *#readHome(signal: AbortSignal): AsyncGenerator<readonly AccountEvent[]> {
+    const core = this.#core;
+    const home = await core.home();
+    await resolveOwnState(core, home, { account: this.id, signal });
+    yield* readTimeline(core, home.relayId, signal);
+    await flush(core, signal);
   }
 
   /** A dead relay keeps what it has; that is no reason to fail. */

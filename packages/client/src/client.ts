@@ -46,6 +46,7 @@ import { type Clock, systemClock, unixSeconds, webRandom } from './environment.t
 import { ClientError } from './errors.ts';
 import { Happenings } from './happenings.ts';
 import { Discovery } from './network/discovery.ts';
+import { defaultReading, type ReadingLimits } from './reading.ts';
 import type { Store } from './store/index.ts';
 
 export interface ClientOptions {
@@ -61,6 +62,8 @@ export interface ClientOptions {
   readonly retry?: RetryPolicy;
   /** Milliseconds one exchange with a relay may take; 30 seconds by default. */
   readonly timeout?: number;
+  /** How much of a group, a channel and a host one synchronization reads. */
+  readonly reading?: Partial<ReadingLimits>;
 }
 
 export interface NewAccountOptions {
@@ -106,6 +109,7 @@ export class Client implements AsyncDisposable {
       ...parts,
       registry,
       store,
+      reading: { ...defaultReading, ...options.reading },
       connect: (relayId, identity, transportWanted = prefer) =>
         new RelayConnection(parts, {
           relayId,

@@ -14,6 +14,7 @@ import type { Transport } from './connect/transport.ts';
 import type { Clock } from './environment.ts';
 import type { Happenings } from './happenings.ts';
 import type { Discovery } from './network/discovery.ts';
+import type { ReadingLimits } from './reading.ts';
 import type { Store } from './store/index.ts';
 
 export interface Core {
@@ -24,6 +25,7 @@ export interface Core {
   readonly store: Store;
   readonly clock: Clock;
   readonly random: Random;
+  readonly reading: ReadingLimits;
   /** A connection of its own; whoever opens it closes it. */
   connect(relayId: string, identity: Identity, prefer?: 'websocket' | 'http'): RelayConnection;
 }

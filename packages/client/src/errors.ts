@@ -29,6 +29,8 @@ export type ClientErrorCode =
   | 'not_permitted'
   /** The group's history does not verify; nothing behind that place is used (05 §5.5). */
   | 'group_blocked'
+  /** There is more of the group at its host than is read in one go: synchronize it first. */
+  | 'group_behind'
   /** This device has no verified secret of the group's present epoch. */
   | 'group_key_missing'
   /** This device follows no such channel, and made none. */

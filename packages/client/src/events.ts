@@ -62,6 +62,8 @@ export type GroupAccountEvent =
       readonly kind: 'group-applications' | 'group-recoveries';
       readonly group_id: string;
     }
+  /** There is more at its host than is read in one go; the next synchronization goes on there. */
+  | { readonly kind: 'group-behind'; readonly group_id: string }
   /** A group could not be read for now; the others were. */
   | { readonly kind: 'group-failed'; readonly group_id: string; readonly error: unknown };
 
@@ -116,6 +118,8 @@ export type ChannelAccountEvent =
       readonly write: 'create' | 'update' | 'close' | 'post' | 'edit' | 'delete';
       readonly reason: string;
     }
+  /** There is more at its host than is read in one go; the next synchronization goes on there. */
+  | { readonly kind: 'channel-behind'; readonly channel_id: string }
   /** A channel could not be read for now; the others were. */
   | { readonly kind: 'channel-failed'; readonly channel_id: string; readonly error: unknown };
 

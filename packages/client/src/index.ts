@@ -48,4 +48,5 @@ export type { FollowOptions } from './live.ts';
 export { type DownloadOptions, downloadContent } from './messages/content.ts';
 export type { MessageRow, Outcome, SendingStatus } from './messages/rows.ts';
 export { Discovery, type DiscoveryParts, type VerifiedRelay } from './network/discovery.ts';
+export { defaultReading, type ReadingLimits } from './reading.ts';
 export * from './store/index.ts';

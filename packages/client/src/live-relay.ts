@@ -1,13 +1,13 @@
 /** Following one relay: subscribing, reading, and waiting for a reason to read again (02 §12). */
 import { noteStateHint } from './accounts/states.ts';
-import { noteChannelHint } from './channels/rows.ts';
+import { channelRows, noteChannelHint } from './channels/rows.ts';
 import { channelsByHost } from './channels/subscriptions.ts';
 import type { RelayConnection } from './connect/connection.ts';
 import type { Link } from './connect/link.ts';
 import type { AccountCore } from './core.ts';
 import { duties } from './duties.ts';
 import type { AccountEvent } from './events.ts';
-import { groupRow } from './groups/rows.ts';
+import { groupRow, groupRows } from './groups/rows.ts';
 import { groupsByHost } from './groups/subscriptions.ts';
 import { Hints } from './hints.ts';
 import { subscribeHosted } from './hosted.ts';
@@ -80,7 +80,8 @@ export async function followRelay(relay: FollowedRelay, signal: AbortSignal): Pr
     scope = { home: false, host: relayId };
     if (JSON.stringify(await hostedAt(core, relayId)) !== key) continue;
     // What no hint will tell of is read at intervals, however much is heard of the rest.
-    const patience = link.ended !== undefined && isWhole ? silenceLimit : pollInterval;
+    const isHeard = link.ended !== undefined && isWhole && !(await isBehindAt(core, relayId));
+    const patience = isHeard ? silenceLimit : pollInterval;
     const news = await quiet(relay, { hints, readAllAt: wholeAt + patience, signal });
     if (news === undefined) break;
     scope = { ...scope, ...news };
@@ -97,6 +98,14 @@ interface Hosted {
 async function hostedAt(core: AccountCore, relayId: string): Promise<Hosted> {
   const [groups, channels] = [await groupsByHost(core), await channelsByHost(core)];
   return { groups: groups.get(relayId) ?? [], channels: channels.get(relayId) ?? [] };
+}
+
+/** Whether something of a host was left with more to read: it gets its turn with everything else. */
+async function isBehindAt({ store }: AccountCore, relayId: string): Promise<boolean> {
+  return await store.read(async (tx) => {
+    const rows = [...(await groupRows(tx)), ...(await channelRows(tx))];
+    return rows.some(({ relay_id, leftAt }) => relay_id === relayId && leftAt !== undefined);
+  });
 }
 
 /** @returns whether hints will tell of all of it */

@@ -21,7 +21,7 @@ export interface FollowOptions {
 export interface Followed {
   readonly core: AccountCore;
   /** Everything that catching up is, in one go; of a smaller scope, where one is given. */
-  catchUp(signal: AbortSignal, scope?: Scope): AsyncGenerator<readonly AccountEvent[]>;
+  catchUp(signal: AbortSignal, scope: Scope): AsyncGenerator<readonly AccountEvent[]>;
   /** Looks for the home relay again. */
   refreshHome(signal: AbortSignal): Promise<void>;
 }
@@ -241,7 +241,7 @@ class Following {
 }
 
 /** A misbehaving relay may be a relay under repair; nothing it answered was used. */
-function isPassing(error: unknown): boolean {
+export function isPassing(error: unknown): boolean {
   return isTemporary(error) || isClientError(error, 'relay_misbehaviour');
 }
 

@@ -4,7 +4,7 @@ import {
   checkChannelPostReport,
   ProtocolError,
 } from '@posthouse/protocol';
-import { flushBeforeReading } from '../channels/catch-up.ts';
+import { catchUpChannel } from '../channels/catch-up.ts';
 import {
   type ChannelDraft,
   type ChannelPatch,
@@ -48,11 +48,11 @@ import {
   lookAt,
   readChannel,
   readOlder,
-  syncChannel,
 } from '../channels/sync.ts';
 import type { AccountCore } from '../core.ts';
 import { ClientError } from '../errors.ts';
 import type { ChannelAccountEvent } from '../events.ts';
+import { Allowance, visiting } from '../reading.ts';
 import { type Abortable, signalOf } from './options.ts';
 
 /** A channel as this device knows it. */
@@ -247,8 +247,11 @@ export class Channels {
     const signal = signalOf(options);
     const row = await this.#core.store.read((tx) => requireChannel(tx, channelId));
     const events: ChannelAccountEvent[] = [];
-    for await (const found of flushBeforeReading(this.#core, row, signal)) events.push(...found);
-    return [...events, ...(await syncChannel(this.#core, channelId, signal))];
+    const core = this.#core;
+    for await (const found of visiting(core, signal, (visit) => catchUpChannel(core, row, visit))) {
+      events.push(...found);
+    }
+    return events;
   }
 
   /**
@@ -293,7 +296,8 @@ export class Channels {
 
   /** Whoever follows the account is told of what is read on the way. */
   async #read(channelId: string, options: Abortable): Promise<void> {
-    const pages = readChannel(this.#core, channelId, signalOf(options));
+    const allowance = new Allowance(this.#core.reading);
+    const pages = readChannel(this.#core, channelId, { signal: signalOf(options), allowance });
     // Page by page: a channel may have a hundred thousand events.
     for await (const found of pages) this.#core.happenings.add(found);
   }

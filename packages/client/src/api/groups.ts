@@ -19,6 +19,7 @@ import {
   rejectApplications,
   rejectRecoveries,
 } from '../groups/admissions.ts';
+import { catchUpGroup } from '../groups/catch-up.ts';
 import {
   type GroupEntry,
   type GroupMessageRow,
@@ -41,7 +42,7 @@ import {
   previewGroup,
 } from '../groups/join.ts';
 import { manageGroup } from '../groups/manage.ts';
-import { type SentToGroup, sendToGroup, settleOutbox } from '../groups/outbox.ts';
+import { type SentToGroup, sendToGroup } from '../groups/outbox.ts';
 import { requestRecovery, settleRecovery } from '../groups/recovery.ts';
 import { type RotationOptions, rotateSecret } from '../groups/rotation.ts';
 import {
@@ -51,7 +52,7 @@ import {
   loadGroup,
   nicknames,
 } from '../groups/rows.ts';
-import { syncGroup } from '../groups/sync.ts';
+import { type Visit, visiting } from '../reading.ts';
 import { keyOf } from '../store/keys.ts';
 import { type Abortable, signalOf } from './options.ts';
 
@@ -181,8 +182,10 @@ export class Groups {
   /** Catches one group up. @returns what happened */
   async sync(groupId: string, options: Abortable = {}): Promise<GroupAccountEvent[]> {
     const signal = signalOf(options);
-    const events = await syncGroup(this.#core, groupId, signal);
-    for await (const found of settleOutbox(this.#core, groupId, signal)) events.push(...found);
+    const core = this.#core;
+    const events: GroupAccountEvent[] = [];
+    const read = (visit: Visit) => catchUpGroup(core, groupId, visit);
+    for await (const found of visiting(core, signal, read)) events.push(...found);
     if (events.some(({ kind }) => kind === 'group-joined')) this.#core.happenings.wake();
     return events;
   }

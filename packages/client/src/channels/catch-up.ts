@@ -1,56 +1,55 @@
-/** Catching up all channels, each on its own: one host that fails holds up no other. */
+/** Catching up the channels of one host, each on its own: one that fails holds up no other. */
+import type { HostVisit } from '../catch-up.ts';
 import type { AccountCore } from '../core.ts';
-import { type ClientError, isClientError, isRefusal } from '../errors.ts';
+import { isRefusal } from '../errors.ts';
 import type { ChannelAccountEvent } from '../events.ts';
-import { isSilence } from '../hosted.ts';
+import { Allowance, byLeaving, type Visit } from '../reading.ts';
 import { submitDescriptor } from './descriptors.ts';
 import { isContentWrite, isDescriptorWrite, isFinalRefusal, isKept, keptWrites } from './kept.ts';
 import { type ChannelRow, channelRow, channelRows } from './rows.ts';
 import { submitContent, TooLate } from './submit.ts';
 import { readChannel } from './sync.ts';
 
-/** Which channels are caught up. */
-export interface ChannelScope {
-  /** Only those of this host. */
-  readonly host?: string | undefined;
-  /** Only these, and those with something unsettled. */
-  readonly only?: ReadonlySet<string> | undefined;
-  /** Hosts that did not answer just now, which are not asked again for each of their channels. */
-  readonly silent: Map<string, ClientError>;
-}
-
 /**
- * Sends what waits, and reads channels.
+ * Sends what waits, and reads the channels of one host.
+ *
+ * @param only only these, and those with something unsettled
  * @throws ClientError where the home relay answers nothing; what fails for one channel is an event
  */
 export async function* catchUpChannels(
   core: AccountCore,
-  signal: AbortSignal,
-  { host, only, silent }: ChannelScope,
+  visit: HostVisit,
+  only: ReadonlySet<string> | undefined,
 ): AsyncGenerator<readonly ChannelAccountEvent[]> {
-  for (const row of await core.store.read((tx) => channelRows(tx))) {
-    const { channel_id, relay_id } = row;
-    if (host !== undefined && relay_id !== host) continue;
+  const rows = await core.store.read((tx) => channelRows(tx));
+  const hosted = rows.filter(({ relay_id }) => relay_id === visit.host);
+  for (const row of hosted.sort(byLeaving)) {
+    const { channel_id } = row;
+    const isWanted = only?.has(channel_id) !== false || row.hinted_head !== undefined;
     try {
-      const error = silent.get(relay_id);
-      if (error !== undefined) throw error;
-      yield* flushBeforeReading(core, row, signal);
-      const isWanted = only?.has(channel_id) !== false || row.hinted_head !== undefined;
-      if (isWanted) yield* readChannel(core, channel_id, signal);
+      visit.checkAnswers();
+      yield* isWanted
+        ? catchUpChannel(core, row, visit)
+        : flushBeforeReading(core, row, visit.signal);
     } catch (error) {
-      signal.throwIfAborted();
-      if (!isClientError(error)) throw error;
-      if (isSilence(error)) {
-        if (relay_id === (await core.home()).relayId) throw error;
-        silent.set(relay_id, error);
-      }
-      yield [{ kind: 'channel-failed', channel_id, error }];
+      yield [{ kind: 'channel-failed', channel_id, error: visit.failureOf(error) }];
     }
   }
 }
 
+/** Sends what waits for one channel, and reads it. */
+export async function* catchUpChannel(
+  core: AccountCore,
+  row: ChannelRow,
+  { signal, isOver }: Visit,
+): AsyncGenerator<readonly ChannelAccountEvent[]> {
+  yield* flushBeforeReading(core, row, signal);
+  const allowance = new Allowance(core.reading, isOver);
+  yield* readChannel(core, row.channel_id, { signal, allowance });
+}
+
 /** {@link flushChannel}; what the host does not take for now holds up no reading. */
-export async function* flushBeforeReading(
+async function* flushBeforeReading(
   core: AccountCore,
   row: ChannelRow,
   signal: AbortSignal,

@@ -37,6 +37,8 @@ export interface ChannelRow {
   readonly span?: ChannelSpan;
   /** Sequence of the closing descriptor, once it was read; nothing behind it counts. */
   readonly closed_at?: number;
+  /** Unix milliseconds at which reading stopped though there was more. */
+  readonly leftAt?: number;
   /** The highest head a hint named, until a read that began later was complete (06 §9.2). */
   readonly hinted_head?: number;
 }

@@ -1,6 +1,7 @@
 /** Submitting posts, edits and deletions, and learning what became of them (06 §10.4). */
 import type { AccountCore } from '../core.ts';
 import { ClientError, isRefusal } from '../errors.ts';
+import { Allowance } from '../reading.ts';
 import { type ContentWrite, dropWrite, isFinalRefusal, type KeptWrite } from './kept.ts';
 import { asRollback, pageSize, readPage } from './page.ts';
 import type { ChannelRow } from './rows.ts';
@@ -117,6 +118,7 @@ async function isDone(
   const sent = value.write === 'edit' ? value.edit : value.deletion;
   let after = value.behind;
   let rival: string | undefined;
+  const allowance = new Allowance(core.reading);
   for (;;) {
     const page = await readPage(core, row, { range: { after, limit: pageSize }, signal }).catch(
       (error: unknown) => {
@@ -132,6 +134,11 @@ async function isDone(
     }
     after = page.sequences.at(-1) ?? after;
     if (!page.hasMore) break;
+    allowance.take(page.sequences.length);
+    if (allowance.isSpent) {
+      rival ??= 'more was written meanwhile than can be looked through';
+      break;
+    }
   }
   if (rival !== undefined && value.write === 'edit') throw new TooLate(rival);
   return false;

@@ -11,6 +11,7 @@ import {
 import type { AccountCore } from '../core.ts';
 import { RelayMisbehaviour } from '../errors.ts';
 import type { ChannelAccountEvent } from '../events.ts';
+import { Allowance } from '../reading.ts';
 import type { StoreWriter } from '../store/index.ts';
 import { type AppliedPage, applyPage, type Direction, gapsOf } from './apply.ts';
 import { type ChannelEntry, postEntry } from './entries.ts';
@@ -28,19 +29,21 @@ import {
   channelRow,
   isReadable,
   isSameDescriptor,
+  putChannel,
   requireChannel,
 } from './rows.ts';
 
 /**
- * Catches a channel up: at first with the latest page, then from the position on. What one page
- * brings is committed with the position before the next is asked for. Gives what happened.
+ * Catches a channel up: at first with the latest page, then from the position on, as far as the
+ * allowance goes. What one page brings is committed with the position before the next is asked for.
+ * Gives what happened.
  *
  * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour; what was applied before stays
  */
 export async function* readChannel(
   core: AccountCore,
   channelId: string,
-  signal: AbortSignal,
+  { signal, allowance }: { readonly signal: AbortSignal; readonly allowance: Allowance },
 ): AsyncGenerator<readonly ChannelAccountEvent[]> {
   for (;;) {
     signal.throwIfAborted();
@@ -48,24 +51,27 @@ export async function* readChannel(
     if (!isReadable(row)) return;
     const direction = row.span === undefined ? 'latest' : 'newer';
     const page = await readBeside(core, row, { direction, signal });
+    allowance.take(page.sequences.length);
     const step = await core.store.write((tx) => commitPage(tx, row, { page, direction }));
-    if (step === undefined) continue;
-    yield step.events;
-    if (direction === 'newer' && !page.hasMore) return;
-    // The latest page is the end: it says nothing of newer events.
-    if (direction === 'latest') return;
+    if (step !== undefined) {
+      yield step.events;
+      // The latest page is the end: it says nothing of newer events.
+      if (direction === 'latest' || !page.hasMore || !isReadable(step.row)) return;
+    }
+    if (allowance.isSpent) return yield await leaveBehind(core, channelId);
   }
 }
 
-/** {@link readChannel} to its end. */
-export async function syncChannel(
+/** Notes that there is more to read; whatever was not left so comes first the next time. */
+async function leaveBehind(
   core: AccountCore,
   channelId: string,
-  signal: AbortSignal,
-): Promise<ChannelAccountEvent[]> {
-  const events: ChannelAccountEvent[] = [];
-  for await (const found of readChannel(core, channelId, signal)) events.push(...found);
-  return events;
+): Promise<readonly ChannelAccountEvent[]> {
+  await core.store.write(async (tx) => {
+    const row = await channelRow(tx, channelId);
+    if (row !== undefined) await putChannel(tx, { ...row, leftAt: core.clock.milliseconds() });
+  });
+  return [{ kind: 'channel-behind', channel_id: channelId }];
 }
 
 /**
@@ -81,7 +87,10 @@ export async function readOlder(
     signal.throwIfAborted();
     const row = await core.store.read((tx) => requireChannel(tx, channelId));
     if (row.span === undefined) {
-      core.happenings.add(await syncChannel(core, channelId, signal));
+      const allowance = new Allowance(core.reading);
+      for await (const found of readChannel(core, channelId, { signal, allowance })) {
+        core.happenings.add(found);
+      }
       const read = await core.store.read((tx) => requireChannel(tx, channelId));
       return (read.span?.first ?? 0) > 0;
     }
@@ -122,9 +131,11 @@ async function commitPage(
     row?.standing === read.standing &&
     row.span?.first === read.span?.first &&
     row.span?.position === read.span?.position;
-  return isSame
-    ? await applyPage(tx, row, { page, direction, covers: read.hinted_head })
-    : undefined;
+  if (!isSame) return undefined;
+  const { leftAt, ...rest } = row;
+  // Older pages say nothing of what is left behind the position.
+  const next = direction === 'older' ? row : rest;
+  return await applyPage(tx, next, { page, direction, covers: read.hinted_head });
 }
 
 /** What lies in some part of a timeline; nothing of it is kept. */

@@ -4,7 +4,7 @@ import type { Clock } from '../environment.ts';
 import { ClientError, isRefusal, RelayUnreachable } from '../errors.ts';
 import type { VerifiedRelay } from '../network/discovery.ts';
 import type { Channel } from './channel.ts';
-import { withDeadline } from './deadline.ts';
+import { untilAborted, withDeadline } from './deadline.ts';
 import { HttpChannel } from './http-channel.ts';
 import {
   authenticate,
@@ -141,7 +141,8 @@ export class Link {
       this.#renewal = undefined;
     });
     try {
-      await this.#renewal;
+      // Shared by all who wait for it, so it does not end with the signal of one.
+      await untilAborted(this.#renewal, signal);
     } catch (error) {
       signal.throwIfAborted();
       if (this.#isOver() || isRefusal(error, 'device_unknown', 'forbidden')) throw error;

@@ -148,6 +148,8 @@ export function channelNote(event: ChannelAccountEvent): string | undefined {
   switch (event.kind) {
     case 'channel-unsent':
       return `${id}: ${event.write} could not be carried out: ${event.reason}`;
+    case 'channel-behind':
+      return `${id}: there is more to read than one command reads; the next one goes on`;
     case 'channel-failed':
       return `${id}: ${event.error instanceof Error ? event.error.message : 'cannot be read'}`;
     case 'channel-refused':

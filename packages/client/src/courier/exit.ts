@@ -42,6 +42,7 @@ const byClientCode: Readonly<Record<ClientError['code'], ExitName>> = {
   not_a_member: 'noWay',
   not_permitted: 'noWay',
   group_blocked: 'unverified',
+  group_behind: 'unreachable',
   group_key_missing: 'noWay',
   unknown_channel: 'noWay',
   counter_exhausted: 'internal',

@@ -174,6 +174,8 @@ export function groupNote(event: GroupAccountEvent): string | undefined {
       return `${id}: requests for new keys changed: courier group recoveries ${id}`;
     case 'group-unsent':
       return `${id}: a message could not be sent: ${event.reason}`;
+    case 'group-behind':
+      return `${id}: there is more to read than one command reads; the next one goes on`;
     case 'group-failed':
       return `${id}: ${event.error instanceof Error ? event.error.message : 'cannot be read'}`;
     default:

@@ -2,6 +2,7 @@
 import type { GroupMethodName } from '@posthouse/protocol';
 import type { AccountCore } from '../core.ts';
 import { isRefusal, type MisbehaviourReason, RelayMisbehaviour, relayMust } from '../errors.ts';
+import { Allowance } from '../reading.ts';
 
 type ListMethod = Extract<
   GroupMethodName,
@@ -23,8 +24,9 @@ const pageSize = 100;
 const reason: MisbehaviourReason = 'invalid_group_record';
 
 /**
- * Every page of a list, each verified. Where the host has lost the place, the list is read from
- * its beginning once more.
+ * The pages of a list, each verified, as far as a list is read in one go: a host can make up
+ * accounts that apply without end. Where it has lost the place, the list is read from its beginning
+ * once more.
  *
  * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour
  */
@@ -46,6 +48,7 @@ async function traverse<P extends { readonly next?: string }>(
 ): Promise<P[]> {
   const pages: P[] = [];
   const seen = new Set<string>();
+  const allowance = new Allowance(core.reading);
   let cursor: string | undefined;
   do {
     const request = { group_id: groupId, limit: pageSize };
@@ -60,6 +63,7 @@ async function traverse<P extends { readonly next?: string }>(
       throw new RelayMisbehaviour(reason, 'the same records again', { method });
     }
     for (const each of found) seen.add(each);
-  } while (cursor !== undefined);
+    allowance.take(found.length);
+  } while (cursor !== undefined && !allowance.isSpent);
   return pages;
 }

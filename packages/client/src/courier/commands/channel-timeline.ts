@@ -194,6 +194,9 @@ async function look(
   return { id: descriptor.channel_id, entries, hasMore };
 }
 
+/** Older pages one command reads at the most: pages of nothing that is shown may have no end. */
+const olderPages = 200;
+
 /** What is here, after as many older pages as it takes to show so much. */
 async function readFollowed(
   { account, signal }: AccountSession,
@@ -204,11 +207,12 @@ async function readFollowed(
     after === undefined
       ? { last: limit, ...(before !== undefined && { before }) }
       : { after, limit };
-  for (let isReachable = true; ; ) {
+  let isReachable = true;
+  for (let pages = 0; ; pages += 1) {
     const entries = await account.channels.entries(id, range);
     const first = (await account.channels.get(id)).span?.first ?? 0;
     const isEnough = after === undefined ? entries.length >= limit : first <= after + 1;
-    if (first > 0 && !isEnough && isReachable) {
+    if (first > 0 && !isEnough && isReachable && pages < olderPages) {
       isReachable = await account.channels.older(id, { signal }).then(
         () => true,
         (error: unknown) => {
