@@ -17,7 +17,7 @@ afterEach(async () => {
 
 function serve(more: readonly string[] = [], standardError: 'pipe' | number = 'pipe') {
   const options = ['--dev', '--data', data.path, '--listen', '127.0.0.1:0', ...more];
-  return posthouse(['serve', ...options], data.environment, standardError);
+  return posthouse(['serve', ...options], data.environment, { standardError });
 }
 
 describe('posthouse serve', () => {

@@ -102,11 +102,12 @@ export interface EventRow extends SignerRow {
 }
 
 /**
- * Edits are there as long as their post is: they are shown with it, and a job removes them once it
- * is gone (06 §7.3, §7.5).
+ * Edits are there as long as their post is: they are shown with it, and removed portion by portion
+ * once it is gone or withheld (06 §7.3, §7.5).
  */
 const readable = `(e.kind <> 'edit' OR EXISTS (SELECT 1 FROM channel_posts p
-  WHERE p.channel_id = e.channel_id AND p.sequence = e.target AND p.status = 'readable'))`;
+  WHERE p.channel_id = e.channel_id AND p.sequence = e.target
+    AND p.status = 'readable' AND p.withheld_at IS NULL))`;
 const columns = 'e.sequence, e.descriptor_rev, e.accepted_at, e.signer_device_id, e.bytes';
 
 /** Readable events above a sequence, ascending, without their payloads. */
@@ -193,18 +194,4 @@ export async function hasOtherEvent(
     sequence,
   );
   return found !== undefined;
-}
-
-/** Removes an event; says whose it was. */
-export async function deleteEvent(
-  tx: Writer,
-  channelId: string,
-  sequence: number,
-): Promise<SignerRow[]> {
-  return await tx.all<SignerRow>(
-    `DELETE FROM channel_events WHERE channel_id = ? AND sequence = ?
-      RETURNING signer_device_id`,
-    channelId,
-    sequence,
-  );
 }

@@ -15,6 +15,8 @@ import { channelNews } from './news.ts';
 
 export type { ListedReport } from './report-store.ts';
 export { dismissReports, listReports, type ReportedPost, showReported } from './reported.ts';
+export type { WithheldPost } from './withheld-store.ts';
+export { listWithheld, restorePost, withholdPost } from './withholding.ts';
 
 export const channels: Subject = {
   name: 'channels',

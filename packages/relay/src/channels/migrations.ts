@@ -105,4 +105,33 @@ export const migrations: readonly Migration[] = [
       'CREATE INDEX channel_reports_to_clear ON channel_reports (clear_after)',
     ],
   },
+  {
+    id: 503,
+    name: 'channels: posts that are withheld',
+    statements: [
+      // When the operator took a post out of the timeline; nothing for any other. It is kept as
+      // long as was promised all the same (06 §7.5), with its edits, where no read comes by them.
+      'ALTER TABLE channel_posts ADD COLUMN withheld_at BIGINT',
+      `CREATE INDEX channel_posts_withheld ON channel_posts (withheld_at, channel_id, sequence)
+        WHERE withheld_at IS NOT NULL`,
+      `CREATE TABLE channel_withheld_events (
+        channel_id TEXT NOT NULL,
+        sequence BIGINT NOT NULL,
+        kind TEXT NOT NULL CHECK (kind IN ('post', 'edit')),
+        descriptor_rev BIGINT NOT NULL,
+        target BIGINT,
+        accepted_at BIGINT NOT NULL,
+        keep_until BIGINT NOT NULL,
+        clear_after BIGINT,
+        signer_device_id TEXT NOT NULL,
+        bytes BIGINT NOT NULL,
+        payload TEXT NOT NULL,
+        PRIMARY KEY (channel_id, sequence)
+      )`,
+      `CREATE INDEX channel_withheld_edits ON channel_withheld_events (channel_id, target, sequence)
+        WHERE kind = 'edit'`,
+      `CREATE INDEX channel_withheld_by_signer
+        ON channel_withheld_events (channel_id, signer_device_id)`,
+    ],
+  },
 ];

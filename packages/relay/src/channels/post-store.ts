@@ -48,6 +48,8 @@ export interface StoredPost extends Row {
   status: 'readable' | 'deleted';
   /** The post's own deadline, Unix seconds. */
   keep_until: number;
+  /** When the operator took it out of the timeline. */
+  withheld_at: number | null;
 }
 
 export async function readPost(
@@ -56,23 +58,24 @@ export async function readPost(
   sequence: number,
 ): Promise<StoredPost | undefined> {
   return await tx.get<StoredPost>(
-    `SELECT sequence, status, keep_until FROM channel_posts
+    `SELECT sequence, status, keep_until, withheld_at FROM channel_posts
       WHERE channel_id = ? AND sequence = ?`,
     channelId,
     sequence,
   );
 }
 
-/** What a readable post is, with all that edits made of it. */
+/** What a post is that is readable or withheld, with all that edits made of it. */
 export async function readPostState(
   tx: Reader,
   channelId: string,
-  sequence: number,
+  { sequence, withheld_at }: Pick<StoredPost, 'sequence' | 'withheld_at'>,
 ): Promise<PostState> {
+  const events = withheld_at === null ? 'channel_events' : 'channel_withheld_events';
   const texts = await tx.get<{ payload: string; state: string | null }>(
     `SELECT p.state, CASE WHEN p.state IS NULL THEN e.payload ELSE '' END AS payload
       FROM channel_posts p
-      JOIN channel_events e ON e.channel_id = p.channel_id AND e.sequence = p.sequence
+      JOIN ${events} e ON e.channel_id = p.channel_id AND e.sequence = p.sequence
       WHERE p.channel_id = ? AND p.sequence = ?`,
     channelId,
     sequence,
@@ -97,14 +100,17 @@ export async function setPostState(
   );
 }
 
-/** Turns a post into a deleted one until `clearAfter`; its edits are unreadable from here on. */
+/**
+ * Turns a post, a withheld one too, into a deleted one until `clearAfter`; its edits are unreadable
+ * from here on.
+ */
 export async function hidePost(
   tx: Writer,
   channelId: string,
   { sequence, clearAfter }: { readonly sequence: number; readonly clearAfter: number },
 ): Promise<void> {
   await tx.run(
-    `UPDATE channel_posts SET status = 'deleted', state = NULL, clear_after = ?
+    `UPDATE channel_posts SET status = 'deleted', state = NULL, withheld_at = NULL, clear_after = ?
       WHERE channel_id = ? AND sequence = ?`,
     clearAfter,
     channelId,

@@ -1,6 +1,7 @@
 /** All SQL of reports: what accounts told the operator about posts (06 §8.10). */
 import { canonicalJson } from '@posthouse/protocol';
 import type { Reader, Row, SqlValue, Writer } from '../storage/types.ts';
+import type { StoredPost } from './post-store.ts';
 
 /** The report of an account about a post, as it was last made. */
 export interface Report {
@@ -75,8 +76,8 @@ export async function countReports(
   return rows.length;
 }
 
-/** What became of a reported post; `gone`: its retention is over. */
-export type PostFate = 'readable' | 'deleted' | 'gone';
+/** What became of a post; `withheld`: by the operator, `gone`: its retention is over. */
+export type PostFate = 'readable' | 'withheld' | 'deleted' | 'gone';
 
 /** A report with what became of its post. */
 export interface ListedReport extends Report {
@@ -113,7 +114,7 @@ export async function readReports(
   const where = given.map(([condition]) => condition).join(' AND ') || 'r.reported_at >= 0';
   const rows = await tx.all<ReportRow>(
     `SELECT r.channel_id, r.sequence, r.account, r.device_id, r.reason, r.reported_at,
-        COALESCE(p.status, 'gone') AS post
+        CASE WHEN p.withheld_at IS NULL THEN COALESCE(p.status, 'gone') ELSE 'withheld' END AS post
       FROM channel_reports r
       LEFT JOIN channel_posts p ON p.channel_id = r.channel_id AND p.sequence = r.sequence
       WHERE ${where}
@@ -132,21 +133,24 @@ export async function readReports(
   }));
 }
 
-interface AuthorshipRow extends Row {
+interface AuthorshipRow extends StoredPost {
   account: string;
-  status: 'readable' | 'deleted';
   accepted_at: number | null;
 }
 
-/** Who published a post whose row is kept, and when, as long as its event is there. */
+/** A post whose row is kept with who published it, and when, as long as its event is there. */
 export async function readAuthorship(
   tx: Reader,
   channelId: string,
   sequence: number,
 ): Promise<AuthorshipRow | undefined> {
   return await tx.get<AuthorshipRow>(
-    `SELECT p.account, p.status, e.accepted_at FROM channel_posts p
+    `SELECT p.sequence, p.account, p.status, p.keep_until, p.withheld_at,
+        COALESCE(e.accepted_at, w.accepted_at) AS accepted_at
+      FROM channel_posts p
       LEFT JOIN channel_events e ON e.channel_id = p.channel_id AND e.sequence = p.sequence
+      LEFT JOIN channel_withheld_events w
+        ON w.channel_id = p.channel_id AND w.sequence = p.sequence
       WHERE p.channel_id = ? AND p.sequence = ?`,
     channelId,
     sequence,

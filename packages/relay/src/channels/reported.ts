@@ -35,7 +35,9 @@ export interface ReportedPost {
   /** Who published it and when, Unix seconds, while that is known. */
   readonly account?: string;
   readonly acceptedAt?: number;
-  /** What edits have made of it; only of a readable one. */
+  /** When the operator withheld it. */
+  readonly withheldAt?: number;
+  /** What edits have made of it; of a readable or a withheld one. */
   readonly state?: PostState;
 }
 
@@ -61,11 +63,13 @@ async function readReported(
   const channelName = (await currentDescriptor(tx, channel)).name;
   const found = await readAuthorship(tx, channelId, sequence);
   if (found === undefined) return { channelName, fate: 'gone' };
-  const { account, status: fate, accepted_at: acceptedAt } = found;
+  const { account, status, accepted_at: acceptedAt, withheld_at: withheldAt } = found;
   // The event of a deleted post is gone.
-  if (acceptedAt === null) return { channelName, fate, account };
-  const state = await readPostState(tx, channelId, sequence);
-  return { channelName, fate, account, acceptedAt, state };
+  if (acceptedAt === null) return { channelName, fate: status, account };
+  const state = await readPostState(tx, channelId, found);
+  const post = { channelName, account, acceptedAt, state };
+  if (withheldAt === null) return { ...post, fate: status };
+  return { ...post, fate: 'withheld', withheldAt };
 }
 
 /**

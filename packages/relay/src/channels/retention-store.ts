@@ -80,17 +80,36 @@ export async function deletePosts(
     count += rows.length;
     for (const gone of lists(rows.map(({ sequence }) => sequence))) {
       await hideEdited(tx, channelId, gone);
-      const events = await tx.all<SignerRow>(
-        `DELETE FROM channel_events
-          WHERE channel_id = ? AND sequence IN (${marks(gone)}) AND kind = 'post'
-          RETURNING signer_device_id`,
-        channelId,
-        ...gone,
-      );
-      await dropCertificates(tx, channelId, events);
+      await dropCertificates(tx, channelId, await deletePostEvents(tx, channelId, gone));
     }
   }
   return count;
+}
+
+/** Where posts and edits are: in the timeline, or withheld from it. */
+const places = ['channel_events', 'channel_withheld_events'] as const;
+
+/**
+ * Removes the events of posts, not of their edits; says whose they were.
+ * @param sequences as many as {@link lists} gives at once
+ */
+export async function deletePostEvents(
+  tx: Writer,
+  channelId: string,
+  sequences: readonly number[],
+): Promise<readonly SignerRow[]> {
+  const events: SignerRow[] = [];
+  for (const place of places) {
+    const rows = await tx.all<SignerRow>(
+      `DELETE FROM ${place}
+        WHERE channel_id = ? AND sequence IN (${marks(sequences)}) AND kind = 'post'
+        RETURNING signer_device_id`,
+      channelId,
+      ...sequences,
+    );
+    events.push(...rows);
+  }
+  return events;
 }
 
 /** Notes those of these posts that have edits, for {@link deleteHiddenEdits}. */
@@ -99,13 +118,17 @@ export async function hideEdited(
   channelId: string,
   sequences: readonly number[],
 ): Promise<void> {
-  await forEach([...new Set(sequences)], (sequence) => tx.run(hideEditedSql, channelId, sequence));
+  for (const sql of hideEditedSql) {
+    await forEach([...new Set(sequences)], (sequence) => tx.run(sql, channelId, sequence));
+  }
 }
 
-const hideEditedSql = `INSERT INTO channel_hidden_posts (channel_id, sequence)
-  SELECT channel_id, target FROM channel_events
-    WHERE channel_id = ? AND kind = 'edit' AND target = ? LIMIT 1
-  ON CONFLICT (channel_id, sequence) DO NOTHING`;
+const hideEditedSql = places.map(
+  (place) => `INSERT INTO channel_hidden_posts (channel_id, sequence)
+    SELECT channel_id, target FROM ${place}
+      WHERE channel_id = ? AND kind = 'edit' AND target = ? LIMIT 1
+    ON CONFLICT (channel_id, sequence) DO NOTHING`,
+);
 
 /**
  * Removes edits of hidden posts of a channel, and forgets the posts that have none left.
@@ -121,18 +144,7 @@ export async function deleteHiddenEdits(
   let forgotten = 0;
   let left = portion;
   for (const target of sequences) {
-    const events = await tx.all<SignerRow>(
-      `DELETE FROM channel_events WHERE channel_id = ? AND sequence IN
-        (SELECT sequence FROM channel_events
-          WHERE channel_id = ? AND kind = 'edit' AND target = ? ORDER BY sequence LIMIT ?)
-        RETURNING signer_device_id`,
-      channelId,
-      channelId,
-      target,
-      left,
-    );
-    await dropCertificates(tx, channelId, events);
-    left -= events.length;
+    for (const place of places) left -= await deleteEdits(tx, channelId, { place, target, left });
     if (left === 0) break;
     forgotten += await tx.run(
       'DELETE FROM channel_hidden_posts WHERE channel_id = ? AND sequence = ?',
@@ -141,6 +153,33 @@ export async function deleteHiddenEdits(
     );
   }
   return portion - left + forgotten;
+}
+
+async function deleteEdits(
+  tx: Writer,
+  channelId: string,
+  {
+    place,
+    target,
+    left,
+  }: {
+    readonly place: (typeof places)[number];
+    readonly target: number;
+    readonly left: number;
+  },
+): Promise<number> {
+  const events = await tx.all<SignerRow>(
+    `DELETE FROM ${place} WHERE channel_id = ? AND sequence IN
+      (SELECT sequence FROM ${place}
+        WHERE channel_id = ? AND kind = 'edit' AND target = ? ORDER BY sequence LIMIT ?)
+      RETURNING signer_device_id`,
+    channelId,
+    channelId,
+    target,
+    left,
+  );
+  await dropCertificates(tx, channelId, events);
+  return events.length;
 }
 
 /** Removes deletions of a channel whose deadline, the later of two, is over; says how many. */
@@ -209,7 +248,10 @@ interface SignerRow extends Row {
   signer_device_id: string;
 }
 
-/** Removes the certificates of these devices that have no event left in the channel (06 §5.2). */
+/**
+ * Removes the certificates of these devices that have no event left in the channel (06 §5.2), none
+ * that is withheld either.
+ */
 export async function dropCertificates(
   tx: Writer,
   channelId: string,
@@ -218,11 +260,10 @@ export async function dropCertificates(
   for (const deviceId of new Set(signers.map((signer) => signer.signer_device_id))) {
     await tx.run(
       `DELETE FROM channel_certificates WHERE channel_id = ? AND device_id = ? AND NOT EXISTS
-        (SELECT 1 FROM channel_events WHERE channel_id = ? AND signer_device_id = ?)`,
-      channelId,
-      deviceId,
-      channelId,
-      deviceId,
+        (SELECT 1 FROM channel_events WHERE channel_id = ? AND signer_device_id = ?)
+        AND NOT EXISTS
+        (SELECT 1 FROM channel_withheld_events WHERE channel_id = ? AND signer_device_id = ?)`,
+      ...Array.from({ length: 3 }, () => [channelId, deviceId]).flat(),
     );
   }
 }

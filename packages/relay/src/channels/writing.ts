@@ -37,11 +37,24 @@ export function checkMayWrite(channel: StoredChannel, account: string): void {
 }
 
 /**
- * The readable post an edit, a deletion or a report is about (06 §8.8 to §8.10).
+ * The readable post an edit or a report is about (06 §8.8, §8.10). One that the operator withholds
+ * is like one that was cleaned up.
+ *
  * @throws ProtocolError `bad_request` for an event that is no post, `not_found` for nothing,
  *   `state_conflict` for a post that was deleted
  */
 export async function requireTarget(
+  tx: Reader,
+  channelId: string,
+  sequence: number,
+): Promise<StoredPost> {
+  const post = await requireKept(tx, channelId, sequence);
+  if (post.withheld_at === null) return post;
+  throw nothingThere();
+}
+
+/** As {@link requireTarget}, withheld or not: what a deletion is about (06 §8.9). */
+export async function requireKept(
   tx: Reader,
   channelId: string,
   sequence: number,
@@ -52,5 +65,9 @@ export async function requireTarget(
   if (await hasOtherEvent(tx, channelId, sequence)) {
     throw new ProtocolError('bad_request', 'target_sequence: the event is no post');
   }
-  throw new ProtocolError('not_found', 'target_sequence: nothing is there');
+  throw nothingThere();
+}
+
+function nothingThere(): ProtocolError {
+  return new ProtocolError('not_found', 'target_sequence: nothing is there');
 }

@@ -192,3 +192,18 @@ export function postReported(
   if (replaces) log.info(facts, 'post reported again');
   else log.warn(facts, 'post reported');
 }
+
+/** The operator took a post out of a channel's timeline, or put it back: a line to go by later. */
+export function postWithheld(
+  { log }: Pick<Observed, 'log'>,
+  post: { readonly channel: string; readonly sequence: number; readonly reports: number },
+): void {
+  log.warn(post, 'post withheld');
+}
+
+export function postRestored(
+  { log }: Pick<Observed, 'log'>,
+  post: { readonly channel: string; readonly sequence: number },
+): void {
+  log.warn(post, 'post restored');
+}

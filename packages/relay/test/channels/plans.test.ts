@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { channels } from '../../src/channels/index.ts';
+import { channels, listWithheld, restorePost, withholdPost } from '../../src/channels/index.ts';
 import { detours } from '../support/engine.ts';
 import { Person } from '../support/people.ts';
 import { World } from '../support/world.ts';
-import { TestChannel, text } from './support.ts';
+import { allowCommands, TestChannel, text } from './support.ts';
 
 let world: World;
 beforeEach(async () => {
@@ -43,12 +43,23 @@ async function live(ann: Person, ben: Person): Promise<void> {
   await world.call('channel.post.report', report, { session: ben.session() });
   for (const range of [{}, { before: 3 }, { after: 1 }]) await channel.read(range, by);
   await channel.update({ name: 'other' });
+  await operate({ channelId: channel.channelId, sequence: two });
   await channel.delete(two, {}, by);
   for (const { name } of channels.jobs) await world.runJob(name);
   for (const revision of [undefined, 0]) await channel.resolve(revision);
   await channel.close();
   world.clock.advance(86_400 * 100);
   for (const { name } of channels.jobs) await world.runJob(name);
+}
+
+/** Every command of the operator about a post. */
+async function operate(post: { readonly channelId: string; readonly sequence: number }) {
+  await allowCommands(world);
+  const { clock, storage } = world.context;
+  await withholdPost(storage, post, clock.now());
+  await listWithheld(storage, 9);
+  await restorePost(storage, post);
+  await withholdPost(storage, post, clock.now());
 }
 
 test('06 §8.7: a post is a handful of statements', async () => {

@@ -2,11 +2,12 @@
 import { verifyChannelPage } from '@posthouse/protocol';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { restorePost, withholdPost } from '../../src/channels/index.ts';
 import { engine } from '../support/engine.ts';
 import { Person } from '../support/people.ts';
 import { network, World } from '../support/world.ts';
 import { readWhole } from './reader.ts';
-import { TestChannel, text } from './support.ts';
+import { allowCommands, TestChannel, text } from './support.ts';
 
 /** Everything that ever was appended, with what was promised at its acceptance. */
 interface Item {
@@ -27,6 +28,8 @@ const command = fc.oneof(
   { weight: 4, arbitrary: fc.record({ kind: fc.constant('edit' as const), by: writer, which }) },
   { weight: 3, arbitrary: fc.record({ kind: fc.constant('delete' as const), by: writer, which }) },
   { weight: 4, arbitrary: fc.record({ kind: fc.constant('update' as const), by: writer }) },
+  { weight: 3, arbitrary: fc.record({ kind: fc.constant('withhold' as const), which }) },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant('restore' as const), which }) },
   {
     weight: 3,
     arbitrary: fc.record({
@@ -47,23 +50,29 @@ type Command = typeof command extends fc.Arbitrary<infer T> ? T : never;
 class Model {
   readonly items: Item[] = [];
   readonly deleted = new Map<Item, Item>();
+  readonly withheld = new Set<Item>();
   revision = 0;
 
   get head(): number {
     return this.items.at(-1)?.sequence ?? -1;
   }
 
-  /** Posts that can be edited. */
+  /** Posts that are kept, withheld or not. */
   posts(now: number): Item[] {
-    return this.items.filter((item) => item.kind === 'post' && this.#isReadable(item, now));
+    return this.items.filter((item) => item.kind === 'post' && this.#isKept(item, now));
   }
 
   /** What the table of 06 §7.5 says, line by line. */
   kept(now: number): Item[] {
-    return this.items.filter((item) => this.#isReadable(item, now));
+    return this.items.filter((item) => this.#isKept(item, now));
   }
 
-  #isReadable(item: Item, now: number): boolean {
+  isReadable(item: Item): boolean {
+    const post = item.kind === 'edit' ? item.post : item;
+    return !this.withheld.has(post as Item);
+  }
+
+  #isKept(item: Item, now: number): boolean {
     if (item.kind === 'descriptor' && item.revision === this.revision) return true;
     if (item.kind === 'post' && this.deleted.has(item)) return false;
     if (item.kind === 'edit' && this.deleted.has(item.post as Item)) return false;
@@ -93,6 +102,19 @@ async function apply(
   if (one.kind === 'limit') {
     return await world.restart({ channelTimelineRetention: one.retention });
   }
+  if (one.kind === 'withhold' || one.kind === 'restore') {
+    const withheld = one.kind === 'restore';
+    const posts = model.posts(now).filter((post) => model.withheld.has(post) === withheld);
+    const post = posts[one.which % Math.max(posts.length, 1)];
+    if (post === undefined) return;
+    const place = { channelId: channel.channelId, sequence: post.sequence };
+    const { storage } = world.context;
+    if (withheld) await restorePost(storage, place);
+    else await withholdPost(storage, place, now);
+    if (withheld) model.withheld.delete(post);
+    else model.withheld.add(post);
+    return;
+  }
   const [name = '', device = ''] = one.by.split(' ');
   const by = { by: people.get(name) as Person, device };
   const common = {
@@ -114,13 +136,17 @@ async function apply(
     const post = posts[one.which % Math.max(posts.length, 1)];
     if (post === undefined) return;
     if (one.kind === 'edit') {
+      if (model.withheld.has(post)) return;
       await channel.edit(post.sequence, { body: text(`edit ${common.sequence}`) }, by);
     } else {
       await channel.delete(post.sequence, {}, by);
     }
     const item = { ...common, revision, kind: one.kind, post };
     model.items.push(item);
-    if (one.kind === 'delete') model.deleted.set(post, item);
+    if (one.kind === 'delete') {
+      model.deleted.set(post, item);
+      model.withheld.delete(post);
+    }
   }
 }
 
@@ -129,6 +155,7 @@ test('06 §7.5: exactly what the table says is kept, and all of it verifies', as
   await fc.assert(
     fc.asyncProperty(commands, async (all) => {
       await using world = await World.start({ channelTimelineRetention: 100 });
+      await allowCommands(world);
       const ann = await Person.atHome(world, 'ann', ['phone', 'laptop']);
       const ben = await Person.atHome(world, 'ben');
       const people = new Map(Object.entries({ ann, ben }));
@@ -141,15 +168,19 @@ test('06 §7.5: exactly what the table says is kept, and all of it verifies', as
         await apply(world, { channel, model, people }, one);
         await world.runJob('channels.retention');
         const kept = model.kept(world.clock.now());
+        const readable = kept.filter((item) => model.isReadable(item));
         const found = await readWhole(world, channel);
-        expect(found.map(({ sequence }) => sequence)).toEqual(kept.map(({ sequence }) => sequence));
+        expect(found.map(({ sequence }) => sequence)).toEqual(
+          readable.map(({ sequence }) => sequence),
+        );
         const rows = await world.dump();
         const certified = (rows.channel_certificates as { device_id: string }[]).map(
           ({ device_id }) => device_id,
         );
         const needed = new Set(kept.map((item) => item.deviceId));
         expect(certified.sort()).toEqual([...needed].sort());
-        expect(rows.channel_events).toHaveLength(kept.length);
+        expect(rows.channel_events).toHaveLength(readable.length);
+        expect(rows.channel_withheld_events).toHaveLength(kept.length - readable.length);
         expect(rows.channels).toMatchObject([{ head: model.head, revision: model.revision }]);
       }
     }),

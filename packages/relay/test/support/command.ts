@@ -24,12 +24,18 @@ const main = new URL('../../src/main.ts', import.meta.url).pathname;
 export function posthouse(
   args: readonly string[],
   environment: Record<string, string> = {},
-  standardError: 'pipe' | number = 'pipe',
+  {
+    standardError = 'pipe',
+    input = '',
+  }: { readonly standardError?: 'pipe' | number; readonly input?: string } = {},
 ): Command {
   const child = spawn(process.execPath, [main, ...args], {
     env: { PATH: process.env.PATH, ...environment },
-    stdio: ['ignore', 'pipe', standardError],
+    stdio: ['pipe', 'pipe', standardError],
   });
+  // A command that asks nothing may have ended before it is told.
+  child.stdin?.on('error', () => {});
+  child.stdin?.end(input);
   running.add(child);
   const output = { text: '', errors: '' };
   const lineWaiters: (() => void)[] = [];

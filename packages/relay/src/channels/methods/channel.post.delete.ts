@@ -5,12 +5,11 @@ import {
 } from '@posthouse/protocol';
 import { verifyOwnSignature } from '../../accounts/index.ts';
 import type { DeviceSession, Handler } from '../../call.ts';
-import { deleteEvent } from '../event-store.ts';
 import { retentionJobName } from '../jobs.ts';
 import { hidePost } from '../post-store.ts';
-import { dropCertificates, hideEdited } from '../retention-store.ts';
+import { deletePostEvents, dropCertificates, hideEdited } from '../retention-store.ts';
 import { appendContent, nextSequence } from '../timeline.ts';
-import { requireTarget, requireWriter } from '../writing.ts';
+import { requireKept, requireWriter } from '../writing.ts';
 
 /** `channel.post.delete` (06 §8.9). */
 export const channelPostDelete: Handler<ChannelPostDelete> = async (context, call) => {
@@ -24,14 +23,15 @@ export const channelPostDelete: Handler<ChannelPostDelete> = async (context, cal
   const outcome = await storage.write(`channel:${channelId}`, async (tx) => {
     const acceptedAt = clock.now();
     const { caller, channel } = await requireWriter(tx, session, { channelId, now: acceptedAt });
-    const post = await requireTarget(tx, channelId, target);
+    // One that the operator withholds too: who holds it already shall hear of its end.
+    const post = await requireKept(tx, channelId, target);
     const sequence = nextSequence(channel);
     const keepUntil = acceptedAt + limits.channelTimelineRetention;
     // The deletion is known for as long as somebody may hold the post (06 §7.5).
     const clearAfter = Math.max(keepUntil, post.keep_until);
     await hidePost(tx, channelId, { sequence: target, clearAfter });
     await hideEdited(tx, channelId, [target]);
-    const signers = await deleteEvent(tx, channelId, target);
+    const signers = await deletePostEvents(tx, channelId, [target]);
     const kept = { acceptedAt, keepUntil, clearAfter };
     const event = { kind: 'delete', sequence, target, payload: text, ...kept } as const;
     const { signer } = caller;

@@ -24,7 +24,7 @@ export const channelPostEdit: Handler<ChannelPostEdit> = async (context, call) =
     const acceptedAt = clock.now();
     const { caller, channel } = await requireWriter(tx, session, { channelId, now: acceptedAt });
     const post = await requireTarget(tx, channelId, target);
-    const before = await readPostState(tx, channelId, target);
+    const before = await readPostState(tx, channelId, post);
     const after = reducePost(before, edit);
     if (after === before) return { result: null };
     // Its members in any order, for nobody compares it: sorting thousands takes most of an edit.

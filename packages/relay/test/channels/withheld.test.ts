@@ -1,0 +1,258 @@
+/** Posts that the operator takes out of a timeline, kept as long as was promised all the same. */
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import {
+  listReports,
+  listWithheld,
+  restorePost,
+  showReported,
+  withholdPost,
+} from '../../src/channels/index.ts';
+import { engine } from '../support/engine.ts';
+import { Person } from '../support/people.ts';
+import { World } from '../support/world.ts';
+import { readWhole } from './reader.ts';
+import { allowCommands, rows, TestChannel, text } from './support.ts';
+
+const retention = 10_000;
+
+let world: World;
+let ann: Person;
+let ben: Person;
+let channel: TestChannel;
+/** Of ben's, with two edits behind it; and one behind those, of ann's. */
+let post: number;
+let next: number;
+
+beforeEach(async () => {
+  world = await World.start({ channelTimelineRetention: retention });
+  await allowCommands(world);
+  ann = await Person.atHome(world, 'ann');
+  ben = await Person.atHome(world, 'ben');
+  channel = await TestChannel.found(world, ann, { moderators: [ben.account] });
+  post = await channel.post({ body: text('stolen goods') }, { by: ben });
+  await channel.edit(post, { body: text('stolen goods, cheap') }, { by: ben });
+  await channel.edit(post, { body: text('stolen goods, cheaper') }, { by: ben });
+  next = await channel.post();
+});
+afterEach(() => world[Symbol.asyncDispose]());
+
+const at = (sequence = post) => ({ channelId: channel.channelId, sequence });
+const withhold = (sequence = post) =>
+  withholdPost(world.context.storage, at(sequence), world.clock.now());
+const restore = (sequence = post) => restorePost(world.context.storage, at(sequence));
+const run = () => world.runJob('channels.retention');
+const readable = async () => (await readWhole(world, channel)).map(({ sequence }) => sequence);
+const codeOf = (method: string, params: unknown, by = ann) =>
+  world.codeOf(`channel.post${method}`, params, { session: by.session() });
+const report = (target: number) => ({
+  ...{ channel_id: channel.channelId, target_sequence: target, reason: 'spam' },
+});
+const fateOf = async (sequence = post) =>
+  (await showReported(world.context.storage, at(sequence), 1)).post;
+
+/** Stops something before its commit of that number, as by a crash; says whether it came to it. */
+const isCutOff = async (commits: number, work: () => Promise<unknown>) => {
+  let left = commits;
+  world.faults.beforeCommit = () => {
+    left -= 1;
+    if (left < 0) throw new Error('crash of the test');
+  };
+  const error = await work().then(
+    () => undefined,
+    (thrown: Error) => thrown,
+  );
+  delete world.faults.beforeCommit;
+  if (error === undefined) return false;
+  expect(error.message).toContain('crash of the test');
+  await world.restart();
+  return true;
+};
+
+describe('06 §7.5: a withheld post', () => {
+  test('is out of the timeline with its edits; head, other events and followers as before', async () => {
+    const before = await channel.read();
+    world.takeNotices();
+    expect(await withhold()).toEqual({ isNew: true, reports: 0 });
+    const after = await channel.read();
+    expect(after.events).toEqual(
+      before.events.filter(({ sequence }) => [0, next].includes(sequence)),
+    );
+    expect(after).toMatchObject({ certificates: [ann.device().certificate], has_more: false });
+    expect(await channel.sequences({ after: 0, limit: 1 })).toEqual([next]);
+    expect(await channel.sequences({ before: next })).toEqual([0]);
+    expect(await rows(world, 'channels')).toMatchObject([{ head: next }]);
+    expect(world.takeNotices()).toEqual([]);
+    expect(await channel.post()).toBe(next + 1);
+  });
+
+  test('is to others like one whose retention is over: no target of edits and reports', async () => {
+    await withhold();
+    expect(await codeOf('.edit', channel.newEdit(post, { body: text('x') }))).toBe('not_found');
+    expect(await codeOf('.report', report(post), ben)).toBe('not_found');
+  });
+
+  test('is known as published: a repeat has its sequence, other content conflicts', async () => {
+    const one = channel.newPost();
+    const sequence = await channel.publish(one);
+    await withhold(sequence);
+    expect(await channel.publish(one)).toBe(sequence);
+    const other = channel.sign({ ...one, body: text('other') });
+    expect(await codeOf('', other)).toBe('state_conflict');
+    expect(await readable()).not.toContain(sequence);
+  });
+
+  test('can be deleted, which is final: followers that hold it hear of that', async () => {
+    await withhold();
+    await channel.delete(post);
+    expect(await readable()).toEqual([0, next, next + 1]);
+    expect(await codeOf('.delete', channel.newDeletion(post))).toBe('state_conflict');
+    expect(await fateOf()).toMatchObject({ fate: 'deleted', account: ben.account });
+    expect(await fateOf()).not.toHaveProperty('state');
+    await expect(restore()).rejects.toThrow(/ was deleted$/);
+    await run();
+    expect(await rows(world, 'channel_withheld_events')).toEqual([]);
+    expect(await rows(world, 'channel_hidden_posts')).toEqual([]);
+    expect(await rows(world, 'channel_certificates')).toHaveLength(1);
+  });
+
+  test('is kept until its deadline, and no longer, with its edits and what verifies them', async () => {
+    await channel.update({ name: 'other' });
+    await withhold();
+    const kept = async () => (await rows(world, 'channel_withheld_events')).length;
+    world.clock.advance(retention - 1);
+    await run();
+    expect(await kept()).toBe(3);
+    expect(await rows(world, 'channel_certificates')).toHaveLength(2);
+    await restore();
+    expect(await readable()).toContain(post);
+    await withhold();
+    world.clock.advance(1);
+    await run();
+    expect(await kept()).toBe(0);
+    expect(await rows(world, 'channel_posts')).toEqual([]);
+    expect(await rows(world, 'channel_hidden_posts')).toEqual([]);
+    expect(await rows(world, 'channel_certificates')).toHaveLength(1);
+    await expect(restore()).rejects.toThrow(/ does not exist$/);
+  });
+
+  test('comes back whole', async () => {
+    const before = await world.dump();
+    const page = await channel.read();
+    await withhold();
+    await restore();
+    expect(await world.dump()).toEqual(before);
+    expect(await channel.read()).toEqual(page);
+    await channel.edit(post, { body: text('bicycles') });
+    expect(await readable()).toEqual([0, 1, 2, 3, 4, 5]);
+  });
+
+  test('of a closed channel is one as well', async () => {
+    await channel.close();
+    await withhold();
+    expect(await readable()).toEqual([0, next, next + 1]);
+    await restore();
+    expect(await readable()).toHaveLength(6);
+  });
+});
+
+describe('what an operator withholds', () => {
+  test('is named, with when, by whom and what; its reports are dismissed, no others', async () => {
+    await codeOf('.report', report(post), ben);
+    await codeOf('.report', report(post), ann);
+    await codeOf('.report', report(next), ben);
+    world.clock.advance(60);
+    expect(await withhold()).toEqual({ isNew: true, reports: 2 });
+    const { storage } = world.context;
+    expect(await listReports(storage, {}, 9)).toMatchObject([{ sequence: next, post: 'readable' }]);
+    expect(await fateOf()).toMatchObject({
+      ...{ fate: 'withheld', account: ben.account, withheldAt: world.clock.now() },
+      state: { body: text('stolen goods, cheaper') },
+    });
+    const unedited = await channel.post({ body: text('more of it') });
+    await withhold(unedited);
+    expect(await fateOf(unedited)).toMatchObject({ state: { body: text('more of it') } });
+    const withheldAt = world.clock.now();
+    expect(await listWithheld(storage, 9)).toEqual([
+      {
+        ...{ channelId: channel.channelId, sequence: post, account: ben.account },
+        ...{ withheldAt, keepUntil: withheldAt - 60 + retention },
+      },
+      expect.objectContaining({ sequence: unedited }),
+    ]);
+    expect(await listWithheld(storage, 1)).toMatchObject([{ sequence: unedited }]);
+    await restore();
+    expect(await listWithheld(storage, 9)).toHaveLength(1);
+  });
+
+  test('a second time changes nothing; only reports that came in between go', async () => {
+    await withhold();
+    const before = await world.dump();
+    world.clock.advance(60);
+    expect(await withhold()).toEqual({ isNew: false, reports: 0 });
+    expect(await world.dump()).toEqual(before);
+  });
+
+  test('must be a post that is readable; only what is withheld can be restored', async () => {
+    const before = await world.dump();
+    for (const sequence of [0, post + 1, next + 1]) {
+      await expect(withhold(sequence)).rejects.toThrow(/^post \d+ of chan_.* does not exist$/);
+    }
+    await expect(restore()).rejects.toThrow(/^post 1 of chan_.* is not withheld$/);
+    expect(await world.dump()).toEqual(before);
+    await channel.delete(next);
+    await expect(withhold(next)).rejects.toThrow(/ was deleted$/);
+  });
+
+  test('stays where it is while the database is being moved', async () => {
+    const { storage } = world.context;
+    const mark = `INSERT INTO relay_move (slot, state, move_id, other)
+      VALUES (1, 'moving', 'id', 'sqlite:/elsewhere')`;
+    await withhold(next);
+    await storage.write('relay', (tx) => tx.run(mark));
+    await expect(withhold()).rejects.toThrow('is being moved to sqlite:/elsewhere');
+    await expect(restore(next)).rejects.toThrow('is being moved to sqlite:/elsewhere');
+  });
+});
+
+describe('cut off at any commit', () => {
+  /** More than one commit moves. */
+  const edits = 210;
+  let whole: readonly number[];
+  /** What is readable, not verified. */
+  const stored = () => channel.sequences({ after: -1, limit: edits + 10 });
+  beforeEach(async () => {
+    for (let count = 0; count < edits; count += 1) {
+      await channel.edit(next, { body: text(`edit ${count}`) });
+    }
+    whole = await stored();
+  });
+
+  test(
+    'a post is readable with all its edits or not at all, and the next try completes it',
+    async () => {
+      const others = [0, 1, 2, 3];
+      for (let commits = 0; await isCutOff(commits, () => withhold(next)); commits += 1) {
+        expect(await stored()).toEqual(commits === 0 ? whole : others);
+        if (commits > 0) await restore(next);
+        expect(await stored()).toEqual(whole);
+      }
+      for (let commits = 0; await isCutOff(commits, () => restore(next)); commits += 1) {
+        expect(await stored()).toEqual(others);
+        await withhold(next);
+        expect(await rows(world, 'channel_withheld_events')).toHaveLength(edits + 1);
+      }
+      expect(await stored()).toEqual(whole);
+    },
+    engine === 'sqlite' ? 60_000 : 120_000,
+  );
+
+  test('what is deleted meanwhile is gone for good, from wherever it was', async () => {
+    expect(await isCutOff(2, () => withhold(next))).toBe(true);
+    expect(await rows(world, 'channel_withheld_events')).toHaveLength(201);
+    await channel.delete(next);
+    await run();
+    expect(await rows(world, 'channel_withheld_events')).toEqual([]);
+    expect(await stored()).toEqual([0, 1, 2, 3, next + edits + 1]);
+    expect(await rows(world, 'channel_events')).toHaveLength(5);
+  });
+});
