@@ -76,6 +76,7 @@ create.check(
 for (const [word, description] of [
   ['empty', ''],
   ['longest', 'x'.repeat(4_096)],
+  ['unprintable', 'a\u0000\u001b\u202e%00 '],
 ] as const) {
   create.check(
     `description-${word}`,
