@@ -3,6 +3,7 @@ import type { FinalRoute, JsonObject, Network, Random, SignatureCheck } from '@p
 import type { Logger } from 'pino';
 import type { Sessions } from './auth/index.ts';
 import type { Notice } from './call.ts';
+import type { Setbacks } from './jobs/setbacks.ts';
 import type { RelayLimits } from './limits.ts';
 import type { Metrics } from './observability/metrics.ts';
 import type { Storage } from './storage/types.ts';
@@ -21,6 +22,7 @@ export interface RelayContext {
   readonly bus: Bus;
   readonly sessions: Sessions;
   readonly jobs: Jobs;
+  readonly setbacks: Setbacks;
   readonly metrics: Metrics;
   readonly log: Logger;
 }

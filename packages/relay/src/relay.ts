@@ -22,6 +22,7 @@ import {
 } from './federation/index.ts';
 import { combine } from './handlers.ts';
 import { JobRunner } from './jobs/runner.ts';
+import { Setbacks } from './jobs/setbacks.ts';
 import { relayIdentity } from './keys/identity.ts';
 import { createKeys, loadKeys } from './keys/keys.ts';
 import { MemoryBus } from './notifications/bus.ts';
@@ -195,6 +196,7 @@ async function startParts(
     bus,
     sessions: parts.use(new Sessions({ storage, clock, bus })),
     jobs,
+    setbacks: new Setbacks(),
     metrics,
     log,
   };

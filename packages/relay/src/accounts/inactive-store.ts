@@ -40,17 +40,34 @@ export async function forgetInactive(tx: Writer, { account, deviceId }: DeviceOf
   );
 }
 
-/** Devices whose certificate expired without anybody having noted it. */
+/** A device whose certificate expired. */
+export interface ExpiredDevice extends DeviceOf {
+  /** When, Unix seconds. */
+  readonly expiresAt: number;
+}
+
+/** Devices whose certificate expired without anybody having noted it, behind one of them. */
 export async function readExpiredDevices(
   tx: Reader,
-  now: number,
-  portion: number,
-): Promise<DeviceOf[]> {
-  return await tx.all<DeviceOf & Row>(
-    `SELECT account, device_id AS "deviceId" FROM devices
-      WHERE noted = 0 AND expires_at <= ? ORDER BY expires_at LIMIT ?`,
+  {
     now,
-    portion,
+    after,
+    most,
+  }: {
+    readonly now: number;
+    readonly after: ExpiredDevice | undefined;
+    readonly most: number;
+  },
+): Promise<ExpiredDevice[]> {
+  return await tx.all<ExpiredDevice & Row>(
+    `SELECT account, device_id AS "deviceId", expires_at AS "expiresAt" FROM devices
+      WHERE noted = 0 AND expires_at <= ? AND (expires_at, account, device_id) > (?, ?, ?)
+      ORDER BY expires_at, account, device_id LIMIT ?`,
+    now,
+    after?.expiresAt ?? Number.MIN_SAFE_INTEGER,
+    after?.account ?? '',
+    after?.deviceId ?? '',
+    most,
   );
 }
 
@@ -70,10 +87,12 @@ export async function noteExpired(
   if (noted > 0) await noteInactive(tx, { account, deviceId });
 }
 
-/** When the next certificate expires that nobody has noted. */
-export async function nextDeviceExpiry(tx: Reader): Promise<number | undefined> {
+/** When the next certificate expires, behind an instant, that nobody has noted. */
+export async function nextDeviceExpiry(tx: Reader, now: number): Promise<number | undefined> {
   const row = await tx.get<{ expires_at: number }>(
-    'SELECT expires_at FROM devices WHERE noted = 0 ORDER BY expires_at LIMIT 1',
+    `SELECT expires_at FROM devices WHERE noted = 0 AND expires_at > ?
+      ORDER BY expires_at LIMIT 1`,
+    now,
   );
   return row?.expires_at;
 }

@@ -1,13 +1,16 @@
 import type { Job } from '../context.ts';
+import { eachOwner, nextRun } from '../jobs/owners.ts';
 import { expiredDevicesJobName, inactiveDevicesJob } from './devices.ts';
-import { nextDeviceExpiry, noteExpired, readExpiredDevices } from './inactive-store.ts';
+import {
+  type ExpiredDevice,
+  nextDeviceExpiry,
+  noteExpired,
+  readExpiredDevices,
+} from './inactive-store.ts';
 import { deleteExpiredStaged, nextStagedDeadline } from './store.ts';
 
-/** Pre-stored states removed in one transaction. */
+/** Rows looked at, or removed, at once. */
 const portion = 200;
-
-/** Devices noted in one transaction, with as many accounts held. */
-const devicesAtOnce = 50;
 
 /** Removes pre-stored states whose retention ended (03 section 4.2). */
 export const stagedStatesJob: Job = {
@@ -25,18 +28,24 @@ export const stagedStatesJob: Job = {
 /** Notes devices whose certificate expired without renewal, for who must end their access. */
 export const expiredDevicesJob: Job = {
   name: expiredDevicesJobName,
-  async run({ clock, jobs, storage }, signal) {
-    while (!signal.aborted) {
-      const now = clock.now();
-      const expired = await storage.read((tx) => readExpiredDevices(tx, now, devicesAtOnce));
-      if (expired.length === 0) break;
+  async run(context, signal) {
+    const { clock, jobs, storage } = context;
+    const now = clock.now();
+    await eachOwner(context, signal, {
+      job: expiredDevicesJobName,
+      task: 'certificates',
+      find: (tx, after: ExpiredDevice | undefined) =>
+        readExpiredDevices(tx, { now, after, most: portion }),
+      ownerOf: ({ account }) => `account:${account}`,
       // A renewal comes before, and there is nothing to note, or behind.
-      const aggregates = expired.map(({ account }) => `account:${account}`);
-      await storage.write(aggregates, async (tx) => {
-        for (const device of expired) await noteExpired(tx, device, now);
-      });
-      jobs.wake(inactiveDevicesJob);
-    }
-    return await storage.read(nextDeviceExpiry);
+      work: async (owner, devices) => {
+        await storage.write(owner, async (tx) => {
+          for (const device of devices) await noteExpired(tx, device, now);
+        });
+        jobs.wake(inactiveDevicesJob);
+      },
+    });
+    const next = await storage.read((tx) => nextDeviceExpiry(tx, now));
+    return nextRun(context, expiredDevicesJobName, next);
   },
 };

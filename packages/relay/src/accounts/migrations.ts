@@ -65,4 +65,13 @@ export const migrations: readonly Migration[] = [
       )`,
     ],
   },
+  {
+    id: 203,
+    name: 'accounts: ends of certificates device by device',
+    statements: [
+      // A job goes through them in this order and comes past what it cannot do.
+      'DROP INDEX devices_to_note',
+      'CREATE INDEX devices_to_note ON devices (expires_at, account, device_id) WHERE noted = 0',
+    ],
+  },
 ];

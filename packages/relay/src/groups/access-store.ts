@@ -45,17 +45,19 @@ export async function readIntervals(
   }));
 }
 
-/** Groups in which a device has an open interval. */
+/** Groups in which a device has an open interval, behind one of them, in the order of their IDs. */
 export async function readOpenGroups(
   tx: Reader,
   { account, deviceId }: DeviceKey,
-  most: number,
+  { after, most }: { readonly after: string; readonly most: number },
 ): Promise<string[]> {
   const rows = await tx.all<{ group_id: string }>(
     `SELECT group_id FROM group_intervals
-      WHERE account = ? AND device_id = ? AND message_to IS NULL LIMIT ?`,
+      WHERE account = ? AND device_id = ? AND group_id > ? AND message_to IS NULL
+      ORDER BY group_id LIMIT ?`,
     account,
     deviceId,
+    after,
     most,
   );
   return rows.map(({ group_id }) => group_id);

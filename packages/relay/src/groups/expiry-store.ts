@@ -1,4 +1,4 @@
-/** All SQL of invitations and recovery requests whose time is over. */
+/** All SQL of invitations, recovery requests and staged rotations whose time is over. */
 import { lists, marks } from '../storage/lists.ts';
 import type { Reader, Row, Writer } from '../storage/types.ts';
 
@@ -9,17 +9,32 @@ export interface Expired {
   readonly id: string;
 }
 
+/** With its deadline, in whose order they are found. */
+export interface Due extends Expired {
+  /** Unix seconds. */
+  readonly deadline: number;
+}
+
+/** What is looked for: the deadlines up to now, behind the last one found. */
+export interface DueRange {
+  readonly now: number;
+  readonly after: Due | undefined;
+  readonly portion: number;
+}
+
+/** Values of a range in the order of the statements here. */
+function valuesOf({ now, after, portion }: DueRange): [number, number, string, string, number] {
+  const { deadline = Number.MIN_SAFE_INTEGER, groupId = '', id = '' } = after ?? {};
+  return [now, deadline, groupId, id, portion];
+}
+
 /** Invitations that were not found expired yet. */
-export async function readExpiredInvites(
-  tx: Reader,
-  now: number,
-  portion: number,
-): Promise<Expired[]> {
-  return await tx.all<Expired & Row>(
-    `SELECT group_id AS "groupId", invite_id AS id FROM group_invites
-      WHERE live = 1 AND expires_at <= ? ORDER BY expires_at LIMIT ?`,
-    now,
-    portion,
+export async function readExpiredInvites(tx: Reader, range: DueRange): Promise<Due[]> {
+  return await tx.all<Due & Row>(
+    `SELECT group_id AS "groupId", invite_id AS id, expires_at AS deadline FROM group_invites
+      WHERE live = 1 AND expires_at <= ? AND (expires_at, group_id, invite_id) > (?, ?, ?)
+      ORDER BY expires_at, group_id, invite_id LIMIT ?`,
+    ...valuesOf(range),
   );
 }
 
@@ -44,20 +59,27 @@ export async function endInvites(
   return pending > 0;
 }
 
-/** An invitation that is over while applications still rest on it. */
-export async function readDeadInvite(tx: Reader): Promise<Expired | undefined> {
-  return await tx.get<Expired & Row>(
-    `SELECT group_id AS "groupId", invite_id AS id FROM group_invites
-      WHERE live = 0 AND pending > 0 ORDER BY group_id, invite_id LIMIT 1`,
+/** Invitations that are over while applications still rest on them. */
+export async function readDeadInvites(
+  tx: Reader,
+  { after, portion }: Omit<DueRange, 'now'>,
+): Promise<Due[]> {
+  return await tx.all<Due & Row>(
+    `SELECT group_id AS "groupId", invite_id AS id, expires_at AS deadline FROM group_invites
+      WHERE live = 0 AND pending > 0 AND (group_id, invite_id) > (?, ?)
+      ORDER BY group_id, invite_id LIMIT ?`,
+    after?.groupId ?? '',
+    after?.id ?? '',
+    portion,
   );
 }
 
-/** Removes applications that rest on an invitation that is over. */
+/** Removes applications that rest on an invitation that is over; says how many went. */
 export async function deleteDeadApplications(
   tx: Writer,
   { groupId, id }: Expired,
   portion: number,
-): Promise<void> {
+): Promise<number> {
   const count = await tx.run(
     `DELETE FROM group_applications WHERE group_id = ? AND account IN
       (SELECT account FROM group_applications WHERE group_id = ? AND invite_id = ?
@@ -76,6 +98,7 @@ export async function deleteDeadApplications(
     groupId,
     id,
   );
+  return count;
 }
 
 /** Forgets invitations that are over, for good, and expired by then; says how many went. */
@@ -90,16 +113,12 @@ export async function deleteInvites(tx: Writer, before: number, portion: number)
 }
 
 /** Recovery requests that are over. */
-export async function readExpiredRecoveries(
-  tx: Reader,
-  now: number,
-  portion: number,
-): Promise<Expired[]> {
-  return await tx.all<Expired & Row>(
-    `SELECT group_id AS "groupId", account AS id FROM group_recoveries
-      WHERE expires_at <= ? ORDER BY expires_at LIMIT ?`,
-    now,
-    portion,
+export async function readExpiredRecoveries(tx: Reader, range: DueRange): Promise<Due[]> {
+  return await tx.all<Due & Row>(
+    `SELECT group_id AS "groupId", account AS id, expires_at AS deadline FROM group_recoveries
+      WHERE expires_at <= ? AND (expires_at, group_id, account) > (?, ?, ?)
+      ORDER BY expires_at, group_id, account LIMIT ?`,
+    ...valuesOf(range),
   );
 }
 
@@ -125,17 +144,25 @@ export async function deleteExpiredRecoveries(
 }
 
 /**
- * When the next invitation or request ends, or is to be forgotten.
- * @param forgetAfter seconds for which an invitation is kept behind its end
+ * When the next invitation or request ends, or is to be forgotten. Whatever is overdue is not of
+ * it: that was done just now, or is tried again when its time comes.
+ *
+ * @param options.forgetAfter seconds for which an invitation is kept behind its end
  */
-export async function nextExpiry(tx: Reader, forgetAfter: number): Promise<number | undefined> {
+export async function nextExpiry(
+  tx: Reader,
+  { now, forgetAfter }: { readonly now: number; readonly forgetAfter: number },
+): Promise<number | undefined> {
   const row = await tx.get<{ deadline: number | null }>(
     `SELECT MIN(deadline) AS deadline FROM (
-      SELECT MIN(expires_at) AS deadline FROM group_invites WHERE live = 1
-      UNION ALL SELECT MIN(expires_at) + ? FROM group_invites WHERE live = 0
-      UNION ALL SELECT MIN(expires_at) FROM group_recoveries
+      SELECT MIN(expires_at) AS deadline FROM group_invites WHERE live = 1 AND expires_at > ?
+      UNION ALL SELECT MIN(expires_at) + ? FROM group_invites WHERE live = 0 AND expires_at > ?
+      UNION ALL SELECT MIN(expires_at) FROM group_recoveries WHERE expires_at > ?
     ) AS deadlines`,
+    now,
     forgetAfter,
+    now - forgetAfter,
+    now,
   );
   return row?.deadline ?? undefined;
 }

@@ -14,6 +14,7 @@ import {
 } from '../accounts/index.ts';
 import type { Notice } from '../call.ts';
 import type { Job, RelayContext } from '../context.ts';
+import { eachOwner, nextRun } from '../jobs/owners.ts';
 import type { Reader, Writer } from '../storage/types.ts';
 import { closeInterval, readIntervals, readOpenGroups } from './access-store.ts';
 import { beginEpoch } from './apply.ts';
@@ -32,19 +33,16 @@ const portion = 50;
 export const inactivityJob: Job = {
   name: inactiveDevicesJob,
   async run(context, signal) {
-    const failures: unknown[] = [];
-    let after: DeviceOf | undefined;
-    do {
-      const found = await context.storage.read((tx) => readInactive(tx, { after, most: portion }));
-      for (const device of found) {
-        if (signal.aborted) return undefined;
-        // One that fails holds up no other.
-        await endDevice(context, device, signal).catch((error) => failures.push(error));
-      }
-      after = found.at(-1);
-    } while (after !== undefined);
-    if (failures.length > 0) throw failures[0];
-    return undefined;
+    await eachOwner(context, signal, {
+      job: inactiveDevicesJob,
+      task: 'devices',
+      find: (tx, after: DeviceOf | undefined) => readInactive(tx, { after, most: portion }),
+      ownerOf: ({ account }) => `account:${account}`,
+      work: async (_, devices) => {
+        for (const device of devices) await endDevice(context, device, signal);
+      },
+    });
+    return nextRun(context, inactiveDevicesJob, undefined);
   },
 };
 
@@ -53,21 +51,31 @@ async function endDevice(
   device: DeviceOf,
   signal: AbortSignal,
 ): Promise<void> {
-  const { bus, clock, storage } = context;
-  while (!signal.aborted) {
-    const groups = await storage.read((tx) => groupsToEnd(tx, device, clock.now()));
-    for (const groupId of groups) {
-      if (signal.aborted) return;
-      const work = (tx: Writer) => endInGroup(context, tx, { groupId, device });
-      bus.publish(await storage.write(`group:${groupId}`, work));
-    }
-    if (groups.length === 0 && (await isOver(context, device))) return;
-  }
+  const { bus, clock, setbacks, storage } = context;
+  do {
+    await eachOwner(context, signal, {
+      job: inactiveDevicesJob,
+      task: `access of ${device.deviceId}`,
+      find: (tx, after: string | undefined) => groupsToEnd(tx, device, { after, now: clock.now() }),
+      ownerOf: (groupId) => `group:${groupId}`,
+      work: async (owner, [groupId]) => {
+        const work = (tx: Writer) => endInGroup(context, tx, { groupId, device });
+        bus.publish(await storage.write(owner, work));
+      },
+    });
+    if (signal.aborted || (await isOver(context, device))) return;
+    // A group that failed has its turn again, and the device with it.
+  } while (setbacks.nextRetry(inactiveDevicesJob) === undefined);
 }
 
 /** None for a device that is valid again: a renewal without a gap keeps its intervals. */
-async function groupsToEnd(tx: Reader, device: DeviceOf, now: number): Promise<string[]> {
-  return (await isValid(tx, device, now)) ? [] : await readOpenGroups(tx, device, portion);
+async function groupsToEnd(
+  tx: Reader,
+  device: DeviceOf,
+  { after = '', now }: { readonly after?: string | undefined; readonly now: number },
+): Promise<string[]> {
+  if (await isValid(tx, device, now)) return [];
+  return await readOpenGroups(tx, device, { after, most: portion });
 }
 
 async function isValid(tx: Reader, { account, deviceId }: DeviceOf, now: number): Promise<boolean> {
@@ -77,7 +85,7 @@ async function isValid(tx: Reader, { account, deviceId }: DeviceOf, now: number)
 /** Intervals open with the account held, so that none is missed here. */
 async function isOver({ clock, storage }: RelayContext, device: DeviceOf): Promise<boolean> {
   return await storage.write(`account:${device.account}`, async (tx) => {
-    if ((await groupsToEnd(tx, device, clock.now())).length > 0) return false;
+    if ((await groupsToEnd(tx, device, { now: clock.now() })).length > 0) return false;
     await forgetInactive(tx, device);
     return true;
   });

@@ -1,25 +1,29 @@
 import type { Notice } from '../call.ts';
 import type { Job, RelayContext } from '../context.ts';
+import { eachOwner, nextRun } from '../jobs/owners.ts';
 import type { Writer } from '../storage/types.ts';
 import {
+  type Due,
   deleteDeadApplications,
   deleteExpiredRecoveries,
   deleteInvites,
-  type Expired,
   endInvites,
   nextExpiry,
-  readDeadInvite,
+  readDeadInvites,
   readExpiredInvites,
   readExpiredRecoveries,
 } from './expiry-store.ts';
 import { readMembers } from './group-store.ts';
 import { applicationsNotice, recoveriesNotice } from './notices.ts';
 import {
+  type DroppedSet,
+  type DueEpoch,
   deleteDroppedBoxes,
   deleteExpiredEpochs,
   deleteExpiredMessages,
   deleteExpiredSent,
   nextRetentionDeadline,
+  readDroppedSets,
   readExpiredEpochs,
 } from './retention-store.ts';
 
@@ -40,45 +44,60 @@ export const expiryJob: Job = {
   name: expiryJobName,
   async run(context, signal) {
     const { clock, storage } = context;
-    await eachDue(context, signal, { find: readExpiredInvites, end: endDueInvites });
-    await eachDue(context, signal, { find: readExpiredRecoveries, end: endDueRecoveries });
-    await clearApplications(context, signal);
-    const before = clock.now() - forgetAfter;
-    await inPortions(context, signal, (tx) => deleteInvites(tx, before, portion));
-    return await storage.read((tx) => nextExpiry(tx, forgetAfter));
+    const now = clock.now();
+    const run = { context, signal, now };
+    await endDue(run, { task: 'invitations', find: readExpiredInvites, end: endDueInvites });
+    await endDue(run, { task: 'recovery', find: readExpiredRecoveries, end: endDueRecoveries });
+    await clearApplications(run);
+    await inPortions(run, (tx) => deleteInvites(tx, now - forgetAfter, portion));
+    const next = await storage.read((tx) => nextExpiry(tx, { now, forgetAfter }));
+    return nextRun(context, expiryJobName, next);
   },
 };
 
+/** A run of a job. */
+interface Run {
+  readonly context: RelayContext;
+  readonly signal: AbortSignal;
+  /** What is due by then, Unix seconds. */
+  readonly now: number;
+}
+
 /** Ends what is due of one group, in its transaction; says what connections must hear of it. */
-type EndDue = (
+type End = (
   tx: Writer,
   groupId: string,
   due: { readonly ids: readonly string[]; readonly now: number },
 ) => Promise<readonly Notice[]>;
 
-async function eachDue(
-  { bus, clock, storage }: RelayContext,
-  signal: AbortSignal,
-  { find, end }: { readonly find: typeof readExpiredInvites; readonly end: EndDue },
+async function endDue(
+  { context, signal, now }: Run,
+  {
+    task,
+    find,
+    end,
+  }: { readonly task: string; readonly find: typeof readExpiredInvites; readonly end: End },
 ): Promise<void> {
-  for (;;) {
-    const now = clock.now();
-    const due = await storage.read((tx) => find(tx, now, portion));
-    for (const [groupId, some] of Map.groupBy(due, (one: Expired) => one.groupId)) {
-      if (signal.aborted) return;
-      const ids = some.map(({ id }) => id);
-      bus.publish(await storage.write(`group:${groupId}`, (tx) => end(tx, groupId, { ids, now })));
-    }
-    if (due.length < portion) return;
-  }
+  const { bus, storage } = context;
+  await eachOwner(context, signal, {
+    ...{ job: expiryJobName, task, ownerOf },
+    find: (tx, after: Due | undefined) => find(tx, { now, after, portion }),
+    work: async (owner, due) => {
+      const [{ groupId }] = due;
+      const ids = due.map(({ id }) => id);
+      bus.publish(await storage.write(owner, (tx) => end(tx, groupId, { ids, now })));
+    },
+  });
 }
 
-const endDueInvites: EndDue = async (tx, groupId, { ids: inviteIds, now }) =>
+const ownerOf = ({ groupId }: { readonly groupId: string }) => `group:${groupId}`;
+
+const endDueInvites: End = async (tx, groupId, { ids: inviteIds, now }) =>
   (await endInvites(tx, groupId, { inviteIds, now }))
     ? [await applicationsNotice(tx, groupId)]
     : [];
 
-const endDueRecoveries: EndDue = async (tx, groupId, { ids, now }) => {
+const endDueRecoveries: End = async (tx, groupId, { ids, now }) => {
   const accounts = await deleteExpiredRecoveries(tx, groupId, { accounts: ids, now });
   if (accounts.length === 0) return [];
   // Leaving would have removed them: whose they are is a member.
@@ -90,52 +109,77 @@ const endDueRecoveries: EndDue = async (tx, groupId, { ids, now }) => {
 };
 
 /** Applications of dead invitations are in no list; they only take room. */
-async function clearApplications({ storage }: RelayContext, signal: AbortSignal): Promise<void> {
-  while (!signal.aborted) {
-    const dead = await storage.read(readDeadInvite);
-    if (dead === undefined) return;
-    await storage.write(`group:${dead.groupId}`, (tx) => deleteDeadApplications(tx, dead, portion));
-  }
+async function clearApplications({ context, signal }: Run): Promise<void> {
+  await eachOwner(context, signal, {
+    ...{ job: expiryJobName, task: 'applications', ownerOf },
+    find: (tx, after: Due | undefined) => readDeadInvites(tx, { after, portion }),
+    work: async (owner, due) => {
+      for (const dead of due) {
+        await untilLess(context, { owner, signal }, (tx) =>
+          deleteDeadApplications(tx, dead, portion),
+        );
+      }
+    },
+  });
 }
+
+/** Whoever gives up boxes wakes it. */
+export const retentionJobName = 'groups.retention';
 
 /** Removes what has been kept as long as was promised at its acceptance (05 §11.2, §11.3). */
 export const retentionJob: Job = {
-  name: 'groups.retention',
+  name: retentionJobName,
   async run(context, signal) {
     const { clock, storage } = context;
     const now = clock.now();
-    await inPortions(context, signal, (tx) => deleteExpiredMessages(tx, now, portion));
-    await inPortions(context, signal, (tx) => deleteExpiredSent(tx, now, portion));
-    await removeEpochs(context, signal, now);
-    await inPortions(context, signal, (tx) => deleteDroppedBoxes(tx, portion));
-    return await storage.read(nextRetentionDeadline);
+    const run = { context, signal, now };
+    await inPortions(run, (tx) => deleteExpiredMessages(tx, now, portion));
+    await inPortions(run, (tx) => deleteExpiredSent(tx, now, portion));
+    await removeEpochs(run);
+    await removeBoxes(run);
+    const next = await storage.read((tx) => nextRetentionDeadline(tx, now));
+    return nextRun(context, retentionJobName, next);
   },
 };
 
-async function removeEpochs(
-  { storage }: RelayContext,
-  signal: AbortSignal,
-  now: number,
-): Promise<void> {
-  for (;;) {
-    const groups = await storage.read((tx) => readExpiredEpochs(tx, now, portion));
-    for (const groupId of groups) {
-      if (signal.aborted) return;
-      await storage.write(`group:${groupId}`, (tx) =>
+async function removeEpochs({ context, signal, now }: Run): Promise<void> {
+  await eachOwner(context, signal, {
+    ...{ job: retentionJobName, task: 'epochs', ownerOf },
+    find: (tx, after: DueEpoch | undefined) => readExpiredEpochs(tx, { now, after, portion }),
+    work: (owner, [{ groupId }]) =>
+      untilLess(context, { owner, signal }, (tx) =>
         deleteExpiredEpochs(tx, groupId, { now, portion }),
-      );
-    }
-    if (groups.length === 0) return;
-  }
+      ),
+  });
 }
 
-/** Until a portion was not full, or there is nothing. */
-async function inPortions(
+async function removeBoxes({ context, signal }: Run): Promise<void> {
+  await eachOwner(context, signal, {
+    ...{ job: retentionJobName, task: 'boxes', ownerOf },
+    find: (tx, after: DroppedSet | undefined) => readDroppedSets(tx, { after, portion }),
+    work: async (owner, sets) => {
+      for (const set of sets) {
+        await untilLess(context, { owner, signal }, (tx) => deleteDroppedBoxes(tx, set, portion));
+      }
+    },
+  });
+}
+
+/** Of one group, until a portion was not full. */
+async function untilLess(
   { storage }: RelayContext,
-  signal: AbortSignal,
+  { owner, signal }: { readonly owner: string; readonly signal: AbortSignal },
+  remove: (tx: Writer) => Promise<number>,
+): Promise<void> {
+  while (!signal.aborted && (await storage.write(owner, remove)) === portion);
+}
+
+/** Of all groups, until there is nothing. */
+async function inPortions(
+  { context, signal }: Run,
   remove: (tx: Writer) => Promise<number>,
 ): Promise<void> {
   while (!signal.aborted) {
-    if ((await storage.write('groups.jobs', remove)) === 0) return;
+    if ((await context.storage.write('groups.jobs', remove)) === 0) return;
   }
 }

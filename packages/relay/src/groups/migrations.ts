@@ -220,6 +220,31 @@ export const migrations: readonly Migration[] = [
     ],
   },
   {
+    id: 404,
+    name: 'groups: deadlines group by group',
+    statements: [
+      // Jobs go through what is due and come past what they cannot do: a place in the order of
+      // deadlines is one row, however many have the same deadline.
+      'DROP INDEX group_invites_to_end',
+      `CREATE INDEX group_invites_to_end ON group_invites (expires_at, group_id, invite_id)
+        WHERE live = 1`,
+      'DROP INDEX group_recoveries_by_deadline',
+      `CREATE INDEX group_recoveries_by_deadline
+        ON group_recoveries (expires_at, group_id, account)`,
+      'DROP INDEX group_epochs_by_deadline',
+      `CREATE INDEX group_epochs_by_deadline ON group_epochs (keep_until, group_id, epoch)
+        WHERE superseded = 1`,
+      'DROP INDEX group_intervals_by_device',
+      `CREATE INDEX group_intervals_by_device ON group_intervals (account, device_id, group_id)
+        WHERE message_to IS NULL`,
+      // cleared: 1 once its time is over and its boxes were given up. What it was is kept: a
+      // preparation that has expired cannot be begun again (05 §13.26).
+      'ALTER TABLE group_stagings ADD COLUMN cleared BIGINT NOT NULL DEFAULT 0',
+      `CREATE INDEX group_stagings_to_clear ON group_stagings (expires_at, group_id)
+        WHERE cleared = 0`,
+    ],
+  },
+  {
     id: 405,
     name: 'groups: any text',
     statements: [

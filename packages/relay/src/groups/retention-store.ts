@@ -25,17 +25,35 @@ export async function deleteExpiredSent(tx: Writer, now: number, portion: number
   return await tx.run(expiredSentSql, now, now, portion);
 }
 
-const expiredEpochsSql = `SELECT group_id FROM group_epochs
-  WHERE superseded = 1 AND keep_until <= ? ORDER BY keep_until LIMIT ?`;
+/** A superseded epoch that was kept long enough. */
+export interface DueEpoch {
+  readonly groupId: string;
+  readonly epoch: number;
+  /** Unix seconds. */
+  readonly deadline: number;
+}
 
-/** Groups with epochs whose time is over, of a portion of those epochs. */
+const expiredEpochsSql = `SELECT group_id AS "groupId", epoch, keep_until AS deadline
+  FROM group_epochs
+  WHERE superseded = 1 AND keep_until <= ? AND (keep_until, group_id, epoch) > (?, ?, ?)
+  ORDER BY keep_until, group_id, epoch LIMIT ?`;
+
+/** Epochs whose time is over, behind the last one found. */
 export async function readExpiredEpochs(
   tx: Reader,
-  now: number,
-  portion: number,
-): Promise<string[]> {
-  const rows = await tx.all<{ group_id: string }>(expiredEpochsSql, now, portion);
-  return [...new Set(rows.map(({ group_id }) => group_id))];
+  {
+    now,
+    after,
+    portion,
+  }: {
+    readonly now: number;
+    readonly after: DueEpoch | undefined;
+    readonly portion: number;
+  },
+): Promise<DueEpoch[]> {
+  const { deadline = Number.MIN_SAFE_INTEGER, groupId = '', epoch = -1 } = after ?? {};
+  const behind = [deadline, groupId, epoch] as const;
+  return await tx.all<DueEpoch & Row>(expiredEpochsSql, now, ...behind, portion);
 }
 
 /**
@@ -81,13 +99,32 @@ async function dropSetsBelow(tx: Writer, groupId: string, lowest: number): Promi
   }
 }
 
-/** Removes boxes of sets that nothing refers to, and the sets whose boxes are gone. */
-export async function deleteDroppedBoxes(tx: Writer, portion: number): Promise<number> {
-  const dropped = await tx.get<{ group_id: string; box_set: number } & Row>(
-    'SELECT group_id, box_set FROM group_dropped_sets ORDER BY group_id, box_set LIMIT 1',
+/** A set of boxes that nothing refers to. */
+export interface DroppedSet {
+  readonly groupId: string;
+  readonly boxSet: number;
+}
+
+/** Sets that nothing refers to, behind the last one found. */
+export async function readDroppedSets(
+  tx: Reader,
+  { after, portion }: { readonly after: DroppedSet | undefined; readonly portion: number },
+): Promise<DroppedSet[]> {
+  return await tx.all<DroppedSet & Row>(
+    `SELECT group_id AS "groupId", box_set AS "boxSet" FROM group_dropped_sets
+      WHERE (group_id, box_set) > (?, ?) ORDER BY group_id, box_set LIMIT ?`,
+    after?.groupId ?? '',
+    after?.boxSet ?? -1,
+    portion,
   );
-  if (dropped === undefined) return 0;
-  const { group_id: groupId, box_set: boxSet } = dropped;
+}
+
+/** Removes boxes of a set that nothing refers to, and the set with its last; says how many. */
+export async function deleteDroppedBoxes(
+  tx: Writer,
+  { groupId, boxSet }: DroppedSet,
+  portion: number,
+): Promise<number> {
   const count = await tx.run(
     `DELETE FROM group_boxes WHERE group_id = ? AND box_set = ? AND (account, from_epoch) IN
       (SELECT account, from_epoch FROM group_boxes WHERE group_id = ? AND box_set = ? LIMIT ?)`,
@@ -104,17 +141,17 @@ export async function deleteDroppedBoxes(tx: Writer, portion: number): Promise<n
       boxSet,
     );
   }
-  return count + 1;
+  return count;
 }
 
 const nextDeadlineSql = `SELECT MIN(deadline) AS deadline FROM (
-  SELECT MIN(keep_until) AS deadline FROM group_messages
-  UNION ALL SELECT MIN(keep_until) FROM group_sent
-  UNION ALL SELECT MIN(keep_until) FROM group_epochs WHERE superseded = 1
+  SELECT MIN(keep_until) AS deadline FROM group_messages WHERE keep_until > ?
+  UNION ALL SELECT MIN(keep_until) FROM group_sent WHERE keep_until > ?
+  UNION ALL SELECT MIN(keep_until) FROM group_epochs WHERE superseded = 1 AND keep_until > ?
 ) AS deadlines`;
 
 /** When something has to be removed next, or `undefined` where nothing is kept for a time. */
-export async function nextRetentionDeadline(tx: Reader): Promise<number | undefined> {
-  const row = await tx.get<{ deadline: number | null }>(nextDeadlineSql);
+export async function nextRetentionDeadline(tx: Reader, now: number): Promise<number | undefined> {
+  const row = await tx.get<{ deadline: number | null }>(nextDeadlineSql, now, now, now);
   return row?.deadline ?? undefined;
 }

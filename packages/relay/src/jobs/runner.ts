@@ -1,13 +1,12 @@
 import type { Job, Jobs, RelayContext } from '../context.ts';
 import { jobFailed } from '../observability/events.ts';
+import { pauseAfter } from './setbacks.ts';
 
 /**
  * Seconds between looks of a job that is not due: what wakes it in another process is not heard
  * here, and that process may be gone.
  */
 const idleIntervals = { alone: 3_600, together: 30 } as const;
-/** Seconds between tries of one that fails. */
-const retryIntervals = [1, 5, 30, 300];
 
 /**
  * Runs each job by itself: at the start, at its deadlines, when woken; never twice at once in this
@@ -93,9 +92,8 @@ class JobLoop {
       return Math.min(wait, this.#idleInterval);
     } catch (error) {
       if (signal.aborted) return this.#idleInterval;
-      const retryInSeconds =
-        retryIntervals[Math.min(this.#failures, retryIntervals.length - 1)] ?? this.#idleInterval;
       this.#failures += 1;
+      const retryInSeconds = pauseAfter(this.#failures);
       jobFailed(this.#context, { job: this.#job.name, error, retryInSeconds });
       return retryInSeconds;
     }

@@ -92,6 +92,23 @@ export function jobFailed(
   log.error({ job, retryInSeconds, err: error }, 'job failed');
 }
 
+/** A job could not do something for one group, channel or account; it went on with the others. */
+export function ownedTaskFailed(
+  { log, metrics }: Observed,
+  failure: {
+    readonly job: string;
+    readonly task: string;
+    /** Kind and ID: `group:<id>`. */
+    readonly owner: string;
+    readonly error: unknown;
+    readonly retryInSeconds: number;
+  },
+): void {
+  metrics.count('job_tasks_failed', { job: failure.job });
+  const { error, ...facts } = failure;
+  log.error({ ...facts, err: error }, 'job failed for one');
+}
+
 export function noticeFailed({ log, metrics }: Observed, error: unknown): void {
   metrics.count('notices_failed');
   log.error({ err: error }, 'notice not handled');

@@ -7,6 +7,10 @@ const catalogue = {
   connections_ended: ['counter', 'WebSocket connections that ended, by reason.'],
   connections_refused: ['counter', 'Connections refused, by reason.'],
   jobs_failed: ['counter', 'Runs of jobs that failed, by job.'],
+  job_tasks_failed: [
+    'counter',
+    'Times a job failed for one group, channel or account and went on, by job.',
+  ],
   deliveries_broken: ['counter', 'Attempts to deliver that broke here.'],
   notices_failed: ['counter', 'Notices that could not be handled here.'],
   notices_dropped: ['counter', 'Notices that other processes had to catch up with.'],

@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { accounts } from '../../src/accounts/index.ts';
 import { groups } from '../../src/groups/index.ts';
 import { detours } from '../support/engine.ts';
+import { crashJob } from '../support/faults.ts';
 import { Person } from '../support/people.ts';
 import { World } from '../support/world.ts';
 import { readPage } from './member.ts';
@@ -60,17 +61,7 @@ const notices = () =>
       'accounts' in notice ? { ...notice, accounts: notice.accounts.toSorted() } : notice,
     );
 
-/** Runs a job that ends at its first commit that changes something, as by a crash. */
-const crash = async (job: string, commits: number) => {
-  let left = commits;
-  world.faults.beforeCommit = () => {
-    left -= 1;
-    if (left < 0) throw new Error('crash of the test');
-  };
-  await expect(run(job)).rejects.toThrow('crash of the test');
-  delete world.faults.beforeCommit;
-  await world.restart();
-};
+const crash = (job: string, commits: number) => crashJob(world, `groups.${job}`, commits);
 
 describe('05 §15.3: invitations that expire', () => {
   test('while applications rest on them, owner and administrators are told, once', async () => {

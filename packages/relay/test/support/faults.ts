@@ -67,3 +67,39 @@ export function onceCommitted(
     return value as T;
   };
 }
+
+/**
+ * Runs a job that ends at one of its commits, and the process with it; what follows runs in
+ * another.
+ *
+ * @param commits those before
+ */
+export async function crashJob(world: World, job: string, commits: number): Promise<void> {
+  let left = commits;
+  const { faults } = world;
+  const process = new AbortController();
+  faults.beforeCommit = () => {
+    left -= 1;
+    if (left >= 0) return;
+    process.abort();
+    throw new Error('crash of the test');
+  };
+  await expect(world.runJob(job, process.signal)).rejects.toThrow('crash of the test');
+  delete faults.beforeCommit;
+  await world.restart();
+}
+
+/** Lets every write of one group, channel or account fail, until it is disposed of. */
+export function breakOwner(world: World, owner: AggregateKey): Disposable {
+  const { storage } = world.context;
+  const { write } = storage;
+  storage.write = async (aggregates, work) => {
+    if ([aggregates].flat().includes(owner)) throw new Error('fault of the test');
+    return (await write.call(storage, aggregates, work)) as never;
+  };
+  return {
+    [Symbol.dispose]() {
+      storage.write = write;
+    },
+  };
+}

@@ -8,6 +8,7 @@ import { channels } from '../../src/channels/index.ts';
 import type { RelayContext } from '../../src/context.ts';
 import { Dispatcher } from '../../src/dispatch.ts';
 import { groups } from '../../src/groups/index.ts';
+import { Setbacks } from '../../src/jobs/setbacks.ts';
 import { defaultLimits, type RelayLimits } from '../../src/limits.ts';
 import { messages } from '../../src/messages/index.ts';
 import { Metrics } from '../../src/observability/metrics.ts';
@@ -57,6 +58,7 @@ export async function openSubjects(
     },
     sessions: new Sessions({ storage, clock, bus }),
     jobs: { wake: () => {} },
+    setbacks: new Setbacks(),
     metrics: new Metrics(),
     log: pino({ level: 'silent' }),
   };

@@ -1,0 +1,197 @@
+/** 05: a group that keeps failing keeps no other from meeting its deadlines. */
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { breakOwner } from '../support/faults.ts';
+import { Person } from '../support/people.ts';
+import { World } from '../support/world.ts';
+import { readPage } from './member.ts';
+import { TestGroup } from './support.ts';
+
+const week = 604_800;
+const retention = 10_000;
+const wait = 500;
+const pauses = [1, 5, 30, 300, 300];
+
+let world: World;
+let ann: Person;
+let ben: Person;
+let eve: Person;
+let broken: TestGroup;
+let others: TestGroup[];
+/** What was logged of groups that failed. */
+let logged: Record<string, unknown>[];
+
+beforeEach(async () => {
+  world = await World.start({ groupMessageRetention: retention, groupRecoveryWait: wait });
+  [ann, ben, eve] = (await Promise.all([
+    Person.atHome(world, 'ann'),
+    Person.atHome(world, 'ben', ['phone', 'laptop']),
+    Person.atHome(world, 'eve'),
+  ])) as [Person, Person, Person];
+  const groups = [];
+  for (let count = 0; count < 3; count += 1) {
+    const group = await TestGroup.found(world, ann);
+    await group.admit(ben);
+    groups.push(group);
+  }
+  // Before and behind the others, in whatever order they are taken.
+  [broken, ...others] = groups.sort((a, b) => (a.groupId < b.groupId ? -1 : 1)) as [
+    TestGroup,
+    ...TestGroup[],
+  ];
+  logged = [];
+  world.context.log.error = ((facts: Record<string, unknown>) => logged.push(facts)) as never;
+});
+afterEach(() => world[Symbol.asyncDispose]());
+
+const rowsOf = async (table: string) => {
+  const rows = (await world.dump())[table] as { group_id: string }[];
+  return rows.filter(({ group_id }) => group_id === broken.groupId);
+};
+const rowsElsewhere = async (table: string) => {
+  const rows = (await world.dump())[table] as { group_id: string }[];
+  return rows.filter(({ group_id }) => group_id !== broken.groupId);
+};
+const breakGroup = () => breakOwner(world, `group:${broken.groupId}`);
+
+test('05 §15.3: invitations of the others end, and their lists are told of it', async () => {
+  for (const group of [broken, ...others]) await group.apply(eve, await group.invite());
+  world.clock.advance(5 * week);
+  world.takeNotices();
+  {
+    using _fault = breakGroup();
+    await world.runJob('groups.expiry');
+  }
+  const told = (by: TestGroup[]) => by.map(({ groupId }) => groupId).sort();
+  const groups = () => world.takeNotices().map((notice) => 'group' in notice && notice.group);
+  expect(groups().sort()).toEqual(told(others));
+  expect(await rowsElsewhere('group_applications')).toEqual([]);
+  expect(await rowsOf('group_applications')).toHaveLength(1);
+  world.clock.advance(1);
+  await world.runJob('groups.expiry');
+  expect(groups()).toEqual([broken.groupId]);
+  expect(await rowsOf('group_applications')).toEqual([]);
+});
+
+test('however much is due of the broken one, and however early', async () => {
+  await world.context.storage.write('test', async (tx) => {
+    for (let count = 0; count < 450; count += 1) {
+      await tx.run(
+        `INSERT INTO group_recoveries (group_id, account, device_id, certificate_id, accepted_at,
+            expires_at, member_key, digest, bytes, request)
+          VALUES (?, ?, 'd', 'c', 0, 1, 'k', 'd', 2, '{}')`,
+        broken.groupId,
+        `account ${count}`,
+      );
+    }
+  });
+  for (const group of others) await group.requestRecovery(ben);
+  world.clock.advance(wait);
+  using _fault = breakGroup();
+  await world.runJob('groups.expiry');
+  expect(await rowsElsewhere('group_recoveries')).toEqual([]);
+  expect(await rowsOf('group_recoveries')).toHaveLength(450);
+});
+
+test('05 §11.3: epochs and boxes that nobody needs go', async () => {
+  for (const group of [broken, ...others]) await group.rotate();
+  world.clock.advance(retention);
+  const { group_epochs } = await world.dump();
+  expect(group_epochs).toHaveLength(9);
+  using _fault = breakGroup();
+  await world.runJob('groups.retention');
+  expect(await rowsElsewhere('group_epochs')).toHaveLength(2);
+  expect(await rowsElsewhere('group_dropped_sets')).toEqual([]);
+  expect(await rowsOf('group_epochs')).toHaveLength(3);
+});
+
+test('05 §7.3: the relay secrets that a removed device held are replaced', async () => {
+  for (const group of [broken, ...others]) await readPage(world, group, ben, { device: 'laptop' });
+  await ben.publishState(await ben.state({ devices: ['phone'] }));
+  const job = 'accounts.inactive-devices';
+  {
+    using _fault = breakGroup();
+    expect(await world.runJob(job)).toBe(world.clock.now() + 1);
+  }
+  const epochs = async () => {
+    const groups = (await world.dump()).groups as { group_id: string; epoch: number }[];
+    return groups.map(({ group_id, epoch }) => [group_id === broken.groupId, epoch]).sort();
+  };
+  expect(await epochs()).toEqual([
+    [false, 2],
+    [false, 2],
+    [true, 1],
+  ]);
+  // The device stays noted until its access has ended everywhere.
+  expect((await world.dump()).inactive_devices).toHaveLength(1);
+  world.clock.advance(1);
+  expect(await world.runJob(job)).toBe(undefined);
+  expect(await epochs()).toContainEqual([true, 2]);
+  expect((await world.dump()).inactive_devices).toEqual([]);
+});
+
+test('03: one account that fails keeps no certificate of another from being noted', async () => {
+  const job = 'accounts.expired-devices';
+  const expiry = (await world.dump()).devices as { expires_at: number }[];
+  world.clock.advance(Math.max(...expiry.map(({ expires_at }) => expires_at)) - world.clock.now());
+  using _fault = breakOwner(world, `account:${ann.account}`);
+  await world.runJob(job);
+  const noted = (await world.dump()).inactive_devices as { account: string }[];
+  expect(noted.map(({ account }) => account).sort()).toEqual(
+    [ben.account, ben.account, eve.account].sort(),
+  );
+});
+
+test('it is tried again after pauses that grow, each attempt is logged once', async () => {
+  await broken.requestRecovery(ben);
+  world.clock.advance(wait);
+  using _fault = breakGroup();
+  const attempts = [];
+  for (const pause of pauses) {
+    expect(await world.runJob('groups.expiry')).toBe(world.clock.now() + pause);
+    attempts.push({
+      job: 'groups.expiry',
+      task: 'recovery',
+      owner: `group:${broken.groupId}`,
+      retryInSeconds: pause,
+      err: new Error('fault of the test'),
+    });
+    expect(logged).toEqual(attempts);
+    // A run in between, woken by something else, leaves it alone.
+    world.clock.advance(pause - 1);
+    if (pause > 1) expect(await world.runJob('groups.expiry')).toBe(world.clock.now() + 1);
+    expect(logged).toEqual(attempts);
+    world.clock.advance(1);
+  }
+  expect(world.context.metrics.value('job_tasks_failed', { job: 'groups.expiry' })).toBe(5);
+});
+
+test('once it worked the pauses begin anew, and nothing is left to be tried again', async () => {
+  const run = () => world.runJob('groups.expiry');
+  await broken.requestRecovery(ben);
+  world.clock.advance(wait);
+  {
+    using _fault = breakGroup();
+    await run();
+    world.clock.advance(1);
+    expect(await run()).toBe(world.clock.now() + 5);
+  }
+  world.clock.advance(5);
+  const nextInvite = await run();
+  expect(nextInvite).toBeGreaterThan(world.clock.now() + 300);
+  await broken.requestRecovery(ben);
+  world.clock.advance(wait);
+  using _fault = breakGroup();
+  expect(await run()).toBe(world.clock.now() + 1);
+});
+
+test('what somebody else did meanwhile is not tried for ever', async () => {
+  await broken.requestRecovery(ben);
+  world.clock.advance(wait);
+  {
+    using _fault = breakGroup();
+    await world.runJob('groups.expiry');
+  }
+  await broken.requestRecovery(ben);
+  world.clock.advance(1);
+  expect(await world.runJob('groups.expiry')).toBe(world.clock.now() + wait - 1);
+});
