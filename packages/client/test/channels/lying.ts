@@ -22,6 +22,7 @@ export interface Scene {
   readonly bob: Account;
   readonly carl: Account;
   readonly store: WatchedStore;
+  readonly annStore: WatchedStore;
   readonly owner: Accomplice;
   readonly moderator: Accomplice;
   readonly outsider: Accomplice;
@@ -38,7 +39,7 @@ export async function setScene(relay: LyingRelay): Promise<Scene> {
   await bob.channels.follow(link);
   await bob.sync();
   return {
-    ...{ id, link, ann, bob, carl, store },
+    ...{ id, link, ann, bob, carl, store, annStore },
     owner: await accompliceOf(ann, annStore),
     moderator: await accompliceOf(carl, carlStore),
     outsider: await accompliceOf(dora, doraStore),

@@ -46,6 +46,7 @@ export interface Scene {
   readonly ann: Account;
   readonly bob: Account;
   readonly store: WatchedStore;
+  readonly annStore: WatchedStore;
   readonly owner: Accomplice;
   readonly member: Accomplice;
   readonly outsider: Accomplice;
@@ -69,7 +70,7 @@ export async function setScene(relay: LyingRelay): Promise<Scene> {
   const id = await club(ann, [bob, carl]);
   const { state } = await bob.groups.get(id);
   return {
-    ...{ id, ann, bob, store, state: state as GroupProjection },
+    ...{ id, ann, bob, store, annStore, state: state as GroupProjection },
     owner: await accompliceOf(ann, annStore),
     member: await accompliceOf(carl, carlStore),
     outsider: await accompliceOf(dora, doraStore),

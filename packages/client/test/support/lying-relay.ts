@@ -15,7 +15,7 @@ import { World } from './world.ts';
 type Json = any;
 
 /** Gets the relay's result of a method and gives what the client shall see instead. */
-export type Lie = (result: Json) => Json;
+export type Lie = (result: Json, params: Json) => Json;
 /** Gets the complete text of an answer (over WebSocket with its envelope). */
 export type RawLie = (text: string) => string;
 
@@ -27,6 +27,7 @@ export class LyingRelay implements AsyncDisposable {
   readonly #lies = new Map<string, Lie>();
   readonly #rawLies = new Map<string, RawLie>();
   readonly #losses = new Map<string, number>();
+  readonly #requests = new Map<string, (params: Json) => Json>();
   /** Answers without asking the relay: status, headers, body. Over HTTP only. */
   readonly overHttp = new Map<string, (response: ServerResponse) => void>();
   /** What the relay last answered honestly, by method. */
@@ -89,8 +90,14 @@ export class LyingRelay implements AsyncDisposable {
     this.#rawLies.set(method, lie);
   }
 
+  /** Asks the relay for something else than the client did, until `behave`. */
+  ask(method: string, change: (params: Json) => Json): void {
+    this.#requests.set(method, change);
+  }
+
   behave(): void {
     this.#lies.clear();
+    this.#requests.clear();
     this.#rawLies.clear();
     this.#losses.clear();
     this.overHttp.clear();
@@ -123,18 +130,28 @@ export class LyingRelay implements AsyncDisposable {
       instead(outgoing);
       return;
     }
-    const { host: _host, ...headers } = incoming.headers;
+    const { host: _host, 'content-length': _length, ...headers } = incoming.headers;
+    const params = paramsOf(incoming, body);
+    const changed = this.#requests.get(method)?.(params) ?? params;
+    const isQuery = body.length === 0;
+    const { pathname } = new URL(incoming.url ?? '/', 'https://relay.invalid');
+    const query = isQuery ? `?${new URLSearchParams(changed)}` : '';
+    const text = isQuery ? '' : JSON.stringify(changed);
     const forwarded = request(
-      `https://${this.#backend}${incoming.url}`,
-      { method: incoming.method ?? 'GET', headers, ca: this.world.ca },
-      (answer) => void this.#answerHttp(method, answer, outgoing),
+      `https://${this.#backend}${pathname}${query}`,
+      {
+        method: incoming.method ?? 'GET',
+        headers: isQuery ? headers : { ...headers, 'content-length': Buffer.byteLength(text) },
+        ca: this.world.ca,
+      },
+      (answer) => void this.#answerHttp({ method, params }, answer, outgoing),
     );
     forwarded.on('error', () => outgoing.destroy());
-    forwarded.end(body);
+    forwarded.end(text);
   }
 
   async #answerHttp(
-    method: string,
+    { method, params }: Asked,
     answer: IncomingMessage,
     outgoing: ServerResponse,
   ): Promise<void> {
@@ -149,30 +166,34 @@ export class LyingRelay implements AsyncDisposable {
       return;
     }
     outgoing.writeHead(answer.statusCode ?? 500, headers);
-    outgoing.end(answer.statusCode === 200 ? this.#altered(method, text, '') : text);
+    outgoing.end(answer.statusCode === 200 ? this.#altered({ method, params }, text, '') : text);
   }
 
   #proxySocket(socket: WebSocket, url: string): void {
     this.#sockets.add(socket);
-    const methods = new Map<unknown, string>();
+    const requests = new Map<unknown, Asked>();
     const backend = new WsClient(`wss://${this.#backend}${url}`, { ca: this.world.ca });
     const waiting: string[] = [];
     socket.on('message', (data) => {
       const text = String(data);
-      const { id, method } = JSON.parse(text);
-      methods.set(id, method);
+      const request = JSON.parse(text);
+      const { id, method, params } = request;
+      requests.set(id, { method, params });
       this.#count(method);
-      if (backend.readyState === WsClient.OPEN) backend.send(text);
-      else waiting.push(text);
+      const change = this.#requests.get(method);
+      const asked =
+        change === undefined ? text : JSON.stringify({ ...request, params: change(params) });
+      if (backend.readyState === WsClient.OPEN) backend.send(asked);
+      else waiting.push(asked);
     });
     backend.on('open', () => {
       for (const text of waiting) backend.send(text);
     });
     backend.on('message', (data) => {
       const text = String(data);
-      const method = methods.get(JSON.parse(text).id);
-      if (method !== undefined && this.#loses(method)) socket.terminate();
-      else socket.send(method === undefined ? text : this.#altered(method, text, 'result'));
+      const asked = requests.get(JSON.parse(text).id);
+      if (asked !== undefined && this.#loses(asked.method)) socket.terminate();
+      else socket.send(asked === undefined ? text : this.#altered(asked, text, 'result'));
     });
     backend.on('close', () => socket.close());
     backend.on('error', () => socket.terminate());
@@ -189,7 +210,7 @@ export class LyingRelay implements AsyncDisposable {
   }
 
   /** @param member where the result stands in the text; empty for the root */
-  #altered(method: string, text: string, member: '' | 'result'): string {
+  #altered({ method, params }: Asked, text: string, member: '' | 'result'): string {
     let altered = text;
     const answer = JSON.parse(text);
     const result = member === '' ? answer : answer.result;
@@ -197,12 +218,23 @@ export class LyingRelay implements AsyncDisposable {
       this.honest.set(method, result);
       const lie = this.#lies.get(method);
       if (lie !== undefined) {
-        const told = lie(structuredClone(result));
+        const told = lie(structuredClone(result), params);
         altered = JSON.stringify(member === '' ? told : { ...answer, result: told });
       }
     }
     return this.#rawLies.get(method)?.(altered) ?? altered;
   }
+}
+
+/** What a client asked for. */
+interface Asked {
+  readonly method: string;
+  readonly params: Json;
+}
+
+function paramsOf({ url = '/' }: IncomingMessage, body: Buffer): Json {
+  if (body.length > 0) return JSON.parse(body.toString());
+  return Object.fromEntries(new URL(url, 'https://relay.invalid').searchParams);
 }
 
 function methodOf(url: string): string {
