@@ -5,7 +5,7 @@ import { type Audience, Audiences, type Subscribed } from './audiences.ts';
 import { channelTimelineHint } from './hint.ts';
 import type { Listener } from './hub.ts';
 import { LookUps, lookUpPortion, stands } from './look-ups.ts';
-import { Turns } from './turns.ts';
+import { restSince, Turns } from './turns.ts';
 
 type ChannelNotice = Extract<Notice, { channel: string }>;
 type Context = Pick<RelayContext, 'bus' | 'clock' | 'log' | 'metrics' | 'storage'>;
@@ -76,6 +76,7 @@ export class ChannelListeners implements Subscribed, AsyncDisposable {
     let isDoubted = false;
     for (let told = -1; told < channel.head; ) {
       told = channel.head;
+      const began = this.#context.clock.monotonic();
       const hint = channelTimelineHint(channel.id, told);
       await this.#turns.each(channel.listeners.keys(), (listener) => {
         // It may have left while it waited for its turn.
@@ -83,6 +84,8 @@ export class ChannelListeners implements Subscribed, AsyncDisposable {
         if (this.#context.bus.isWhole) listener.hint(hint);
         else isDoubted = true;
       });
+      // Each hint makes followers read: a steady poster to thousands leaves others half of the time.
+      await restSince(this.#context.clock, began);
     }
     channel.isTelling = false;
     if (!isDoubted) return;

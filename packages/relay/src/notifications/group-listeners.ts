@@ -6,7 +6,7 @@ import { type Audience, Audiences, type Subscribed } from './audiences.ts';
 import { type GroupList, groupListHint, groupTimelineHint, type Hint } from './hint.ts';
 import type { Listener } from './hub.ts';
 import { LookUps, lookUpPortion, stands } from './look-ups.ts';
-import { nextTurn, Turns } from './turns.ts';
+import { nextTurn, restSince, Turns } from './turns.ts';
 
 type GroupNotice = Extract<Notice, { group: string }>;
 type Context = Pick<RelayContext, 'bus' | 'clock' | 'log' | 'metrics' | 'storage'>;
@@ -105,6 +105,7 @@ export class GroupListeners implements Subscribed, AsyncDisposable {
     group.isTelling = true;
     for (let news = group.news; news !== undefined; news = group.news) {
       const told = news;
+      const began = this.#context.clock.monotonic();
       group.news = undefined;
       const hints = hintsOf(group.id, told);
       let isDoubted = false;
@@ -123,9 +124,11 @@ export class GroupListeners implements Subscribed, AsyncDisposable {
       });
       if (group.doubtsEverybody) this.#doubt(group, told);
       else if (isDoubted) this.#doubt(group, { head: told.head, lists: new Map() });
+      this.#lookUps.start();
+      // Each hint makes members read: a lively group of thousands leaves others half of the time.
+      await restSince(this.#context.clock, began);
     }
     group.isTelling = false;
-    this.#lookUps.start();
   }
 
   #doubt(group: Group, news: News): void {

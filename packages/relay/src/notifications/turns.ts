@@ -1,3 +1,5 @@
+import type { Clock } from '../context.ts';
+
 /**
  * Connections that are told in one turn of the event loop. Encrypting a hint and handing it to the
  * network takes some 20 µs, so that a turn takes less than a millisecond, about what a call takes:
@@ -45,6 +47,23 @@ export class Turns {
   #pass(): void {
     if (this.#left > 0) this.#waiting.shift()?.();
   }
+}
+
+/** Milliseconds; what took less goes on at once. */
+const shortest = 1;
+
+/**
+ * Waits as long as has passed since `began`: what comes again and again takes half of the time at
+ * the most, and whatever happens meanwhile becomes one.
+ *
+ * @param began milliseconds of the clock's `monotonic`
+ */
+export async function restSince(
+  clock: Pick<Clock, 'after' | 'monotonic'>,
+  began: number,
+): Promise<void> {
+  const took = clock.monotonic() - began;
+  if (took >= shortest) await new Promise<void>((resolve) => clock.after(took, resolve));
 }
 
 export function nextTurn(): Promise<void> {

@@ -113,6 +113,27 @@ test('what comes while they are told becomes one', async () => {
   for (const told of audience) expect(heads(told)).toEqual([1, 100]);
 });
 
+test('they are told again after as long a rest as telling them took', async () => {
+  const first = audience[0] as Told;
+  const { hint } = first;
+  // As if each pass took 100 ms.
+  first.hint = (one) => {
+    world.clock.advance(0.1);
+    hint.call(first, one);
+  };
+  tell(1);
+  await everybodyHeard();
+  for (const head of [2, 3, 4]) {
+    world.clock.advance(0.033);
+    tell(head);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  expect(heads(audience.at(-1) as Told)).toEqual([1]);
+  world.clock.advance(0.002);
+  await vi.waitFor(() => expect(heads(audience.at(-1) as Told)).toContain(4), patience);
+  for (const told of audience) expect(heads(told)).toEqual([1, 4]);
+});
+
 test('who unsubscribes while the others are told hears no more', async () => {
   tell(1);
   // One of the next turn, and the last one.

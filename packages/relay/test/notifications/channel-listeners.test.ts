@@ -4,14 +4,18 @@ import { ChannelListeners } from '../../src/notifications/channel-listeners.ts';
 import type { Hint } from '../../src/notifications/hint.ts';
 import type { Listener } from '../../src/notifications/hub.ts';
 import { portion } from '../../src/notifications/turns.ts';
+import { ManualClock } from '../support/clock.ts';
 
 const many = 5_000;
 const patience = { timeout: 10_000, interval: 1 };
 const channel = `chan_${'A'.repeat(22)}`;
 const other = `chan_${'B'.repeat(21)}A`;
 
+const nextTurn = () => new Promise((resolve) => setImmediate(resolve));
+
 let listeners: ChannelListeners;
 let audience: Told[];
+let clock: ManualClock;
 
 /** Counts what it is told. */
 class Told implements Listener {
@@ -38,7 +42,8 @@ class Told implements Listener {
 }
 
 beforeEach(() => {
-  listeners = new ChannelListeners({ bus: { isWhole: true } } as never);
+  clock = new ManualClock();
+  listeners = new ChannelListeners({ bus: { isWhole: true }, clock } as never);
   audience = Array.from({ length: many }, () => new Told());
   for (const told of audience) listeners.join(told, channel, 0);
 });
@@ -76,6 +81,31 @@ test('02 §12.3: what comes while they are told becomes one, with the last head'
   for (let head = 1; head <= 100; head += 1) tell(head);
   await everybodyHeard(100);
   for (const { heads } of audience) expect(heads).toEqual([1, 100]);
+});
+
+test('they are told again after as long a rest as telling them took, with what is last then', async () => {
+  const first = audience[0] as Told;
+  const { hint } = first;
+  // As if each pass took 100 ms.
+  first.hint = (one) => {
+    clock.advance(0.1);
+    hint.call(first, one);
+  };
+  tell(1);
+  await everybodyHeard(1);
+  for (let head = 2; head <= 9; head += 1) {
+    clock.advance(0.0124);
+    tell(head);
+    await nextTurn();
+  }
+  expect(last().heads).toEqual([1]);
+  clock.advance(0.001);
+  await everybodyHeard(9);
+  for (const { heads } of audience) expect(heads).toEqual([1, 9]);
+  clock.advance(1);
+  await nextTurn();
+  tell(10);
+  expect(first.heads).toEqual([1, 9, 10]);
 });
 
 test('heads that were told tell nothing, in whichever order they come', async () => {
