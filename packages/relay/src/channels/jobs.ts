@@ -1,13 +1,15 @@
 import type { Job, RelayContext } from '../context.ts';
+import { eachOwner, nextRun } from '../jobs/owners.ts';
 import type { Reader, Writer } from '../storage/types.ts';
 import {
+  type Due,
+  type DueRange,
   deleteDeletions,
   deleteDescriptors,
   deleteDueReports,
   deleteHiddenEdits,
   deletePosts,
   nextRetentionDeadline,
-  type Position,
   readDueEvents,
   readDuePosts,
   readHiddenPosts,
@@ -26,66 +28,73 @@ export const retentionJobName = 'channels.retention';
 export const retentionJob: Job = {
   name: retentionJobName,
   async run(context, signal) {
-    const { clock, storage } = context;
+    const { clock, setbacks, storage } = context;
     const now = clock.now();
-    const due = { now, portion };
-    await eachChannel(context, signal, {
-      find: (tx) => readDuePosts(tx, now, portion),
+    const run = { context, signal, now };
+    await eachChannel(run, {
+      task: 'posts',
+      find: readDuePosts,
       remove: (tx, channelId, sequences) => deletePosts(tx, channelId, { sequences, now }),
     });
-    await eachChannel(context, signal, {
-      find: (tx) => readHiddenPosts(tx, portion),
+    await eachChannel(run, {
+      task: 'edits of hidden posts',
+      find: readHiddenPosts,
       remove: (tx, channelId, sequences) =>
         deleteHiddenEdits(tx, channelId, { sequences, portion }),
     });
-    await eachChannel(context, signal, {
-      find: (tx) => readDueEvents(tx, 'delete', due),
+    await eachChannel(run, {
+      task: 'deletions',
+      find: (tx, due) => readDueEvents(tx, 'delete', due),
       remove: (tx, channelId, sequences) => deleteDeletions(tx, channelId, { sequences, now }),
     });
-    await eachChannel(context, signal, {
-      find: (tx) => readDueEvents(tx, 'descriptor', due),
+    await eachChannel(run, {
+      task: 'descriptors',
+      find: (tx, due) => readDueEvents(tx, 'descriptor', due),
       remove: (tx, channelId, sequences) => deleteDescriptors(tx, channelId, { sequences, now }),
     });
-    await removeReports(context, signal, now);
-    const next = await storage.read(nextRetentionDeadline);
+    await removeReports(run);
+    // What is overdue of a channel that failed is no deadline: its next try is.
+    const behind = setbacks.nextRetry(retentionJobName) === undefined ? undefined : now;
+    const next = await storage.read((tx) => nextRetentionDeadline(tx, behind));
     // What became due meanwhile, or could not go yet, has its turn a moment later.
-    return next && Math.max(next, now + 1);
+    return nextRun(context, retentionJobName, next && Math.max(next, now + 1));
   },
 };
 
+/** A run of the job. */
+interface Run {
+  readonly context: RelayContext;
+  readonly signal: AbortSignal;
+  /** What is due by then, Unix seconds. */
+  readonly now: number;
+}
+
 /** Something to remove, and how it goes, in a write of its channel. */
 interface Step {
-  readonly find: (tx: Reader) => Promise<Position[]>;
+  readonly task: string;
+  readonly find: (tx: Reader, due: DueRange) => Promise<Due[]>;
+  /** Says how much went; as much as a portion: there may be more of the same. */
   readonly remove: (tx: Writer, channelId: string, sequences: number[]) => Promise<number>;
 }
 
-/** Until nothing is found that can go. */
 async function eachChannel(
-  { storage }: RelayContext,
-  signal: AbortSignal,
-  { find, remove }: Step,
+  { context, signal, now }: Run,
+  { task, find, remove }: Step,
 ): Promise<void> {
-  for (;;) {
-    const found = await storage.read(find);
-    let count = 0;
-    for (const [channelId, some] of Map.groupBy(found, (one) => one.channelId)) {
-      if (signal.aborted) return;
-      const sequences = some.map(({ sequence }) => sequence);
-      count += await storage.write(`channel:${channelId}`, (tx) =>
-        remove(tx, channelId, sequences),
-      );
-    }
-    if (count === 0) return;
-  }
+  await eachOwner(context, signal, {
+    ...{ job: retentionJobName, task },
+    find: (tx, after: Due | undefined) => find(tx, { now, after, portion }),
+    ownerOf: ({ channelId }) => `channel:${channelId}`,
+    work: async (owner, due) => {
+      const [{ channelId }] = due;
+      const sequences = due.map(({ sequence }) => sequence);
+      const removeSome = (tx: Writer) => remove(tx, channelId, sequences);
+      while (!signal.aborted && (await context.storage.write(owner, removeSome)) >= portion);
+    },
+  });
 }
 
-async function removeReports(
-  { storage }: RelayContext,
-  signal: AbortSignal,
-  now: number,
-): Promise<void> {
-  while (!signal.aborted) {
-    const count = await storage.write('channels.jobs', (tx) => deleteDueReports(tx, now, portion));
-    if (count === 0) return;
-  }
+async function removeReports({ context, signal, now }: Run): Promise<void> {
+  const remove = (tx: Writer) => deleteDueReports(tx, now, portion);
+  while (!signal.aborted && (await context.storage.write('channels.jobs', remove)) > 0);
 }

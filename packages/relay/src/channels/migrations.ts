@@ -134,4 +134,19 @@ export const migrations: readonly Migration[] = [
         ON channel_withheld_events (channel_id, signer_device_id)`,
     ],
   },
+  {
+    id: 504,
+    name: 'channels: deadlines channel by channel',
+    statements: [
+      // The job goes through what is due and comes past what it cannot do: a place in the order of
+      // deadlines is one row, however many have the same deadline.
+      'DROP INDEX channel_posts_to_clear',
+      `CREATE INDEX channel_posts_to_clear
+        ON channel_posts (clear_after, channel_id, sequence)`,
+      'DROP INDEX channel_events_to_clear',
+      `CREATE INDEX channel_events_to_clear
+        ON channel_events (kind, clear_after, channel_id, sequence)
+        WHERE clear_after IS NOT NULL`,
+    ],
+  },
 ];

@@ -8,51 +8,60 @@ export interface Position {
   readonly sequence: number;
 }
 
-interface PositionRow extends Row {
-  channel_id: string;
-  sequence: number;
+/** One where something can go. */
+export interface Due extends Position {
+  /** Since when, Unix seconds. */
+  readonly deadline: number;
 }
 
-const position = ({ channel_id, sequence }: PositionRow): Position => ({
-  channelId: channel_id,
-  sequence,
-});
+/** What is looked for: the deadlines up to now, behind the last one found. */
+export interface DueRange {
+  readonly now: number;
+  readonly after: Due | undefined;
+  readonly portion: number;
+}
+
+/** Values of a range in the order of the statements here. */
+function valuesOf({ now, after, portion }: DueRange): [number, number, string, number, number] {
+  const { deadline = Number.MIN_SAFE_INTEGER, channelId = '', sequence = -1 } = after ?? {};
+  return [now, deadline, channelId, sequence, portion];
+}
 
 /** Posts whose row is not needed any more, the longest overdue first. */
-export async function readDuePosts(tx: Reader, now: number, portion: number): Promise<Position[]> {
-  const rows = await tx.all<PositionRow>(
-    `SELECT channel_id, sequence FROM channel_posts
-      WHERE clear_after <= ? ORDER BY clear_after LIMIT ?`,
-    now,
-    portion,
+export async function readDuePosts(tx: Reader, range: DueRange): Promise<Due[]> {
+  return await tx.all<Due & Row>(
+    `SELECT channel_id AS "channelId", sequence, clear_after AS deadline FROM channel_posts
+      WHERE clear_after <= ? AND (clear_after, channel_id, sequence) > (?, ?, ?)
+      ORDER BY clear_after, channel_id, sequence LIMIT ?`,
+    ...valuesOf(range),
   );
-  return rows.map(position);
 }
 
 /** Deletions, or superseded descriptors, whose time is over, the longest overdue first. */
 export async function readDueEvents(
   tx: Reader,
   kind: 'delete' | 'descriptor',
-  { now, portion }: { readonly now: number; readonly portion: number },
-): Promise<Position[]> {
-  const rows = await tx.all<PositionRow>(
-    `SELECT channel_id, sequence FROM channel_events
+  range: DueRange,
+): Promise<Due[]> {
+  return await tx.all<Due & Row>(
+    `SELECT channel_id AS "channelId", sequence, clear_after AS deadline FROM channel_events
       WHERE kind = ? AND clear_after IS NOT NULL AND clear_after <= ?
-      ORDER BY clear_after LIMIT ?`,
+        AND (clear_after, channel_id, sequence) > (?, ?, ?)
+      ORDER BY clear_after, channel_id, sequence LIMIT ?`,
     kind,
-    now,
-    portion,
+    ...valuesOf(range),
   );
-  return rows.map(position);
 }
 
 /** Posts that are hidden and may still have edits. */
-export async function readHiddenPosts(tx: Reader, portion: number): Promise<Position[]> {
-  const rows = await tx.all<PositionRow>(
-    'SELECT channel_id, sequence FROM channel_hidden_posts ORDER BY channel_id, sequence LIMIT ?',
+export async function readHiddenPosts(tx: Reader, { after, portion }: DueRange): Promise<Due[]> {
+  return await tx.all<Due & Row>(
+    `SELECT channel_id AS "channelId", sequence, 0 AS deadline FROM channel_hidden_posts
+      WHERE (channel_id, sequence) > (?, ?) ORDER BY channel_id, sequence LIMIT ?`,
+    after?.channelId ?? '',
+    after?.sequence ?? -1,
     portion,
   );
-  return rows.map(position);
 }
 
 /**
@@ -282,16 +291,23 @@ export async function deleteDueReports(tx: Writer, now: number, portion: number)
 }
 
 const nextDeadlineSql = `SELECT MIN(deadline) AS deadline FROM (
-  SELECT MIN(clear_after) AS deadline FROM channel_posts
+  SELECT MIN(clear_after) AS deadline FROM channel_posts WHERE clear_after > ?
   UNION ALL SELECT MIN(clear_after) FROM channel_events
-    WHERE kind = 'delete' AND clear_after IS NOT NULL
+    WHERE kind = 'delete' AND clear_after IS NOT NULL AND clear_after > ?
   UNION ALL SELECT MIN(clear_after) FROM channel_events
-    WHERE kind = 'descriptor' AND clear_after IS NOT NULL
-  UNION ALL SELECT MIN(clear_after) FROM channel_reports
+    WHERE kind = 'descriptor' AND clear_after IS NOT NULL AND clear_after > ?
+  UNION ALL SELECT MIN(clear_after) FROM channel_reports WHERE clear_after > ?
 ) AS deadlines`;
 
-/** When something has to be removed next, or `undefined` where nothing is kept for a time. */
-export async function nextRetentionDeadline(tx: Reader): Promise<number | undefined> {
-  const row = await tx.get<{ deadline: number | null }>(nextDeadlineSql);
+/**
+ * When something has to be removed next, or `undefined` where nothing is kept for a time.
+ * @param behind what is due by then is left out
+ */
+export async function nextRetentionDeadline(
+  tx: Reader,
+  behind = Number.MIN_SAFE_INTEGER,
+): Promise<number | undefined> {
+  const values = [behind, behind, behind, behind];
+  const row = await tx.get<{ deadline: number | null }>(nextDeadlineSql, ...values);
   return row?.deadline ?? undefined;
 }

@@ -1,6 +1,7 @@
 /** How the job that removes things gets on with writes, with others of its kind, and with its end. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { detours } from '../support/engine.ts';
+import { breakOwner, crashJob } from '../support/faults.ts';
 import { Person } from '../support/people.ts';
 import { World } from '../support/world.ts';
 import { readWhole } from './reader.ts';
@@ -31,17 +32,7 @@ const devices = async () =>
   (await rows('channel_certificates')).map(({ device_id }) => device_id).sort();
 const codeOf = (method: string, params: unknown, by = ann) =>
   world.codeOf(`channel.${method}`, params, { session: by.session() });
-/** Runs the job until it has committed so many times, and no further, as by a crash. */
-const crash = async (commits: number) => {
-  let left = commits;
-  world.faults.beforeCommit = () => {
-    left -= 1;
-    if (left < 0) throw new Error('crash of the test');
-  };
-  await expect(run()).rejects.toThrow('crash of the test');
-  delete world.faults.beforeCommit;
-  await world.restart();
-};
+const crash = (commits: number) => crashJob(world, 'channels.retention', commits);
 
 describe('the job beside others', () => {
   /** Does something between what the job has found and the first thing it removes. */
@@ -128,6 +119,35 @@ describe('the job beside others', () => {
     expect(await stored()).toEqual([6]);
     expect(await readable()).toEqual([6]);
     expect(await devices()).toEqual(ann.deviceIds('phone'));
+  });
+
+  test('a channel that fails keeps no other from its deadlines, and is tried again', async () => {
+    const channels = [
+      channel,
+      await TestChannel.found(world, ann),
+      await TestChannel.found(world, ann),
+    ];
+    for (const each of channels) {
+      await each.edit(await each.post(), { body: text('edited') });
+      await each.delete(await each.post());
+      await each.update({ name: 'other' });
+    }
+    const [broken] = channels.map(({ channelId }) => channelId).sort() as [string];
+    world.clock.advance(retention);
+    {
+      using _fault = breakOwner(world, `channel:${broken}`);
+      expect(await run()).toBe(world.clock.now() + 1);
+      // Nothing of it is due again before: the job would run without end.
+      expect(await run()).toBe(world.clock.now() + 1);
+    }
+    const left = async () => {
+      const events = (await rows('channel_events')).map(({ channel_id }) => channel_id === broken);
+      return [events.filter((isBroken) => isBroken).length, events.length];
+    };
+    expect(await left()).toEqual([5, 7]);
+    world.clock.advance(1);
+    expect(await run()).toBe(undefined);
+    expect(await left()).toEqual([1, 3]);
   });
 
   test('one that is told to stop does no more', async () => {
