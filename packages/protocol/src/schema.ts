@@ -137,6 +137,21 @@ export function checkNoNull(value: JsonValue | undefined, path = ''): void {
 }
 
 /**
+ * Refuses a value with a node deeper than `most`; its root is at depth 0 (01 J5).
+ * @throws ProtocolError `bad_request`
+ */
+export function checkDepth(value: JsonValue, most: number): void {
+  if (isDeeper(value, most)) throw badRequest('', `nested deeper than ${most}`);
+}
+
+function isDeeper(value: JsonValue | undefined, most: number): boolean {
+  if (most < 0) return true;
+  if (typeof value !== 'object' || value === null) return false;
+  for (const member of Object.values(value)) if (isDeeper(member, most - 1)) return true;
+  return false;
+}
+
+/**
  * Checks the size of a complete object in Canonical JSON and returns that text (01 §3).
  * @throws ProtocolError `request_too_large`
  */

@@ -1,5 +1,6 @@
 import {
   badRequest,
+  checkDepth,
   checkNoNull,
   checkSchema,
   isJsonObject,
@@ -10,7 +11,8 @@ import {
 
 /**
  * Checks decoded parameters against a method of the catalogue: an object, no `$context`, which never
- * travels (01 N6, 06 §8), no `null` but where the method allows it (01 J9), and the schema.
+ * travels (01 N6, 06 §8), no `null` but where the method allows it (01 J9), nothing too deep for the
+ * answers in which it will come back (01 J5), and the schema.
  *
  * @throws ProtocolError `bad_request`
  */
@@ -24,6 +26,7 @@ export function checkParams(
     const value = params[name];
     if (value !== null || !isNullable(definition, name)) checkNoNull(value, name);
   }
+  if (definition.depth !== undefined) checkDepth(params, definition.depth);
   checkSchema(definition.params, params);
 }
 

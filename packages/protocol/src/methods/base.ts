@@ -10,6 +10,7 @@ import {
   RelayInfo,
   SessionCredentials,
 } from '../identity/index.ts';
+import { limits } from '../limits.ts';
 import {
   DeliveryStatus,
   DeliveryStatusQuery,
@@ -126,6 +127,8 @@ export const baseMethods = {
     /** The handler runs `checkDeviceState`. */
     params: AccountDeviceState,
     result: DeviceStatePublished,
+    /** Comes back as `result`. */
+    depth: limits.jsonDepth - 1,
     source: '03 §4',
   }),
   'device.state.resolve': defineMethod({
@@ -144,6 +147,8 @@ export const baseMethods = {
     /** The handler runs `checkProfile`. */
     params: AccountProfile,
     result: null,
+    /** Comes back as `result.profile`. */
+    depth: limits.jsonDepth - 2,
     source: '03 §7',
   }),
   'profile.resolve': defineMethod({
@@ -161,6 +166,8 @@ export const baseMethods = {
     /** The handler runs `checkRouteDraft`. */
     params: AccountRoute,
     result: AccountRoute,
+    /** Comes back as `result`. */
+    depth: limits.jsonDepth - 1,
     source: '03 §9',
   }),
   'account.route.resolve': defineMethod({
@@ -178,6 +185,8 @@ export const baseMethods = {
     /** The handler runs `checkSendRequest`. */
     params: SendRequest,
     result: DeliveryStatus,
+    /** `envelope` comes back as `result.items[…].envelope`. */
+    depth: limits.jsonDepth - 3,
     source: '04 §12',
   }),
   'message.delivery.status': defineMethod({

@@ -11,15 +11,18 @@ import {
   ChannelSubscription,
   TargetSequence,
 } from '../channels/index.ts';
+import { limits } from '../limits.ts';
 import { Counter, Type } from '../schema.ts';
 import { defineMethod, type NotificationDefinition } from './definition.ts';
 
 const module = { session: 'device', capability: 'channel.host.v1' } as const;
+/** Whose parameters come back as `result.events[…].payload`. */
+const event = { ...module, depth: limits.jsonDepth - 4 } as const;
 
 /** The methods of chapter 06, section 8, by name. */
 export const channelMethods = {
   'channel.create': defineMethod({
-    ...module,
+    ...event,
     name: 'channel.create',
     http: ['POST'],
     params: ChannelDescriptor,
@@ -35,7 +38,7 @@ export const channelMethods = {
     source: '06 §8.3',
   }),
   'channel.update': defineMethod({
-    ...module,
+    ...event,
     name: 'channel.update',
     http: ['PUT'],
     params: ChannelDescriptor,
@@ -51,7 +54,7 @@ export const channelMethods = {
     source: '06 §8.5',
   }),
   'channel.post': defineMethod({
-    ...module,
+    ...event,
     name: 'channel.post',
     http: ['PUT'],
     params: ChannelPost,
@@ -59,7 +62,7 @@ export const channelMethods = {
     source: '06 §8.7',
   }),
   'channel.post.edit': defineMethod({
-    ...module,
+    ...event,
     name: 'channel.post.edit',
     http: ['PATCH'],
     params: ChannelPostEdit,
@@ -69,7 +72,7 @@ export const channelMethods = {
     source: '06 §8.8',
   }),
   'channel.post.delete': defineMethod({
-    ...module,
+    ...event,
     name: 'channel.post.delete',
     http: ['DELETE'],
     params: ChannelPostDelete,

@@ -41,6 +41,11 @@ export interface MethodDefinition<
   readonly handlerChecksParams?: true;
   /** Whether `null` is allowed in unknown root members of the parameters too (06 §6.2). */
   readonly nullableUnknown?: boolean;
+  /**
+   * Depth up to which the parameters may be nested, below 01 J5: what is kept of them comes back
+   * deeper inside an answer, which has to keep to J5 too. Absent where nothing comes back.
+   */
+  readonly depth?: number;
   /** Chapter and section that define the method. */
   readonly source: string;
 }

@@ -1,5 +1,6 @@
 import { GroupId } from '../groups/ids.ts';
 import { type GroupMethodName, groupParams, groupResults } from '../groups/index.ts';
+import { limits } from '../limits.ts';
 import { Counter, Type } from '../schema.ts';
 import { defineMethod, type NotificationDefinition } from './definition.ts';
 
@@ -14,10 +15,15 @@ function method<N extends GroupMethodName>(name: N) {
   } as const;
 }
 
+/** A method whose parameters come back, at the deepest as `result.events[…].payload`. */
+function kept<N extends GroupMethodName>(name: N) {
+  return { ...method(name), depth: limits.jsonDepth - 4 } as const;
+}
+
 /** The methods of chapter 05, section 13, by name. */
 export const groupMethods = {
   'group.create': defineMethod({
-    ...method('group.create'),
+    ...kept('group.create'),
     http: ['POST'],
     source: '05 §13.2',
   }),
@@ -33,27 +39,27 @@ export const groupMethods = {
     source: '05 §13.4',
   }),
   'group.close': defineMethod({
-    ...method('group.close'),
+    ...kept('group.close'),
     http: ['DELETE'],
     source: '05 §13.5',
   }),
   'group.update': defineMethod({
-    ...method('group.update'),
+    ...kept('group.update'),
     http: ['PATCH'],
     source: '05 §13.6',
   }),
   'group.role.update': defineMethod({
-    ...method('group.role.update'),
+    ...kept('group.role.update'),
     http: ['PUT'],
     source: '05 §13.7',
   }),
   'group.owner.transfer': defineMethod({
-    ...method('group.owner.transfer'),
+    ...kept('group.owner.transfer'),
     http: ['POST'],
     source: '05 §13.8',
   }),
   'group.invite.create': defineMethod({
-    ...method('group.invite.create'),
+    ...kept('group.invite.create'),
     http: ['POST'],
     source: '05 §13.9',
   }),
@@ -74,7 +80,7 @@ export const groupMethods = {
     source: '05 §13.12',
   }),
   'group.application.submit': defineMethod({
-    ...method('group.application.submit'),
+    ...kept('group.application.submit'),
     http: ['POST'],
     source: '05 §13.13',
   }),
@@ -85,7 +91,7 @@ export const groupMethods = {
     source: '05 §13.14',
   }),
   'group.application.approve': defineMethod({
-    ...method('group.application.approve'),
+    ...kept('group.application.approve'),
     http: ['POST'],
     source: '05 §13.15',
   }),
@@ -95,27 +101,27 @@ export const groupMethods = {
     source: '05 §13.16',
   }),
   'group.member.leave': defineMethod({
-    ...method('group.member.leave'),
+    ...kept('group.member.leave'),
     http: ['DELETE'],
     source: '05 §13.17',
   }),
   'group.member.remove': defineMethod({
-    ...method('group.member.remove'),
+    ...kept('group.member.remove'),
     http: ['DELETE'],
     source: '05 §13.18',
   }),
   'group.member.ban': defineMethod({
-    ...method('group.member.ban'),
+    ...kept('group.member.ban'),
     http: ['PUT'],
     source: '05 §13.19',
   }),
   'group.member.unban': defineMethod({
-    ...method('group.member.unban'),
+    ...kept('group.member.unban'),
     http: ['DELETE'],
     source: '05 §13.20',
   }),
   'group.member.recovery.submit': defineMethod({
-    ...method('group.member.recovery.submit'),
+    ...kept('group.member.recovery.submit'),
     http: ['POST'],
     source: '05 §13.21',
   }),
@@ -126,7 +132,7 @@ export const groupMethods = {
     source: '05 §13.22',
   }),
   'group.member.recovery.approve': defineMethod({
-    ...method('group.member.recovery.approve'),
+    ...kept('group.member.recovery.approve'),
     http: ['POST'],
     source: '05 §13.23',
   }),
@@ -142,17 +148,17 @@ export const groupMethods = {
     source: '05 §13.25',
   }),
   'group.secret.rotation.prepare': defineMethod({
-    ...method('group.secret.rotation.prepare'),
+    ...kept('group.secret.rotation.prepare'),
     http: ['PATCH'],
     source: '05 §13.26',
   }),
   'group.secret.rotation.commit': defineMethod({
-    ...method('group.secret.rotation.commit'),
+    ...kept('group.secret.rotation.commit'),
     http: ['POST'],
     source: '05 §13.27',
   }),
   'group.message.send': defineMethod({
-    ...method('group.message.send'),
+    ...kept('group.message.send'),
     http: ['POST'],
     source: '05 §13.28',
   }),

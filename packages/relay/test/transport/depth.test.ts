@@ -1,0 +1,209 @@
+import {
+  type AccountDeviceState,
+  type DeviceCertificate,
+  deviceCertificateAccountInput,
+  deviceCertificateDeviceInput,
+  deviceStateSigningInput,
+  encodeBase64url,
+  type JsonObject,
+  type JsonValue,
+  type MethodDefinition,
+  type MethodName,
+  methods,
+  parseJson,
+  signAsDevice,
+  signRouteDraft,
+} from '@posthouse/protocol';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import type { Session } from '../../src/call.ts';
+import { TestChannel } from '../channels/support.ts';
+import { TestGroup } from '../groups/support.ts';
+import { Person } from '../support/people.ts';
+import { network, World } from '../support/world.ts';
+
+/** 01 J5: what a relay takes, it can hand out again in a text that is not too deep itself. */
+
+let world: World;
+let ann: Person;
+let ben: Person;
+beforeEach(async () => {
+  world = await World.start();
+  ann = await Person.atHome(world, 'ann');
+  ben = await Person.atHome(world, 'ben');
+  channel = await TestChannel.found(world, ann);
+  group = await TestGroup.found(world, ann);
+});
+afterEach(() => world[Symbol.asyncDispose]());
+
+/** Arrays in arrays: a value whose deepest node is `depth` below it. */
+function nested(depth: number): JsonValue {
+  let value: JsonValue = 0;
+  for (let level = 0; level < depth; level += 1) value = [value];
+  return value;
+}
+
+/** A write whose parameters have `deep` at some depth, and the read that gives it back. */
+interface Kept {
+  readonly method: MethodName;
+  /** Depth of the object, in the parameters, that has the extension as a member. */
+  readonly at: number;
+  readonly session?: () => Session;
+  readonly params: (deep: JsonValue) => Promise<object>;
+  /** What shows the extension again. */
+  readonly read: readonly [method: MethodName, params: () => object];
+}
+
+const signed = <T extends object>({ device_signature: _, ...object }: T & JsonObject) =>
+  signAsDevice(network, object, ann.device().signer);
+
+/** Ann's next state with further members, signed by her account. */
+async function stateOf(extensions: JsonObject): Promise<AccountDeviceState> {
+  const { account_signature: _, ...state } = { ...(await ann.state()), ...extensions };
+  const signature = await ann.signer.sign(deviceStateSigningInput(network, state));
+  return { ...state, account_signature: encodeBase64url(signature) };
+}
+
+/** The certificate of Ann's phone with further members, signed by both. */
+async function certificateOf(extensions: JsonObject): Promise<DeviceCertificate> {
+  const { signer, certificate } = ann.device();
+  const { device_signature: _, account_signature: __, ...facts } = certificate;
+  const named = { ...facts, ...extensions };
+  const own = signer.sign(deviceCertificateDeviceInput(network, named));
+  const signed = { ...named, device_signature: encodeBase64url(own) };
+  const account = await ann.signer.sign(deviceCertificateAccountInput(network, signed));
+  return { ...signed, account_signature: encodeBase64url(account) };
+}
+
+let channel: TestChannel;
+let group: TestGroup;
+const readChannel = ['channel.read', () => ({ channel_id: channel.channelId })] as const;
+const readGroup = ['group.sync', () => ({ group_id: group.groupId })] as const;
+
+const writes: readonly Kept[] = [
+  {
+    method: 'device.state.publish',
+    at: 0,
+    params: async (deep) => await stateOf({ deep }),
+    read: ['device.state.resolve', () => ({ account: ann.account })],
+  },
+  {
+    method: 'profile.publish',
+    at: 0,
+    params: async (deep) => signed({ ...ann.profile(), deep }),
+    read: ['profile.resolve', () => ({ account: ann.account })],
+  },
+  {
+    method: 'account.route.publish',
+    at: 0,
+    session: () => ann.accountSession(),
+    params: async (deep) => {
+      const { account_signature: _, ...draft } = await ann.route();
+      return await signRouteDraft(network, ann.signer, { ...draft, deep } as never);
+    },
+    read: ['account.route.resolve', () => ({ account: ann.account })],
+  },
+  {
+    method: 'message.send',
+    at: 1,
+    params: async (deep) => {
+      const message = ann.message(ann);
+      return { ...message, envelope: signed({ ...message.envelope, deep }) };
+    },
+    read: ['message.timeline.sync', () => ({})],
+  },
+  {
+    method: 'channel.create',
+    at: 0,
+    params: async (deep) => {
+      channel = TestChannel.draft(world, ann, { deep });
+      return channel.descriptor;
+    },
+    read: readChannel,
+  },
+  {
+    method: 'channel.update',
+    at: 0,
+    params: async (deep) => channel.nextDescriptor({ deep }),
+    read: readChannel,
+  },
+  {
+    method: 'channel.post',
+    at: 0,
+    params: async (deep) =>
+      channel.newPost({ body: { content_type: 'text/plain', text: 'x' }, deep }),
+    read: readChannel,
+  },
+  {
+    method: 'channel.post.edit',
+    at: 0,
+    params: async (deep) => channel.newEdit(await channel.post(), { deep }),
+    read: readChannel,
+  },
+  {
+    method: 'channel.post.delete',
+    at: 0,
+    params: async (deep) => channel.newDeletion(await channel.post(), { deep }),
+    read: readChannel,
+  },
+  {
+    method: 'group.update',
+    at: 0,
+    params: async (deep) => group.link('group.update', { name: 'Family', deep } as never),
+    read: readGroup,
+  },
+  {
+    method: 'group.message.send',
+    at: 0,
+    params: async (deep) => signed({ ...group.message(ann, 0), deep }),
+    read: readGroup,
+  },
+  {
+    method: 'group.invite.create',
+    at: 0,
+    params: async (deep) => signed({ ...group.invitation(), deep }),
+    read: ['group.invite.list', () => ({ group_id: group.groupId })],
+  },
+  {
+    method: 'group.application.submit',
+    at: 0,
+    session: () => ben.session(),
+    params: async (deep) => {
+      const invite = await group.invite();
+      return group.application(ben, invite, { deep } as never);
+    },
+    read: ['group.application.list', () => ({ group_id: group.groupId })],
+  },
+];
+
+test('01 J5: a certificate is as deep as the pages it will come with can show', async () => {
+  const session = ann.session();
+  const most = methods['device.state.publish'].depth - 3;
+  const publish = async (depth: number) => {
+    const certificates = [await certificateOf({ deep: nested(depth) })];
+    return await world.codeOf('device.state.publish', await stateOf({ certificates }), { session });
+  };
+  expect(await publish(most + 1)).toBe('bad_request');
+  expect(await publish(most)).toBe('ok');
+  await world.call('message.send', ann.message(ann), { session });
+  channel = await TestChannel.found(world, ann);
+  for (const [reader, query] of [['message.timeline.sync', () => ({})] as const, readChannel]) {
+    const result = await world.call(reader, query(), { session });
+    expect(() => parseJson(JSON.stringify({ jsonrpc: '2.0', id: 1, result }))).not.toThrow();
+    expect(JSON.stringify(result)).toContain(JSON.stringify(nested(most)));
+  }
+});
+
+for (const { method, at, session, params, read } of writes) {
+  test(`01 J5: ${method} takes what its answers can show, and nothing deeper`, async () => {
+    const definition: MethodDefinition = methods[method];
+    const most = (definition.depth ?? 0) - at - 1;
+    const options = { session: session?.() ?? ann.session() };
+    expect(await world.codeOf(method, await params(nested(most + 1)), options)).toBe('bad_request');
+    await world.call(method, await params(nested(most)), options);
+    const [reader, query] = read;
+    const result = await world.call(reader, query(), { session: ann.session() });
+    const message = JSON.stringify({ jsonrpc: '2.0', id: 1, result });
+    expect(message).toContain(JSON.stringify(nested(most)));
+    expect(parseJson(message)).toHaveProperty('result');
+  });
+}
