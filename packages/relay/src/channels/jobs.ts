@@ -1,12 +1,12 @@
 import type { Job, RelayContext } from '../context.ts';
 import { eachOwner, nextRun } from '../jobs/owners.ts';
 import type { Reader, Writer } from '../storage/types.ts';
+import { deleteDueReports } from './report-store.ts';
 import {
   type Due,
   type DueRange,
   deleteDeletions,
   deleteDescriptors,
-  deleteDueReports,
   deleteHiddenEdits,
   deletePosts,
   nextRetentionDeadline,

@@ -180,3 +180,16 @@ export async function deleteReports(
     portion,
   );
 }
+
+/** Removes reports that were kept for the operator long enough; says how many went. */
+export async function deleteDueReports(tx: Writer, now: number, portion: number): Promise<number> {
+  // The deadline stands outside too: one that was replaced meanwhile has another.
+  return await tx.run(
+    `DELETE FROM channel_reports
+      WHERE clear_after <= ? AND (channel_id, sequence, account) IN
+        (SELECT channel_id, sequence, account FROM channel_reports WHERE clear_after <= ? LIMIT ?)`,
+    now,
+    now,
+    portion,
+  );
+}

@@ -1,6 +1,7 @@
 /** All SQL that removes what has been kept long enough (06 §7.5). Portions are the caller's. */
 import { forEach, lists, marks } from '../storage/lists.ts';
 import type { Reader, Row, Writer } from '../storage/types.ts';
+import type { StoredPost } from './post-store.ts';
 
 /** A position in a channel. */
 export interface Position {
@@ -78,66 +79,58 @@ export async function deletePosts(
   let count = 0;
   for (const some of lists(sequences)) {
     // A deletion that was accepted meanwhile may have given the row more time.
-    const rows = await tx.all<{ sequence: number }>(
+    const rows = await tx.all<GonePost>(
       `DELETE FROM channel_posts
         WHERE channel_id = ? AND sequence IN (${marks(some)}) AND clear_after <= ?
-        RETURNING sequence`,
+        RETURNING sequence, withheld_at`,
       channelId,
       ...some,
       now,
     );
     count += rows.length;
-    for (const gone of lists(rows.map(({ sequence }) => sequence))) {
-      await hideEdited(tx, channelId, gone);
-      await dropCertificates(tx, channelId, await deletePostEvents(tx, channelId, gone));
-    }
+    await dropCertificates(tx, channelId, await deletePostEvents(tx, channelId, rows));
   }
   return count;
 }
 
+/** A post that is readable no more, and whether the operator had withheld it. */
+type GonePost = Pick<StoredPost, 'sequence' | 'withheld_at'>;
+
 /** Where posts and edits are: in the timeline, or withheld from it. */
 const places = ['channel_events', 'channel_withheld_events'] as const;
+type Place = (typeof places)[number];
 
 /**
- * Removes the events of posts, not of their edits; says whose they were.
- * @param sequences as many as {@link lists} gives at once
+ * Removes the events of posts, and notes those that have edits, for {@link deleteHiddenEdits}; says
+ * whose the events were.
  */
 export async function deletePostEvents(
   tx: Writer,
   channelId: string,
-  sequences: readonly number[],
+  posts: readonly GonePost[],
 ): Promise<readonly SignerRow[]> {
   const events: SignerRow[] = [];
   for (const place of places) {
-    const rows = await tx.all<SignerRow>(
-      `DELETE FROM ${place}
-        WHERE channel_id = ? AND sequence IN (${marks(sequences)}) AND kind = 'post'
-        RETURNING signer_device_id`,
-      channelId,
-      ...sequences,
-    );
-    events.push(...rows);
+    const there = place === 'channel_events' ? posts : posts.filter((post) => post.withheld_at);
+    await forEach(there, ({ sequence }) => tx.run(hideEditedSql(place), channelId, sequence));
+    for (const some of lists(there.map(({ sequence }) => sequence))) {
+      const rows = await tx.all<SignerRow>(
+        `DELETE FROM ${place}
+          WHERE channel_id = ? AND sequence IN (${marks(some)}) AND kind = 'post'
+          RETURNING signer_device_id`,
+        channelId,
+        ...some,
+      );
+      events.push(...rows);
+    }
   }
   return events;
 }
 
-/** Notes those of these posts that have edits, for {@link deleteHiddenEdits}. */
-export async function hideEdited(
-  tx: Writer,
-  channelId: string,
-  sequences: readonly number[],
-): Promise<void> {
-  for (const sql of hideEditedSql) {
-    await forEach([...new Set(sequences)], (sequence) => tx.run(sql, channelId, sequence));
-  }
-}
-
-const hideEditedSql = places.map(
-  (place) => `INSERT INTO channel_hidden_posts (channel_id, sequence)
-    SELECT channel_id, target FROM ${place}
-      WHERE channel_id = ? AND kind = 'edit' AND target = ? LIMIT 1
-    ON CONFLICT (channel_id, sequence) DO NOTHING`,
-);
+const hideEditedSql = (place: Place) => `INSERT INTO channel_hidden_posts (channel_id, sequence)
+  SELECT channel_id, target FROM ${place}
+    WHERE channel_id = ? AND kind = 'edit' AND target = ? LIMIT 1
+  ON CONFLICT (channel_id, sequence) DO NOTHING`;
 
 /**
  * Removes edits of hidden posts of a channel, and forgets the posts that have none left.
@@ -172,7 +165,7 @@ async function deleteEdits(
     target,
     left,
   }: {
-    readonly place: (typeof places)[number];
+    readonly place: Place;
     readonly target: number;
     readonly left: number;
   },
@@ -275,19 +268,6 @@ export async function dropCertificates(
       ...Array.from({ length: 3 }, () => [channelId, deviceId]).flat(),
     );
   }
-}
-
-/** Removes reports that were kept for the operator long enough; says how many went. */
-export async function deleteDueReports(tx: Writer, now: number, portion: number): Promise<number> {
-  // The deadline stands outside too: one that was replaced meanwhile has another.
-  return await tx.run(
-    `DELETE FROM channel_reports
-      WHERE clear_after <= ? AND (channel_id, sequence, account) IN
-        (SELECT channel_id, sequence, account FROM channel_reports WHERE clear_after <= ? LIMIT ?)`,
-    now,
-    now,
-    portion,
-  );
 }
 
 const nextDeadlineSql = `SELECT MIN(deadline) AS deadline FROM (

@@ -7,7 +7,7 @@ import { verifyOwnSignature } from '../../accounts/index.ts';
 import type { DeviceSession, Handler } from '../../call.ts';
 import { retentionJobName } from '../jobs.ts';
 import { hidePost } from '../post-store.ts';
-import { deletePostEvents, dropCertificates, hideEdited } from '../retention-store.ts';
+import { deletePostEvents, dropCertificates } from '../retention-store.ts';
 import { appendContent, nextSequence } from '../timeline.ts';
 import { requireKept, requireWriter } from '../writing.ts';
 
@@ -30,8 +30,7 @@ export const channelPostDelete: Handler<ChannelPostDelete> = async (context, cal
     // The deletion is known for as long as somebody may hold the post (06 §7.5).
     const clearAfter = Math.max(keepUntil, post.keep_until);
     await hidePost(tx, channelId, { sequence: target, clearAfter });
-    await hideEdited(tx, channelId, [target]);
-    const signers = await deletePostEvents(tx, channelId, [target]);
+    const signers = await deletePostEvents(tx, channelId, [post]);
     const kept = { acceptedAt, keepUntil, clearAfter };
     const event = { kind: 'delete', sequence, target, payload: text, ...kept } as const;
     const { signer } = caller;
