@@ -15,6 +15,7 @@ import { channelResolveChecks } from './channel-resolve.ts';
 import { channelSubscribeChecks } from './channel-subscribe.ts';
 import { channelTargetChecks } from './channel-targets.ts';
 import { channelUpdateChecks } from './channel-update.ts';
+import { channelDepthChecks } from './depth.ts';
 
 /** The checks of `channel.host.v1`: what all methods have in common, then what is each one's own. */
 export const channelChecks: readonly Check[] = [
@@ -32,6 +33,7 @@ export const channelChecks: readonly Check[] = [
   ...channelDeleteChecks,
   ...channelReportChecks,
   ...channelReadChecks,
+  ...channelDepthChecks,
   ...channelSubscribeChecks,
   ...channelHintChecks,
 ];

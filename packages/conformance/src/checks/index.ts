@@ -1,6 +1,7 @@
 import type { Check } from '../check.ts';
 import { authChecks } from './auth.ts';
 import { channelChecks } from './channels.ts';
+import { messageDepthChecks } from './depth.ts';
 import { deviceQueryChecks } from './device-query.ts';
 import { deviceStatePublishChecks } from './device-state.ts';
 import { groupChecks } from './groups.ts';
@@ -24,6 +25,7 @@ export const checks: readonly Check[] = [
   ...routeChecks,
   ...messageSendChecks,
   ...messageTimelineChecks,
+  ...messageDepthChecks,
   ...groupChecks,
   ...channelChecks,
 ];
