@@ -237,13 +237,19 @@ export async function deleteDescriptors(
 
 /** Revisions grow with sequences: what needs a descriptor comes next behind it, or does not exist. */
 async function isNeeded(tx: Reader, channelId: string, sequence: number): Promise<boolean> {
-  const rows = await tx.all<{ descriptor_rev: number }>(
-    `SELECT descriptor_rev FROM channel_events
-      WHERE channel_id = ? AND sequence >= ? ORDER BY sequence LIMIT 2`,
-    channelId,
-    sequence,
-  );
-  return rows.length === 2 && rows[0]?.descriptor_rev === rows[1]?.descriptor_rev;
+  const from = async (place: Place, first: number) => {
+    const row = await tx.get<{ descriptor_rev: number }>(
+      `SELECT descriptor_rev FROM ${place}
+        WHERE channel_id = ? AND sequence >= ? ORDER BY sequence LIMIT 1`,
+      channelId,
+      first,
+    );
+    return row?.descriptor_rev;
+  };
+  const revision = await from('channel_events', sequence);
+  const next = [];
+  for (const place of places) next.push(await from(place, sequence + 1));
+  return next.includes(revision);
 }
 
 interface SignerRow extends Row {

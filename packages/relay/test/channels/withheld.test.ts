@@ -135,6 +135,18 @@ describe('06 §7.5: a withheld post', () => {
     await expect(restore()).rejects.toThrow(/ does not exist$/);
   });
 
+  test('has its descriptor as long, should a deadline ever be wrong', async () => {
+    await channel.delete(next);
+    await channel.update({ name: 'other' });
+    await withhold();
+    await world.context.storage.write('test', (tx) =>
+      tx.run('UPDATE channel_events SET clear_after = 1 WHERE sequence <= ?', next + 1),
+    );
+    await run();
+    await restore();
+    expect(await readable()).toEqual([0, 1, 2, 3, next + 2]);
+  });
+
   test('comes back whole', async () => {
     const before = await world.dump();
     const page = await channel.read();
