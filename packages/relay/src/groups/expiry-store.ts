@@ -1,6 +1,7 @@
 /** All SQL of invitations, recovery requests and staged rotations whose time is over. */
 import { lists, marks } from '../storage/lists.ts';
 import type { Reader, Row, Writer } from '../storage/types.ts';
+import { dropSet } from './key-store.ts';
 
 /** An invitation or a request, by what it is found with in its group. */
 export interface Expired {
@@ -143,8 +144,38 @@ export async function deleteExpiredRecoveries(
   return gone;
 }
 
+/** Staged rotations that are over while their boxes are there (05 §13.26). */
+export async function readExpiredStagings(
+  tx: Reader,
+  { now, after, portion }: DueRange,
+): Promise<Due[]> {
+  return await tx.all<Due & Row>(
+    `SELECT group_id AS "groupId", '' AS id, expires_at AS deadline FROM group_stagings
+      WHERE cleared = 0 AND expires_at <= ? AND (expires_at, group_id) > (?, ?)
+      ORDER BY expires_at, group_id LIMIT ?`,
+    now,
+    after?.deadline ?? Number.MIN_SAFE_INTEGER,
+    after?.groupId ?? '',
+    portion,
+  );
+}
+
 /**
- * When the next invitation or request ends, or is to be forgotten. Whatever is overdue is not of
+ * Gives up the boxes of a group's staged rotation if it is over. What it was stays known: it cannot
+ * be begun again.
+ */
+export async function clearStaging(tx: Writer, groupId: string, now: number): Promise<void> {
+  const row = await tx.get<{ box_set: number }>(
+    `UPDATE group_stagings SET cleared = 1
+      WHERE group_id = ? AND cleared = 0 AND expires_at <= ? RETURNING box_set`,
+    groupId,
+    now,
+  );
+  if (row !== undefined) await dropSet(tx, groupId, row.box_set);
+}
+
+/**
+ * When the next invitation, request or staged rotation ends, or an invitation is to be forgotten. Whatever is overdue is not of
  * it: that was done just now, or is tried again when its time comes.
  *
  * @param options.forgetAfter seconds for which an invitation is kept behind its end
@@ -158,10 +189,12 @@ export async function nextExpiry(
       SELECT MIN(expires_at) AS deadline FROM group_invites WHERE live = 1 AND expires_at > ?
       UNION ALL SELECT MIN(expires_at) + ? FROM group_invites WHERE live = 0 AND expires_at > ?
       UNION ALL SELECT MIN(expires_at) FROM group_recoveries WHERE expires_at > ?
+      UNION ALL SELECT MIN(expires_at) FROM group_stagings WHERE cleared = 0 AND expires_at > ?
     ) AS deadlines`,
     now,
     forgetAfter,
     now - forgetAfter,
+    now,
     now,
   );
   return row?.deadline ?? undefined;

@@ -3,6 +3,7 @@ import type { Job, RelayContext } from '../context.ts';
 import { eachOwner, nextRun } from '../jobs/owners.ts';
 import type { Writer } from '../storage/types.ts';
 import {
+  clearStaging,
   type Due,
   deleteDeadApplications,
   deleteExpiredRecoveries,
@@ -12,6 +13,7 @@ import {
   readDeadInvites,
   readExpiredInvites,
   readExpiredRecoveries,
+  readExpiredStagings,
 } from './expiry-store.ts';
 import { readMembers } from './group-store.ts';
 import { applicationsNotice, recoveriesNotice } from './notices.ts';
@@ -38,7 +40,8 @@ export const expiryJobName = 'groups.expiry';
 
 /**
  * Ends invitations and recovery requests when their time comes, and tells who sees their lists
- * (05 §15.3, §15.4); then clears away what nothing can use any more.
+ * (05 §15.3, §15.4); ends staged rotations (05 §13.26); then clears away what nothing can use any
+ * more.
  */
 export const expiryJob: Job = {
   name: expiryJobName,
@@ -48,6 +51,7 @@ export const expiryJob: Job = {
     const run = { context, signal, now };
     await endDue(run, { task: 'invitations', find: readExpiredInvites, end: endDueInvites });
     await endDue(run, { task: 'recovery', find: readExpiredRecoveries, end: endDueRecoveries });
+    await endDue(run, { task: 'rotations', find: readExpiredStagings, end: endDueStaging });
     await clearApplications(run);
     await inPortions(run, (tx) => deleteInvites(tx, now - forgetAfter, portion));
     const next = await storage.read((tx) => nextExpiry(tx, { now, forgetAfter }));
@@ -108,6 +112,12 @@ const endDueRecoveries: End = async (tx, groupId, { ids, now }) => {
   return [await recoveriesNotice(tx, groupId, requesters)];
 };
 
+/** Nothing of a rotation is told before it is committed, and nothing of its end. */
+const endDueStaging: End = async (tx, groupId, { now }) => {
+  await clearStaging(tx, groupId, now);
+  return [];
+};
+
 /** Applications of dead invitations are in no list; they only take room. */
 async function clearApplications({ context, signal }: Run): Promise<void> {
   await eachOwner(context, signal, {
@@ -123,8 +133,7 @@ async function clearApplications({ context, signal }: Run): Promise<void> {
   });
 }
 
-/** Whoever gives up boxes wakes it. */
-export const retentionJobName = 'groups.retention';
+const retentionJobName = 'groups.retention';
 
 /** Removes what has been kept as long as was promised at its acceptance (05 §11.2, §11.3). */
 export const retentionJob: Job = {

@@ -179,7 +179,7 @@ export async function writeStaging(
       ON CONFLICT (group_id) DO UPDATE SET account = excluded.account,
         base_commitment = excluded.base_commitment, commitment = excluded.commitment,
         expires_at = excluded.expires_at, box_set = excluded.box_set,
-        box_count = excluded.box_count`,
+        box_count = excluded.box_count, cleared = 0`,
     groupId,
     staging.account,
     staging.base_commitment,

@@ -245,12 +245,90 @@ describe('05 §9.3, §15.4: recovery requests that expire', () => {
   });
 });
 
+describe('05 §13.26: staged rotations that expire', () => {
+  const prepare = (secret: Uint8Array) =>
+    world.codeOf('group.secret.rotation.prepare', group.preparation(secret), {
+      session: ann.session(),
+    });
+  const stagedBoxes = async () => {
+    const sets = (await rows('group_boxes')).map(({ box_set }) => box_set);
+    return sets.filter((set) => set !== 0).length;
+  };
+  /** Both jobs, in an order in which the boxes stay for a moment. */
+  const clear = async () => {
+    await run('retention');
+    await run('expiry');
+    await run('retention');
+  };
+
+  test('lose their boxes, in portions, and can neither be committed nor begun again', async () => {
+    const secret = createGroupSecret(nodeRandom);
+    expect(await prepare(secret)).toBe('ok');
+    await world.context.storage.write('test', async (tx) => {
+      for (let count = 0; count < 450; count += 1) {
+        await tx.run(
+          `INSERT INTO group_boxes (group_id, box_set, account, from_epoch, box)
+            VALUES (?, 1, ?, 0, '{}')`,
+          group.groupId,
+          `account ${count}`,
+        );
+      }
+    });
+    world.clock.advance(week - 1);
+    await clear();
+    expect(await stagedBoxes()).toBe(454);
+    world.clock.advance(1);
+    world.takeNotices();
+    await clear();
+    expect(await stagedBoxes()).toBe(0);
+    expect(await rows('group_dropped_sets')).toEqual([]);
+    expect(notices()).toEqual([]);
+    expect(await prepare(secret)).toBe('state_conflict');
+    const code = await world.codeOf('group.secret.rotation.commit', group.rotation(secret), {
+      session: ann.session(),
+    });
+    expect(code).toBe('state_conflict');
+    // The boxes in force are whole, and another rotation is not harmed.
+    expect((await readPage(world, group, ben)).keys).toHaveLength(1);
+    await group.rotate();
+    world.clock.advance(week);
+    await clear();
+    expect((await readPage(world, group, ben)).keys.at(-1)?.epoch).toBe(2);
+  });
+
+  test('go when their time comes, once, whoever leaves meanwhile', async () => {
+    expect(await prepare(createGroupSecret(nodeRandom))).toBe('ok');
+    world.clock.advance(week);
+    await run('expiry');
+    await group.remove([cem]);
+    await clear();
+    expect(await stagedBoxes()).toBe(0);
+    expect(await rows('group_stagings')).toMatchObject([{ cleared: 1, box_count: 3 }]);
+    const before = await world.dump();
+    await run('expiry');
+    expect(await world.dump()).toEqual(before);
+    expect(await prepare(createGroupSecret(nodeRandom))).toBe('ok');
+    world.clock.advance(week);
+    await clear();
+    expect(await stagedBoxes()).toBe(0);
+  });
+
+  test('of a closed group too', async () => {
+    expect(await prepare(createGroupSecret(nodeRandom))).toBe('ok');
+    await group.close();
+    world.clock.advance(week);
+    await clear();
+    expect(await stagedBoxes()).toBe(0);
+  });
+});
+
 test('whoever stores something with an end wakes the job', async () => {
   const woken: string[] = [];
   world.context.jobs.wake = (name) => woken.push(name);
   await group.invite();
   await group.requestRecovery(ben);
-  expect(woken).toEqual(['groups.expiry', 'groups.expiry']);
+  await group.rotate();
+  expect(woken).toEqual(['groups.expiry', 'groups.expiry', 'groups.expiry']);
   expect(groups.jobs.map(({ name }) => name)).toContain('groups.expiry');
 });
 

@@ -9,6 +9,7 @@ import type { DeviceSession, Handler } from '../../call.ts';
 import { forEach } from '../../storage/lists.ts';
 import type { Writer } from '../../storage/types.ts';
 import { type StoredGroup, setLastBoxSet } from '../group-store.ts';
+import { expiryJobName } from '../jobs.ts';
 import {
   countStagedBoxes,
   dropSet,
@@ -34,7 +35,7 @@ export const groupSecretRotationPrepare: Handler<Params> = async (context, call)
     account: of,
     box: canonicalJson(box),
   }));
-  return await storage.write(`group:${groupId}`, async (tx) => {
+  const outcome = await storage.write(`group:${groupId}`, async (tx) => {
     const now = clock.now();
     await requireCaller(tx, session, now);
     const { stored, view } = await loadGroup(tx, groupId, [account, ...accounts]);
@@ -52,6 +53,8 @@ export const groupSecretRotationPrepare: Handler<Params> = async (context, call)
     await writeStaging(tx, groupId, { ...base, boxCount: prepared });
     return { result: { prepared, expires_at: base.expires_at } };
   });
+  context.jobs.wake(expiryJobName);
+  return outcome;
 };
 
 /** An empty set of boxes; that of a preparation it replaces is given up. */
