@@ -118,6 +118,14 @@ export function checkNoContext(value: JsonValue | undefined, path = ''): void {
   }
 }
 
+/**
+ * Refuses `$context` in a part of an object that has no `$type` of its own (01 K2).
+ * @throws ProtocolError `bad_request`
+ */
+export function checkPart(part: object, path: string): void {
+  if (Object.hasOwn(part, '$context')) throw badRequest(path, '$context is never transmitted');
+}
+
 /** Path of a member below `path`, for error messages. */
 export function memberPath(path: string, member: string | number): string {
   return path === '' ? String(member) : `${path}.${member}`;

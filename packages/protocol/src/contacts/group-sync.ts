@@ -7,6 +7,7 @@ import {
   Counter,
   checkNoNull,
   checkObject,
+  checkPart,
   RelayId,
   type Static,
   Type,
@@ -75,6 +76,7 @@ export function checkGroupStateSync(
   const schema = AccountGroupPrivateStateSync;
   checkObject(network, { type: 'account.group.state.sync', schema }, value, path);
   checkNoNull(value, path);
+  for (const [index, state] of value.states.entries()) checkPart(state, `states.${index}`);
   const groups = new Set(value.states.map((state) => state.group_id));
   if (groups.size < value.states.length) throw badRequest(path, 'repeats a group');
 }
@@ -93,6 +95,7 @@ export function checkGroupHistorySecretSync(
   const schema = AccountGroupHistorySecretSync;
   checkObject(network, { type: 'account.group.history_secret.sync', schema }, value, path);
   checkNoNull(value, path);
+  for (const [index, secret] of value.secrets.entries()) checkPart(secret, `secrets.${index}`);
   const epochs = new Set(value.secrets.map((secret) => `${secret.group_id} ${secret.epoch}`));
   if (epochs.size < value.secrets.length) throw badRequest(path, 'repeats an epoch of a group');
 }

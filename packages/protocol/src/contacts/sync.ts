@@ -6,6 +6,7 @@ import {
   AccountId,
   checkNoNull,
   checkObject,
+  checkPart,
   checkText,
   memberPath,
   type Static,
@@ -75,6 +76,7 @@ export function checkContactRecord(
 ): void {
   const { account, path = '' } = own;
   const { grant_from_contact: incoming, grant_to_contact: outgoing } = record;
+  checkPart(record, path);
   checkAccountId(network, record.account, memberPath(path, 'account'));
   if (record.account === account) throw badRequest(memberPath(path, 'account'), 'own account');
   if (record.alias !== undefined) {

@@ -6,8 +6,14 @@ import type { Random } from '../crypto/primitives.ts';
 import { decodeBase64url, encodeBase64url } from '../encoding/base64url.ts';
 import type { Network } from '../identity/network.ts';
 import { keyWrapAlgorithm, unwrapKey, wrapKey } from '../messages/key-wrap.ts';
-import { Base64url, checkSchema, type Static, Type, X25519PublicKey } from '../schema.ts';
-import { checkPart } from './fields.ts';
+import {
+  Base64url,
+  checkPart,
+  checkSchema,
+  type Static,
+  Type,
+  X25519PublicKey,
+} from '../schema.ts';
 import { clientSecretCommitment } from './secrets.ts';
 
 /** A sealed secret: nonce, ciphertext and tag are 60 bytes together (05 §3.5). */

@@ -3,6 +3,7 @@ import { badRequest } from '../errors.ts';
 import type { Network } from '../identity/network.ts';
 import {
   Counter,
+  checkPart,
   checkSchema,
   DeviceId,
   memberPath,
@@ -17,7 +18,6 @@ import {
   type GroupChainKind,
   isGroupChainKind,
 } from './bodies.ts';
-import { checkPart } from './fields.ts';
 import { checkGroupMessageEnvelope, type GroupMessageEnvelope } from './message.ts';
 
 /** One position of the timeline. Only the payload is signed and hashed. */

@@ -3,7 +3,15 @@ import { badRequest } from '../errors.ts';
 import { checkAccountId } from '../identity/account-id.ts';
 import type { Network } from '../identity/network.ts';
 import { limits } from '../limits.ts';
-import { AccountId, checkText, memberPath, type Static, Type, X25519PublicKey } from '../schema.ts';
+import {
+  AccountId,
+  checkPart,
+  checkText,
+  memberPath,
+  type Static,
+  Type,
+  X25519PublicKey,
+} from '../schema.ts';
 
 /** Roles of members (05 §6). */
 export const GroupRole = Type.Union([
@@ -52,14 +60,6 @@ export function checkGroupName(name: string, path: string): void {
 /** @throws ProtocolError `bad_request` */
 export function checkGroupDescription(description: string, path: string): void {
   checkText(description, { maxBytes: limits.groupDescriptionBytes, allowEmpty: true }, path);
-}
-
-/**
- * Refuses `$context` in a part of an object that has no `$type` of its own (01 K2).
- * @throws ProtocolError `bad_request`
- */
-export function checkPart(part: object, path: string): void {
-  if (Object.hasOwn(part, '$context')) throw badRequest(path, '$context is never transmitted');
 }
 
 /**

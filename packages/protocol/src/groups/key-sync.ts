@@ -1,9 +1,8 @@
 /** Pages of `group.key.sync` as a client verifies them (05 §4.11, §7.5). */
 import { badRequest } from '../errors.ts';
 import type { Network } from '../identity/network.ts';
-import { Counter, checkNoNull, checkSchema, type Static, Type } from '../schema.ts';
+import { Counter, checkNoNull, checkPart, checkSchema, type Static, Type } from '../schema.ts';
 import { checkGroupSecretBox, GroupSecretBox, openClientSecret, openRelaySecret } from './boxes.ts';
-import { checkPart } from './fields.ts';
 import { type GroupEpochKeys, type GroupKeyHistory, keysOfEpoch, sameKeys } from './key-history.ts';
 import { checkPageOrder, type GroupPageRequest } from './paging.ts';
 import { deriveEpochApplicationSecret } from './secrets.ts';

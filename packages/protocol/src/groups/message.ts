@@ -26,7 +26,6 @@ import {
   TypeName,
   UnixSeconds,
 } from '../schema.ts';
-import { checkPart } from './fields.ts';
 import { GroupId } from './ids.ts';
 
 /** A message of this network's type `group.message`; its sender is the signing device. */
@@ -53,7 +52,6 @@ export function checkGroupMessageEnvelope(
   path = '',
 ): asserts value is GroupMessageEnvelope {
   checkObject(network, { type: 'group.message', schema: GroupMessageEnvelope }, value, path);
-  checkPart(value.payload, memberPath(path, 'payload'));
   checkEncryptedPayload(value.payload, memberPath(path, 'payload'));
   checkNoNull(value, path);
   checkCanonicalSize(value, limits.groupMessageBytes, path);

@@ -12,13 +12,13 @@ import {
 import {
   Counter,
   checkNoNull,
+  checkPart,
   checkSchema,
   DeviceId,
   type Static,
   Type,
   UnixSeconds,
 } from '../schema.ts';
-import { checkPart } from './fields.ts';
 import { GroupKeyPage } from './key-sync.ts';
 import {
   checkGroupInvite,

@@ -3,11 +3,18 @@ import { badRequest } from '../errors.ts';
 import { checkAccountId } from '../identity/account-id.ts';
 import type { Network } from '../identity/network.ts';
 import { isJsonObject } from '../json/types.ts';
-import { AccountId, checkNoNull, checkSchema, memberPath, type Static, Type } from '../schema.ts';
+import {
+  AccountId,
+  checkNoNull,
+  checkPart,
+  checkSchema,
+  memberPath,
+  type Static,
+  Type,
+} from '../schema.ts';
 import {
   checkGroupDescription,
   checkGroupName,
-  checkPart,
   GroupCapacity,
   GroupInvitePolicy,
   GroupStatus,

@@ -10,7 +10,7 @@ import {
   deviceCertificateSignatures,
   type Network,
 } from '../identity/index.ts';
-import { checkSchema, type Static, Type } from '../schema.ts';
+import { checkPart, checkSchema, type Static, Type } from '../schema.ts';
 import type { GroupEffects } from './chain/effects.ts';
 import {
   applyGroupEvent,
@@ -22,7 +22,6 @@ import {
   type VerifiedGroupEvent,
 } from './chain/reduce.ts';
 import { GroupEvent, readGroupPayload } from './events.ts';
-import { checkPart } from './fields.ts';
 import { checkPageOrder, type GroupPageRequest } from './paging.ts';
 import type { GroupProjection } from './projection.ts';
 

@@ -1,6 +1,6 @@
 /** Text with its media type: in direct messages, group messages and channel posts (04 §8). */
 import { badRequest } from '../errors.ts';
-import { checkSchema, checkText, memberPath, type Static, Type } from '../schema.ts';
+import { checkPart, checkSchema, checkText, memberPath, type Static, Type } from '../schema.ts';
 import { checkMediaType, parseMediaType } from './media-type.ts';
 
 /** Source text and the media type it is written in. */
@@ -15,6 +15,7 @@ export type MessageBody = Static<typeof MessageBody>;
  */
 export function checkMessageBody(value: unknown, path = ''): asserts value is MessageBody {
   checkSchema(MessageBody, value, path);
+  checkPart(value, path);
   const { parameters } = checkMediaType(value.content_type, memberPath(path, 'content_type'));
   for (const parameter of parameters) {
     if (parameter.name === 'charset' && parameter.value.toLowerCase() !== 'utf-8') {

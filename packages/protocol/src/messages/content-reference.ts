@@ -7,6 +7,7 @@ import { canonicalBytes } from '../json/canonical.ts';
 import {
   Base64url,
   Counter,
+  checkPart,
   checkSchema,
   memberPath,
   Sha256,
@@ -42,6 +43,8 @@ export function checkContentReference(
   path = '',
 ): asserts value is ContentReference {
   checkSchema(ContentReference, value, path);
+  checkPart(value, path);
+  if (value.encryption !== undefined) checkPart(value.encryption, memberPath(path, 'encryption'));
   if (!isHttpsUri(value.uri))
     throw badRequest(memberPath(path, 'uri'), 'expected an absolute https URI');
   checkMediaType(value.content_type, memberPath(path, 'content_type'));

@@ -5,6 +5,7 @@ import {
   AccountId,
   checkNoNull,
   checkObject,
+  checkPart,
   MessageId,
   memberPath,
   type Static,
@@ -45,6 +46,7 @@ export function checkDirectMessage(
   if (body !== undefined) checkMessageBody(body, memberPath(path, 'body'));
   checkAttachments(attachments, memberPath(path, 'attachments'));
   if (replyTo !== undefined) {
+    checkPart(replyTo, memberPath(path, 'reply_to'));
     checkAccountId(network, replyTo.from, memberPath(path, 'reply_to.from'));
   }
 }

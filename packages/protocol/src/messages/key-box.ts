@@ -3,7 +3,15 @@ import type { Random } from '../crypto/primitives.ts';
 import { badRequest } from '../errors.ts';
 import { type DeviceCertificate, deriveDeviceId, type Network } from '../identity/index.ts';
 import { limits } from '../limits.ts';
-import { Base64url, checkSchema, DeviceId, memberPath, type Static, Type } from '../schema.ts';
+import {
+  Base64url,
+  checkPart,
+  checkSchema,
+  DeviceId,
+  memberPath,
+  type Static,
+  Type,
+} from '../schema.ts';
 import type { EnvelopeHead } from './envelope.ts';
 import { keyWrapAlgorithm, unwrapKey, wrapKey } from './key-wrap.ts';
 
@@ -31,9 +39,10 @@ export const MessageKeyBoxes = Type.Array(MessageKeyBox, {
 export function checkKeyBoxes(value: unknown, path = ''): asserts value is MessageKeyBox[] {
   checkSchema(MessageKeyBoxes, value, path);
   const seen = new Set<string>();
-  for (const [index, { device_id: deviceId }] of value.entries()) {
-    if (seen.has(deviceId)) throw badRequest(memberPath(path, index), 'repeats a device');
-    seen.add(deviceId);
+  for (const [index, box] of value.entries()) {
+    checkPart(box, memberPath(path, index));
+    if (seen.has(box.device_id)) throw badRequest(memberPath(path, index), 'repeats a device');
+    seen.add(box.device_id);
   }
 }
 

@@ -4,6 +4,7 @@ import { decodeBase64url, encodeBase64url } from '../encoding/base64url.ts';
 import {
   Base64url,
   checkBase64url,
+  checkPart,
   checkSchema,
   memberPath,
   type Static,
@@ -28,6 +29,7 @@ export function checkEncryptedPayload(
   path = '',
 ): asserts value is EncryptedPayload {
   checkSchema(EncryptedPayload, value, path);
+  checkPart(value, path);
   checkBase64url(value.ciphertext, 16, memberPath(path, 'ciphertext'));
 }
 

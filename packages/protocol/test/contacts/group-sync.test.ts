@@ -53,6 +53,7 @@ describe('03 §19: AccountGroupPrivateStateSync', () => {
     { member_encryption_private_key: encodeBase64url(fill(3, 31)) },
     { member_encryption_private_key: encodeBase64url(fill(3, 33)) },
     { x: null },
+    { $context: network.context },
   ])('%j is refused', (change) => {
     expect(check([{ ...state, ...change }])).toBe('bad_request');
   });
@@ -80,6 +81,7 @@ describe('03 §19: AccountGroupHistorySecretSync', () => {
     { epoch: 2 ** 53 },
     { application_secret: 'AA' },
     { x: null },
+    { $context: network.context },
   ])('%j is refused', (change) => {
     expect(check([{ ...secret, ...change }])).toBe('bad_request');
   });

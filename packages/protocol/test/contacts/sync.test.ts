@@ -94,6 +94,7 @@ describe('03 §17.2: ContactRecord', () => {
       },
     ],
     ['another status', { status: 'blocked' }],
+    ['01 §4 K2: $context', { $context: network.context }],
     ['an alias of white space', { alias: ' \u2003' }],
     [
       'incoming grant from another account',

@@ -48,6 +48,9 @@ describe('04 §7.3: DirectMessage', () => {
     ],
     ['another type', { $type: 'svc.message.direct.v2', body }],
     ['$context', { $context: network.context, body }],
+    ['01 §4 K2: $context in the body', { body: { ...body, $context: 'x' } }],
+    ['01 §4 K2: $context in an attachment', { attachments: [{ ...attachment, $context: 'x' }] }],
+    ['01 §4 K2: $context in the reply', { body, reply_to: { ...reply, $context: 'x' } }],
     ['null in an unknown member', { body, x: { y: null } }],
   ])('%s is refused', (_name, members) => {
     expect(check(members)).toBe('bad_request');

@@ -42,6 +42,7 @@ describe('04 §4: EncryptedPayload', () => {
     ['ciphertext', `${encodeBase64url(fill(2, 40))}é`],
     ['ciphertext', 1],
     ['ciphertext', null],
+    ['$context', 'x'],
   ])('%s %j is refused', (name, value) => {
     expect(check({ ...payload, [name]: value })).toBe('bad_request');
   });

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { Person } from '../support/people.ts';
 import { World } from '../support/world.ts';
-import { refusal, TestChannel } from './support.ts';
+import { attachment, refusal, TestChannel, text } from './support.ts';
 
 let world: World;
 beforeEach(async () => {
@@ -28,4 +28,24 @@ test('01 N6, 06 §8: $context is refused among parameters that are no signed obj
     }
     await call(params);
   }
+});
+
+test('01 §4 K2: $context is refused in a body, an attachment and its encryption, not elsewhere', async () => {
+  const ann = await Person.atHome(world, 'ann');
+  const channel = await TestChannel.found(world, ann);
+  const body = { ...text('hi'), $context: 'x' };
+  const encryption = {
+    ...{ alg: 'AES-256-GCM' as const, key: 'A'.repeat(43), nonce: 'A'.repeat(16) },
+    $context: 'x',
+  };
+  const target = await channel.post();
+  for (const parts of [
+    { body },
+    { attachments: [{ ...attachment(), $context: 'x' }] },
+    { attachments: [{ ...attachment(), encryption }] },
+  ]) {
+    expect(await refusal(world, () => channel.post(parts))).toBe('bad_request');
+    expect(await refusal(world, () => channel.edit(target, parts))).toBe('bad_request');
+  }
+  await channel.post({ body: text('hi'), unknown: { $context: 'x' } });
 });
