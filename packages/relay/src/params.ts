@@ -27,6 +27,10 @@ export function checkParams(
     if (value !== null || !isNullable(definition, name)) checkNoNull(value, name);
   }
   if (definition.depth !== undefined) checkDepth(params, definition.depth);
+  for (const [name, most] of Object.entries(definition.memberDepth ?? {})) {
+    const member = params[name];
+    if (member !== undefined) checkDepth(member, most);
+  }
   checkSchema(definition.params, params);
 }
 

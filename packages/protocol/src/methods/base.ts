@@ -127,8 +127,9 @@ export const baseMethods = {
     /** The handler runs `checkDeviceState`. */
     params: AccountDeviceState,
     result: DeviceStatePublished,
-    /** Comes back as `result`. */
+    /** Comes back as `result`; a certificate at the deepest as that of an item of a list. */
     depth: limits.jsonDepth - 1,
+    memberDepth: { certificates: limits.jsonDepth - 3 },
     source: '03 §4',
   }),
   'device.state.resolve': defineMethod({

@@ -46,6 +46,8 @@ export interface MethodDefinition<
    * deeper inside an answer, which has to keep to J5 too. Absent where nothing comes back.
    */
   readonly depth?: number;
+  /** The same for root members of the parameters, each with its value at depth 0. */
+  readonly memberDepth?: Readonly<Record<string, number>>;
   /** Chapter and section that define the method. */
   readonly source: string;
 }

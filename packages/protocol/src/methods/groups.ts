@@ -15,15 +15,22 @@ function method<N extends GroupMethodName>(name: N) {
   } as const;
 }
 
-/** A method whose parameters come back, at the deepest as `result.events[…].payload`. */
+/** Depth of what comes back as `result.events[…].payload` or `result.keys[…].client_secret_box`. */
+const deepest = limits.jsonDepth - 4;
+
+/** A method whose parameters come back. */
 function kept<N extends GroupMethodName>(name: N) {
-  return { ...method(name), depth: limits.jsonDepth - 4 } as const;
+  return { ...method(name), depth: deepest } as const;
 }
+
+/** Of a batch: the body of its event, and boxes by account. What stands beside them is not kept. */
+const batchDepth = { approval: deepest, client_secret_boxes: deepest + 1 };
 
 /** The methods of chapter 05, section 13, by name. */
 export const groupMethods = {
   'group.create': defineMethod({
-    ...kept('group.create'),
+    ...method('group.create'),
+    memberDepth: { create: deepest, client_secret_box: deepest },
     http: ['POST'],
     source: '05 §13.2',
   }),
@@ -91,7 +98,8 @@ export const groupMethods = {
     source: '05 §13.14',
   }),
   'group.application.approve': defineMethod({
-    ...kept('group.application.approve'),
+    ...method('group.application.approve'),
+    memberDepth: batchDepth,
     http: ['POST'],
     source: '05 §13.15',
   }),
@@ -132,7 +140,8 @@ export const groupMethods = {
     source: '05 §13.22',
   }),
   'group.member.recovery.approve': defineMethod({
-    ...kept('group.member.recovery.approve'),
+    ...method('group.member.recovery.approve'),
+    memberDepth: batchDepth,
     http: ['POST'],
     source: '05 §13.23',
   }),
@@ -148,7 +157,8 @@ export const groupMethods = {
     source: '05 §13.25',
   }),
   'group.secret.rotation.prepare': defineMethod({
-    ...kept('group.secret.rotation.prepare'),
+    ...method('group.secret.rotation.prepare'),
+    memberDepth: { client_secret_boxes: deepest + 1 },
     http: ['PATCH'],
     source: '05 §13.26',
   }),

@@ -1,5 +1,7 @@
+import { nodeRandom } from '@posthouse/primitives-node';
 import {
   type AccountDeviceState,
+  createGroupSecret,
   type DeviceCertificate,
   deviceCertificateAccountInput,
   deviceCertificateDeviceInput,
@@ -14,7 +16,7 @@ import {
   signAsDevice,
   signRouteDraft,
 } from '@posthouse/protocol';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Session } from '../../src/call.ts';
 import { TestChannel } from '../channels/support.ts';
 import { TestGroup } from '../groups/support.ts';
@@ -73,6 +75,10 @@ async function certificateOf(extensions: JsonObject): Promise<DeviceCertificate>
   const account = await ann.signer.sign(deviceCertificateAccountInput(network, signed));
   return { ...signed, account_signature: encodeBase64url(account) };
 }
+
+/** Parameters whose members are objects. */
+type Parts = Readonly<Record<string, JsonObject>>;
+type Extend = (params: Parts, deep: JsonValue) => object;
 
 let channel: TestChannel;
 let group: TestGroup;
@@ -177,7 +183,7 @@ const writes: readonly Kept[] = [
 
 test('01 J5: a certificate is as deep as the pages it will come with can show', async () => {
   const session = ann.session();
-  const most = methods['device.state.publish'].depth - 3;
+  const most = methods['device.state.publish'].memberDepth.certificates - 2;
   const publish = async (depth: number) => {
     const certificates = [await certificateOf({ deep: nested(depth) })];
     return await world.codeOf('device.state.publish', await stateOf({ certificates }), { session });
@@ -186,8 +192,13 @@ test('01 J5: a certificate is as deep as the pages it will come with can show', 
   expect(await publish(most)).toBe('ok');
   await world.call('message.send', ann.message(ann), { session });
   channel = await TestChannel.found(world, ann);
-  for (const [reader, query] of [['message.timeline.sync', () => ({})] as const, readChannel]) {
-    const result = await world.call(reader, query(), { session });
+  group = await TestGroup.found(world, ben);
+  await group.apply(ann, await group.invite());
+  const applications = ['group.application.list', () => ({ group_id: group.groupId })] as const;
+  const readers = [['message.timeline.sync', () => ({})] as const, readChannel, applications];
+  for (const [reader, query] of readers) {
+    const by = reader === 'group.application.list' ? ben : ann;
+    const result = await world.call(reader, query(), { session: by.session() });
     expect(() => parseJson(JSON.stringify({ jsonrpc: '2.0', id: 1, result }))).not.toThrow();
     expect(JSON.stringify(result)).toContain(JSON.stringify(nested(most)));
   }
@@ -207,3 +218,81 @@ for (const { method, at, session, params, read } of writes) {
     expect(parseJson(message)).toHaveProperty('result');
   });
 }
+
+const inside = (params: Parts, name: string, deep: JsonValue) => ({
+  ...params,
+  [name]: { ...params[name], deep },
+});
+/** The same, signed again. */
+const insideSigned = (params: Parts, name: string, deep: JsonValue) => ({
+  ...params,
+  [name]: signed({ ...params[name], deep } as never),
+});
+/** With the extension in each of the boxes. */
+const inBoxes = (params: Parts, deep: JsonValue) => {
+  const boxes = Object.entries(params.client_secret_boxes as object);
+  const extended = boxes.map(([account, box]) => [account, { ...box, deep }] as const);
+  return { ...params, client_secret_boxes: Object.fromEntries(extended) };
+};
+const approval = async (kind: 'application' | 'member.recovery') => {
+  if (kind === 'application') await group.apply(ben, await group.invite());
+  else {
+    await group.admit(ben);
+    await group.requestRecovery(ben);
+  }
+  return group.approval([ben], { kind: `group.${kind}.approval` }) as unknown as Parts;
+};
+const founding = () => TestGroup.plan(world, ann) as unknown as Parts;
+
+describe.each<[MethodName, string, number, () => Promise<Parts> | Parts, Extend]>([
+  [
+    'group.create',
+    'its body',
+    11,
+    founding,
+    (params, deep) => insideSigned(params, 'create', deep),
+  ],
+  [
+    'group.create',
+    'the box',
+    11,
+    founding,
+    (params, deep) => inside(params, 'client_secret_box', deep),
+  ],
+  [
+    'group.application.approve',
+    'its body',
+    11,
+    () => approval('application'),
+    (params, deep) => insideSigned(params, 'approval', deep),
+  ],
+  ['group.application.approve', 'a box', 11, () => approval('application'), inBoxes],
+  [
+    'group.member.recovery.approve',
+    'its body',
+    11,
+    () => approval('member.recovery'),
+    (params, deep) => insideSigned(params, 'approval', deep),
+  ],
+  ['group.member.recovery.approve', 'a box', 11, () => approval('member.recovery'), inBoxes],
+  [
+    'group.secret.rotation.prepare',
+    'a box',
+    11,
+    () => group.preparation(createGroupSecret(nodeRandom)) as unknown as Parts,
+    inBoxes,
+  ],
+])('01 J5: %s', (method, part, most, make, extend) => {
+  test(`takes ${part} as deep as answers can show it, and nothing deeper`, async () => {
+    const session = ann.session();
+    const params = await make();
+    const codeOf = (depth: number) =>
+      world.codeOf(method, extend(params, nested(depth)), { session });
+    expect(await codeOf(most + 1)).toBe('bad_request');
+    expect(await codeOf(most)).toBe('ok');
+  });
+  test('does not mind how deep a member is that it does not keep (02 §2.5)', async () => {
+    const params = { ...(await make()), deep: nested(15) };
+    expect(await world.codeOf(method, params, { session: ann.session() })).toBe('ok');
+  });
+});
