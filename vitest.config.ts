@@ -58,6 +58,7 @@ export default defineConfig({
           ...perEngine,
           exclude: [...perEngine.exclude, severalProcesses],
           provide: { engine: 'sqlite' },
+          globalSetup: 'packages/relay/test/support/sqlite-setup.ts',
         },
       },
       {

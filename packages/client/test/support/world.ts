@@ -1,11 +1,11 @@
 /** A network with real relays behind real TLS sockets, and people with their devices. */
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { nodePrimitives } from '@posthouse/primitives-node';
 import { Network, parseJson, type Registry, staticRegistry } from '@posthouse/protocol';
 import { type PartialConfig, Relay } from '@posthouse/relay';
 import { engine, RelayData } from '../../../relay/test/support/engine.ts';
+import { temporaryFolder } from '../../../relay/test/support/folder.ts';
 import {
   type Account,
   Client,
@@ -27,7 +27,7 @@ const generous = { accountRate: 1e9, accountBurst: 1e9, addressRate: 1e9, addres
 
 export class World implements AsyncDisposable {
   readonly clock = new LeapingClock();
-  readonly folder = mkdtempSync(join(tmpdir(), 'posthouse-client-'));
+  readonly #folder = temporaryFolder();
   readonly #things = new AsyncDisposableStack();
   readonly #config: PartialConfig;
   /** The relay's, where this test runs once per engine. */
@@ -40,9 +40,13 @@ export class World implements AsyncDisposable {
 
   static async start(config: PartialConfig = {}): Promise<World> {
     const world = new World(config);
-    if (engine !== undefined) world.#data = await RelayData.make();
+    if (engine !== undefined) world.#data = await RelayData.furnished();
     await world.startRelay();
     return world;
+  }
+
+  get folder(): string {
+    return this.#folder.path;
   }
 
   get relay(): Relay {
@@ -113,7 +117,7 @@ export class World implements AsyncDisposable {
     await this.#things.disposeAsync();
     await this.stopRelay();
     await this.#data?.[Symbol.asyncDispose]();
-    rmSync(this.folder, { recursive: true, force: true });
+    this.#folder[Symbol.dispose]();
   }
 }
 

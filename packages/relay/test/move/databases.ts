@@ -1,8 +1,4 @@
 /** What the tests of `posthouse move` share: databases of both engines, with all kinds of rows. */
-import { rmSync } from 'node:fs';
-import { mkdtemp } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import type { RelayConfig } from '../../src/config/index.ts';
 import { relayMigrations } from '../../src/schema.ts';
 import { bindFacts } from '../../src/storage/facts.ts';
@@ -19,12 +15,13 @@ import { openPostgres } from '../../src/storage/postgres.ts';
 import { openSqlite } from '../../src/storage/sqlite.ts';
 import type { Migration, Storage, Writer } from '../../src/storage/types.ts';
 import { dump } from '../support/engine.ts';
+import { temporaryFolder } from '../support/folder.ts';
 import { TestPostgres } from '../support/postgres.ts';
 
 /** Databases of one test file, all gone when it is over. */
 export class Databases implements AsyncDisposable {
   readonly server: TestPostgres;
-  readonly #folders: string[] = [];
+  readonly #folders = new DisposableStack();
 
   private constructor(server: TestPostgres) {
     this.server = server;
@@ -35,14 +32,12 @@ export class Databases implements AsyncDisposable {
   }
 
   /** A folder without a database. */
-  async folder(): Promise<string> {
-    const folder = await mkdtemp(join(tmpdir(), 'posthouse-move-'));
-    this.#folders.push(folder);
-    return folder;
+  folder(): string {
+    return this.#folders.use(temporaryFolder()).path;
   }
 
   async sqlite(): Promise<Address> {
-    return parseAddress(`sqlite:${await this.folder()}`);
+    return parseAddress(`sqlite:${this.folder()}`);
   }
 
   async postgres(): Promise<Address> {
@@ -55,7 +50,7 @@ export class Databases implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.server[Symbol.asyncDispose]();
-    for (const folder of this.#folders) rmSync(folder, { recursive: true, force: true });
+    this.#folders.dispose();
   }
 }
 

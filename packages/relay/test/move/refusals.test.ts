@@ -219,7 +219,7 @@ test('a move under way goes nowhere else, and begins anew where its target was e
   await furnish(from);
   await cutOff(from, to, half);
   await expect(move(from, other)).rejects.toThrow(`is being moved to ${to.name}`);
-  const copy = await databases.folder();
+  const copy = databases.folder();
   if (to.engine !== 'sqlite') throw new Error('is SQLite');
   cpSync(to.folder, copy, { recursive: true });
   rmSync(to.folder, { recursive: true });
@@ -392,7 +392,7 @@ test('a relay that was cut off while its database was moved does not go on with 
 });
 
 test('a folder that is a file is told of', async () => {
-  const file = join(await databases.folder(), 'file');
+  const file = join(databases.folder(), 'file');
   writeFileSync(file, '');
   const from = await databases.sqlite();
   await furnish(from);

@@ -64,7 +64,7 @@ async function send(door: FrontDoor, from: Resident, to: Person, text: string): 
 }
 
 test('timelines, sessions, challenges, sequences and the queue go to PostgreSQL and back', async () => {
-  const data = new Somewhere(await databases.folder());
+  const data = new Somewhere(databases.folder());
   await using door = await FrontDoor.start({}, data);
   const residents: Resident[] = [];
   for (const name of ['ann', 'ben', 'cem', 'dot', 'eva', 'fay']) {

@@ -2,18 +2,22 @@
  * The storage engine that this run of a test is about: the one place that knows. Tests of what a
  * relay stores run once per engine; `vitest.config.ts` says which those are.
  */
+import { copyFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { inject } from 'vitest';
 import type { PartialConfig, RelayConfig } from '../../src/config/index.ts';
 import { openStorage } from '../../src/storage/open.ts';
 import type { Storage, StorageFaults } from '../../src/storage/types.ts';
 import { temporaryFolder } from './folder.ts';
-import { createDatabase, dropDatabase } from './postgres.ts';
+import { PostgresDatabases } from './postgres.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
     engine: 'sqlite' | 'postgres';
     /** A server for the run's databases; there with the engine `postgres`. */
     postgres: string;
+    /** What has the relay's schema to be copied: a database's name there, or a file of SQLite. */
+    furnished: string;
   }
 }
 
@@ -29,7 +33,7 @@ export const inUse =
 const observer = { lost() {}, back() {}, conflicted() {}, unsettled() {}, displaced() {} };
 
 /**
- * What outlives a relay's process: its data folder and, where the engine has it elsewhere, an empty
+ * What outlives a relay's process: its data folder and, where the engine has it elsewhere, a
  * database. Both are of this test alone and go with it.
  *
  * @example
@@ -46,12 +50,27 @@ export class RelayData implements AsyncDisposable {
     this.#storage = storage;
   }
 
+  /** With an empty database. */
   static async make(): Promise<RelayData> {
+    return await RelayData.#make();
+  }
+
+  /** With the relay's schema, as migrations made it: sooner than {@link make} and a start. */
+  static async furnished(): Promise<RelayData> {
+    return await RelayData.#make(inject('furnished'));
+  }
+
+  static async #make(like?: string): Promise<RelayData> {
     if (engine === undefined) {
       throw new Error('a test that stores something runs once per engine: see vitest.config.ts');
     }
-    const url = engine === 'postgres' ? await ownDatabase(inject('postgres')) : '';
-    return new RelayData(temporaryFolder(), { engine, url, connections: 10 });
+    const folder = temporaryFolder();
+    if (engine === 'sqlite') {
+      if (like !== undefined) copyFileSync(like, join(folder.path, 'relay.sqlite'));
+      return new RelayData(folder, { engine, url: '', connections: 10 });
+    }
+    const url = await server().create(ownName(), like);
+    return new RelayData(folder, { engine, url, connections: 10 });
   }
 
   /** The data folder. */
@@ -79,16 +98,23 @@ export class RelayData implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#folder[Symbol.dispose]();
-    if (this.#storage.engine === 'postgres') await dropDatabase(this.#storage.url);
+    if (this.#storage.engine === 'postgres') await server().drop(this.#storage.url);
   }
+}
+
+let postgres: PostgresDatabases | undefined;
+
+function server(): PostgresDatabases {
+  postgres ??= new PostgresDatabases(inject('postgres'));
+  return postgres;
 }
 
 let databases = 0;
 
 /** Every test file has a process of its own, for a while. */
-function ownDatabase(server: string): Promise<string> {
+function ownName(): string {
   databases += 1;
-  return createDatabase(server, `test_${crypto.randomUUID().slice(0, 8)}_${databases}`);
+  return `test_${crypto.randomUUID().slice(0, 8)}_${databases}`;
 }
 
 /** Every row of every table, in the order of their keys, to compare before and after. */

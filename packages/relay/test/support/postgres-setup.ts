@@ -1,9 +1,23 @@
-/** One PostgreSQL server for all tests of a run; each makes databases of its own there. */
+/**
+ * One PostgreSQL server for all tests of a run; each makes databases of its own there, most of them
+ * as copies of one with the relay's schema.
+ */
 import type { TestProject } from 'vitest/node';
-import { TestPostgres } from './postgres.ts';
+import { relayMigrations } from '../../src/schema.ts';
+import { migrate } from '../../src/storage/migrations.ts';
+import { openPostgres } from '../../src/storage/postgres.ts';
+import { createDatabase, TestPostgres } from './postgres.ts';
+
+const furnished = 'furnished';
 
 export default async function setUp(project: TestProject): Promise<() => Promise<void>> {
   const server = await TestPostgres.start({ durable: false });
+  const url = await createDatabase(server.url('postgres'), furnished);
+  {
+    await using storage = await openPostgres({ url, connections: 1, presence: 'alone' });
+    await migrate(storage, relayMigrations, 0);
+  }
   project.provide('postgres', server.url('postgres'));
+  project.provide('furnished', furnished);
   return () => server[Symbol.asyncDispose]();
 }

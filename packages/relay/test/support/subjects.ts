@@ -12,6 +12,7 @@ import { Setbacks } from '../../src/jobs/setbacks.ts';
 import { defaultLimits, type RelayLimits } from '../../src/limits.ts';
 import { messages } from '../../src/messages/index.ts';
 import { Metrics } from '../../src/observability/metrics.ts';
+import { relayMigrations } from '../../src/schema.ts';
 import { migrate } from '../../src/storage/migrations.ts';
 
 export const network = new Network({
@@ -44,8 +45,7 @@ export async function openSubjects(
   parts: Parts,
 ): Promise<{ readonly context: RelayContext; readonly dispatcher: Dispatcher }> {
   const { storage, clock, bus } = parts;
-  const migrations = subjects.flatMap((subject) => subject.migrations);
-  await migrate(storage, migrations, clock.now());
+  await migrate(storage, relayMigrations, clock.now());
   const context: RelayContext = {
     ...parts,
     network,

@@ -59,7 +59,7 @@ export class World implements AsyncDisposable {
   }
 
   static async start(limits: Partial<RelayLimits> = {}): Promise<World> {
-    const world = new World(await RelayData.make(), limits);
+    const world = new World(await RelayData.furnished(), limits);
     await world.#open();
     return world;
   }
