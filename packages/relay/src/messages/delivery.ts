@@ -253,7 +253,10 @@ function afterRefusal(
       return later(relayId, refusal.retryAfter);
     case 'reroute':
       return later();
-    case 'end':
-      return { kind: 'failed', code: deliveryEndCode(refusal.code), message: refusal.message };
+    case 'end': {
+      // Another relay wrote the text: no engine stores U+0000.
+      const message = refusal.message.toWellFormed().replaceAll('\u0000', '\ufffd');
+      return { kind: 'failed', code: deliveryEndCode(refusal.code), message };
+    }
   }
 }

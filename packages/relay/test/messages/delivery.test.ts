@@ -363,6 +363,16 @@ describe('04 §16.2: attempts at other relays', () => {
     expect(await queue()).toHaveLength(outcome === 'delivering' ? 1 : 0);
   });
 
+  test('whatever text the other relay gives with it', async () => {
+    answering({ kind: 'refused', code: 'forbidden', message: 'a\u0000b\ud800' });
+    const message = toBen();
+    await send(message);
+    await nextAttempt();
+    const error = { code: 'forbidden', message: 'a\ufffdb\ufffd' };
+    expect(await status(message)).toMatchObject({ status: 'failed', error });
+    expect(await queue()).toEqual([]);
+  });
+
   test('waits grow, up to the most, and are never none', async () => {
     answering(refused('temporarily_unavailable'));
     await send(toBen());
