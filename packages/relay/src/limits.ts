@@ -49,6 +49,7 @@ export const RelayLimits = Type.Object({
     10_000,
     'Largest capacity of new groups and of increases; published as max_group_members (05 §8.3).',
   ),
+  groupsOfAccount: limit(10_000, 'Groups one account owns here when it creates another (02 §5).'),
   groupInviteTtl: period(
     2_592_000,
     'Longest life of an invitation, seconds; published as max_group_invite_ttl (05 §4.6).',

@@ -39,6 +39,16 @@ export async function readGroup(tx: Reader, groupId: string): Promise<StoredGrou
   return { ...row, name: storedText(row.name), description: storedText(row.description) };
 }
 
+/** Whether an account owns so many groups here, closed ones included. */
+export async function ownsGroups(tx: Reader, owner: string, count: number): Promise<boolean> {
+  const last = await tx.get(
+    'SELECT group_id FROM groups WHERE owner = ? LIMIT 1 OFFSET ?',
+    owner,
+    count - 1,
+  );
+  return last !== undefined;
+}
+
 export async function insertGroup(tx: Writer, group: StoredGroup): Promise<void> {
   await tx.run(
     `INSERT INTO groups (${columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,

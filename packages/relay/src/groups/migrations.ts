@@ -255,4 +255,9 @@ export const migrations: readonly Migration[] = [
         WHERE name <> replace(name, '%', '') OR description <> replace(description, '%', '')`,
     ],
   },
+  {
+    id: 406,
+    name: 'groups: whose they are',
+    statements: ['CREATE INDEX groups_by_owner ON groups (owner)'],
+  },
 ];

@@ -188,6 +188,22 @@ describe('05 §13.2: creating', () => {
     expect(held).toEqual([[`account:${ann.account}`, `group:${group_id}`]]);
   });
 
+  test('02 §5: an account that owns enough groups founds no other, by whatever race', async () => {
+    await world.restart({ groupsOfAccount: 3 });
+    const taken = founding();
+    expect(await create(taken)).toBe('ok');
+    const second = await TestGroup.found(world, ann);
+    await second.close();
+    const atOnce = await Promise.all(Array.from({ length: 6 }, () => create(founding())));
+    expect(atOnce.toSorted()).toEqual(['ok', ...Array(5).fill('rate_limited')]);
+    // What is taken is told first, and nobody else has to do with it.
+    expect(await create(taken)).toBe('state_conflict');
+    expect(await create(founding({}, ben), ben)).toBe('ok');
+    expect(await rows('groups')).toHaveLength(4);
+    await world.restart({ groupsOfAccount: 4 });
+    expect(await create(founding())).toBe('ok');
+  });
+
   test('05 §11.2: accepted when it takes effect, and kept from then on', async () => {
     world.meanwhile = async () => world.clock.advance(10);
     expect(await create(founding())).toBe('ok');

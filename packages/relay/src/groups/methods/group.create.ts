@@ -16,7 +16,13 @@ import type { Writer } from '../../storage/types.ts';
 import { openInterval } from '../access-store.ts';
 import { beginEpoch } from '../apply.ts';
 import { insertEvent } from '../event-store.ts';
-import { insertGroup, insertMember, readGroup, type StoredGroup } from '../group-store.ts';
+import {
+  insertGroup,
+  insertMember,
+  ownsGroups,
+  readGroup,
+  type StoredGroup,
+} from '../group-store.ts';
 import { writeBox } from '../key-store.ts';
 
 type Params = GroupParams<'group.create'>;
@@ -37,6 +43,9 @@ export const groupCreate: Handler<Params> = async (context, call) => {
     const caller = await requireCaller(tx, session, now);
     if ((await readGroup(tx, group.group_id)) !== undefined) {
       throw new ProtocolError('state_conflict', 'the group ID is taken');
+    }
+    if (await ownsGroups(tx, session.account, limits.groupsOfAccount)) {
+      throw new ProtocolError('rate_limited', 'the account has enough groups');
     }
     await store(context, tx, { group, create, caller, now, box: canonicalJson(box) });
     return { result: null };
