@@ -128,6 +128,21 @@ test('05 §16: a key that another device asked for is not here until that device
   await phone.groups.send(id, { text: 'yes' });
 });
 
+test('05 §16: a missing key is asked for once, and whoever was told of one tells nobody', async () => {
+  const { ann, phone, tablet, id } = await setScene();
+  const sent = () => relay.asked.get('message.send') ?? 0;
+  await tablet.groups.requestRecovery(id);
+  await ann.groups.approveRecovery(id, [phone.id]);
+  const before = sent();
+  for (let times = 0; times < 3; times += 1) await phone.sync();
+  expect(sent()).toBe(before + 1);
+  for (let times = 0; times < 2; times += 1) await tablet.sync();
+  const told = sent();
+  for (let times = 0; times < 2; times += 1) await phone.sync();
+  expect(await phone.groups.get(id)).toMatchObject({ hasKey: true });
+  expect(sent()).toBe(told);
+});
+
 /** Every box of a page, broken. */
 function broken({ keys, ...page }: GroupKeyPage): object {
   const bad = { alg: 'X25519-HKDF-SHA256-AES256GCM', enc: anyKey(), sealed_secret: 'A'.repeat(80) };
