@@ -48,13 +48,25 @@ export async function requireCaller(
  * @throws ProtocolError `unauthorized`, `invalid_signature`
  */
 export async function verifyOwnSignature(
-  { network, storage, verifier }: RelayContext,
+  context: RelayContext,
   object: JsonObject & { readonly device_signature: string },
   { session, now }: { readonly session: DeviceSession; readonly now: number },
 ): Promise<Caller> {
-  const caller = await storage.read((tx) => requireCaller(tx, session, now));
-  await verifier.verify(deviceSignatures(network, object, caller.certificate), 'device_signature');
+  const caller = await context.storage.read((tx) => requireCaller(tx, session, now));
+  await verifySignature(context, object, caller);
   return caller;
+}
+
+/**
+ * As {@link verifyOwnSignature}, of a calling device that was looked up.
+ * @throws ProtocolError `invalid_signature`
+ */
+export async function verifySignature(
+  { network, verifier }: RelayContext,
+  object: JsonObject & { readonly device_signature: string },
+  { certificate }: Caller,
+): Promise<void> {
+  await verifier.verify(deviceSignatures(network, object, certificate), 'device_signature');
 }
 
 /**

@@ -31,6 +31,20 @@ export async function requireMember(
 }
 
 /**
+ * As {@link requireMember}, for what the owner alone may do.
+ * @throws ProtocolError `unauthorized`, `not_found`, `forbidden`
+ */
+export async function requireOwner(
+  tx: Reader,
+  session: DeviceSession,
+  place: { readonly groupId: string; readonly now: number },
+): Promise<CallingMember> {
+  const calling = await requireMember(tx, session, place);
+  if (calling.member.role === 'owner') return calling;
+  throw new ProtocolError('forbidden', 'the account is not the owner');
+}
+
+/**
  * As {@link requireMember}, for what owner and administrators alone may do.
  * @throws ProtocolError `unauthorized`, `not_found`, `forbidden`
  */

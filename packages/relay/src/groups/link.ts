@@ -1,6 +1,7 @@
 /** The one way of every signed link of a group's chain, from its request to its commit. */
 import {
   canonicalJson,
+  checkGroupAuthority,
   decideGroupLink,
   type GroupChainBody,
   type GroupEffects,
@@ -8,10 +9,10 @@ import {
   type JsonObject,
   managementHash,
 } from '@posthouse/protocol';
-import { type Caller, requireCaller, verifyOwnSignature } from '../accounts/index.ts';
+import { type Caller, type Look, requireCaller, writeAdmitted } from '../accounts/index.ts';
 import type { Call, DeviceSession, Outcome } from '../call.ts';
 import type { RelayContext } from '../context.ts';
-import type { Writer } from '../storage/types.ts';
+import type { Reader, Writer } from '../storage/types.ts';
 import { applyChange, type Change } from './apply.ts';
 import { type LoadedGroup, loadGroup } from './view.ts';
 
@@ -41,23 +42,41 @@ export async function writeLink(
   link: GroupLink,
   complete: (deciding: Deciding) => Promise<Completion> = async () => ({}),
 ): Promise<Outcome> {
-  const { clock, network, storage } = context;
   const session = call.session as DeviceSession;
   const { body } = link;
-  await verifyOwnSignature(context, body, { session, now: clock.now() });
   const payload = canonicalJson(body);
-  const head = managementHash(network, body);
-  const accounts = [session.account, ...targetsOf(link)];
-  return await storage.write(`group:${body.group_id}`, async (tx) => {
-    // Whatever runs out must not have when the link takes effect (05 §12.6).
-    const now = clock.now();
-    const caller = await requireCaller(tx, session, now);
-    const group = await loadGroup(tx, body.group_id, accounts);
-    const effects = decideGroupLink(group.view, link, session.account);
-    const completion = await complete({ tx, group, effects, caller, now });
-    const change = { effects, payload, head, signer: caller.signer, now, ...completion };
-    return { result: null, notices: await applyChange(tx, group, change, context) };
+  const head = managementHash(context.network, body);
+  return await writeAdmitted(context, {
+    session,
+    aggregates: `group:${body.group_id}`,
+    signed: body,
+    admit: (tx, look) => requireAuthority(tx, session, { link, look }),
+    work: async (tx, { caller, group }, now) => {
+      const effects = decideGroupLink(group.view, link, session.account);
+      const completion = await complete({ tx, group, effects, caller, now });
+      const change = { effects, payload, head, signer: caller.signer, now, ...completion };
+      return { result: null, notices: await applyChange(tx, group, change, context) };
+    },
   });
+}
+
+/**
+ * The calling device, and the group, in which the account may sign such a link. The targets of a
+ * batch, which may be many, are looked up by the write alone: before, none of them forbids it.
+ *
+ * @throws ProtocolError `unauthorized`, `not_found`, `forbidden`
+ */
+async function requireAuthority(
+  tx: Reader,
+  session: DeviceSession,
+  { link, look }: { readonly link: GroupLink; readonly look: Look },
+): Promise<{ readonly caller: Caller; readonly group: LoadedGroup }> {
+  const caller = await requireCaller(tx, session, look.now);
+  const targets = targetsOf(link);
+  const known = look.isFinal || targets.length === 1 ? targets : [];
+  const group = await loadGroup(tx, link.body.group_id, [session.account, ...known]);
+  checkGroupAuthority(group.view, link, session.account);
+  return { caller, group };
 }
 
 /** The accounts whose membership, role or ban a decision on the body looks at. */

@@ -3,7 +3,7 @@ import {
   checkChannelContentSize,
   checkChannelPostDelete,
 } from '@posthouse/protocol';
-import { verifyOwnSignature } from '../../accounts/index.ts';
+import { writeAdmitted } from '../../accounts/index.ts';
 import type { DeviceSession, Handler } from '../../call.ts';
 import { retentionJobName } from '../jobs.ts';
 import { hidePost } from '../post-store.ts';
@@ -13,30 +13,31 @@ import { requireKept, requireWriter } from '../writing.ts';
 
 /** `channel.post.delete` (06 §8.9). */
 export const channelPostDelete: Handler<ChannelPostDelete> = async (context, call) => {
-  const { clock, jobs, limits, network, storage } = context;
+  const { jobs, limits, network } = context;
   const { params: deletion } = call;
   const session = call.session as DeviceSession;
   checkChannelPostDelete(network, deletion);
   const text = checkChannelContentSize(deletion);
-  await verifyOwnSignature(context, deletion, { session, now: clock.now() });
   const { channel_id: channelId, target_sequence: target } = deletion;
-  const outcome = await storage.write(`channel:${channelId}`, async (tx) => {
-    const acceptedAt = clock.now();
-    const { caller, channel } = await requireWriter(tx, session, { channelId, now: acceptedAt });
-    // One that the operator withholds too: who holds it already shall hear of its end.
-    const post = await requireKept(tx, channelId, target);
-    const sequence = nextSequence(channel);
-    const keepUntil = acceptedAt + limits.channelTimelineRetention;
-    // The deletion is known for as long as somebody may hold the post (06 §7.5).
-    const clearAfter = Math.max(keepUntil, post.keep_until);
-    await hidePost(tx, channelId, { sequence: target, clearAfter });
-    const signers = await deletePostEvents(tx, channelId, [post]);
-    const kept = { acceptedAt, keepUntil, clearAfter };
-    const event = { kind: 'delete', sequence, target, payload: text, ...kept } as const;
-    const { signer } = caller;
-    const notices = await appendContent(tx, channel, { event, signer, neededUntil: clearAfter });
-    await dropCertificates(tx, channelId, signers);
-    return { result: null, notices };
+  const outcome = await writeAdmitted(context, {
+    ...{ session, aggregates: `channel:${channelId}`, signed: deletion },
+    admit: (tx, { now }) => requireWriter(tx, session, { channelId, now }),
+    work: async (tx, { caller, channel }, acceptedAt) => {
+      // One that the operator withholds too: who holds it already shall hear of its end.
+      const post = await requireKept(tx, channelId, target);
+      const sequence = nextSequence(channel);
+      const keepUntil = acceptedAt + limits.channelTimelineRetention;
+      // The deletion is known for as long as somebody may hold the post (06 §7.5).
+      const clearAfter = Math.max(keepUntil, post.keep_until);
+      await hidePost(tx, channelId, { sequence: target, clearAfter });
+      const signers = await deletePostEvents(tx, channelId, [post]);
+      const kept = { acceptedAt, keepUntil, clearAfter };
+      const event = { kind: 'delete', sequence, target, payload: text, ...kept } as const;
+      const { signer } = caller;
+      const notices = await appendContent(tx, channel, { event, signer, neededUntil: clearAfter });
+      await dropCertificates(tx, channelId, signers);
+      return { result: null, notices };
+    },
   });
   jobs.wake(retentionJobName);
   return outcome;

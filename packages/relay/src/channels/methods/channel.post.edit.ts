@@ -5,42 +5,43 @@ import {
   ProtocolError,
   reducePost,
 } from '@posthouse/protocol';
-import { verifyOwnSignature } from '../../accounts/index.ts';
-import type { DeviceSession, Handler } from '../../call.ts';
+import { writeAdmitted } from '../../accounts/index.ts';
+import type { DeviceSession, Handler, Outcome } from '../../call.ts';
 import { readPostState, setPostState } from '../post-store.ts';
 import { appendContent, nextSequence } from '../timeline.ts';
 import { requireTarget, requireWriter } from '../writing.ts';
 
 /** `channel.post.edit` (06 §8.8). */
 export const channelPostEdit: Handler<ChannelPostEdit> = async (context, call) => {
-  const { clock, limits, network, storage } = context;
+  const { limits, network } = context;
   const { params: edit } = call;
   const session = call.session as DeviceSession;
   checkChannelPostEdit(network, edit);
   const text = checkChannelContentSize(edit);
-  await verifyOwnSignature(context, edit, { session, now: clock.now() });
   const { channel_id: channelId, target_sequence: target } = edit;
-  return await storage.write(`channel:${channelId}`, async (tx) => {
-    const acceptedAt = clock.now();
-    const { caller, channel } = await requireWriter(tx, session, { channelId, now: acceptedAt });
-    const post = await requireTarget(tx, channelId, target);
-    const before = await readPostState(tx, channelId, post);
-    const after = reducePost(before, edit);
-    if (after === before) return { result: null };
-    // Its members in any order, for nobody compares it: sorting thousands takes most of an edit.
-    const state = JSON.stringify(after);
-    if (Buffer.byteLength(state) > limits.channelPostBytes) {
-      throw new ProtocolError('rate_limited', 'the post would grow too large');
-    }
-    const sequence = nextSequence(channel);
-    await setPostState(tx, channelId, { sequence: target, state });
-    const keepUntil = acceptedAt + limits.channelTimelineRetention;
-    const kept = { acceptedAt, keepUntil, payload: text };
-    const event = { kind: 'edit', sequence, target, ...kept } as const;
-    const { signer } = caller;
-    // It is shown with its post, and goes with it (06 §7.5).
-    const neededUntil = post.keep_until;
-    const notices = await appendContent(tx, channel, { event, signer, neededUntil });
-    return { result: null, notices };
+  return await writeAdmitted(context, {
+    ...{ session, aggregates: `channel:${channelId}`, signed: edit },
+    admit: (tx, { now }) => requireWriter(tx, session, { channelId, now }),
+    work: async (tx, { caller, channel }, acceptedAt): Promise<Outcome> => {
+      const post = await requireTarget(tx, channelId, target);
+      const before = await readPostState(tx, channelId, post);
+      const after = reducePost(before, edit);
+      if (after === before) return { result: null };
+      // Its members in any order, for nobody compares it: sorting thousands takes most of an edit.
+      const state = JSON.stringify(after);
+      if (Buffer.byteLength(state) > limits.channelPostBytes) {
+        throw new ProtocolError('rate_limited', 'the post would grow too large');
+      }
+      const sequence = nextSequence(channel);
+      await setPostState(tx, channelId, { sequence: target, state });
+      const keepUntil = acceptedAt + limits.channelTimelineRetention;
+      const kept = { acceptedAt, keepUntil, payload: text };
+      const event = { kind: 'edit', sequence, target, ...kept } as const;
+      const { signer } = caller;
+      // It is shown with its post, and goes with it (06 §7.5).
+      const neededUntil = post.keep_until;
+      const notices = await appendContent(tx, channel, { event, signer, neededUntil });
+      return { result: null, notices };
+    },
   });
 };

@@ -5,7 +5,7 @@ import {
   type GroupApplication,
   ProtocolError,
 } from '@posthouse/protocol';
-import { requireCaller, requireOwnAccount, verifyOwnSignature } from '../../accounts/index.ts';
+import { requireCaller, requireOwnAccount, writeAdmitted } from '../../accounts/index.ts';
 import type { DeviceSession, Handler } from '../../call.ts';
 import { digest } from '../../digest.ts';
 import type { Reader } from '../../storage/types.ts';
@@ -17,28 +17,43 @@ import { type LoadedGroup, loadGroup } from '../view.ts';
 
 /** `group.application.submit` (05 §13.13). */
 export const groupApplicationSubmit: Handler<GroupApplication> = async (context, call) => {
-  const { clock, network, storage } = context;
   const session = call.session as DeviceSession;
   const { params: application } = call;
-  checkGroupParams(network, 'group.application.submit', application);
+  checkGroupParams(context.network, 'group.application.submit', application);
   requireOwnAccount(session, application.account);
-  await verifyOwnSignature(context, application, { session, now: clock.now() });
   const { group_id: groupId, invite_id: inviteId, account } = application;
   const text = canonicalJson(application);
-  return await storage.write(`group:${groupId}`, async (tx) => {
-    const now = clock.now();
-    const { deviceId, signer } = await requireCaller(tx, session, now);
-    const group = await loadGroup(tx, groupId, [account]);
-    await requireInvited(tx, group, { inviteId, account, now });
-    const present = (await readApplications(tx, groupId, [account])).get(account);
-    if (present?.digest === digest(text)) return { result: null };
-    const { certificateId, certificate } = signer;
-    const { member_encryption_public_key: memberKey } = application;
-    const pending = { account, inviteId, deviceId, certificateId, memberKey, digest: digest(text) };
-    const texts = { application: text, certificate };
-    await keepCertificate(tx, signer);
-    await writeApplication(tx, groupId, { ...pending, acceptedAt: now, texts }, present?.inviteId);
-    return { result: null, notices: [await applicationsNotice(tx, groupId)] };
+  return await writeAdmitted(context, {
+    ...{ session, aggregates: `group:${groupId}`, signed: application },
+    admit: async (tx, { now }) => {
+      const caller = await requireCaller(tx, session, now);
+      const group = await loadGroup(tx, groupId, [account]);
+      await requireInvited(tx, group, { inviteId, account, now });
+      return caller;
+    },
+    work: async (tx, { deviceId, signer }, now) => {
+      const present = (await readApplications(tx, groupId, [account])).get(account);
+      if (present?.digest === digest(text)) return { result: null };
+      const { certificateId, certificate } = signer;
+      const { member_encryption_public_key: memberKey } = application;
+      const pending = {
+        account,
+        inviteId,
+        deviceId,
+        certificateId,
+        memberKey,
+        digest: digest(text),
+      };
+      const texts = { application: text, certificate };
+      await keepCertificate(tx, signer);
+      await writeApplication(
+        tx,
+        groupId,
+        { ...pending, acceptedAt: now, texts },
+        present?.inviteId,
+      );
+      return { result: null, notices: [await applicationsNotice(tx, groupId)] };
+    },
   });
 };
 

@@ -7,7 +7,7 @@ import {
   mayCreateInvite,
   ProtocolError,
 } from '@posthouse/protocol';
-import { requireOwnAccount, verifyOwnSignature } from '../../accounts/index.ts';
+import { requireOwnAccount, writeAdmitted } from '../../accounts/index.ts';
 import type { DeviceSession, Handler } from '../../call.ts';
 import type { RelayContext } from '../../context.ts';
 import type { Writer } from '../../storage/types.ts';
@@ -18,21 +18,25 @@ import { expiryJobName } from '../jobs.ts';
 
 /** `group.invite.create` (05 §13.9). */
 export const groupInviteCreate: Handler<GroupInvite> = async (context, call) => {
-  const { clock, limits, network, storage } = context;
+  const { limits } = context;
   const session = call.session as DeviceSession;
   const { params: invite } = call;
-  checkGroupParams(network, 'group.invite.create', invite);
+  checkGroupParams(context.network, 'group.invite.create', invite);
   requireOwnAccount(session, invite.inviter);
-  await verifyOwnSignature(context, invite, { session, now: clock.now() });
   const { group_id: groupId } = invite;
-  const outcome = await storage.write(`group:${groupId}`, async (tx) => {
-    const now = clock.now();
-    const times = { now, tolerance: limits.authClockTolerance, maxTtl: limits.groupInviteTtl };
-    checkGroupInviteTimes(invite, times);
-    const member = await requireMember(tx, session, { groupId, now });
-    requireInviteRight(member, invite);
-    await store(context, tx, { invite, member, now });
-    return { result: null };
+  const outcome = await writeAdmitted(context, {
+    ...{ session, aggregates: `group:${groupId}`, signed: invite },
+    admit: async (tx, { now }) => {
+      const times = { now, tolerance: limits.authClockTolerance, maxTtl: limits.groupInviteTtl };
+      checkGroupInviteTimes(invite, times);
+      const member = await requireMember(tx, session, { groupId, now });
+      requireInviteRight(member, invite);
+      return member;
+    },
+    work: async (tx, member, now) => {
+      await store(context, tx, { invite, member, now });
+      return { result: null };
+    },
   });
   context.jobs.wake(expiryJobName);
   return outcome;

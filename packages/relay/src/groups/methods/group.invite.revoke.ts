@@ -6,6 +6,7 @@ import {
   mayRevokeInvite,
   ProtocolError,
 } from '@posthouse/protocol';
+import { writeAdmitted } from '../../accounts/index.ts';
 import type { DeviceSession, Handler } from '../../call.ts';
 import type { Reader } from '../../storage/types.ts';
 import { type CallingMember, requireMember } from '../caller.ts';
@@ -17,17 +18,20 @@ export const groupInviteRevoke: Handler<GroupParams<'group.invite.revoke'>> = as
   context,
   call,
 ) => {
-  const { clock, network, storage } = context;
   const session = call.session as DeviceSession;
-  checkGroupParams(network, 'group.invite.revoke', call.params);
+  checkGroupParams(context.network, 'group.invite.revoke', call.params);
   const { group_id: groupId, invite_id: inviteId } = call.params;
-  return await storage.write(`group:${groupId}`, async (tx) => {
-    const now = clock.now();
-    const calling = await requireMember(tx, session, { groupId, now });
-    const { pending } = await requireRevocable(tx, calling, { inviteId, now });
-    await revokeInvite(tx, groupId, inviteId);
-    // Its applications stay where they are: from now on they count for nothing.
-    return { result: null, notices: pending > 0 ? [await applicationsNotice(tx, groupId)] : [] };
+  return await writeAdmitted(context, {
+    ...{ session, aggregates: `group:${groupId}` },
+    admit: async (tx, { now }) => {
+      const calling = await requireMember(tx, session, { groupId, now });
+      return await requireRevocable(tx, calling, { inviteId, now });
+    },
+    work: async (tx, { pending }) => {
+      await revokeInvite(tx, groupId, inviteId);
+      // Its applications stay where they are: from now on they count for nothing.
+      return { result: null, notices: pending > 0 ? [await applicationsNotice(tx, groupId)] : [] };
+    },
   });
 };
 

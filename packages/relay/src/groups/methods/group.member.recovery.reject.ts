@@ -7,7 +7,7 @@ import {
   mayRejectRecovery,
   ProtocolError,
 } from '@posthouse/protocol';
-import { requireCaller } from '../../accounts/index.ts';
+import { requireCaller, writeAdmitted } from '../../accounts/index.ts';
 import type { DeviceSession, Handler } from '../../call.ts';
 import { forEach } from '../../storage/lists.ts';
 import { type Requester, recoveriesNotice } from '../notices.ts';
@@ -18,21 +18,29 @@ type Params = GroupParams<'group.member.recovery.reject'>;
 
 /** `group.member.recovery.reject` (05 §13.24). */
 export const groupMemberRecoveryReject: Handler<Params> = async (context, call) => {
-  const { clock, network, storage } = context;
   const session = call.session as DeviceSession;
-  checkGroupParams(network, 'group.member.recovery.reject', call.params);
+  checkGroupParams(context.network, 'group.member.recovery.reject', call.params);
   const { group_id: groupId, accounts } = call.params;
-  return await storage.write(`group:${groupId}`, async (tx) => {
-    const now = clock.now();
-    await requireCaller(tx, session, now);
-    const { view } = await loadGroup(tx, groupId, [session.account, ...accounts]);
-    const requesters = accounts.map((account) => rejected(view, { account, by: session.account }));
-    checkGroupOpen(view);
-    await forEach(accounts, async (account) => {
-      if (await deleteRecovery(tx, groupId, { account, now })) return;
-      throw new ProtocolError('not_found', 'an account has no pending request');
-    });
-    return { result: null, notices: [await recoveriesNotice(tx, groupId, requesters)] };
+  return await writeAdmitted(context, {
+    ...{ session, aggregates: `group:${groupId}` },
+    admit: async (tx, { now, isFinal }) => {
+      await requireCaller(tx, session, now);
+      // The targets, which may be many, are looked up by the write alone.
+      const known = isFinal ? accounts : [];
+      const { view } = await loadGroup(tx, groupId, [session.account, ...known]);
+      return {
+        view,
+        requesters: accounts.map((account) => rejected(view, { account, by: session.account })),
+      };
+    },
+    work: async (tx, { view, requesters }, now) => {
+      checkGroupOpen(view);
+      await forEach(accounts, async (account) => {
+        if (await deleteRecovery(tx, groupId, { account, now })) return;
+        throw new ProtocolError('not_found', 'an account has no pending request');
+      });
+      return { result: null, notices: [await recoveriesNotice(tx, groupId, requesters)] };
+    },
   });
 };
 

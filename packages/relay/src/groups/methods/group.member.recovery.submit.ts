@@ -3,55 +3,53 @@ import {
   canonicalJson,
   checkGroupOpen,
   checkGroupParams,
-  currentMember,
   type GroupMemberRecoveryRequest,
 } from '@posthouse/protocol';
-import { requireCaller, requireOwnAccount, verifyOwnSignature } from '../../accounts/index.ts';
+import { requireOwnAccount, writeAdmitted } from '../../accounts/index.ts';
 import type { DeviceSession, Handler, Outcome } from '../../call.ts';
 import { digest } from '../../digest.ts';
+import { requireMember } from '../caller.ts';
 import { keepCertificate } from '../event-store.ts';
 import { expiryJobName } from '../jobs.ts';
 import { recoveriesNotice } from '../notices.ts';
 import { readPendingRecoveries, writeRecovery } from '../recovery-store.ts';
-import { loadGroup } from '../view.ts';
 
 /** `group.member.recovery.submit` (05 §13.21). */
 export const groupMemberRecoverySubmit: Handler<GroupMemberRecoveryRequest> = async (
   context,
   call,
 ) => {
-  const { clock, limits, network, storage } = context;
+  const { limits } = context;
   const session = call.session as DeviceSession;
   const { params: request } = call;
-  checkGroupParams(network, 'group.member.recovery.submit', request);
+  checkGroupParams(context.network, 'group.member.recovery.submit', request);
   requireOwnAccount(session, request.account);
-  await verifyOwnSignature(context, request, { session, now: clock.now() });
   const { group_id: groupId, account, member_encryption_public_key: memberKey } = request;
   const text = canonicalJson(request);
-  const outcome: Outcome = await storage.write(`group:${groupId}`, async (tx) => {
-    const now = clock.now();
-    const { deviceId, signer } = await requireCaller(tx, session, now);
-    const { view } = await loadGroup(tx, groupId, [account]);
-    const member = currentMember(view, account);
-    checkGroupOpen(view);
-    if (memberKey === member.member_encryption_public_key) {
-      throw badRequest('member_encryption_public_key', 'is the current key');
-    }
-    const pending = await readPendingRecoveries(tx, groupId, { accounts: [account], now });
-    const present = pending.get(account);
-    if (present?.digest === digest(text)) {
-      return { result: { accepted_at: present.acceptedAt, expires_at: present.expiresAt } };
-    }
-    const { certificateId } = signer;
-    const times = { acceptedAt: now, expiresAt: now + limits.groupRecoveryWait };
-    const stored = { account, deviceId, certificateId, ...times, memberKey, request: text };
-    await keepCertificate(tx, signer);
-    await writeRecovery(tx, groupId, stored);
-    const requester = { account, role: member.role, isMember: true };
-    return {
-      result: { accepted_at: times.acceptedAt, expires_at: times.expiresAt },
-      notices: [await recoveriesNotice(tx, groupId, [requester])],
-    };
+  const outcome = await writeAdmitted(context, {
+    ...{ session, aggregates: `group:${groupId}`, signed: request },
+    admit: (tx, { now }) => requireMember(tx, session, { groupId, now }),
+    work: async (tx, { caller: { deviceId, signer }, group, member }, now): Promise<Outcome> => {
+      checkGroupOpen(group.view);
+      if (memberKey === member.member_encryption_public_key) {
+        throw badRequest('member_encryption_public_key', 'is the current key');
+      }
+      const pending = await readPendingRecoveries(tx, groupId, { accounts: [account], now });
+      const present = pending.get(account);
+      if (present?.digest === digest(text)) {
+        return { result: { accepted_at: present.acceptedAt, expires_at: present.expiresAt } };
+      }
+      const { certificateId } = signer;
+      const times = { acceptedAt: now, expiresAt: now + limits.groupRecoveryWait };
+      const stored = { account, deviceId, certificateId, ...times, memberKey, request: text };
+      await keepCertificate(tx, signer);
+      await writeRecovery(tx, groupId, stored);
+      const requester = { account, role: member.role, isMember: true };
+      return {
+        result: { accepted_at: times.acceptedAt, expires_at: times.expiresAt },
+        notices: [await recoveriesNotice(tx, groupId, [requester])],
+      };
+    },
   });
   context.jobs.wake(expiryJobName);
   return outcome;

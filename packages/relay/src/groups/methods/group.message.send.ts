@@ -3,29 +3,27 @@ import {
   checkGroupOpen,
   checkGroupParams,
   checkGroupSender,
-  currentMember,
   type GroupMessageEnvelope,
   nextGroupPosition,
   ProtocolError,
 } from '@posthouse/protocol';
-import { requireCaller, type Signer, verifyOwnSignature } from '../../accounts/index.ts';
-import type { DeviceSession, Handler, Notice } from '../../call.ts';
+import { type Signer, writeAdmitted } from '../../accounts/index.ts';
+import type { DeviceSession, Handler, Notice, Outcome } from '../../call.ts';
 import type { RelayContext } from '../../context.ts';
 import { digest } from '../../digest.ts';
 import type { Writer } from '../../storage/types.ts';
+import { requireMember } from '../caller.ts';
 import { insertMessage, insertSent, readSent } from '../event-store.ts';
 import { setSequence } from '../group-store.ts';
 import { keepEpoch } from '../key-store.ts';
 import { timelineNotice } from '../notices.ts';
-import { type LoadedGroup, loadGroup } from '../view.ts';
+import type { LoadedGroup } from '../view.ts';
 
 /** `group.message.send` (05 §13.28). */
 export const groupMessageSend: Handler<GroupMessageEnvelope> = async (context, call) => {
-  const { clock, network, storage } = context;
   const session = call.session as DeviceSession;
   const { params: envelope } = call;
-  checkGroupParams(network, 'group.message.send', envelope);
-  await verifyOwnSignature(context, envelope, { session, now: clock.now() });
+  checkGroupParams(context.network, 'group.message.send', envelope);
   const text = canonicalJson(envelope);
   const key = { account: session.account, messageId: envelope.message_id };
   // One message ID of an account is one result, whatever group it is for.
@@ -33,20 +31,23 @@ export const groupMessageSend: Handler<GroupMessageEnvelope> = async (context, c
     `group:${envelope.group_id}`,
     `group-message:${key.account}:${key.messageId}`,
   ];
-  return await storage.write(aggregates, async (tx) => {
-    const now = clock.now();
-    const { signer } = await requireCaller(tx, session, now);
-    const group = await loadGroup(tx, envelope.group_id, [session.account]);
-    currentMember(group.view, session.account);
-    checkGroupOpen(group.view);
-    const sent = await readSent(tx, key);
-    if (sent !== undefined) {
-      if (sent.envelope === digest(text)) return { result: { sequence: sent.sequence } };
-      throw new ProtocolError('state_conflict', 'the message ID is of another message');
-    }
-    checkCreatedAt(context, envelope, now);
-    checkGroupSender(group.view, envelope, session.account);
-    return await append(context, tx, { group, key, text, signer, now });
+  return await writeAdmitted(context, {
+    ...{ session, aggregates, signed: envelope },
+    admit: async (tx, { now }) => {
+      const member = await requireMember(tx, session, { groupId: envelope.group_id, now });
+      checkGroupOpen(member.group.view);
+      return member;
+    },
+    work: async (tx, { group, caller: { signer } }, now): Promise<Outcome> => {
+      const sent = await readSent(tx, key);
+      if (sent !== undefined) {
+        if (sent.envelope === digest(text)) return { result: { sequence: sent.sequence } };
+        throw new ProtocolError('state_conflict', 'the message ID is of another message');
+      }
+      checkCreatedAt(context, envelope, now);
+      checkGroupSender(group.view, envelope, session.account);
+      return await append(context, tx, { group, key, text, signer, now });
+    },
   });
 };
 

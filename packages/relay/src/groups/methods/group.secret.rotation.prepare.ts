@@ -4,10 +4,11 @@ import {
   type GroupParams,
   prepareRotation,
 } from '@posthouse/protocol';
-import { requireCaller } from '../../accounts/index.ts';
+import { writeAdmitted } from '../../accounts/index.ts';
 import type { DeviceSession, Handler } from '../../call.ts';
 import { forEach } from '../../storage/lists.ts';
 import type { Writer } from '../../storage/types.ts';
+import { requireOwner } from '../caller.ts';
 import { type StoredGroup, setLastBoxSet } from '../group-store.ts';
 import { expiryJobName } from '../jobs.ts';
 import {
@@ -24,10 +25,10 @@ type Params = GroupParams<'group.secret.rotation.prepare'>;
 
 /** `group.secret.rotation.prepare` (05 §13.26). */
 export const groupSecretRotationPrepare: Handler<Params> = async (context, call) => {
-  const { clock, limits, network, storage } = context;
+  const { limits } = context;
   const session = call.session as DeviceSession;
   const { params } = call;
-  checkGroupParams(network, 'group.secret.rotation.prepare', params);
+  checkGroupParams(context.network, 'group.secret.rotation.prepare', params);
   const { group_id: groupId, client_secret_boxes: boxes } = params;
   const { account } = session;
   const accounts = Object.keys(boxes);
@@ -35,23 +36,25 @@ export const groupSecretRotationPrepare: Handler<Params> = async (context, call)
     account: of,
     box: canonicalJson(box),
   }));
-  const outcome = await storage.write(`group:${groupId}`, async (tx) => {
-    const now = clock.now();
-    await requireCaller(tx, session, now);
-    const { stored, view } = await loadGroup(tx, groupId, [account, ...accounts]);
-    const staging = await readStaging(tx, groupId);
-    const period = limits.groupStagingPeriod;
-    const decision = prepareRotation({ group: view, staging }, params, { account, now, period });
-    const base = decision.continued ?? {
-      ...decision.begun,
-      ...(await beginSet(tx, stored, staging)),
-    };
-    const { boxSet } = base;
-    const known = await countStagedBoxes(tx, groupId, { boxSet, accounts });
-    await forEach(texts, (box) => writeBox(tx, groupId, { boxSet, fromEpoch: 0, ...box }));
-    const prepared = base.boxCount + accounts.length - known;
-    await writeStaging(tx, groupId, { ...base, boxCount: prepared });
-    return { result: { prepared, expires_at: base.expires_at } };
+  const outcome = await writeAdmitted(context, {
+    ...{ session, aggregates: `group:${groupId}` },
+    admit: (tx, { now }) => requireOwner(tx, session, { groupId, now }),
+    work: async (tx, _, now) => {
+      const { stored, view } = await loadGroup(tx, groupId, [account, ...accounts]);
+      const staging = await readStaging(tx, groupId);
+      const period = limits.groupStagingPeriod;
+      const decision = prepareRotation({ group: view, staging }, params, { account, now, period });
+      const base = decision.continued ?? {
+        ...decision.begun,
+        ...(await beginSet(tx, stored, staging)),
+      };
+      const { boxSet } = base;
+      const known = await countStagedBoxes(tx, groupId, { boxSet, accounts });
+      await forEach(texts, (box) => writeBox(tx, groupId, { boxSet, fromEpoch: 0, ...box }));
+      const prepared = base.boxCount + accounts.length - known;
+      await writeStaging(tx, groupId, { ...base, boxCount: prepared });
+      return { result: { prepared, expires_at: base.expires_at } };
+    },
   });
   context.jobs.wake(expiryJobName);
   return outcome;

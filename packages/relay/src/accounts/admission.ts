@@ -1,0 +1,58 @@
+import { type JsonObject, ProtocolError } from '@posthouse/protocol';
+import type { DeviceSession } from '../call.ts';
+import type { RelayContext } from '../context.ts';
+import type { AggregateKey, Reader, Writer } from '../storage/types.ts';
+import { requireCaller, verifySignature } from './caller.ts';
+
+/** When somebody's rights are looked at. */
+export interface Look {
+  /** Unix seconds. */
+  readonly now: number;
+  /** Whether this is the write itself, and no snapshot before it. */
+  readonly isFinal: boolean;
+}
+
+/** A write that many may ask for and few may make. */
+export interface Admission<A, T> {
+  readonly session: DeviceSession;
+  /** What the write holds. */
+  readonly aggregates: AggregateKey | readonly AggregateKey[];
+  /** What the calling device must have signed. */
+  readonly signed?: JsonObject & { readonly device_signature: string };
+  /** Whether the caller may; throws where it may not. It decides by its own look alone. */
+  readonly admit: (tx: Reader, look: Look) => Promise<A>;
+  readonly work: (tx: Writer, admitted: A, now: number) => Promise<T>;
+}
+
+/**
+ * The one way to a write that needs a right. Who lacks it is refused from a snapshot, behind its
+ * signature (05 §12.4, 06 §8.6): it neither waits for the group or the channel nor lets those wait
+ * who may write there. Who is admitted is looked at again inside the write, where the right must
+ * hold (05 §12.6).
+ *
+ * @throws ProtocolError `unauthorized`, `invalid_signature`, and what `admit` and `work` refuse with
+ */
+export async function writeAdmitted<A, T>(
+  context: RelayContext,
+  { session, aggregates, signed, admit, work }: Admission<A, T>,
+): Promise<T> {
+  const { clock, storage } = context;
+  const admitNow = (tx: Reader) => admit(tx, { now: clock.now(), isFinal: false });
+  const { caller, isAdmitted } = await storage.read(async (tx) => ({
+    caller: await requireCaller(tx, session, clock.now()),
+    isAdmitted: await admitNow(tx).then(() => true, isNoRefusal),
+  }));
+  if (signed !== undefined) await verifySignature(context, signed, caller);
+  // Looked at anew: while the signature was verified the right may have come.
+  if (!isAdmitted) await storage.read(admitNow);
+  return await storage.write(aggregates, async (tx) => {
+    const now = clock.now();
+    return await work(tx, await admit(tx, { now, isFinal: true }), now);
+  });
+}
+
+/** @returns `false` for a refusal; throws everything else */
+function isNoRefusal(error: unknown): false {
+  if (error instanceof ProtocolError) return false;
+  throw error;
+}

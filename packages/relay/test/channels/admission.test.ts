@@ -1,0 +1,43 @@
+/** 06 §8.6: who may not write to a channel is refused before the channel is held. */
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { Person } from '../support/people.ts';
+import { World } from '../support/world.ts';
+import { TestChannel, text } from './support.ts';
+
+let world: World;
+let ann: Person;
+let eve: Person;
+let channel: TestChannel;
+
+beforeEach(async () => {
+  world = await World.start();
+  ann = await Person.atHome(world, 'ann');
+  eve = await Person.atHome(world, 'eve');
+  channel = await TestChannel.found(world, ann);
+});
+afterEach(() => world[Symbol.asyncDispose]());
+
+test('strangers can neither post, edit nor delete', async () => {
+  const post = await channel.post();
+  const by = eve;
+  const calls = [
+    ['channel.post', channel.newPost(undefined, { by })],
+    ['channel.post.edit', channel.newEdit(post, { body: text('edited') }, { by })],
+    ['channel.post.delete', channel.newDeletion(post, {}, { by })],
+  ] as const;
+  const before = await world.dump();
+  const { storage } = world.context;
+  const { write } = storage;
+  const held: string[] = [];
+  storage.write = async (aggregates, work) => {
+    held.push(...[aggregates].flat());
+    return (await write.call(storage, aggregates, work)) as never;
+  };
+  for (const [method, params] of calls) {
+    const code = await world.codeOf(method, params, { session: eve.session() });
+    expect([method, code]).toEqual([method, 'forbidden']);
+  }
+  storage.write = write;
+  expect(held).toEqual([]);
+  expect(await world.dump()).toEqual(before);
+});
