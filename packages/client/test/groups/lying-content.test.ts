@@ -275,6 +275,19 @@ describe('05 §13.15: before anything is sealed', () => {
     expect(relay.asked.get('group.application.approve')).toBeUndefined();
   });
 
+  test('05 §13.15: an invitation that is over', async () => {
+    const { ann, eve, id, owner, invite } = await applied();
+    const { created_at: now } = invite;
+    const over = { ...invite, created_at: now - 100, expires_at: now - 1 };
+    relay.lie('group.invite.resolve', (answer) => ({
+      ...answer,
+      invite: signAsDevice(network, over, owner.signer),
+    }));
+    const failing = ann.groups.approve(id, [eve.id]);
+    await expect(failing).rejects.toMatchObject({ code: 'invalid_input' });
+    expect(relay.asked.get('group.application.approve')).toBeUndefined();
+  });
+
   test('05 §13.22: a recovery request with another key', async () => {
     const { ann, bob, id } = await setScene(relay);
     await bob.groups.requestRecovery(id);
@@ -288,6 +301,26 @@ describe('05 §13.15: before anything is sealed', () => {
     }));
     const failing = ann.groups.approveRecovery(id, [bob.id]);
     await expect(failing).rejects.toMatchObject(refused('invalid_group_record'));
+    expect(relay.asked.get('group.member.recovery.approve')).toBeUndefined();
+  });
+
+  test('05 §4.8: a recovery request for the key in use', async () => {
+    const { ann, bob, id, member, state } = await setScene(relay);
+    await bob.groups.requestRecovery(id);
+    relay.asked.clear();
+    const { account, signer, certificate } = member;
+    const unsigned = {
+      $type: type('group.member.recovery'),
+      account,
+      group_id: id,
+      member_encryption_public_key: state.members.get(account)?.member_encryption_public_key ?? '',
+    };
+    const request = signAsDevice(network, unsigned, signer);
+    relay.lie('group.member.recovery.list', ({ requests: [{ accepted_at, expires_at }] }) => ({
+      requests: [{ request, signer_certificate: certificate, accepted_at, expires_at }],
+    }));
+    const failing = ann.groups.approveRecovery(id, [account]);
+    await expect(failing).rejects.toMatchObject({ code: 'invalid_input' });
     expect(relay.asked.get('group.member.recovery.approve')).toBeUndefined();
   });
 });
