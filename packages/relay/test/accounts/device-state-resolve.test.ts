@@ -153,6 +153,10 @@ describe('03 §5.6: form C, a signed query', () => {
     expect(await codeOf(query(ann.invite()), ben.accountSession())).toBe('forbidden');
     const own = query(ben.invite(), { account: ben.account });
     expect(await codeOf(own)).toBe('forbidden');
+    const grant = { ...ben.grant(ann), grantee: ben.account };
+    expect(await codeOf({ ...own, authorization: grant })).toBe('forbidden');
+    expect(await codeOf({ ...own, created_at: 'now' })).toBe('bad_request');
+    expect(await codeOf({ ...own, $type: `${own.$type}.v2` })).toBe('bad_request');
   });
 
   test('structure: wrong types, null inside, $context, malformed credentials', async () => {

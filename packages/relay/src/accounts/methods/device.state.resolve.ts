@@ -2,7 +2,8 @@ import {
   badRequest,
   checkAccountId,
   checkDeviceStateQuery,
-  type DeviceStateQuery,
+  checkObject,
+  DeviceStateQuery,
   deriveDeviceId,
   deviceCertificateSignatures,
   deviceStateQuerySignatures,
@@ -69,10 +70,12 @@ async function resolveSigned(
   session: DeviceSession,
 ): Promise<Outcome> {
   const { network, clock, limits } = context;
-  checkDeviceStateQuery(network, query);
+  checkObject(network, { type: 'device.state.resolve', schema: DeviceStateQuery }, query);
+  // Before the rules of grants: one for the own account would be refused as none (03 §21).
   if (query.account === session.account) {
     throw new ProtocolError('forbidden', 'the own state is not read by a signed query');
   }
+  checkDeviceStateQuery(network, query);
   await verifySigner(context, query, session);
   const now = clock.now();
   const tolerance = { ahead: limits.futureTolerance, behind: limits.signedQueryAge };
