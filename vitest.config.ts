@@ -18,6 +18,9 @@ const clientPerEngine =
 /** Tests of relays that share a database: SQLite is for one. */
 const severalProcesses = 'packages/relay/test/nats/**';
 
+/** Tests of the kit that need a relay, on whichever engine. */
+const anyEngine = 'packages/conformance/test/notices.test.ts';
+
 /** Whatever else is in these folders runs once on each engine. */
 const perEngine = {
   include: ['packages/{conformance,relay}/test/**/*.test.ts', clientPerEngine],
@@ -66,6 +69,7 @@ export default defineConfig({
         test: {
           name: 'postgres',
           ...perEngine,
+          exclude: [...perEngine.exclude, anyEngine],
           provide: { engine: 'postgres' },
           globalSetup: 'packages/relay/test/support/postgres-setup.ts',
         },

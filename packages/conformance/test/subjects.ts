@@ -1,0 +1,67 @@
+/** Relays for the kit to be run against. */
+import { join } from 'node:path';
+import { type PartialConfig, Relay } from '@posthouse/relay';
+import { RelayData } from '../../relay/test/support/engine.ts';
+import { type Check, loadTarget, type Target } from '../src/index.ts';
+
+/** Checks come faster than people do. */
+export const unlimited = {
+  accountRate: 1e6,
+  accountBurst: 1e6,
+  addressRate: 1e6,
+  addressBurst: 1e6,
+};
+
+/** A relay, and the data that goes with it. */
+export interface Subject extends AsyncDisposable {
+  readonly target: Target;
+}
+
+export async function start(config: Omit<PartialConfig, 'storage'>): Promise<Subject> {
+  await using stack = new AsyncDisposableStack();
+  const data = stack.use(await RelayData.make());
+  const relay = stack.use(
+    await Relay.start({
+      dev: true,
+      ...data.config,
+      listen: '127.0.0.1:0',
+      log: 'silent',
+      ...config,
+    }),
+  );
+  const target = await loadTarget({
+    relay: relay.https[0] as string,
+    registry: join(data.path, 'registry.json'),
+    ca: join(data.path, 'tls', 'ca.pem'),
+  });
+  const owned = stack.move();
+  return { target, [Symbol.asyncDispose]: () => owned.disposeAsync() };
+}
+
+/** One as relays are; and one whose periods are short enough to see them end. */
+export class Subjects implements AsyncDisposable {
+  readonly usual: Subject;
+  readonly #quick: Subject;
+
+  private constructor(usual: Subject, quick: Subject) {
+    this.usual = usual;
+    this.#quick = quick;
+  }
+
+  static async start(): Promise<Subjects> {
+    const host = { groups: true, channels: true };
+    const usual = await start({ host, limits: unlimited });
+    const short = { groupRecoveryWait: 4, groupStagingPeriod: 4 };
+    return new Subjects(usual, await start({ host, limits: { ...unlimited, ...short } }));
+  }
+
+  /** The relay on which a check can be made. */
+  targetFor({ waits }: Check): Target {
+    return (waits === true ? this.#quick : this.usual).target;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.usual[Symbol.asyncDispose]();
+    await this.#quick[Symbol.asyncDispose]();
+  }
+}
