@@ -198,6 +198,9 @@ export async function applyToGroup(
 ): Promise<void> {
   const { network, account, device, store } = core;
   const { relay_id, group_id, invite_id } = address;
+  const presumed = await store.read((tx) => groupRow(tx, group_id));
+  // Removed meanwhile, it may be invited anew before this device has read of it.
+  if (presumed?.standing === 'member') await readOnTheWay(core, group_id, signal);
   const { publicKey: member_encryption_public_key, privateKey } = newMemberKey(core);
   const unsigned: JsonObject = {
     $type: network.type('group.application'),

@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type Account, MemoryStore } from '../../src/index.ts';
 import { LyingRelay } from '../support/lying-relay.ts';
 import { block, impatient, Restarted, unreachable } from './restarted.ts';
-import { anotherDevice, club, exchange, groupTexts } from './support.ts';
+import { admit, anotherDevice, club, exchange, groupTexts } from './support.ts';
 
 let relay: LyingRelay;
 beforeAll(async () => {
@@ -131,4 +131,26 @@ describe('a host that calls a member none', () => {
     await tablet.sync();
     expect(await groupTexts(tablet, id)).toEqual(['here again']);
   });
+});
+
+test('05 §14.4: nicknames end with the membership of who has them, and of who reads them', async () => {
+  const [ann, bob, carl] = [await person(), await person(), await person()];
+  const id = await club(ann, [bob, carl]);
+  const nicknames = async () => {
+    const members = await bob.groups.members(id);
+    return members.flatMap(({ nickname }) => nickname ?? []).sort();
+  };
+  await ann.groups.setNickname(id, 'Annie');
+  await carl.groups.setNickname(id, 'Charlie');
+  await bob.sync();
+  expect(await nicknames()).toEqual(['Annie', 'Charlie']);
+  await ann.groups.remove(id, [carl.id]);
+  await admit(ann, id, [carl]);
+  await bob.sync();
+  expect(await nicknames()).toEqual(['Annie']);
+  await ann.groups.remove(id, [bob.id]);
+  await bob.sync();
+  await admit(ann, id, [bob]);
+  expect(await bob.groups.get(id)).toMatchObject({ standing: 'member' });
+  expect(await nicknames()).toEqual([]);
 });
