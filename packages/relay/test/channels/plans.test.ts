@@ -3,7 +3,7 @@ import { channels, listWithheld, restorePost, withholdPost } from '../../src/cha
 import { detours } from '../support/engine.ts';
 import { Person } from '../support/people.ts';
 import { World } from '../support/world.ts';
-import { allowCommands, TestChannel, text } from './support.ts';
+import { TestChannel, text } from './support.ts';
 
 let world: World;
 beforeEach(async () => {
@@ -54,7 +54,6 @@ async function live(ann: Person, ben: Person): Promise<void> {
 
 /** Every command of the operator about a post. */
 async function operate(post: { readonly channelId: string; readonly sequence: number }) {
-  await allowCommands(world);
   const { clock, storage } = world.context;
   await withholdPost(storage, post, clock.now());
   await listWithheld(storage, 9);

@@ -7,7 +7,7 @@ import { engine } from '../support/engine.ts';
 import { Person } from '../support/people.ts';
 import { network, World } from '../support/world.ts';
 import { readWhole } from './reader.ts';
-import { allowCommands, TestChannel, text } from './support.ts';
+import { TestChannel, text } from './support.ts';
 
 /** Everything that ever was appended, with what was promised at its acceptance. */
 interface Item {
@@ -155,7 +155,6 @@ test('06 §7.5: exactly what the table says is kept, and all of it verifies', as
   await fc.assert(
     fc.asyncProperty(commands, async (all) => {
       await using world = await World.start({ channelTimelineRetention: 100 });
-      await allowCommands(world);
       const ann = await Person.atHome(world, 'ann', ['phone', 'laptop']);
       const ben = await Person.atHome(world, 'ben');
       const people = new Map(Object.entries({ ann, ben }));

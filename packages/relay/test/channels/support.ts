@@ -21,7 +21,6 @@ import {
   signChannelUpdate,
 } from '@posthouse/protocol';
 import { expect } from 'vitest';
-import { moveMigration } from '../../src/storage/move-mark.ts';
 import type { Ground, Person } from '../support/people.ts';
 import { network } from '../support/subjects.ts';
 import type { World } from '../support/world.ts';
@@ -250,11 +249,4 @@ export async function rows(
   table: string,
 ): Promise<readonly Record<string, unknown>[]> {
   return ((await world.dump())[table] ?? []) as Record<string, unknown>[];
-}
-
-/** What commands of the operator look at, and a world of subjects does not have. */
-export async function allowCommands({ context }: Pick<World, 'context'>): Promise<void> {
-  await context.storage.define(async (tx) => {
-    for (const statement of moveMigration.statements) await tx.run(statement);
-  });
 }

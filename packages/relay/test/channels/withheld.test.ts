@@ -11,7 +11,7 @@ import { engine } from '../support/engine.ts';
 import { Person } from '../support/people.ts';
 import { World } from '../support/world.ts';
 import { readWhole } from './reader.ts';
-import { allowCommands, rows, TestChannel, text } from './support.ts';
+import { rows, TestChannel, text } from './support.ts';
 
 const retention = 10_000;
 
@@ -25,7 +25,6 @@ let next: number;
 
 beforeEach(async () => {
   world = await World.start({ channelTimelineRetention: retention });
-  await allowCommands(world);
   ann = await Person.atHome(world, 'ann');
   ben = await Person.atHome(world, 'ben');
   channel = await TestChannel.found(world, ann, { moderators: [ben.account] });
