@@ -108,14 +108,38 @@ export function checkObject<S extends TSchema>(
  * @throws ProtocolError `bad_request`
  */
 export function checkNoContext(value: JsonValue | undefined, path = ''): void {
+  const at = findNode(value, isTypedWithContext);
+  if (at !== undefined) throw badRequest(pathBelow(path, at), '$context is never transmitted');
+}
+
+const isTypedWithContext = (value: JsonValue | undefined) =>
+  isJsonObject(value) && Object.hasOwn(value, '$type') && Object.hasOwn(value, '$context');
+
+/**
+ * The way to the first node of a value that a test holds for, from its end to its beginning. A
+ * request may have half a million nodes: only on the way back from a fault its place is noted.
+ */
+function findNode(
+  value: JsonValue | undefined,
+  test: (node: JsonValue | undefined) => boolean,
+): (string | number)[] | undefined {
+  if (test(value)) return [];
   if (Array.isArray(value)) {
-    for (const [index, item] of value.entries()) checkNoContext(item, memberPath(path, index));
-  } else if (isJsonObject(value)) {
-    if (Object.hasOwn(value, '$type') && Object.hasOwn(value, '$context')) {
-      throw badRequest(path, '$context is never transmitted');
+    for (let index = 0; index < value.length; index += 1) {
+      const at = findNode(value[index], test);
+      if (at !== undefined) return [...at, index];
     }
-    for (const name of Object.keys(value)) checkNoContext(value[name], memberPath(path, name));
+  } else if (isJsonObject(value)) {
+    for (const name of Object.keys(value)) {
+      const at = findNode(value[name], test);
+      if (at !== undefined) return [...at, name];
+    }
   }
+  return undefined;
+}
+
+function pathBelow(path: string, at: readonly (string | number)[]): string {
+  return at.reduceRight<string>(memberPath, path);
 }
 
 /**
@@ -136,13 +160,11 @@ export function memberPath(path: string, member: string | number): string {
  * @throws ProtocolError `bad_request`
  */
 export function checkNoNull(value: JsonValue | undefined, path = ''): void {
-  if (value === null) throw badRequest(path, 'null is not allowed');
-  if (Array.isArray(value)) {
-    for (const [index, item] of value.entries()) checkNoNull(item, memberPath(path, index));
-  } else if (isJsonObject(value)) {
-    for (const name of Object.keys(value)) checkNoNull(value[name], memberPath(path, name));
-  }
+  const at = findNode(value, isNull);
+  if (at !== undefined) throw badRequest(pathBelow(path, at), 'null is not allowed');
 }
+
+const isNull = (value: JsonValue | undefined) => value === null;
 
 /**
  * Refuses a value with a node deeper than `most`; its root is at depth 0 (01 J5).
@@ -165,10 +187,24 @@ function isDeeper(value: JsonValue | undefined, most: number): boolean {
  */
 export function checkCanonicalSize(object: JsonObject, maxBytes: number, path = ''): string {
   const text = canonicalJson(object);
-  if (text.length > maxBytes || utf8Length(text) > maxBytes) {
-    throw new ProtocolError('request_too_large', `${path || 'object'}: over ${maxBytes} bytes`);
-  }
+  checkTextSize(text, maxBytes, path);
   return text;
+}
+
+/**
+ * Checks the size of a complete object in Canonical JSON where nobody needs that text: in any order
+ * the members have as many bytes, and without the order they cost a fraction.
+ *
+ * @param object as the strict parser gives it
+ * @throws ProtocolError `request_too_large`
+ */
+export function checkObjectSize(object: JsonObject, maxBytes: number, path = ''): void {
+  checkTextSize(JSON.stringify(object), maxBytes, path);
+}
+
+function checkTextSize(text: string, maxBytes: number, path: string): void {
+  if (text.length <= maxBytes && utf8Length(text) <= maxBytes) return;
+  throw new ProtocolError('request_too_large', `${path || 'object'}: over ${maxBytes} bytes`);
 }
 
 /**

@@ -3,10 +3,12 @@ import { describe, expect, test } from 'vitest';
 import {
   AccountId,
   Counter,
+  canonicalJson,
   checkBase64url,
   checkCanonicalSize,
   checkNoNull,
   checkObject,
+  checkObjectSize,
   checkSchema,
   checkText,
   DeviceId,
@@ -16,6 +18,7 @@ import {
   Network,
   noblePrimitives,
   ProtocolError,
+  parseJson,
   RelayId,
   Sha256,
   Signature,
@@ -23,6 +26,7 @@ import {
   Type,
   UnixSeconds,
 } from '../src/index.ts';
+import { protocolJson } from './json/arbitraries.ts';
 
 const network = new Network({
   context: `neo:1:0x${'00'.repeat(20)}`,
@@ -210,6 +214,32 @@ describe('01 §3: checkCanonicalSize', () => {
       message: 'at: over 13 bytes',
     });
     expect(failure(() => checkCanonicalSize({ a: 'é😀' }, 10))?.code).toBe('request_too_large');
+  });
+});
+
+describe('01 §3: checkObjectSize', () => {
+  test('counts what the canonical form has, whatever the object is', () => {
+    const objects = fc.dictionary(fc.string({ unit: 'grapheme' }), protocolJson);
+    fc.assert(
+      fc.property(objects, (value) => {
+        const object = parseJson(JSON.stringify(value)) as JsonObject;
+        const bytes = Buffer.byteLength(canonicalJson(object));
+        expect(() => checkObjectSize(object, bytes)).not.toThrow();
+        expect(failure(() => checkObjectSize(object, bytes - 1, 'at'))).toEqual({
+          code: 'request_too_large',
+          message: `at: over ${bytes - 1} bytes`,
+        });
+      }),
+    );
+  });
+
+  test('an own member named __proto__ or toJSON counts like any other', () => {
+    const text = '{"__proto__":[1],"toJSON":{"a":"é"}}';
+    const object = parseJson(text) as JsonObject;
+    expect(() => checkObjectSize(object, Buffer.byteLength(text))).not.toThrow();
+    expect(failure(() => checkObjectSize(object, Buffer.byteLength(text) - 1))?.code).toBe(
+      'request_too_large',
+    );
   });
 });
 

@@ -3,14 +3,7 @@ import { badRequest } from '../errors.ts';
 import type { Network } from '../identity/network.ts';
 import type { JsonObject } from '../json/types.ts';
 import { limits } from '../limits.ts';
-import {
-  checkCanonicalSize,
-  checkNoNull,
-  checkSchema,
-  Sha256,
-  type Static,
-  Type,
-} from '../schema.ts';
+import { checkNoNull, checkObjectSize, checkSchema, Sha256, type Static, Type } from '../schema.ts';
 import {
   checkGroupBody,
   GroupApplicationApproval,
@@ -141,7 +134,8 @@ const reads: ReadonlySet<GroupMethodName> = new Set([
 
 /**
  * Checks everything about the parameters of a group method that needs neither state nor
- * cryptography: shape, encodings, accounts, batches, boxes, then sizes.
+ * cryptography: shape, size, encodings, accounts, batches, boxes. Where several are wrong, any of
+ * the errors may be the answer (05 §12.4).
  *
  * @throws ProtocolError `bad_request`; `request_too_large` for parameters over 1 MiB of Canonical
  *   JSON or a message over its limit
@@ -154,9 +148,10 @@ export function checkGroupParams<N extends GroupMethodName>(
   value: unknown,
 ): asserts value is GroupParams<N> {
   checkSchema(groupParams[name], value);
+  // Before what costs most of each account and box: batches have no limit but this (05 §12.2).
+  if (!reads.has(name)) checkObjectSize(value as JsonObject, limits.groupWriteBytes, 'params');
   checkNoNull(value as JsonObject);
   checkMethodRules(network, name, value);
-  if (!reads.has(name)) checkCanonicalSize(value as JsonObject, limits.groupWriteBytes, 'params');
 }
 
 function checkMethodRules(network: Network, name: GroupMethodName, value: unknown): void {

@@ -8,6 +8,7 @@ import {
   groupNotifications,
   groupParams,
   type JsonObject,
+  Network,
   sealClientSecret,
   sealGroupMessage,
   utf8Length,
@@ -20,6 +21,7 @@ import {
   clientSecret,
   codeOf,
   commitment,
+  context,
   counting,
   creationBody,
   dave,
@@ -276,5 +278,70 @@ describe('the catalogue entries', () => {
       const listed = (params as string).match(/^[a-z_]+|(?<=, )[a-z_]+(?= \()/g);
       expect(Object.keys(properties)).toEqual(listed);
     }
+  });
+});
+
+describe('05 §12.2: what is refused anyway costs little of each account', () => {
+  /** Hashes a check takes: two for each account ID it looks into. */
+  const hashesOf = (name: GroupMethodName, params: JsonObject) => {
+    let hashes = 0;
+    const sha256 = (data: Uint8Array) => {
+      hashes += 1;
+      return network.primitives.sha256(data);
+    };
+    const counted = new Network({ context, primitives: { ...network.primitives, sha256 } });
+    const code = codeOf(() => checkGroupParams(counted, name, params));
+    return { code, hashes };
+  };
+  const many = Array.from(
+    { length: 30_000 },
+    (_, index) => `${alice.account.slice(0, -5)}${String(10_000 + index).replaceAll('0', 'A')}`,
+  );
+  const chained = { group_id: groupId, prev_hash: commitment, device_signature: 'A'.repeat(86) };
+
+  test('more accounts than a request can hold: too large, before one is looked into', () => {
+    const accounts = [...new Set(many)];
+    for (const name of ['ban', 'removal', 'unban'] as const) {
+      const method = name === 'removal' ? 'group.member.remove' : (`group.member.${name}` as const);
+      const $type = network.type(`group.member.${name}`);
+      expect(hashesOf(method, { $type, ...chained, accounts })).toEqual({
+        code: 'request_too_large',
+        hashes: 0,
+      });
+    }
+    const rejection = { group_id: groupId, accounts };
+    for (const name of ['group.application.reject', 'group.member.recovery.reject'] as const) {
+      expect(hashesOf(name, rejection)).toEqual({ code: 'request_too_large', hashes: 0 });
+    }
+  });
+
+  test('an account that is named twice: refused before one is looked into', () => {
+    const accounts = [...new Set(many.slice(0, 9_000)), alice.account, alice.account];
+    const $type = network.type('group.member.ban');
+    expect(hashesOf('group.member.ban', { $type, ...chained, accounts })).toEqual({
+      code: 'bad_request',
+      hashes: 0,
+    });
+    const members = accounts.map((account) => ({ ...memberOf(bob), account })).slice(-1_000);
+    const $approval = network.type('group.application.approval');
+    const approvals = {
+      approval: { $type: $approval, ...chained, members },
+      client_secret_commitment: commitment,
+      client_secret_boxes: boxesFor(bob),
+    };
+    expect(hashesOf('group.application.approve', approvals)).toEqual({
+      code: 'bad_request',
+      hashes: 0,
+    });
+  });
+
+  test('of a batch that fits every account is looked into', () => {
+    const wrong = alice.account.replace(/.$/, (last) => (last === 'A' ? 'B' : 'A'));
+    const accounts = [alice.account, bob.account, carol.account, wrong];
+    const $type = network.type('group.member.unban');
+    expect(hashesOf('group.member.unban', { $type, ...chained, accounts })).toEqual({
+      code: 'bad_request',
+      hashes: 8,
+    });
   });
 });
