@@ -36,7 +36,7 @@ import {
   setUp,
 } from './accounts/setup.ts';
 import { resolveOwnState } from './accounts/states.ts';
-import type { RetryPolicy } from './connect/backoff.ts';
+import { defaultRetry, type RetryPolicy } from './connect/backoff.ts';
 import { RelayConnection } from './connect/connection.ts';
 import { deviceIdentity } from './connect/session.ts';
 import type { Transport } from './connect/transport.ts';
@@ -101,7 +101,7 @@ export class Client implements AsyncDisposable {
   static async open(options: ClientOptions): Promise<Client> {
     const { network, registry, transport, store } = options;
     const { clock = systemClock, random = webRandom, prefer = 'websocket' } = options;
-    const { retry, timeout } = options;
+    const { retry = defaultRetry, timeout } = options;
     await bindStore(network, store);
     const discovery = new Discovery({ network, registry, transport, store, clock });
     const parts = { network, discovery, transport, clock, random };
@@ -110,13 +110,14 @@ export class Client implements AsyncDisposable {
       registry,
       store,
       reading: { ...defaultReading, ...options.reading },
+      retry,
       connect: (relayId, identity, transportWanted = prefer) =>
         new RelayConnection(parts, {
           relayId,
           identity,
           // A session of the account key is a matter of a few calls.
           prefer: identity.mode === 'account' ? 'http' : transportWanted,
-          ...(retry !== undefined && { retry }),
+          retry,
           ...(timeout !== undefined && { timeout }),
         }),
     };

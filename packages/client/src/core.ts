@@ -8,6 +8,7 @@ import type {
   Registry,
   SigningDevice,
 } from '@posthouse/protocol';
+import type { RetryPolicy } from './connect/backoff.ts';
 import type { RelayConnection } from './connect/connection.ts';
 import type { Identity } from './connect/session.ts';
 import type { Transport } from './connect/transport.ts';
@@ -26,6 +27,7 @@ export interface Core {
   readonly clock: Clock;
   readonly random: Random;
   readonly reading: ReadingLimits;
+  readonly retry: RetryPolicy;
   /** A connection of its own; whoever opens it closes it. */
   connect(relayId: string, identity: Identity, prefer?: 'websocket' | 'http'): RelayConnection;
 }

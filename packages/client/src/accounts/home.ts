@@ -31,15 +31,15 @@ export async function refreshHome(
   account: string,
   signal: AbortSignal,
 ): Promise<FinalRoute> {
-  const { network, transport, discovery, registry } = core;
+  const { discovery, registry } = core;
   const method = 'account.route.resolve';
   let cause: unknown;
   for await (const { relay_id: relayId, status } of registry.listRelays()) {
     if (status !== 'active') continue;
     try {
       const relay = await discovery.find(relayId, signal);
-      const parts = { network, transport, relay, signal };
-      const answer = await callWithoutSession(parts, method, { account });
+      const call = { method, params: { account } } as const;
+      const answer = await callWithoutSession(core, { relay, signal }, call);
       return await learnRoute(core, answer, { account, method, signal });
     } catch (error) {
       if (!isClientError(error)) throw error;

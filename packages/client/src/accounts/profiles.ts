@@ -80,7 +80,7 @@ export async function publishProfile(
     updated_at: Math.max(home.relayClock.now(), last?.updated_at ?? 0),
   });
   try {
-    await home.call('profile.publish', profile, { signal, repeat: 'never' });
+    await home.call('profile.publish', profile, { signal, repeat: 'unsent' });
   } catch (error) {
     if (!(error instanceof RelayUnreachable) || !error.outcomeUnknown) throw error;
     const stored = await resolveProfile(core, core.account, signal);

@@ -173,13 +173,12 @@ async function routeKnownTo(
   relayId: string,
   { signer, signal }: SetUpOptions,
 ): Promise<FinalRoute | undefined> {
-  const { network, transport, discovery } = core;
-  const relay = await discovery.find(relayId, signal);
+  const relay = await core.discovery.find(relayId, signal);
   const method = 'account.route.resolve';
   const { account } = signer;
   try {
-    const parts = { network, transport, relay, signal };
-    const answer = await callWithoutSession(parts, method, { account });
+    const call = { method, params: { account } } as const;
+    const answer = await callWithoutSession(core, { relay, signal }, call);
     return await learnRoute(core, answer, { account, method, signal });
   } catch (error) {
     if (isRefusal(error, 'not_found', 'route_not_found')) return undefined;

@@ -30,6 +30,20 @@ export function backoff(
   return (wait.hintSeconds ?? 0) * 1_000 + jitter;
 }
 
+/** A relay that asks for a longer wait than this, milliseconds, gets no automatic retry. */
+const longestWait = 60_000;
+
+/** The same, or `undefined` where trying again is over. */
+export function waitBeforeRetry(
+  attempt: number,
+  policy: RetryPolicy,
+  wait: Parameters<typeof backoff>[2],
+): number | undefined {
+  if (attempt >= policy.attempts) return undefined;
+  const milliseconds = backoff(attempt, policy, wait);
+  return milliseconds > longestWait ? undefined : milliseconds;
+}
+
 /**
  * Whether the same request may help later (02 §4.3). What the relay answered about the business
  * is final, and so is a misbehaviour.

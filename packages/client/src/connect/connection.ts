@@ -11,12 +11,12 @@ import { ClientError, isRefusal, RelayMisbehaviour, RelayUnreachable } from '../
 import type { Discovery, VerifiedRelay } from '../network/discovery.ts';
 import { checkResult } from './answers.ts';
 import {
-  backoff,
   defaultRetry,
   hintOf,
   isTemporary,
   mayBeDone,
   type RetryPolicy,
+  waitBeforeRetry,
 } from './backoff.ts';
 import { untilAborted } from './deadline.ts';
 import { Link } from './link.ts';
@@ -47,13 +47,10 @@ export interface CallOptions {
   /**
    * `unchanged` (default) sends the very same request again after temporary errors and lost
    * answers; only for methods that allow it (02 §7). `unsent` does so only where the request
-   * certainly was not carried out, `never` leaves all of it to the caller.
+   * certainly was not carried out.
    */
-  readonly repeat?: 'unchanged' | 'unsent' | 'never';
+  readonly repeat?: 'unchanged' | 'unsent';
 }
-
-/** A relay that asks for a longer wait than this, milliseconds, gets no automatic retry. */
-const longestWait = 60_000;
 
 /**
  * One identity's calls to one relay, over as many links, one after another, as it takes. Every
@@ -108,7 +105,7 @@ export class RelayConnection implements AsyncDisposable {
           continue;
         }
         const wait = this.#waitBefore(attempt, error);
-        const isBarred = repeat === 'never' || (repeat === 'unsent' && mayBeDone(error));
+        const isBarred = repeat === 'unsent' && mayBeDone(error);
         if (isBarred || wait === undefined) throw error;
         await this.#parts.clock.sleep(wait, signal);
       }
@@ -169,10 +166,9 @@ export class RelayConnection implements AsyncDisposable {
 
   /** Milliseconds, or `undefined` where trying again is over. */
   #waitBefore(attempt: number, error: unknown): number | undefined {
-    if (!isTemporary(error) || attempt >= this.#retry.attempts) return undefined;
+    if (!isTemporary(error)) return undefined;
     const { random } = this.#parts;
-    const wait = backoff(attempt, this.#retry, { random, hintSeconds: hintOf(error) });
-    return wait > longestWait ? undefined : wait;
+    return waitBeforeRetry(attempt, this.#retry, { random, hintSeconds: hintOf(error) });
   }
 }
 

@@ -35,8 +35,9 @@ export class NodeTransport implements Transport, Disposable {
       };
       const request = httpsRequest(url, {
         method: verb,
-        // Node frames the bodies of most verbs by itself, but not those of DELETE.
-        headers: { ...headers, ...lengthOf(body) },
+        // Without a word on codings a server may choose any (RFC 9110 §12.5.3). Node frames the
+        // bodies of most verbs by itself, but not those of DELETE.
+        headers: { 'accept-encoding': 'identity', ...headers, ...lengthOf(body) },
         agent: this.#agent,
         signal,
       });

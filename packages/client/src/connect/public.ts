@@ -1,29 +1,44 @@
-import type { MethodName, Network, ParamsOf, ResultOf } from '@posthouse/protocol';
+import type { MethodName, ParamsOf, ResultOf } from '@posthouse/protocol';
+import type { Core } from '../core.ts';
 import { RelayUnreachable } from '../errors.ts';
 import type { VerifiedRelay } from '../network/discovery.ts';
 import { checkResult } from './answers.ts';
+import { hintOf, isTemporary, waitBeforeRetry } from './backoff.ts';
 import { withDeadline } from './deadline.ts';
 import { HttpChannel } from './http-channel.ts';
-import type { Transport } from './transport.ts';
 
 /** Milliseconds one exchange may take. */
 const timeout = 30_000;
 
 /**
- * Calls a method that needs no session, over the first HTTPS address that answers.
+ * Calls a method that needs no session, over the first HTTPS address that answers. What a relay
+ * refuses for now is asked again; for one that cannot be reached there are others.
+ *
  * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour
  */
 export async function callWithoutSession<M extends MethodName>(
-  parts: {
-    readonly network: Network;
-    readonly transport: Transport;
-    readonly relay: VerifiedRelay;
-    readonly signal: AbortSignal;
-  },
-  method: M,
-  params: ParamsOf<M>,
+  core: Core,
+  { relay, signal }: { readonly relay: VerifiedRelay; readonly signal: AbortSignal },
+  call: { readonly method: M; readonly params: ParamsOf<M> },
 ): Promise<ResultOf<M>> {
-  const { network, transport, relay, signal } = parts;
+  const { clock, random, retry } = core;
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await callOnce(core, { relay, signal }, call);
+    } catch (error) {
+      if (error instanceof RelayUnreachable || !isTemporary(error)) throw error;
+      const wait = waitBeforeRetry(attempt, retry, { random, hintSeconds: hintOf(error) });
+      if (wait === undefined) throw error;
+      await clock.sleep(wait, signal);
+    }
+  }
+}
+
+async function callOnce<M extends MethodName>(
+  { network, transport }: Core,
+  { relay, signal }: { readonly relay: VerifiedRelay; readonly signal: AbortSignal },
+  { method, params }: { readonly method: M; readonly params: ParamsOf<M> },
+): Promise<ResultOf<M>> {
   let failure: unknown;
   for (const address of relay.https) {
     const channel = new HttpChannel(address, network, transport);

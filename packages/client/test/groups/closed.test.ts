@@ -44,6 +44,18 @@ describe('05 §11.3, §17.2: of a closed group', () => {
     expect(await groupTexts(tablet, id)).toEqual(['with the new key']);
   });
 
+  test('nobody is asked to take messages', async () => {
+    const [ann, bob] = [await Restarted.begin(relay), await Restarted.begin(relay)];
+    const id = await club(ann.account, [bob.account]);
+    await ann.account.groups.close(id);
+    relay.asked.clear();
+    const late = { code: 'not_permitted' };
+    await expect(ann.account.groups.send(id, { text: 'late' })).rejects.toMatchObject(late);
+    expect(relay.asked.get('group.message.send')).toBeUndefined();
+    await expect(bob.account.groups.send(id, { text: 'later' })).rejects.toMatchObject(late);
+    expect(relay.asked.get('group.message.send')).toBe(1);
+  });
+
   test('nothing more is asked once all of it is here', async () => {
     const [ann, bob] = [await Restarted.begin(relay), await Restarted.begin(relay)];
     const id = await club(ann.account, [bob.account]);

@@ -8,6 +8,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer as createHttpsServer, request, type Server } from 'node:https';
 import { type AddressInfo, createServer as createNetServer } from 'node:net';
 import { join } from 'node:path';
+import { type ErrorCode, errorCatalogue } from '@posthouse/protocol';
 import { type WebSocket, WebSocketServer, WebSocket as WsClient } from 'ws';
 import { World } from './world.ts';
 
@@ -18,6 +19,40 @@ type Json = any;
 export type Lie = (result: Json, params: Json) => Json;
 /** Gets the complete text of an answer (over WebSocket with its envelope). */
 export type RawLie = (text: string) => string;
+
+/** What a client asked for. */
+export interface Asked {
+  readonly method: string;
+  readonly params: Json;
+}
+
+/** An error as the chapters have it: its catalogue code, and what it carries. */
+export interface Refusal {
+  readonly code: ErrorCode;
+  readonly message: string;
+  readonly data?: Json;
+}
+
+/** What a host does otherwise, whatever it is asked: see `odd-relay.ts`. */
+export interface Oddness {
+  /** Parameters the relay gets instead. */
+  ask(asked: Asked): Json;
+  /** An answer the relay is not asked for. */
+  instead(asked: Asked): { readonly result: Json } | { readonly refusal: Refusal } | undefined;
+  answer(asked: Asked, result: Json): Json;
+  refusal(refusal: Refusal): Json;
+  /** The messages that leave instead of one notification, and members of every envelope. */
+  notify(message: Json): readonly Json[];
+  envelope(message: Json): Json;
+  text(text: string): string;
+  contentType(): string;
+  /** Milliseconds an answer is held back, while notifications pass it. */
+  delay(): number;
+  /** Whether a WebSocket ends instead of an answer. */
+  ends(asked: Asked): boolean;
+  /** The body of an answer for one who would take any coding of it. */
+  coded(body: string): { readonly coding: string; readonly body: Buffer } | undefined;
+}
 
 export class LyingRelay implements AsyncDisposable {
   readonly world: World;
@@ -34,6 +69,7 @@ export class LyingRelay implements AsyncDisposable {
   readonly honest = new Map<string, Json>();
   /** What is done as soon as a request of a method arrives. */
   readonly when = new Map<string, () => void>();
+  odd: Oddness | undefined;
   /** How many requests of a method arrived. */
   readonly asked = new Map<string, number>();
 
@@ -43,7 +79,11 @@ export class LyingRelay implements AsyncDisposable {
     this.#backend = backend;
   }
 
-  static async start(config: Parameters<typeof World.start>[0] = {}): Promise<LyingRelay> {
+  /** @param prefix of the path of its addresses */
+  static async start(
+    config: Parameters<typeof World.start>[0] = {},
+    prefix = '',
+  ): Promise<LyingRelay> {
     const server = createHttpsServer();
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const { port } = server.address() as AddressInfo;
@@ -52,8 +92,9 @@ export class LyingRelay implements AsyncDisposable {
       ...config,
       listen: `127.0.0.1:${backendPort}`,
       public: {
-        https: [`https://127.0.0.1:${port}/svc/v1`],
-        wss: [`wss://127.0.0.1:${port}/svc/v1`],
+        https: [`https://127.0.0.1:${port}${prefix}/svc/v1`],
+        wss: [`wss://127.0.0.1:${port}${prefix}/svc/v1`],
+        ...config.public,
       },
     });
     const tls = (name: string) => readFileSync(join(world.folder, 'relay', 'tls', name), 'utf8');
@@ -132,7 +173,13 @@ export class LyingRelay implements AsyncDisposable {
     }
     const { host: _host, 'content-length': _length, ...headers } = incoming.headers;
     const params = paramsOf(incoming, body);
-    const changed = this.#requests.get(method)?.(params) ?? params;
+    const asked = { method, params };
+    const answer = this.odd?.instead(asked);
+    if (answer !== undefined) {
+      this.#answerInstead(answer, outgoing);
+      return;
+    }
+    const changed = this.#changed(asked);
     const isQuery = body.length === 0;
     const { pathname } = new URL(incoming.url ?? '/', 'https://relay.invalid');
     const query = isQuery ? `?${new URLSearchParams(changed)}` : '';
@@ -144,14 +191,17 @@ export class LyingRelay implements AsyncDisposable {
         headers: isQuery ? headers : { ...headers, 'content-length': Buffer.byteLength(text) },
         ca: this.world.ca,
       },
-      (answer) => void this.#answerHttp({ method, params }, answer, outgoing),
+      (answer) => {
+        const takesAny = incoming.headers['accept-encoding'] === undefined;
+        void this.#answerHttp({ ...asked, takesAny }, answer, outgoing);
+      },
     );
     forwarded.on('error', () => outgoing.destroy());
     forwarded.end(text);
   }
 
   async #answerHttp(
-    { method, params }: Asked,
+    asked: Asked & { readonly takesAny: boolean },
     answer: IncomingMessage,
     outgoing: ServerResponse,
   ): Promise<void> {
@@ -161,12 +211,35 @@ export class LyingRelay implements AsyncDisposable {
       ...headers
     } = answer.headers;
     const text = (await readAll(answer)).toString();
-    if (this.#loses(method)) {
+    if (this.#loses(asked.method)) {
       outgoing.destroy();
       return;
     }
-    outgoing.writeHead(answer.statusCode ?? 500, headers);
-    outgoing.end(answer.statusCode === 200 ? this.#altered({ method, params }, text, '') : text);
+    const { odd } = this;
+    const told = text === '' ? '' : this.#altered(asked, text, '');
+    const type = odd === undefined || text === '' ? {} : { 'content-type': odd.contentType() };
+    const body = text === '' ? '' : (odd?.text(told) ?? told);
+    // Whoever does not say which codings it takes takes any (RFC 9110 §12.5.3).
+    const coded = asked.takesAny && body !== '' ? odd?.coded(body) : undefined;
+    const coding = coded === undefined ? {} : { 'content-encoding': coded.coding };
+    outgoing.writeHead(answer.statusCode ?? 500, { ...headers, ...type, ...coding });
+    outgoing.end(coded?.body ?? body);
+  }
+
+  #answerInstead(
+    answer: { readonly result: Json } | { readonly refusal: Refusal },
+    outgoing: ServerResponse,
+  ): void {
+    const isRefusal = 'refusal' in answer;
+    const status = isRefusal ? errorCatalogue[answer.refusal.code].http : 200;
+    outgoing.writeHead(status, { 'content-type': 'application/json' });
+    outgoing.end(JSON.stringify(isRefusal ? answer.refusal : answer.result));
+  }
+
+  #changed(asked: Asked): Json {
+    const { params } = asked;
+    const changed = this.#requests.get(asked.method)?.(params) ?? params;
+    return this.odd?.ask({ ...asked, params: changed }) ?? changed;
   }
 
   #proxySocket(socket: WebSocket, url: string): void {
@@ -180,9 +253,17 @@ export class LyingRelay implements AsyncDisposable {
       const { id, method, params } = request;
       requests.set(id, { method, params });
       this.#count(method);
-      const change = this.#requests.get(method);
-      const asked =
-        change === undefined ? text : JSON.stringify({ ...request, params: change(params) });
+      const instead = this.odd?.instead({ method, params });
+      if (instead !== undefined) {
+        const { code, ...error } = 'refusal' in instead ? instead.refusal : { code: undefined };
+        const outcome =
+          'result' in instead
+            ? instead
+            : { error: { ...error, code: errorCatalogue[code as ErrorCode].rpc } };
+        socket.send(JSON.stringify({ jsonrpc: '2.0', id, ...outcome }));
+        return;
+      }
+      const asked = JSON.stringify({ ...request, params: this.#changed({ method, params }) });
       if (backend.readyState === WsClient.OPEN) backend.send(asked);
       else waiting.push(asked);
     });
@@ -192,8 +273,10 @@ export class LyingRelay implements AsyncDisposable {
     backend.on('message', (data) => {
       const text = String(data);
       const asked = requests.get(JSON.parse(text).id);
-      if (asked !== undefined && this.#loses(asked.method)) socket.terminate();
-      else socket.send(asked === undefined ? text : this.#altered(asked, text, 'result'));
+      const isLost = asked !== undefined && (this.#loses(asked.method) || this.odd?.ends(asked));
+      if (isLost) socket.terminate();
+      else if (asked !== undefined) this.#respond(socket, this.#altered(asked, text, 'result'));
+      else for (const each of this.#notifications(text)) this.#send(socket, each);
     });
     backend.on('close', () => socket.close());
     backend.on('error', () => socket.terminate());
@@ -203,6 +286,29 @@ export class LyingRelay implements AsyncDisposable {
     });
   }
 
+  #notifications(text: string): readonly string[] {
+    if (this.odd === undefined) return [text];
+    return this.odd.notify(JSON.parse(text)).map((each) => JSON.stringify(each));
+  }
+
+  /** In as many frames as it pleases where it is odd. */
+  #send(socket: WebSocket, text: string): void {
+    if (this.odd === undefined) {
+      socket.send(text);
+      return;
+    }
+    const told = this.odd.text(JSON.stringify(this.odd.envelope(JSON.parse(text))));
+    const middle = Math.floor(told.length / 2);
+    socket.send(told.slice(0, middle), { fin: false });
+    socket.send(told.slice(middle), { fin: true });
+  }
+
+  #respond(socket: WebSocket, text: string): void {
+    const wait = this.odd?.delay() ?? 0;
+    if (wait === 0) this.#send(socket, text);
+    else setTimeout(() => this.#send(socket, text), wait);
+  }
+
   #loses(method: string): boolean {
     const left = this.#losses.get(method) ?? 0;
     this.#losses.set(method, left - 1);
@@ -210,12 +316,22 @@ export class LyingRelay implements AsyncDisposable {
   }
 
   /** @param member where the result stands in the text; empty for the root */
-  #altered({ method, params }: Asked, text: string, member: '' | 'result'): string {
+  #altered(asked: Asked, text: string, member: '' | 'result'): string {
+    const { method, params } = asked;
     let altered = text;
     const answer = JSON.parse(text);
-    const result = member === '' ? answer : answer.result;
+    const error = member === '' ? (isError(answer) ? answer : undefined) : answer.error;
+    if (error !== undefined) {
+      const told = this.odd?.refusal(error) ?? error;
+      altered = JSON.stringify(member === '' ? told : { ...answer, error: told });
+    }
+    let result = error !== undefined ? undefined : member === '' ? answer : answer.result;
     if (result !== undefined) {
       this.honest.set(method, result);
+      if (this.odd !== undefined && result !== null) {
+        result = this.odd.answer(asked, result);
+        altered = JSON.stringify(member === '' ? result : { ...answer, result });
+      }
       const lie = this.#lies.get(method);
       if (lie !== undefined) {
         const told = lie(structuredClone(result), params);
@@ -226,10 +342,8 @@ export class LyingRelay implements AsyncDisposable {
   }
 }
 
-/** What a client asked for. */
-interface Asked {
-  readonly method: string;
-  readonly params: Json;
+function isError(answer: Json): boolean {
+  return typeof answer.code === 'string' && Object.hasOwn(errorCatalogue, answer.code);
 }
 
 function paramsOf({ url = '/' }: IncomingMessage, body: Buffer): Json {
@@ -239,7 +353,7 @@ function paramsOf({ url = '/' }: IncomingMessage, body: Buffer): Json {
 
 function methodOf(url: string): string {
   const { pathname } = new URL(url, 'https://relay.invalid');
-  return pathname.replace('/svc/v1/', '').replaceAll('/', '.');
+  return pathname.replace(/^.*\/svc\/v1\//, '').replaceAll('/', '.');
 }
 
 async function readAll(stream: IncomingMessage): Promise<Buffer> {

@@ -1,0 +1,173 @@
+/**
+ * Whole lives at a relay that keeps every rule and does nothing the way ours does: what a client
+ * takes from chapters 02 to 06 must not be what it happens to know of our relay.
+ */
+import type { DeviceCertificate } from '@posthouse/protocol';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Account, AccountEvent } from '../src/index.ts';
+import { postTexts } from './channels/support.ts';
+import { accompliceOf } from './groups/lying.ts';
+import { admit, anotherDevice, exchange, groupTexts } from './groups/support.ts';
+import { LyingRelay } from './support/lying-relay.ts';
+import { OddHost, type Oddity, oddities } from './support/odd-relay.ts';
+import { WatchedStore } from './support/watched-store.ts';
+import { befriend, texts } from './support/world.ts';
+
+let relay: LyingRelay;
+beforeAll(async () => {
+  relay = await LyingRelay.start({ host: { groups: true, channels: true } }, '/a/b.c');
+});
+afterAll(async () => {
+  await relay[Symbol.asyncDispose]();
+});
+
+type Prefer = 'http' | 'websocket';
+const patient = { retry: { attempts: 6, base: 1, cap: 4 } };
+
+/** Somebody whose device has two certificates that are valid. */
+async function person(odd: OddHost, prefer: Prefer): Promise<Account> {
+  const store = new WatchedStore();
+  const account = await relay.world.person({ ...patient, store, prefer });
+  const known = async (): Promise<DeviceCertificate> =>
+    (await accompliceOf(account, store)).certificate;
+  const first = await known();
+  relay.world.clock.advance(1);
+  await account.devices.renew();
+  odd.versions.set(account.deviceId, [first, await known()]);
+  return account;
+}
+
+async function people(odd: OddHost, prefer: Prefer): Promise<[Account, Account, Account]> {
+  relay.odd = odd;
+  return [await person(odd, prefer), await person(odd, prefer), await person(odd, prefer)];
+}
+
+/** Synchronizes until nothing failed, as a person would: what a host refuses for now passes. */
+async function settled(account: Account): Promise<AccountEvent[]> {
+  const events: AccountEvent[] = [];
+  for (let tries = 0; tries < 5; tries += 1) {
+    const found = await account.sync();
+    events.push(...found);
+    if (!found.some(({ kind }) => kind.endsWith('-failed'))) return events;
+  }
+  throw new Error('does not settle', { cause: events });
+}
+
+async function talk(odd: OddHost, prefer: Prefer): Promise<void> {
+  const [ann, bob] = await people(odd, prefer);
+  await befriend(ann, bob);
+  for (const text of ['one', 'two', 'three']) await ann.messages.send(bob.id, { text });
+  await bob.messages.send(ann.id, { text: 'four' });
+  await settled(bob);
+  await settled(ann);
+  expect((await texts(bob)).sort()).toEqual(['four', 'one', 'three', 'two']);
+  expect((await texts(ann)).sort()).toEqual(['four', 'one', 'three', 'two']);
+  await ann.profiles.publish({ nickname: 'Ann', public_discovery: true });
+  expect(await bob.profiles.resolve(ann.id)).toMatchObject({ nickname: 'Ann' });
+  const tablet = await anotherDevice(relay.world, bob, { ...patient, prefer });
+  await settled(bob);
+  await settled(ann);
+  await ann.messages.send(bob.id, { text: 'to both' });
+  await exchange(bob, tablet);
+  expect(await texts(tablet)).toContain('to both');
+}
+
+async function group(odd: OddHost, prefer: Prefer): Promise<void> {
+  const [ann, bob, carl] = await people(odd, prefer);
+  const { id } = await ann.groups.create({ name: 'Club' });
+  const { text } = await ann.groups.invite(id);
+  expect(await bob.groups.preview(text)).toMatchObject({ name: 'Club' });
+  await admit(ann, id, [bob, carl]);
+  expect(await ann.groups.invites(id)).toHaveLength(2);
+  const { sequence } = await bob.groups.send(id, { text: 'hello' });
+  await settled(ann);
+  await ann.groups.send(id, { text: 'welcome', replyTo: sequence });
+  await bob.groups.setNickname(id, 'Bobby');
+  await ann.groups.setRole(id, { account: bob.id, role: 'administrator' });
+  await ann.groups.rotate(id, { newOwnerKey: true });
+  await settled(bob);
+  await bob.groups.update(id, { name: 'Society' }).catch(() => undefined);
+  await bob.groups.requestRecovery(id);
+  expect(await ann.groups.recoveries(id)).toHaveLength(1);
+  await ann.groups.approveRecovery(id, [bob.id]);
+  await settled(bob);
+  await bob.groups.remove(id, [carl.id]);
+  await bob.groups.send(id, { text: 'without Carl' });
+  expect(await settled(carl)).toContainEqual({ kind: 'group-ended', group_id: id });
+  for (const reader of [ann, bob]) {
+    await settled(reader);
+    expect(await groupTexts(reader, id)).toEqual(['hello', 'welcome', 'without Carl']);
+    const [hello, welcome] = await reader.groups.messages(id);
+    expect(await reader.groups.replied(welcome!)).toEqual(hello);
+    expect((await reader.groups.members(id)).map(({ nickname }) => nickname)).toContain('Bobby');
+  }
+  await ann.groups.close(id);
+  await settled(bob);
+  expect(await bob.groups.get(id)).toMatchObject({ state: { status: 'closed' } });
+}
+
+async function channel(odd: OddHost, prefer: Prefer): Promise<void> {
+  const [ann, bob, carl] = await people(odd, prefer);
+  const { id, link } = await ann.channels.create({ name: 'News', moderators: [bob.id] });
+  await bob.channels.follow(link, { from: 'creation' });
+  const places: number[] = [];
+  for (const text of ['one', 'two', 'three']) {
+    places.push((await ann.channels.post(id, { text })).sequence);
+  }
+  const [one = 0, two = 0] = places;
+  await carl.channels.follow(link);
+  await bob.channels.edit(id, one, { text: 'one, corrected' });
+  await bob.channels.delete(id, two, { reason: 'a mistake' });
+  await ann.channels.update(id, { description: 'of the day' });
+  await carl.channels.report(id, one, { reason: 'dull' });
+  for (const reader of [bob, carl]) {
+    await settled(reader);
+    for (let more = true; more; ) more = await reader.channels.older(id);
+    expect(await postTexts(reader, id)).toEqual(['one, corrected', 'three']);
+    expect((await reader.channels.get(id)).span?.first).toBe(0);
+  }
+  const { entries } = await carl.channels.read(link, { after: -1 });
+  expect(entries[0]).toMatchObject({ kind: 'change', sequence: 0 });
+  await ann.channels.close(id);
+  await settled(carl);
+  expect((await carl.channels.get(id)).descriptor.status).toBe('closed');
+}
+
+async function followed(odd: OddHost, prefer: Prefer): Promise<void> {
+  const [ann, bob] = await people(odd, prefer);
+  await befriend(ann, bob);
+  const { id } = await ann.groups.create({ name: 'Club' });
+  await admit(ann, id, [bob]);
+  const news = await ann.channels.create({ name: 'News' });
+  await bob.channels.follow(news.link);
+  const stop = new AbortController();
+  const wanted = new Set(['message', 'group-message', 'channel-post']);
+  const pollInterval = 20;
+  for await (const event of bob.follow({ signal: stop.signal, pollInterval })) {
+    if (event.kind === 'connected') {
+      await ann.messages.send(bob.id, { text: 'mail' });
+      await ann.groups.send(id, { text: 'talk' });
+      await ann.channels.post(news.id, { text: 'news' });
+      relay.world.clock.advance(61);
+    }
+    wanted.delete(event.kind);
+    if (wanted.size === 0) stop.abort();
+  }
+  expect(wanted.size).toBe(0);
+}
+
+const lives = { talk, group, channel, followed };
+
+/** Each oddity by itself shows which one it is that a client does not take. */
+const ways: Record<string, readonly Oddity[]> = {
+  ...Object.fromEntries(oddities.map((each) => [each, [each]])),
+  'all of it': oddities,
+};
+
+describe.each(['http', 'websocket'] as const)('over %s', (prefer) => {
+  describe.each(Object.entries(ways))('%s', (_, on) => {
+    test.each(Object.entries(lives))('%s', async (_name, life) => {
+      await life(new OddHost(on), prefer);
+    });
+  });
+});
