@@ -133,6 +133,20 @@ describe('a host that calls a member none', () => {
   });
 });
 
+test('an application that is refused for good leaves a group what it was', async () => {
+  const [ann, bob, carl] = [await person(), await person(), await person()];
+  const id = await club(ann, [bob]);
+  const { invite, text } = await ann.groups.invite(id);
+  await ann.groups.revokeInvite(id, invite.invite_id);
+  await ann.groups.remove(id, [bob.id]);
+  await bob.sync();
+  for (const each of [bob, carl]) {
+    await expect(each.groups.join(text)).rejects.toMatchObject({ error: 'forbidden' });
+  }
+  expect(await bob.groups.get(id)).toMatchObject({ standing: 'ended' });
+  expect(await shown(carl)).toEqual([]);
+});
+
 test('05 §14.4: nicknames end with the membership of who has them, and of who reads them', async () => {
   const [ann, bob, carl] = [await person(), await person(), await person()];
   const id = await club(ann, [bob, carl]);
