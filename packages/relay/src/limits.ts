@@ -61,6 +61,10 @@ export const RelayLimits = Type.Object({
   ),
   groupBans: limit(10_000, 'Banned accounts of one group (05 §13.19).'),
   groupInvites: limit(1_000, 'Valid invitations one account has issued in one group.'),
+  groupRecordBytes: limit(
+    4_194_304,
+    'Bytes of the valid invitations, the application and the recovery request of one account in one group.',
+  ),
   groupRecoveryWait: period(604_800, 'Seconds a key recovery request is open (05 §9.3).'),
   groupStagingPeriod: period(604_800, 'Seconds a rotation can be prepared (05 §13.26).'),
   groupKeyPage: limit(50, 'Epochs of one page of group keys; each is sealed anew (05 §13.25).'),
@@ -143,6 +147,10 @@ export function checkRelayLimits(relay: RelayLimits): string[] {
     [
       relay.keyBoxBytes <= largestBox,
       `keyBoxBytes: a record must fit a WebSocket message, at most ${largestBox}`,
+    ],
+    [
+      relay.groupRecordBytes >= limits.groupWriteBytes,
+      `groupRecordBytes: the largest record must fit, at least ${limits.groupWriteBytes}`,
     ],
     [
       relay.deliveryRetryFirst <= relay.deliveryRetryMost,

@@ -1,6 +1,7 @@
 /** All SQL of invitations, recovery requests and staged rotations whose time is over. */
 import { lists, marks } from '../storage/lists.ts';
 import type { Reader, Row, Writer } from '../storage/types.ts';
+import { endOfInvite } from './invite-store.ts';
 import { dropSet } from './key-store.ts';
 
 /** An invitation or a request, by what it is found with in its group. */
@@ -48,7 +49,7 @@ export async function endInvites(
   let pending = 0;
   for (const some of lists(inviteIds)) {
     const rows = await tx.all<{ pending: number }>(
-      `UPDATE group_invites SET live = 0
+      `UPDATE group_invites SET ${endOfInvite}
         WHERE group_id = ? AND invite_id IN (${marks(some)}) AND live = 1 AND expires_at <= ?
         RETURNING pending`,
       groupId,

@@ -177,11 +177,17 @@ export interface InviteUse {
   readonly isOver: boolean;
 }
 
+/**
+ * What an invitation is once it is over. Nobody reads its text any more (05 §8.1), which may be
+ * large; that it was there is known for a while.
+ */
+export const endOfInvite = `live = 0, bytes = 0, invite = ''`;
+
 export async function addUses(tx: Writer, groupId: string, use: InviteUse): Promise<void> {
   await tx.run(
-    'UPDATE group_invites SET uses = uses + ?, live = ? WHERE group_id = ? AND invite_id = ?',
+    `UPDATE group_invites SET uses = uses + ?${use.isOver ? `, ${endOfInvite}` : ''}
+      WHERE group_id = ? AND invite_id = ?`,
     use.uses,
-    use.isOver ? 0 : 1,
     groupId,
     use.inviteId,
   );
@@ -189,7 +195,7 @@ export async function addUses(tx: Writer, groupId: string, use: InviteUse): Prom
 
 export async function revokeInvite(tx: Writer, groupId: string, inviteId: string): Promise<void> {
   await tx.run(
-    'UPDATE group_invites SET revoked = 1, live = 0 WHERE group_id = ? AND invite_id = ?',
+    `UPDATE group_invites SET revoked = 1, ${endOfInvite} WHERE group_id = ? AND invite_id = ?`,
     groupId,
     inviteId,
   );

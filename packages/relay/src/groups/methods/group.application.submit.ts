@@ -13,6 +13,7 @@ import { readApplications, writeApplication } from '../application-store.ts';
 import { keepCertificate } from '../event-store.ts';
 import { usableInvite } from '../invites.ts';
 import { applicationsNotice } from '../notices.ts';
+import { checkRecordBytes } from '../record-quota.ts';
 import { type LoadedGroup, loadGroup } from '../view.ts';
 
 /** `group.application.submit` (05 §13.13). */
@@ -34,6 +35,8 @@ export const groupApplicationSubmit: Handler<GroupApplication> = async (context,
     work: async (tx, { deviceId, signer }, now) => {
       const present = (await readApplications(tx, groupId, [account])).get(account);
       if (present?.digest === digest(text)) return { result: null };
+      const record = { account, kind: 'application', text } as const;
+      await checkRecordBytes(tx, groupId, { limits: context.limits, record });
       const { certificateId, certificate } = signer;
       const { member_encryption_public_key: memberKey } = application;
       const pending = {

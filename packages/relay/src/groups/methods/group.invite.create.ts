@@ -15,6 +15,7 @@ import { type CallingMember, requireMember } from '../caller.ts';
 import { keepCertificate } from '../event-store.ts';
 import { hasManyInvites, insertInvite, readInvite } from '../invite-store.ts';
 import { expiryJobName } from '../jobs.ts';
+import { checkRecordBytes } from '../record-quota.ts';
 
 /** `group.invite.create` (05 §13.9). */
 export const groupInviteCreate: Handler<GroupInvite> = async (context, call) => {
@@ -66,9 +67,12 @@ async function store(
   if (await hasManyInvites(tx, groupId, { inviter, now, most: limits.groupInvites })) {
     throw new ProtocolError('rate_limited', 'the account has too many valid invitations');
   }
+  const text = canonicalJson(invite);
+  const record = { account: inviter, kind: 'invites', text } as const;
+  await checkRecordBytes(tx, groupId, { limits, record });
   const { signer } = member.caller;
   const { deviceId, certificateId } = signer;
   await keepCertificate(tx, signer);
   const stored = { invite, inviteId, inviter, deviceId, certificateId };
-  await insertInvite(tx, groupId, stored, canonicalJson(invite));
+  await insertInvite(tx, groupId, stored, text);
 }

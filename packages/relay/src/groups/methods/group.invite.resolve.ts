@@ -26,12 +26,13 @@ export const groupInviteResolve: Handler<GroupParams<'group.invite.resolve'>> = 
     if (stored !== undefined && !mayViewInvite(member.role, stored.inviter === session.account)) {
       throw new ProtocolError('forbidden', 'the invitation is of another member');
     }
-    if (stored === undefined || groupInviteState(stored, now) !== 'valid') {
+    const text = (await readInviteTexts(tx, groupId, [inviteId])).get(inviteId);
+    // Another process, whose clock is ahead, may have ended it already.
+    if (stored === undefined || groupInviteState(stored, now) !== 'valid' || text === '') {
       throw new ProtocolError('not_found', 'no such invitation is valid');
     }
     const { certificateId } = stored;
     const certificate = (await readCertificates(tx, [certificateId])).get(certificateId);
-    const text = (await readInviteTexts(tx, groupId, [inviteId])).get(inviteId);
     if (certificate === undefined || text === undefined)
       throw new Error('an invitation lacks text');
     return {

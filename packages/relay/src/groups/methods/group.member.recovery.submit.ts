@@ -12,6 +12,7 @@ import { requireMember } from '../caller.ts';
 import { keepCertificate } from '../event-store.ts';
 import { expiryJobName } from '../jobs.ts';
 import { recoveriesNotice } from '../notices.ts';
+import { checkRecordBytes } from '../record-quota.ts';
 import { readPendingRecoveries, writeRecovery } from '../recovery-store.ts';
 
 /** `group.member.recovery.submit` (05 §13.21). */
@@ -39,6 +40,8 @@ export const groupMemberRecoverySubmit: Handler<GroupMemberRecoveryRequest> = as
       if (present?.digest === digest(text)) {
         return { result: { accepted_at: present.acceptedAt, expires_at: present.expiresAt } };
       }
+      const record = { account, kind: 'recovery', text } as const;
+      await checkRecordBytes(tx, groupId, { limits, record });
       const { certificateId } = signer;
       const times = { acceptedAt: now, expiresAt: now + limits.groupRecoveryWait };
       const stored = { account, deviceId, certificateId, ...times, memberKey, request: text };

@@ -1,0 +1,118 @@
+/** 05 §12.2, §13.9: how much one account leaves in one group, whatever its records carry. */
+import { canonicalJson, type GroupInvite, type JsonObject } from '@posthouse/protocol';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { Person } from '../support/people.ts';
+import { World } from '../support/world.ts';
+import { TestGroup } from './support.ts';
+
+const most = 1_048_576;
+
+let world: World;
+let ann: Person;
+let ben: Person;
+let eve: Person;
+let group: TestGroup;
+
+beforeEach(async () => {
+  world = await World.start({ groupRecordBytes: most });
+  [ann, ben, eve] = (await Promise.all(
+    ['ann', 'ben', 'eve'].map((name) => Person.atHome(world, name)),
+  )) as [Person, Person, Person];
+  group = await TestGroup.found(world, ann);
+  await group.admit(ben);
+});
+afterEach(() => world[Symbol.asyncDispose]());
+
+/** A signed object of so many bytes of Canonical JSON. */
+const sized = (object: JsonObject, bytes: number, by: Person): JsonObject => {
+  const { device_signature: _, ...unsigned } = object;
+  const sign = (length: number) => group.sign({ ...unsigned, x: 'x'.repeat(length) }, { by });
+  return sign(bytes - Buffer.byteLength(canonicalJson(sign(0))));
+};
+const invitation = (bytes: number, by = ann, facts: Partial<GroupInvite> = {}) =>
+  sized(group.invitation(facts, { by }) as never, bytes, by);
+const create = (invite: JsonObject, by = ann) =>
+  world.codeOf('group.invite.create', invite, { session: by.session() });
+/** What ann's invitations take; the one to ben is used up. */
+const taken = async () => {
+  const rows = (await world.dump()).group_invites as { bytes: number }[];
+  return rows.reduce((sum, { bytes }) => sum + bytes, 0);
+};
+
+test('valid invitations are bounded together: up to the last byte, and not beyond', async () => {
+  await world.restart({ groupInvites: 1_000 });
+  const before = await taken();
+  expect(await create(invitation(600_000))).toBe('ok');
+  const before2 = await world.dump();
+  expect(await create(invitation(most - before - 600_000 + 1))).toBe('rate_limited');
+  expect(await world.dump()).toEqual(before2);
+  expect(await create(invitation(most - before - 600_000))).toBe('ok');
+  expect(await create(group.invitation() as never)).toBe('rate_limited');
+  // Everybody has a bound of their own, and each group is another.
+  await group.setRole(ben, 'administrator');
+  expect(await create(invitation(1_000_000, ben), ben)).toBe('ok');
+  const other = await TestGroup.found(world, ann);
+  await other.invite();
+});
+
+test('what is over takes no room: revoked, used up, expired', async () => {
+  const size = 900_000;
+  const revoked = invitation(size);
+  expect(await create(revoked)).toBe('ok');
+  expect(await create(invitation(size))).toBe('rate_limited');
+  const { invite_id } = revoked as never as GroupInvite;
+  const params = { group_id: group.groupId, invite_id };
+  await world.call('group.invite.revoke', params, { session: ann.session() });
+  expect(await world.codeOf('group.invite.revoke', params, { session: ann.session() })).toBe(
+    'state_conflict',
+  );
+  const targeted = invitation(size, ann, { invitee: eve.account }) as never as GroupInvite;
+  expect(await create(targeted as never)).toBe('ok');
+  await group.apply(eve, targeted);
+  await group.approve([eve]);
+  const short = { expires_at: world.clock.now() + 10 };
+  expect(await create(invitation(size, ann, short))).toBe('ok');
+  world.clock.advance(10);
+  await world.runJob('groups.expiry');
+  expect(await create(invitation(size))).toBe('ok');
+  const rows = (await world.dump()).group_invites as { live: number; invite: string }[];
+  expect(rows.every(({ live, invite }) => (live === 1) === (invite !== ''))).toBe(true);
+});
+
+test('an invitation that another process ended is not shown', async () => {
+  const { invite_id } = await group.invite();
+  await world.context.storage.write('test', (tx) =>
+    tx.run("UPDATE group_invites SET live = 0, invite = '' WHERE invite_id = ?", invite_id),
+  );
+  const params = { group_id: group.groupId, invite_id };
+  const session = ann.session();
+  expect(await world.codeOf('group.invite.resolve', params, { session })).toBe('not_found');
+});
+
+test('a recovery request counts with the invitations, and takes the place of its like', async () => {
+  await group.setRole(ben, 'administrator');
+  const request = (bytes: number) => sized(group.recoveryRequest(ben) as never, bytes, ben);
+  const submit = (params: JsonObject) =>
+    world.codeOf('group.member.recovery.submit', params, { session: ben.session() });
+  const first = request(900_000);
+  expect(await submit(first)).toBe('ok');
+  expect(await submit(request(900_001))).toBe('ok');
+  expect(await create(invitation(200_000, ben), ben)).toBe('rate_limited');
+  expect(await create(invitation(100_000, ben), ben)).toBe('ok');
+  const last = request(948_576);
+  expect(await submit(last)).toBe('ok');
+  // The same again is no other.
+  expect(await submit(last)).toBe('ok');
+  expect(await submit(request(948_577))).toBe('rate_limited');
+});
+
+test('so does an application', async () => {
+  const invite = await group.invite();
+  const application = (bytes: number) => sized(group.application(eve, invite) as never, bytes, eve);
+  const submit = (params: JsonObject) =>
+    world.codeOf('group.application.submit', params, { session: eve.session() });
+  await world.restart({ groupRecordBytes: 500_000 });
+  expect(await submit(application(500_001))).toBe('rate_limited');
+  expect(await submit(application(500_000))).toBe('ok');
+  expect(await submit(application(499_999))).toBe('ok');
+});
