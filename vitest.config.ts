@@ -1,4 +1,5 @@
 import { availableParallelism } from 'node:os';
+import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 
 /** Tests of relay and kit that store nothing, or are about one engine and bring it themselves. */
@@ -33,6 +34,11 @@ const perEngine = {
  */
 const { POSTHOUSE_MODEL_SEED: asked = '4711' } = process.env;
 const modelSeed = asked === 'random' ? String(Date.now() % 0x7fffffff) : asked;
+
+// Half of what it takes to start a relay of its own process, or a command, is to compile them.
+process.env.NODE_COMPILE_CACHE ??= fileURLToPath(
+  new URL('node_modules/.cache/compiled', import.meta.url),
+);
 
 export default defineConfig({
   test: {

@@ -2,6 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
+import { bareEnvironment } from '../support/command.ts';
 
 const main = new URL('../../src/main.ts', import.meta.url).pathname;
 
@@ -37,7 +38,7 @@ export class RelayProcess implements AsyncDisposable {
     const child = spawn(
       process.execPath,
       [main, 'serve', '--config', config, '--listen', `127.0.0.1:${port}`],
-      { stdio: ['ignore', 'pipe', 'pipe'], env: { PATH: process.env.PATH } },
+      { stdio: ['ignore', 'pipe', 'pipe'], env: bareEnvironment() },
     );
     // Nothing outlives this process, however it ends.
     const end = () => void child.kill('SIGKILL');

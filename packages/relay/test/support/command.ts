@@ -18,6 +18,12 @@ export function killAll(): void {
   for (const child of running) child.kill('SIGKILL');
 }
 
+/** Nothing of this process's environment but what a process needs to start, and to start soon. */
+export function bareEnvironment(): NodeJS.ProcessEnv {
+  const { PATH, NODE_COMPILE_CACHE } = process.env;
+  return { PATH, ...(NODE_COMPILE_CACHE !== undefined && { NODE_COMPILE_CACHE }) };
+}
+
 const main = new URL('../../src/main.ts', import.meta.url).pathname;
 
 /** Starts the command. */
@@ -30,7 +36,7 @@ export function posthouse(
   }: { readonly standardError?: 'pipe' | number; readonly input?: string } = {},
 ): Command {
   const child = spawn(process.execPath, [main, ...args], {
-    env: { PATH: process.env.PATH, ...environment },
+    env: { ...bareEnvironment(), ...environment },
     stdio: ['pipe', 'pipe', standardError],
   });
   // A command that asks nothing may have ended before it is told.
