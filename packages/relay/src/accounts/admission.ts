@@ -2,7 +2,7 @@ import { type JsonObject, ProtocolError } from '@posthouse/protocol';
 import type { DeviceSession } from '../call.ts';
 import type { RelayContext } from '../context.ts';
 import type { AggregateKey, Reader, Writer } from '../storage/types.ts';
-import { requireCaller, verifySignature } from './caller.ts';
+import { type Caller, requireCaller, verifySignature } from './caller.ts';
 
 /** When somebody's rights are looked at. */
 export interface Look {
@@ -10,6 +10,20 @@ export interface Look {
   readonly now: number;
   /** Whether this is the write itself, and no snapshot before it. */
   readonly isFinal: boolean;
+  /** The calling device, where the same snapshot has told it already. */
+  readonly caller?: Caller;
+}
+
+/**
+ * The calling device at a look.
+ * @throws ProtocolError `unauthorized` where it was removed meanwhile
+ */
+export async function callerAt(
+  tx: Reader,
+  session: DeviceSession,
+  { now, caller }: Look,
+): Promise<Caller> {
+  return caller ?? (await requireCaller(tx, session, now));
 }
 
 /** A write that many may ask for and few may make. */
@@ -37,14 +51,17 @@ export async function writeAdmitted<A, T>(
   { session, aggregates, signed, admit, work }: Admission<A, T>,
 ): Promise<T> {
   const { clock, storage } = context;
-  const admitNow = (tx: Reader) => admit(tx, { now: clock.now(), isFinal: false });
-  const { caller, isAdmitted } = await storage.read(async (tx) => ({
-    caller: await requireCaller(tx, session, clock.now()),
-    isAdmitted: await admitNow(tx).then(() => true, isNoRefusal),
-  }));
+  const { caller, isAdmitted } = await storage.read(async (tx) => {
+    const now = clock.now();
+    const caller = await requireCaller(tx, session, now);
+    const look = { now, isFinal: false, caller };
+    return { caller, isAdmitted: await admit(tx, look).then(() => true, isNoRefusal) };
+  });
   if (signed !== undefined) await verifySignature(context, signed, caller);
-  // Looked at anew: while the signature was verified the right may have come.
-  if (!isAdmitted) await storage.read(admitNow);
+  if (!isAdmitted) {
+    // Looked at anew: while the signature was verified the right may have come.
+    await storage.read((tx) => admit(tx, { now: clock.now(), isFinal: false }));
+  }
   return await storage.write(aggregates, async (tx) => {
     const now = clock.now();
     return await work(tx, await admit(tx, { now, isFinal: true }), now);

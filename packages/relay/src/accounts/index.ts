@@ -10,7 +10,7 @@ import { migrations } from './migrations.ts';
 import { deviceStateNews } from './news.ts';
 
 export { type Access, proveAccess, requireAccess } from './access.ts';
-export { type Look, writeAdmitted } from './admission.ts';
+export { callerAt, type Look, writeAdmitted } from './admission.ts';
 export {
   type Caller,
   requireCaller,

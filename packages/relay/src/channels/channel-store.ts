@@ -25,16 +25,20 @@ interface ChannelRow extends Row {
   needed_until: number;
 }
 
+const columns = 'c.creator, c.moderators, c.status, c.revision, c.head, c.needed_until';
+
 export async function readChannel(
   tx: Reader,
   channelId: string,
 ): Promise<StoredChannel | undefined> {
   const row = await tx.get<ChannelRow>(
-    `SELECT creator, moderators, status, revision, head, needed_until FROM channels
-      WHERE channel_id = ?`,
+    `SELECT ${columns} FROM channels c WHERE c.channel_id = ?`,
     channelId,
   );
-  if (row === undefined) return undefined;
+  return row && channelOf(channelId, row);
+}
+
+function channelOf(channelId: string, row: ChannelRow): StoredChannel {
   const { creator, moderators, status, revision, head, needed_until: neededUntil } = row;
   const parsed = JSON.parse(moderators) as string[];
   return { channelId, creator, moderators: parsed, status, revision, head, neededUntil };
@@ -42,9 +46,49 @@ export async function readChannel(
 
 /** @throws ProtocolError `not_found` */
 export async function requireChannel(tx: Reader, channelId: string): Promise<StoredChannel> {
-  const channel = await readChannel(tx, channelId);
-  if (channel !== undefined) return channel;
+  return (await readChannel(tx, channelId)) ?? noChannel();
+}
+
+function noChannel(): never {
   throw new ProtocolError('not_found', 'this relay hosts no such channel');
+}
+
+/** A post that an account wrote under a message ID. */
+export interface Published {
+  readonly sequence: number;
+  /** Of the accepted object. */
+  readonly digest: string;
+}
+
+interface PublishingRow extends ChannelRow {
+  sequence: number | null;
+  digest: string | null;
+}
+
+/**
+ * A channel with what a message ID of an account stands for in it (06 §8.7), in one statement: each
+ * post asks twice.
+ *
+ * @throws ProtocolError `not_found`
+ */
+export async function requirePublishing(
+  tx: Reader,
+  channelId: string,
+  { account, messageId }: { readonly account: string; readonly messageId: string },
+): Promise<{ readonly channel: StoredChannel; readonly published: Published | undefined }> {
+  const row = await tx.get<PublishingRow>(
+    `SELECT ${columns}, p.sequence, p.digest FROM channels c
+      LEFT JOIN channel_posts p
+        ON p.channel_id = c.channel_id AND p.account = ? AND p.message_id = ?
+      WHERE c.channel_id = ?`,
+    account,
+    messageId,
+    channelId,
+  );
+  if (row === undefined) return noChannel();
+  const { sequence, digest } = row;
+  const published = sequence === null || digest === null ? undefined : { sequence, digest };
+  return { channel: channelOf(channelId, row), published };
 }
 
 /** Whether an account has created so many channels here, closed ones included. */

@@ -27,21 +27,6 @@ export async function insertPost(tx: Writer, channelId: string, post: NewPost): 
   );
 }
 
-/** What a message ID of an account in a channel stands for (06 §8.7). */
-export async function readPublished(
-  tx: Reader,
-  channelId: string,
-  { account, messageId }: { readonly account: string; readonly messageId: string },
-): Promise<{ readonly sequence: number; readonly digest: string } | undefined> {
-  return await tx.get<{ sequence: number; digest: string }>(
-    `SELECT sequence, digest FROM channel_posts
-      WHERE channel_id = ? AND account = ? AND message_id = ?`,
-    channelId,
-    account,
-    messageId,
-  );
-}
-
 /** A post whose position means something still. */
 export interface StoredPost extends Row {
   sequence: number;

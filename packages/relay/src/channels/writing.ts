@@ -1,6 +1,6 @@
 /** What post, edit and delete have in common (06 §8.6). */
 import { checkChannelOpen, mayWriteChannel, ProtocolError } from '@posthouse/protocol';
-import { type Caller, requireCaller } from '../accounts/index.ts';
+import { type Caller, callerAt, type Look } from '../accounts/index.ts';
 import type { DeviceSession } from '../call.ts';
 import type { Reader } from '../storage/types.ts';
 import { requireChannel, type StoredChannel } from './channel-store.ts';
@@ -20,9 +20,9 @@ export interface ContentWrite {
 export async function requireWriter(
   tx: Reader,
   session: DeviceSession,
-  { channelId, now }: { readonly channelId: string; readonly now: number },
+  { channelId, look }: { readonly channelId: string; readonly look: Look },
 ): Promise<ContentWrite> {
-  const caller = await requireCaller(tx, session, now);
+  const caller = await callerAt(tx, session, look);
   const channel = await requireChannel(tx, channelId);
   checkMayWrite(channel, session.account);
   return { caller, channel };

@@ -9,7 +9,7 @@ import {
   type JsonObject,
   managementHash,
 } from '@posthouse/protocol';
-import { type Caller, type Look, requireCaller, writeAdmitted } from '../accounts/index.ts';
+import { type Caller, callerAt, type Look, writeAdmitted } from '../accounts/index.ts';
 import type { Call, DeviceSession, Outcome } from '../call.ts';
 import type { RelayContext } from '../context.ts';
 import type { Reader, Writer } from '../storage/types.ts';
@@ -71,7 +71,7 @@ async function requireAuthority(
   session: DeviceSession,
   { link, look }: { readonly link: GroupLink; readonly look: Look },
 ): Promise<{ readonly caller: Caller; readonly group: LoadedGroup }> {
-  const caller = await requireCaller(tx, session, look.now);
+  const caller = await callerAt(tx, session, look);
   const targets = targetsOf(link);
   const known = look.isFinal || targets.length === 1 ? targets : [];
   const group = await loadGroup(tx, link.body.group_id, [session.account, ...known]);

@@ -21,7 +21,7 @@ export const channelPostDelete: Handler<ChannelPostDelete> = async (context, cal
   const { channel_id: channelId, target_sequence: target } = deletion;
   const outcome = await writeAdmitted(context, {
     ...{ session, aggregates: `channel:${channelId}`, signed: deletion },
-    admit: (tx, { now }) => requireWriter(tx, session, { channelId, now }),
+    admit: (tx, look) => requireWriter(tx, session, { channelId, look }),
     work: async (tx, { caller, channel }, acceptedAt) => {
       // One that the operator withholds too: who holds it already shall hear of its end.
       const post = await requireKept(tx, channelId, target);

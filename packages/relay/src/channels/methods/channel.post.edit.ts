@@ -21,7 +21,7 @@ export const channelPostEdit: Handler<ChannelPostEdit> = async (context, call) =
   const { channel_id: channelId, target_sequence: target } = edit;
   return await writeAdmitted(context, {
     ...{ session, aggregates: `channel:${channelId}`, signed: edit },
-    admit: (tx, { now }) => requireWriter(tx, session, { channelId, now }),
+    admit: (tx, look) => requireWriter(tx, session, { channelId, look }),
     work: async (tx, { caller, channel }, acceptedAt): Promise<Outcome> => {
       const post = await requireTarget(tx, channelId, target);
       const before = await readPostState(tx, channelId, post);

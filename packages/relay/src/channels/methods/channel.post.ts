@@ -4,11 +4,11 @@ import {
   checkChannelPost,
   ProtocolError,
 } from '@posthouse/protocol';
-import { requireCaller, writeAdmitted } from '../../accounts/index.ts';
+import { callerAt, writeAdmitted } from '../../accounts/index.ts';
 import type { DeviceSession, Handler, Outcome } from '../../call.ts';
 import { digest } from '../../digest.ts';
-import { requireChannel } from '../channel-store.ts';
-import { insertPost, readPublished } from '../post-store.ts';
+import { requirePublishing } from '../channel-store.ts';
+import { insertPost } from '../post-store.ts';
 import { appendContent, nextSequence } from '../timeline.ts';
 import { checkMayWrite } from '../writing.ts';
 
@@ -24,11 +24,10 @@ export const channelPost: Handler<ChannelPost> = async (context, call) => {
   const own = digest(text);
   return await writeAdmitted(context, {
     ...{ session, aggregates: `channel:${channelId}`, signed: post },
-    admit: async (tx, { now }) => {
-      const { signer } = await requireCaller(tx, session, now);
-      const channel = await requireChannel(tx, channelId);
+    admit: async (tx, look) => {
+      const { signer } = await callerAt(tx, session, look);
+      const { channel, published } = await requirePublishing(tx, channelId, key);
       // A repeat is answered whatever the account may do now, and after closure too (06 §7.4).
-      const published = await readPublished(tx, channelId, key);
       if (published === undefined) checkMayWrite(channel, session.account);
       else if (published.digest !== own) {
         throw new ProtocolError('state_conflict', 'the message ID is of another post');
