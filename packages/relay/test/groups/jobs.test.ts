@@ -408,6 +408,18 @@ describe('05 §11.3: keys', () => {
     expect((await readPage(world, group, ben)).keys.map(({ epoch }) => epoch)).toEqual([2]);
   });
 
+  test('a shorter retention takes no epoch from messages that were promised a longer one', async () => {
+    await group.send(ben, 1);
+    await world.restart({ groupMessageRetention: hour });
+    await group.send(ben, 1);
+    await group.remove([cem]);
+    world.clock.advance(2 * hour);
+    await run('retention');
+    expect(await rows('group_messages')).toHaveLength(1);
+    const page = await readPage(world, group, ben);
+    expect(page.keys.map(({ epoch }) => epoch)).toEqual([1, 2]);
+  });
+
   test('the current epoch stays, however old', async () => {
     world.clock.advance(100 * retention);
     expect(await run('retention')).toBe(undefined);
