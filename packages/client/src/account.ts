@@ -23,6 +23,7 @@ import type { Scope } from './live-relay.ts';
 import { flush } from './messages/outbox.ts';
 import { outbox } from './messages/rows.ts';
 import { readTimeline, timelinePosition } from './messages/timeline.ts';
+import { endless, type Visit, visiting } from './reading.ts';
 import type { StoreReader } from './store/index.ts';
 
 export interface AccountStatus {
@@ -171,7 +172,8 @@ export class Account {
     let failure: { readonly cause: unknown } | undefined;
     if (withHome) {
       try {
-        yield* this.#readHome(signal);
+        const read = (visit: Visit) => this.#readHome(visit);
+        yield* scope.isTimed ? visiting(core, signal, read) : read(endless(signal));
       } catch (cause) {
         signal.throwIfAborted();
         if (scope.host !== undefined || !isPassing(cause)) throw cause;
@@ -187,11 +189,12 @@ export class Account {
   }
 
   /** The home relay's own part: device state, timeline, what waits to be sent. */
-  async *#readHome(signal: AbortSignal): AsyncGenerator<readonly AccountEvent[]> {
+  async *#readHome(visit: Visit): AsyncGenerator<readonly AccountEvent[]> {
     const core = this.#core;
     const home = await core.home();
+    const { signal } = visit;
     await resolveOwnState(core, home, { account: this.id, signal });
-    yield* readTimeline(core, home.relayId, signal);
+    yield* readTimeline(core, home.relayId, visit);
     await flush(core, signal);
   }
 
@@ -203,7 +206,7 @@ export class Account {
     for (const { key: relayId } of known) {
       if (relayId === home) continue;
       try {
-        yield* readTimeline(core, relayId, signal);
+        yield* visiting(core, signal, (visit) => readTimeline(core, relayId, visit));
       } catch (error) {
         if (!isClientError(error) || isClientError(error, 'relay_misbehaviour')) throw error;
         signal.throwIfAborted();

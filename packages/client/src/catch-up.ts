@@ -11,7 +11,7 @@ import { catchUpGroups } from './groups/catch-up.ts';
 import { groupRows } from './groups/rows.ts';
 import { isSilence } from './hosted.ts';
 import type { Scope } from './live-relay.ts';
-import { type Visit, visiting } from './reading.ts';
+import { endless, type Visit, visiting } from './reading.ts';
 import { together } from './together.ts';
 
 /** One host while it is read. */
@@ -75,8 +75,7 @@ export async function* catchUpHosts(
     .map((host) => (either: AbortSignal) => {
       const read = (visit: Visit) =>
         readHost(core, new HostVisit({ host, isHome: host === homeId }, visit, either), scope);
-      const endless = { signal: either, isOver: () => false };
-      return scope.isTimed ? visiting(core, either, read) : read(endless);
+      return scope.isTimed ? visiting(core, either, read) : read(endless(either));
     });
   yield* together<readonly AccountEvent[]>(signal, works);
 }

@@ -137,6 +137,8 @@ export type AccountEvent =
   | { readonly kind: 'conflict'; readonly from: string; readonly message_id: string }
   /** Records this device never read were lost to the relay's retention (04 §17.4). */
   | { readonly kind: 'gap'; readonly relayId: string }
+  /** There is more on a relay's timeline than is read in one go; the next `sync` goes on there. */
+  | { readonly kind: 'behind'; readonly relayId: string }
   /** Live reading began or went on; `transport` says how. Lists may have changed meanwhile. */
   | { readonly kind: 'connected'; readonly transport: 'websocket' | 'http' }
   /** The connection was lost; it is being rebuilt. */

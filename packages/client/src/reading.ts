@@ -55,6 +55,11 @@ export interface Visit {
   readonly isOver: () => boolean;
 }
 
+/** A visit that lasts as long as whoever asked for it wants. */
+export function endless(signal: AbortSignal): Visit {
+  return { signal, isOver: () => false };
+}
+
 /**
  * Visits a host for a limited time. Between pages reading stops by itself; the signal is for an
  * answer that does not come.

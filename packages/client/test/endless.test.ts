@@ -14,7 +14,7 @@ import { postTexts } from './channels/support.ts';
 import { setScene as setGroupScene, signed } from './groups/lying.ts';
 import { club, groupTexts } from './groups/support.ts';
 import { LyingRelay } from './support/lying-relay.ts';
-import { network } from './support/world.ts';
+import { befriend, network, texts } from './support/world.ts';
 
 /** May lie; everybody's home at first. */
 let away: LyingRelay;
@@ -284,6 +284,26 @@ describe('05 §17.1: what becomes of one host keeps nobody from what others have
     ]);
   });
 
+  test('a timeline that takes all the time there is: the rest comes the next time', async () => {
+    const { ann, bob, far } = await setScene(honest(), lying());
+    await befriend(ann, bob);
+    for (const text of ['one', 'two', 'three']) await ann.messages.send(bob.id, { text });
+    away.ask('message.timeline.sync', (params) => ({ ...params, limit: 1 }));
+    away.lie('message.timeline.sync', (page) => {
+      away.world.clock.advance(120);
+      return page;
+    });
+    const { relayId } = away.world.relay;
+    expect((await bob.sync()).filter(({ kind }) => kind === 'behind')).toEqual([
+      { kind: 'behind', relayId },
+    ]);
+    expect(await had(bob, far)).toEqual(['said', 'said']);
+    expect(await texts(bob)).toEqual(['one']);
+    away.behave();
+    await bob.sync();
+    expect(await texts(bob)).toEqual(['one', 'two', 'three']);
+  });
+
   test('the home relay misbehaves: the others are read, and then it is told', async () => {
     const { bob, near, far } = await setScene(honest(), lying());
     away.lie('message.timeline.sync', () => ({ lies: true }));
@@ -311,18 +331,28 @@ describe('05 §17.1: what becomes of one host keeps nobody from what others have
     away.ask('group.sync', (params) =>
       params.group_id === near[0] ? { ...params, after: head } : params,
     );
-    away.lie('group.sync', (page, { group_id }) => (group_id === near[0] ? lie(page) : page));
+    let pages = 0;
+    away.lie('group.sync', (page, { group_id }) => {
+      if (group_id !== near[0]) return page;
+      pages += 1;
+      return lie(page);
+    });
+    const params = { group_id: near[0], head: Number.MAX_SAFE_INTEGER };
+    const hint = JSON.stringify({ jsonrpc: '2.0', method: 'group.timeline.changed', params });
     const stop = new AbortController();
     const wanted = new Set([quiet, far[0]]);
     let behind = 0;
     for await (const found of bob.follow({ signal: stop.signal, pollInterval: 10 })) {
       if (isBehind(found)) behind += 1;
+      // Nor does it help to hint at more.
+      away.push(hint);
       // It is read on and on, at intervals, and between that everything else is.
       if (behind === 2) for (const id of wanted) await ann.groups.send(id, { text: 'hello' });
       if (found.kind === 'group-message') wanted.delete(found.group_id);
       if (wanted.size === 0 && behind > 3) stop.abort();
     }
     expect(wanted).toEqual(new Set());
+    expect(pages).toBeLessThanOrEqual(2 * (behind + 1));
   });
 });
 

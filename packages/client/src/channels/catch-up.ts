@@ -13,7 +13,8 @@ import { readChannel } from './sync.ts';
 /**
  * Sends what waits, and reads the channels of one host.
  *
- * @param only only these, and those with something unsettled
+ * @param only only these, and those with something unsettled; what was left with more to read has its
+ *   turn when everything is read, whatever hints its host gives
  * @throws ClientError where the home relay answers nothing; what fails for one channel is an event
  */
 export async function* catchUpChannels(
@@ -25,7 +26,8 @@ export async function* catchUpChannels(
   const hosted = rows.filter(({ relay_id }) => relay_id === visit.host);
   for (const row of hosted.sort(byLeaving)) {
     const { channel_id } = row;
-    const isWanted = only?.has(channel_id) !== false || row.hinted_head !== undefined;
+    const isHinted = only?.has(channel_id) === true || row.hinted_head !== undefined;
+    const isWanted = only === undefined || (isHinted && row.leftAt === undefined);
     try {
       visit.checkAnswers();
       yield* isWanted

@@ -124,7 +124,10 @@ export class WebSocketChannel implements Channel {
     if (!isJsonObject(value) || value.jsonrpc !== '2.0') {
       throw broken('malformed_response', 'not a JSON-RPC 2.0 object');
     }
-    if (Object.hasOwn(value, 'method')) this.#notified(value);
+    // Roots may carry members of any name (02 §3.8): ID and outcome make an answer of it.
+    const hasOutcome = Object.hasOwn(value, 'result') || Object.hasOwn(value, 'error');
+    const isAnswer = Object.hasOwn(value, 'id') && hasOutcome;
+    if (Object.hasOwn(value, 'method') && !isAnswer) this.#notified(value);
     else this.#answered(value);
   }
 

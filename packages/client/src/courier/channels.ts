@@ -6,7 +6,7 @@ import type { ChannelChangeEntry, ChannelEntry, ChannelPostEntry } from '../chan
 import type { ChannelAddress } from '../channels/follow.ts';
 import type { ChannelAccountEvent } from '../events.ts';
 import { UsageError } from './exit.ts';
-import { oneLine, passage, quoted, when } from './output.ts';
+import { behind, oneLine, passage, quoted, when } from './output.ts';
 
 /** The channel of an ID, a link, or a name that only one channel has. @throws UsageError */
 export async function channelOf(account: Account, name: string): Promise<Channel> {
@@ -149,7 +149,7 @@ export function channelNote(event: ChannelAccountEvent): string | undefined {
     case 'channel-unsent':
       return `${id}: ${event.write} could not be carried out: ${event.reason}`;
     case 'channel-behind':
-      return `${id}: there is more to read than one command reads; the next one goes on`;
+      return `${id}: ${behind}`;
     case 'channel-failed':
       return `${id}: ${event.error instanceof Error ? event.error.message : 'cannot be read'}`;
     case 'channel-refused':

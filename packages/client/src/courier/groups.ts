@@ -4,7 +4,7 @@ import type { Group, NamedMember } from '../api/groups.ts';
 import type { GroupAccountEvent } from '../events.ts';
 import type { GroupChangeRow, GroupEntry } from '../groups/entries.ts';
 import { UsageError } from './exit.ts';
-import { oneLine, passage, quoted, when } from './output.ts';
+import { behind, oneLine, passage, quoted, when } from './output.ts';
 
 /**
  * The group of an ID, or of a name that only one group has. Groups that were left count where no
@@ -175,7 +175,7 @@ export function groupNote(event: GroupAccountEvent): string | undefined {
     case 'group-unsent':
       return `${id}: a message could not be sent: ${event.reason}`;
     case 'group-behind':
-      return `${id}: there is more to read than one command reads; the next one goes on`;
+      return `${id}: ${behind}`;
     case 'group-failed':
       return `${id}: ${event.error instanceof Error ? event.error.message : 'cannot be read'}`;
     default:

@@ -56,3 +56,6 @@ export function when(seconds: number): string {
   const day = `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
   return `${day} ${two(date.getHours())}:${two(date.getMinutes())}`;
 }
+
+/** Of a timeline that no command reads to its end. */
+export const behind = 'there is more to read than one command reads; the next one goes on';

@@ -90,7 +90,8 @@ export function eventShape(event: AccountEvent, self: string): object {
       return { event: 'disconnected', message };
     }
     case 'gap':
-      return { event: 'gap', relay: event.relayId };
+    case 'behind':
+      return { event: event.kind, relay: event.relayId };
     case 'group-message':
       return { event: 'group-message', entry: entryShape(event.message) };
     case 'group-change':

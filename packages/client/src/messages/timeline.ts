@@ -4,6 +4,7 @@ import { resolveOwnState } from '../accounts/states.ts';
 import type { AccountCore } from '../core.ts';
 import { RelayMisbehaviour } from '../errors.ts';
 import type { AccountEvent } from '../events.ts';
+import type { Visit } from '../reading.ts';
 import type { StoreReader, StoreWriter } from '../store/index.ts';
 import { applyEntry } from './apply.ts';
 import { type OpenedEntry, openPage } from './open.ts';
@@ -21,7 +22,7 @@ export async function timelinePosition(tx: StoreReader, relayId: string): Promis
 }
 
 /**
- * Reads a relay's timeline from the stored position to its end. Each page is verified as a whole;
+ * Reads a relay's timeline from the stored position to its end, or as long as the visit lasts. Each page is verified as a whole;
  * then its records take effect in order, and in the same transaction the position moves behind
  * them. It never moves past a record whose processing is not complete. Gives what happened, page
  * by page.
@@ -31,7 +32,7 @@ export async function timelinePosition(tx: StoreReader, relayId: string): Promis
 export async function* readTimeline(
   core: AccountCore,
   relayId: string,
-  signal: AbortSignal,
+  { signal, isOver }: Visit,
 ): AsyncGenerator<readonly AccountEvent[]> {
   const { account, device, store } = core;
   const seen = new Set<string>();
@@ -50,6 +51,10 @@ export async function* readTimeline(
     if (page.has_retention_gap === true) yield await noteGap(core, relayId);
     yield* applyPage(core, relayId, { opened, after, signal });
     if (!page.has_more) return;
+    if (isOver()) {
+      yield [{ kind: 'behind', relayId }];
+      return;
+    }
   }
 }
 

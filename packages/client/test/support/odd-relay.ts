@@ -120,7 +120,10 @@ export class OddHost implements Oddness {
   }
 
   envelope(message: Json): Json {
-    return this.#on.has('members') ? { trace: { id: null }, ...message, meta: [] } : message;
+    if (!this.#on.has('members')) return message;
+    // Names that other envelopes have mean nothing in this one (02 §3.8).
+    const foreign = message.id === undefined ? { result: 1 } : { method: 'relay.info', params: 1 };
+    return { trace: { id: null }, ...foreign, ...message, meta: [] };
   }
 
   text(text: string): string {
