@@ -186,8 +186,12 @@ export const baseMethods = {
     /** The handler runs `checkSendRequest`. */
     params: SendRequest,
     result: DeliveryStatus,
-    /** `envelope` comes back as `result.items[…].envelope`. */
-    depth: limits.jsonDepth - 3,
+    /** Envelope and boxes come back in `result.items[…]`; what stands beside them does not. */
+    memberDepth: {
+      envelope: limits.jsonDepth - 4,
+      recipient_boxes: limits.jsonDepth - 3,
+      sender_boxes: limits.jsonDepth - 3,
+    },
     source: '04 §12',
   }),
   'message.delivery.status': defineMethod({

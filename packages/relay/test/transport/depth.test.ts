@@ -109,15 +109,6 @@ const writes: readonly Kept[] = [
     read: ['account.route.resolve', () => ({ account: ann.account })],
   },
   {
-    method: 'message.send',
-    at: 1,
-    params: async (deep) => {
-      const message = ann.message(ann);
-      return { ...message, envelope: signed({ ...message.envelope, deep }) };
-    },
-    read: ['message.timeline.sync', () => ({})],
-  },
-  {
     method: 'channel.create',
     at: 0,
     params: async (deep) => {
@@ -234,6 +225,15 @@ const inBoxes = (params: Parts, deep: JsonValue) => {
   const extended = boxes.map(([account, box]) => [account, { ...box, deep }] as const);
   return { ...params, client_secret_boxes: Object.fromEntries(extended) };
 };
+/** With the extension in the only box. */
+const inBox = (params: Parts, name: string, deep: JsonValue) => {
+  const [box] = params[name] as unknown as JsonObject[];
+  return { ...params, [name]: [{ ...box, deep }] };
+};
+const mail = (to: Person) =>
+  ann.message(to, {
+    ...(to === ann ? {} : { senders: ['phone'], authorization: to.grant(ann) }),
+  }) as unknown as Parts;
 const approval = async (kind: 'application' | 'member.recovery') => {
   if (kind === 'application') await group.apply(ben, await group.invite());
   else {
@@ -245,6 +245,27 @@ const approval = async (kind: 'application' | 'member.recovery') => {
 const founding = () => TestGroup.plan(world, ann) as unknown as Parts;
 
 describe.each<[MethodName, string, number, () => Promise<Parts> | Parts, Extend]>([
+  [
+    'message.send',
+    'its envelope',
+    11,
+    () => mail(ben),
+    (params, deep) => insideSigned(params, 'envelope', deep),
+  ],
+  [
+    'message.send',
+    'a box',
+    11,
+    () => mail(ann),
+    (params, deep) => inBox(params, 'recipient_boxes', deep),
+  ],
+  [
+    'message.send',
+    'a box for the sender',
+    11,
+    () => mail(ben),
+    (params, deep) => inBox(params, 'sender_boxes', deep),
+  ],
   [
     'group.create',
     'its body',
@@ -290,6 +311,10 @@ describe.each<[MethodName, string, number, () => Promise<Parts> | Parts, Extend]
       world.codeOf(method, extend(params, nested(depth)), { session });
     expect(await codeOf(most + 1)).toBe('bad_request');
     expect(await codeOf(most)).toBe('ok');
+    if (method !== 'message.send') return;
+    const result = await world.call('message.timeline.sync', {}, { session });
+    expect(() => parseJson(JSON.stringify({ jsonrpc: '2.0', id: 1, result }))).not.toThrow();
+    expect(JSON.stringify(result)).toContain(JSON.stringify(nested(most)));
   });
   test('does not mind how deep a member is that it does not keep (02 §2.5)', async () => {
     const params = { ...(await make()), deep: nested(15) };
