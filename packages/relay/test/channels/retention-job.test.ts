@@ -121,6 +121,21 @@ describe('the job beside others', () => {
     expect(await devices()).toEqual(ann.deviceIds('phone'));
   });
 
+  test('one that is stopped between edits of one post comes back for the others', async () => {
+    const post = await channel.post();
+    const edits = 205;
+    for (let count = 0; count < edits; count += 1) {
+      await channel.edit(post, { body: text(`edit ${count}`) });
+    }
+    await channel.delete(post);
+    // One commit removes two hundred.
+    await crash(1);
+    expect(await stored()).toHaveLength(7);
+    await run();
+    expect(await stored()).toEqual([0, post + edits + 1]);
+    expect(await rows('channel_hidden_posts')).toEqual([]);
+  });
+
   test('a channel that fails keeps no other from its deadlines, and is tried again', async () => {
     const channels = [
       channel,

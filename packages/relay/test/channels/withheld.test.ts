@@ -257,6 +257,21 @@ describe('cut off at any commit', () => {
     engine === 'sqlite' ? 60_000 : 120_000,
   );
 
+  test('what is restored while it is being withheld is whole', async () => {
+    const { storage } = world.context;
+    const { write } = storage;
+    let commits = 0;
+    storage.write = async (aggregates, work) => {
+      commits += 1;
+      if (commits === 2) await restore(next);
+      return (await write.call(storage, aggregates, work)) as never;
+    };
+    await withhold(next);
+    storage.write = write;
+    expect(await stored()).toEqual(whole);
+    expect(await rows(world, 'channel_withheld_events')).toEqual([]);
+  });
+
   test('what is deleted meanwhile is gone for good, from wherever it was', async () => {
     expect(await isCutOff(2, () => withhold(next))).toBe(true);
     expect(await rows(world, 'channel_withheld_events')).toHaveLength(201);
