@@ -13,7 +13,7 @@ import type { RelayContext } from '../context.ts';
 import { digest } from '../digest.ts';
 import type { Reader, Writer } from '../storage/types.ts';
 import { homeOf } from './home.ts';
-import { noteInactive } from './inactive-store.ts';
+import { forgetInactive, noteInactive, readInactiveOf } from './inactive-store.ts';
 import {
   type Device,
   deleteStaged,
@@ -125,6 +125,10 @@ export async function activateState(
       .filter((device) => device.notBefore <= now && now < device.expiresAt)
       .map((device) => [device.deviceId, device.expiresAt]),
   );
+  // Whose access did not end meanwhile keeps it: in those groups nothing has happened.
+  for (const device of await readInactiveOf(tx, account)) {
+    if (current.has(device.deviceId)) await forgetInactive(tx, device);
+  }
   const { revision } = state;
   // First the removed devices are cut off; the hint is not for them either (03 section 6).
   return [

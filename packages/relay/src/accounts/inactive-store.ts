@@ -31,7 +31,30 @@ export async function readInactive(
   );
 }
 
-/** Called in the aggregate of the account, when nothing of the device is left to end. */
+export async function isNotedInactive(
+  tx: Reader,
+  { account, deviceId }: DeviceOf,
+): Promise<boolean> {
+  const noted = await tx.get(
+    'SELECT account FROM inactive_devices WHERE account = ? AND device_id = ?',
+    account,
+    deviceId,
+  );
+  return noted !== undefined;
+}
+
+/** Devices of an account that are noted. */
+export async function readInactiveOf(tx: Reader, account: string): Promise<DeviceOf[]> {
+  return await tx.all<DeviceOf & Row>(
+    'SELECT account, device_id AS "deviceId" FROM inactive_devices WHERE account = ?',
+    account,
+  );
+}
+
+/**
+ * Called in the aggregate of the account, when nothing of the device is left to end,
+ * or when it is valid again.
+ */
 export async function forgetInactive(tx: Writer, { account, deviceId }: DeviceOf): Promise<void> {
   await tx.run(
     'DELETE FROM inactive_devices WHERE account = ? AND device_id = ?',

@@ -26,7 +26,7 @@ export {
   requireCallingDevice,
 } from './devices.ts';
 export { homeOf, locate } from './home.ts';
-export { type DeviceOf, forgetInactive, readInactive } from './inactive-store.ts';
+export { type DeviceOf, forgetInactive, isNotedInactive, readInactive } from './inactive-store.ts';
 export { requireAnswerable, requireHome } from './rules.ts';
 export { type Device, readAudiences, readCurrentDeviceIds } from './store.ts';
 

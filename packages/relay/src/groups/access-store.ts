@@ -1,5 +1,6 @@
 /** All SQL of the access intervals of devices (05 §10). */
 import type { DeviceAccess, TimelinePosition } from '@posthouse/protocol';
+import { marks } from '../storage/lists.ts';
 import type { Reader, Row, Writer } from '../storage/types.ts';
 
 /** A device of an account in a group. */
@@ -61,6 +62,20 @@ export async function readOpenGroups(
     most,
   );
   return rows.map(({ group_id }) => group_id);
+}
+
+/** Devices of some accounts, fifty at the most, that have an open interval in a group. */
+export async function readOpenDevices(
+  tx: Reader,
+  groupId: string,
+  accounts: readonly string[],
+): Promise<DeviceKey[]> {
+  return await tx.all<DeviceKey & Row>(
+    `SELECT account, device_id AS "deviceId" FROM group_intervals
+      WHERE group_id = ? AND account IN (${marks(accounts)}) AND message_to IS NULL`,
+    groupId,
+    ...accounts,
+  );
 }
 
 function range(from: number, to: number | null): { readonly from: number; readonly to?: number } {

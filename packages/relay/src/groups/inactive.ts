@@ -6,10 +6,10 @@ import {
   nextGroupPosition,
 } from '@posthouse/protocol';
 import {
-  currentDevice,
   type DeviceOf,
   forgetInactive,
   inactiveDevicesJob,
+  isNotedInactive,
   readInactive,
 } from '../accounts/index.ts';
 import type { Notice } from '../call.ts';
@@ -28,7 +28,7 @@ const portion = 50;
 /**
  * Takes the devices that `accounts/` noted as inactive, in the commit that made them so or when
  * their certificate had expired. What is done is done group by group; cut off anywhere, the next
- * run finds what is left.
+ * run finds what is left. A call in a group does not wait for that turn: see `settled.ts`.
  */
 export const inactivityJob: Job = {
   name: inactiveDevicesJob,
@@ -51,41 +51,42 @@ async function endDevice(
   device: DeviceOf,
   signal: AbortSignal,
 ): Promise<void> {
-  const { bus, clock, setbacks, storage } = context;
+  const { setbacks } = context;
   do {
     await eachOwner(context, signal, {
       job: inactiveDevicesJob,
       task: `access of ${device.deviceId}`,
-      find: (tx, after: string | undefined) => groupsToEnd(tx, device, { after, now: clock.now() }),
+      find: (tx, after: string | undefined) => groupsToEnd(tx, device, after),
       ownerOf: (groupId) => `group:${groupId}`,
-      work: async (owner, [groupId]) => {
-        const work = (tx: Writer) => endInGroup(context, tx, { groupId, device });
-        bus.publish(await storage.write(owner, work));
-      },
+      work: (_, [groupId]) => endAccessIn(context, { groupId, devices: [device] }),
     });
     if (signal.aborted || (await isOver(context, device))) return;
     // A group that failed has its turn again, and the device with it.
   } while (setbacks.nextRetry(inactiveDevicesJob) === undefined);
 }
 
-/** None for a device that is valid again: a renewal without a gap keeps its intervals. */
-async function groupsToEnd(
-  tx: Reader,
-  device: DeviceOf,
-  { after = '', now }: { readonly after?: string | undefined; readonly now: number },
-): Promise<string[]> {
-  if (await isValid(tx, device, now)) return [];
+/** Ends what inactive devices have in a group; what a call does itself that comes before the job. */
+export async function endAccessIn(
+  context: RelayContext,
+  { groupId, devices }: { readonly groupId: string; readonly devices: readonly DeviceOf[] },
+): Promise<void> {
+  const { bus, storage } = context;
+  for (const device of devices) {
+    const work = (tx: Writer) => endInGroup(context, tx, { groupId, device });
+    bus.publish(await storage.write(`group:${groupId}`, work));
+  }
+}
+
+/** None for a device that is valid again: what nothing has happened in goes on. */
+async function groupsToEnd(tx: Reader, device: DeviceOf, after = ''): Promise<string[]> {
+  if (!(await isNotedInactive(tx, device))) return [];
   return await readOpenGroups(tx, device, { after, most: portion });
 }
 
-async function isValid(tx: Reader, { account, deviceId }: DeviceOf, now: number): Promise<boolean> {
-  return (await currentDevice(tx, account, deviceId, now)) !== undefined;
-}
-
 /** Intervals open with the account held, so that none is missed here. */
-async function isOver({ clock, storage }: RelayContext, device: DeviceOf): Promise<boolean> {
+async function isOver({ storage }: RelayContext, device: DeviceOf): Promise<boolean> {
   return await storage.write(`account:${device.account}`, async (tx) => {
-    if ((await groupsToEnd(tx, device, { now: clock.now() })).length > 0) return false;
+    if ((await groupsToEnd(tx, device)).length > 0) return false;
     await forgetInactive(tx, device);
     return true;
   });
@@ -97,8 +98,7 @@ async function endInGroup(
   tx: Writer,
   { groupId, device }: { readonly groupId: string; readonly device: DeviceOf },
 ): Promise<readonly Notice[]> {
-  const now = clock.now();
-  if (await isValid(tx, device, now)) return [];
+  if (!(await isNotedInactive(tx, device))) return [];
   const group = await readGroup(tx, groupId);
   const intervals = await readIntervals(tx, groupId, device);
   const interval = intervals.find(({ messages }) => messages.to === undefined);
@@ -112,6 +112,7 @@ async function endInGroup(
     await updateGroup(tx, { ...group, access_ended: following });
     return [];
   }
+  const now = clock.now();
   await insertEvent(tx, groupId, { event: rotationEvent(network, next, now), signer: undefined });
   await beginEpoch(tx, next, now, { random, limits });
   await updateGroup(tx, next);

@@ -1,5 +1,6 @@
 import { type GroupMember, type GroupView, ProtocolError } from '@posthouse/protocol';
 import type { Reader } from '../storage/types.ts';
+import { requireEnded } from './endings.ts';
 import { factsOf, readBans, readGroup, readMembers, type StoredGroup } from './group-store.ts';
 
 /** A group as the rules of the chain read it, with just the accounts a call is about. */
@@ -11,6 +12,7 @@ export interface LoadedGroup {
 /**
  * Reads a group with those of the accounts that are members or banned.
  * @throws ProtocolError `not_found`
+ * @throws AccessToEnd where a device has become inactive and its access is still open
  */
 export async function loadGroup(
   tx: Reader,
@@ -18,6 +20,7 @@ export async function loadGroup(
   accounts: readonly string[],
 ): Promise<LoadedGroup> {
   const stored = await requireGroup(tx, groupId);
+  await requireEnded(tx, groupId);
   const distinct = [...new Set(accounts)];
   const members = await readMembers(tx, groupId, distinct);
   const bans = await readBans(tx, groupId, distinct);

@@ -255,6 +255,105 @@ describe('05 §10.3: valid again', () => {
   });
 });
 
+describe('05 §10.3: what happens in a group before the job has had its turn', () => {
+  const seen = async () => {
+    const { events } = (await syncAs(ben, 'laptop')) as { events: { sequence: number }[] };
+    return events.map(({ sequence }) => sequence);
+  };
+
+  test('is not for the device, also when it is valid again: a message', async () => {
+    await syncAs(ben, 'laptop');
+    await keep('phone');
+    expect(await group.send(ann, 1)).toBe(2);
+    await keep('phone', 'laptop');
+    expect(await seen()).toEqual([0, 1]);
+    expect(await intervals('laptop')).toMatchObject([
+      { messages: [2, 1], keys: [1, 1] },
+      { messages: [3, null], keys: [1, null] },
+    ]);
+    await world.runJob(ended);
+    expect(await group.send(ann, 1)).toBe(3);
+    expect(await seen()).toEqual([0, 1, 3]);
+  });
+
+  test('is behind the rotation, where the device holds the secret', async () => {
+    await takeKeys(ben, 'laptop');
+    await keep('phone');
+    world.takeNotices();
+    await expect(group.send(ann, 1)).rejects.toHaveProperty('code', 'state_conflict');
+    expect(groupNotices()).toEqual([
+      { kind: 'group-timeline', group: group.groupId, head: 2, accessEnded: 2 },
+    ]);
+    expect(await group.send(ann, 2)).toBe(3);
+    await keep('phone', 'laptop');
+    expect(await seen()).toEqual([0, 1, 2]);
+  });
+
+  test.each(['group.sync', 'group.key.sync', 'group.resolve'])('is seen by %s', async (method) => {
+    await takeKeys(ben, 'laptop');
+    await keep('phone');
+    await world.call(method, { group_id: group.groupId }, { session: ann.session() });
+    expect(await position()).toEqual({ sequence: 2, epoch: 2 });
+    expect(await noted()).toHaveLength(1);
+    await world.runJob(ended);
+    expect(await position()).toEqual({ sequence: 2, epoch: 2 });
+    expect(await noted()).toEqual([]);
+  });
+
+  test('is behind the end of all devices, and one rotation', async () => {
+    const cem = await Person.atHome(world, 'cem');
+    await group.admit(cem);
+    for (const device of ['phone', 'laptop']) await takeKeys(ben, device);
+    await takeKeys(cem, 'phone');
+    await keep();
+    await cem.publishState(await cem.state({ devices: [] }));
+    expect(await readChain(world, group, ann)).toMatchObject({ state: { sequence: 3, epoch: 3 } });
+    const open = (await rows('group_intervals')).filter(({ message_to }) => message_to === null);
+    expect(open).toMatchObject([{ account: ann.account }]);
+  });
+
+  test('is behind the end of a device that was removed after the first look', async () => {
+    await takeKeys(ben, 'laptop');
+    const { storage } = world.context;
+    const { write } = storage;
+    storage.write = async (aggregates, work) => {
+      storage.write = write;
+      await keep('phone');
+      return (await write.call(storage, aggregates, work)) as never;
+    };
+    await expect(group.send(ann, 1)).rejects.toHaveProperty('code', 'state_conflict');
+    expect(await position()).toEqual({ sequence: 2, epoch: 2 });
+  });
+
+  test('is nothing, and a device that is back keeps its interval', async () => {
+    await takeKeys(ben, 'laptop');
+    await keep('phone');
+    await keep('phone', 'laptop');
+    expect(await noted()).toEqual([]);
+    await group.send(ann, 1);
+    expect(await seen()).toEqual([0, 1, 2]);
+  });
+
+  test('is behind the end of a device whose certificate is over', async () => {
+    await ben.addDevice('laptop', { expiresAt: world.clock.now() + 1_000 });
+    await keep('phone', 'laptop');
+    await syncAs(ben, 'laptop');
+    world.clock.advance(1_000);
+    await world.runJob(expired);
+    await group.send(ann, 1);
+    await ben.addDevice('laptop', { expiresAt: world.clock.now() + month });
+    await keep('phone', 'laptop');
+    expect(await seen()).toEqual([0, 1]);
+  });
+
+  test('does not wait for devices that have nothing there', async () => {
+    const cem = await Person.atHome(world, 'cem');
+    await cem.publishState(await cem.state({ devices: [] }));
+    expect(await noted()).toHaveLength(1);
+    expect(await group.send(ann, 1)).toBe(2);
+  });
+});
+
 describe('05 §10.3: a certificate that expires', () => {
   const expiring = async (seconds: number) => {
     await ben.addDevice('laptop', { expiresAt: world.clock.now() + seconds });

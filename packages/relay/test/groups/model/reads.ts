@@ -104,21 +104,36 @@ export class ModelReads extends ModelRequests {
       this.devices.delete(device);
       if (!devices.has(device)) this.ended.add(device);
     }
-    for (const [device, expiresAt] of devices) this.devices.set(device, { account, expiresAt });
+    for (const [device, expiresAt] of devices) {
+      this.devices.set(device, { account, expiresAt });
+      // What had not ended by now goes on.
+      if (this.isValid(device)) this.ended.delete(device);
+    }
   }
 
   noteExpired(): void {
     for (const device of this.devices.keys()) if (!this.isValid(device)) this.ended.add(device);
   }
 
-  /** Ends the access of devices; sequences of the rotations that follow. */
+  /** Whether a call ends the access of a device before it is served. */
+  get hasToEnd(): boolean {
+    return [...this.ended].some((device) => this.hasOpenInterval(device));
+  }
+
+  /** Ends the access of devices, for good; sequences of the rotations that follow. */
   endDevices(): readonly number[] {
+    const rotations = this.endHere();
+    this.ended.clear();
+    return rotations;
+  }
+
+  /** The same, as a call does it: the devices stay noted. */
+  endHere(): readonly number[] {
     const account = (device: string) =>
       [...this.accountDevices].find(([, devices]) => devices.includes(device))?.[0] ?? '';
     const ended = [...this.ended]
       .filter((device) => !this.isValid(device))
       .sort((a, b) => (`${account(a)} ${a}` < `${account(b)} ${b}` ? -1 : 1));
-    this.ended.clear();
     const rotations: number[] = [];
     for (const device of ended) {
       const open = this.intervals.get(device)?.find(({ isOpen }) => isOpen);

@@ -133,9 +133,20 @@ export class Scene {
     }
   }
 
+  /** What a call of a device that may call does first: it ends the access of those that may not. */
+  async #settle(by: Speaker): Promise<void> {
+    const { groupId, model, world } = this.#stage;
+    if (!model.hasToEnd || !model.isValid(by.device)) return;
+    const session = by.person.session(by.name);
+    await world.codeOf('group.resolve', { group_id: groupId }, { session });
+    const heads = this.#groupNotices().map((notice) => 'head' in notice && notice.head);
+    expect(heads).toEqual(model.endHere());
+  }
+
   /** Takes a step at both; what was refused has left nothing behind. */
   async #play(step: Step, { by, method, params, model }: Act): Promise<void> {
     const { world } = this.#stage;
+    await this.#settle(by);
     const said = outcomeOf(model);
     const before = said instanceof Refusal ? await world.dump() : undefined;
     const session = by.person.session(by.name);
@@ -272,6 +283,7 @@ export class Scene {
       const { account } = person;
       if (!model.members.has(account)) continue;
       for (const [name, { deviceId: device }] of person.devices) {
+        await this.#settle({ account, device, person, name });
         const isOpen = model.hasOpenInterval(device) || model.status === 'closed';
         if (!isOpen || !model.isValid(device)) continue;
         await this.#observer({ account, device, person, name }).catchUp();

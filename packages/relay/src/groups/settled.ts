@@ -1,0 +1,27 @@
+import type { Handler } from '../call.ts';
+import { AccessToEnd } from './endings.ts';
+import { endAccessIn } from './inactive.ts';
+
+/**
+ * Handlers that find access ended where it has, although the job that ends it has not had its turn:
+ * they do that part of its work, and begin again.
+ */
+export function settled(
+  handlers: Readonly<Record<string, Handler>>,
+): Readonly<Record<string, Handler>> {
+  const entries = Object.entries(handlers);
+  return Object.fromEntries(entries.map(([name, handler]) => [name, settledOne(handler)]));
+}
+
+function settledOne(handler: Handler): Handler {
+  return async (context, call) => {
+    for (;;) {
+      try {
+        return await handler(context, call);
+      } catch (error) {
+        if (!(error instanceof AccessToEnd)) throw error;
+        await endAccessIn(context, error);
+      }
+    }
+  };
+}
