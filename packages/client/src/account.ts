@@ -76,7 +76,8 @@ export class Account {
   }
 
   /**
-   * Catches up once: own device state, timeline, groups, channels, what waits to be sent, what is owed.
+   * Catches up once: own device state, timeline, groups, channels, what waits to be sent, what is
+   * owed. Hosts are read beside each other, and each for a limited time.
    *
    * @param options.formerRelays also reads the timelines of relays the account has left, as far as
    *   they still answer

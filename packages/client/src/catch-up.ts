@@ -43,7 +43,7 @@ export class HostVisit implements Visit {
 
   /**
    * What failed for one group or channel of it.
-   * @throws whatever concerns more than that: an abort, a silent home relay, a fault of this program
+   * @throws whatever concerns more than that: an abort, a silent home relay, a fault of the program
    */
   failureOf(error: unknown): ClientError {
     this.#asker.throwIfAborted();

@@ -100,7 +100,7 @@ async function hostedAt(core: AccountCore, relayId: string): Promise<Hosted> {
   return { groups: groups.get(relayId) ?? [], channels: channels.get(relayId) ?? [] };
 }
 
-/** Whether something of a host was left with more to read: it gets its turn with everything else. */
+/** Whether something of a host was left with more to read: its turn is when everything is read. */
 async function isBehindAt({ store }: AccountCore, relayId: string): Promise<boolean> {
   return await store.read(async (tx) => {
     const rows = [...(await groupRows(tx)), ...(await channelRows(tx))];

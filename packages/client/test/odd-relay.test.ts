@@ -197,7 +197,7 @@ describe('01 §13.2, 02 §11.1: a descriptor', () => {
   }
   afterEach(() => relay.behave());
 
-  test('names services, addresses and transports nobody knows, and some that are dead', async () => {
+  test('names services, transports and addresses nobody knows, and some are dead', async () => {
     relay.odd = undefined;
     await relay.world.person(patient);
     await lie(({ endpoints, capabilities = [] }) => ({

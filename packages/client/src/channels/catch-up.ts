@@ -13,8 +13,8 @@ import { readChannel } from './sync.ts';
 /**
  * Sends what waits, and reads the channels of one host.
  *
- * @param only only these, and those with something unsettled; what was left with more to read has its
- *   turn when everything is read, whatever hints its host gives
+ * @param only only these, and those with something unsettled; what was left with more to read has
+ *   its turn when everything is read, whatever hints its host gives
  * @throws ClientError where the home relay answers nothing; what fails for one channel is an event
  */
 export async function* catchUpChannels(

@@ -15,8 +15,8 @@ import { isReadable, isUnsettled, readGroup } from './sync.ts';
 /**
  * Reads the groups of one host, sends what waits, and settles what is open.
  *
- * @param only only these, and those with something unsettled; what was left with more to read has its
- *   turn when everything is read, whatever hints its host gives
+ * @param only only these, and those with something unsettled; what was left with more to read has
+ *   its turn when everything is read, whatever hints its host gives
  * @throws ClientError where the home relay answers nothing; what fails for one group is an event
  */
 export async function* catchUpGroups(

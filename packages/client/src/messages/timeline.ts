@@ -22,10 +22,10 @@ export async function timelinePosition(tx: StoreReader, relayId: string): Promis
 }
 
 /**
- * Reads a relay's timeline from the stored position to its end, or as long as the visit lasts. Each page is verified as a whole;
- * then its records take effect in order, and in the same transaction the position moves behind
- * them. It never moves past a record whose processing is not complete. Gives what happened, page
- * by page.
+ * Reads a relay's timeline from the stored position to its end, or as long as the visit lasts. Each
+ * page is verified as a whole; then its records take effect in order, and in the same transaction
+ * the position moves behind them. It never moves past a record whose processing is not complete.
+ * Gives what happened, page by page.
  *
  * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour; what was applied before stays
  */

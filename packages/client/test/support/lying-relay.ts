@@ -10,49 +10,13 @@ import { type AddressInfo, createServer as createNetServer } from 'node:net';
 import { join } from 'node:path';
 import { type ErrorCode, errorCatalogue } from '@posthouse/protocol';
 import { type WebSocket, WebSocketServer, WebSocket as WsClient } from 'ws';
+import type { Asked, Json, Oddness, Refusal } from './oddness.ts';
 import { World } from './world.ts';
-
-// biome-ignore lint/suspicious/noExplicitAny: a lie may make anything of a result.
-type Json = any;
 
 /** Gets the relay's result of a method and gives what the client shall see instead. */
 export type Lie = (result: Json, params: Json) => Json;
 /** Gets the complete text of an answer (over WebSocket with its envelope). */
 export type RawLie = (text: string) => string;
-
-/** What a client asked for. */
-export interface Asked {
-  readonly method: string;
-  readonly params: Json;
-}
-
-/** An error as the chapters have it: its catalogue code, and what it carries. */
-export interface Refusal {
-  readonly code: ErrorCode;
-  readonly message: string;
-  readonly data?: Json;
-}
-
-/** What a host does otherwise, whatever it is asked: see `odd-relay.ts`. */
-export interface Oddness {
-  /** Parameters the relay gets instead. */
-  ask(asked: Asked): Json;
-  /** An answer the relay is not asked for. */
-  instead(asked: Asked): { readonly result: Json } | { readonly refusal: Refusal } | undefined;
-  answer(asked: Asked, result: Json): Json;
-  refusal(refusal: Refusal): Json;
-  /** The messages that leave instead of one notification, and members of every envelope. */
-  notify(message: Json): readonly Json[];
-  envelope(message: Json): Json;
-  text(text: string): string;
-  contentType(): string;
-  /** Milliseconds an answer is held back, while notifications pass it. */
-  delay(): number;
-  /** Whether a WebSocket ends instead of an answer. */
-  ends(asked: Asked): boolean;
-  /** The body of an answer for one who would take any coding of it. */
-  coded(body: string): { readonly coding: string; readonly body: Buffer } | undefined;
-}
 
 export class LyingRelay implements AsyncDisposable {
   readonly world: World;

@@ -1,6 +1,6 @@
 /**
  * A host that keeps every rule and does nothing the way ours does: what the chapters leave open it
- * decides otherwise, and wherever they allow to add, to leave out, to repeat or to reorder, it does.
+ * decides otherwise, and wherever they permit to add, to leave out, to repeat, it does.
  */
 import { gzipSync } from 'node:zlib';
 import {
@@ -9,11 +9,8 @@ import {
   type MethodName,
   methods,
 } from '@posthouse/protocol';
-import type { Asked, Oddness, Refusal } from './lying-relay.ts';
+import type { Asked, Json, Oddness, Refusal } from './oddness.ts';
 import { network } from './world.ts';
-
-// biome-ignore lint/suspicious/noExplicitAny: it works on whatever is said.
-type Json = any;
 
 /** Every way in which the host is odd; a test may leave some out. */
 export const oddities = [
@@ -129,7 +126,8 @@ export class OddHost implements Oddness {
   text(text: string): string {
     if (!this.#on.has('texts')) return text;
     // Only what is outside of strings changes, and how the first letter of names is written.
-    return ` \r\n\t${JSON.stringify(JSON.parse(text), undefined, 1).replaceAll('"s', '"\\u0073')}\n`;
+    const spread = JSON.stringify(JSON.parse(text), undefined, 1);
+    return ` \r\n\t${spread.replaceAll('"s', '"\\u0073')}\n`;
   }
 
   contentType(): string {

@@ -1,0 +1,39 @@
+/** What a host may do otherwise than ours, as `LyingRelay` asks it: see `odd-relay.ts`. */
+import type { ErrorCode } from '@posthouse/protocol';
+
+// biome-ignore lint/suspicious/noExplicitAny: a host may make anything of an answer.
+export type Json = any;
+
+/** What a client asked for. */
+export interface Asked {
+  readonly method: string;
+  readonly params: Json;
+}
+
+/** An error as the chapters have it: its catalogue code, and what it carries. */
+export interface Refusal {
+  readonly code: ErrorCode;
+  readonly message: string;
+  readonly data?: Json;
+}
+
+/** What a host does otherwise, whatever it is asked: see `odd-relay.ts`. */
+export interface Oddness {
+  /** Parameters the relay gets instead. */
+  ask(asked: Asked): Json;
+  /** An answer the relay is not asked for. */
+  instead(asked: Asked): { readonly result: Json } | { readonly refusal: Refusal } | undefined;
+  answer(asked: Asked, result: Json): Json;
+  refusal(refusal: Refusal): Json;
+  /** The messages that leave instead of one notification, and members of every envelope. */
+  notify(message: Json): readonly Json[];
+  envelope(message: Json): Json;
+  text(text: string): string;
+  contentType(): string;
+  /** Milliseconds an answer is held back, while notifications pass it. */
+  delay(): number;
+  /** Whether a WebSocket ends instead of an answer. */
+  ends(asked: Asked): boolean;
+  /** The body of an answer for one who would take any coding of it. */
+  coded(body: string): { readonly coding: string; readonly body: Buffer } | undefined;
+}
