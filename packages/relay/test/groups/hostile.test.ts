@@ -1,4 +1,4 @@
-/** Whatever a member of a request is, it is accepted or refused, and never the relay's own fault. */
+/** What every method stands: members nobody expects, and devices that are not there any more. */
 import { nodeRandom } from '@posthouse/primitives-node';
 import {
   createGroupInviteId,
@@ -25,9 +25,10 @@ let group: TestGroup;
 
 beforeEach(async () => {
   world = await World.start();
-  ann = await Person.atHome(world, 'ann');
-  ben = await Person.atHome(world, 'ben');
-  eve = await Person.atHome(world, 'eve');
+  const devices = ['phone', 'laptop'];
+  ann = await Person.atHome(world, 'ann', devices);
+  ben = await Person.atHome(world, 'ben', devices);
+  eve = await Person.atHome(world, 'eve', devices);
   group = await TestGroup.found(world, ann);
   await group.admit(ben);
 });
@@ -177,6 +178,14 @@ test.each(hostilities)('01 §19: $method is not upset by any value', async (host
   }
   expect(upsetting).toEqual([]);
   expect(codes).toContain('bad_request');
+});
+
+test.each(hostilities)('02 §12: $method refuses a device that was removed', async (hostility) => {
+  const { method, by, params } = hostility;
+  const { cursor: _wrong, ...valid } = (await params()) as JsonObject;
+  const session = by().session('laptop');
+  await by().publishState(await by().state({ devices: ['phone'] }));
+  expect(await world.codeOf(method, valid, { session })).toBe('unauthorized');
 });
 
 /** With a signature that holds, and nothing of it used up by the attempts before. */
