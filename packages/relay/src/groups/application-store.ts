@@ -73,7 +73,8 @@ export async function readApplicationTexts(
   for (const some of lists(accounts)) {
     const rows = await tx.all<ApplicationTexts & Row & { account: string }>(
       `SELECT a.account, a.application, c.certificate FROM group_applications a
-        JOIN group_certificates c ON c.certificate_id = a.certificate_id
+        JOIN group_certificates c
+          ON c.group_id = a.group_id AND c.certificate_id = a.certificate_id
         WHERE a.group_id = ? AND a.account IN (${marks(some)})`,
       groupId,
       ...some,

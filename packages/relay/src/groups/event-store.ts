@@ -12,13 +12,31 @@ export interface NewEvent {
   readonly payload: string;
 }
 
-export async function keepCertificate(tx: Writer, signer: Signer): Promise<void> {
+/**
+ * Keeps the certificate of a signer for what was accepted with it.
+ * @param neededUntil Unix seconds; `null` for good
+ */
+export async function keepCertificate(
+  tx: Writer,
+  groupId: string,
+  { signer, neededUntil }: { readonly signer: Signer; readonly neededUntil: number | null },
+): Promise<void> {
   await tx.run(
-    `INSERT INTO group_certificates (certificate_id, certificate) VALUES (?, ?)
-      ON CONFLICT (certificate_id) DO NOTHING`,
+    `INSERT INTO group_certificates (group_id, certificate_id, certificate, needed_until)
+      VALUES (?, ?, ?, ?)
+      ON CONFLICT (group_id, certificate_id) DO UPDATE SET needed_until = excluded.needed_until
+        WHERE group_certificates.needed_until < excluded.needed_until
+          OR (excluded.needed_until IS NULL AND group_certificates.needed_until IS NOT NULL)`,
+    groupId,
     signer.certificateId,
     signer.certificate,
+    neededUntil === null ? null : wholeHour(neededUntil),
   );
+}
+
+/** What may stay longer than it must moves with few of the messages that need it. */
+export function wholeHour(instant: number): number {
+  return Math.ceil(instant / 3_600) * 3_600;
 }
 
 /** Appends a management event; no signer: the relay made it. */
@@ -27,7 +45,7 @@ export async function insertEvent(
   groupId: string,
   { event, signer }: { readonly event: NewEvent; readonly signer: Signer | undefined },
 ): Promise<void> {
-  if (signer !== undefined) await keepCertificate(tx, signer);
+  if (signer !== undefined) await keepCertificate(tx, groupId, { signer, neededUntil: null });
   await tx.run(
     `INSERT INTO group_events (group_id, sequence, epoch, accepted_at, signer_device_id,
         certificate_id, bytes, payload)
@@ -53,7 +71,7 @@ export async function insertMessage(
     keepUntil,
   }: { readonly event: NewEvent; readonly signer: Signer; readonly keepUntil: number },
 ): Promise<void> {
-  await keepCertificate(tx, signer);
+  await keepCertificate(tx, groupId, { signer, neededUntil: keepUntil });
   await tx.run(
     `INSERT INTO group_messages (group_id, sequence, epoch, accepted_at, keep_until,
         signer_device_id, certificate_id, bytes, payload)
@@ -138,13 +156,15 @@ export async function readPayloads(
 /** Certificates as they were at acceptance, Canonical JSON, by ID. */
 export async function readCertificates(
   tx: Reader,
+  groupId: string,
   ids: readonly string[],
 ): Promise<ReadonlyMap<string, string>> {
   const certificates = new Map<string, string>();
   for (const some of lists(ids)) {
     const rows = await tx.all<{ certificate_id: string; certificate: string }>(
       `SELECT certificate_id, certificate FROM group_certificates
-        WHERE certificate_id IN (${marks(some)})`,
+        WHERE group_id = ? AND certificate_id IN (${marks(some)})`,
+      groupId,
       ...some,
     );
     for (const { certificate_id: id, certificate } of rows) certificates.set(id, certificate);

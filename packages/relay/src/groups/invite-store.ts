@@ -161,7 +161,9 @@ export async function listInvites(
   return await tx.all<ListedInvitation & Row>(
     `SELECT i.invite_id AS "inviteId", i.uses, i.signer_device_id AS "deviceId", i.bytes,
         c.certificate
-      FROM group_invites i JOIN group_certificates c ON c.certificate_id = i.certificate_id
+      FROM group_invites i
+        JOIN group_certificates c
+          ON c.group_id = i.group_id AND c.certificate_id = i.certificate_id
       WHERE i.group_id = ? ${inviter === undefined ? '' : 'AND i.inviter = ?'}
         AND i.invite_id > ? AND i.live = 1 AND i.expires_at > ?
       ORDER BY i.invite_id LIMIT ?`,

@@ -19,13 +19,16 @@ import { readMembers } from './group-store.ts';
 import { applicationsNotice, recoveriesNotice } from './notices.ts';
 import {
   type DroppedSet,
+  type DueCertificate,
   type DueEpoch,
+  deleteCertificates,
   deleteDroppedBoxes,
   deleteExpiredEpochs,
   deleteExpiredMessages,
   deleteExpiredSent,
   nextRetentionDeadline,
   readDroppedSets,
+  readDueCertificates,
   readExpiredEpochs,
 } from './retention-store.ts';
 
@@ -146,6 +149,7 @@ export const retentionJob: Job = {
     await inPortions(run, (tx) => deleteExpiredSent(tx, now, portion));
     await removeEpochs(run);
     await removeBoxes(run);
+    await removeCertificates(run);
     const next = await storage.read((tx) => nextRetentionDeadline(tx, now));
     return nextRun(context, retentionJobName, next);
   },
@@ -170,6 +174,19 @@ async function removeBoxes({ context, signal }: Run): Promise<void> {
       for (const set of sets) {
         await untilLess(context, { owner, signal }, (tx) => deleteDroppedBoxes(tx, set, portion));
       }
+    },
+  });
+}
+
+async function removeCertificates({ context, signal, now }: Run): Promise<void> {
+  await eachOwner(context, signal, {
+    ...{ job: retentionJobName, task: 'certificates', ownerOf },
+    find: (tx, after: DueCertificate | undefined) =>
+      readDueCertificates(tx, { now, after, portion }),
+    work: (owner, due) => {
+      const [{ groupId }] = due;
+      const ids = due.map(({ id }) => id);
+      return context.storage.write(owner, (tx) => deleteCertificates(tx, groupId, { ids, now }));
     },
   });
 }

@@ -260,4 +260,44 @@ export const migrations: readonly Migration[] = [
     name: 'groups: whose they are',
     statements: ['CREATE INDEX groups_by_owner ON groups (owner)'],
   },
+  {
+    id: 407,
+    name: 'groups: certificates of each group',
+    statements: [
+      // Certificates as they were at acceptance, under the digest of their text, of each group by
+      // itself: whoever holds the group knows that no other write refers to one. needed_until: of
+      // messages and pending records the latest deadline; nothing where a management event refers
+      // to it, for those are verified for good (05 §11.2).
+      `CREATE TABLE group_signers (
+        group_id TEXT NOT NULL,
+        certificate_id TEXT NOT NULL,
+        certificate TEXT NOT NULL,
+        needed_until BIGINT,
+        PRIMARY KEY (group_id, certificate_id)
+      )`,
+      `INSERT INTO group_signers (group_id, certificate_id, certificate, needed_until)
+        SELECT r.group_id, r.certificate_id, c.certificate,
+            CASE WHEN MAX(r.is_event) = 1 THEN NULL ELSE MAX(r.deadline) END
+          FROM (
+            SELECT group_id, certificate_id, 1 AS is_event, 0 AS deadline FROM group_events
+              WHERE certificate_id IS NOT NULL
+            UNION ALL SELECT group_id, certificate_id, 0, keep_until FROM group_messages
+            UNION ALL SELECT group_id, certificate_id, 0, expires_at FROM group_invites
+            UNION ALL SELECT group_id, certificate_id, 0, accepted_at FROM group_applications
+            UNION ALL SELECT group_id, certificate_id, 0, expires_at FROM group_recoveries
+          ) AS r
+          JOIN group_certificates c ON c.certificate_id = r.certificate_id
+          GROUP BY r.group_id, r.certificate_id, c.certificate`,
+      'DROP TABLE group_certificates',
+      'ALTER TABLE group_signers RENAME TO group_certificates',
+      `CREATE INDEX group_certificates_to_clear
+        ON group_certificates (needed_until, group_id, certificate_id)
+        WHERE needed_until IS NOT NULL`,
+      `CREATE INDEX group_invites_by_certificate ON group_invites (group_id, certificate_id)
+        WHERE live = 1`,
+      `CREATE INDEX group_applications_by_certificate
+        ON group_applications (group_id, certificate_id)`,
+      'CREATE INDEX group_recoveries_by_certificate ON group_recoveries (group_id, certificate_id)',
+    ],
+  },
 ];

@@ -43,7 +43,7 @@ export async function readGroupEvents(
   const { group_id: groupId } = reader.group.stored;
   // One more than asked for tells whether there is more.
   const rows = await readable(tx, reader, { ...bounds, most: bounds.most + 1 });
-  const { fitting, certificates } = await takeFitting(tx, rows, bounds);
+  const { fitting, certificates } = await takeFitting(tx, rows, { ...bounds, groupId });
   const payloads = await payloadsOf(tx, groupId, fitting);
   return {
     events: fitting.map(({ row: { sequence, epoch, accepted_at, signer_device_id } }) => {
@@ -61,14 +61,14 @@ export async function readGroupEvents(
 async function takeFitting(
   tx: Reader,
   rows: readonly ReadableRow[],
-  { most, maxBytes }: PageBounds,
+  { groupId, most, maxBytes }: PageBounds & { readonly groupId: string },
 ): Promise<{
   readonly fitting: readonly ReadableRow[];
   readonly certificates: readonly string[];
 }> {
   const wanted = rows.slice(0, most);
   const ofDevices = certificatesOf(wanted);
-  const texts = await readCertificates(tx, [...ofDevices.values()]);
+  const texts = await readCertificates(tx, groupId, [...ofDevices.values()]);
   const fitting: ReadableRow[] = [];
   const certificates: string[] = [];
   let bytes = 0;

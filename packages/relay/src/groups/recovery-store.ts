@@ -85,7 +85,8 @@ export async function readRecoveryRecord(
 ): Promise<StoredRecord | undefined> {
   return await tx.get<StoredRecord & Row>(
     `SELECT r.account, r.request AS record, c.certificate FROM group_recoveries r
-      JOIN group_certificates c ON c.certificate_id = r.certificate_id
+      JOIN group_certificates c
+        ON c.group_id = r.group_id AND c.certificate_id = r.certificate_id
       WHERE r.group_id = ? AND r.account = ?`,
     groupId,
     account,

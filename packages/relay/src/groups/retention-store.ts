@@ -1,4 +1,5 @@
 /** All SQL that removes what has been kept long enough. Portions are bounded by the caller. */
+import { lists, marks } from '../storage/lists.ts';
 import type { Reader, Row, Writer } from '../storage/types.ts';
 import { dropSet } from './key-store.ts';
 
@@ -144,14 +145,84 @@ export async function deleteDroppedBoxes(
   return count;
 }
 
+/** A certificate that was needed until now, unless a record is left that shows it. */
+export interface DueCertificate {
+  readonly groupId: string;
+  readonly id: string;
+  /** Unix seconds. */
+  readonly deadline: number;
+}
+
+/** Certificates that were needed until now, behind the last one found. */
+export async function readDueCertificates(
+  tx: Reader,
+  {
+    now,
+    after,
+    portion,
+  }: {
+    readonly now: number;
+    readonly after: DueCertificate | undefined;
+    readonly portion: number;
+  },
+): Promise<DueCertificate[]> {
+  return await tx.all<DueCertificate & Row>(
+    `SELECT group_id AS "groupId", certificate_id AS id, needed_until AS deadline
+      FROM group_certificates
+      WHERE needed_until IS NOT NULL AND needed_until <= ?
+        AND (needed_until, group_id, certificate_id) > (?, ?, ?)
+      ORDER BY needed_until, group_id, certificate_id LIMIT ?`,
+    now,
+    after?.deadline ?? Number.MIN_SAFE_INTEGER,
+    after?.groupId ?? '',
+    after?.id ?? '',
+    portion,
+  );
+}
+
+/** Seconds after which a certificate that a record still shows is looked at again. */
+const lookAgain = 3_600;
+
+const shownSql = ['group_invites', 'group_applications', 'group_recoveries']
+  .map((table) => {
+    const live = table === 'group_invites' ? ' AND r.live = 1' : '';
+    return `EXISTS (SELECT 1 FROM ${table} r WHERE r.group_id = group_certificates.group_id
+      AND r.certificate_id = group_certificates.certificate_id${live})`;
+  })
+  .join(' OR ');
+
+/**
+ * Removes certificates of a group that nothing readable refers to. Messages are gone with the
+ * deadlines they gave their certificates, earlier in the same run; records may outlast theirs.
+ */
+export async function deleteCertificates(
+  tx: Writer,
+  groupId: string,
+  { ids, now }: { readonly ids: readonly string[]; readonly now: number },
+): Promise<void> {
+  for (const some of lists(ids)) {
+    const due = `group_id = ? AND certificate_id IN (${marks(some)}) AND needed_until <= ?`;
+    await tx.run(
+      `UPDATE group_certificates SET needed_until = ? WHERE ${due} AND (${shownSql})`,
+      now + lookAgain,
+      groupId,
+      ...some,
+      now,
+    );
+    await tx.run(`DELETE FROM group_certificates WHERE ${due}`, groupId, ...some, now);
+  }
+}
+
 const nextDeadlineSql = `SELECT MIN(deadline) AS deadline FROM (
   SELECT MIN(keep_until) AS deadline FROM group_messages WHERE keep_until > ?
   UNION ALL SELECT MIN(keep_until) FROM group_sent WHERE keep_until > ?
   UNION ALL SELECT MIN(keep_until) FROM group_epochs WHERE superseded = 1 AND keep_until > ?
+  UNION ALL SELECT MIN(needed_until) FROM group_certificates
+    WHERE needed_until IS NOT NULL AND needed_until > ?
 ) AS deadlines`;
 
 /** When something has to be removed next, or `undefined` where nothing is kept for a time. */
 export async function nextRetentionDeadline(tx: Reader, now: number): Promise<number | undefined> {
-  const row = await tx.get<{ deadline: number | null }>(nextDeadlineSql, now, now, now);
+  const row = await tx.get<{ deadline: number | null }>(nextDeadlineSql, now, now, now, now);
   return row?.deadline ?? undefined;
 }

@@ -63,7 +63,7 @@ describe('05 §13.28: sending', () => {
       (table) => JSON.stringify(after[table]) !== JSON.stringify(before[table]),
     );
     expect(new Set(changed)).toEqual(
-      new Set(['group_epochs', 'group_messages', 'group_sent', 'groups']),
+      new Set(['group_certificates', 'group_epochs', 'group_messages', 'group_sent', 'groups']),
     );
     const [stored] = after.groups as Rows;
     expect(stored).toEqual({ ...(before.groups as Rows)[0], sequence: 2 });

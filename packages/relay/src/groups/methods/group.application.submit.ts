@@ -11,6 +11,7 @@ import { digest } from '../../digest.ts';
 import type { Reader } from '../../storage/types.ts';
 import { readApplications, writeApplication } from '../application-store.ts';
 import { keepCertificate } from '../event-store.ts';
+import type { StoredInvitation } from '../invite-store.ts';
 import { usableInvite } from '../invites.ts';
 import { applicationsNotice } from '../notices.ts';
 import { checkRecordBytes } from '../record-quota.ts';
@@ -29,14 +30,16 @@ export const groupApplicationSubmit: Handler<GroupApplication> = async (context,
     admit: async (tx, { now }) => {
       const caller = await requireCaller(tx, session, now);
       const group = await loadGroup(tx, groupId, [account]);
-      await requireInvited(tx, group, { inviteId, account, now });
-      return caller;
+      const invitation = await requireInvited(tx, group, { inviteId, account, now });
+      // An application is worth as much as the invitation it rests on (05 §8.2).
+      return { caller, neededUntil: invitation.invite.expires_at };
     },
-    work: async (tx, { deviceId, signer }, now) => {
+    work: async (tx, { caller, neededUntil }, now) => {
       const present = (await readApplications(tx, groupId, [account])).get(account);
       if (present?.digest === digest(text)) return { result: null };
       const record = { account, kind: 'application', text } as const;
       await checkRecordBytes(tx, groupId, { limits: context.limits, record });
+      const { deviceId, signer } = caller;
       const { certificateId, certificate } = signer;
       const { member_encryption_public_key: memberKey } = application;
       const pending = {
@@ -48,7 +51,7 @@ export const groupApplicationSubmit: Handler<GroupApplication> = async (context,
         digest: digest(text),
       };
       const texts = { application: text, certificate };
-      await keepCertificate(tx, signer);
+      await keepCertificate(tx, groupId, { signer, neededUntil });
       await writeApplication(
         tx,
         groupId,
@@ -70,13 +73,15 @@ async function requireInvited(
   tx: Reader,
   { view }: LoadedGroup,
   guest: { readonly inviteId: string; readonly account: string; readonly now: number },
-): Promise<void> {
+): Promise<StoredInvitation> {
   if (view.bans.has(guest.account)) throw notInvited();
   if (view.members.get(guest.account) !== undefined) {
     throw new ProtocolError('state_conflict', 'the account is a member already');
   }
-  if ((await usableInvite(tx, view.group_id, guest)) === undefined) throw notInvited();
+  const invitation = await usableInvite(tx, view.group_id, guest);
+  if (invitation === undefined) throw notInvited();
   checkGroupOpen(view);
+  return invitation;
 }
 
 function notInvited(): ProtocolError {

@@ -72,7 +72,7 @@ async function store(
   await checkRecordBytes(tx, groupId, { limits, record });
   const { signer } = member.caller;
   const { deviceId, certificateId } = signer;
-  await keepCertificate(tx, signer);
+  await keepCertificate(tx, groupId, { signer, neededUntil: invite.expires_at });
   const stored = { invite, inviteId, inviter, deviceId, certificateId };
   await insertInvite(tx, groupId, stored, text);
 }

@@ -32,7 +32,7 @@ export const groupInviteResolve: Handler<GroupParams<'group.invite.resolve'>> = 
       throw new ProtocolError('not_found', 'no such invitation is valid');
     }
     const { certificateId } = stored;
-    const certificate = (await readCertificates(tx, [certificateId])).get(certificateId);
+    const certificate = (await readCertificates(tx, groupId, [certificateId])).get(certificateId);
     if (certificate === undefined || text === undefined)
       throw new Error('an invitation lacks text');
     return {

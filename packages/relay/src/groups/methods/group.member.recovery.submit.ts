@@ -45,7 +45,7 @@ export const groupMemberRecoverySubmit: Handler<GroupMemberRecoveryRequest> = as
       const { certificateId } = signer;
       const times = { acceptedAt: now, expiresAt: now + limits.groupRecoveryWait };
       const stored = { account, deviceId, certificateId, ...times, memberKey, request: text };
-      await keepCertificate(tx, signer);
+      await keepCertificate(tx, groupId, { signer, neededUntil: times.expiresAt });
       await writeRecovery(tx, groupId, stored);
       const requester = { account, role: member.role, isMember: true };
       return {

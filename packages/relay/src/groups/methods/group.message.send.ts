@@ -13,7 +13,7 @@ import type { RelayContext } from '../../context.ts';
 import { digest } from '../../digest.ts';
 import type { Writer } from '../../storage/types.ts';
 import { requireMember } from '../caller.ts';
-import { insertMessage, insertSent, readSent } from '../event-store.ts';
+import { insertMessage, insertSent, readSent, wholeHour } from '../event-store.ts';
 import { setSequence } from '../group-store.ts';
 import { keepEpoch } from '../key-store.ts';
 import { timelineNotice } from '../notices.ts';
@@ -87,9 +87,4 @@ async function append(
   await keepEpoch(tx, groupId, { epoch, keepUntil: wholeHour(keepUntil) });
   await setSequence(tx, groupId, sequence);
   return { result: { sequence }, notices: [timelineNotice({ ...stored, sequence })] };
-}
-
-/** Keys may stay longer than they must, so that not every message moves their deadline. */
-function wholeHour(instant: number): number {
-  return Math.ceil(instant / 3_600) * 3_600;
 }
