@@ -7,6 +7,7 @@ import {
 } from '@posthouse/protocol';
 import { afterEach, expect, test } from 'vitest';
 import type { Row } from '../../src/storage/types.ts';
+import { seed, upTo } from '../support/chance.ts';
 import { killAll } from '../support/command.ts';
 import { dump, engine, RelayData } from '../support/engine.ts';
 import { type KillableCall, KillableGround, type Outcomes } from '../support/killable.ts';
@@ -41,8 +42,6 @@ interface House {
 }
 
 type IsOver = () => boolean;
-
-const upTo = (most: number) => 1 + Math.floor(Math.random() * most);
 
 /** What was accepted although its repeat is refused: whatever stands in the timeline. */
 class TimelineOutcomes implements Outcomes {
@@ -228,7 +227,7 @@ function expectConsistent(tables: Record<string, unknown[]>, houses: readonly Ho
   }
 }
 
-test('06 §7.2: killed at any moment, a host has what it confirmed, once, and no half of anything', {
+test(`06 §7.2: killed at any moment, a host has what it confirmed, once, and no half of anything (seed ${seed})`, {
   timeout: 180_000,
 }, async () => {
   await using data = await RelayData.make();

@@ -4,6 +4,7 @@
  */
 import { Stage } from '@posthouse/conformance';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { chanceOf, seed } from '../support/chance.ts';
 import { withoutNats } from '../support/nats.ts';
 import { check } from './checker.ts';
 import { Cluster } from './cluster.ts';
@@ -14,8 +15,6 @@ import { type Ground, Line, Member } from './member.ts';
 import { type Person, type Phone, settlePerson, writeLetter } from './people.ts';
 
 const processes = 3;
-/** Choices of the load by chance; the order in which parts answer is not ours to repeat. */
-const seed = Math.floor(Math.random() * 2 ** 32);
 
 const title =
   withoutNats === undefined
@@ -26,6 +25,7 @@ describe.skipIf(withoutNats !== undefined)(title, () => {
   const parts = new AsyncDisposableStack();
   const log = new Log();
   const debts = new Debts(log);
+  /** Choices of the load; the order in which parts answer is not ours to repeat. */
   const chance = chanceOf(seed);
   let cluster: Cluster;
   let ground: Ground;
@@ -298,15 +298,4 @@ describe.skipIf(withoutNats !== undefined)(title, () => {
 
 function isUnavailable(seen: LogEntry): boolean {
   return seen.kind === 'answer' && seen.outcome === 'temporarily_unavailable';
-}
-
-/** Numbers from 0 to 1 that follow from a seed (mulberry32). */
-function chanceOf(start: number): () => number {
-  let state = start;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
 }

@@ -1,6 +1,7 @@
 import type { JsonObject } from '@posthouse/protocol';
 import { afterEach, expect, test } from 'vitest';
 import type { Row } from '../../src/storage/types.ts';
+import { seed, upTo } from '../support/chance.ts';
 import { killAll } from '../support/command.ts';
 import { dump, engine, RelayData } from '../support/engine.ts';
 import { KillableGround } from '../support/killable.ts';
@@ -25,8 +26,6 @@ interface Club {
   /** Uses of invitations that confirmed admissions have taken. */
   readonly uses: Map<string, number>;
 }
-
-const upTo = (most: number) => 1 + Math.floor(Math.random() * most);
 
 async function openClub(
   ground: KillableGround,
@@ -164,7 +163,7 @@ function expectConsistent(tables: Record<string, unknown[]>, clubs: readonly Clu
   }
 }
 
-test('05 §12.6: killed at any moment, a relay has what it confirmed, once, and no half of anything', {
+test(`05 §12.6: killed at any moment, a relay has what it confirmed, once, and no half of anything (seed ${seed})`, {
   timeout: 180_000,
 }, async () => {
   await using data = await RelayData.make();

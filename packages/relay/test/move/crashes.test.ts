@@ -8,6 +8,7 @@ import { factsMigration } from '../../src/storage/facts.ts';
 import { type Address, type MovedTable, moveStorage } from '../../src/storage/move.ts';
 import { moveMigration } from '../../src/storage/move-mark.ts';
 import type { Migration, Writer } from '../../src/storage/types.ts';
+import { seed } from '../support/chance.ts';
 import {
   contents,
   Databases,
@@ -178,7 +179,6 @@ test('killed with SIGKILL again and again, it goes on, and the end is the same',
   const expected = digests((await move(unhurt, await databases.postgres())).tables);
   const before = await contents(from);
 
-  const seed = Date.now();
   const moments = fc.sample(fc.integer({ min: 1, max: 220 }), { numRuns: 14, seed });
   const to = await databases.postgres();
   let deaths = 0;
