@@ -8,7 +8,7 @@ import { migrate } from '../../src/storage/migrations.ts';
 import { type Address, abandonMove, parseAddress } from '../../src/storage/move.ts';
 import { openPostgres } from '../../src/storage/postgres.ts';
 import { dropDatabase } from '../support/postgres.ts';
-import { ask, impatient } from '../support/postgres-engine.ts';
+import { ask } from '../support/postgres-engine.ts';
 import {
   change,
   contents,
@@ -380,7 +380,7 @@ test('a relay that was cut off while its database was moved does not go on with 
   await furnish(from);
   const place = { url: from.url, connections: 2, presence: 'alone' } as const;
   // It would ask for its place again in a minute.
-  await using relay = await openPostgres({ ...place, waits: { ...impatient, place: 60_000 } });
+  await using relay = await openPostgres({ ...place, waits: { place: 60_000 } });
   const ends =
     'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()';
   await ask(from.url, `${ends} AND datname = current_database()`);
