@@ -199,6 +199,24 @@ sync.check(
 );
 
 sync.check(
+  're-enabled-soon',
+  { source: '05 §10.3', title: 'adds nothing of that time, however soon the device is back' },
+  async (stage) => {
+    const { group, owner } = await sceneOf(stage, { devices: 2 });
+    const laptop = at(owner, 1);
+    // It is given no relay secret, so that its removal costs no epoch.
+    demand((await seenBy(group, laptop)) === '', 'nothing yet');
+    await keepDevices(stage, owner, [owner.device]);
+    await group.send(owner, 0);
+    await keepDevices(stage, owner, owner.devices);
+    const again = { ...laptop, caller: await stage.member(laptop.device) };
+    demand((await seenBy(group, again)) === '', 'not what was sent meanwhile');
+    const after = await group.send(owner, 0);
+    demand((await seenBy(group, again)) === `${after}`, 'what follows');
+  },
+);
+
+sync.check(
   'sessions',
   { source: '05 §10.3', title: 'access outlives sessions and connections of its device' },
   async (stage) => {
