@@ -13,7 +13,7 @@ export const unlimited = {
 };
 
 /** A relay, and the data that goes with it. */
-export interface Subject extends AsyncDisposable {
+interface Subject extends AsyncDisposable {
   readonly target: Target;
 }
 
