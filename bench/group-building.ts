@@ -42,7 +42,8 @@ export async function applyAll(site: Site, group: TestGroup, people: readonly Pe
     for (const { application, text: certificate, deviceId } of applications) {
       const signer = { deviceId, certificateId: digest(certificate), certificate };
       const text = canonicalJson(application as unknown as JsonObject);
-      await keepCertificate(tx, signer);
+      const neededUntil = invite.expires_at;
+      await keepCertificate(tx, group.groupId, { signer, neededUntil });
       const pending = {
         account: application.account,
         inviteId: invite.invite_id,

@@ -92,7 +92,9 @@ async function applyAll(invite: GroupInvite, people: number): Promise<string[]> 
   await storage.write(`group:${invite.group_id}`, async (tx) => {
     for (const { application, certificate, deviceId } of applications) {
       const certificateId = digest(certificate);
-      await keepCertificate(tx, { deviceId, certificateId, certificate });
+      const signer = { deviceId, certificateId, certificate };
+      const neededUntil = invite.expires_at;
+      await keepCertificate(tx, invite.group_id, { signer, neededUntil });
       const text = canonicalJson(application as unknown as JsonObject);
       const stored = {
         account: application.account,
