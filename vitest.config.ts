@@ -30,10 +30,11 @@ const perEngine = {
 
 /**
  * What the model tests make their sequences from. One seed for all, so that a change is judged by
- * what it changed; `POSTHOUSE_MODEL_SEED=random` or a number looks at others.
+ * what it changed; `TEST_SEED=random` or a number looks at others. No name that begins like those
+ * of settings: relays that tests start would refuse it.
  */
-const { POSTHOUSE_MODEL_SEED: asked = '4711' } = process.env;
-const modelSeed = asked === 'random' ? String(Date.now() % 0x7fffffff) : asked;
+const { TEST_SEED: asked = '4711' } = process.env;
+const testSeed = asked === 'random' ? String(Date.now() % 0x7fffffff) : asked;
 
 // Half of what it takes to start a relay of its own process, or a command, is to compile them.
 process.env.NODE_COMPILE_CACHE ??= fileURLToPath(
@@ -42,7 +43,7 @@ process.env.NODE_COMPILE_CACHE ??= fileURLToPath(
 
 export default defineConfig({
   test: {
-    env: { POSTHOUSE_MODEL_SEED: modelSeed },
+    env: { TEST_SEED: testSeed },
     testTimeout: 60_000,
     hookTimeout: 60_000,
     // A test waits for relays, disks and servers half of the time: one worker more than is usual.

@@ -9,6 +9,7 @@ import {
   verifyChannelPage,
 } from '@posthouse/protocol';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { chanceOf } from '../../../relay/test/support/chance.ts';
 import type { Account } from '../../src/index.ts';
 import { LyingRelay } from '../support/lying-relay.ts';
 import { network } from '../support/world.ts';
@@ -22,17 +23,6 @@ afterEach(() => relay.behave());
 afterAll(async () => {
   await relay[Symbol.asyncDispose]();
 });
-
-/** Mulberry32: the same numbers for the same seed, between 0 and 1. */
-function numbers(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d_2b_79_f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
-  };
-}
 
 /** Writes some posts, edits, deletions and revisions, as chance will have it. */
 async function write(owner: Account, id: string, { next, count }: Chance): Promise<void> {
@@ -70,7 +60,7 @@ function shorten(next: () => number, direction: 'newer' | 'older'): void {
 }
 
 test.each([1, 2, 3, 4])('seed %i: every way of reading leads to the same posts', async (seed) => {
-  const next = numbers(seed);
+  const next = chanceOf(seed);
   const [ann, live, whole, newer, older, middle] = await Promise.all(
     Array.from({ length: 6 }, () => relay.world.person({ prefer: 'http' })),
   );

@@ -10,12 +10,12 @@ import {
 } from '@posthouse/protocol';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { seed } from '../../../relay/test/support/chance.ts';
 import { type Account, isClientError } from '../../src/index.ts';
 import { anotherDevice } from '../groups/support.ts';
 import { LyingRelay } from '../support/lying-relay.ts';
 
-const seed = Number(process.env.POSTHOUSE_MODEL_SEED);
-const numRuns = Number(process.env.POSTHOUSE_MODEL_RUNS ?? 25);
+const numRuns = Number(process.env.TEST_RUNS ?? 25);
 
 const writers = ['phone', 'laptop', 'ben', 'dora'] as const;
 const writer = fc.constantFrom('phone', 'phone', 'laptop', 'laptop', 'ben', 'ben', 'dora');

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { seed } from '../support/chance.ts';
 import { engine } from '../support/engine.ts';
 import { World } from '../support/world.ts';
 import { cases } from './model/cases.ts';
@@ -7,9 +8,8 @@ import { type Step, steps } from './model/commands.ts';
 import { Scene } from './model/scene.ts';
 import { limits } from './model/stage.ts';
 
-const seed = Number(process.env.POSTHOUSE_MODEL_SEED);
-/** More of them, and what became of their steps, with `POSTHOUSE_MODEL_RUNS`. */
-const runs = process.env.POSTHOUSE_MODEL_RUNS;
+/** More of them, and what became of their steps, with `TEST_RUNS`. */
+const runs = process.env.TEST_RUNS;
 const numRuns = Number(runs ?? (engine === 'postgres' ? 25 : 80));
 
 const tally = new Map<string, { accepted: number; refused: number }>();

@@ -1,7 +1,7 @@
 /** What tests choose by chance, so that a failure can be repeated as far as it is theirs to repeat. */
 
-/** The same for every run unless `POSTHOUSE_MODEL_SEED` says otherwise: see `vitest.config.ts`. */
-export const seed = Number(process.env.POSTHOUSE_MODEL_SEED);
+/** The same for every run unless `TEST_SEED` says otherwise: see `vitest.config.ts`. */
+export const seed = Number(process.env.TEST_SEED);
 
 /** Numbers from 0 to 1 that follow from a seed (mulberry32). */
 export function chanceOf(start: number): () => number {
