@@ -113,16 +113,20 @@ test(
   async () => {
     const time = '\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\dZ';
     await reports(['withhold', ...about, '--yes']);
-    const list = await reports(['withheld', '--limit', '1']);
-    expect(list.code).toBe(0);
-    expect(list.errors).toMatch(/^$|^older ones are left out, see --limit\n$/);
+    const isOwn = (line: string) => line.includes(channel.channelId);
+    const list = await reports(['withheld']);
+    expect(list).toMatchObject({ code: 0, errors: '' });
+    const [head, ...rows] = list.output.trimEnd().split('\n');
+    expect(head).toMatch(/^withheld +channel +post +by +kept until$/);
     const row = `${time}  ${channel.channelId}  ${post} +${ann.account}  ${time}`;
-    expect(list.output).toMatch(new RegExp(`^withheld +channel +post +by +kept until\n${row}\n$`));
-    const json = await reports(['withheld', '--limit', '1', '--json']);
-    expect(JSON.parse(json.output)).toEqual({
-      ...{ channel_id: channel.channelId, sequence: post, account: ann.account },
-      ...{ withheld_at: expect.any(Number), keep_until: expect.any(Number) },
-    });
+    expect(rows.filter(isOwn)).toEqual([expect.stringMatching(new RegExp(`^${row}$`))]);
+    const json = (await reports(['withheld', '--json'])).output.trimEnd().split('\n');
+    expect(json.filter(isOwn).map((line) => JSON.parse(line))).toEqual([
+      {
+        ...{ channel_id: channel.channelId, sequence: post, account: ann.account },
+        ...{ withheld_at: expect.any(Number), keep_until: expect.any(Number) },
+      },
+    ]);
     const shown = await reports(['show', ...about]);
     expect(shown.output).toMatch(new RegExp(`\npost      ${post}, withheld from its channel\n`));
     expect(shown.output).toMatch(new RegExp(`\nwithheld  ${time}\n`));
@@ -131,6 +135,19 @@ test(
       ...{ post: 'withheld', withheld_at: expect.any(Number) },
       state: { body: text('a stolen\nbicycle') },
     });
+  },
+  patience,
+);
+
+test(
+  'withheld --limit leaves older ones out, and says so',
+  async () => {
+    await reports(['withhold', ...about, '--yes']);
+    const other = await TestChannel.found(ground, ann, { name: 'Fair' });
+    await reports(['withhold', other.channelId, String(await other.post()), '--yes']);
+    const { code, output, errors } = await reports(['withheld', '--limit', '1', '--json']);
+    expect([code, errors]).toEqual([0, 'older ones are left out, see --limit\n']);
+    expect(output.trimEnd().split('\n')).toHaveLength(1);
   },
   patience,
 );
