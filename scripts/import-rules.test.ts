@@ -57,8 +57,12 @@ const bad = [
   sample('relay/src/accounts/methods/n.ts', '{ a }', '../../groups/methods/group.create.ts'),
   sample('relay/src/relay/o.ts', '{ a }', '../channels/store.ts'),
   sample('relay/src/storage/p.ts', '{ a }', '../accounts/store.ts'),
+  sample('relay/src/storage/q.ts', '{ a }', 'node:sqlite'),
+  sample('relay/src/storage/move/r.ts', '{ a }', 'pg'),
+  sample('relay/src/storage/sqlite/s.ts', '{ a }', 'pg'),
+  sample('relay/src/storage/postgres/t.ts', '{ a }', 'node:sqlite'),
   sample('relay/src/messages/rules.ts', '{ a }', './store.ts'),
-  sample('relay/src/accounts/rules.ts', '{ a }', '../storage/sqlite.ts'),
+  sample('relay/src/accounts/rules.ts', '{ a }', '../storage/sqlite/storage.ts'),
   sample('relay/src/groups/rules.ts', '{ type A, b }', './queue-store.ts'),
 ];
 
@@ -69,7 +73,8 @@ const good = [
   sample('client/src/courier/files.ts', '{ a }', 'node:fs'),
   sample('client/test/c.ts', '{ a }', '@posthouse/relay'),
   sample('relay/test/d.ts', '{ a }', '@posthouse/conformance'),
-  sample('relay/src/storage/sqlite.ts', '{ a }', 'node:sqlite'),
+  sample('relay/src/storage/sqlite/connection.ts', '{ a }', 'node:sqlite'),
+  sample('relay/src/storage/postgres/connections.ts', '{ a }', 'pg'),
   sample('relay/src/messages/e.ts', '{ a }', '../accounts/index.ts'),
   sample('relay/src/messages/methods/f.ts', '{ a }', '../store.ts'),
   sample('relay/src/channels/rules.ts', 'type { A }', './store.ts'),

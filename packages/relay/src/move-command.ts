@@ -1,4 +1,4 @@
-/** `posthouse move`: what an operator types and sees; the work is done in storage/move.ts. */
+/** `posthouse move`: what an operator types and sees; the work is done in storage/move/. */
 import { Command } from 'commander';
 import { relayMigrations } from './schema.ts';
 import {
@@ -11,7 +11,7 @@ import {
   type MoveProgress,
   moveStorage,
   parseAddress,
-} from './storage/move.ts';
+} from './storage/move/move.ts';
 
 interface MoveFlags {
   readonly from: string;

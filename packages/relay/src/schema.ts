@@ -3,8 +3,8 @@ import { auth } from './auth/index.ts';
 import { channels } from './channels/index.ts';
 import { groups } from './groups/index.ts';
 import { messages } from './messages/index.ts';
-import { factsMigration } from './storage/facts.ts';
-import { moveMigration } from './storage/move-mark.ts';
+import { factsMigration } from './storage/identity.ts';
+import { moveMigration } from './storage/move/mark.ts';
 import type { Migration } from './storage/types.ts';
 import type { Subject } from './subject.ts';
 

@@ -19,7 +19,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { digest } from '../../../relay/src/digest.ts';
 import { writeApplication } from '../../../relay/src/groups/application-store.ts';
 import { keepCertificate } from '../../../relay/src/groups/event-store.ts';
-import { openSqliteBeside } from '../../../relay/src/storage/sqlite.ts';
+import { openSqliteBeside } from '../../../relay/src/storage/sqlite/storage.ts';
 import { LyingRelay } from '../support/lying-relay.ts';
 import { network } from '../support/world.ts';
 import { club, groupTexts } from './support.ts';

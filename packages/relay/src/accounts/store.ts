@@ -1,5 +1,5 @@
 /** All SQL of accounts: routes, device states, devices, profiles. */
-import { lists, marks } from '../storage/lists.ts';
+import { lists, marks } from '../storage/in-lists.ts';
 import type { Reader, Row, Writer } from '../storage/types.ts';
 
 /** What is kept for good of an account's routes (03 section 3.4). */

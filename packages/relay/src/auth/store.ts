@@ -1,6 +1,6 @@
 /** All SQL of challenges and sessions. Secrets are kept as SHA-256 only. */
 import type { Session } from '../call.ts';
-import { lists, marks } from '../storage/lists.ts';
+import { lists, marks } from '../storage/in-lists.ts';
 import type { Migration, Reader, Writer } from '../storage/types.ts';
 
 export const migrations: readonly Migration[] = [

@@ -1,6 +1,6 @@
 /** All SQL of a channel's timeline: its events, and the certificates that verify them. */
 import type { Signer } from '../accounts/index.ts';
-import { lists, marks } from '../storage/lists.ts';
+import { lists, marks } from '../storage/in-lists.ts';
 import type { Reader, Row, Writer } from '../storage/types.ts';
 
 type EventKind = 'descriptor' | 'post' | 'edit' | 'delete';

@@ -1,6 +1,6 @@
 /** What an operator sees of reports, and does with them (06 §8.10). */
 import type { PostState } from '@posthouse/protocol';
-import { requireInService } from '../storage/move-mark.ts';
+import { requireInService } from '../storage/move/mark.ts';
 import type { Reader, Storage } from '../storage/types.ts';
 import { readChannel } from './channel-store.ts';
 import { currentDescriptor } from './descriptors.ts';

@@ -1,5 +1,5 @@
 /** All SQL that removes what has been kept long enough (06 §7.5). Portions are the caller's. */
-import { forEach, lists, marks } from '../storage/lists.ts';
+import { forEach, lists, marks } from '../storage/in-lists.ts';
 import type { Reader, Row, Writer } from '../storage/types.ts';
 import type { StoredPost } from './post-store.ts';
 

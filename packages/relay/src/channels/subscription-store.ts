@@ -1,5 +1,5 @@
 /** All SQL of subscriptions, which themselves are nowhere but in the process of their connection. */
-import { lists, marks } from '../storage/lists.ts';
+import { lists, marks } from '../storage/in-lists.ts';
 import type { Reader } from '../storage/types.ts';
 
 /** Where the timelines of channels end, by channel; those that are not hosted here are missing. */

@@ -1,5 +1,5 @@
 /** How an operator takes a post out of a timeline, and puts it back (06 §7.5, §8.10). */
-import { requireInService } from '../storage/move-mark.ts';
+import { requireInService } from '../storage/move/mark.ts';
 import type { Reader, Storage, Writer } from '../storage/types.ts';
 import { readPost, type StoredPost } from './post-store.ts';
 import { dismissReports } from './reported.ts';

@@ -9,8 +9,8 @@ import {
 } from '@posthouse/protocol';
 import { checkRelayLimits } from '../limits.ts';
 import { PublicAddresses } from '../transport/addresses.ts';
+import { isServerUrl, serverUrl } from './redact.ts';
 import type { RelayConfig } from './schema.ts';
-import { isServerUrl, serverUrl } from './shown.ts';
 
 /**
  * What a configuration is read for: a look into storage and keys need little of it, a running relay

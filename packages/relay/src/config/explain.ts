@@ -1,6 +1,6 @@
 import type { LoadedConfig } from './load.ts';
+import { shown } from './redact.ts';
 import { settings } from './settings.ts';
-import { shown } from './shown.ts';
 
 /** Every key with its value, where the value came from, and what it means. */
 export function explainConfig({ config, sources }: LoadedConfig): string {

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { checkConfig, type Purpose } from './check.ts';
+import { shown } from './redact.ts';
 import type { RelayConfig } from './schema.ts';
 import { expected, fits, fromText, type Setting, settings } from './settings.ts';
-import { shown } from './shown.ts';
 import { suggestion } from './suggest.ts';
 
 /** Any part of a configuration; what is left out has its default. */

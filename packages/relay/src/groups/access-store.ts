@@ -1,6 +1,6 @@
 /** All SQL of the access intervals of devices (05 §10). */
 import type { DeviceAccess, TimelinePosition } from '@posthouse/protocol';
-import { marks } from '../storage/lists.ts';
+import { marks } from '../storage/in-lists.ts';
 import type { Reader, Row, Writer } from '../storage/types.ts';
 
 /** A device of an account in a group. */

@@ -1,6 +1,6 @@
 /** All SQL of applications. */
 import { groupInviteState, inviteAppliesTo, type StoredInvite } from '@posthouse/protocol';
-import { forEach, lists, marks } from '../storage/lists.ts';
+import { forEach, lists, marks } from '../storage/in-lists.ts';
 import type { Reader, Row, Writer } from '../storage/types.ts';
 import { addPending, listAwaited, toInvite } from './invite-store.ts';
 

@@ -12,7 +12,7 @@ import {
 import type { Signer } from '../accounts/index.ts';
 import type { Notice } from '../call.ts';
 import type { RelayLimits } from '../limits.ts';
-import { forEach } from '../storage/lists.ts';
+import { forEach } from '../storage/in-lists.ts';
 import type { Writer } from '../storage/types.ts';
 import { endAccess, openInterval } from './access-store.ts';
 import { deleteApplications } from './application-store.ts';

@@ -1,6 +1,6 @@
 /** All SQL of a group's timeline: management events for good, messages for a while, results. */
 import type { Signer } from '../accounts/index.ts';
-import { lists, marks } from '../storage/lists.ts';
+import { lists, marks } from '../storage/in-lists.ts';
 import type { Reader, Row, Writer } from '../storage/types.ts';
 
 /** An event to append. */

@@ -1,5 +1,5 @@
 /** All SQL of invitations, recovery requests and staged rotations whose time is over. */
-import { lists, marks } from '../storage/lists.ts';
+import { lists, marks } from '../storage/in-lists.ts';
 import type { Reader, Row, Writer } from '../storage/types.ts';
 import { endOfInvite } from './invite-store.ts';
 import { dropSet } from './key-store.ts';

@@ -1,6 +1,6 @@
 /** All SQL of a group's projection: the group itself, its members, its bans. */
 import type { GroupMember, GroupProperties, GroupRole, GroupView } from '@posthouse/protocol';
-import { lists, marks } from '../storage/lists.ts';
+import { lists, marks } from '../storage/in-lists.ts';
 import type { Reader, Row, Writer } from '../storage/types.ts';
 import { storableText, storedText } from '../storage/values.ts';
 

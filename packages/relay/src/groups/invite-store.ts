@@ -1,6 +1,6 @@
 /** All SQL of invitations. */
 import type { StoredInvite } from '@posthouse/protocol';
-import { lists, marks } from '../storage/lists.ts';
+import { lists, marks } from '../storage/in-lists.ts';
 import type { Reader, Row, Writer } from '../storage/types.ts';
 
 /** An invitation without its text, which may be large. */

@@ -1,6 +1,6 @@
 /** All SQL of relay secrets, client secret boxes and staged rotations. */
 import type { RotationStaging } from '@posthouse/protocol';
-import { lists, marks } from '../storage/lists.ts';
+import { lists, marks } from '../storage/in-lists.ts';
 import type { Reader, Row, Writer } from '../storage/types.ts';
 
 /** A key version: the relay's secret, and which client boxes go with it. */

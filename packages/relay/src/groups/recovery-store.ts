@@ -1,7 +1,7 @@
 /** All SQL of key recovery requests. */
 import type { GroupRole } from '@posthouse/protocol';
 import { digest } from '../digest.ts';
-import { lists, marks } from '../storage/lists.ts';
+import { lists, marks } from '../storage/in-lists.ts';
 import type { Reader, Row, Writer } from '../storage/types.ts';
 import type { StoredRecord } from './records.ts';
 

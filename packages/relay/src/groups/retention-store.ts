@@ -1,5 +1,5 @@
 /** All SQL that removes what has been kept long enough. Portions are bounded by the caller. */
-import { lists, marks } from '../storage/lists.ts';
+import { lists, marks } from '../storage/in-lists.ts';
 import type { Reader, Row, Writer } from '../storage/types.ts';
 import { dropSet } from './key-store.ts';
 

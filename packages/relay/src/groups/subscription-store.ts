@@ -1,6 +1,6 @@
 /** All SQL of subscriptions, which themselves are nowhere but in the process of their connection. */
 import type { TimelinePosition } from '@posthouse/protocol';
-import { lists, marks } from '../storage/lists.ts';
+import { lists, marks } from '../storage/in-lists.ts';
 import type { Reader, Row } from '../storage/types.ts';
 import type { DeviceKey } from './access-store.ts';
 

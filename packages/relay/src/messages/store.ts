@@ -1,5 +1,5 @@
 /** All SQL of timelines and of the results of `message.send`. The queue's is in queue-store.ts. */
-import { lists, marks } from '../storage/lists.ts';
+import { lists, marks } from '../storage/in-lists.ts';
 import type { Reader, Row, Writer } from '../storage/types.ts';
 
 /** An envelope as stored: canonical text under its digest. */

@@ -1,8 +1,8 @@
 import type { RelayConfig } from '../config/index.ts';
 import { migrationsTable, pendingMigrations } from './migrations.ts';
-import { checkInService } from './move-mark.ts';
-import { openPostgres, type PostgresObserver } from './postgres.ts';
-import { openSqlite, openSqliteBeside } from './sqlite.ts';
+import { checkInService } from './move/mark.ts';
+import { openPostgres, type PostgresObserver } from './postgres/storage.ts';
+import { openSqlite, openSqliteBeside } from './sqlite/storage.ts';
 import type { Migration, Row, Storage, StorageFaults } from './types.ts';
 
 /**

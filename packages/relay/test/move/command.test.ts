@@ -2,8 +2,8 @@
 import { spawn } from 'node:child_process';
 import { rmSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { Address } from '../../src/storage/move.ts';
-import { parseAddress } from '../../src/storage/move.ts';
+import type { Address } from '../../src/storage/move/move.ts';
+import { parseAddress } from '../../src/storage/move/move.ts';
 import {
   change,
   Databases,

@@ -4,9 +4,9 @@ import { cpSync } from 'node:fs';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { relayMigrations } from '../../src/schema.ts';
-import { factsMigration } from '../../src/storage/facts.ts';
-import { type Address, type MovedTable, moveStorage } from '../../src/storage/move.ts';
-import { moveMigration } from '../../src/storage/move-mark.ts';
+import { factsMigration } from '../../src/storage/identity.ts';
+import { moveMigration } from '../../src/storage/move/mark.ts';
+import { type Address, type MovedTable, moveStorage } from '../../src/storage/move/move.ts';
 import type { Migration, Writer } from '../../src/storage/types.ts';
 import { seed } from '../support/chance.ts';
 import {

@@ -1,18 +1,18 @@
 /** What the tests of `posthouse move` share: databases of both engines, with all kinds of rows. */
 import type { RelayConfig } from '../../src/config/index.ts';
 import { relayMigrations } from '../../src/schema.ts';
-import { bindFacts } from '../../src/storage/facts.ts';
+import { bindFacts } from '../../src/storage/identity.ts';
 import { migrate } from '../../src/storage/migrations.ts';
+import { checkInService, findMark, type MoveState } from '../../src/storage/move/mark.ts';
 import {
   type Address,
   type MoveOptions,
   type MoveOutcome,
   moveStorage,
   parseAddress,
-} from '../../src/storage/move.ts';
-import { checkInService, findMark, type MoveState } from '../../src/storage/move-mark.ts';
-import { openPostgres } from '../../src/storage/postgres.ts';
-import { openSqlite } from '../../src/storage/sqlite.ts';
+} from '../../src/storage/move/move.ts';
+import { openPostgres } from '../../src/storage/postgres/storage.ts';
+import { openSqlite } from '../../src/storage/sqlite/storage.ts';
 import type { Migration, Storage, Writer } from '../../src/storage/types.ts';
 import { dump } from '../support/engine.ts';
 import { temporaryFolder } from '../support/folder.ts';

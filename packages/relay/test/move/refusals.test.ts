@@ -5,8 +5,8 @@ import { DatabaseSync } from 'node:sqlite';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { relayMigrations } from '../../src/schema.ts';
 import { migrate } from '../../src/storage/migrations.ts';
-import { type Address, abandonMove, parseAddress } from '../../src/storage/move.ts';
-import { openPostgres } from '../../src/storage/postgres.ts';
+import { type Address, abandonMove, parseAddress } from '../../src/storage/move/move.ts';
+import { openPostgres } from '../../src/storage/postgres/storage.ts';
 import { dropDatabase } from '../support/postgres.ts';
 import { ask } from '../support/postgres-engine.ts';
 import {

@@ -2,8 +2,8 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { relayMigrations } from '../../src/schema.ts';
-import type { Address } from '../../src/storage/move.ts';
-import { type Portion, readPortion, readTables } from '../../src/storage/move-rows.ts';
+import type { Address } from '../../src/storage/move/move.ts';
+import { type Portion, readPortion, readTables } from '../../src/storage/move/rows.ts';
 import type { Writer } from '../../src/storage/types.ts';
 import { contents, Databases, furnish, move, open, putEnvelope } from './databases.ts';
 

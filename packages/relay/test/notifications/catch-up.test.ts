@@ -9,7 +9,7 @@ import { CatchUp } from '../../src/notifications/catch-up.ts';
 import { Hub, type SubscribedListeners } from '../../src/notifications/hub.ts';
 import { Metrics } from '../../src/observability/metrics.ts';
 import { migrate } from '../../src/storage/migrations.ts';
-import { openSqlite, type SqliteStorage } from '../../src/storage/sqlite.ts';
+import { openSqlite, type SqliteStorage } from '../../src/storage/sqlite/storage.ts';
 import type { StorageFaults } from '../../src/storage/types.ts';
 import type { News } from '../../src/subject.ts';
 import { BoundSession } from '../../src/transport/bound-session.ts';

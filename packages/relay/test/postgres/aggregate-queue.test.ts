@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { AggregateQueue } from '../../src/storage/aggregate-queue.ts';
+import { AggregateQueue } from '../../src/storage/postgres/aggregate-queue.ts';
 
 /** A work that says when it runs and goes on when it may. */
 function work(log: string[], name: string) {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import type { PostgresStorage } from '../../src/storage/postgres.ts';
+import type { PostgresStorage } from '../../src/storage/postgres/storage.ts';
 import { CuttingProxy } from '../support/cutting-proxy.ts';
 import { TestPostgres } from '../support/postgres.ts';
 import { ask, counters, impatient, open, Told } from '../support/postgres-engine.ts';

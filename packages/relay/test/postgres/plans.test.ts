@@ -5,9 +5,9 @@ import { accounts } from '../../src/accounts/index.ts';
 import { auth } from '../../src/auth/index.ts';
 import { messages } from '../../src/messages/index.ts';
 import { migrate } from '../../src/storage/migrations.ts';
-import { clientConfig, PostgresClient, prepareSession } from '../../src/storage/postgres-client.ts';
-import { PostgresStatements } from '../../src/storage/postgres-sql.ts';
-import { defaultWaits } from '../../src/storage/postgres-waits.ts';
+import { clientConfig, PostgresClient, prepareSession } from '../../src/storage/postgres/client.ts';
+import { PostgresStatements } from '../../src/storage/postgres/sql.ts';
+import { defaultWaits } from '../../src/storage/postgres/timeouts.ts';
 import { TestPostgres } from '../support/postgres.ts';
 import { ask, open } from '../support/postgres-engine.ts';
 

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import type { Presence } from '../../src/storage/postgres-place.ts';
+import type { Presence } from '../../src/storage/postgres/process-lock.ts';
 import type { Reader } from '../../src/storage/types.ts';
 import { CuttingProxy } from '../support/cutting-proxy.ts';
 import { TestPostgres } from '../support/postgres.ts';

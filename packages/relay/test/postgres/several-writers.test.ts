@@ -32,7 +32,7 @@ import {
   takeSequence,
 } from '../../src/messages/store.ts';
 import { migrate } from '../../src/storage/migrations.ts';
-import type { PostgresStorage } from '../../src/storage/postgres.ts';
+import type { PostgresStorage } from '../../src/storage/postgres/storage.ts';
 import type { Storage, Writer } from '../../src/storage/types.ts';
 import { TestPostgres } from '../support/postgres.ts';
 import { ask, askUntil, open } from '../support/postgres-engine.ts';

@@ -1,6 +1,6 @@
 import { ProtocolError } from '@posthouse/protocol';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import type { PostgresStorage } from '../../src/storage/postgres.ts';
+import type { PostgresStorage } from '../../src/storage/postgres/storage.ts';
 import type { Writer } from '../../src/storage/types.ts';
 import { CuttingProxy } from '../support/cutting-proxy.ts';
 import { TestPostgres } from '../support/postgres.ts';

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { SqliteConnection } from '../../src/storage/sqlite-connection.ts';
-import { SqliteWriter } from '../../src/storage/sqlite-writer.ts';
+import { SqliteConnection } from '../../src/storage/sqlite/connection.ts';
+import { SqliteWriter } from '../../src/storage/sqlite/writer.ts';
 import type { SqlValue } from '../../src/storage/types.ts';
 import { temporaryFolder } from '../support/folder.ts';
 

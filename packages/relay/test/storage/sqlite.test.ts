@@ -2,7 +2,11 @@ import { cpSync, existsSync, readdirSync, statSync, writeFileSync } from 'node:f
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { openSqlite, openSqliteBeside, type SqliteStorage } from '../../src/storage/sqlite.ts';
+import {
+  openSqlite,
+  openSqliteBeside,
+  type SqliteStorage,
+} from '../../src/storage/sqlite/storage.ts';
 import type { StorageFaults, Writer } from '../../src/storage/types.ts';
 import { temporaryFolder } from '../support/folder.ts';
 

@@ -1,5 +1,5 @@
 /** A process that has its place at a database until it is killed. */
-import { openPostgres } from '../../src/storage/postgres.ts';
+import { openPostgres } from '../../src/storage/postgres/storage.ts';
 
 const [url = ''] = process.argv.slice(2);
 await openPostgres({ url, connections: 2, presence: 'alone' });

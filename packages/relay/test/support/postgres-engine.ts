@@ -1,8 +1,8 @@
 /** What the tests of the PostgreSQL engine itself share. */
 import { Client } from 'pg';
-import type { PostgresObserver, PostgresStorage } from '../../src/storage/postgres.ts';
-import { openPostgres, type PostgresOptions } from '../../src/storage/postgres.ts';
-import type { PostgresWaits } from '../../src/storage/postgres-waits.ts';
+import type { PostgresObserver, PostgresStorage } from '../../src/storage/postgres/storage.ts';
+import { openPostgres, type PostgresOptions } from '../../src/storage/postgres/storage.ts';
+import type { PostgresWaits } from '../../src/storage/postgres/timeouts.ts';
 import type { Row, SqlValue, Storage, Writer } from '../../src/storage/types.ts';
 
 /** Waits for tests in which something must be given up. */

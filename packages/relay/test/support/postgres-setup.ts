@@ -5,7 +5,7 @@
 import type { TestProject } from 'vitest/node';
 import { relayMigrations } from '../../src/schema.ts';
 import { migrate } from '../../src/storage/migrations.ts';
-import { openPostgres } from '../../src/storage/postgres.ts';
+import { openPostgres } from '../../src/storage/postgres/storage.ts';
 import { createDatabase, TestPostgres } from './postgres.ts';
 
 const furnished = 'furnished';

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { TestProject } from 'vitest/node';
 import { relayMigrations } from '../../src/schema.ts';
 import { migrate } from '../../src/storage/migrations.ts';
-import { openSqlite } from '../../src/storage/sqlite.ts';
+import { openSqlite } from '../../src/storage/sqlite/storage.ts';
 import { temporaryFolder } from './folder.ts';
 
 export default async function setUp(project: TestProject): Promise<() => void> {

@@ -9,7 +9,7 @@ import {
 } from '@posthouse/protocol';
 import { requireCaller, writeAdmitted } from '../../accounts/index.ts';
 import type { DeviceSession, Handler } from '../../call.ts';
-import { forEach } from '../../storage/lists.ts';
+import { forEach } from '../../storage/in-lists.ts';
 import { type Requester, recoveriesNotice } from '../notices.ts';
 import { deleteRecovery } from '../recovery-store.ts';
 import { type LoadedGroup, loadGroup } from '../view.ts';

@@ -6,7 +6,7 @@ import {
 } from '@posthouse/protocol';
 import { writeAdmitted } from '../../accounts/index.ts';
 import type { DeviceSession, Handler } from '../../call.ts';
-import { forEach } from '../../storage/lists.ts';
+import { forEach } from '../../storage/in-lists.ts';
 import type { Writer } from '../../storage/types.ts';
 import { requireOwner } from '../caller.ts';
 import { type StoredGroup, setLastBoxSet } from '../group-store.ts';

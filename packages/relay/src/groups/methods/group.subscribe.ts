@@ -7,7 +7,7 @@ import {
 import { requireCaller } from '../../accounts/index.ts';
 import type { DeviceSession, Handler } from '../../call.ts';
 import type { RelayContext } from '../../context.ts';
-import { forEach } from '../../storage/lists.ts';
+import { forEach } from '../../storage/in-lists.ts';
 import type { Reader } from '../../storage/types.ts';
 import { openInterval } from '../access-store.ts';
 import { readSubscribable, type Subscribable } from '../subscription-store.ts';

@@ -1,10 +1,10 @@
 /** The connections of one process for its statements, all of the same settings. */
 import { Pool, type PoolClient } from 'pg';
-import { clientConfig, PostgresClient, prepareSession } from './postgres-client.ts';
-import { forgetCommits } from './postgres-commits.ts';
-import { ConnectionLost, fromConnecting } from './postgres-errors.ts';
-import { checkMark, type Presence, useSql } from './postgres-place.ts';
-import type { PostgresWaits } from './postgres-waits.ts';
+import { clientConfig, PostgresClient, prepareSession } from './client.ts';
+import { forgetCommits } from './commits.ts';
+import { ConnectionLost, fromConnecting } from './errors.ts';
+import { checkMark, type Presence, useSql } from './process-lock.ts';
+import type { PostgresWaits } from './timeouts.ts';
 
 /** Milliseconds after which an unused connection is closed. */
 const idleTimeout = 60_000;

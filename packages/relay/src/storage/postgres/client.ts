@@ -2,8 +2,8 @@
 import { randomUUID } from 'node:crypto';
 import { Socket } from 'node:net';
 import { Client, type ClientConfig, types } from 'pg';
-import { ConnectionLost } from './postgres-errors.ts';
-import type { PostgresWaits } from './postgres-waits.ts';
+import { ConnectionLost } from './errors.ts';
+import type { PostgresWaits } from './timeouts.ts';
 
 /** The oldest version that still gets corrections where this relay is made. */
 const oldestVersion = 130_000;

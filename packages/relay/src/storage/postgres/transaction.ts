@@ -1,9 +1,9 @@
 import type { QueryConfig, QueryResult } from 'pg';
-import type { PostgresClient } from './postgres-client.ts';
-import { fromBeginning, fromDriver } from './postgres-errors.ts';
-import type { PostgresStatements } from './postgres-sql.ts';
-import type { Row, SqlValue, StorageFaults, Writer } from './types.ts';
-import { checkValues } from './values.ts';
+import type { Row, SqlValue, StorageFaults, Writer } from '../types.ts';
+import { checkValues } from '../values.ts';
+import type { PostgresClient } from './client.ts';
+import { fromBeginning, fromDriver } from './errors.ts';
+import type { PostgresStatements } from './sql.ts';
 
 /** A transaction's view of its connection; unusable once the transaction has ended. */
 export class PostgresTransaction implements Writer {

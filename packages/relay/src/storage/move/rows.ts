@@ -1,6 +1,6 @@
 /** Rows of any table, in bounded portions and in the order of their keys. */
 import { createHash } from 'node:crypto';
-import type { Reader, Row, SqlValue, Storage, Writer } from './types.ts';
+import type { Reader, Row, SqlValue, Storage, Writer } from '../types.ts';
 
 /** What is read, sent and written at once, at the most; one row may be more than the bytes. */
 const portionRows = 512;

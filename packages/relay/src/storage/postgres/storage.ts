@@ -1,14 +1,14 @@
 /** The engine for several processes: a PostgreSQL database that all of them use. */
 import { ProtocolError } from '@posthouse/protocol';
+import type { AggregateKey, Reader, Storage, StorageFaults, Writer } from '../types.ts';
 import { AggregateQueue } from './aggregate-queue.ts';
-import { type CommitMark, commitsTable, isCommitted, markCommit } from './postgres-commits.ts';
-import { type Lent, PostgresConnections } from './postgres-connections.ts';
-import { ConnectionsBusy, failureKind, fromDriver, reasonOf } from './postgres-errors.ts';
-import { PostgresPlace, type Presence } from './postgres-place.ts';
-import { beginReadSql, beginWriteSql, PostgresStatements } from './postgres-sql.ts';
-import { PostgresTransaction } from './postgres-transaction.ts';
-import { defaultWaits, type PostgresWaits } from './postgres-waits.ts';
-import type { AggregateKey, Reader, Storage, StorageFaults, Writer } from './types.ts';
+import { type CommitMark, commitsTable, isCommitted, markCommit } from './commits.ts';
+import { type Lent, PostgresConnections } from './connections.ts';
+import { ConnectionsBusy, failureKind, fromDriver, reasonOf } from './errors.ts';
+import { PostgresPlace, type Presence } from './process-lock.ts';
+import { beginReadSql, beginWriteSql, PostgresStatements } from './sql.ts';
+import { defaultWaits, type PostgresWaits } from './timeouts.ts';
+import { PostgresTransaction } from './transaction.ts';
 
 /** Milliseconds before the second try; doubled for each further one, up to the longest. */
 const firstPause = 5;

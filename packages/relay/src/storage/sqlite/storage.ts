@@ -1,10 +1,10 @@
 /** The embedded engine: one SQLite database in the relay's data folder, on `node:sqlite`. */
 import { chmodSync, closeSync, existsSync, mkdirSync, openSync } from 'node:fs';
 import { join } from 'node:path';
-import { SqliteConnection } from './sqlite-connection.ts';
-import { SqliteTransaction } from './sqlite-transaction.ts';
-import { SqliteWriter } from './sqlite-writer.ts';
-import type { AggregateKey, Reader, Storage, StorageFaults, Writer } from './types.ts';
+import type { AggregateKey, Reader, Storage, StorageFaults, Writer } from '../types.ts';
+import { SqliteConnection } from './connection.ts';
+import { SqliteTransaction } from './transaction.ts';
+import { SqliteWriter } from './writer.ts';
 
 /** SQLite's result code for a lock that another connection holds. */
 const sqliteBusy = 5;

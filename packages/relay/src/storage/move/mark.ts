@@ -1,5 +1,5 @@
 /** What `posthouse move` writes into a database, so that no relay ever has two. */
-import type { Migration, Reader, Row, Storage, Writer } from './types.ts';
+import type { Migration, Reader, Row, Storage, Writer } from '../types.ts';
 
 /**
  * Where a database stands in a move; one that never was in a move has none.

@@ -1,11 +1,11 @@
 /** The two databases of a move: how they are named, and had alone. */
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { isServerUrl, serverUrl, shown } from '../config/index.ts';
-import { openPostgres } from './postgres.ts';
-import { isNowhere } from './postgres-errors.ts';
-import { openSqlite } from './sqlite.ts';
-import type { Storage, StorageFaults } from './types.ts';
+import { isServerUrl, serverUrl, shown } from '../../config/index.ts';
+import { isNowhere } from '../postgres/errors.ts';
+import { openPostgres } from '../postgres/storage.ts';
+import { openSqlite } from '../sqlite/storage.ts';
+import type { Storage, StorageFaults } from '../types.ts';
 
 /** A name of a database that is none. */
 export class AddressError extends Error {

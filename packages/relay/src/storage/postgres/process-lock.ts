@@ -1,10 +1,10 @@
 /** Who uses the database: session locks that the server takes back when a process dies. */
-import { type MarkRow, markOf, markRefusal, markSql, moveTable } from './move-mark.ts';
-import { clientConfig, PostgresClient, prepareSession } from './postgres-client.ts';
-import { makeCommits } from './postgres-commits.ts';
-import { ConnectionLost } from './postgres-errors.ts';
-import { locks } from './postgres-sql.ts';
-import type { PostgresWaits } from './postgres-waits.ts';
+import { type MarkRow, markOf, markRefusal, markSql, moveTable } from '../move/mark.ts';
+import { clientConfig, PostgresClient, prepareSession } from './client.ts';
+import { makeCommits } from './commits.ts';
+import { ConnectionLost } from './errors.ts';
+import { locks } from './sql.ts';
+import type { PostgresWaits } from './timeouts.ts';
 
 /**
  * Who else may have the database open:

@@ -3,14 +3,15 @@
  *
  * Rows are copied in the order of their keys, each portion all or nothing, so that the last key of
  * the target is where a killed move goes on. What the marks of both ends mean, and in which order
- * they change, is in move-plan.ts.
+ * they change, is in plan.ts.
  */
 import { randomUUID } from 'node:crypto';
-import { systemClock } from '../clock.ts';
-import { migrate, migrationsTable, pendingMigrations, readApplied } from './migrations.ts';
-import { type Address, at, type End, EndError, openEnd, openLost } from './move-ends.ts';
-import { changeMark, expectMark, type MoveMark, markRefusal, moveTable } from './move-mark.ts';
-import { type Found, look, plan } from './move-plan.ts';
+import { systemClock } from '../../clock.ts';
+import { migrate, migrationsTable, pendingMigrations, readApplied } from '../migrations.ts';
+import type { Migration, Reader, StorageFaults, Writer } from '../types.ts';
+import { type Address, at, type End, EndError, openEnd, openLost } from './ends.ts';
+import { changeMark, expectMark, type MoveMark, markRefusal, moveTable } from './mark.ts';
+import { type Found, look, plan } from './plan.ts';
 import {
   countRows,
   deletePortion,
@@ -22,8 +23,7 @@ import {
   readTables,
   type Table,
   type TableDigest,
-} from './move-rows.ts';
-import type { Migration, Reader, StorageFaults, Writer } from './types.ts';
+} from './rows.ts';
 
 export interface MoveOptions {
   readonly from: Address;
@@ -65,7 +65,7 @@ export interface MoveOutcome {
   readonly tables: readonly MovedTable[];
 }
 
-export { type Address, AddressError, parseAddress } from './move-ends.ts';
+export { type Address, AddressError, parseAddress } from './ends.ts';
 
 /**
  * Moves, or goes on with a move.

@@ -7,8 +7,8 @@
  * reached the disk, and `pg_xact_status` says `committed` of somebody else's transaction.
  */
 import type { QueryResult } from 'pg';
-import type { PostgresClient } from './postgres-client.ts';
-import { locks } from './postgres-sql.ts';
+import type { PostgresClient } from './client.ts';
+import { locks } from './sql.ts';
 
 /** The engine's own table; nothing that belongs to the relay's state. */
 export const commitsTable = 'posthouse_commits';

@@ -1,9 +1,9 @@
 /** What two databases allow a move to do, by what they hold and how they are marked. */
-import { factsTable } from './facts.ts';
-import { migrationsTable } from './migrations.ts';
-import { at, type End, EndError } from './move-ends.ts';
-import { type MoveMark, markRefusal, moveTable, readMark } from './move-mark.ts';
-import { readTables } from './move-rows.ts';
+import { factsTable } from '../identity.ts';
+import { migrationsTable } from '../migrations.ts';
+import { at, type End, EndError } from './ends.ts';
+import { type MoveMark, markRefusal, moveTable, readMark } from './mark.ts';
+import { readTables } from './rows.ts';
 
 /** What is known of a database before anything is written to it. */
 export interface Found {

@@ -1,5 +1,5 @@
-import type { SqliteConnection } from './sqlite-connection.ts';
-import type { Row, SqlValue, StorageFaults, Writer } from './types.ts';
+import type { Row, SqlValue, StorageFaults, Writer } from '../types.ts';
+import type { SqliteConnection } from './connection.ts';
 
 /** A transaction's view of its connection; unusable once the transaction has ended. */
 export class SqliteTransaction implements Writer {

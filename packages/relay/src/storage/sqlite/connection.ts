@@ -1,7 +1,7 @@
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
-import { BoundedMap } from '../bounded-map.ts';
-import type { Row, SqlValue } from './types.ts';
-import { checkValues } from './values.ts';
+import { BoundedMap } from '../../bounded-map.ts';
+import type { Row, SqlValue } from '../types.ts';
+import { checkValues } from '../values.ts';
 
 /** Prepared statements kept for each connection. */
 const statementCacheSize = 512;

@@ -1,7 +1,7 @@
 import { ProtocolError } from '@posthouse/protocol';
-import type { SqliteConnection } from './sqlite-connection.ts';
-import { SqliteTransaction } from './sqlite-transaction.ts';
-import type { StorageFaults, Writer } from './types.ts';
+import type { StorageFaults, Writer } from '../types.ts';
+import type { SqliteConnection } from './connection.ts';
+import { SqliteTransaction } from './transaction.ts';
 
 /** Works in one commit, and how long a batch may hold the thread before it commits. */
 const batchWorks = 256;

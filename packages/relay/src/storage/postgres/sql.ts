@@ -1,6 +1,6 @@
 /** What the common SQL is on PostgreSQL. */
 import { createHash } from 'node:crypto';
-import type { AggregateKey } from './types.ts';
+import type { AggregateKey } from '../types.ts';
 
 /** Statements that every connection keeps prepared; the stores have far fewer. */
 const preparedStatements = 1_000;
