@@ -11,14 +11,6 @@ import {
   signingDevice,
 } from '@posthouse/protocol';
 import { Account } from './account.ts';
-import { homeRelay } from './accounts/home.ts';
-import { accountKeyOf, keptKey, keysFromRecord } from './accounts/keys.ts';
-import {
-  checkApproval,
-  type DeviceApproval,
-  type DeviceRequest,
-  makeDeviceRequest,
-} from './accounts/pairing.ts';
 import {
   deviceKeys,
   networkRecords,
@@ -26,7 +18,15 @@ import {
   own,
   ownCertificates,
   ownRecords,
-} from './accounts/records.ts';
+} from './accounts/account-rows.ts';
+import {
+  checkApproval,
+  type DeviceApproval,
+  type DeviceRequest,
+  makeDeviceRequest,
+} from './accounts/device-pairing.ts';
+import { resolveOwnState } from './accounts/device-states.ts';
+import { homeRelay } from './accounts/home-relay.ts';
 import { learnRoute } from './accounts/routes.ts';
 import {
   certificateLead,
@@ -35,19 +35,19 @@ import {
   type SetUpOptions,
   setUp,
 } from './accounts/setup.ts';
-import { resolveOwnState } from './accounts/states.ts';
+import { accountKeyOf, keptKey, keysFromRecord } from './accounts/stored-keys.ts';
 import { defaultRetry, type RetryPolicy } from './connect/backoff.ts';
-import { RelayConnection } from './connect/connection.ts';
+import { Discovery } from './connect/discovery.ts';
+import { RelayConnection } from './connect/relay-connection.ts';
 import { deviceIdentity } from './connect/session.ts';
 import type { Transport } from './connect/transport.ts';
 import type { AccountCore, Core } from './core.ts';
-import { addDuty } from './duties.ts';
 import { type Clock, systemClock, unixSeconds, webRandom } from './environment.ts';
 import { ClientError } from './errors.ts';
-import { Happenings } from './happenings.ts';
-import { Discovery } from './network/discovery.ts';
-import { defaultReading, type ReadingLimits } from './reading.ts';
+import { Happenings } from './follow/event-buffer.ts';
 import type { Store } from './store/index.ts';
+import { defaultReading, type ReadingLimits } from './sync/budget.ts';
+import { addDuty } from './sync/tasks.ts';
 
 export interface ClientOptions {
   readonly network: Network;

@@ -9,14 +9,14 @@ import type {
   SigningDevice,
 } from '@posthouse/protocol';
 import type { RetryPolicy } from './connect/backoff.ts';
-import type { RelayConnection } from './connect/connection.ts';
+import type { Discovery } from './connect/discovery.ts';
+import type { RelayConnection } from './connect/relay-connection.ts';
 import type { Identity } from './connect/session.ts';
 import type { Transport } from './connect/transport.ts';
 import type { Clock } from './environment.ts';
-import type { Happenings } from './happenings.ts';
-import type { Discovery } from './network/discovery.ts';
-import type { ReadingLimits } from './reading.ts';
+import type { Happenings } from './follow/event-buffer.ts';
 import type { Store } from './store/index.ts';
+import type { ReadingLimits } from './sync/budget.ts';
 
 export interface Core {
   readonly network: Network;

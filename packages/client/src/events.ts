@@ -3,7 +3,7 @@ import type { ChannelDescriptor } from '@posthouse/protocol';
 import type { ChannelPostEntry } from './channels/entries.ts';
 import type { GroupChangeRow, GroupMessageRow } from './groups/entries.ts';
 import type { GroupBlock } from './groups/rows.ts';
-import type { MessageRow } from './messages/rows.ts';
+import type { MessageRow } from './messages/message-rows.ts';
 
 /** What happens in groups. Everything in it was verified, unless it says otherwise. */
 export type GroupAccountEvent =

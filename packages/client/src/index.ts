@@ -1,11 +1,11 @@
 export { Account, type AccountStatus } from './account.ts';
-export type { DeviceInfo } from './accounts/devices.ts';
 export {
   type DeviceApproval,
   type DeviceRequest,
   parseDeviceApproval,
   parseDeviceRequest,
-} from './accounts/pairing.ts';
+} from './accounts/device-pairing.ts';
+export type { DeviceInfo } from './accounts/devices.ts';
 export type { Channel, Channels } from './api/channels.ts';
 export type { Contact, Contacts } from './api/contacts.ts';
 export type { Devices } from './api/devices.ts';
@@ -28,10 +28,12 @@ export type { ChannelFacts, NewChannelFacts } from './channels/manage.ts';
 export type { ChannelSpan, ChannelStanding } from './channels/rows.ts';
 export type { ChannelReading } from './channels/sync.ts';
 export { Client, type ClientOptions, type NewAccountOptions } from './client.ts';
+export { Discovery, type DiscoveryParts, type VerifiedRelay } from './connect/discovery.ts';
 export * from './connect/index.ts';
 export * from './environment.ts';
 export * from './errors.ts';
 export type { AccountEvent, ChannelAccountEvent, GroupAccountEvent } from './events.ts';
+export type { FollowOptions } from './follow/follow.ts';
 export type { PendingApplication, PendingRecovery } from './groups/admissions.ts';
 export type {
   GroupChangeRow,
@@ -44,9 +46,7 @@ export type { InviteTerms, IssuedInvite } from './groups/invites.ts';
 export type { SentToGroup } from './groups/outbox.ts';
 export type { RotationOptions } from './groups/rotation.ts';
 export type { GroupBlock, GroupStanding } from './groups/rows.ts';
-export type { FollowOptions } from './live.ts';
-export { type DownloadOptions, downloadContent } from './messages/content.ts';
-export type { MessageRow, Outcome, SendingStatus } from './messages/rows.ts';
-export { Discovery, type DiscoveryParts, type VerifiedRelay } from './network/discovery.ts';
-export { defaultReading, type ReadingLimits } from './reading.ts';
+export { type DownloadOptions, downloadContent } from './messages/download.ts';
+export type { MessageRow, Outcome, SendingStatus } from './messages/message-rows.ts';
 export * from './store/index.ts';
+export { defaultReading, type ReadingLimits } from './sync/budget.ts';

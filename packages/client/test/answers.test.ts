@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { checkResult } from '../src/connect/answers.ts';
+import { checkResult } from '../src/connect/check-response.ts';
 
 const challenge = { nonce: 'x', created_at: 1, expires_at: 2 };
 

@@ -12,23 +12,23 @@ import {
   validGrantDevices,
 } from '@posthouse/protocol';
 import { accountIdentity } from '../connect/session.ts';
-import { runDuties } from '../contacts/duties.ts';
-import { contactRows, nextUpdatedAt, putContact } from '../contacts/rows.ts';
+import { contactRows, nextUpdatedAt, putContact } from '../contacts/contact-rows.ts';
 import type { AccountCore } from '../core.ts';
-import { addDuty, duties } from '../duties.ts';
 import { unixSeconds } from '../environment.ts';
 import { ClientError } from '../errors.ts';
+import { runDuties } from '../sync/run-tasks.ts';
+import { addDuty, duties } from '../sync/tasks.ts';
+import { own, ownCertificates } from './account-rows.ts';
 import {
   approveDevice,
   type DeviceApproval,
   type DeviceRequest,
   makeDeviceApproval,
-} from './pairing.ts';
-import { publishDevices, withCertificate } from './publish.ts';
-import { own, ownCertificates } from './records.ts';
+} from './device-pairing.ts';
+import { resolveOwnState } from './device-states.ts';
+import { publishDevices, withCertificate } from './publish-devices.ts';
 import { usableRoute } from './routes.ts';
 import { certificateLead, certificateLifetime } from './setup.ts';
-import { resolveOwnState } from './states.ts';
 
 /** One device of the account, as a person sees it. */
 export interface DeviceInfo {

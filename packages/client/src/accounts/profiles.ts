@@ -17,7 +17,7 @@ import {
   RelayUnreachable,
   relayMust,
 } from '../errors.ts';
-import { profiles } from './records.ts';
+import { profiles } from './account-rows.ts';
 
 const method = 'profile.resolve';
 

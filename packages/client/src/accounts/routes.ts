@@ -10,7 +10,7 @@ import type { Core } from '../core.ts';
 import { unixSeconds } from '../environment.ts';
 import { isClientError, RelayMisbehaviour, relayMust } from '../errors.ts';
 import type { StoreReader, StoreWriter } from '../store/index.ts';
-import { type RouteRecord, routes } from './records.ts';
+import { type RouteRecord, routes } from './account-rows.ts';
 
 /** How far ahead of our clock a route may have been signed, seconds. */
 const futureTolerance = 300;

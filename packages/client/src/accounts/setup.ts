@@ -10,18 +10,25 @@ import {
   type FinalRoute,
   signDeviceCertificate,
 } from '@posthouse/protocol';
-import { callWithoutSession } from '../connect/public.ts';
 import { accountIdentity } from '../connect/session.ts';
+import { callWithoutSession } from '../connect/unauthenticated-call.ts';
 import type { Core } from '../core.ts';
-import { addDuty } from '../duties.ts';
 import { randomFraction, unixSeconds } from '../environment.ts';
 import { ClientError, isClientError, isRefusal } from '../errors.ts';
 import { Collection, type StoreReader, type StoreWriter } from '../store/index.ts';
-import { keysFromRecord } from './keys.ts';
-import { nextState, publishDevices, stageAndRoute, withCertificate } from './publish.ts';
-import { accountKeys, deviceKeys, own, ownCertificates, ownRecords, states } from './records.ts';
+import { addDuty } from '../sync/tasks.ts';
+import {
+  accountKeys,
+  deviceKeys,
+  own,
+  ownCertificates,
+  ownRecords,
+  states,
+} from './account-rows.ts';
+import { adoptState } from './device-states.ts';
+import { nextState, publishDevices, stageAndRoute, withCertificate } from './publish-devices.ts';
 import { learnRoute } from './routes.ts';
-import { adoptState } from './states.ts';
+import { keysFromRecord } from './stored-keys.ts';
 
 export interface SetUpOptions {
   /** Signs for the account: a key in memory, or a wallet behind the same interface. */

@@ -52,7 +52,7 @@ import {
 import type { AccountCore } from '../core.ts';
 import { ClientError } from '../errors.ts';
 import type { ChannelAccountEvent } from '../events.ts';
-import { Allowance, visiting } from '../reading.ts';
+import { Allowance, visiting } from '../sync/budget.ts';
 import { type Abortable, signalOf } from './options.ts';
 
 /** A channel as this device knows it. */

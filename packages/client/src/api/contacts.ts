@@ -1,4 +1,5 @@
 import type { ContactInvite } from '@posthouse/protocol';
+import { type ContactRow, contactRow, contactRows } from '../contacts/contact-rows.ts';
 import {
   acceptRequest,
   addContact,
@@ -7,10 +8,9 @@ import {
   readInvite,
   removeContact,
   renameContact,
-} from '../contacts/actions.ts';
-import { type ContactRow, contactRow, contactRows } from '../contacts/rows.ts';
+} from '../contacts/manage-contacts.ts';
 import type { AccountCore } from '../core.ts';
-import type { MessageRow } from '../messages/rows.ts';
+import type { MessageRow } from '../messages/message-rows.ts';
 import { type Abortable, signalOf } from './options.ts';
 
 /** One contact, or somebody who could become one. */

@@ -1,3 +1,4 @@
+import type { DeviceApproval, DeviceRequest } from '../accounts/device-pairing.ts';
 import {
   approveRequest,
   type DeviceInfo,
@@ -5,7 +6,6 @@ import {
   removeDevice,
   renewThisDevice,
 } from '../accounts/devices.ts';
-import type { DeviceApproval, DeviceRequest } from '../accounts/pairing.ts';
 import type { AccountCore } from '../core.ts';
 import { type Abortable, signalOf, type WithAccountKey } from './options.ts';
 

@@ -52,8 +52,8 @@ import {
   loadGroup,
   nicknames,
 } from '../groups/rows.ts';
-import { type Visit, visiting } from '../reading.ts';
-import { keyOf } from '../store/keys.ts';
+import { keyOf } from '../store/row-keys.ts';
+import { type Visit, visiting } from '../sync/budget.ts';
 import { type Abortable, signalOf } from './options.ts';
 
 /** A group as this device knows it. */

@@ -5,11 +5,11 @@ import {
   type JsonObject,
   ProtocolError,
 } from '@posthouse/protocol';
-import { contactRow } from '../contacts/rows.ts';
+import { contactRow } from '../contacts/contact-rows.ts';
 import type { AccountCore } from '../core.ts';
 import { ClientError } from '../errors.ts';
-import { send } from '../messages/outbox.ts';
-import { listMessages, type MessageRow, messageRow } from '../messages/rows.ts';
+import { listMessages, type MessageRow, messageRow } from '../messages/message-rows.ts';
+import { send } from '../messages/send-message.ts';
 import { type Abortable, signalOf } from './options.ts';
 
 /** A message to send: text, attachments, or both. */

@@ -1,9 +1,10 @@
 /** Catching up the channels of one host, each on its own: one that fails holds up no other. */
-import type { HostVisit } from '../catch-up.ts';
+
 import type { AccountCore } from '../core.ts';
 import { isRefusal } from '../errors.ts';
 import type { ChannelAccountEvent } from '../events.ts';
-import { Allowance, byLeaving, type Visit } from '../reading.ts';
+import { Allowance, byLeaving, type Visit } from '../sync/budget.ts';
+import type { HostVisit } from '../sync/catch-up-hosts.ts';
 import { submitDescriptor } from './descriptors.ts';
 import { isContentWrite, isDescriptorWrite, isFinalRefusal, isKept, keptWrites } from './kept.ts';
 import { type ChannelRow, channelRow, channelRows } from './rows.ts';

@@ -8,7 +8,7 @@ import {
   postState,
 } from '@posthouse/protocol';
 import { Collection, type StoreReader, type StoreWriter } from '../store/index.ts';
-import { keyOf } from '../store/keys.ts';
+import { keyOf } from '../store/row-keys.ts';
 
 interface Placed {
   readonly channel_id: string;

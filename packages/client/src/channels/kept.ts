@@ -12,7 +12,7 @@ import type {
 import { isTemporary } from '../connect/backoff.ts';
 import { ClientError, isRefusal } from '../errors.ts';
 import { Collection, type StoreReader, type StoreWriter } from '../store/index.ts';
-import { keyOf } from '../store/keys.ts';
+import { keyOf } from '../store/row-keys.ts';
 
 export type ChannelWrite =
   | { readonly write: 'create' | 'update'; readonly descriptor: ChannelDescriptor }

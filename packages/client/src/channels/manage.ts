@@ -8,7 +8,7 @@ import {
   signChannelDescriptor,
   signChannelUpdate,
 } from '@posthouse/protocol';
-import type { RelayConnection } from '../connect/connection.ts';
+import type { RelayConnection } from '../connect/relay-connection.ts';
 import type { AccountCore } from '../core.ts';
 import { ClientError, isRefusal } from '../errors.ts';
 import { submitDescriptor } from './descriptors.ts';

@@ -10,7 +10,7 @@ import {
 } from '@posthouse/protocol';
 import type { AccountCore } from '../core.ts';
 import { isClientError, isRefusal, RelayMisbehaviour, relayMust } from '../errors.ts';
-import { callForPage } from '../hosted.ts';
+import { callForPage } from '../sync/host-calls.ts';
 import { knownDescriptors } from './rows.ts';
 
 /** Events asked for at once; the host may give fewer. */

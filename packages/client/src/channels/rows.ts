@@ -6,7 +6,7 @@
 import { type ChannelDescriptor, canonicalJson, newerDescriptor } from '@posthouse/protocol';
 import { ClientError } from '../errors.ts';
 import { Collection, type StoreReader, type StoreWriter } from '../store/index.ts';
-import { keyOf } from '../store/keys.ts';
+import { keyOf } from '../store/row-keys.ts';
 
 /** How this device stands to a channel. */
 export type ChannelStanding =

@@ -1,7 +1,7 @@
 /** Submitting posts, edits and deletions, and learning what became of them (06 §10.4). */
 import type { AccountCore } from '../core.ts';
 import { ClientError, isRefusal } from '../errors.ts';
-import { Allowance } from '../reading.ts';
+import { Allowance } from '../sync/budget.ts';
 import { type ContentWrite, dropWrite, isFinalRefusal, type KeptWrite } from './kept.ts';
 import { asRollback, pageSize, readPage } from './page.ts';
 import type { ChannelRow } from './rows.ts';

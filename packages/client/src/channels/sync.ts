@@ -11,8 +11,8 @@ import {
 import type { AccountCore } from '../core.ts';
 import { RelayMisbehaviour } from '../errors.ts';
 import type { ChannelAccountEvent } from '../events.ts';
-import { Allowance } from '../reading.ts';
 import type { StoreWriter } from '../store/index.ts';
+import { Allowance } from '../sync/budget.ts';
 import { type AppliedPage, applyPage, type Direction, gapsOf } from './apply.ts';
 import { type ChannelEntry, postEntry } from './entries.ts';
 import {

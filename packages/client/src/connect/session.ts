@@ -16,8 +16,8 @@ import {
 } from '@posthouse/protocol';
 import { type Clock, unixSeconds } from '../environment.ts';
 import { isRefusal, RelayMisbehaviour, relayMust } from '../errors.ts';
-import type { VerifiedRelay } from '../network/discovery.ts';
-import type { Channel } from './channel.ts';
+import type { VerifiedRelay } from './discovery.ts';
+import type { Channel } from './wire.ts';
 
 /** What a proof is made for: never for another relay, origin or account (02 §9.1). */
 interface ProofRequest {

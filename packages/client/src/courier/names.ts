@@ -1,7 +1,7 @@
 /** People write names; the protocol has account IDs. */
 import { AccountId, checkSchema } from '@posthouse/protocol';
 import type { Account } from '../account.ts';
-import { aliasOf } from '../contacts/rows.ts';
+import { aliasOf } from '../contacts/contact-rows.ts';
 import { UsageError } from './exit.ts';
 import { printable } from './output.ts';
 

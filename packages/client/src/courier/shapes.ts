@@ -3,9 +3,9 @@ import type { DirectMessage } from '@posthouse/protocol';
 import type { AccountStatus } from '../account.ts';
 import type { DeviceInfo } from '../accounts/devices.ts';
 import type { Contact } from '../api/contacts.ts';
-import { aliasOf } from '../contacts/rows.ts';
+import { aliasOf } from '../contacts/contact-rows.ts';
 import type { AccountEvent } from '../events.ts';
-import type { MessageRow } from '../messages/rows.ts';
+import type { MessageRow } from '../messages/message-rows.ts';
 import { channelEntryShape } from './channels.ts';
 import { entryShape } from './groups.ts';
 

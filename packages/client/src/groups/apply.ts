@@ -10,7 +10,7 @@ import {
 import type { AccountCore } from '../core.ts';
 import type { GroupAccountEvent } from '../events.ts';
 import type { StoreWriter } from '../store/index.ts';
-import { keyOf } from '../store/keys.ts';
+import { keyOf } from '../store/row-keys.ts';
 import { rotationCandidates } from './candidates.ts';
 import { type GroupChangeRow, putEntry } from './entries.ts';
 import { secretsIn, takeMessage, type VerifiedMessage } from './open.ts';

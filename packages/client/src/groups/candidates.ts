@@ -10,7 +10,7 @@ import type {
   JsonObject,
 } from '@posthouse/protocol';
 import { Collection, type StoreReader, type StoreWriter } from '../store/index.ts';
-import { keyOf } from '../store/keys.ts';
+import { keyOf } from '../store/row-keys.ts';
 
 /** A key recovery request of the own account, by group. */
 export interface RecoveryCandidate {

@@ -1,10 +1,11 @@
 /** Catching up the groups of one host, each on its own: one that fails holds up no other. */
-import type { HostVisit } from '../catch-up.ts';
+
 import { isTemporary } from '../connect/backoff.ts';
 import type { AccountCore } from '../core.ts';
 import { ClientError, isClientError, isRefusal } from '../errors.ts';
 import type { GroupAccountEvent } from '../events.ts';
-import { Allowance, byLeaving, type Visit } from '../reading.ts';
+import { Allowance, byLeaving, type Visit } from '../sync/budget.ts';
+import type { HostVisit } from '../sync/catch-up-hosts.ts';
 import { submitCreation } from './found.ts';
 import { submitApplication } from './join.ts';
 import { settleOutbox } from './outbox.ts';

@@ -1,7 +1,7 @@
 /** A group's timeline as this device keeps it: messages, changes, and what was rejected. */
 import type { GroupMessageEnvelope, GroupRole, JsonObject } from '@posthouse/protocol';
 import { Collection, type StoreReader, type StoreWriter } from '../store/index.ts';
-import { keyOf, positionKey } from '../store/keys.ts';
+import { keyOf, positionKey } from '../store/row-keys.ts';
 
 interface Placed {
   readonly group_id: string;

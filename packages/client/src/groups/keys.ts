@@ -8,10 +8,10 @@ import {
   openGroupKeys,
 } from '@posthouse/protocol';
 import type { AccountCore } from '../core.ts';
-import { addDuty } from '../duties.ts';
 import { isRefusal, RelayMisbehaviour, relayMust } from '../errors.ts';
 import type { GroupAccountEvent } from '../events.ts';
 import type { StoreReader, StoreWriter } from '../store/index.ts';
+import { addDuty } from '../sync/tasks.ts';
 import { recoveryCandidates, rotationCandidates } from './candidates.ts';
 import { secretBytes } from './open.ts';
 import {

@@ -2,7 +2,7 @@
 import type { GroupMethodName } from '@posthouse/protocol';
 import type { AccountCore } from '../core.ts';
 import { isRefusal, type MisbehaviourReason, RelayMisbehaviour, relayMust } from '../errors.ts';
-import { Allowance } from '../reading.ts';
+import { Allowance } from '../sync/budget.ts';
 
 type ListMethod = Extract<
   GroupMethodName,

@@ -14,7 +14,7 @@ import {
 } from '@posthouse/protocol';
 import type { AccountCore } from '../core.ts';
 import { ClientError, isRefusal, RelayUnreachable } from '../errors.ts';
-import { callHost } from '../hosted.ts';
+import { callHost } from '../sync/host-calls.ts';
 import { listEntries } from './entries.ts';
 import { groupRow, noLonger, putGroup } from './rows.ts';
 import { readOnTheWay, refreshGroup, requireGroup } from './sync.ts';

@@ -13,7 +13,7 @@ import type { AccountCore } from '../core.ts';
 import { ClientError } from '../errors.ts';
 import type { GroupAccountEvent } from '../events.ts';
 import type { StoreWriter } from '../store/index.ts';
-import { keyOf } from '../store/keys.ts';
+import { keyOf } from '../store/row-keys.ts';
 import { removeWaiting, waitingIn } from './candidates.ts';
 import {
   addPending,

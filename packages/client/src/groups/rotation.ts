@@ -11,8 +11,8 @@ import {
 } from '@posthouse/protocol';
 import type { AccountCore } from '../core.ts';
 import { ClientError, isRefusal } from '../errors.ts';
-import { callHost } from '../hosted.ts';
 import type { StoreWriter } from '../store/index.ts';
+import { callHost } from '../sync/host-calls.ts';
 import { accountsAtOnce } from './admissions.ts';
 import { sealBoxes } from './boxes.ts';
 import { type RotationCandidate, rotationCandidates } from './candidates.ts';

@@ -17,7 +17,7 @@ import {
 } from '@posthouse/protocol';
 import { ClientError } from '../errors.ts';
 import { Collection, type StoreReader, type StoreWriter } from '../store/index.ts';
-import { keyOf } from '../store/keys.ts';
+import { keyOf } from '../store/row-keys.ts';
 
 /** How this account stands to a group, as far as this device knows. */
 export type GroupStanding =

@@ -8,9 +8,9 @@ import {
   type GroupMemberPrivateState,
 } from '@posthouse/protocol';
 import type { AccountCore } from '../core.ts';
-import { addDuty, type Duty } from '../duties.ts';
-import { toOwnDevices } from '../messages/own-devices.ts';
+import { toOwnDevices } from '../messages/send-to-own-devices.ts';
 import type { StoreReader, StoreWriter } from '../store/index.ts';
+import { addDuty, type Duty } from '../sync/tasks.ts';
 import { secretBytes } from './open.ts';
 import {
   type GroupRow,

@@ -13,9 +13,9 @@ import {
 import type { AccountCore } from '../core.ts';
 import { ClientError, isRefusal, RelayMisbehaviour, relayMust } from '../errors.ts';
 import type { GroupAccountEvent } from '../events.ts';
-import { callForPage } from '../hosted.ts';
-import { Allowance } from '../reading.ts';
 import type { StoreWriter } from '../store/index.ts';
+import { Allowance } from '../sync/budget.ts';
+import { callForPage } from '../sync/host-calls.ts';
 import { type AppliedPage, applyPage } from './apply.ts';
 import { readKeys } from './keys.ts';
 import { openPending } from './open.ts';

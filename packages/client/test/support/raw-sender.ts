@@ -14,7 +14,7 @@ import {
   sealMessage,
   signingDevice,
 } from '@posthouse/protocol';
-import { RelayConnection } from '../../src/connect/connection.ts';
+import { RelayConnection } from '../../src/connect/relay-connection.ts';
 import { deviceIdentity } from '../../src/connect/session.ts';
 import { Discovery, type Store } from '../../src/index.ts';
 import { NodeTransport } from '../../src/node.ts';

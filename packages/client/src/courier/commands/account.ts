@@ -2,7 +2,7 @@
 
 import { join } from 'node:path';
 import type { Command } from 'commander';
-import { accountKeys } from '../../accounts/records.ts';
+import { accountKeys } from '../../accounts/account-rows.ts';
 import { ClientError } from '../../errors.ts';
 import { SqliteStore } from '../../store/sqlite.ts';
 import { type WalletOptions, walletSigner } from '../account-key.ts';

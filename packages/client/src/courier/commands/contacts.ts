@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { aliasOf } from '../../contacts/rows.ts';
+import { aliasOf } from '../../contacts/contact-rows.ts';
 import { isClientError } from '../../errors.ts';
 import { UsageError } from '../exit.ts';
 import { accountOf } from '../names.ts';

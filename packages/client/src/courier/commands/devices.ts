@@ -1,6 +1,6 @@
 import { deriveDeviceId } from '@posthouse/protocol';
 import type { Command } from 'commander';
-import { parseDeviceApproval, parseDeviceRequest } from '../../accounts/pairing.ts';
+import { parseDeviceApproval, parseDeviceRequest } from '../../accounts/device-pairing.ts';
 import { type WalletOptions, walletSigner } from '../account-key.ts';
 import { UsageError } from '../exit.ts';
 import { columns, when } from '../output.ts';

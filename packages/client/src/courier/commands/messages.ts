@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { isClientError } from '../../errors.ts';
 import type { AccountEvent } from '../../events.ts';
-import type { MessageRow } from '../../messages/rows.ts';
+import type { MessageRow } from '../../messages/message-rows.ts';
 import { UsageError } from '../exit.ts';
 import { accountOf, namesOf } from '../names.ts';
 import { hostedNote } from '../notes.ts';

@@ -11,12 +11,16 @@ import {
   sealMessage,
   sha256Text,
 } from '@posthouse/protocol';
-import { stateHints, states } from '../accounts/records.ts';
-import { devicesNow, knownState, resolveOwnState, resolveState } from '../accounts/states.ts';
+import { stateHints, states } from '../accounts/account-rows.ts';
+import {
+  devicesNow,
+  knownState,
+  resolveOwnState,
+  resolveState,
+} from '../accounts/device-states.ts';
 import { isTemporary } from '../connect/backoff.ts';
-import { contactRow, putContact } from '../contacts/rows.ts';
+import { contactRow, putContact } from '../contacts/contact-rows.ts';
 import type { AccountCore } from '../core.ts';
-import { addDuty } from '../duties.ts';
 import {
   ClientError,
   isRefusal,
@@ -25,6 +29,7 @@ import {
   relayMust,
 } from '../errors.ts';
 import type { StoreWriter } from '../store/index.ts';
+import { addDuty } from '../sync/tasks.ts';
 import {
   addMessage,
   type MessageRow,
@@ -34,7 +39,7 @@ import {
   type Purpose,
   removeMessage,
   updateMessage,
-} from './rows.ts';
+} from './message-rows.ts';
 
 /** Milliseconds for which a device state is used without asking again, unless a hint came. */
 const stateMaxAge = 3_600_000;

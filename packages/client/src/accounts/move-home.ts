@@ -3,9 +3,9 @@ import type { AccountSigner } from '@posthouse/protocol';
 import { accountIdentity } from '../connect/session.ts';
 import type { AccountCore } from '../core.ts';
 import { ClientError, isClientError } from '../errors.ts';
-import { nextState, stageAndRoute } from './publish.ts';
-import { timelines } from './records.ts';
-import { adoptState, knownState, resolveOwnState } from './states.ts';
+import { timelines } from './account-rows.ts';
+import { adoptState, knownState, resolveOwnState } from './device-states.ts';
+import { nextState, stageAndRoute } from './publish-devices.ts';
 
 /**
  * Makes another relay the home: the same devices in a state of higher revision, then a route of

@@ -1,17 +1,17 @@
 /** Following one relay: subscribing, reading, and waiting for a reason to read again (02 §12). */
-import { noteStateHint } from './accounts/states.ts';
-import { channelRows, noteChannelHint } from './channels/rows.ts';
-import { channelsByHost } from './channels/subscriptions.ts';
-import type { RelayConnection } from './connect/connection.ts';
-import type { Link } from './connect/link.ts';
-import type { AccountCore } from './core.ts';
-import { duties } from './duties.ts';
-import type { AccountEvent } from './events.ts';
-import { groupRow, groupRows } from './groups/rows.ts';
-import { groupsByHost } from './groups/subscriptions.ts';
+import { noteStateHint } from '../accounts/device-states.ts';
+import { channelRows, noteChannelHint } from '../channels/rows.ts';
+import { channelsByHost } from '../channels/subscriptions.ts';
+import type { Link } from '../connect/authenticated-connection.ts';
+import type { RelayConnection } from '../connect/relay-connection.ts';
+import type { AccountCore } from '../core.ts';
+import type { AccountEvent } from '../events.ts';
+import { groupRow, groupRows } from '../groups/rows.ts';
+import { groupsByHost } from '../groups/subscriptions.ts';
+import { timelinePosition } from '../messages/read-timeline.ts';
+import { subscribeHosted } from '../sync/host-calls.ts';
+import { duties } from '../sync/tasks.ts';
 import { Hints } from './hints.ts';
-import { subscribeHosted } from './hosted.ts';
-import { timelinePosition } from './messages/timeline.ts';
 
 /** What is to be read. */
 export interface Scope {

@@ -1,6 +1,6 @@
 /** Which relay is the account's home, and finding it again after another device moved it. */
 import type { FinalRoute } from '@posthouse/protocol';
-import { callWithoutSession } from '../connect/public.ts';
+import { callWithoutSession } from '../connect/unauthenticated-call.ts';
 import type { Core } from '../core.ts';
 import { ClientError, isClientError, isRefusal } from '../errors.ts';
 import { learnRoute, usableRoute } from './routes.ts';

@@ -1,10 +1,10 @@
 /** Messages to the account's other devices, as self-delivery (03 §17, 05 §16). */
 import { currentDevices, type JsonObject } from '@posthouse/protocol';
-import { knownState } from '../accounts/states.ts';
+import { knownState } from '../accounts/device-states.ts';
 import type { AccountCore } from '../core.ts';
-import { type Duty, removeDuty } from '../duties.ts';
 import { unixSeconds } from '../environment.ts';
-import { send } from './outbox.ts';
+import { type Duty, removeDuty } from '../sync/tasks.ts';
+import { send } from './send-message.ts';
 
 /**
  * Sends an object to the other devices, and settles what was owed by it. Where there is no other

@@ -1,15 +1,15 @@
 /** What groups and channels have in common: a host that is not the home relay, with calls of its own. */
 import { limits, type MethodName, type ParamsOf, type ResultOf, utf8 } from '@posthouse/protocol';
-import type { RelayConnection } from './connect/connection.ts';
-import type { Link } from './connect/link.ts';
-import type { AccountCore } from './core.ts';
+import type { Link } from '../connect/authenticated-connection.ts';
+import type { RelayConnection } from '../connect/relay-connection.ts';
+import type { AccountCore } from '../core.ts';
 import {
   type ClientError,
   isClientError,
   isRefusal,
   RelayMisbehaviour,
   RelayUnreachable,
-} from './errors.ts';
+} from '../errors.ts';
 
 interface HostCall<M extends MethodName> {
   readonly method: M;

@@ -2,10 +2,9 @@
 import { type MethodName, methods, type Network, relayOrigin } from '@posthouse/protocol';
 import type { Clock } from '../environment.ts';
 import { ClientError, isRefusal, RelayUnreachable } from '../errors.ts';
-import type { VerifiedRelay } from '../network/discovery.ts';
-import type { Channel } from './channel.ts';
 import { untilAborted, withDeadline } from './deadline.ts';
-import { HttpChannel } from './http-channel.ts';
+import type { VerifiedRelay } from './discovery.ts';
+import { HttpChannel } from './http-wire.ts';
 import {
   authenticate,
   confirmRelay,
@@ -14,7 +13,8 @@ import {
   type Session,
 } from './session.ts';
 import type { Transport } from './transport.ts';
-import { type Notification, WebSocketChannel } from './websocket-channel.ts';
+import { type Notification, WebSocketChannel } from './websocket-wire.ts';
+import type { Channel } from './wire.ts';
 
 export interface LinkOptions {
   readonly network: Network;

@@ -7,7 +7,7 @@ import {
   type Relationship,
   validGrantDevices,
 } from '@posthouse/protocol';
-import { knownState } from '../accounts/states.ts';
+import { knownState } from '../accounts/device-states.ts';
 import type { AccountCore } from '../core.ts';
 import { unixSeconds } from '../environment.ts';
 import { ClientError } from '../errors.ts';

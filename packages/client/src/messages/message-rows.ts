@@ -1,8 +1,8 @@
 /** Messages as this device keeps them, in both directions. */
 import type { DeliveryStatus, JsonObject, RelayError, SendRequest } from '@posthouse/protocol';
-import type { ContactRow } from '../contacts/rows.ts';
-import type { Duty } from '../duties.ts';
+import type { ContactRow } from '../contacts/contact-rows.ts';
 import { Collection, type StoreReader, type StoreWriter } from '../store/index.ts';
+import type { Duty } from '../sync/tasks.ts';
 
 /**
  * What became of a record of the timeline:

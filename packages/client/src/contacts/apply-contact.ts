@@ -14,12 +14,12 @@ import {
   verifyConsent,
   verifyGrant,
 } from '@posthouse/protocol';
-import { adoptState, knownState } from '../accounts/states.ts';
+import { adoptState, knownState } from '../accounts/device-states.ts';
 import type { AccountCore } from '../core.ts';
-import { addDuty } from '../duties.ts';
 import { unixSeconds } from '../environment.ts';
 import type { AccountEvent } from '../events.ts';
 import type { StoreWriter } from '../store/index.ts';
+import { addDuty } from '../sync/tasks.ts';
 import {
   activated,
   type ContactRow,
@@ -27,7 +27,7 @@ import {
   issuedGrant,
   nextUpdatedAt,
   putContact,
-} from './rows.ts';
+} from './contact-rows.ts';
 
 /** A consent from another account (03 §15). @throws ProtocolError where it is not valid */
 export async function applyConsent(

@@ -7,9 +7,9 @@ import {
   methods,
   type Network,
 } from '@posthouse/protocol';
-import { httpResult } from './answers.ts';
-import type { Channel, ExchangeOptions } from './channel.ts';
+import { httpResult } from './check-response.ts';
 import type { Transport } from './transport.ts';
+import type { Channel, ExchangeOptions } from './wire.ts';
 
 /** A page holds at the most a few hundred records; this is far above any honest one. */
 const maxResponseBytes = 16_777_216;

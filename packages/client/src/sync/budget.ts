@@ -2,8 +2,8 @@
  * How much of a host is read in one go. A host decides how long its timelines are, and a lying one
  * never comes to an end: what is read is counted, and what is left is read the next time.
  */
-import type { Clock } from './environment.ts';
-import { RelayUnreachable } from './errors.ts';
+import type { Clock } from '../environment.ts';
+import { RelayUnreachable } from '../errors.ts';
 
 /** What one synchronization reads at the most. */
 export interface ReadingLimits {

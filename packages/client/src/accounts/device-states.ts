@@ -11,12 +11,12 @@ import {
   verifyDeviceState,
   verifyInvite,
 } from '@posthouse/protocol';
-import type { RelayConnection } from '../connect/connection.ts';
+import type { RelayConnection } from '../connect/relay-connection.ts';
 import type { AccountCore, Core } from '../core.ts';
 import { unixSeconds } from '../environment.ts';
 import { ClientError, isRefusal, RelayMisbehaviour, relayMust } from '../errors.ts';
 import type { StoreReader, StoreWriter } from '../store/index.ts';
-import { stateHints, states } from './records.ts';
+import { stateHints, states } from './account-rows.ts';
 
 const method = 'device.state.resolve';
 

@@ -1,15 +1,15 @@
 /** Following an account: the home relay, and every host of its groups and channels (02 §12). */
-import { isWrongHome } from './accounts/home.ts';
-import { channelRows, isReadable as isReadableChannel } from './channels/rows.ts';
-import { backoff, hintOf, isTemporary } from './connect/backoff.ts';
-import type { AccountCore } from './core.ts';
-import { isClientError } from './errors.ts';
-import type { AccountEvent } from './events.ts';
-import { groupRows } from './groups/rows.ts';
-import { isReadable } from './groups/sync.ts';
-import { Handoff } from './handoff.ts';
+import { isWrongHome } from '../accounts/home-relay.ts';
+import { channelRows, isReadable as isReadableChannel } from '../channels/rows.ts';
+import { backoff, hintOf, isTemporary } from '../connect/backoff.ts';
+import type { AccountCore } from '../core.ts';
+import { isClientError } from '../errors.ts';
+import type { AccountEvent } from '../events.ts';
+import { groupRows } from '../groups/rows.ts';
+import { isReadable } from '../groups/sync.ts';
+import { Handoff } from '../sync/async-queue.ts';
+import { type FollowedRelay, followRelay, isOwing, type Scope } from './follow-relay.ts';
 import type { Hints } from './hints.ts';
-import { type FollowedRelay, followRelay, isOwing, type Scope } from './live-relay.ts';
 
 export interface FollowOptions {
   readonly signal: AbortSignal;

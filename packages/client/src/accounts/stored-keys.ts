@@ -6,7 +6,7 @@ import {
 } from '@posthouse/protocol';
 import { ClientError } from '../errors.ts';
 import type { Store } from '../store/index.ts';
-import { accountKeys, type DeviceKeys } from './records.ts';
+import { accountKeys, type DeviceKeys } from './account-rows.ts';
 
 /** Private keys of a device from the form in which they are kept. */
 export function keysFromRecord(record: DeviceKeys): {

@@ -1,4 +1,4 @@
-import { Handoff } from './handoff.ts';
+import { Handoff } from './async-queue.ts';
 
 /**
  * Runs works beside each other and gives what they find, as it comes. One that fails ends no other;

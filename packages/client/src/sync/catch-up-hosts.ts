@@ -2,17 +2,17 @@
  * Catching up everything that hosts have: each host on its own and beside the others, so that none
  * can hold up what another one tells (05 §17.1).
  */
-import { catchUpChannels } from './channels/catch-up.ts';
-import { channelRows } from './channels/rows.ts';
-import type { AccountCore } from './core.ts';
-import { type ClientError, isClientError } from './errors.ts';
-import type { AccountEvent } from './events.ts';
-import { catchUpGroups } from './groups/catch-up.ts';
-import { groupRows } from './groups/rows.ts';
-import { isSilence } from './hosted.ts';
-import type { Scope } from './live-relay.ts';
-import { endless, type Visit, visiting } from './reading.ts';
-import { together } from './together.ts';
+import { catchUpChannels } from '../channels/catch-up.ts';
+import { channelRows } from '../channels/rows.ts';
+import type { AccountCore } from '../core.ts';
+import { type ClientError, isClientError } from '../errors.ts';
+import type { AccountEvent } from '../events.ts';
+import type { Scope } from '../follow/follow-relay.ts';
+import { catchUpGroups } from '../groups/catch-up.ts';
+import { groupRows } from '../groups/rows.ts';
+import { endless, type Visit, visiting } from './budget.ts';
+import { isSilence } from './host-calls.ts';
+import { together } from './merge.ts';
 
 /** One host while it is read. */
 export class HostVisit implements Visit {

@@ -13,13 +13,13 @@ import {
   signDeviceState,
   signRouteDraft,
 } from '@posthouse/protocol';
-import type { RelayConnection } from '../connect/connection.ts';
+import type { RelayConnection } from '../connect/relay-connection.ts';
 import type { Core } from '../core.ts';
 import { unixSeconds } from '../environment.ts';
 import { ClientError, isRefusal, RelayMisbehaviour } from '../errors.ts';
-import { routes } from './records.ts';
+import { routes } from './account-rows.ts';
+import { adoptState, resolveOwnState } from './device-states.ts';
 import { highestRouteRevision, isCosigned, learnRoute } from './routes.ts';
-import { adoptState, resolveOwnState } from './states.ts';
 
 /** Seconds a route is signed for: five years. */
 const routeLifetime = 157_680_000;

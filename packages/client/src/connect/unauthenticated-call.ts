@@ -1,11 +1,11 @@
 import type { MethodName, ParamsOf, ResultOf } from '@posthouse/protocol';
 import type { Core } from '../core.ts';
 import { RelayUnreachable } from '../errors.ts';
-import type { VerifiedRelay } from '../network/discovery.ts';
-import { checkResult } from './answers.ts';
 import { hintOf, isTemporary, waitBeforeRetry } from './backoff.ts';
+import { checkResult } from './check-response.ts';
 import { withDeadline } from './deadline.ts';
-import { HttpChannel } from './http-channel.ts';
+import type { VerifiedRelay } from './discovery.ts';
+import { HttpChannel } from './http-wire.ts';
 
 /** Milliseconds one exchange may take. */
 const timeout = 30_000;

@@ -5,17 +5,21 @@ import {
   type ParsedContent,
   ProtocolError,
 } from '@posthouse/protocol';
-import { own, ownRecords } from '../accounts/records.ts';
-import { knownState, noteStateHint } from '../accounts/states.ts';
-import { applyConsent, applyContactSync, applyGrant, applyOwnConsent } from '../contacts/apply.ts';
-import { contactRow, isAuthority } from '../contacts/rows.ts';
+import { own, ownRecords } from '../accounts/account-rows.ts';
+import { knownState, noteStateHint } from '../accounts/device-states.ts';
+import {
+  applyConsent,
+  applyContactSync,
+  applyGrant,
+  applyOwnConsent,
+} from '../contacts/apply-contact.ts';
+import { contactRow, isAuthority } from '../contacts/contact-rows.ts';
 import type { AccountCore } from '../core.ts';
-import { addDuty } from '../duties.ts';
 import { unixSeconds } from '../environment.ts';
 import type { AccountEvent } from '../events.ts';
 import { applyHistorySync, applyStateRequest, applyStateSync } from '../groups/share.ts';
 import type { StoreReader, StoreWriter } from '../store/index.ts';
-import type { OpenedEntry } from './open.ts';
+import { addDuty } from '../sync/tasks.ts';
 import {
   addMessage,
   canHold,
@@ -26,7 +30,8 @@ import {
   removeMessage,
   takeHeld,
   updateMessage,
-} from './rows.ts';
+} from './message-rows.ts';
+import type { OpenedEntry } from './open-page.ts';
 
 /**
  * What became of a record. `undefined` events: its processing is not complete, because the own

@@ -7,18 +7,18 @@ import {
   type JsonObject,
   utf8Length,
 } from '@posthouse/protocol';
-import { knownState, resolveState } from '../accounts/states.ts';
+import { knownState, resolveState } from '../accounts/device-states.ts';
 import { isTemporary } from '../connect/backoff.ts';
+import { settleUnverified } from '../contacts/apply-contact.ts';
+import { contactRow, contactRows } from '../contacts/contact-rows.ts';
 import type { AccountCore } from '../core.ts';
-import { type Duty, duties, removeDuty } from '../duties.ts';
 import { unixSeconds } from '../environment.ts';
 import { isClientError, isRefusal } from '../errors.ts';
 import { doGroupDuty, isGroupDuty } from '../groups/share.ts';
-import { send } from '../messages/outbox.ts';
-import { forget, toOwnDevices } from '../messages/own-devices.ts';
+import { send } from '../messages/send-message.ts';
+import { forget, toOwnDevices } from '../messages/send-to-own-devices.ts';
 import { Collection } from '../store/index.ts';
-import { settleUnverified } from './apply.ts';
-import { contactRow, contactRows } from './rows.ts';
+import { type Duty, duties, removeDuty } from './tasks.ts';
 
 /** Bytes of records in one message; an envelope holds some 196,000 (04 §3). */
 const batchBytes = 100_000;

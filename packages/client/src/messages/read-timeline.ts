@@ -1,13 +1,13 @@
 /** Reading the account's timeline, on the home relay and on former ones (04 §18). */
-import { type TimelineRecord, timelines } from '../accounts/records.ts';
-import { resolveOwnState } from '../accounts/states.ts';
+import { type TimelineRecord, timelines } from '../accounts/account-rows.ts';
+import { resolveOwnState } from '../accounts/device-states.ts';
 import type { AccountCore } from '../core.ts';
 import { RelayMisbehaviour } from '../errors.ts';
 import type { AccountEvent } from '../events.ts';
-import type { Visit } from '../reading.ts';
 import type { StoreReader, StoreWriter } from '../store/index.ts';
-import { applyEntry } from './apply.ts';
-import { type OpenedEntry, openPage } from './open.ts';
+import type { Visit } from '../sync/budget.ts';
+import { applyEntry } from './apply-entry.ts';
+import { type OpenedEntry, openPage } from './open-page.ts';
 
 const method = 'message.timeline.sync';
 

@@ -8,9 +8,9 @@ import {
   parseJson,
 } from '@posthouse/protocol';
 import { type ClientError, RelayMisbehaviour, RelayUnreachable, relayMust } from '../errors.ts';
-import { rpcResult } from './answers.ts';
-import type { Channel, ExchangeOptions } from './channel.ts';
+import { rpcResult } from './check-response.ts';
 import type { Socket, Transport } from './transport.ts';
+import type { Channel, ExchangeOptions } from './wire.ts';
 
 /** A notification of the catalogue whose parameters have the right shape. */
 export interface Notification {

@@ -8,8 +8,7 @@ import {
 } from '@posthouse/protocol';
 import type { Clock } from '../environment.ts';
 import { ClientError, isRefusal, RelayMisbehaviour, RelayUnreachable } from '../errors.ts';
-import type { Discovery, VerifiedRelay } from '../network/discovery.ts';
-import { checkResult } from './answers.ts';
+import { Link } from './authenticated-connection.ts';
 import {
   defaultRetry,
   hintOf,
@@ -18,11 +17,12 @@ import {
   type RetryPolicy,
   waitBeforeRetry,
 } from './backoff.ts';
+import { checkResult } from './check-response.ts';
 import { untilAborted } from './deadline.ts';
-import { Link } from './link.ts';
+import type { Discovery, VerifiedRelay } from './discovery.ts';
 import { type Identity, RelayClock } from './session.ts';
 import type { Transport } from './transport.ts';
-import type { Notification } from './websocket-channel.ts';
+import type { Notification } from './websocket-wire.ts';
 
 export interface ConnectionParts {
   readonly network: Network;

@@ -15,14 +15,25 @@ import {
   signGrant,
   signInvite,
 } from '@posthouse/protocol';
-import { devicesNow, knownState, resolveOwnState, resolveState } from '../accounts/states.ts';
+import {
+  devicesNow,
+  knownState,
+  resolveOwnState,
+  resolveState,
+} from '../accounts/device-states.ts';
 import type { AccountCore } from '../core.ts';
-import { addDuty } from '../duties.ts';
 import { unixSeconds } from '../environment.ts';
 import { ClientError } from '../errors.ts';
-import { send } from '../messages/outbox.ts';
-import type { MessageRow } from '../messages/rows.ts';
-import { activated, type ContactRow, contactRow, nextUpdatedAt, putContact } from './rows.ts';
+import type { MessageRow } from '../messages/message-rows.ts';
+import { send } from '../messages/send-message.ts';
+import { addDuty } from '../sync/tasks.ts';
+import {
+  activated,
+  type ContactRow,
+  contactRow,
+  nextUpdatedAt,
+  putContact,
+} from './contact-rows.ts';
 
 /** An invite as text, for a link or a QR code; signed by this device. */
 export function makeInvite(core: AccountCore, lifetime: number): string {

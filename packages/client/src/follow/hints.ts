@@ -1,5 +1,5 @@
-import type { Notification } from './connect/websocket-channel.ts';
-import type { ClientError } from './errors.ts';
+import type { Notification } from '../connect/websocket-wire.ts';
+import type { ClientError } from '../errors.ts';
 
 /** What one relay tells of: whatever else it says is nothing it has to say (02 §12.3). */
 export interface Heard {

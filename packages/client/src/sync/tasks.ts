@@ -4,7 +4,7 @@
  * message into the outbox, so that no crash loses one. The key says what is owed, so that the same
  * duty twice is one duty.
  */
-import { Collection, type StoreWriter } from './store/index.ts';
+import { Collection, type StoreWriter } from '../store/index.ts';
 
 export type Duty =
   /** Tell the account's other devices about a contact (03 §17). */

@@ -8,9 +8,6 @@ import {
   type RelayEntry,
   verifyDescriptor,
 } from '@posthouse/protocol';
-import { httpResult } from '../connect/answers.ts';
-import { withDeadline } from '../connect/deadline.ts';
-import type { Transport } from '../connect/transport.ts';
 import { type Clock, unixSeconds } from '../environment.ts';
 import {
   ClientError,
@@ -21,6 +18,9 @@ import {
 } from '../errors.ts';
 import type { Store } from '../store/index.ts';
 import { Collection } from '../store/index.ts';
+import { httpResult } from './check-response.ts';
+import { withDeadline } from './deadline.ts';
+import type { Transport } from './transport.ts';
 
 /** A relay whose registry record is active and whose current descriptor was verified. */
 export interface VerifiedRelay {

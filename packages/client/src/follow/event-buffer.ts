@@ -1,4 +1,4 @@
-import type { AccountEvent } from './events.ts';
+import type { AccountEvent } from '../events.ts';
 
 /** Of so many the newest are kept: a program that never asks must not pay for it. */
 const kept = 10_000;
