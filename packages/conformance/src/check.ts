@@ -1,6 +1,6 @@
 import { type Capability, type MethodDefinition, methods } from '@posthouse/protocol';
-import type { TransportName } from './caller.ts';
-import type { Stage } from './stage.ts';
+import type { Stage } from './fixtures/test-context.ts';
+import type { TransportName } from './transport/caller.ts';
 
 /** One thing a relay must do, and how to see whether it does. */
 export interface Check {

@@ -1,11 +1,11 @@
-export * from './caller.ts';
+export * from './assert.ts';
 export * from './check.ts';
 export { checks } from './checks/index.ts';
-export { grantedMail } from './checks/mail.ts';
-export * from './demand.ts';
-export * from './plain/http.ts';
-export * from './plain/websocket.ts';
+export { grantedMail } from './fixtures/direct-messages.ts';
+export * from './fixtures/test-context.ts';
 export * from './report.ts';
 export * from './runner.ts';
-export * from './stage.ts';
 export * from './target.ts';
+export * from './transport/caller.ts';
+export * from './transport/plain-http.ts';
+export * from './transport/plain-socket.ts';

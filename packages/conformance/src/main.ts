@@ -2,9 +2,9 @@
 /** `posthouse-conformance`: runs the checks against anybody's relay, by URL. */
 import { Command, CommanderError } from 'commander';
 import { checks } from './checks/index.ts';
+import { Stage } from './fixtures/test-context.ts';
 import { checkLines, findingLine, methodLines, summaryLines } from './report.ts';
 import { type Finding, runChecks, selectChecks } from './runner.ts';
-import { Stage } from './stage.ts';
 import { loadTarget, type Target } from './target.ts';
 
 interface Options {

@@ -1,9 +1,9 @@
 import { hasCapability } from '@posthouse/protocol';
-import type { TransportName } from './caller.ts';
+import { NotApplicable, Violation } from './assert.ts';
 import type { Check } from './check.ts';
-import { NotApplicable, Violation } from './demand.ts';
-import { Stage } from './stage.ts';
+import { Stage } from './fixtures/test-context.ts';
 import type { Target } from './target.ts';
+import type { TransportName } from './transport/caller.ts';
 
 /** What one run of one check on one transport showed. */
 export interface Finding {

@@ -2,7 +2,7 @@
 import { methods } from '@posthouse/protocol';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { checks, type Finding, runCheck, runChecks, type Target } from '../src/index.ts';
-import { Subjects, start, unlimited } from './subjects.ts';
+import { Subjects, start, unlimited } from './relays.ts';
 
 let subjects: Subjects;
 

@@ -5,7 +5,7 @@
 import { methods } from '@posthouse/protocol';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { type Answer, type Check, checks, runCheck, type Target } from '../src/index.ts';
-import { Subjects } from './subjects.ts';
+import { Subjects } from './relays.ts';
 
 let subjects: Subjects;
 

@@ -1,9 +1,9 @@
 import { encodeBase64url, isJsonObject, type JsonObject } from '@posthouse/protocol';
-import { unixSeconds } from '../actors.ts';
-import type { WssCaller } from '../caller.ts';
+import { demand } from '../assert.ts';
 import { checksOf } from '../check.ts';
-import { demand } from '../demand.ts';
-import { flipped, withOtherS } from './tamper.ts';
+import { unixSeconds } from '../fixtures/account.ts';
+import { flipped, withOtherS } from '../fixtures/tampered.ts';
+import type { WssCaller } from '../transport/caller.ts';
 
 const challenge = checksOf('auth.challenge');
 

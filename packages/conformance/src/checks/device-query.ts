@@ -8,11 +8,11 @@ import {
   signInvite,
   signingDevice,
 } from '@posthouse/protocol';
-import { type Device, unixSeconds } from '../actors.ts';
+import { demand } from '../assert.ts';
 import { checksOf } from '../check.ts';
-import { demand } from '../demand.ts';
-import type { Resident, Stage } from '../stage.ts';
-import { flipped } from './tamper.ts';
+import { type Device, unixSeconds } from '../fixtures/account.ts';
+import { flipped } from '../fixtures/tampered.ts';
+import type { Resident, Stage } from '../fixtures/test-context.ts';
 
 const resolve = checksOf('device.state.resolve');
 const method = 'device.state.resolve';

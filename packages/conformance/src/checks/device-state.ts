@@ -1,10 +1,10 @@
 import { isJsonObject, type JsonObject } from '@posthouse/protocol';
-import { type Account, type Device, unixSeconds } from '../actors.ts';
-import type { WssCaller } from '../caller.ts';
+import { demand } from '../assert.ts';
 import { checksOf } from '../check.ts';
-import { demand } from '../demand.ts';
-import type { Stage } from '../stage.ts';
-import { flipped } from './tamper.ts';
+import { type Account, type Device, unixSeconds } from '../fixtures/account.ts';
+import { flipped } from '../fixtures/tampered.ts';
+import type { Stage } from '../fixtures/test-context.ts';
+import type { WssCaller } from '../transport/caller.ts';
 
 const publish = checksOf('device.state.publish');
 const method = 'device.state.publish';

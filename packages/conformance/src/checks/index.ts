@@ -1,13 +1,13 @@
 import type { Check } from '../check.ts';
 import { authChecks } from './auth.ts';
-import { channelChecks } from './channels.ts';
-import { messageDepthChecks } from './depth.ts';
+import { channelChecks } from './channels/index.ts';
 import { deviceQueryChecks } from './device-query.ts';
 import { deviceStatePublishChecks } from './device-state.ts';
-import { groupChecks } from './groups.ts';
+import { groupChecks } from './groups/index.ts';
 import { messageSendChecks } from './message-send.ts';
 import { messageTimelineChecks } from './message-timeline.ts';
 import { moduleChecks } from './modules.ts';
+import { messageDepthChecks } from './nesting.ts';
 import { profileChecks } from './profile.ts';
 import { relayChecks } from './relay.ts';
 import { routeChecks } from './route.ts';

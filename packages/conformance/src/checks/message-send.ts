@@ -5,13 +5,13 @@ import {
   type MessageEnvelope,
   type MessageKeyBox,
 } from '@posthouse/protocol';
-import { type Device, unixSeconds } from '../actors.ts';
+import { demand } from '../assert.ts';
 import { checksOf } from '../check.ts';
-import { demand } from '../demand.ts';
-import type { Resident, Stage } from '../stage.ts';
+import { type Device, unixSeconds } from '../fixtures/account.ts';
+import { grantedMail, mail, resignedMail } from '../fixtures/direct-messages.ts';
+import { flipped } from '../fixtures/tampered.ts';
+import type { Resident, Stage } from '../fixtures/test-context.ts';
 import { grantFor, inviteOf } from './device-query.ts';
-import { grantedMail, mail, resignedMail } from './mail.ts';
-import { flipped } from './tamper.ts';
 
 const send = checksOf('message.send');
 const method = 'message.send';

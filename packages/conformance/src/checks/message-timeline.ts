@@ -4,12 +4,12 @@ import {
   type MessageTimelineEntry,
   openMessage,
 } from '@posthouse/protocol';
-import type { Device } from '../actors.ts';
-import type { WssCaller } from '../caller.ts';
+import { demand } from '../assert.ts';
 import { checksOf } from '../check.ts';
-import { demand } from '../demand.ts';
-import type { Resident, Stage } from '../stage.ts';
-import { grantedMail, mail } from './mail.ts';
+import type { Device } from '../fixtures/account.ts';
+import { grantedMail, mail } from '../fixtures/direct-messages.ts';
+import type { Resident, Stage } from '../fixtures/test-context.ts';
+import type { WssCaller } from '../transport/caller.ts';
 
 const status = checksOf('message.delivery.status');
 const sync = checksOf('message.timeline.sync');

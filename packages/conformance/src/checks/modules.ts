@@ -1,7 +1,7 @@
 /** Modules, whole or not at all (05 §1, 06 §1, 02 §14). */
 import { hasCapability, type MethodDefinition, methods } from '@posthouse/protocol';
+import { demand } from '../assert.ts';
 import { checksOf } from '../check.ts';
-import { demand } from '../demand.ts';
 
 const modules = checksOf('module');
 

@@ -5,11 +5,11 @@ import {
   verifyDeviceCertificate,
   verifyProfile,
 } from '@posthouse/protocol';
-import { unixSeconds } from '../actors.ts';
+import { demand } from '../assert.ts';
 import { checksOf } from '../check.ts';
-import { demand } from '../demand.ts';
-import type { Resident, Stage } from '../stage.ts';
-import { flipped } from './tamper.ts';
+import { unixSeconds } from '../fixtures/account.ts';
+import { flipped } from '../fixtures/tampered.ts';
+import type { Resident, Stage } from '../fixtures/test-context.ts';
 
 const publish = checksOf('profile.publish');
 const resolve = checksOf('profile.resolve');

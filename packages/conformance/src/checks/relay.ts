@@ -1,7 +1,7 @@
 import { checkRelayInfo, type JsonObject } from '@posthouse/protocol';
-import { unixSeconds } from '../actors.ts';
+import { demand } from '../assert.ts';
 import { checksOf } from '../check.ts';
-import { demand } from '../demand.ts';
+import { unixSeconds } from '../fixtures/account.ts';
 
 const info = checksOf('relay.info');
 

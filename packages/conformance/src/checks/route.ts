@@ -6,11 +6,11 @@ import {
   routeAccountInput,
   verifyRoute,
 } from '@posthouse/protocol';
-import { type Account, unixSeconds } from '../actors.ts';
+import { demand } from '../assert.ts';
 import { checksOf } from '../check.ts';
-import { demand } from '../demand.ts';
-import type { Stage } from '../stage.ts';
-import { flipped, withOtherS } from './tamper.ts';
+import { type Account, unixSeconds } from '../fixtures/account.ts';
+import { flipped, withOtherS } from '../fixtures/tampered.ts';
+import type { Stage } from '../fixtures/test-context.ts';
 
 const publish = checksOf('account.route.publish');
 const resolve = checksOf('account.route.resolve');

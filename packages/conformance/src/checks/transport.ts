@@ -1,9 +1,9 @@
 import { isJsonObject, type JsonObject, parseJson, rpcErrors } from '@posthouse/protocol';
-import type { HttpsCaller, WssCaller } from '../caller.ts';
+import { demand } from '../assert.ts';
 import { checksOf } from '../check.ts';
-import { demand } from '../demand.ts';
-import type { HttpMessage } from '../plain/http.ts';
-import type { Stage } from '../stage.ts';
+import type { Stage } from '../fixtures/test-context.ts';
+import type { HttpsCaller, WssCaller } from '../transport/caller.ts';
+import type { HttpMessage } from '../transport/plain-http.ts';
 
 const http = checksOf('transport.https');
 const onHttps = { transports: ['https'] } as const;

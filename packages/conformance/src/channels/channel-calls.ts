@@ -1,0 +1,121 @@
+/** One call of every channel method that a relay must accept, for checks that all methods share. */
+import type { channelMethods, JsonObject } from '@posthouse/protocol';
+import type { Resident, Stage } from '../fixtures/test-context.ts';
+import { type ChannelScene, type ChannelSceneOptions, channelSceneOf } from './channel-fixture.ts';
+import { attachment, textBody } from './channel-objects.ts';
+import { ChannelActors } from './test-channel.ts';
+
+export type ChannelMethodName = keyof typeof channelMethods;
+
+/** What a call is made of: `target` is a post of the owner, where the method is about one. */
+interface Making {
+  readonly channel: ChannelActors;
+  readonly by: Resident;
+  readonly target: number;
+}
+
+interface Recipe {
+  /** Whether the parameters are a signed object; those of close sign another than themselves. */
+  readonly signed: boolean;
+  /** Who may call it. */
+  readonly allowed: 'owner' | 'writers' | 'readers';
+  /** Whether a closed channel refuses it. */
+  readonly writes: boolean;
+  /** Whether it is about a post. */
+  readonly targets?: true;
+  /** Canonical bytes of the largest parameters. */
+  readonly bytes?: number;
+  /** What may be done to the parameters without making them malformed. */
+  readonly harmless?: RegExp;
+  /** Parameters by anybody, complete and well-formed whether or not they may. */
+  build(making: Making): JsonObject;
+}
+
+const descriptorBytes = 8_192;
+const contentBytes = 65_536;
+/**
+ * Members that may be left out, texts that may be any, and `$context` in what is no protocol object
+ * of its own (01 K2).
+ */
+const harmless =
+  /^((description|moderators|body|attachments|reason) omitted|(body\.text|reason) (padded|with|cut).*|attachments\.0\.uri (padded|cut).*|.*content_type (cut|with).*|\$context in (body|attachments).*)$/;
+const full = { description: 'Public announcements' };
+const named = ({ channelId: channel_id }: ChannelActors) => ({ channel_id });
+
+export const recipes: Readonly<Record<ChannelMethodName, Recipe>> = {
+  'channel.create': {
+    ...{ signed: true, allowed: 'readers', writes: false, bytes: descriptorBytes, harmless },
+    build: ({ channel: { stage, owner }, by }) => {
+      const facts = { ...full, moderators: [owner.account.id] };
+      const others = by.account.id === owner.account.id ? full : facts;
+      return ChannelActors.draft(stage, by, others).creation;
+    },
+  },
+  'channel.resolve': {
+    ...{ signed: false, allowed: 'readers', writes: false },
+    build: ({ channel }) => named(channel),
+  },
+  'channel.update': {
+    ...{ signed: true, allowed: 'owner', writes: true, bytes: descriptorBytes, harmless },
+    build: ({ channel, by }) => channel.revised({ ...full, status: 'active' }, by),
+  },
+  'channel.close': {
+    ...{ signed: false, allowed: 'owner', writes: true },
+    build: ({ channel, by }) => channel.closing({}, by),
+  },
+  'channel.post': {
+    ...{ signed: true, allowed: 'writers', writes: true, bytes: contentBytes, harmless },
+    build: ({ channel, by }) => channel.publication({ attachments: [attachment()] }, by),
+  },
+  'channel.post.edit': {
+    ...{ signed: true, allowed: 'writers', writes: true, targets: true, bytes: contentBytes },
+    // At the root of an edit, `null` takes something away (06 §6.2).
+    harmless: new RegExp(`${harmless.source}|^(body|attachments) null$`),
+    build: ({ channel, by, target }) => {
+      const facts = { body: textBody('Version 1.0.1 is out'), attachments: [attachment()] };
+      return channel.patch(target, facts, by);
+    },
+  },
+  'channel.post.delete': {
+    ...{ signed: true, allowed: 'writers', writes: true, targets: true, bytes: contentBytes },
+    harmless,
+    build: ({ channel, by, target }) => channel.deletion(target, { reason: 'an error' }, by),
+  },
+  'channel.post.report': {
+    ...{ signed: false, allowed: 'readers', writes: false, targets: true, harmless },
+    build: ({ channel, target }) => channel.complaint(target),
+  },
+  'channel.read': {
+    ...{ signed: false, allowed: 'readers', writes: false },
+    build: ({ channel }) => named(channel),
+  },
+  'channel.subscribe': {
+    ...{ signed: false, allowed: 'readers', writes: false },
+    build: ({ channel }) => ({ channel_ids: [channel.channelId] }),
+  },
+};
+
+/** A scene in which a method is about to be called by the owner. */
+export interface ReadyChannelCall {
+  readonly scene: ChannelScene;
+  readonly by: Resident;
+  readonly params: JsonObject;
+  /** The same call anew: by somebody else, who signs it, or of another channel. */
+  again(change?: { readonly by?: Resident; readonly channel?: ChannelActors }): JsonObject;
+}
+
+/** Sets the scene for a method. */
+export async function readyForChannel(
+  stage: Stage,
+  method: ChannelMethodName,
+  options: ChannelSceneOptions = {},
+): Promise<ReadyChannelCall> {
+  const { build, targets } = recipes[method];
+  const scene = await channelSceneOf(stage, options);
+  const { channel, owner } = scene;
+  const target = targets ? await channel.post() : 1;
+  const again: ReadyChannelCall['again'] = (change = {}) => {
+    return build({ channel, by: owner, target, ...change });
+  };
+  return { scene, by: owner, params: again(), again };
+}

@@ -1,0 +1,166 @@
+/** What subscribers are told, and what they are not (06 §5.4, §9.2; 02 §12.8). */
+import type { JsonObject } from '@posthouse/protocol';
+import { demand } from '../../assert.ts';
+import type { ChannelMethodName } from '../../channels/channel-calls.ts';
+import { type ChannelScene, channelSceneOf } from '../../channels/channel-fixture.ts';
+import {
+  hearsHead,
+  nextHead,
+  stirChannel,
+  subscribeChannels,
+} from '../../channels/channel-listeners.ts';
+import { textBody } from '../../channels/channel-objects.ts';
+import { lastEvent, readTimeline } from '../../channels/channel-reader.ts';
+import { type Check, checksOf } from '../../check.ts';
+import { at } from '../../fixtures/test-accounts.ts';
+import type { Resident, Stage } from '../../fixtures/test-context.ts';
+import { hintsOf } from '../../transport/notifications.ts';
+
+/** Owner, moderator, reader, and a post. */
+interface Cast extends ChannelScene {
+  readonly mia: Resident;
+  readonly rea: Resident;
+  /** A post of the owner, and the parameters that published it. */
+  readonly target: number;
+  readonly publication: JsonObject;
+}
+
+type Act = (cast: Cast) => Promise<unknown>;
+
+const body = textBody('edited');
+
+/** What appends an event. */
+const events: readonly (readonly [ChannelMethodName, string, Act])[] = [
+  ['channel.update', 'event', ({ channel }) => channel.update({ name: 'Renamed' })],
+  ['channel.close', 'event', ({ channel }) => channel.close()],
+  ['channel.post', 'event', ({ channel, mia }) => channel.post({}, mia)],
+  ['channel.post.edit', 'event', ({ channel, mia, target }) => channel.edit(target, { body }, mia)],
+  ['channel.post.delete', 'event', ({ channel, target }) => channel.delete(target)],
+];
+
+const refused =
+  (method: ChannelMethodName, params: (cast: Cast) => JsonObject): Act =>
+  async (cast) => {
+    const answer = await cast.rea.caller.call(method, params(cast));
+    demand(!answer.ok, `${method} is refused`);
+  };
+
+/** What appends none, successful or not. */
+const silent: readonly (readonly [ChannelMethodName, string, Act])[] = [
+  ['channel.post', 'repeat', ({ channel, publication }) => channel.publish(publication)],
+  [
+    'channel.post',
+    'refused',
+    refused('channel.post', ({ channel, rea }) => channel.publication({}, rea)),
+  ],
+  [
+    'channel.post.edit',
+    'no-change',
+    ({ channel, target, publication }) =>
+      channel.edit(target, { body: publication.body as JsonObject }),
+  ],
+  [
+    'channel.post.edit',
+    'refused',
+    refused('channel.post.edit', ({ channel, rea, target }) =>
+      channel.patch(target, { body }, rea),
+    ),
+  ],
+  [
+    'channel.post.delete',
+    'refused',
+    refused('channel.post.delete', ({ channel, rea, target }) => channel.deletion(target, {}, rea)),
+  ],
+  [
+    'channel.update',
+    'refused',
+    refused('channel.update', ({ channel, rea }) => channel.revised({}, rea)),
+  ],
+  [
+    'channel.close',
+    'refused',
+    refused('channel.close', ({ channel, rea }) => channel.closing({}, rea)),
+  ],
+  ['channel.post.report', 'made', ({ channel, target, rea }) => channel.report(target, rea)],
+  ['channel.read', 'made', ({ channel, rea }) => readTimeline(channel, rea)],
+  [
+    'channel.resolve',
+    'made',
+    ({ stage, channel: { channelId: channel_id }, rea }) =>
+      stage.succeed(rea.caller, 'channel.resolve', { channel_id }),
+  ],
+];
+
+async function castOf(stage: Stage): Promise<Cast> {
+  const scene = await channelSceneOf(stage, { moderators: 1, readers: 1, devices: 2 });
+  const [mia, rea] = [...scene.moderators, ...scene.readers] as [Resident, Resident];
+  const publication = scene.channel.publication();
+  const target = await scene.channel.publish(publication);
+  return { ...scene, mia, rea, target, publication };
+}
+
+/** Everybody who listens, whoever acts, at whichever device. */
+const all = ({ owner, mia, rea }: Cast) => [owner, at(owner, 1), mia, rea, at(rea, 1)];
+
+const checks: Check[] = [];
+
+for (const [method, word, act] of events) {
+  const { check, list } = checksOf(method);
+  check(
+    `hints-${word}`,
+    { source: '06 §5.4, §9.2', title: 'tells every subscriber of the head', transports: ['wss'] },
+    async (stage) => {
+      const cast = await castOf(stage);
+      const { channel, mia } = cast;
+      for (const by of all(cast)) await subscribeChannels(by, [channel]);
+      await act(cast);
+      const head = (await lastEvent(channel)).sequence;
+      demand(head > cast.target, 'the event is there');
+      for (const by of all(cast)) await hearsHead(by, { channel, head });
+      demand(hintsOf(at(mia, 1), 'channel').length === 0, 'and nobody else');
+    },
+  );
+  checks.push(...list);
+}
+
+for (const [method, word, act] of silent) {
+  const { check, list } = checksOf(method);
+  check(
+    `silent-${word}`,
+    { source: '06 §5.4', title: `tells nobody of what is no event (${word})`, transports: ['wss'] },
+    async (stage) => {
+      const cast = await castOf(stage);
+      for (const by of all(cast)) await subscribeChannels(by, [cast.channel]);
+      await act(cast);
+      const { channel } = cast;
+      const head = await stirChannel(channel);
+      for (const by of all(cast)) await hearsHead(by, { channel, head, alone: true });
+    },
+  );
+  checks.push(...list);
+}
+
+const post = checksOf('channel.post');
+post.check(
+  'hints-readable',
+  { source: '06 §7.2, §9.2', title: 'who hears of a head finds the event', transports: ['wss'] },
+  async (stage) => {
+    const { channel, owner, mia, rea } = await castOf(stage);
+    await subscribeChannels(rea, [channel]);
+    const people = [owner, mia, owner, mia, owner, mia];
+    const posting = Promise.all(people.map((by) => channel.post({}, by)));
+    const reading = async () => {
+      let head = 0;
+      for (let told = -1; told < head; ) {
+        told = await nextHead(rea, channel);
+        const { raw } = await readTimeline(channel, rea);
+        demand((raw.at(-1)?.sequence ?? 0) >= told, `the event ${told} is there`);
+        head = Math.max(...(await posting));
+      }
+    };
+    await Promise.all([posting, reading()]);
+  },
+);
+checks.push(...post.list);
+
+export const channelHintChecks: readonly Check[] = checks;

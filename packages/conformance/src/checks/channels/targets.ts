@@ -1,0 +1,96 @@
+/** The post that an edit, a deletion or a report is about (06 §8.8, §8.9, §8.10). */
+import type { JsonObject } from '@posthouse/protocol';
+import { channelSceneOf } from '../../channels/channel-fixture.ts';
+import { textBody } from '../../channels/channel-objects.ts';
+import { lastEvent, withoutTrace } from '../../channels/channel-reader.ts';
+import { ChannelActors } from '../../channels/test-channel.ts';
+import { type Check, checksOf } from '../../check.ts';
+import { refusesAll } from '../../fixtures/refusals.ts';
+import type { Resident } from '../../fixtures/test-context.ts';
+
+type Targeting = 'channel.post.edit' | 'channel.post.delete' | 'channel.post.report';
+
+const builders: Readonly<
+  Record<Targeting, (channel: ChannelActors, target: number, by: Resident) => JsonObject>
+> = {
+  'channel.post.edit': (channel, target, by) => {
+    return channel.patch(target, { body: textBody('edited') }, by);
+  },
+  'channel.post.delete': (channel, target, by) => channel.deletion(target, {}, by),
+  'channel.post.report': (channel, target) => channel.complaint(target),
+};
+
+function targetChecks(method: Targeting): readonly Check[] {
+  const { check, list } = checksOf(method);
+  const build = builders[method];
+
+  check(
+    'no-post',
+    { source: '06 §8.8 to §8.10', title: 'is bad_request for a position that is no post' },
+    async (stage) => {
+      const { channel, owner } = await channelSceneOf(stage);
+      const post = await channel.post();
+      await channel.edit(post, { body: textBody('edited') });
+      const edit = (await lastEvent(channel)).sequence;
+      await channel.update({ name: 'Renamed' });
+      const update = (await lastEvent(channel)).sequence;
+      await channel.delete(await channel.post());
+      const deletion = (await lastEvent(channel)).sequence;
+      const wrong = { creation: 0, 'nothing, below all': -1, edit, update, deletion };
+      const calls = Object.entries(wrong).map(
+        ([what, target]) => [`the position of ${what}`, build(channel, target, owner)] as const,
+      );
+      await withoutTrace(channel, () =>
+        refusesAll({ by: owner, method, codes: ['bad_request'] }, calls),
+      );
+      await stage.succeed(owner.caller, method, build(channel, post, owner));
+    },
+  );
+
+  check(
+    'nowhere',
+    { source: '06 §8.8 to §8.10', title: 'is not_found for a position where nothing is' },
+    async (stage) => {
+      const { channel, owner } = await channelSceneOf(stage);
+      const second = await ChannelActors.found(stage, owner);
+      await second.post();
+      const there = await second.post();
+      const wrong = [1, there, 1_000_000, Number.MAX_SAFE_INTEGER];
+      const calls = wrong.map((target) => {
+        return [`the position ${target}`, build(channel, target, owner)] as const;
+      });
+      await withoutTrace(channel, () =>
+        refusesAll({ by: owner, method, codes: ['not_found'] }, calls),
+      );
+      await stage.succeed(owner.caller, method, build(second, there, owner));
+    },
+  );
+
+  check(
+    'deleted',
+    { source: '06 §8.8 to §8.10', title: 'is state_conflict for a post that was deleted' },
+    async (stage) => {
+      const { channel, owner, moderators } = await channelSceneOf(stage, { moderators: 1 });
+      const [mia] = moderators as [Resident];
+      const [target, other] = [await channel.post(), await channel.post()];
+      await channel.edit(target, { body: textBody('edited') });
+      const edit = (await lastEvent(channel)).sequence;
+      await channel.delete(target);
+      await withoutTrace(channel, async () => {
+        for (const by of [owner, mia]) {
+          const call = { method, params: build(channel, target, by) };
+          await stage.fail(by.caller, call, 'state_conflict');
+        }
+        // Its edits may be gone already, and were no posts.
+        const call = { method, params: build(channel, edit, owner) };
+        await stage.fail(owner.caller, call, 'bad_request', 'not_found');
+      });
+      await stage.succeed(mia.caller, method, build(channel, other, mia));
+    },
+  );
+  return list;
+}
+
+export const channelTargetChecks: readonly Check[] = (Object.keys(builders) as Targeting[]).flatMap(
+  targetChecks,
+);

@@ -1,0 +1,51 @@
+import type { Check } from '../../check.ts';
+import { groupAccessChecks } from './access.ts';
+import { groupAdmissionChecks } from './admission.ts';
+import { groupApplicationChecks } from './applications.ts';
+import { groupGateChecks } from './authorization.ts';
+import { groupBanChecks } from './bans.ts';
+import { groupCapacityChecks } from './capacity.ts';
+import { groupCommonChecks } from './common.ts';
+import { groupCreateChecks } from './create.ts';
+import { groupLaterChecks } from './expiry.ts';
+import { groupHintChecks } from './hints.ts';
+import { groupInviteChecks } from './invites.ts';
+import { groupListChecks } from './lists.ts';
+import { groupWaitChecks } from './long-periods.ts';
+import { groupMemberChecks } from './members.ts';
+import { groupMessageChecks } from './messages.ts';
+import { groupPropertyChecks } from './properties.ts';
+import { groupReadChecks } from './reads.ts';
+import { groupRecoveryChecks } from './recovery.ts';
+import { groupRekeyingChecks } from './rekeying.ts';
+import { groupRevocationChecks } from './revocation.ts';
+import { groupRotationChecks } from './rotation.ts';
+import { groupStagingChecks } from './staging.ts';
+import { groupSubscribeChecks } from './subscribe.ts';
+
+/** The checks of `group.host.v1`: what all methods have in common, then what is each one's own. */
+export const groupChecks: readonly Check[] = [
+  ...groupCommonChecks,
+  ...groupGateChecks,
+  ...groupCreateChecks,
+  ...groupPropertyChecks,
+  ...groupInviteChecks,
+  ...groupRevocationChecks,
+  ...groupApplicationChecks,
+  ...groupAdmissionChecks,
+  ...groupCapacityChecks,
+  ...groupListChecks,
+  ...groupMemberChecks,
+  ...groupBanChecks,
+  ...groupRecoveryChecks,
+  ...groupRekeyingChecks,
+  ...groupStagingChecks,
+  ...groupRotationChecks,
+  ...groupReadChecks,
+  ...groupAccessChecks,
+  ...groupMessageChecks,
+  ...groupSubscribeChecks,
+  ...groupHintChecks,
+  ...groupLaterChecks,
+  ...groupWaitChecks,
+];

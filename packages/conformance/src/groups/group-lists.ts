@@ -1,0 +1,107 @@
+/** The three lists of a group as a client reads and verifies them (05 §12.7). */
+import {
+  type GroupApplicationList,
+  type GroupInviteList,
+  type GroupRecoveryList,
+  type JsonObject,
+  verifyGroupApplicationList,
+  verifyGroupInviteList,
+  verifyGroupRecoveryList,
+} from '@posthouse/protocol';
+import type { Resident } from '../fixtures/test-context.ts';
+import type { GroupPapers } from './group-objects.ts';
+
+/** What a page is asked for. */
+export interface ListFacts {
+  readonly cursor?: string;
+  readonly limit?: number;
+}
+
+/** A page, whatever it lists: a text for each record, and where the next one begins. */
+export interface ListPage {
+  readonly keys: readonly string[];
+  readonly next: string | undefined;
+}
+
+/** The lists by their methods. */
+export const groupLists = {
+  'group.invite.list': async (group: GroupPapers, by: Resident, facts: ListFacts = {}) => {
+    const { invites, next } = await readInvites(group, by, facts);
+    return { keys: invites.map(({ invite }) => invite.invite_id), next };
+  },
+  'group.application.list': async (group: GroupPapers, by: Resident, facts: ListFacts = {}) => {
+    const { applications, next } = await readApplications(group, by, facts);
+    return { keys: applications.map(({ application }) => application.account), next };
+  },
+  'group.member.recovery.list': async (group: GroupPapers, by: Resident, facts: ListFacts = {}) => {
+    const { requests, next } = await readRecoveries(group, by, facts);
+    return { keys: requests.map(({ request }) => request.account), next };
+  },
+} as const satisfies Readonly<
+  Record<string, (group: GroupPapers, by: Resident, facts?: ListFacts) => Promise<ListPage>>
+>;
+export type GroupListName = keyof typeof groupLists;
+
+/** All records of a list from its first page to its last, in the order they came. */
+export async function readList(
+  method: GroupListName,
+  group: GroupPapers,
+  by: Resident,
+  limit?: number,
+): Promise<string[]> {
+  const keys: string[] = [];
+  let cursor: string | undefined;
+  do {
+    const facts = {
+      ...(limit !== undefined && { limit }),
+      ...(cursor !== undefined && { cursor }),
+    };
+    const page = await groupLists[method](group, by, facts);
+    keys.push(...page.keys);
+    cursor = page.next;
+  } while (cursor !== undefined);
+  return keys;
+}
+
+export async function readInvites(
+  group: GroupPapers,
+  by: Resident,
+  facts: ListFacts = {},
+): Promise<GroupInviteList> {
+  const { page, params } = await read('group.invite.list', group, by, facts);
+  verifyGroupInviteList(group.stage.network, page, params);
+  return page;
+}
+
+export async function readApplications(
+  group: GroupPapers,
+  by: Resident,
+  facts: ListFacts = {},
+): Promise<GroupApplicationList> {
+  const { page, params } = await read('group.application.list', group, by, facts);
+  verifyGroupApplicationList(group.stage.network, page, params);
+  return page;
+}
+
+export async function readRecoveries(
+  group: GroupPapers,
+  by: Resident,
+  facts: ListFacts = {},
+): Promise<GroupRecoveryList> {
+  const { page, params } = await read('group.member.recovery.list', group, by, facts);
+  verifyGroupRecoveryList(group.stage.network, page, params);
+  return page;
+}
+
+async function read(
+  method: GroupListName,
+  group: GroupPapers,
+  by: Resident,
+  facts: ListFacts,
+): Promise<{
+  readonly page: unknown;
+  readonly params: JsonObject & { readonly group_id: string };
+}> {
+  const params = { group_id: group.groupId, ...facts };
+  return { page: await group.stage.succeed(by.caller, method, params), params };
+}
