@@ -12,7 +12,8 @@ import {
   validGrantDevices,
 } from '@posthouse/protocol';
 import { accountIdentity } from '../connect/session.ts';
-import { contactRows, nextUpdatedAt, putContact } from '../contacts/contact-rows.ts';
+import { contactRows, putContact } from '../contacts/contact-rows.ts';
+import { nextUpdatedAt } from '../contacts/relationship-rules.ts';
 import type { AccountCore } from '../core.ts';
 import { unixSeconds } from '../environment.ts';
 import { ClientError } from '../errors.ts';

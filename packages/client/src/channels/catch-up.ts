@@ -4,7 +4,7 @@ import type { AccountCore } from '../core.ts';
 import { isRefusal } from '../errors.ts';
 import type { ChannelAccountEvent } from '../events.ts';
 import { Allowance, byLeaving, type Visit } from '../sync/budget.ts';
-import type { HostVisit } from '../sync/catch-up-hosts.ts';
+import type { HostVisit } from '../sync/host-visit.ts';
 import { submitDescriptor } from './descriptors.ts';
 import { isContentWrite, isDescriptorWrite, isFinalRefusal, isKept, keptWrites } from './kept.ts';
 import { type ChannelRow, channelRow, channelRows } from './rows.ts';

@@ -20,14 +20,8 @@ import { unixSeconds } from '../environment.ts';
 import type { AccountEvent } from '../events.ts';
 import type { StoreWriter } from '../store/index.ts';
 import { addDuty } from '../sync/tasks.ts';
-import {
-  activated,
-  type ContactRow,
-  contactRow,
-  issuedGrant,
-  nextUpdatedAt,
-  putContact,
-} from './contact-rows.ts';
+import { type ContactRow, contactRow, putContact } from './contact-rows.ts';
+import { activated, issuedGrant, nextUpdatedAt } from './relationship-rules.ts';
 
 /** A consent from another account (03 §15). @throws ProtocolError where it is not valid */
 export async function applyConsent(

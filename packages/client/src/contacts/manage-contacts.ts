@@ -27,13 +27,8 @@ import { ClientError } from '../errors.ts';
 import type { MessageRow } from '../messages/message-rows.ts';
 import { send } from '../messages/send-message.ts';
 import { addDuty } from '../sync/tasks.ts';
-import {
-  activated,
-  type ContactRow,
-  contactRow,
-  nextUpdatedAt,
-  putContact,
-} from './contact-rows.ts';
+import { type ContactRow, contactRow, putContact } from './contact-rows.ts';
+import { activated, nextUpdatedAt } from './relationship-rules.ts';
 
 /** An invite as text, for a link or a QR code; signed by this device. */
 export function makeInvite(core: AccountCore, lifetime: number): string {

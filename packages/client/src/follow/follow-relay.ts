@@ -9,21 +9,10 @@ import type { AccountEvent } from '../events.ts';
 import { groupRow, groupRows } from '../groups/rows.ts';
 import { groupsByHost } from '../groups/subscriptions.ts';
 import { timelinePosition } from '../messages/read-timeline.ts';
+import type { Scope } from '../sync/catch-up-hosts.ts';
 import { subscribeHosted } from '../sync/host-calls.ts';
 import { duties } from '../sync/tasks.ts';
 import { Hints } from './hints.ts';
-
-/** What is to be read. */
-export interface Scope {
-  /** Whether the account's own timeline is. */
-  readonly home: boolean;
-  /** Only what this relay hosts; everything by default. */
-  readonly host?: string;
-  /** These groups; all of them by default. */
-  readonly groups?: ReadonlySet<string>;
-  /** These channels; all that are followed by default. */
-  readonly channels?: ReadonlySet<string>;
-}
 
 /** One relay and what is done about it. */
 export interface FollowedRelay {

@@ -8,7 +8,8 @@ import type { AccountEvent } from '../events.ts';
 import { groupRows } from '../groups/rows.ts';
 import { isReadable } from '../groups/sync.ts';
 import { Handoff } from '../sync/async-queue.ts';
-import { type FollowedRelay, followRelay, isOwing, type Scope } from './follow-relay.ts';
+import type { Scope } from '../sync/catch-up-hosts.ts';
+import { type FollowedRelay, followRelay, isOwing } from './follow-relay.ts';
 import type { Hints } from './hints.ts';
 
 export interface FollowOptions {

@@ -5,7 +5,7 @@ import type { AccountCore } from '../core.ts';
 import { ClientError, isClientError, isRefusal } from '../errors.ts';
 import type { GroupAccountEvent } from '../events.ts';
 import { Allowance, byLeaving, type Visit } from '../sync/budget.ts';
-import type { HostVisit } from '../sync/catch-up-hosts.ts';
+import type { HostVisit } from '../sync/host-visit.ts';
 import { submitCreation } from './found.ts';
 import { submitApplication } from './join.ts';
 import { settleOutbox } from './outbox.ts';

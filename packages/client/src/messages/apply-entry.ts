@@ -13,7 +13,8 @@ import {
   applyGrant,
   applyOwnConsent,
 } from '../contacts/apply-contact.ts';
-import { contactRow, isAuthority } from '../contacts/contact-rows.ts';
+import { contactRow } from '../contacts/contact-rows.ts';
+import { isAuthority } from '../contacts/relationship-rules.ts';
 import type { AccountCore } from '../core.ts';
 import { unixSeconds } from '../environment.ts';
 import type { AccountEvent } from '../events.ts';
