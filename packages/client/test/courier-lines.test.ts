@@ -1,8 +1,8 @@
 /** What members and hosts write, on the lines of a terminal. */
 import { expect, test } from 'vitest';
 import type { ChannelEntry } from '../src/channels/entries.ts';
-import { channelEntryLine } from '../src/courier/channels.ts';
-import { entryLine } from '../src/courier/groups.ts';
+import { channelEntryLine } from '../src/courier/channel-output.ts';
+import { groupEntryLine } from '../src/courier/group-output.ts';
 import { oneLine, quoted } from '../src/courier/output.ts';
 import type { GroupMessageRow } from '../src/groups/entries.ts';
 
@@ -28,7 +28,7 @@ test('a message is one even if it has a member called nickname', () => {
     body: { content_type: 'text/plain', text: 'hello' },
     nickname: 'Ann',
   };
-  expect(entryLine(message({ content }), name)).toMatch(/eve: hello$/);
+  expect(groupEntryLine(message({ content }), name)).toMatch(/eve: hello$/);
 });
 
 test('types, reasons, names and addresses of attachments forge no line', () => {
@@ -45,7 +45,7 @@ test('types, reasons, names and addresses of attachments forge no line', () => {
     message({ content: { $type: 'svc.group.message.content', attachments: [attachment] } }),
   ];
   for (const entry of entries) {
-    const line = entryLine(entry, name);
+    const line = groupEntryLine(entry, name);
     expect(line).toContain('send money');
     expect(line).not.toMatch(/[\n\u001b]/);
   }
@@ -70,7 +70,7 @@ test('a further line of a text is marked, and looks like no entry however it is 
     const content = { $type: 'svc.group.message.content', body };
     const post = { channel_id: '', sequence: 7, accepted_at: 0, kind: 'post', from: 'eve' };
     for (const line of [
-      entryLine(message({ content }), name),
+      groupEntryLine(message({ content }), name),
       channelEntryLine({ ...post, content: { body } } as unknown as ChannelEntry, name),
     ]) {
       expect(line?.split('\n')[1]).toBe(`     | ${further}`);

@@ -5,8 +5,8 @@ import {
   type Network,
   openNep6Wallet,
 } from '@posthouse/protocol';
+import type { CliEnvironment } from './client-session.ts';
 import { UsageError } from './exit.ts';
-import type { Surroundings } from './session.ts';
 import { readText } from './settings.ts';
 
 export interface WalletOptions {
@@ -23,11 +23,11 @@ const passwordVariable = 'COURIER_WALLET_PASSWORD';
 export async function walletKey(
   network: Network,
   { wallet, address }: { readonly wallet: string; readonly address?: string | undefined },
-  surroundings: Surroundings,
+  environment: CliEnvironment,
 ): Promise<Uint8Array> {
-  const content = parseWallet(wallet, readText(wallet));
+  const content = parseWalletFile(wallet, readText(wallet));
   const password =
-    surroundings.env[passwordVariable] ?? (await surroundings.askSecret('Wallet password: '));
+    environment.env[passwordVariable] ?? (await environment.askSecret('Wallet password: '));
   const options = { password, ...(address !== undefined && { address }) };
   return (await openNep6Wallet(network, content, options)).privateKey;
 }
@@ -36,14 +36,14 @@ export async function walletKey(
 export async function walletSigner(
   network: Network,
   { wallet, address }: WalletOptions,
-  surroundings: Surroundings,
+  environment: CliEnvironment,
 ): Promise<AccountSigner | undefined> {
   if (wallet === undefined) return undefined;
-  return accountSigner(network, await walletKey(network, { wallet, address }, surroundings));
+  return accountSigner(network, await walletKey(network, { wallet, address }, environment));
 }
 
 /** Wallets are JSON by their own rules: `null` and fractions are allowed there. */
-function parseWallet(path: string, text: string): unknown {
+function parseWalletFile(path: string, text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {

@@ -39,7 +39,7 @@ export function oneLine(text: string): string {
 }
 
 /** Text of somebody else below a number: no further line of it passes for an entry of its own. */
-export function passage(text: string): string {
+export function multiLine(text: string): string {
   return terminalText(text).replaceAll('\n    ', '\n     | ');
 }
 
@@ -49,7 +49,7 @@ export function quoted(text: string): string {
 }
 
 /** Unix seconds as a local date and time. */
-export function when(seconds: number): string {
+export function localTime(seconds: number): string {
   const date = new Date(seconds * 1_000);
   if (Number.isNaN(date.getTime())) return String(seconds);
   const two = (value: number) => String(value).padStart(2, '0');
@@ -58,4 +58,4 @@ export function when(seconds: number): string {
 }
 
 /** Of a timeline that no command reads to its end. */
-export const behind = 'there is more to read than one command reads; the next one goes on';
+export const moreToRead = 'there is more to read than one command reads; the next one goes on';

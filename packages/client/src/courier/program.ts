@@ -1,5 +1,6 @@
 /** The command `courier`, as a function: arguments in, exit status out. */
 import { Command, CommanderError } from 'commander';
+import type { CliEnvironment } from './client-session.ts';
 import {
   keyExportCommand,
   moveCommand,
@@ -30,7 +31,6 @@ import { inboxCommand, sendCommand } from './commands/messages.ts';
 import { setupCommand } from './commands/setup.ts';
 import { exitCodes, failureOf } from './exit.ts';
 import { columns, jsonLine, printable } from './output.ts';
-import type { Surroundings } from './session.ts';
 
 const help = `
 Begin with:
@@ -47,7 +47,7 @@ ${columns(Object.values(exitCodes).map(({ code, meaning }) => [`  ${code}`, mean
 `;
 
 /** The whole command line, ready to parse. */
-function courier(surroundings: Surroundings): Command {
+function courier(environment: CliEnvironment): Command {
   const group = (name: string, description: string, commands: readonly Command[]) => {
     const command = new Command(name).description(description);
     for (const [index, item] of commands.entries()) {
@@ -58,50 +58,50 @@ function courier(surroundings: Surroundings): Command {
   const root = new Command('courier')
     .description('Messages between accounts that belong to their owners.')
     .addHelpText('after', help)
-    .addCommand(setupCommand(surroundings))
-    .addCommand(whoamiCommand(surroundings))
-    .addCommand(profileCommand(surroundings))
-    .addCommand(inviteCommand(surroundings))
-    .addCommand(acceptCommand(surroundings))
-    .addCommand(declineCommand(surroundings))
+    .addCommand(setupCommand(environment))
+    .addCommand(whoamiCommand(environment))
+    .addCommand(profileCommand(environment))
+    .addCommand(inviteCommand(environment))
+    .addCommand(acceptCommand(environment))
+    .addCommand(declineCommand(environment))
     .addCommand(
       group('contacts', 'other accounts', [
-        listContactsCommand(surroundings),
-        renameContactCommand(surroundings),
-        removeContactCommand(surroundings),
+        listContactsCommand(environment),
+        renameContactCommand(environment),
+        removeContactCommand(environment),
       ]),
     )
-    .addCommand(sendCommand(surroundings))
-    .addCommand(inboxCommand(surroundings))
-    .addCommand(groupCommand(surroundings))
-    .addCommand(channelCommand(surroundings))
+    .addCommand(sendCommand(environment))
+    .addCommand(inboxCommand(environment))
+    .addCommand(groupCommand(environment))
+    .addCommand(channelCommand(environment))
     .addCommand(
       group('devices', 'the devices of the account', [
-        listDevicesCommand(surroundings),
-        requestDeviceCommand(surroundings),
-        approveDeviceCommand(surroundings),
-        completeDeviceCommand(surroundings),
-        renewDeviceCommand(surroundings),
-        removeDeviceCommand(surroundings),
+        listDevicesCommand(environment),
+        requestDeviceCommand(environment),
+        approveDeviceCommand(environment),
+        completeDeviceCommand(environment),
+        renewDeviceCommand(environment),
+        removeDeviceCommand(environment),
       ]),
     )
-    .addCommand(statusCommand(surroundings))
-    .addCommand(syncCommand(surroundings))
-    .addCommand(moveCommand(surroundings))
+    .addCommand(statusCommand(environment))
+    .addCommand(syncCommand(environment))
+    .addCommand(moveCommand(environment))
     .addCommand(
-      new Command('key').description('the account key').addCommand(keyExportCommand(surroundings)),
+      new Command('key').description('the account key').addCommand(keyExportCommand(environment)),
     );
-  configure(root, surroundings);
+  configure(root, environment);
   return root;
 }
 
-/** Commander neither writes past the surroundings nor ends the process. */
-function configure(command: Command, surroundings: Surroundings): void {
+/** Commander neither writes past the environment nor ends the process. */
+function configure(command: Command, environment: CliEnvironment): void {
   command.exitOverride().configureOutput({
-    writeOut: (text) => surroundings.write(text),
-    writeErr: (text) => surroundings.writeError(text),
+    writeOut: (text) => environment.write(text),
+    writeErr: (text) => environment.writeError(text),
   });
-  for (const child of command.commands) configure(child, surroundings);
+  for (const child of command.commands) configure(child, environment);
 }
 
 /**
@@ -111,20 +111,20 @@ function configure(command: Command, surroundings: Surroundings): void {
  */
 export async function runCourier(
   args: readonly string[],
-  surroundings: Surroundings,
+  environment: CliEnvironment,
 ): Promise<number> {
   try {
-    await courier(surroundings).parseAsync([...args], { from: 'user' });
+    await courier(environment).parseAsync([...args], { from: 'user' });
     return exitCodes.ok.code;
   } catch (error) {
     if (error instanceof CommanderError) {
       return error.exitCode === 0 ? exitCodes.ok.code : exitCodes.usage.code;
     }
-    if (surroundings.signal.aborted) return exitCodes.interrupted.code;
+    if (environment.signal.aborted) return exitCodes.interrupted.code;
     const { exit, ...failure } = failureOf(error);
     const isJson = args.includes('--json');
     const text = isJson ? jsonLine({ error: failure }) : `courier: ${printable(failure.message)}`;
-    surroundings.writeError(`${text}\n`);
+    environment.writeError(`${text}\n`);
     return exit;
   }
 }

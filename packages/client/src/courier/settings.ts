@@ -77,7 +77,7 @@ export function readSettings(folder: string): Settings | undefined {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
     throw new UsageError(`${settingsFile}: ${(error as Error).message}`);
   }
-  return parsed(settingsFile, () => {
+  return orUsageError(settingsFile, () => {
     const value = parseJson(text);
     checkSchema(Settings, value);
     return value;
@@ -108,7 +108,7 @@ export function readText(path: string): string {
 
 /** @throws UsageError for a context or word that is not in its form */
 export function networkOf({ network, service }: Pick<Settings, 'network' | 'service'>): Network {
-  return parsed('--network', () => {
+  return orUsageError('--network', () => {
     return new Network({ context: network, word: service, primitives: nodePrimitives });
   });
 }
@@ -116,20 +116,20 @@ export function networkOf({ network, service }: Pick<Settings, 'network' | 'serv
 /** The registry in a file. @throws UsageError */
 export function registryOf(network: Network, path: string): Registry {
   const text = readText(path);
-  return parsed(path, () => staticRegistry(network, parseJson(text)));
+  return orUsageError(path, () => staticRegistry(network, parseJson(text)));
 }
 
 /** The context a registry file is of. @throws UsageError */
 export function contextOfRegistry(path: string): string {
   const text = readText(path);
-  return parsed(path, () => {
+  return orUsageError(path, () => {
     const value = parseJson(text);
     checkSchema(Type.Object({ context: Type.String() }), value);
     return value.context;
   });
 }
 
-function parsed<T>(what: string, read: () => T): T {
+function orUsageError<T>(what: string, read: () => T): T {
   try {
     return read();
   } catch (error) {

@@ -6,18 +6,18 @@ import { accountKeys } from '../../accounts/account-rows.ts';
 import { ClientError } from '../../errors.ts';
 import { SqliteStore } from '../../store/sqlite.ts';
 import { type WalletOptions, walletSigner } from '../account-key.ts';
+import { type CliEnvironment, settingsInForce } from '../client-session.ts';
 import { UsageError } from '../exit.ts';
+import { statusShape } from '../json-shapes.ts';
 import { accountOf } from '../names.ts';
-import { columns, oneLine, when } from '../output.ts';
-import { type Surroundings, settingsInForce } from '../session.ts';
+import { columns, localTime, oneLine } from '../output.ts';
 import { type GlobalOptions, networkOf } from '../settings.ts';
-import { statusShape } from '../shapes.ts';
-import { leaf, onAccount, onAction } from './context.ts';
+import { baseCommand, onAccount, onAction } from './context.ts';
 import { relayIdOf } from './setup.ts';
 
-export function whoamiCommand(surroundings: Surroundings): Command {
-  const command = leaf('whoami', 'account, device and home relay of the folder');
-  return onAccount(command, surroundings, async ({ account, out }) => {
+export function whoamiCommand(environment: CliEnvironment): Command {
+  const command = baseCommand('whoami', 'account, device and home relay of the folder');
+  return onAccount(command, environment, async ({ account, out }) => {
     const { homeRelay } = await account.status();
     out.result(
       {
@@ -37,9 +37,12 @@ export function whoamiCommand(surroundings: Surroundings): Command {
   });
 }
 
-export function statusCommand(surroundings: Surroundings): Command {
-  const command = leaf('status', 'what this device has read, and what still waits to be sent');
-  return onAccount(command, surroundings, async ({ account, out }) => {
+export function statusCommand(environment: CliEnvironment): Command {
+  const command = baseCommand(
+    'status',
+    'what this device has read, and what still waits to be sent',
+  );
+  return onAccount(command, environment, async ({ account, out }) => {
     const status = await account.status();
     out.result(statusShape(status), () =>
       columns([
@@ -54,14 +57,14 @@ export function statusCommand(surroundings: Surroundings): Command {
   });
 }
 
-export function syncCommand(surroundings: Surroundings): Command {
-  const command = leaf('sync', 'catch up once').option(
+export function syncCommand(environment: CliEnvironment): Command {
+  const command = baseCommand('sync', 'catch up once').option(
     '--all-relays',
     'also read what relays the account left still hold',
   );
   return onAccount<{ allRelays?: boolean }>(
     command,
-    surroundings,
+    environment,
     async ({ account, out, signal }, { options }) => {
       const events = await account.sync({ signal, formerRelays: options.allRelays === true });
       const messages = events.filter(({ kind }) => kind === 'message').length;
@@ -79,15 +82,15 @@ interface ProfileOptions extends GlobalOptions {
   readonly public?: boolean;
 }
 
-export function profileCommand(surroundings: Surroundings): Command {
-  const command = leaf('profile [account]', 'show a profile, or publish the own one')
+export function profileCommand(environment: CliEnvironment): Command {
+  const command = baseCommand('profile [account]', 'show a profile, or publish the own one')
     .option('--nickname <name>', 'publish this name')
     .option('--bio <text>', 'publish this text')
     .option('--public', 'let anybody who knows the account ask for a contact')
     .option('--no-public', 'ask for an invite first');
   return onAccount<ProfileOptions>(
     command,
-    surroundings,
+    environment,
     async ({ account, out, signal }, { options, args }) => {
       const name = args[0] === '' || args[0] === undefined ? 'me' : args[0];
       const id = await accountOf(account, name);
@@ -114,7 +117,7 @@ export function profileCommand(surroundings: Surroundings): Command {
               ['nickname', oneLine(profile.nickname ?? '')],
               ['bio', oneLine(profile.bio ?? '')],
               ['public', profile.public_discovery ? 'yes' : 'no'],
-              ['updated', when(profile.updated_at)],
+              ['updated', localTime(profile.updated_at)],
             ]),
       );
     },
@@ -125,16 +128,16 @@ function withText<N extends string>(name: N, text: string | undefined): { [K in 
   return (text === undefined || text === '' ? {} : { [name]: text }) as { [K in N]?: string };
 }
 
-export function moveCommand(surroundings: Surroundings): Command {
-  const command = leaf('move <relay>', 'make another relay the home')
+export function moveCommand(environment: CliEnvironment): Command {
+  const command = baseCommand('move <relay>', 'make another relay the home')
     .option('--wallet <file>', 'NEP-6 wallet with the account key')
     .option('--address <address>', 'which account of the wallet');
   return onAccount<WalletOptions & GlobalOptions>(
     command,
-    surroundings,
+    environment,
     async ({ account, out, settings, signal }, { options, args }) => {
       const relayId = (await relayIdOf(settings, args[0])) ?? '';
-      const accountKey = await walletSigner(networkOf(settings), options, surroundings);
+      const accountKey = await walletSigner(networkOf(settings), options, environment);
       await account.move(relayId, { accountKey, signal });
       out.result({ relay: relayId }, () => [`the home relay is ${relayId}`]);
     },
@@ -142,10 +145,10 @@ export function moveCommand(surroundings: Surroundings): Command {
 }
 
 /** The one command that prints a secret: it is what it is asked for. */
-export function keyExportCommand(surroundings: Surroundings): Command {
-  const command = leaf('export', 'print the account key kept in the folder: a secret');
-  return onAction(command, surroundings, async ({ options, out, folder }) => {
-    settingsInForce(options, surroundings.env);
+export function keyExportCommand(environment: CliEnvironment): Command {
+  const command = baseCommand('export', 'print the account key kept in the folder: a secret');
+  return onAction(command, environment, async ({ options, out, folder }) => {
+    settingsInForce(options, environment.env);
     await using store = SqliteStore.open(join(folder, 'store.sqlite'));
     const key = await store.read((tx) => accountKeys.get(tx, 'account'));
     if (key === undefined) {

@@ -11,24 +11,24 @@ import {
   channelNote,
   channelOf,
   isAddress,
-} from '../channels.ts';
+} from '../channel-output.ts';
+import type { AccountSession, CliEnvironment } from '../client-session.ts';
 import { UsageError } from '../exit.ts';
+import { eventShape } from '../json-shapes.ts';
 import { namesOf } from '../names.ts';
 import { printable } from '../output.ts';
-import type { AccountSession, Surroundings } from '../session.ts';
-import { eventShape } from '../shapes.ts';
-import { leaf, onAccount } from './context.ts';
-import { caughtUp, positive } from './group-timeline.ts';
-import { whole } from './messages.ts';
+import { baseCommand, onAccount } from './context.ts';
+import { catchUp, positiveNumber } from './group-timeline.ts';
+import { wholeNumber } from './messages.ts';
 
-export function channelTimelineCommands(surroundings: Surroundings): Command[] {
+export function channelTimelineCommands(environment: CliEnvironment): Command[] {
   return [
-    postCommand(surroundings),
-    editCommand(surroundings),
-    deleteCommand(surroundings),
-    reportCommand(surroundings),
-    readCommand(surroundings),
-    watchCommand(surroundings),
+    postCommand(environment),
+    editCommand(environment),
+    deleteCommand(environment),
+    reportCommand(environment),
+    readCommand(environment),
+    watchCommand(environment),
   ];
 }
 
@@ -36,7 +36,10 @@ const contentTypeOf = ({ markdown }: { readonly markdown?: boolean }) =>
   markdown === true ? 'text/markdown; variant=CommonMark' : 'text/plain';
 
 /** Where the answer is lost, what was written is kept. */
-async function kept<T>({ account, out }: AccountSession, writing: Promise<T>): Promise<T> {
+async function noteIfEnqueued<T>(
+  { account, out }: AccountSession,
+  writing: Promise<T>,
+): Promise<T> {
   return await writing.catch(async (error: unknown) => {
     if (isTemporary(error) && (await account.status()).outbox > 0) {
       out.note('It is kept; it goes out as soon as a command reaches the host.');
@@ -45,29 +48,29 @@ async function kept<T>({ account, out }: AccountSession, writing: Promise<T>): P
   });
 }
 
-function postCommand(surroundings: Surroundings): Command {
-  const command = leaf(
+function postCommand(environment: CliEnvironment): Command {
+  const command = baseCommand(
     'post <channel> [text...]',
     'publish a post; without text, what stands on input',
   ).option('--markdown', 'the text is CommonMark');
   return onAccount<{ markdown?: boolean }>(
     command,
-    surroundings,
+    environment,
     async (session, { options, args }) => {
       const { account, out, signal } = session;
       const [name = '', ...words] = args.filter((arg) => arg !== '');
-      const text = words.length > 0 ? words.join(' ') : await surroundings.readInput();
+      const text = words.length > 0 ? words.join(' ') : await environment.readInput();
       const { id } = await channelOf(account, name);
       const draft = { text, contentType: contentTypeOf(options) };
-      const sent = await kept(session, account.channels.post(id, draft, { signal }));
+      const sent = await noteIfEnqueued(session, account.channels.post(id, draft, { signal }));
       const { message_id, sequence } = sent;
       out.result({ channel: id, message_id, sequence }, () => [`${sequence}  published`]);
     },
   );
 }
 
-function editCommand(surroundings: Surroundings): Command {
-  const command = leaf(
+function editCommand(environment: CliEnvironment): Command {
+  const command = baseCommand(
     'edit <channel> <sequence> [text...]',
     'replace the text of a post; without text, by what stands on input',
   )
@@ -76,54 +79,54 @@ function editCommand(surroundings: Surroundings): Command {
     .option('--no-attachments', 'remove the attachments');
   return onAccount<{ markdown?: boolean; text: boolean; attachments: boolean }>(
     command,
-    surroundings,
+    environment,
     async (session, { options, args }) => {
       const { account, out, signal } = session;
       const [name = '', number = '', ...words] = args.filter((arg) => arg !== '');
-      const sequence = positive('sequence', number);
+      const sequence = positiveNumber('sequence', number);
       const { id } = await channelOf(account, name);
       const given = words.length > 0 ? words.join(' ') : undefined;
       const isKept = given === undefined && !options.attachments && options.text;
-      const text = options.text ? (given ?? (await surroundings.readInput())) : null;
+      const text = options.text ? (given ?? (await environment.readInput())) : null;
       const patch = {
         ...(!isKept && { text, contentType: contentTypeOf(options) }),
         ...(!options.attachments && { attachments: null }),
         signal,
       };
-      await kept(session, account.channels.edit(id, sequence, patch));
+      await noteIfEnqueued(session, account.channels.edit(id, sequence, patch));
       out.result({ channel: id, sequence }, () => ['edited']);
     },
   );
 }
 
-function deleteCommand(surroundings: Surroundings): Command {
-  const command = leaf('delete <channel> <sequence>', 'delete a post for good').option(
+function deleteCommand(environment: CliEnvironment): Command {
+  const command = baseCommand('delete <channel> <sequence>', 'delete a post for good').option(
     '--reason <text>',
     'why, for everybody to read',
   );
   return onAccount<{ reason?: string }>(
     command,
-    surroundings,
+    environment,
     async (session, { options, args }) => {
       const { account, out, signal } = session;
       const [name = '', number = ''] = args;
-      const sequence = positive('sequence', number);
+      const sequence = positiveNumber('sequence', number);
       const { id } = await channelOf(account, name);
       const { reason } = options;
-      await kept(session, account.channels.delete(id, sequence, { reason, signal }));
+      await noteIfEnqueued(session, account.channels.delete(id, sequence, { reason, signal }));
       out.result({ channel: id, sequence }, () => ['deleted']);
     },
   );
 }
 
-function reportCommand(surroundings: Surroundings): Command {
-  const command = leaf(
+function reportCommand(environment: CliEnvironment): Command {
+  const command = baseCommand(
     'report <channel> <sequence> <reason...>',
     'report a post to the operator of the host, and to nobody else',
   );
-  return onAccount(command, surroundings, async ({ account, out, signal }, { args }) => {
+  return onAccount(command, environment, async ({ account, out, signal }, { args }) => {
     const [name = '', number = '', ...words] = args.filter((arg) => arg !== '');
-    const sequence = positive('sequence', number);
+    const sequence = positiveNumber('sequence', number);
     const { id } = await channelOf(account, name);
     await account.channels.report(id, sequence, { reason: words.join(' '), signal });
     out.result({ channel: id, sequence }, () => ['reported']);
@@ -137,23 +140,26 @@ interface ReadOptions {
   readonly relay?: string;
 }
 
-function readCommand(surroundings: Surroundings): Command {
-  const command = leaf('read <channel>', 'catch up and show the timeline; or a look by a link')
+function readCommand(environment: CliEnvironment): Command {
+  const command = baseCommand(
+    'read <channel>',
+    'catch up and show the timeline; or a look by a link',
+  )
     .option('--limit <number>', 'show so many', '50')
     .option('--before <sequence>', 'those before this number; older pages are read as needed')
     .option('--after <sequence>', 'those behind this number')
     .option('--relay <id>', 'host of an ID that is not followed; the home relay by default');
-  return onAccount<ReadOptions>(command, surroundings, async (session, { options, args }) => {
+  return onAccount<ReadOptions>(command, environment, async (session, { options, args }) => {
     const { account, out } = session;
     if (options.before !== undefined && options.after !== undefined) {
       throw new UsageError('either --before or --after');
     }
-    await caughtUp(session);
+    await catchUp(session);
     const [name = ''] = args;
     const range = {
-      limit: positive('--limit', options.limit),
-      ...(options.before !== undefined && { before: whole('--before', options.before) }),
-      ...(options.after !== undefined && { after: whole('--after', options.after) }),
+      limit: positiveNumber('--limit', options.limit),
+      ...(options.before !== undefined && { before: wholeNumber('--before', options.before) }),
+      ...(options.after !== undefined && { after: wholeNumber('--after', options.after) }),
     };
     const found = await channelOf(account, name).catch((error: unknown) => {
       if (isAddress(name)) return undefined;
@@ -162,7 +168,7 @@ function readCommand(surroundings: Surroundings): Command {
     const isHere = found?.standing === 'followed';
     const shown = isHere
       ? await readFollowed(session, found.id, range)
-      : await look(session, { name: found?.link ?? name, relay: options.relay, range });
+      : await readPreview(session, { name: found?.link ?? name, relay: options.relay, range });
     const { id, entries, hasMore } = shown;
     const called = await namesOf(account);
     const shapes = entries.map(channelEntryShape);
@@ -172,7 +178,7 @@ function readCommand(surroundings: Surroundings): Command {
   });
 }
 
-interface Shown {
+interface TimelinePart {
   readonly id: string;
   readonly entries: readonly ChannelEntry[];
   readonly hasMore: boolean;
@@ -181,10 +187,10 @@ interface Shown {
 type Range = { readonly limit: number; readonly before?: number; readonly after?: number };
 
 /** A look at a channel that is not followed; nothing of it is kept. */
-async function look(
+async function readPreview(
   session: AccountSession,
   { name, relay, range }: { name: string; relay: string | undefined; range: Range },
-): Promise<Shown> {
+): Promise<TimelinePart> {
   const { account, signal } = session;
   const address = await addressOf(account, name, relay);
   const { descriptor, entries, hasMore } = await account.channels.read(address, {
@@ -202,7 +208,7 @@ async function readFollowed(
   { account, signal }: AccountSession,
   id: string,
   { limit, before, after }: Range,
-): Promise<Shown> {
+): Promise<TimelinePart> {
   const range: EntryRange =
     after === undefined
       ? { last: limit, ...(before !== undefined && { before }) }
@@ -228,16 +234,15 @@ async function readFollowed(
   }
 }
 
-function watchCommand(surroundings: Surroundings): Command {
-  const command = leaf('watch <channel>', 'catch up, and show what happens as it happens').option(
-    '--limit <number>',
-    'show the last so many first',
-    '10',
-  );
-  return onAccount<{ limit: string }>(command, surroundings, async (session, { options, args }) => {
+function watchCommand(environment: CliEnvironment): Command {
+  const command = baseCommand(
+    'watch <channel>',
+    'catch up, and show what happens as it happens',
+  ).option('--limit <number>', 'show the last so many first', '10');
+  return onAccount<{ limit: string }>(command, environment, async (session, { options, args }) => {
     const { account, out, signal } = session;
-    const last = positive('--limit', options.limit);
-    await caughtUp(session);
+    const last = positiveNumber('--limit', options.limit);
+    await catchUp(session);
     const { id } = await channelOf(account, args[0] ?? '');
     const name = await namesOf(account);
     for (const entry of await account.channels.entries(id, { last })) {

@@ -1,17 +1,17 @@
 /** `courier channel …`: channels, who may write in them, and following. */
 import { Command } from 'commander';
 import type { Channel } from '../../api/channels.ts';
-import { addressOf, channelOf, channelShape } from '../channels.ts';
+import { addressOf, channelOf, channelShape } from '../channel-output.ts';
+import type { AccountSession, CliEnvironment } from '../client-session.ts';
 import { UsageError } from '../exit.ts';
 import { accountOf, namesOf } from '../names.ts';
 import { columns, oneLine } from '../output.ts';
-import type { AccountSession, Surroundings } from '../session.ts';
 import { channelTimelineCommands } from './channel-timeline.ts';
-import { leaf, onAccount } from './context.ts';
-import { caughtUp } from './group-timeline.ts';
+import { baseCommand, onAccount } from './context.ts';
+import { catchUp } from './group-timeline.ts';
 
 /** All of `courier channel`. */
-export function channelCommand(surroundings: Surroundings): Command {
+export function channelCommand(environment: CliEnvironment): Command {
   const command = new Command('channel').description('public channels: following and publishing');
   const commands = [
     listCommand,
@@ -23,16 +23,16 @@ export function channelCommand(surroundings: Surroundings): Command {
     unfollowCommand,
   ];
   for (const [index, make] of commands.entries()) {
-    command.addCommand(make(surroundings), { isDefault: index === 0 });
+    command.addCommand(make(environment), { isDefault: index === 0 });
   }
-  for (const item of channelTimelineCommands(surroundings)) command.addCommand(item);
+  for (const item of channelTimelineCommands(environment)) command.addCommand(item);
   return command;
 }
 
-function listCommand(surroundings: Surroundings): Command {
-  const command = leaf('list', 'catch up and show the channels you follow or own');
-  return onAccount(command, surroundings, async (session) => {
-    await caughtUp(session);
+function listCommand(environment: CliEnvironment): Command {
+  const command = baseCommand('list', 'catch up and show the channels you follow or own');
+  return onAccount(command, environment, async (session) => {
+    await catchUp(session);
     const { account, out } = session;
     const channels = await account.channels.list();
     out.result({ channels: channels.map(channelShape) }, () =>
@@ -48,7 +48,7 @@ function listCommand(surroundings: Surroundings): Command {
   });
 }
 
-function lines(channel: Channel, name: (id: string) => string): string[] {
+function channelLines(channel: Channel, name: (id: string) => string): string[] {
   const { id, relayId, standing, role, descriptor, span, link } = channel;
   const { description = '', moderators = [] } = descriptor;
   const facts: [string, string][] = [
@@ -70,13 +70,13 @@ function lines(channel: Channel, name: (id: string) => string): string[] {
 async function showChannel({ account, out }: AccountSession, id: string): Promise<void> {
   const channel = await account.channels.get(id);
   const name = await namesOf(account);
-  out.result(channelShape(channel), () => lines(channel, name));
+  out.result(channelShape(channel), () => channelLines(channel, name));
 }
 
-function showCommand(surroundings: Surroundings): Command {
-  const command = leaf('show <channel>', 'catch up and show one channel');
-  return onAccount(command, surroundings, async (session, { args }) => {
-    await caughtUp(session);
+function showCommand(environment: CliEnvironment): Command {
+  const command = baseCommand('show <channel>', 'catch up and show one channel');
+  return onAccount(command, environment, async (session, { args }) => {
+    await catchUp(session);
     const { id } = await channelOf(session.account, args[0] ?? '');
     await showChannel(session, id);
   });
@@ -88,14 +88,14 @@ interface CreateOptions {
   readonly relay?: string;
 }
 
-function createCommand(surroundings: Surroundings): Command {
-  const command = leaf('create <name...>', 'create a channel')
+function createCommand(environment: CliEnvironment): Command {
+  const command = baseCommand('create <name...>', 'create a channel')
     .option('--description <text>', 'what it is about')
     .option('--moderator <account...>', 'who may write in it beside you')
     .option('--relay <id>', 'host; the home relay by default, and never another one later');
   return onAccount<CreateOptions>(
     command,
-    surroundings,
+    environment,
     async ({ account, out, signal }, { options, args }) => {
       const { description, moderator = [], relay: relayId } = options;
       const moderators = await accountsOf(account, moderator);
@@ -121,8 +121,8 @@ interface UpdateOptions {
   readonly moderators?: readonly string[] | boolean;
 }
 
-function updateCommand(surroundings: Surroundings): Command {
-  const command = leaf('update <channel>', 'change name, description or moderators')
+function updateCommand(environment: CliEnvironment): Command {
+  const command = baseCommand('update <channel>', 'change name, description or moderators')
     .option('--name <text>', 'the new name')
     .option('--description <text>', 'what it is about')
     .option('--no-description', 'say nothing about it any more')
@@ -130,7 +130,7 @@ function updateCommand(surroundings: Surroundings): Command {
     .option('--no-moderators', 'nobody but you');
   return onAccount<UpdateOptions>(
     command,
-    surroundings,
+    environment,
     async ({ account, out, signal }, { options, args }) => {
       const { id } = await channelOf(account, args[0] ?? '');
       const { name, description, moderators } = options;
@@ -148,9 +148,9 @@ function updateCommand(surroundings: Surroundings): Command {
   );
 }
 
-function closeCommand(surroundings: Surroundings): Command {
-  const command = leaf('close <channel>', 'close a channel of yours for good');
-  return onAccount(command, surroundings, async ({ account, out, signal }, { args }) => {
+function closeCommand(environment: CliEnvironment): Command {
+  const command = baseCommand('close <channel>', 'close a channel of yours for good');
+  return onAccount(command, environment, async ({ account, out, signal }, { args }) => {
     const { id } = await channelOf(account, args[0] ?? '');
     const channel = await account.channels.close(id, { signal });
     out.result(channelShape(channel), () => ['closed']);
@@ -162,11 +162,11 @@ interface FollowOptions {
   readonly fromCreation?: boolean;
 }
 
-function followCommand(surroundings: Surroundings): Command {
-  const command = leaf('follow <channel>', 'follow a channel, by its link or its ID')
+function followCommand(environment: CliEnvironment): Command {
+  const command = baseCommand('follow <channel>', 'follow a channel, by its link or its ID')
     .option('--relay <id>', 'host of an ID; the home relay by default')
     .option('--from-creation', 'read it whole, and not from its latest page on');
-  return onAccount<FollowOptions>(command, surroundings, async (session, { options, args }) => {
+  return onAccount<FollowOptions>(command, environment, async (session, { options, args }) => {
     const { account, signal } = session;
     const address = await addressOf(account, args[0] ?? '', options.relay);
     const from = options.fromCreation === true ? 'creation' : 'latest';
@@ -175,9 +175,12 @@ function followCommand(surroundings: Surroundings): Command {
   });
 }
 
-function unfollowCommand(surroundings: Surroundings): Command {
-  const command = leaf('unfollow <channel>', 'read a channel no more, and forget what was read');
-  return onAccount(command, surroundings, async ({ account, out }, { args }) => {
+function unfollowCommand(environment: CliEnvironment): Command {
+  const command = baseCommand(
+    'unfollow <channel>',
+    'read a channel no more, and forget what was read',
+  );
+  return onAccount(command, environment, async ({ account, out }, { args }) => {
     const { id } = await channelOf(account, args[0] ?? '');
     await account.channels.unfollow(id);
     out.result({ channel: id }, () => ['unfollowed']);

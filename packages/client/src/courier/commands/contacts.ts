@@ -1,21 +1,21 @@
 import type { Command } from 'commander';
 import { aliasOf } from '../../contacts/contact-rows.ts';
 import { isClientError } from '../../errors.ts';
+import type { CliEnvironment } from '../client-session.ts';
 import { UsageError } from '../exit.ts';
+import { contactShape, contactState } from '../json-shapes.ts';
 import { accountOf } from '../names.ts';
 import { columns, oneLine, printable, quoted } from '../output.ts';
-import type { Surroundings } from '../session.ts';
-import { contactShape, standingOf } from '../shapes.ts';
-import { leaf, onAccount } from './context.ts';
+import { baseCommand, onAccount } from './context.ts';
 
 const secondsPerDay = 86_400;
 
-export function inviteCommand(surroundings: Surroundings): Command {
-  const command = leaf(
+export function inviteCommand(environment: CliEnvironment): Command {
+  const command = baseCommand(
     'invite',
     'print an invite; whoever holds it may ask to be a contact',
   ).option('--days <number>', 'how long it is good for', '7');
-  return onAccount<{ days: string }>(command, surroundings, async ({ account, out }, context) => {
+  return onAccount<{ days: string }>(command, environment, async ({ account, out }, context) => {
     const days = Number(context.options.days);
     if (!(days > 0 && days <= 36_500)) throw new UsageError('--days: expected a number of days');
     const lifetime = Math.ceil(days * secondsPerDay);
@@ -24,8 +24,8 @@ export function inviteCommand(surroundings: Surroundings): Command {
   });
 }
 
-export function acceptCommand(surroundings: Surroundings): Command {
-  const command = leaf(
+export function acceptCommand(environment: CliEnvironment): Command {
+  const command = baseCommand(
     'accept <whom>',
     'accept an invite, or the request of an account; or ask a public account',
   )
@@ -33,7 +33,7 @@ export function acceptCommand(surroundings: Surroundings): Command {
     .option('--as <name>', 'local name of the contact');
   return onAccount<{ note?: string; as?: string }>(
     command,
-    surroundings,
+    environment,
     async ({ account, out, signal }, { options, args }) => {
       const [text = ''] = args;
       const { note } = options;
@@ -45,7 +45,7 @@ export function acceptCommand(surroundings: Surroundings): Command {
       if (options.as !== undefined) await account.contacts.rename(id, options.as);
       await account.sync({ signal });
       const contact = await account.contacts.get(id);
-      const standing = standingOf(contact);
+      const standing = contactState(contact);
       out.result(contactShape(contact), () => [
         standing === 'active' ? `${id} is a contact` : `asked ${id}; waiting for the answer`,
       ]);
@@ -53,29 +53,32 @@ export function acceptCommand(surroundings: Surroundings): Command {
   );
 }
 
-export function declineCommand(surroundings: Surroundings): Command {
-  const command = leaf('decline <account>', 'turn a request down; the other side is not told');
-  return onAccount(command, surroundings, async ({ account, out }, { args }) => {
+export function declineCommand(environment: CliEnvironment): Command {
+  const command = baseCommand(
+    'decline <account>',
+    'turn a request down; the other side is not told',
+  );
+  return onAccount(command, environment, async ({ account, out }, { args }) => {
     const id = await accountOf(account, args[0] ?? '');
     await account.contacts.decline(id);
     out.result(contactShape(await account.contacts.get(id)), () => [`declined ${id}`]);
   });
 }
 
-export function listContactsCommand(surroundings: Surroundings): Command {
-  const command = leaf('list', 'catch up and show contacts, requests, and who was asked');
-  return onAccount(command, surroundings, async ({ account, out, signal }) => {
+export function listContactsCommand(environment: CliEnvironment): Command {
+  const command = baseCommand('list', 'catch up and show contacts, requests, and who was asked');
+  return onAccount(command, environment, async ({ account, out, signal }) => {
     await account.sync({ signal }).catch((error: unknown) => {
       if (signal.aborted || !isClientError(error, 'relay_unreachable')) throw error;
       out.note('The relay cannot be reached; this is what was known before.');
     });
     const contacts = (await account.contacts.list()).filter((contact) =>
-      ['active', 'pending', 'awaiting'].includes(standingOf(contact)),
+      ['active', 'pending', 'awaiting'].includes(contactState(contact)),
     );
     out.result({ contacts: contacts.map(contactShape) }, () =>
       columns(
         contacts.map((contact) => [
-          standingOf(contact),
+          contactState(contact),
           contact.account,
           oneLine(aliasOf(contact) ?? ''),
           // In quotes, so that nobody gives themselves a name by it.
@@ -86,9 +89,9 @@ export function listContactsCommand(surroundings: Surroundings): Command {
   });
 }
 
-export function removeContactCommand(surroundings: Surroundings): Command {
-  const command = leaf('remove <account>', 'end a relationship');
-  return onAccount(command, surroundings, async ({ account, out, signal }, { args }) => {
+export function removeContactCommand(environment: CliEnvironment): Command {
+  const command = baseCommand('remove <account>', 'end a relationship');
+  return onAccount(command, environment, async ({ account, out, signal }, { args }) => {
     const id = await accountOf(account, args[0] ?? '');
     await account.contacts.remove(id);
     await account.sync({ signal });
@@ -98,9 +101,9 @@ export function removeContactCommand(surroundings: Surroundings): Command {
   });
 }
 
-export function renameContactCommand(surroundings: Surroundings): Command {
-  const command = leaf('rename <account> <name>', 'give a contact a local name');
-  return onAccount(command, surroundings, async ({ account, out, signal }, { args }) => {
+export function renameContactCommand(environment: CliEnvironment): Command {
+  const command = baseCommand('rename <account> <name>', 'give a contact a local name');
+  return onAccount(command, environment, async ({ account, out, signal }, { args }) => {
     const [name = '', alias = ''] = args;
     const id = await accountOf(account, name);
     await account.contacts.rename(id, alias);

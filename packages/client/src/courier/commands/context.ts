@@ -1,17 +1,17 @@
 /** How a command of `courier` is declared. */
 import { Command } from 'commander';
-import { createOutput, type Output } from '../output.ts';
 import {
   type AccountSession,
-  type Session,
-  type Surroundings,
+  type CliEnvironment,
+  type ClientSession,
   settingsInForce,
   withClient,
-} from '../session.ts';
+} from '../client-session.ts';
+import { createOutput, type Output } from '../output.ts';
 import { dataFolder, type GlobalOptions } from '../settings.ts';
 
 /** A command with the options that all have. @param signature name and parameters */
-export function leaf(signature: string, description: string): Command {
+export function baseCommand(signature: string, description: string): Command {
   const [name, ...parameters] = signature.split(' ');
   const command = new Command(name).description(description);
   for (const parameter of parameters) command.argument(parameter);
@@ -32,7 +32,7 @@ export interface ActionContext<O> {
 /** Gives commander's arguments a form: what is before the options are the arguments. */
 export function onAction<O>(
   command: Command,
-  surroundings: Surroundings,
+  environment: CliEnvironment,
   action: (
     context: ActionContext<O> & { readonly out: Output; readonly folder: string },
   ) => Promise<void>,
@@ -40,8 +40,8 @@ export function onAction<O>(
   return command.action(async (...given: unknown[]) => {
     const options = given.at(-2) as O & GlobalOptions;
     const args = given.slice(0, -2).flatMap((value) => value as string | string[] | undefined);
-    const out = createOutput(surroundings, options.json === true);
-    const folder = dataFolder(options, surroundings.env);
+    const out = createOutput(environment, options.json === true);
+    const folder = dataFolder(options, environment.env);
     await action({ options, args: args.map((arg) => arg ?? ''), out, folder });
   });
 }
@@ -49,12 +49,12 @@ export function onAction<O>(
 /** A command on the folder's client, with an account or without. */
 function onClient<O>(
   command: Command,
-  surroundings: Surroundings,
-  action: (session: Session, context: ActionContext<O>) => Promise<void>,
+  environment: CliEnvironment,
+  action: (session: ClientSession, context: ActionContext<O>) => Promise<void>,
 ): Command {
-  return onAction<O>(command, surroundings, async ({ options, args, out, folder }) => {
-    const settings = settingsInForce(options, surroundings.env);
-    const context = { folder, out, surroundings };
+  return onAction<O>(command, environment, async ({ options, args, out, folder }) => {
+    const settings = settingsInForce(options, environment.env);
+    const context = { folder, out, environment };
     await withClient(settings, context, (session) => action(session, { options, args }));
   });
 }
@@ -62,10 +62,10 @@ function onClient<O>(
 /** A command on the folder's account. */
 export function onAccount<O>(
   command: Command,
-  surroundings: Surroundings,
+  environment: CliEnvironment,
   action: (session: AccountSession, context: ActionContext<O>) => Promise<void>,
 ): Command {
-  return onClient<O>(command, surroundings, async (session, context) => {
+  return onClient<O>(command, environment, async (session, context) => {
     const account = await session.client.account();
     await action({ ...session, account }, context);
   });

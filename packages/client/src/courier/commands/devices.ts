@@ -2,9 +2,10 @@ import { deriveDeviceId } from '@posthouse/protocol';
 import type { Command } from 'commander';
 import { parseDeviceApproval, parseDeviceRequest } from '../../accounts/device-pairing.ts';
 import { type WalletOptions, walletSigner } from '../account-key.ts';
+import { type CliEnvironment, withClient } from '../client-session.ts';
 import { UsageError } from '../exit.ts';
-import { columns, when } from '../output.ts';
-import { type Surroundings, withClient } from '../session.ts';
+import { deviceShape } from '../json-shapes.ts';
+import { columns, localTime } from '../output.ts';
 import {
   contextOfRegistry,
   type GlobalOptions,
@@ -16,8 +17,7 @@ import {
   writePrivate,
   writeSettings,
 } from '../settings.ts';
-import { deviceShape } from '../shapes.ts';
-import { leaf, onAccount, onAction } from './context.ts';
+import { baseCommand, onAccount, onAction } from './context.ts';
 
 const walletOptions = (command: Command) =>
   command
@@ -26,16 +26,16 @@ const walletOptions = (command: Command) =>
 
 type KeyOptions = WalletOptions & GlobalOptions;
 
-export function listDevicesCommand(surroundings: Surroundings): Command {
-  const command = leaf('list', 'the devices of the account');
-  return onAccount(command, surroundings, async ({ account, out, signal }) => {
+export function listDevicesCommand(environment: CliEnvironment): Command {
+  const command = baseCommand('list', 'the devices of the account');
+  return onAccount(command, environment, async ({ account, out, signal }) => {
     const devices = await account.devices.list({ signal });
     out.result({ devices: devices.map(deviceShape) }, () =>
       columns(
         devices.map((device) => [
           device.deviceId,
           device.isValidNow ? 'valid' : 'not valid',
-          `until ${when(device.expiresAt)}`,
+          `until ${localTime(device.expiresAt)}`,
           device.isThisDevice ? 'this device' : '',
         ]),
       ),
@@ -49,13 +49,16 @@ interface RequestOptions extends GlobalOptions {
 }
 
 /** On the new device. Its folder gets settings and keys; the account comes with the approval. */
-export function requestDeviceCommand(surroundings: Surroundings): Command {
-  const command = leaf('request', 'on a new device: make a request to become one of an account')
+export function requestDeviceCommand(environment: CliEnvironment): Command {
+  const command = baseCommand(
+    'request',
+    'on a new device: make a request to become one of an account',
+  )
     .requiredOption('--account-key <public key>', 'as `courier whoami` prints it')
     .option('--out <file>', 'write the request there instead of printing it');
-  return onAction<RequestOptions>(command, surroundings, async ({ options, out, folder }) => {
+  return onAction<RequestOptions>(command, environment, async ({ options, out, folder }) => {
     const settings = newSettings(folder, options);
-    const context = { folder, out, surroundings };
+    const context = { folder, out, environment };
     await withClient(settings, context, async ({ client }) => {
       const request = await client.requestDevice(options.accountKey);
       writeSettings(folder, settings);
@@ -77,15 +80,15 @@ function newSettings(folder: string, options: GlobalOptions): Settings {
   return { network: context, service, registry, ...(ca !== undefined && { ca }) };
 }
 
-export function approveDeviceCommand(surroundings: Surroundings): Command {
+export function approveDeviceCommand(environment: CliEnvironment): Command {
   const command = walletOptions(
-    leaf('approve <file>', 'where the account key is: approve the request of a device'),
+    baseCommand('approve <file>', 'where the account key is: approve the request of a device'),
   )
     .option('--device <id>', 'refuse any other device than this one')
     .option('--out <file>', 'write the approval there instead of printing it');
   return onAccount<KeyOptions & { device?: string; out?: string }>(
     command,
-    surroundings,
+    environment,
     async ({ account, out, settings, signal }, { options, args }) => {
       const network = networkOf(settings);
       const request = await parseDeviceRequest(network, readText(args[0] ?? ''));
@@ -93,7 +96,7 @@ export function approveDeviceCommand(surroundings: Surroundings): Command {
       if (options.device !== undefined && options.device !== device) {
         throw new UsageError(`the request is of ${device}`);
       }
-      const accountKey = await walletSigner(network, options, surroundings);
+      const accountKey = await walletSigner(network, options, environment);
       const approval = await account.devices.approve(request, { accountKey, signal });
       await account.sync({ signal });
       const text = `${JSON.stringify(approval, undefined, 2)}\n`;
@@ -106,14 +109,14 @@ export function approveDeviceCommand(surroundings: Surroundings): Command {
   );
 }
 
-export function completeDeviceCommand(surroundings: Surroundings): Command {
-  const command = leaf('complete <file>', 'on the new device: take the approval').requiredOption(
-    '--account-key <public key>',
-    'the same as in the request',
-  );
-  return onAction<RequestOptions>(command, surroundings, async ({ options, args, out, folder }) => {
+export function completeDeviceCommand(environment: CliEnvironment): Command {
+  const command = baseCommand(
+    'complete <file>',
+    'on the new device: take the approval',
+  ).requiredOption('--account-key <public key>', 'the same as in the request');
+  return onAction<RequestOptions>(command, environment, async ({ options, args, out, folder }) => {
     const settings = newSettings(folder, options);
-    const context = { folder, out, surroundings };
+    const context = { folder, out, environment };
     await withClient(settings, context, async ({ client, signal }) => {
       const approval = await parseDeviceApproval(networkOf(settings), readText(args[0] ?? ''));
       const account = await client.completeDevice(approval, {
@@ -128,34 +131,34 @@ export function completeDeviceCommand(surroundings: Surroundings): Command {
   });
 }
 
-export function renewDeviceCommand(surroundings: Surroundings): Command {
-  const command = walletOptions(leaf('renew', 'give this device a new period'));
+export function renewDeviceCommand(environment: CliEnvironment): Command {
+  const command = walletOptions(baseCommand('renew', 'give this device a new period'));
   return onAccount<KeyOptions>(
     command,
-    surroundings,
+    environment,
     async ({ account, out, settings, signal }, { options }) => {
-      const accountKey = await walletSigner(networkOf(settings), options, surroundings);
+      const accountKey = await walletSigner(networkOf(settings), options, environment);
       await account.devices.renew({ accountKey, signal });
       const devices = await account.devices.list({ signal });
       const renewed = devices.find(({ isThisDevice }) => isThisDevice);
       if (renewed === undefined) throw new UsageError('this device is not of the account');
       await account.sync({ signal });
-      out.result(deviceShape(renewed), () => [`valid until ${when(renewed.expiresAt)}`]);
+      out.result(deviceShape(renewed), () => [`valid until ${localTime(renewed.expiresAt)}`]);
     },
   );
 }
 
-export function removeDeviceCommand(surroundings: Surroundings): Command {
-  const command = walletOptions(leaf('remove <device>', 'remove a device')).option(
+export function removeDeviceCommand(environment: CliEnvironment): Command {
+  const command = walletOptions(baseCommand('remove <device>', 'remove a device')).option(
     '--force',
     'at once, even where contacts could not be told first',
   );
   return onAccount<KeyOptions & { force?: boolean }>(
     command,
-    surroundings,
+    environment,
     async ({ account, out, settings, signal }, { options, args }) => {
       const [device = ''] = args;
-      const accountKey = await walletSigner(networkOf(settings), options, surroundings);
+      const accountKey = await walletSigner(networkOf(settings), options, environment);
       await account.devices.remove(device, { accountKey, force: options.force === true, signal });
       if (device !== account.deviceId) await account.sync({ signal });
       out.result({ device, removed: true }, () => [

@@ -1,14 +1,14 @@
 /** `courier group …`: who is a member, in which role, with which keys. */
 import type { Command } from 'commander';
 import type { Account } from '../../account.ts';
+import type { CliEnvironment } from '../client-session.ts';
 import { UsageError } from '../exit.ts';
-import { groupOf, groupShape } from '../groups.ts';
+import { groupOf, groupShape } from '../group-output.ts';
 import { accountOf, aliasIn, namesOf } from '../names.ts';
-import { columns, when } from '../output.ts';
-import type { Surroundings } from '../session.ts';
-import { leaf, onAccount } from './context.ts';
+import { columns, localTime } from '../output.ts';
+import { baseCommand, onAccount } from './context.ts';
 
-interface Act {
+interface ChangeContext {
   readonly account: Account;
   readonly id: string;
   /** Whatever stands behind the group, as it was written. */
@@ -19,32 +19,31 @@ interface Act {
 }
 
 /** A command that changes a group and then shows it. */
-function changing<O>(
+function changeCommand<O>(
   command: Command,
-  surroundings: Surroundings,
-  { done, act }: { readonly done: string; readonly act: (act: Act, options: O) => Promise<void> },
+  environment: CliEnvironment,
+  {
+    done,
+    act,
+  }: { readonly done: string; readonly act: (act: ChangeContext, options: O) => Promise<void> },
 ): Command {
-  return onAccount<O>(
-    command,
-    surroundings,
-    async ({ account, out, signal }, { args, options }) => {
-      const [name = '', ...rest] = args.filter((arg) => arg !== '');
-      const { id } = await groupOf(account, name);
-      const accounts = () => Promise.all(rest.map((each) => accountOf(account, each)));
-      await act({ account, id, rest, accounts, signal }, options);
-      out.result(groupShape(await account.groups.get(id), account.id), () => [done]);
-    },
-  );
+  return onAccount<O>(command, environment, async ({ account, out, signal }, { args, options }) => {
+    const [name = '', ...rest] = args.filter((arg) => arg !== '');
+    const { id } = await groupOf(account, name);
+    const accounts = () => Promise.all(rest.map((each) => accountOf(account, each)));
+    await act({ account, id, rest, accounts, signal }, options);
+    out.result(groupShape(await account.groups.get(id), account.id), () => [done]);
+  });
 }
 
-export function groupManagementCommands(surroundings: Surroundings): Command[] {
+export function groupManagementCommands(environment: CliEnvironment): Command[] {
   const simple = (
     signature: string,
     description: string,
-    { done, act }: { readonly done: string; readonly act: (act: Act) => Promise<void> },
-  ) => changing(leaf(signature, description), surroundings, { done, act });
+    { done, act }: { readonly done: string; readonly act: (act: ChangeContext) => Promise<void> },
+  ) => changeCommand(baseCommand(signature, description), environment, { done, act });
   return [
-    applicationsCommand(surroundings),
+    applicationsCommand(environment),
     simple('approve <group> <accounts...>', 'admit applicants', {
       done: 'admitted',
       act: async ({ account, id, accounts, signal }) =>
@@ -89,9 +88,9 @@ export function groupManagementCommands(surroundings: Surroundings): Command[] {
       act: async ({ account, id, accounts, signal }) =>
         await account.groups.unban(id, await accounts(), { signal }),
     }),
-    rotateCommand(surroundings),
-    recoverCommand(surroundings),
-    recoveriesCommand(surroundings),
+    rotateCommand(environment),
+    recoverCommand(environment),
+    recoveriesCommand(environment),
     simple('close <group>', 'close the group for good', {
       done: 'closed',
       act: ({ account, id, signal }) => account.groups.close(id, { signal }),
@@ -99,9 +98,9 @@ export function groupManagementCommands(surroundings: Surroundings): Command[] {
   ];
 }
 
-function applicationsCommand(surroundings: Surroundings): Command {
-  const command = leaf('applications <group>', 'show who applied, each verified');
-  return onAccount(command, surroundings, async ({ account, out, signal }, { args }) => {
+function applicationsCommand(environment: CliEnvironment): Command {
+  const command = baseCommand('applications <group>', 'show who applied, each verified');
+  return onAccount(command, environment, async ({ account, out, signal }, { args }) => {
     const { id } = await groupOf(account, args[0] ?? '');
     await account.groups.sync(id, { signal });
     const name = await namesOf(account);
@@ -113,17 +112,21 @@ function applicationsCommand(surroundings: Surroundings): Command {
     }));
     out.result({ group: id, applications: shapes }, () =>
       columns(
-        shapes.map((each) => [when(each.accepted_at), each.account, aliasIn(name, each.account)]),
+        shapes.map((each) => [
+          localTime(each.accepted_at),
+          each.account,
+          aliasIn(name, each.account),
+        ]),
       ),
     );
   });
 }
 
-function rotateCommand(surroundings: Surroundings): Command {
-  const command = leaf('rotate <group>', 'replace the secret, or go on with that')
+function rotateCommand(environment: CliEnvironment): Command {
+  const command = baseCommand('rotate <group>', 'replace the secret, or go on with that')
     .option('--new-key', 'replace the own member key as well')
     .option('--fresh', 'give up a preparation that is under way');
-  return changing<{ newKey?: boolean; fresh?: boolean }>(command, surroundings, {
+  return changeCommand<{ newKey?: boolean; fresh?: boolean }>(command, environment, {
     done: 'the secret was replaced',
     act: async ({ account, id, signal }, { newKey = false, fresh = false }) => {
       await account.groups.rotate(id, { newOwnerKey: newKey, fresh, signal });
@@ -131,24 +134,24 @@ function rotateCommand(surroundings: Surroundings): Command {
   });
 }
 
-function recoverCommand(surroundings: Surroundings): Command {
-  const command = leaf('recover <group>', 'ask for a new key, where the old one is lost');
-  return onAccount(command, surroundings, async ({ account, out, signal }, { args }) => {
+function recoverCommand(environment: CliEnvironment): Command {
+  const command = baseCommand('recover <group>', 'ask for a new key, where the old one is lost');
+  return onAccount(command, environment, async ({ account, out, signal }, { args }) => {
     const { id } = await groupOf(account, args[0] ?? '');
     const expires_at = await account.groups.requestRecovery(id, { signal });
     out.result({ group: id, expires_at }, () => [
-      `asked; the owner or an administrator has until ${when(expires_at)}`,
+      `asked; the owner or an administrator has until ${localTime(expires_at)}`,
     ]);
   });
 }
 
-function recoveriesCommand(surroundings: Surroundings): Command {
-  const command = leaf('recoveries <group>', 'show, grant or reject requests for new keys')
+function recoveriesCommand(environment: CliEnvironment): Command {
+  const command = baseCommand('recoveries <group>', 'show, grant or reject requests for new keys')
     .option('--approve <account...>', 'give these members the keys they ask for')
     .option('--reject <account...>', 'reject these; the own one is withdrawn');
   return onAccount<{ approve?: string[]; reject?: string[] }>(
     command,
-    surroundings,
+    environment,
     async ({ account, out, signal }, { args, options }) => {
       const { id } = await groupOf(account, args[0] ?? '');
       await account.groups.sync(id, { signal });
@@ -174,7 +177,7 @@ function recoveriesCommand(surroundings: Surroundings): Command {
           shapes.map((each) => [
             each.account,
             aliasIn(name, each.account),
-            `until ${when(each.expires_at)}`,
+            `until ${localTime(each.expires_at)}`,
           ]),
         ),
       );

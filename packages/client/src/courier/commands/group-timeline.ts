@@ -1,21 +1,21 @@
 /** `courier group …`: the timeline of a group. */
 import type { Command } from 'commander';
 import { isClientError } from '../../errors.ts';
+import type { AccountSession, CliEnvironment } from '../client-session.ts';
+import { hostedNote } from '../event-notes.ts';
 import { UsageError } from '../exit.ts';
-import { entryLine, entryShape, groupNote, groupOf } from '../groups.ts';
+import { groupEntryLine, groupEntryShape, groupNote, groupOf } from '../group-output.ts';
+import { eventShape } from '../json-shapes.ts';
 import { namesOf } from '../names.ts';
-import { hostedNote } from '../notes.ts';
 import { printable, quoted } from '../output.ts';
-import type { AccountSession, Surroundings } from '../session.ts';
-import { eventShape } from '../shapes.ts';
-import { leaf, onAccount } from './context.ts';
+import { baseCommand, onAccount } from './context.ts';
 
-export function timelineCommands(surroundings: Surroundings): Command[] {
-  return [sendCommand(surroundings), readCommand(surroundings), nicknameCommand(surroundings)];
+export function timelineCommands(environment: CliEnvironment): Command[] {
+  return [sendCommand(environment), readCommand(environment), nicknameCommand(environment)];
 }
 
 /** Without a relay there is still what was known before. */
-export async function caughtUp({ account, out, signal }: AccountSession): Promise<void> {
+export async function catchUp({ account, out, signal }: AccountSession): Promise<void> {
   try {
     for (const event of await account.sync({ signal })) {
       const note = hostedNote(event);
@@ -28,14 +28,14 @@ export async function caughtUp({ account, out, signal }: AccountSession): Promis
 }
 
 /** @throws UsageError */
-export function positive(flag: string, text: string): number {
+export function positiveNumber(flag: string, text: string): number {
   const value = Number(text);
   if (!Number.isSafeInteger(value) || value < 1) throw new UsageError(`${flag}: expected a number`);
   return value;
 }
 
-function sendCommand(surroundings: Surroundings): Command {
-  const command = leaf(
+function sendCommand(environment: CliEnvironment): Command {
+  const command = baseCommand(
     'send <group> [text...]',
     'send a message; without text, what stands on input',
   )
@@ -43,15 +43,15 @@ function sendCommand(surroundings: Surroundings): Command {
     .option('--reply <sequence>', 'the number of the message it answers');
   return onAccount<{ markdown?: boolean; reply?: string }>(
     command,
-    surroundings,
+    environment,
     async ({ account, out, signal }, { options, args }) => {
       const [name = '', ...words] = args.filter((arg) => arg !== '');
-      const text = words.length > 0 ? words.join(' ') : await surroundings.readInput();
+      const text = words.length > 0 ? words.join(' ') : await environment.readInput();
       const { id } = await groupOf(account, name);
       const draft = {
         text,
         contentType: options.markdown ? 'text/markdown; variant=CommonMark' : 'text/plain',
-        ...(options.reply !== undefined && { replyTo: positive('--reply', options.reply) }),
+        ...(options.reply !== undefined && { replyTo: positiveNumber('--reply', options.reply) }),
       };
       const sent = await account.groups.send(id, draft, { signal }).catch((error: unknown) => {
         if (isClientError(error, 'relay_unreachable')) {
@@ -65,12 +65,12 @@ function sendCommand(surroundings: Surroundings): Command {
   );
 }
 
-function nicknameCommand(surroundings: Surroundings): Command {
-  const command = leaf(
+function nicknameCommand(environment: CliEnvironment): Command {
+  const command = baseCommand(
     'nickname <group> [name...]',
     'choose what you are called in a group; nothing for no name',
   );
-  return onAccount(command, surroundings, async ({ account, out, signal }, { args }) => {
+  return onAccount(command, environment, async ({ account, out, signal }, { args }) => {
     const [name = '', ...words] = args.filter((arg) => arg !== '');
     const nickname = words.length === 0 ? null : words.join(' ');
     const { id } = await groupOf(account, name);
@@ -87,26 +87,27 @@ interface ReadOptions {
   readonly after?: string;
 }
 
-function readCommand(surroundings: Surroundings): Command {
-  const command = leaf('read <group>', 'catch up and show the timeline')
+function readCommand(environment: CliEnvironment): Command {
+  const command = baseCommand('read <group>', 'catch up and show the timeline')
     .option('--follow', 'stay, and show what happens as it happens')
     .option('--limit <number>', 'show only the last so many', '50')
     .option('--after <sequence>', 'show only what is behind this number');
-  return onAccount<ReadOptions>(command, surroundings, async (session, { options, args }) => {
-    await caughtUp(session);
+  return onAccount<ReadOptions>(command, environment, async (session, { options, args }) => {
+    await catchUp(session);
     const { account, out } = session;
     const { id } = await groupOf(account, args[0] ?? '');
-    const last = positive('--limit', options.limit);
-    const after = options.after === undefined ? {} : { after: positive('--after', options.after) };
+    const last = positiveNumber('--limit', options.limit);
+    const after =
+      options.after === undefined ? {} : { after: positiveNumber('--after', options.after) };
     const range = options.after === undefined ? { last } : { ...after, limit: last };
     const entries = await account.groups.entries(id, range);
     const name = await namesOf(account);
     if (options.follow && out.isJson) {
       for (const entry of entries)
-        out.result({ event: 'entry', entry: entryShape(entry) }, () => []);
+        out.result({ event: 'entry', entry: groupEntryShape(entry) }, () => []);
     } else {
-      out.result({ group: id, entries: entries.map(entryShape) }, () =>
-        entries.flatMap((entry) => entryLine(entry, name) ?? []),
+      out.result({ group: id, entries: entries.map(groupEntryShape) }, () =>
+        entries.flatMap((entry) => groupEntryLine(entry, name) ?? []),
       );
     }
     if (options.follow) await followGroup(session, id, entries.at(-1)?.sequence ?? -1);
@@ -126,8 +127,8 @@ async function followGroup(session: AccountSession, id: string, from: number): P
     const name = await namesOf(account);
     for (const entry of await account.groups.entries(id, { after: shown })) {
       shown = entry.sequence;
-      out.result({ event: 'entry', entry: entryShape(entry) }, () => {
-        const line = entryLine(entry, name);
+      out.result({ event: 'entry', entry: groupEntryShape(entry) }, () => {
+        const line = groupEntryLine(entry, name);
         return line === undefined ? [] : [line];
       });
     }

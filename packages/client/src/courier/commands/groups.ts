@@ -2,20 +2,20 @@
 import type { GroupInvitePolicy } from '@posthouse/protocol';
 import { Command } from 'commander';
 import type { Group } from '../../api/groups.ts';
+import type { CliEnvironment } from '../client-session.ts';
 import { UsageError } from '../exit.ts';
-import { groupOf, groupShape, memberShape, roleIn } from '../groups.ts';
+import { groupOf, groupShape, memberShape, roleIn } from '../group-output.ts';
 import { accountOf, aliasIn, namesOf } from '../names.ts';
-import { columns, oneLine, quoted, when } from '../output.ts';
-import type { Surroundings } from '../session.ts';
-import { leaf, onAccount } from './context.ts';
+import { columns, localTime, oneLine, quoted } from '../output.ts';
+import { baseCommand, onAccount } from './context.ts';
 import { groupManagementCommands } from './group-members.ts';
-import { caughtUp, positive, timelineCommands } from './group-timeline.ts';
+import { catchUp, positiveNumber, timelineCommands } from './group-timeline.ts';
 
 const secondsPerDay = 86_400;
 const policies = ['administrators', 'members_targeted', 'members_shareable'] as const;
 
 /** All of `courier group`. */
-export function groupCommand(surroundings: Surroundings): Command {
+export function groupCommand(environment: CliEnvironment): Command {
   const command = new Command('group').description('groups, their members and messages');
   const commands = [
     listCommand,
@@ -31,24 +31,24 @@ export function groupCommand(surroundings: Surroundings): Command {
     membersCommand,
   ];
   for (const [index, make] of commands.entries()) {
-    command.addCommand(make(surroundings), { isDefault: index === 0 });
+    command.addCommand(make(environment), { isDefault: index === 0 });
   }
-  const others = [...timelineCommands(surroundings), ...groupManagementCommands(surroundings)];
+  const others = [...timelineCommands(environment), ...groupManagementCommands(environment)];
   for (const item of others) command.addCommand(item);
   return command;
 }
 
-function listCommand(surroundings: Surroundings): Command {
-  const command = leaf('list', 'catch up and show the groups');
-  return onAccount(command, surroundings, async (session) => {
-    await caughtUp(session);
+function listCommand(environment: CliEnvironment): Command {
+  const command = baseCommand('list', 'catch up and show the groups');
+  return onAccount(command, environment, async (session) => {
+    await catchUp(session);
     const { account, out } = session;
     const groups = await account.groups.list();
     out.result({ groups: groups.map((group) => groupShape(group, account.id)) }, () =>
       columns(
         groups.map((group) => [
           group.id,
-          oneWord(group),
+          membershipWord(group),
           roleIn(group, account.id) ?? '',
           oneLine(group.state?.name ?? ''),
         ]),
@@ -58,12 +58,12 @@ function listCommand(surroundings: Surroundings): Command {
 }
 
 /** How it stands with a group, in a word. */
-function oneWord({ blocked, state, standing }: Group): string {
+function membershipWord({ blocked, state, standing }: Group): string {
   if (blocked !== undefined) return 'blocked';
   return standing === 'member' && state?.status === 'closed' ? 'closed' : standing;
 }
 
-function lines(group: Group, self: string, name: (id: string) => string): string[] {
+function groupLines(group: Group, self: string, name: (id: string) => string): string[] {
   const { state } = group;
   const facts: [string, string][] = [
     ['group', group.id],
@@ -92,14 +92,14 @@ function lines(group: Group, self: string, name: (id: string) => string): string
   return columns(facts);
 }
 
-function showCommand(surroundings: Surroundings): Command {
-  const command = leaf('show <group>', 'catch up and show one group');
-  return onAccount(command, surroundings, async (session, { args }) => {
-    await caughtUp(session);
+function showCommand(environment: CliEnvironment): Command {
+  const command = baseCommand('show <group>', 'catch up and show one group');
+  return onAccount(command, environment, async (session, { args }) => {
+    await catchUp(session);
     const { account, out } = session;
     const group = await groupOf(account, args[0] ?? '');
     const name = await namesOf(account);
-    out.result(groupShape(group, account.id), () => lines(group, account.id, name));
+    out.result(groupShape(group, account.id), () => groupLines(group, account.id, name));
   });
 }
 
@@ -116,7 +116,7 @@ function propertiesOf({ description, capacity, policy }: Properties) {
   }
   return {
     ...(description !== undefined && { description }),
-    ...(capacity !== undefined && { capacity: positive('--capacity', capacity) }),
+    ...(capacity !== undefined && { capacity: positiveNumber('--capacity', capacity) }),
     ...(policy !== undefined && { invitePolicy: policy as GroupInvitePolicy }),
   };
 }
@@ -128,14 +128,14 @@ function withProperties(command: Command): Command {
     .option('--policy <policy>', `who may invite: ${policies.join(', ')}`);
 }
 
-function createCommand(surroundings: Surroundings): Command {
-  const command = withProperties(leaf('create <name...>', 'found a group')).option(
+function createCommand(environment: CliEnvironment): Command {
+  const command = withProperties(baseCommand('create <name...>', 'found a group')).option(
     '--relay <id>',
     'host; the home relay by default, and never another one later',
   );
   return onAccount<Properties & { relay?: string }>(
     command,
-    surroundings,
+    environment,
     async ({ account, out, signal }, { options, args }) => {
       const relayId = options.relay;
       const facts = { name: args.join(' '), relayId, ...propertiesOf(options) };
@@ -145,14 +145,13 @@ function createCommand(surroundings: Surroundings): Command {
   );
 }
 
-function updateCommand(surroundings: Surroundings): Command {
-  const command = withProperties(leaf('update <group>', 'change name and other properties')).option(
-    '--name <text>',
-    'the new name',
-  );
+function updateCommand(environment: CliEnvironment): Command {
+  const command = withProperties(
+    baseCommand('update <group>', 'change name and other properties'),
+  ).option('--name <text>', 'the new name');
   return onAccount<Properties>(
     command,
-    surroundings,
+    environment,
     async ({ account, out, signal }, { options, args }) => {
       const { id } = await groupOf(account, args[0] ?? '');
       const facts = { ...(options.name !== undefined && { name: options.name }) };
@@ -162,14 +161,14 @@ function updateCommand(surroundings: Surroundings): Command {
   );
 }
 
-function inviteCommand(surroundings: Surroundings): Command {
-  const command = leaf('invite <group>', 'print an invitation; whoever holds it may apply')
+function inviteCommand(environment: CliEnvironment): Command {
+  const command = baseCommand('invite <group>', 'print an invitation; whoever holds it may apply')
     .option('--for <account>', 'only this account may use it, once')
     .option('--uses <number>', 'how many may be admitted by it')
     .option('--days <number>', 'how long it is good for', '7');
   return onAccount<{ for?: string; uses?: string; days: string }>(
     command,
-    surroundings,
+    environment,
     async ({ account, out, signal }, { options, args }) => {
       const { id } = await groupOf(account, args[0] ?? '');
       const days = Number(options.days);
@@ -177,7 +176,7 @@ function inviteCommand(surroundings: Surroundings): Command {
       const terms = {
         lifetime: Math.ceil(days * secondsPerDay),
         ...(options.for !== undefined && { invitee: await accountOf(account, options.for) }),
-        ...(options.uses !== undefined && { maxUses: positive('--uses', options.uses) }),
+        ...(options.uses !== undefined && { maxUses: positiveNumber('--uses', options.uses) }),
       };
       const { invite, text } = await account.groups.invite(id, terms, { signal });
       const { invite_id, expires_at } = invite;
@@ -186,9 +185,9 @@ function inviteCommand(surroundings: Surroundings): Command {
   );
 }
 
-function invitesCommand(surroundings: Surroundings): Command {
-  const command = leaf('invites <group>', 'show the valid invitations you may see');
-  return onAccount(command, surroundings, async ({ account, out, signal }, { args }) => {
+function invitesCommand(environment: CliEnvironment): Command {
+  const command = baseCommand('invites <group>', 'show the valid invitations you may see');
+  return onAccount(command, environment, async ({ account, out, signal }, { args }) => {
     const { id } = await groupOf(account, args[0] ?? '');
     const name = await namesOf(account);
     const invites = await account.groups.invites(id, { signal });
@@ -200,16 +199,16 @@ function invitesCommand(surroundings: Surroundings): Command {
           name(each.inviter),
           each.invitee === undefined ? 'anybody' : name(each.invitee),
           `${each.uses} of ${each.invitee === undefined ? (each.max_uses ?? 'any') : 1}`,
-          `until ${when(each.expires_at)}`,
+          `until ${localTime(each.expires_at)}`,
         ]),
       ),
     );
   });
 }
 
-function revokeCommand(surroundings: Surroundings): Command {
-  const command = leaf('revoke <group> <invitation>', 'end an invitation, by its ID');
-  return onAccount(command, surroundings, async ({ account, out, signal }, { args }) => {
+function revokeCommand(environment: CliEnvironment): Command {
+  const command = baseCommand('revoke <group> <invitation>', 'end an invitation, by its ID');
+  return onAccount(command, environment, async ({ account, out, signal }, { args }) => {
     const [name = '', invite_id = ''] = args;
     const { id } = await groupOf(account, name);
     await account.groups.revokeInvite(id, invite_id, { signal });
@@ -217,9 +216,9 @@ function revokeCommand(surroundings: Surroundings): Command {
   });
 }
 
-function joinCommand(surroundings: Surroundings): Command {
-  const command = leaf('join <invitation>', 'apply to be a member');
-  return onAccount(command, surroundings, async ({ account, out, signal }, { args }) => {
+function joinCommand(environment: CliEnvironment): Command {
+  const command = baseCommand('join <invitation>', 'apply to be a member');
+  return onAccount(command, environment, async ({ account, out, signal }, { args }) => {
     const text = args[0] ?? '';
     const { name } = await account.groups.preview(text, { signal });
     const { id } = await account.groups.join(text, { signal });
@@ -231,31 +230,31 @@ function joinCommand(surroundings: Surroundings): Command {
   });
 }
 
-function addCommand(surroundings: Surroundings): Command {
-  const command = leaf(
+function addCommand(environment: CliEnvironment): Command {
+  const command = baseCommand(
     'add <group>',
     'read a group you are a member of, when no other device is left to tell of it',
   ).option('--relay <id>', 'its host; the home relay by default');
   return onAccount<{ relay?: string }>(
     command,
-    surroundings,
+    environment,
     async ({ account, out, signal }, { options, args }) => {
       const relayId = options.relay ?? (await account.status()).homeRelay;
       const group = await account.groups.add({ groupId: args[0] ?? '', relayId }, { signal });
       const name = await namesOf(account);
-      out.result(groupShape(group, account.id), () => lines(group, account.id, name));
+      out.result(groupShape(group, account.id), () => groupLines(group, account.id, name));
     },
   );
 }
 
-function forgetCommand(surroundings: Surroundings): Command {
-  const command = leaf(
+function forgetCommand(environment: CliEnvironment): Command {
+  const command = baseCommand(
     'forget <group>',
     'show a group no more: one you left, one that is closed or does not verify',
   ).option('--even-as-member', 'also one you cannot leave, because its host is gone');
   return onAccount<{ evenAsMember?: boolean }>(
     command,
-    surroundings,
+    environment,
     async ({ account, out }, { args, options: { evenAsMember = false } }) => {
       const { id } = await groupOf(account, args[0] ?? '');
       await account.groups.forget(id, { evenAsMember });
@@ -264,10 +263,10 @@ function forgetCommand(surroundings: Surroundings): Command {
   );
 }
 
-function membersCommand(surroundings: Surroundings): Command {
-  const command = leaf('members <group>', 'catch up and show the members');
-  return onAccount(command, surroundings, async (session, { args }) => {
-    await caughtUp(session);
+function membersCommand(environment: CliEnvironment): Command {
+  const command = baseCommand('members <group>', 'catch up and show the members');
+  return onAccount(command, environment, async (session, { args }) => {
+    await catchUp(session);
     const { account, out } = session;
     const { id } = await groupOf(account, args[0] ?? '');
     const name = await namesOf(account);

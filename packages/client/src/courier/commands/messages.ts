@@ -2,25 +2,25 @@ import type { Command } from 'commander';
 import { isClientError } from '../../errors.ts';
 import type { AccountEvent } from '../../events.ts';
 import type { MessageRow } from '../../messages/message-rows.ts';
+import type { AccountSession, CliEnvironment } from '../client-session.ts';
+import { hostedNote } from '../event-notes.ts';
 import { UsageError } from '../exit.ts';
+import { eventShape, messageShape } from '../json-shapes.ts';
 import { accountOf, namesOf } from '../names.ts';
-import { hostedNote } from '../notes.ts';
-import { oneLine, printable, quoted, when } from '../output.ts';
-import type { AccountSession, Surroundings } from '../session.ts';
-import { eventShape, messageShape } from '../shapes.ts';
-import { leaf, onAccount } from './context.ts';
+import { localTime, oneLine, printable, quoted } from '../output.ts';
+import { baseCommand, onAccount } from './context.ts';
 
-export function sendCommand(surroundings: Surroundings): Command {
-  const command = leaf(
+export function sendCommand(environment: CliEnvironment): Command {
+  const command = baseCommand(
     'send <to> [text...]',
     'send a message; without text, what stands on input',
   ).option('--markdown', 'the text is CommonMark');
   return onAccount<{ markdown?: boolean }>(
     command,
-    surroundings,
+    environment,
     async ({ account, out, signal }, { options, args }) => {
       const [to = '', ...words] = args.filter((arg) => arg !== '');
-      const text = words.length > 0 ? words.join(' ') : await surroundings.readInput();
+      const text = words.length > 0 ? words.join(' ') : await environment.readInput();
       const contentType = options.markdown ? 'text/markdown; variant=CommonMark' : 'text/plain';
       const id = await accountOf(account, to);
       const message = await account.messages
@@ -58,16 +58,16 @@ interface InboxOptions {
   readonly after?: string;
 }
 
-export function inboxCommand(surroundings: Surroundings): Command {
-  const command = leaf('inbox', 'catch up and show messages')
+export function inboxCommand(environment: CliEnvironment): Command {
+  const command = baseCommand('inbox', 'catch up and show messages')
     .option('--follow', 'stay, and show messages as they arrive')
     .option('--limit <number>', 'show only the last so many', '50')
     .option('--after <order>', 'show only those after this place in the order');
-  return onAccount<InboxOptions>(command, surroundings, async (session, { options }) => {
+  return onAccount<InboxOptions>(command, environment, async (session, { options }) => {
     const { account, out } = session;
-    const limit = whole('--limit', options.limit);
-    const after = options.after === undefined ? undefined : whole('--after', options.after);
-    const { events, failure } = await caughtUp(session);
+    const limit = wholeNumber('--limit', options.limit);
+    const after = options.after === undefined ? undefined : wholeNumber('--after', options.after);
+    const { events, failure } = await catchUp(session);
     const rows = await account.messages.list(after === undefined ? {} : { after });
     const shown = rows.slice(Math.max(0, rows.length - limit));
     if (options.follow && out.isJson) {
@@ -75,17 +75,17 @@ export function inboxCommand(surroundings: Surroundings): Command {
     } else {
       const name = await namesOf(account);
       out.result({ messages: shown.map((row) => messageShape(row, account.id)) }, () =>
-        shown.map((row) => line(row, account.id, name)),
+        shown.map((row) => messageLine(row, account.id, name)),
       );
     }
-    await noteRest(session, events);
+    await noteEvents(session, events);
     if (options.follow) await followInbox(session);
     else if (failure !== undefined) throw failure;
   });
 }
 
 /** Without a relay there is still what arrived before; following goes on trying. */
-async function caughtUp({ account, signal }: AccountSession): Promise<{
+async function catchUp({ account, signal }: AccountSession): Promise<{
   readonly events: readonly AccountEvent[];
   readonly failure?: unknown;
 }> {
@@ -98,13 +98,13 @@ async function caughtUp({ account, signal }: AccountSession): Promise<{
 }
 
 /** @throws UsageError */
-export function whole(flag: string, text: string): number {
+export function wholeNumber(flag: string, text: string): number {
   const value = Number(text);
   if (!Number.isSafeInteger(value) || value < 0) throw new UsageError(`${flag}: expected a number`);
   return value;
 }
 
-function line(row: MessageRow, self: string, name: (id: string) => string): string {
+function messageLine(row: MessageRow, self: string, name: (id: string) => string): string {
   const { type, text, attachments = [] } = messageShape(row, self);
   const shown = row.outcome === 'stored' ? `[${type}]` : (text ?? '');
   const files = attachments.map(({ uri }) => ` [${oneLine(uri)}]`).join('');
@@ -113,11 +113,11 @@ function line(row: MessageRow, self: string, name: (id: string) => string): stri
     row.status === undefined || row.status === 'target_accepted'
       ? ''
       : ` (${statusWords[row.status]})`;
-  return `${when(row.created_at)}  ${ends}: ${printable(shown)}${files}${state}`;
+  return `${localTime(row.created_at)}  ${ends}: ${printable(shown)}${files}${state}`;
 }
 
 /** What a person should know besides the messages. */
-async function noteRest({ account, out }: AccountSession, events: readonly AccountEvent[]) {
+async function noteEvents({ account, out }: AccountSession, events: readonly AccountEvent[]) {
   for (const event of events) noteEvent(out, event);
   for (const { account: id, request } of await account.contacts.list()) {
     if (request === undefined || events.some((it) => it.kind === 'request' && it.account === id)) {
@@ -167,7 +167,7 @@ async function followInbox(session: AccountSession): Promise<void> {
       writeEvent(session, event);
     } else if (event.kind === 'message') {
       const name = await namesOf(account);
-      out.result({}, () => [line(event.message, account.id, name)]);
+      out.result({}, () => [messageLine(event.message, account.id, name)]);
     } else noteEvent(out, event);
   }
 }

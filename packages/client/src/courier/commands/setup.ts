@@ -10,8 +10,8 @@ import type { Command } from 'commander';
 import { withDeadline } from '../../connect/deadline.ts';
 import { NodeTransport } from '../../connect/node-transport.ts';
 import { type WalletOptions, walletKey } from '../account-key.ts';
+import { type CliEnvironment, withClient } from '../client-session.ts';
 import { UsageError } from '../exit.ts';
-import { type Surroundings, withClient } from '../session.ts';
 import {
   contextOfRegistry,
   type GlobalOptions,
@@ -25,7 +25,7 @@ import {
   writePrivate,
   writeSettings,
 } from '../settings.ts';
-import { leaf, onAction } from './context.ts';
+import { baseCommand, onAction } from './context.ts';
 
 interface SetupOptions extends GlobalOptions, WalletOptions {
   readonly relay?: string;
@@ -34,22 +34,22 @@ interface SetupOptions extends GlobalOptions, WalletOptions {
   readonly recover?: boolean;
 }
 
-export function setupCommand(surroundings: Surroundings): Command {
-  const command = leaf('setup', 'make an account on a relay, or this a device of an account')
+export function setupCommand(environment: CliEnvironment): Command {
+  const command = baseCommand('setup', 'make an account on a relay, or this a device of an account')
     .option('--relay <id or url>', 'the home relay (default: any of the registry)')
     .option('--wallet <file>', 'NEP-6 wallet with the account key (default: a new key)')
     .option('--address <address>', 'which account of the wallet')
     .option('--key-file <file>', 'an account key that `courier key export` printed')
     .option('--keep-key', "keep the wallet's key in the folder too")
     .option('--recover', 'give up all devices the account has');
-  return onAction<SetupOptions>(command, surroundings, async ({ options, out, folder }) => {
+  return onAction<SetupOptions>(command, environment, async ({ options, out, folder }) => {
     prepareFolder(folder);
-    const settings = await settingsFor(folder, options, surroundings);
-    const context = { folder, out, surroundings };
+    const settings = await settingsFor(folder, options, environment);
+    const context = { folder, out, environment };
     await withClient(settings, context, async ({ client, signal }) => {
       const network = networkOf(settings);
       const { keyFile, keepKey = keyFile !== undefined, recover = false } = options;
-      const accountKey = await givenKey(network, options, surroundings);
+      const accountKey = await givenKey(network, options, environment);
       // The folder may hold a new account key from here on, whatever becomes of the set-up.
       if (readSettings(folder) === undefined) writeSettings(folder, settings);
       const account = await client.setUp({
@@ -86,12 +86,12 @@ export function setupCommand(surroundings: Surroundings): Command {
 async function givenKey(
   network: Network,
   { wallet, address, keyFile }: SetupOptions,
-  surroundings: Surroundings,
+  environment: CliEnvironment,
 ): Promise<Uint8Array | undefined> {
   if (wallet !== undefined && keyFile !== undefined) {
     throw new UsageError('either --wallet or --key-file');
   }
-  if (wallet !== undefined) return await walletKey(network, { wallet, address }, surroundings);
+  if (wallet !== undefined) return await walletKey(network, { wallet, address }, environment);
   if (keyFile === undefined) return undefined;
   const key = decodeBase64url(readText(keyFile).trim());
   if (key?.length !== 32) throw new UsageError(`${keyFile}: not an account key`);
@@ -101,7 +101,7 @@ async function givenKey(
 async function settingsFor(
   folder: string,
   options: SetupOptions,
-  surroundings: Surroundings,
+  environment: CliEnvironment,
 ): Promise<Settings> {
   const merged = mergedSettings(readSettings(folder), options);
   const { service = 'svc', ca } = merged;
@@ -115,7 +115,7 @@ async function settingsFor(
     throw new UsageError('setup needs --registry FILE, or --network CONTEXT with --relay URL');
   }
   const settings = { ...common, network, registry: join(folder, 'registry.json') };
-  await trustRelay(settings, options.relay, surroundings.signal);
+  await trustRelay(settings, options.relay, environment.signal);
   return settings;
 }
 

@@ -6,8 +6,8 @@ import type { Contact } from '../api/contacts.ts';
 import { aliasOf } from '../contacts/contact-rows.ts';
 import type { AccountEvent } from '../events.ts';
 import type { MessageRow } from '../messages/message-rows.ts';
-import { channelEntryShape } from './channels.ts';
-import { entryShape } from './groups.ts';
+import { channelEntryShape } from './channel-output.ts';
+import { groupEntryShape } from './group-output.ts';
 
 export function messageShape(row: MessageRow, self: string) {
   // Only a known type has members of known shape; of another one anything may be sent.
@@ -38,7 +38,7 @@ function directionOf({ from, to }: MessageRow, self: string): 'in' | 'out' | 'se
 }
 
 /** Where a contact stands: one word for what the relationship's parts say together. */
-export function standingOf({ relationship }: Contact) {
+export function contactState({ relationship }: Contact) {
   if (relationship.status === 'active') return 'active';
   if (relationship.pending) return 'pending';
   if (relationship.awaiting) return 'awaiting';
@@ -49,7 +49,7 @@ export function contactShape(contact: Contact) {
   return {
     account: contact.account,
     alias: aliasOf(contact),
-    standing: standingOf(contact),
+    standing: contactState(contact),
     note: contact.request?.note,
   };
 }
@@ -93,9 +93,9 @@ export function eventShape(event: AccountEvent, self: string): object {
     case 'behind':
       return { event: event.kind, relay: event.relayId };
     case 'group-message':
-      return { event: 'group-message', entry: entryShape(event.message) };
+      return { event: 'group-message', entry: groupEntryShape(event.message) };
     case 'group-change':
-      return { event: 'group-change', entry: entryShape(event.change) };
+      return { event: 'group-change', entry: groupEntryShape(event.change) };
     case 'group-failed': {
       const { message } = event.error instanceof Error ? event.error : { message: '' };
       return { event: 'group-failed', group: event.group_id, message };

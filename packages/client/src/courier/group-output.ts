@@ -4,7 +4,7 @@ import type { Group, NamedMember } from '../api/groups.ts';
 import type { GroupAccountEvent } from '../events.ts';
 import type { GroupChangeRow, GroupEntry } from '../groups/entries.ts';
 import { UsageError } from './exit.ts';
-import { behind, oneLine, passage, quoted, when } from './output.ts';
+import { localTime, moreToRead, multiLine, oneLine, quoted } from './output.ts';
 
 /**
  * The group of an ID, or of a name that only one group has. Groups that were left count where no
@@ -55,7 +55,7 @@ export function memberShape({ account, role, nickname, since }: NamedMember) {
 }
 
 /** One entry of a group's timeline; members are only ever added. */
-export function entryShape(entry: GroupEntry): object {
+export function groupEntryShape(entry: GroupEntry): object {
   const { kind, group_id, sequence, epoch, accepted_at } = entry;
   const placed = { kind, group: group_id, sequence, epoch, accepted_at };
   if (entry.kind === 'rejected') return { ...placed, reason: entry.reason };
@@ -85,7 +85,7 @@ export function entryShape(entry: GroupEntry): object {
 }
 
 /** What of an entry's shape is written for people. */
-interface Shown {
+interface ShownShape {
   readonly type?: string;
   readonly text?: string;
   readonly reply_to?: number;
@@ -94,15 +94,18 @@ interface Shown {
 }
 
 /** One line of a group's timeline for people; nothing for what is of no interest to them. */
-export function entryLine(entry: GroupEntry, name: (id: string) => string): string | undefined {
+export function groupEntryLine(
+  entry: GroupEntry,
+  name: (id: string) => string,
+): string | undefined {
   const at = `${String(entry.sequence).padStart(5)}  `;
   if (entry.kind === 'rejected') return `${at}(rejected: ${oneLine(entry.reason)})`;
   if (entry.kind === 'change') {
     const text = changeText(entry, name);
     return text === undefined ? undefined : `${at}* ${text}`;
   }
-  const shape = entryShape(entry) as Shown;
-  const head = `${at}${when(entry.created_at)}  ${name(entry.from)}: `;
+  const shape = groupEntryShape(entry) as ShownShape;
+  const head = `${at}${localTime(entry.created_at)}  ${name(entry.from)}: `;
   switch (entry.outcome) {
     case 'pending':
       return `${head}(cannot be read yet)`;
@@ -119,12 +122,12 @@ export function entryLine(entry: GroupEntry, name: (id: string) => string): stri
       }
       const reply = shape.reply_to === undefined ? '' : `(to ${shape.reply_to}) `;
       const files = (shape.attachments ?? []).map(({ uri }) => ` [${oneLine(uri)}]`).join('');
-      return `${head}${reply}${passage(shape.text ?? '')}${files}`;
+      return `${head}${reply}${multiLine(shape.text ?? '')}${files}`;
     }
   }
 }
 
-const plain: Readonly<Record<string, string>> = {
+const fixedTexts: Readonly<Record<string, string>> = {
   'group.create': 'founded the group',
   'group.close': 'closed the group',
   'group.update': 'changed the group',
@@ -152,7 +155,7 @@ function changeText(change: GroupChangeRow, name: (id: string) => string): strin
     case 'group.owner.transfer':
       return `${by} made ${names(change.roles?.flatMap((each) => (each.role === 'owner' ? [each.account] : [])))} the owner`;
     default:
-      return plain[change.type] === undefined ? undefined : `${by} ${plain[change.type]}`;
+      return fixedTexts[change.type] === undefined ? undefined : `${by} ${fixedTexts[change.type]}`;
   }
 }
 
@@ -175,7 +178,7 @@ export function groupNote(event: GroupAccountEvent): string | undefined {
     case 'group-unsent':
       return `${id}: a message could not be sent: ${event.reason}`;
     case 'group-behind':
-      return `${id}: ${behind}`;
+      return `${id}: ${moreToRead}`;
     case 'group-failed':
       return `${id}: ${event.error instanceof Error ? event.error.message : 'cannot be read'}`;
     default:

@@ -19,7 +19,7 @@ import {
 } from './settings.ts';
 
 /** The world outside the command; tests pass their own. */
-export interface Surroundings {
+export interface CliEnvironment {
   readonly env: NodeJS.ProcessEnv;
   write(text: string): void;
   writeError(text: string): void;
@@ -31,17 +31,17 @@ export interface Surroundings {
   readonly signal: AbortSignal;
 }
 
-export interface Session {
+export interface ClientSession {
   readonly client: Client;
   readonly settings: Settings;
   readonly folder: string;
   readonly out: Output;
-  readonly surroundings: Surroundings;
+  readonly environment: CliEnvironment;
   readonly signal: AbortSignal;
 }
 
 /** A command on an account that is set up. */
-export interface AccountSession extends Session {
+export interface AccountSession extends ClientSession {
   readonly account: Account;
 }
 
@@ -65,11 +65,11 @@ export async function withClient<T>(
   context: {
     readonly folder: string;
     readonly out: Output;
-    readonly surroundings: Surroundings;
+    readonly environment: CliEnvironment;
   },
-  work: (session: Session) => Promise<T>,
+  work: (session: ClientSession) => Promise<T>,
 ): Promise<T> {
-  const { folder, surroundings } = context;
+  const { folder, environment } = context;
   prepareFolder(folder);
   const network = networkOf(settings);
   const registry = registryOf(network, settings.registry);
@@ -77,5 +77,5 @@ export async function withClient<T>(
   using transport = new NodeTransport(ca);
   await using store = SqliteStore.open(join(folder, 'store.sqlite'));
   await using client = await Client.open({ network, registry, transport, store });
-  return await work({ client, settings, ...context, signal: surroundings.signal });
+  return await work({ client, settings, ...context, signal: environment.signal });
 }

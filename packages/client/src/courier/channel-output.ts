@@ -6,7 +6,7 @@ import type { ChannelChangeEntry, ChannelEntry, ChannelPostEntry } from '../chan
 import type { ChannelAddress } from '../channels/follow.ts';
 import type { ChannelAccountEvent } from '../events.ts';
 import { UsageError } from './exit.ts';
-import { behind, oneLine, passage, quoted, when } from './output.ts';
+import { localTime, moreToRead, multiLine, oneLine, quoted } from './output.ts';
 
 /** The channel of an ID, a link, or a name that only one channel has. @throws UsageError */
 export async function channelOf(account: Account, name: string): Promise<Channel> {
@@ -77,7 +77,7 @@ export function channelEntryLine(entry: ChannelEntry, name: (id: string) => stri
   const at = `${String(entry.sequence).padStart(5)}  `;
   switch (entry.kind) {
     case 'post':
-      return `${at}${when(entry.accepted_at)}  ${name(entry.from)}: ${postText(entry)}`;
+      return `${at}${localTime(entry.accepted_at)}  ${name(entry.from)}: ${postText(entry)}`;
     case 'change':
       return `${at}* ${changeText(entry, name)}`;
     case 'deletion': {
@@ -99,7 +99,7 @@ function postText({ content, edited }: ChannelPostEntry): string {
   // What a body refers to and the post does not have is said, and looked for nowhere else.
   const lost = postReferences(content).filter(({ status }) => status !== 'resolved').length;
   const unresolved = lost === 0 ? '' : ` (${lost} references lead nowhere)`;
-  const text = body === undefined ? '' : passage(body.text);
+  const text = body === undefined ? '' : multiLine(body.text);
   return `${text}${files.join('')}${unresolved}${edited === undefined ? '' : ' (edited)'}`;
 }
 
@@ -149,7 +149,7 @@ export function channelNote(event: ChannelAccountEvent): string | undefined {
     case 'channel-unsent':
       return `${id}: ${event.write} could not be carried out: ${event.reason}`;
     case 'channel-behind':
-      return `${id}: ${behind}`;
+      return `${id}: ${moreToRead}`;
     case 'channel-failed':
       return `${id}: ${event.error instanceof Error ? event.error.message : 'cannot be read'}`;
     case 'channel-refused':
