@@ -1,8 +1,8 @@
 /** What happens to an account, for whoever shows it to a person. */
 import type { ChannelDescriptor } from '@posthouse/protocol';
-import type { ChannelPostEntry } from './channels/entries.ts';
-import type { GroupChangeRow, GroupMessageRow } from './groups/entries.ts';
-import type { GroupBlock } from './groups/rows.ts';
+import type { ChannelPostEntry } from './channels/timeline/channel-entries.ts';
+import type { GroupBlock } from './groups/group-rows.ts';
+import type { GroupChangeRow, GroupMessageRow } from './groups/timeline/group-entries.ts';
 import type { MessageRow } from './messages/message-rows.ts';
 
 /** What happens in groups. Everything in it was verified, unless it says otherwise. */

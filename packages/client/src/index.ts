@@ -13,7 +13,10 @@ export type { Group, GroupDraft, Groups, NamedMember } from './api/groups.ts';
 export type { Draft, Messages } from './api/messages.ts';
 export type { Abortable, WithAccountKey } from './api/options.ts';
 export type { Profiles } from './api/profiles.ts';
-export type { ChannelDraft, ChannelPatch, SentToChannel } from './channels/content.ts';
+export type { ChannelSpan, ChannelStanding } from './channels/channel-rows.ts';
+export type { ChannelFacts, NewChannelFacts } from './channels/descriptors/change-channel.ts';
+export type { ChannelAddress, FollowFrom } from './channels/follow-channel.ts';
+export type { ChannelDraft, ChannelPatch, SentToChannel } from './channels/posts/write-post.ts';
 export type {
   ChannelChangeEntry,
   ChannelDeletionEntry,
@@ -22,11 +25,8 @@ export type {
   ChannelPostEntry,
   ChannelRefusedEntry,
   EntryRange,
-} from './channels/entries.ts';
-export type { ChannelAddress, FollowFrom } from './channels/follow.ts';
-export type { ChannelFacts, NewChannelFacts } from './channels/manage.ts';
-export type { ChannelSpan, ChannelStanding } from './channels/rows.ts';
-export type { ChannelReading } from './channels/sync.ts';
+} from './channels/timeline/channel-entries.ts';
+export type { ChannelReading } from './channels/timeline/read-channel.ts';
 export { Client, type ClientOptions, type NewAccountOptions } from './client.ts';
 export { Discovery, type DiscoveryParts, type VerifiedRelay } from './connect/discovery.ts';
 export * from './connect/index.ts';
@@ -34,18 +34,18 @@ export * from './environment.ts';
 export * from './errors.ts';
 export type { AccountEvent, ChannelAccountEvent, GroupAccountEvent } from './events.ts';
 export type { FollowOptions } from './follow/follow.ts';
-export type { PendingApplication, PendingRecovery } from './groups/admissions.ts';
+export type { GroupBlock, GroupStanding } from './groups/group-rows.ts';
+export type { RotationOptions } from './groups/keys/rotate-secret.ts';
+export type { PendingApplication, PendingRecovery } from './groups/membership/approve-requests.ts';
+export type { NewGroup } from './groups/membership/create-group.ts';
+export type { InviteTerms, IssuedInvite } from './groups/membership/invitations.ts';
 export type {
   GroupChangeRow,
   GroupEntry,
   GroupMessageRow,
   GroupRejectedRow,
-} from './groups/entries.ts';
-export type { NewGroup } from './groups/found.ts';
-export type { InviteTerms, IssuedInvite } from './groups/invites.ts';
-export type { SentToGroup } from './groups/outbox.ts';
-export type { RotationOptions } from './groups/rotation.ts';
-export type { GroupBlock, GroupStanding } from './groups/rows.ts';
+} from './groups/timeline/group-entries.ts';
+export type { SentToGroup } from './groups/timeline/send-group-message.ts';
 export { type DownloadOptions, downloadContent } from './messages/download.ts';
 export type { MessageRow, Outcome, SendingStatus } from './messages/message-rows.ts';
 export * from './store/index.ts';

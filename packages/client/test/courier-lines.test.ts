@@ -1,10 +1,10 @@
 /** What members and hosts write, on the lines of a terminal. */
 import { expect, test } from 'vitest';
-import type { ChannelEntry } from '../src/channels/entries.ts';
+import type { ChannelEntry } from '../src/channels/timeline/channel-entries.ts';
 import { channelEntryLine } from '../src/courier/channel-output.ts';
 import { groupEntryLine } from '../src/courier/group-output.ts';
 import { oneLine, quoted } from '../src/courier/output.ts';
-import type { GroupMessageRow } from '../src/groups/entries.ts';
+import type { GroupMessageRow } from '../src/groups/timeline/group-entries.ts';
 
 const name = (id: string) => id;
 const message = (more: Partial<GroupMessageRow>): GroupMessageRow => ({

@@ -4,22 +4,21 @@ import {
   checkChannelPostReport,
   ProtocolError,
 } from '@posthouse/protocol';
-import { catchUpChannel } from '../channels/catch-up.ts';
+import { catchUpChannel } from '../channels/catch-up-channels.ts';
 import {
-  type ChannelDraft,
-  type ChannelPatch,
-  deletePost,
-  editPost,
-  publish,
-  type SentToChannel,
-} from '../channels/content.ts';
+  type ChannelRow,
+  type ChannelSpan,
+  type ChannelStanding,
+  channelRows,
+  requireChannel,
+} from '../channels/channel-rows.ts';
 import {
-  type ChannelEntry,
-  type ChannelPostEntry,
-  type EntryRange,
-  listEntries,
-  listPosts,
-} from '../channels/entries.ts';
+  type ChannelFacts,
+  closeChannel,
+  createChannel,
+  type NewChannelFacts,
+  updateChannel,
+} from '../channels/descriptors/change-channel.ts';
 import {
   type ChannelAddress,
   channelLink,
@@ -27,28 +26,29 @@ import {
   followChannel,
   leaveChannel,
   placeOf,
-} from '../channels/follow.ts';
+} from '../channels/follow-channel.ts';
 import {
-  type ChannelFacts,
-  closeChannel,
-  createChannel,
-  type NewChannelFacts,
-  updateChannel,
-} from '../channels/manage.ts';
+  type ChannelDraft,
+  type ChannelPatch,
+  deletePost,
+  editPost,
+  publish,
+  type SentToChannel,
+} from '../channels/posts/write-post.ts';
 import {
-  type ChannelRow,
-  type ChannelSpan,
-  type ChannelStanding,
-  channelRows,
-  requireChannel,
-} from '../channels/rows.ts';
+  type ChannelEntry,
+  type ChannelPostEntry,
+  type EntryRange,
+  listEntries,
+  listPosts,
+} from '../channels/timeline/channel-entries.ts';
 import {
   type ChannelReading,
   currentDescriptor,
   lookAt,
   readChannel,
   readOlder,
-} from '../channels/sync.ts';
+} from '../channels/timeline/read-channel.ts';
 import type { AccountCore } from '../core.ts';
 import { ClientError } from '../errors.ts';
 import type { ChannelAccountEvent } from '../events.ts';

@@ -9,6 +9,16 @@ import type {
 import type { AccountCore } from '../core.ts';
 import { ClientError } from '../errors.ts';
 import type { GroupAccountEvent } from '../events.ts';
+import { catchUpGroup } from '../groups/catch-up-groups.ts';
+import {
+  type GroupBlock,
+  type GroupStanding,
+  groupRows,
+  loadGroup,
+  nicknames,
+} from '../groups/group-rows.ts';
+import { requestRecovery, settleRecovery } from '../groups/keys/recover-key.ts';
+import { type RotationOptions, rotateSecret } from '../groups/keys/rotate-secret.ts';
 import {
   approveApplications,
   approveRecoveries,
@@ -18,40 +28,30 @@ import {
   type PendingRecovery,
   rejectApplications,
   rejectRecoveries,
-} from '../groups/admissions.ts';
-import { catchUpGroup } from '../groups/catch-up.ts';
-import {
-  type GroupEntry,
-  type GroupMessageRow,
-  groupEntry,
-  listEntries,
-} from '../groups/entries.ts';
-import { foundGroup, type NewGroup } from '../groups/found.ts';
+} from '../groups/membership/approve-requests.ts';
+import { foundGroup, type NewGroup } from '../groups/membership/create-group.ts';
 import {
   createInvite,
   type InviteTerms,
   type IssuedInvite,
   listInvites,
   revokeInvite,
-} from '../groups/invites.ts';
+} from '../groups/membership/invitations.ts';
 import {
   applyToGroup,
   decodeInviteAddress,
   forgetGroup,
   knowGroup,
   previewGroup,
-} from '../groups/join.ts';
-import { manageGroup } from '../groups/manage.ts';
-import { type SentToGroup, sendToGroup } from '../groups/outbox.ts';
-import { requestRecovery, settleRecovery } from '../groups/recovery.ts';
-import { type RotationOptions, rotateSecret } from '../groups/rotation.ts';
+} from '../groups/membership/join-group.ts';
 import {
-  type GroupBlock,
-  type GroupStanding,
-  groupRows,
-  loadGroup,
-  nicknames,
-} from '../groups/rows.ts';
+  type GroupEntry,
+  type GroupMessageRow,
+  groupEntry,
+  listEntries,
+} from '../groups/timeline/group-entries.ts';
+import { type SentToGroup, sendToGroup } from '../groups/timeline/send-group-message.ts';
+import { manageGroup } from '../groups/timeline/write-chain-event.ts';
 import { keyOf } from '../store/row-keys.ts';
 import { type Visit, visiting } from '../sync/budget.ts';
 import { type Abortable, signalOf } from './options.ts';

@@ -2,8 +2,12 @@
 import { postReferences } from '@posthouse/protocol';
 import type { Account } from '../account.ts';
 import type { Channel } from '../api/channels.ts';
-import type { ChannelChangeEntry, ChannelEntry, ChannelPostEntry } from '../channels/entries.ts';
-import type { ChannelAddress } from '../channels/follow.ts';
+import type { ChannelAddress } from '../channels/follow-channel.ts';
+import type {
+  ChannelChangeEntry,
+  ChannelEntry,
+  ChannelPostEntry,
+} from '../channels/timeline/channel-entries.ts';
 import type { ChannelAccountEvent } from '../events.ts';
 import { UsageError } from './exit.ts';
 import { localTime, moreToRead, multiLine, oneLine, quoted } from './output.ts';

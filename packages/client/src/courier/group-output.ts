@@ -2,7 +2,7 @@
 import type { Account } from '../account.ts';
 import type { Group, NamedMember } from '../api/groups.ts';
 import type { GroupAccountEvent } from '../events.ts';
-import type { GroupChangeRow, GroupEntry } from '../groups/entries.ts';
+import type { GroupChangeRow, GroupEntry } from '../groups/timeline/group-entries.ts';
 import { UsageError } from './exit.ts';
 import { localTime, moreToRead, multiLine, oneLine, quoted } from './output.ts';
 

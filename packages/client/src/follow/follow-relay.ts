@@ -1,13 +1,13 @@
 /** Following one relay: subscribing, reading, and waiting for a reason to read again (02 §12). */
 import { noteStateHint } from '../accounts/device-states.ts';
-import { channelRows, noteChannelHint } from '../channels/rows.ts';
-import { channelsByHost } from '../channels/subscriptions.ts';
+import { channelRows, noteChannelHint } from '../channels/channel-rows.ts';
+import { channelsByHost } from '../channels/channels-by-host.ts';
 import type { Link } from '../connect/authenticated-connection.ts';
 import type { RelayConnection } from '../connect/relay-connection.ts';
 import type { AccountCore } from '../core.ts';
 import type { AccountEvent } from '../events.ts';
-import { groupRow, groupRows } from '../groups/rows.ts';
-import { groupsByHost } from '../groups/subscriptions.ts';
+import { groupRow, groupRows } from '../groups/group-rows.ts';
+import { groupsByHost } from '../groups/groups-by-host.ts';
 import { timelinePosition } from '../messages/read-timeline.ts';
 import type { Scope } from '../sync/catch-up-hosts.ts';
 import { subscribeHosted } from '../sync/host-calls.ts';

@@ -1,12 +1,12 @@
 /** Following an account: the home relay, and every host of its groups and channels (02 §12). */
 import { isWrongHome } from '../accounts/home-relay.ts';
-import { channelRows, isReadable as isReadableChannel } from '../channels/rows.ts';
+import { channelRows, isReadable as isReadableChannel } from '../channels/channel-rows.ts';
 import { backoff, hintOf, isTemporary } from '../connect/backoff.ts';
 import type { AccountCore } from '../core.ts';
 import { isClientError } from '../errors.ts';
 import type { AccountEvent } from '../events.ts';
-import { groupRows } from '../groups/rows.ts';
-import { isReadable } from '../groups/sync.ts';
+import { groupRows } from '../groups/group-rows.ts';
+import { isReadable } from '../groups/timeline/read-group.ts';
 import { Handoff } from '../sync/async-queue.ts';
 import type { Scope } from '../sync/catch-up-hosts.ts';
 import { type FollowedRelay, followRelay, isOwing } from './follow-relay.ts';

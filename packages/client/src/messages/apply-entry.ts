@@ -18,7 +18,11 @@ import { isAuthority } from '../contacts/relationship-rules.ts';
 import type { AccountCore } from '../core.ts';
 import { unixSeconds } from '../environment.ts';
 import type { AccountEvent } from '../events.ts';
-import { applyHistorySync, applyStateRequest, applyStateSync } from '../groups/share.ts';
+import {
+  applyHistorySync,
+  applyStateRequest,
+  applyStateSync,
+} from '../groups/keys/own-device-sync.ts';
 import type { StoreReader, StoreWriter } from '../store/index.ts';
 import { addDuty } from '../sync/tasks.ts';
 import {

@@ -2,12 +2,12 @@
  * Catching up everything that hosts have: each host on its own and beside the others, so that none
  * can hold up what another one tells (05 §17.1).
  */
-import { catchUpChannels } from '../channels/catch-up.ts';
-import { channelRows } from '../channels/rows.ts';
+import { catchUpChannels } from '../channels/catch-up-channels.ts';
+import { channelRows } from '../channels/channel-rows.ts';
 import type { AccountCore } from '../core.ts';
 import type { AccountEvent } from '../events.ts';
-import { catchUpGroups } from '../groups/catch-up.ts';
-import { groupRows } from '../groups/rows.ts';
+import { catchUpGroups } from '../groups/catch-up-groups.ts';
+import { groupRows } from '../groups/group-rows.ts';
 import { endless, type Visit, visiting } from './budget.ts';
 import { HostVisit } from './host-visit.ts';
 import { together } from './merge.ts';

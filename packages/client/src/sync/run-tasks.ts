@@ -14,7 +14,7 @@ import { contactRow, contactRows } from '../contacts/contact-rows.ts';
 import type { AccountCore } from '../core.ts';
 import { unixSeconds } from '../environment.ts';
 import { isClientError, isRefusal } from '../errors.ts';
-import { doGroupDuty, isGroupDuty } from '../groups/share.ts';
+import { doGroupDuty, isGroupDuty } from '../groups/keys/own-device-sync.ts';
 import { send } from '../messages/send-message.ts';
 import { forget, toOwnDevices } from '../messages/send-to-own-devices.ts';
 import { Collection } from '../store/index.ts';

@@ -1,6 +1,6 @@
 /** `courier channel …`: the timeline of a channel, read and written. */
 import type { Command } from 'commander';
-import type { ChannelEntry, EntryRange } from '../../channels/entries.ts';
+import type { ChannelEntry, EntryRange } from '../../channels/timeline/channel-entries.ts';
 import { isTemporary } from '../../connect/backoff.ts';
 import { isClientError } from '../../errors.ts';
 import {

@@ -1,0 +1,198 @@
+/** Creating, changing and closing channels: descriptors, one revision after another (06 §8.2 to §8.5). */
+import {
+  type ChannelDescriptor,
+  closedDescriptor,
+  encodeBase64url,
+  ProtocolError,
+  signChannelClose,
+  signChannelDescriptor,
+  signChannelUpdate,
+} from '@posthouse/protocol';
+import type { RelayConnection } from '../../connect/relay-connection.ts';
+import type { AccountCore } from '../../core.ts';
+import { ClientError, isRefusal } from '../../errors.ts';
+import { type ChannelRow, putChannel, requireChannel } from '../channel-rows.ts';
+import {
+  type DescriptorWrite,
+  isDescriptorWrite,
+  isFinalRefusal,
+  keepWrite,
+  keptWrites,
+} from '../outbox.ts';
+import { currentDescriptor } from '../timeline/read-channel.ts';
+import { submitDescriptor } from './submit-descriptor.ts';
+
+export interface NewChannelFacts {
+  readonly name: string;
+  readonly description?: string | undefined;
+  /** Accounts that may write beside the owner; ten at the most. */
+  readonly moderators?: readonly string[] | undefined;
+  /** Host; the home relay by default. It never changes. */
+  readonly relayId?: string | undefined;
+}
+
+/** What an update changes: what is left out stays, `null` removes. */
+export interface ChannelFacts {
+  readonly name?: string | undefined;
+  readonly description?: string | null | undefined;
+  readonly moderators?: readonly string[] | null | undefined;
+}
+
+/** Revisions a change is tried on, while other devices of the owner change the channel too. */
+const attempts = 5;
+
+/**
+ * Creates a channel. The signed descriptor is kept before it leaves; an answer that is lost costs
+ * nothing, the next synchronisation looks whether the host has it.
+ *
+ * @returns its ID
+ * @throws ClientError `invalid_input`; `no_relay` where the relay hosts no channels
+ */
+export async function createChannel(
+  core: AccountCore,
+  facts: NewChannelFacts,
+  signal: AbortSignal,
+): Promise<string> {
+  const { network, account: creator, device, random, store } = core;
+  const relay_id = facts.relayId ?? (await core.home()).relayId;
+  const relay = await requireHost(core, relay_id, signal);
+  const { name, description, moderators } = facts;
+  const said = {
+    ...{ creator, relay_id, name },
+    ...(description !== undefined && { description }),
+    ...(moderators !== undefined && { moderators }),
+  };
+  for (let attempt = 1; ; attempt += 1) {
+    // Another try is another channel: no nonce is used twice (06 §3).
+    const nonce = encodeBase64url(random(16));
+    const created = { ...said, nonce, created_at: relay.relayClock.now() };
+    const descriptor = checkedInput(() => signChannelDescriptor(network, device, created));
+    const { channel_id } = descriptor;
+    const value = { write: 'create', descriptor } as const;
+    const { row, kept } = await store.write(async (tx) => {
+      const made: ChannelRow = { channel_id, relay_id, standing: 'creating', descriptor };
+      await putChannel(tx, made);
+      return { row: made, kept: await keepWrite(tx, channel_id, value) };
+    });
+    try {
+      await submitDescriptor(core, { row, kept, isFresh: true }, signal);
+      return channel_id;
+    } catch (error) {
+      if (!isRefusal(error, 'clock_skew') || attempt > 1) throw error;
+      relay.relayClock.adopt();
+    }
+  }
+}
+
+/** @throws ClientError `no_relay` where the relay does not declare that it hosts channels */
+async function requireHost(
+  core: AccountCore,
+  relayId: string,
+  signal: AbortSignal,
+): Promise<RelayConnection> {
+  const connection = core.relay(relayId);
+  const { descriptor } = (await connection.link(signal)).relay;
+  if (descriptor.capabilities?.includes('channel.host.v1')) return connection;
+  throw new ClientError('no_relay', `${relayId} hosts no channels`);
+}
+
+/** @throws ClientError `unknown_channel`, `not_permitted`, `invalid_input` */
+export async function updateChannel(
+  core: AccountCore,
+  { channelId, facts }: { readonly channelId: string; readonly facts: ChannelFacts },
+  signal: AbortSignal,
+): Promise<void> {
+  const { network, device } = core;
+  const given = Object.entries(facts).filter(([, value]) => value !== undefined);
+  await writeDescriptor(core, channelId, {
+    signal,
+    make: (current, updated_at) => {
+      const change = { ...Object.fromEntries(given), updated_at };
+      return {
+        write: 'update',
+        descriptor: signChannelUpdate(network, device, { current, change }),
+      };
+    },
+  });
+}
+
+/** @throws ClientError `unknown_channel`, `not_permitted` */
+export async function closeChannel(
+  core: AccountCore,
+  channelId: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const { network, device } = core;
+  await writeDescriptor(core, channelId, {
+    signal,
+    make: (current, updatedAt) => {
+      const close = signChannelClose(network, device, { current, updatedAt });
+      return { write: 'close', close, descriptor: closedDescriptor(current, close) };
+    },
+  });
+}
+
+/**
+ * Signs the next revision on the current one and submits it. What waits of an earlier time is
+ * settled first: a revision is never signed twice with different content while one may be taken.
+ */
+async function writeDescriptor(
+  core: AccountCore,
+  channelId: string,
+  {
+    make,
+    signal,
+  }: {
+    readonly make: (current: ChannelDescriptor, at: number) => DescriptorWrite;
+    readonly signal: AbortSignal;
+  },
+): Promise<void> {
+  for (let attempt = 1; ; attempt += 1) {
+    const row = await core.store.read((tx) => requireChannel(tx, channelId));
+    await settleDescriptors(core, row, signal);
+    const current = await currentDescriptor(core, row, signal);
+    if (current.creator !== core.account) {
+      throw new ClientError('not_permitted', 'only the owner changes a channel');
+    }
+    if (current.status === 'closed')
+      throw new ClientError('not_permitted', 'the channel is closed');
+    const relay = core.relay(row.relay_id);
+    const value = checkedInput(() => make(current, relay.relayClock.now()));
+    const kept = await core.store.write((tx) => keepWrite(tx, channelId, value));
+    try {
+      return await submitDescriptor(core, { row, kept, isFresh: true }, signal);
+    } catch (error) {
+      if (!isRefusal(error, 'state_conflict', 'clock_skew') || attempt >= attempts) throw error;
+      if (isRefusal(error, 'clock_skew')) relay.relayClock.adopt();
+    }
+  }
+}
+
+/** Settles what waits of descriptors; what was refused is not to stop what comes now. */
+async function settleDescriptors(
+  core: AccountCore,
+  row: ChannelRow,
+  signal: AbortSignal,
+): Promise<void> {
+  for (const kept of await core.store.read((tx) => keptWrites(tx, row.channel_id))) {
+    if (!isDescriptorWrite(kept)) continue;
+    try {
+      await submitDescriptor(core, { row, kept, isFresh: false }, signal);
+    } catch (error) {
+      if (!isFinalRefusal(error)) throw error;
+    }
+  }
+}
+
+/** What a person asked for and the rules do not allow. */
+function checkedInput<T>(make: () => T): T {
+  try {
+    return make();
+  } catch (cause) {
+    if (cause instanceof RangeError) {
+      throw new ClientError('counter_exhausted', cause.message, { cause });
+    }
+    if (!(cause instanceof ProtocolError)) throw cause;
+    throw new ClientError('invalid_input', `channel: ${cause.message}`, { cause });
+  }
+}

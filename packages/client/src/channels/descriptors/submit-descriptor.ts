@@ -1,0 +1,122 @@
+/** Submitting descriptors, and learning what became of them (06 §10.4). */
+import type { AccountCore } from '../../core.ts';
+import { isRefusal } from '../../errors.ts';
+import {
+  adoptDescriptor,
+  type ChannelRow,
+  channelRow,
+  isSameDescriptor,
+  putChannel,
+  putDescriptors,
+  removeChannel,
+} from '../channel-rows.ts';
+import {
+  type ChannelWrite,
+  type DescriptorWrite,
+  dropWrite,
+  isFinalRefusal,
+  type KeptWrite,
+} from '../outbox.ts';
+import { resolveDescriptor } from '../timeline/channel-page.ts';
+
+/**
+ * Submits a kept descriptor until its fate is known. After a conflict or a lost answer the host's
+ * descriptor is resolved and compared (06 §10.4).
+ *
+ * @throws RelayRefused with the write dropped; RelayUnreachable with the write kept
+ */
+export async function submitDescriptor(
+  core: AccountCore,
+  {
+    row,
+    kept,
+    isFresh,
+  }: {
+    readonly row: ChannelRow;
+    readonly kept: KeptWrite<DescriptorWrite>;
+    /** Whether it never left before. */
+    readonly isFresh: boolean;
+  },
+  signal: AbortSignal,
+): Promise<void> {
+  const { value } = kept;
+  if (!isFresh && (await isTaken(core, row, { value, signal }))) return await take(core, kept);
+  try {
+    await send(core, row, { value, signal });
+  } catch (error) {
+    // Refused, or perhaps done by this try or an earlier one: only the host's descriptor tells.
+    if (await isTaken(core, row, { value, signal })) return await take(core, kept);
+    if (isFinalRefusal(error) || isRefusal(error, 'rate_limited')) await abandon(core, kept);
+    throw error;
+  }
+  await take(core, kept);
+}
+
+interface Submission {
+  readonly value: DescriptorWrite;
+  readonly signal: AbortSignal;
+}
+
+async function send(
+  core: AccountCore,
+  { relay_id }: ChannelRow,
+  { value, signal }: Submission,
+): Promise<void> {
+  const relay = core.relay(relay_id);
+  const options = { signal, repeat: 'unsent' } as const;
+  switch (value.write) {
+    case 'create':
+      await relay.call('channel.create', value.descriptor, options);
+      return;
+    case 'update':
+      await relay.call('channel.update', value.descriptor, options);
+      return;
+    case 'close':
+      await relay.call('channel.close', value.close, options);
+  }
+}
+
+/** Whether the host has this very descriptor under its revision. */
+async function isTaken(
+  core: AccountCore,
+  row: ChannelRow,
+  { value: { descriptor }, signal }: Submission,
+): Promise<boolean> {
+  try {
+    const { revision } = descriptor;
+    return isSameDescriptor(await resolveDescriptor(core, row, { revision, signal }), descriptor);
+  } catch (error) {
+    if (isRefusal(error, 'not_found')) return false;
+    throw error;
+  }
+}
+
+/** The host has it: it counts from now on. */
+async function take(core: AccountCore, kept: KeptWrite<DescriptorWrite>): Promise<void> {
+  const { write, descriptor } = kept.value;
+  await core.store.write(async (tx) => {
+    await dropWrite(tx, kept);
+    const row = await channelRow(tx, kept.channelId);
+    if (row === undefined) return;
+    if (write !== 'create') {
+      await adoptDescriptor(tx, row, descriptor);
+      return;
+    }
+    // Another program on this store may have settled it meanwhile, and read on.
+    if (row.standing !== 'creating') return;
+    await putDescriptors(tx, [descriptor]);
+    const span = { first: 0, position: -1 };
+    await putChannel(tx, { ...row, standing: 'followed', descriptor, span });
+  });
+  if (write !== 'create') return;
+  core.happenings.add([{ kind: 'channel-followed', channel_id: kept.channelId }]);
+}
+
+async function abandon(core: AccountCore, kept: KeptWrite<ChannelWrite>): Promise<void> {
+  await core.store.write(async (tx) => {
+    await dropWrite(tx, kept);
+    if (kept.value.write !== 'create') return;
+    const row = await channelRow(tx, kept.channelId);
+    if (row?.standing === 'creating') await removeChannel(tx, kept.channelId);
+  });
+}

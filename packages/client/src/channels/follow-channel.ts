@@ -1,0 +1,131 @@
+/** Following a channel: its address, the first look at its host, and letting go. */
+import {
+  ChannelId,
+  canonicalJson,
+  checkSchema,
+  decodeBase64url,
+  decodeUtf8,
+  encodeBase64url,
+  parseJson,
+  RelayId,
+  Type,
+  utf8,
+} from '@posthouse/protocol';
+import type { AccountCore } from '../core.ts';
+import { ClientError } from '../errors.ts';
+import {
+  adoptDescriptor,
+  type ChannelRow,
+  channelRow,
+  putChannel,
+  putDescriptors,
+  requireChannel,
+} from './channel-rows.ts';
+import { removeTimeline } from './timeline/channel-entries.ts';
+import type { ChannelPlace } from './timeline/channel-page.ts';
+import { currentDescriptor } from './timeline/read-channel.ts';
+
+/** Where a channel is: its ID and its host. */
+export interface ChannelAddress {
+  readonly channelId: string;
+  /** Relay ID of the host. */
+  readonly relayId: string;
+}
+
+const LinkedChannel = Type.Object({ relay_id: RelayId, channel_id: ChannelId });
+
+/**
+ * A channel's address as one word of text, for links and QR codes. Nothing in it is believed: the
+ * channel's ID is bound to its host and creator, and the host is asked for the descriptor (06 §4).
+ */
+export function channelLink(core: AccountCore, { channel_id, relay_id }: ChannelPlace): string {
+  const bytes = utf8(canonicalJson({ relay_id, channel_id }));
+  return `${linkPrefix(core)}${encodeBase64url(bytes)}`;
+}
+
+/** The place of a link or an address. @throws ClientError `verification_failed` */
+export function placeOf(core: AccountCore, address: string | ChannelAddress): ChannelPlace {
+  try {
+    const place = typeof address === 'string' ? decoded(core, address) : fromParts(address);
+    checkSchema(LinkedChannel, place, 'channel');
+    return place;
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : 'invalid';
+    throw new ClientError('verification_failed', `channel address: ${reason}`, { cause });
+  }
+}
+
+function fromParts({ channelId: channel_id, relayId: relay_id }: ChannelAddress): ChannelPlace {
+  return { channel_id, relay_id };
+}
+
+function decoded(core: AccountCore, text: string): ChannelPlace {
+  const prefix = linkPrefix(core);
+  const word = text.trim();
+  const bytes = word.startsWith(prefix) ? decodeBase64url(word.slice(prefix.length)) : undefined;
+  if (bytes === undefined) throw new TypeError(`expected ${prefix}`);
+  const place: unknown = parseJson(decodeUtf8(bytes));
+  checkSchema(LinkedChannel, place);
+  return place;
+}
+
+function linkPrefix({ network }: AccountCore): string {
+  return `${network.word}-channel:`;
+}
+
+/** Where reading begins. */
+export type FollowFrom = 'latest' | 'creation';
+
+/**
+ * Follows a channel, after its host gave a descriptor that verifies. What was verified of it before
+ * is kept: a host cannot show a channel anew that it rolled back.
+ *
+ * @throws ClientError `verification_failed`; RelayRefused `not_found`, RelayMisbehaviour
+ */
+export async function followChannel(
+  core: AccountCore,
+  place: ChannelPlace,
+  { from, signal }: { readonly from: FollowFrom; readonly signal: AbortSignal },
+): Promise<void> {
+  const descriptor = await currentDescriptor(core, place, signal);
+  const { channel_id } = place;
+  const before = await core.store.read((tx) => channelRow(tx, channel_id));
+  if (before !== undefined && before.standing !== 'left') return;
+  // Something may be left of the last time, where its removal was interrupted.
+  await clearTimeline(core, channel_id);
+  await core.store.write(async (tx) => {
+    const known = await channelRow(tx, channel_id);
+    if (known !== undefined && known.standing !== 'left') return;
+    const span = from === 'creation' ? { span: { first: 0, position: -1 } } : {};
+    const fresh = { ...place, descriptor: known?.descriptor ?? descriptor };
+    const row: ChannelRow = { ...fresh, standing: 'followed', ...span };
+    await putChannel(tx, row);
+    await putDescriptors(tx, [row.descriptor]);
+    await adoptDescriptor(tx, row, descriptor);
+  });
+  // Whoever follows the account subscribes it now.
+  core.happenings.add([{ kind: 'channel-followed', channel_id }]);
+}
+
+/** Reads a channel no more, and removes what was read. @throws ClientError `unknown_channel` */
+export async function leaveChannel(core: AccountCore, channelId: string): Promise<void> {
+  await core.store.write(async (tx) => {
+    const row = await requireChannel(tx, channelId);
+    if (row.standing === 'creating') {
+      throw new ClientError('invalid_input', 'the channel is being created');
+    }
+    const { span: _read, closed_at: _end, hinted_head: _hint, ...rest } = row;
+    await putChannel(tx, { ...rest, standing: 'left' });
+  });
+  await clearTimeline(core, channelId);
+}
+
+/** Removes what was read of a channel, portion by portion, as long as nobody follows it again. */
+async function clearTimeline({ store }: AccountCore, channelId: string): Promise<void> {
+  const isMore = () =>
+    store.write(async (tx) => {
+      const row = await channelRow(tx, channelId);
+      return row?.standing !== 'followed' && (await removeTimeline(tx, channelId));
+    });
+  while (await isMore());
+}

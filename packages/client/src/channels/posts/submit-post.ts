@@ -1,0 +1,145 @@
+/** Submitting posts, edits and deletions, and learning what became of them (06 §10.4). */
+import type { AccountCore } from '../../core.ts';
+import { ClientError, isRefusal } from '../../errors.ts';
+import { Allowance } from '../../sync/budget.ts';
+import type { ChannelRow } from '../channel-rows.ts';
+import { type ContentWrite, dropWrite, isFinalRefusal, type KeptWrite } from '../outbox.ts';
+import { asRollback, pageSize, readPage } from '../timeline/channel-page.ts';
+
+type ChangeWrite = Exclude<ContentWrite, { readonly write: 'post' }>;
+
+/**
+ * Submits a kept write until its fate is known.
+ *
+ * @returns the sequence of a post
+ * @throws ClientError `not_permitted` for an edit that came too late
+ * @throws RelayRefused with the write dropped; RelayUnreachable with the write kept
+ */
+export async function submitContent(
+  core: AccountCore,
+  {
+    row,
+    kept,
+    isFresh,
+  }: {
+    readonly row: ChannelRow;
+    readonly kept: KeptWrite<ContentWrite>;
+    /** Whether it never left before. */
+    readonly isFresh: boolean;
+  },
+  signal: AbortSignal,
+): Promise<number | undefined> {
+  const { value } = kept;
+  const relay = core.relay(row.relay_id);
+  const settle = () => core.store.write((tx) => dropWrite(tx, kept));
+  try {
+    if (value.write === 'post') {
+      const { sequence } = await relay.call('channel.post', value.post, { signal });
+      await settle();
+      return sequence;
+    }
+    if (isFresh) await submitFresh(core, row, { value, signal });
+    else await repeatChange(core, row, { value, signal });
+    await settle();
+    return undefined;
+  } catch (error) {
+    // A change beyond a quota would wait for good, and all behind it; a post may be sent later.
+    const isBarred =
+      value.write !== 'post' && isRefusal(error, 'rate_limited') && error.method !== 'channel.read';
+    if (isBarred || isFinalRefusal(error) || error instanceof TooLate) await settle();
+    throw error;
+  }
+}
+
+/** A change that never left before. Where the answer is lost, the timeline says what became of it. */
+async function submitFresh(
+  core: AccountCore,
+  row: ChannelRow,
+  submission: Submission,
+): Promise<void> {
+  try {
+    await submitChange(core, row, submission);
+  } catch (error) {
+    if (!isFinalRefusal(error)) return await repeatChange(core, row, submission);
+    // Two may delete one post at the same time.
+    const isDeletion = submission.value.write === 'delete' && isRefusal(error, 'state_conflict');
+    if (!isDeletion || !(await isDone(core, row, submission))) throw error;
+  }
+}
+
+interface Submission {
+  readonly value: ChangeWrite;
+  readonly signal: AbortSignal;
+}
+
+async function submitChange(
+  core: AccountCore,
+  { relay_id }: ChannelRow,
+  { value, signal }: Submission,
+): Promise<void> {
+  const relay = core.relay(relay_id);
+  // Neither carries an ID: sent twice, an edit would undo what somebody else made of it meanwhile.
+  const options = { signal, repeat: 'unsent' } as const;
+  if (value.write === 'edit') await relay.call('channel.post.edit', value.edit, options);
+  else await relay.call('channel.post.delete', value.deletion, options);
+}
+
+async function repeatChange(
+  core: AccountCore,
+  row: ChannelRow,
+  submission: Submission,
+): Promise<void> {
+  if (await isDone(core, row, submission)) return;
+  try {
+    await submitChange(core, row, submission);
+  } catch (error) {
+    // The earlier try may have arrived in between.
+    if (isFinalRefusal(error) && (await isDone(core, row, submission))) return;
+    throw error;
+  }
+}
+
+/** An edit that must not be sent again, because others were faster. */
+export class TooLate extends ClientError {
+  constructor(message: string) {
+    super('not_permitted', message);
+  }
+}
+
+/**
+ * Reads the timeline for what became of an edit or a deletion (06 §10.4).
+ * @throws ClientError `not_permitted` where somebody else edited or deleted the post meanwhile
+ */
+async function isDone(
+  core: AccountCore,
+  row: ChannelRow,
+  { value, signal }: Submission,
+): Promise<boolean> {
+  const sent = value.write === 'edit' ? value.edit : value.deletion;
+  let after = value.behind;
+  let rival: string | undefined;
+  const allowance = new Allowance(core.reading);
+  for (;;) {
+    const page = await readPage(core, row, { range: { after, limit: pageSize }, signal }).catch(
+      (error: unknown) => {
+        throw asRollback(error);
+      },
+    );
+    for (const { kind, payload } of page.events) {
+      if (kind !== 'edit' && kind !== 'delete') continue;
+      if (payload.target_sequence !== sent.target_sequence) continue;
+      if (payload.device_signature === sent.device_signature) return true;
+      if (kind === 'delete' && value.write === 'delete') return true;
+      rival = kind === 'delete' ? 'the post was deleted' : 'the post was edited meanwhile';
+    }
+    after = page.sequences.at(-1) ?? after;
+    if (!page.hasMore) break;
+    allowance.take(page.sequences.length);
+    if (allowance.isSpent) {
+      rival ??= 'more was written meanwhile than can be looked through';
+      break;
+    }
+  }
+  if (rival !== undefined && value.write === 'edit') throw new TooLate(rival);
+  return false;
+}

@@ -1,0 +1,230 @@
+/** Posts, edits and deletions: signed once, kept, and sent unchanged (06 §8.7 to §8.9, §10.4). */
+import {
+  type ChannelPost,
+  type ChannelPostDelete,
+  type ChannelPostEdit,
+  type ContentReference,
+  checkBodyReferences,
+  checkChannelContentSize,
+  checkChannelPost,
+  checkChannelPostDelete,
+  checkChannelPostEdit,
+  type JsonObject,
+  type MessageBody,
+  mayWriteChannel,
+  newMessageId,
+  type PostState,
+  ProtocolError,
+  reducePost,
+  signAsDevice,
+} from '@posthouse/protocol';
+import type { AccountCore } from '../../core.ts';
+import { ClientError } from '../../errors.ts';
+import { flushChannel } from '../catch-up-channels.ts';
+import { type ChannelRow, requireChannel } from '../channel-rows.ts';
+import { type ContentWrite, type KeptWrite, keepWrite } from '../outbox.ts';
+import { projectedPost } from '../timeline/channel-entries.ts';
+import { currentDescriptor } from '../timeline/read-channel.ts';
+import { submitContent } from './submit-post.ts';
+
+/** A post: text or body, attachments, or both. */
+export interface ChannelDraft {
+  readonly text?: string;
+  /** Media type of the text; plain text by default. */
+  readonly contentType?: string;
+  /** The whole body, instead of `text`. */
+  readonly body?: MessageBody;
+  /** Public, like everything in a channel: of an encrypted one every reader sees the key. */
+  readonly attachments?: readonly ContentReference[];
+}
+
+/** What an edit changes: what is left out stays, `null` removes, anything else replaces whole. */
+export interface ChannelPatch {
+  readonly text?: string | null;
+  readonly contentType?: string;
+  readonly body?: MessageBody | null;
+  readonly attachments?: readonly ContentReference[] | null;
+}
+
+/** A post the host took. Its place is the host's word until it is read. */
+export interface SentToChannel {
+  readonly channel_id: string;
+  readonly message_id: string;
+  readonly sequence: number;
+}
+
+/**
+ * Publishes a post. Where the answer is lost it is kept, and goes out again unchanged: under another
+ * ID it would be a second post (06 §8.7).
+ *
+ * @throws ClientError `unknown_channel`, `not_permitted`, `invalid_input`
+ * @throws RelayRefused; RelayUnreachable with the post kept
+ */
+export async function publish(
+  core: AccountCore,
+  { channelId, draft }: { readonly channelId: string; readonly draft: ChannelDraft },
+  signal: AbortSignal,
+): Promise<SentToChannel> {
+  const { network, random } = core;
+  const { attachments } = draft;
+  const body = bodyOf(draft);
+  const post = signed(core, {
+    $type: network.type('channel.post'),
+    channel_id: channelId,
+    message_id: newMessageId(random),
+    ...(body !== undefined && { body }),
+    ...(attachments !== undefined && { attachments: [...attachments] }),
+  }) as ChannelPost;
+  checked(() => {
+    checkChannelPost(network, post);
+    checkChannelContentSize(post);
+    checkReferences(post);
+  });
+  const row = await requireWriter(core, channelId, signal);
+  const kept = await core.store.write((tx) => keepWrite(tx, channelId, { write: 'post', post }));
+  const sequence = await submitInTurn(core, { row, kept }, signal);
+  return { channel_id: channelId, message_id: post.message_id, sequence: sequence as number };
+}
+
+/**
+ * Edits a post of whomever.
+ *
+ * @throws ClientError `unknown_channel`, `not_permitted`, `invalid_input`
+ * @throws RelayRefused; RelayUnreachable with the edit kept
+ */
+export async function editPost(
+  core: AccountCore,
+  target: { readonly channelId: string; readonly sequence: number; readonly patch: ChannelPatch },
+  signal: AbortSignal,
+): Promise<void> {
+  const { network } = core;
+  const { channelId, sequence, patch } = target;
+  const body = bodyOf(patch);
+  const { attachments } = patch;
+  const edit = signed(core, {
+    $type: network.type('channel.post.edit'),
+    channel_id: channelId,
+    target_sequence: sequence,
+    ...(body !== undefined && { body }),
+    ...(attachments !== undefined && { attachments: attachments && [...attachments] }),
+  }) as ChannelPostEdit;
+  const post = await core.store.read((tx) => projectedPost(tx, channelId, sequence));
+  checked(() => {
+    checkChannelPostEdit(network, edit);
+    checkChannelContentSize(edit);
+    if (post !== undefined) checkReferences(reducePost(post.state, edit));
+  });
+  await change(core, { channelId, target: sequence, value: { write: 'edit', edit } }, signal);
+}
+
+/**
+ * Deletes a post of whomever, with all its edits and for good.
+ *
+ * @throws ClientError `unknown_channel`, `not_permitted`, `invalid_input`
+ * @throws RelayRefused; RelayUnreachable with the deletion kept
+ */
+export async function deletePost(
+  core: AccountCore,
+  target: { readonly channelId: string; readonly sequence: number; readonly reason?: string },
+  signal: AbortSignal,
+): Promise<void> {
+  const { network } = core;
+  const { channelId, sequence, reason } = target;
+  const deletion = signed(core, {
+    $type: network.type('channel.post.delete'),
+    channel_id: channelId,
+    target_sequence: sequence,
+    ...(reason !== undefined && { reason }),
+  }) as ChannelPostDelete;
+  checked(() => {
+    checkChannelPostDelete(network, deletion);
+    checkChannelContentSize(deletion);
+  });
+  const value = { write: 'delete', deletion } as const;
+  await change(core, { channelId, target: sequence, value }, signal);
+}
+
+async function change(
+  core: AccountCore,
+  {
+    channelId,
+    target,
+    value,
+  }: {
+    readonly channelId: string;
+    readonly target: number;
+    readonly value:
+      | { readonly write: 'edit'; readonly edit: ChannelPostEdit }
+      | { readonly write: 'delete'; readonly deletion: ChannelPostDelete };
+  },
+  signal: AbortSignal,
+): Promise<void> {
+  const row = await requireWriter(core, channelId, signal);
+  const behind = Math.max(target, row.span?.position ?? -1);
+  const kept = await core.store.write((tx) => keepWrite(tx, channelId, { ...value, behind }));
+  await submitInTurn(core, { row, kept }, signal);
+}
+
+/** Submits what was just kept, behind what waits from before; nobody else does meanwhile. */
+async function submitInTurn(
+  core: AccountCore,
+  { row, kept }: { readonly row: ChannelRow; readonly kept: KeptWrite<ContentWrite> },
+  signal: AbortSignal,
+): Promise<number | undefined> {
+  core.sending.add(kept.key);
+  try {
+    for await (const events of flushChannel(core, row, signal)) core.happenings.add(events);
+    return await submitContent(core, { row, kept, isFresh: true }, signal);
+  } finally {
+    core.sending.delete(kept.key);
+  }
+}
+
+/**
+ * A channel this account may write to, as far as its verified descriptor says.
+ * @throws ClientError `unknown_channel`, `not_permitted`
+ */
+async function requireWriter(
+  core: AccountCore,
+  channelId: string,
+  signal: AbortSignal,
+): Promise<ChannelRow> {
+  const row = await core.store.read((tx) => requireChannel(tx, channelId));
+  if (mayWriteChannel(row.descriptor, core.account) && row.descriptor.status === 'active') {
+    return row;
+  }
+  const descriptor = await currentDescriptor(core, row, signal);
+  if (descriptor.status === 'closed') {
+    throw new ClientError('not_permitted', 'the channel is closed');
+  }
+  if (!mayWriteChannel(descriptor, core.account)) {
+    throw new ClientError('not_permitted', 'only the owner and moderators write in a channel');
+  }
+  return row;
+}
+
+function bodyOf(draft: ChannelDraft): MessageBody | undefined;
+function bodyOf(draft: ChannelPatch): MessageBody | null | undefined;
+function bodyOf({ body, text, contentType = 'text/plain' }: ChannelPatch) {
+  if (body !== undefined || text === undefined) return body;
+  return text === null ? null : { content_type: contentType, text };
+}
+
+/** Every reference of the body must find its attachment when a post leaves (04 §8.1). */
+function checkReferences({ body, attachments = [] }: Pick<PostState, 'body' | 'attachments'>) {
+  if (body !== undefined) checkBodyReferences(body, attachments);
+}
+
+function signed({ network, device }: AccountCore, object: JsonObject) {
+  return signAsDevice(network, object, device);
+}
+
+/** What breaks the rules of content was not fit to be sent. */
+function checked(check: () => void): void {
+  try {
+    check();
+  } catch (cause) {
+    if (!(cause instanceof ProtocolError)) throw cause;
+    throw new ClientError('invalid_input', `post: ${cause.message}`, { cause });
+  }
+}

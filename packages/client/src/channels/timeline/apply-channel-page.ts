@@ -1,0 +1,296 @@
+/** What a verified page makes of the channel in the store: one transaction for all of it. */
+import {
+  type ChannelProjection,
+  emptyProjection,
+  type ProjectedPost,
+  projectChannel,
+  type VerifiedChannelEvent,
+} from '@posthouse/protocol';
+import type { ChannelAccountEvent } from '../../events.ts';
+import type { StoreWriter } from '../../store/index.ts';
+import {
+  adoptDescriptor,
+  type ChannelRow,
+  type ChannelSpan,
+  putChannel,
+  putDescriptors,
+} from '../channel-rows.ts';
+import {
+  type ChannelGapEntry,
+  isDeleted,
+  noteDeleted,
+  postEntry,
+  projectedPost,
+  putEntry,
+  putPost,
+  putWaitingEdit,
+  removeEntriesAfter,
+  removeEntry,
+  takeWaitingEdits,
+  type WaitingEdit,
+} from './channel-entries.ts';
+import type { ReadPage } from './channel-page.ts';
+
+/** Which way a page goes on from what was read already. */
+export type Direction = 'latest' | 'newer' | 'older';
+
+/** A page in its place: what lies between `floor` and `ceiling` is in it, as far as it is readable. */
+interface Placed {
+  readonly page: ReadPage;
+  readonly direction: Direction;
+  /** Everything behind this sequence… */
+  readonly floor: number;
+  /** …and before this one. */
+  readonly ceiling: number;
+}
+
+export interface AppliedPage {
+  readonly row: ChannelRow;
+  readonly events: readonly ChannelAccountEvent[];
+}
+
+/**
+ * Applies a page to a row it was read for: rebuilds posts, drops deleted ones, keeps descriptors,
+ * notes gaps, and moves the span (06 §10.1, §10.2).
+ */
+export async function applyPage(
+  tx: StoreWriter,
+  row: ChannelRow,
+  {
+    page,
+    direction,
+    covers = -1,
+  }: {
+    readonly page: ReadPage;
+    readonly direction: Direction;
+    /** The highest head that hints had named when the page was asked for. */
+    readonly covers?: number | undefined;
+  },
+): Promise<AppliedPage> {
+  const placed = placedPage(row, page, direction);
+  const span = spanAfter(row.span, placed);
+  await putDescriptors(tx, page.descriptors);
+  const { before, waiting } = await startOf(tx, row, placed);
+  const after = projectChannel(before, [...page.events, ...waiting]);
+  const counted = countedEvents(page);
+  const told: ChannelAccountEvent[] = [];
+  let next = row;
+  for (const event of counted) {
+    const step = await applyEvent(tx, { row: next, span, event, before, after });
+    next = step.row;
+    told.push(...step.told);
+  }
+  told.push(...(await applyRest(tx, row, placed)));
+  const closing = counted.find(isClosing);
+  if (closing !== undefined && direction === 'older') {
+    // Whatever a host showed behind the end of the channel never was part of it (06 §7.4).
+    while (await removeEntriesAfter(tx, row.channel_id, closing.sequence));
+  }
+  const { hinted_head = -1, ...rest } = next;
+  const isRead = direction === 'latest' || (direction === 'newer' && !page.hasMore);
+  const isOpen = hinted_head > (isRead ? Math.max(covers, span.position) : span.position);
+  const applied: ChannelRow = {
+    ...rest,
+    span,
+    ...(closing !== undefined && { closed_at: closing.sequence }),
+    ...(isOpen && { hinted_head }),
+  };
+  await putChannel(tx, applied);
+  return { row: applied, events: told };
+}
+
+function placedPage({ span }: ChannelRow, page: ReadPage, direction: Direction): Placed {
+  const [lowest = 0] = page.sequences;
+  const floor = page.hasMore ? lowest - 1 : -1;
+  if (direction === 'latest') {
+    return { page, direction, floor, ceiling: (page.sequences.at(-1) ?? -1) + 1 };
+  }
+  const { first, position } = span as ChannelSpan;
+  if (direction === 'older') return { page, direction, floor, ceiling: first };
+  return { page, direction, floor: position, ceiling: (page.sequences.at(-1) ?? position) + 1 };
+}
+
+function spanAfter(span: ChannelSpan | undefined, { direction, floor, ceiling }: Placed) {
+  const { first = floor + 1, position = -1 } = span ?? {};
+  if (direction === 'older') return { first: floor + 1, position };
+  return { first, position: Math.max(position, ceiling - 1) };
+}
+
+/** What the events of a page act upon: posts that are here, and edits that wait for posts. */
+async function startOf(
+  tx: StoreWriter,
+  row: ChannelRow,
+  { page, direction, floor }: Placed,
+): Promise<{ readonly before: ChannelProjection; readonly waiting: VerifiedChannelEvent[] }> {
+  const posts = new Map<number, ProjectedPost>();
+  const waiting: VerifiedChannelEvent[] = [];
+  if (direction === 'older') {
+    for (const { kind, sequence } of page.events) {
+      if (kind !== 'post') continue;
+      const edits = await takeWaitingEdits(tx, row.channel_id, sequence);
+      // Nothing behind the end of the channel counts, wherever the end was found (06 §7.4).
+      const counted = edits.filter(
+        (edit) => edit.sequence < (row.closed_at ?? Number.POSITIVE_INFINITY),
+      );
+      waiting.push(...counted.map((edit) => verifiedEdit(edit)));
+    }
+    waiting.sort((a, b) => a.sequence - b.sequence);
+  } else {
+    for (const event of page.events) {
+      if (event.kind !== 'edit' && event.kind !== 'delete') continue;
+      const { target_sequence: target } = event.payload;
+      const post = await projectedPost(tx, row.channel_id, target);
+      if (post !== undefined) posts.set(target, post);
+    }
+  }
+  // Without the saved descriptor: it may be far ahead of the page, and closed.
+  return { before: { ...emptyProjection, position: floor, posts }, waiting };
+}
+
+/** An edit that was verified, permission too, when its own page was. */
+function verifiedEdit(waiting: WaitingEdit): VerifiedChannelEvent {
+  const { sequence, accepted_at: acceptedAt, account, edit: payload, revision } = waiting;
+  return { sequence, acceptedAt, account, descriptorRevision: revision, kind: 'edit', payload };
+}
+
+/** The events that count: those up to the closing descriptor (06 §7.4). */
+function countedEvents({ events }: ReadPage): VerifiedChannelEvent[] {
+  const closing = events.find(isClosing);
+  if (closing === undefined) return [...events];
+  return events.filter(({ sequence }) => sequence <= closing.sequence);
+}
+
+function isClosing(event: VerifiedChannelEvent): boolean {
+  return event.kind === 'descriptor' && event.payload.status === 'closed';
+}
+
+interface Step {
+  readonly row: ChannelRow;
+  readonly told: readonly ChannelAccountEvent[];
+}
+
+async function applyEvent(
+  tx: StoreWriter,
+  {
+    row,
+    span,
+    event,
+    before,
+    after,
+  }: {
+    readonly row: ChannelRow;
+    readonly span: ChannelSpan;
+    readonly event: VerifiedChannelEvent;
+    readonly before: ChannelProjection;
+    readonly after: ChannelProjection;
+  },
+): Promise<Step> {
+  const { channel_id } = row;
+  const { sequence, acceptedAt: accepted_at, account } = event;
+  const placed = { channel_id, sequence, accepted_at, by: account };
+  switch (event.kind) {
+    case 'descriptor': {
+      const descriptor = event.payload;
+      await putEntry(tx, { ...placed, kind: 'change', descriptor });
+      const adopted = await adoptDescriptor(tx, row, descriptor);
+      const isNews = adopted !== row;
+      return {
+        row: adopted,
+        told: isNews ? [{ kind: 'channel-changed', channel_id, descriptor }] : [],
+      };
+    }
+    case 'post': {
+      const post = after.posts.get(sequence);
+      if (post === undefined || (await isDeleted(tx, channel_id, sequence)))
+        return { row, told: [] };
+      await putPost(tx, channel_id, post);
+      return {
+        row,
+        told: [{ kind: 'channel-post', channel_id, post: postEntry(channel_id, post) }],
+      };
+    }
+    case 'edit': {
+      const target = event.payload.target_sequence;
+      const post = after.posts.get(target);
+      if (target < span.first) {
+        const { payload: edit, descriptorRevision: revision } = event;
+        const waiting = { sequence, accepted_at, account, revision, edit };
+        await putWaitingEdit(tx, channel_id, waiting);
+      }
+      // A post of this very page is written with all its edits already.
+      if (post?.edited?.sequence !== sequence || !before.posts.has(target))
+        return { row, told: [] };
+      await putPost(tx, channel_id, post);
+      return {
+        row,
+        told: [{ kind: 'channel-edited', channel_id, post: postEntry(channel_id, post) }],
+      };
+    }
+    case 'delete':
+      return { row, told: await applyDeletion(tx, { channel_id, span, event }) };
+    case 'unknown':
+      return { row, told: [] };
+  }
+}
+
+/** Drops the post and everything of it, and remembers it where it was not read yet (06 §7.3). */
+async function applyDeletion(
+  tx: StoreWriter,
+  {
+    channel_id,
+    span,
+    event,
+  }: {
+    readonly channel_id: string;
+    readonly span: ChannelSpan;
+    readonly event: VerifiedChannelEvent & { readonly kind: 'delete' };
+  },
+): Promise<ChannelAccountEvent[]> {
+  const { sequence, acceptedAt: accepted_at, account: by, payload } = event;
+  const { target_sequence, reason } = payload;
+  // No host accepts a deletion of what comes later; it has no effect.
+  if (target_sequence >= sequence) return [];
+  if ((await projectedPost(tx, channel_id, target_sequence)) !== undefined) {
+    await removeEntry(tx, channel_id, target_sequence);
+  }
+  await takeWaitingEdits(tx, channel_id, target_sequence);
+  if (target_sequence < span.first) await noteDeleted(tx, channel_id, target_sequence);
+  const said = { ...(reason !== undefined && { reason }) };
+  const placed = { channel_id, sequence, accepted_at, by, target_sequence, ...said };
+  await putEntry(tx, { kind: 'deletion', ...placed });
+  return [{ kind: 'channel-deleted', channel_id, sequence: target_sequence, by, ...said }];
+}
+
+/** Notes what does not verify, and what is not there. */
+async function applyRest(
+  tx: StoreWriter,
+  { channel_id }: ChannelRow,
+  placed: Placed,
+): Promise<ChannelAccountEvent[]> {
+  const told: ChannelAccountEvent[] = [];
+  for (const { sequence, reason } of placed.page.refused) {
+    await putEntry(tx, { kind: 'refused', channel_id, sequence, reason });
+    told.push({ kind: 'channel-refused', channel_id, sequence, reason });
+  }
+  for (const gap of gapsOf(channel_id, placed)) {
+    await putEntry(tx, gap);
+    told.push({ kind: 'channel-gap', channel_id, from: gap.sequence, through: gap.through });
+  }
+  return told;
+}
+
+/** What lies between the bounds of a page and is not in it. */
+export function gapsOf(
+  channel_id: string,
+  { page, floor, ceiling }: Pick<Placed, 'page' | 'floor' | 'ceiling'>,
+): ChannelGapEntry[] {
+  const gaps: ChannelGapEntry[] = [];
+  let last = floor;
+  for (const sequence of [...page.sequences, ceiling]) {
+    if (sequence > last + 1) {
+      gaps.push({ kind: 'gap', channel_id, sequence: last + 1, through: sequence - 1 });
+    }
+    last = sequence;
+  }
+  return gaps;
+}

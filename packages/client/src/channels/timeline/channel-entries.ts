@@ -1,0 +1,282 @@
+/** A channel's timeline as this device keeps it, one row for each place in it. */
+import {
+  type ChannelDescriptor,
+  type ChannelPost,
+  type ChannelPostEdit,
+  type PostState,
+  type ProjectedPost,
+  postState,
+} from '@posthouse/protocol';
+import { Collection, type StoreReader, type StoreWriter } from '../../store/index.ts';
+import { keyOf } from '../../store/row-keys.ts';
+
+interface Placed {
+  readonly channel_id: string;
+  readonly sequence: number;
+  /** The host's Unix seconds; a claim, and never an order. */
+  readonly accepted_at: number;
+}
+
+/** A post as its edits left it. */
+export interface ChannelPostEntry extends Placed {
+  readonly kind: 'post';
+  readonly message_id: string;
+  /** Account of the verified certificate. */
+  readonly from: string;
+  /** Body, attachments and whatever else the post carries; `postReferences` resolves its targets. */
+  readonly content: PostState;
+  /** The last edit that took effect, and who made it: the owner or any moderator may. */
+  readonly edited?: Edited;
+}
+
+interface Edited {
+  readonly sequence: number;
+  readonly accepted_at: number;
+  readonly by: string;
+}
+
+/** A revision of the descriptor: creation, update or closure. */
+export interface ChannelChangeEntry extends Placed {
+  readonly kind: 'change';
+  readonly by: string;
+  readonly descriptor: ChannelDescriptor;
+}
+
+/** A post was deleted; it may have been one that was never here. */
+export interface ChannelDeletionEntry extends Placed {
+  readonly kind: 'deletion';
+  readonly by: string;
+  readonly target_sequence: number;
+  readonly reason?: string;
+}
+
+/** An event that does not verify and is not used; reading went on. */
+export interface ChannelRefusedEntry {
+  readonly kind: 'refused';
+  readonly channel_id: string;
+  readonly sequence: number;
+  readonly reason: string;
+}
+
+/**
+ * Not everything that lies between is available: never assigned, deleted, cleaned up, or withheld.
+ * It proves none of these (06 §8.11).
+ */
+export interface ChannelGapEntry {
+  readonly kind: 'gap';
+  readonly channel_id: string;
+  /** First missing sequence. */
+  readonly sequence: number;
+  /** Last missing sequence. */
+  readonly through: number;
+}
+
+type OtherEntry = ChannelChangeEntry | ChannelDeletionEntry | ChannelRefusedEntry | ChannelGapEntry;
+
+export type ChannelEntry = ChannelPostEntry | OtherEntry;
+
+/** A post as it is kept: the signed object, and what edits made of it. */
+interface KeptPost extends Placed {
+  readonly kind: 'post';
+  readonly from: string;
+  readonly post: ChannelPost;
+  /** Only where it was edited. */
+  readonly state?: PostState;
+  readonly edited?: Edited;
+}
+
+/** An edit of a post that lies before everything that was read so far. */
+export interface WaitingEdit {
+  readonly sequence: number;
+  readonly accepted_at: number;
+  readonly account: string;
+  /** Revision of the descriptor that permitted it. */
+  readonly revision: number;
+  readonly edit: ChannelPostEdit;
+}
+
+/** Rows read or removed in one go. */
+const portion = 500;
+
+const timeline = new Collection<KeptPost | OtherEntry>('channel-timeline');
+/** By channel, target and sequence. */
+const waitingEdits = new Collection<WaitingEdit>('channel-edits');
+/** Deleted posts that lie before everything that was read so far, by channel and sequence. */
+const deleted = new Collection<true>('channel-deleted');
+
+/** A range of what is here, oldest first; with `last` the newest so many of it. */
+export interface EntryRange {
+  /** Only behind this sequence. */
+  readonly after?: number;
+  /** Only before this sequence. */
+  readonly before?: number;
+  readonly limit?: number;
+  readonly last?: number;
+}
+
+export async function listEntries(
+  tx: StoreReader,
+  channelId: string,
+  range: EntryRange = {},
+): Promise<ChannelEntry[]> {
+  const { after = -1, before, last, limit } = range;
+  const most = last ?? limit;
+  const rows = await timeline.list(tx, {
+    prefix: `${channelId}/`,
+    ...(after >= 0 && { after: keyOf(channelId, after) }),
+    ...(before !== undefined && { before: keyOf(channelId, before) }),
+    ...(most !== undefined && { limit: most }),
+    ...(last !== undefined && { reverse: true }),
+  });
+  const entries = rows.map(({ value }) => (value.kind === 'post' ? entryOf(value) : value));
+  return last === undefined ? entries : entries.reverse();
+}
+
+/** Posts of a range, oldest first; with `last` the newest so many of them. */
+export async function listPosts(
+  tx: StoreReader,
+  channelId: string,
+  { after, before, last = Number.POSITIVE_INFINITY }: Omit<EntryRange, 'limit'> = {},
+): Promise<ChannelPostEntry[]> {
+  let found: ChannelPostEntry[] = [];
+  let end = before;
+  for (;;) {
+    const range = {
+      ...(after !== undefined && { after }),
+      ...(end !== undefined && { before: end }),
+    };
+    const entries = await listEntries(tx, channelId, { ...range, last: portion });
+    found = [...entries.filter((entry) => entry.kind === 'post'), ...found];
+    if (entries.length < portion || found.length >= last) break;
+    end = entries[0]?.sequence;
+  }
+  return found.slice(Math.max(0, found.length - last));
+}
+
+function entryOf({ post, state, ...row }: KeptPost): ChannelPostEntry {
+  return { ...row, message_id: post.message_id, content: state ?? postState(post) };
+}
+
+/** A projected post, as it is shown. */
+export function postEntry(channelId: string, projected: ProjectedPost): ChannelPostEntry {
+  return entryOf(keptPost(channelId, projected));
+}
+
+function keptPost(channelId: string, projected: ProjectedPost): KeptPost {
+  const { sequence, acceptedAt, account, post, state, edited } = projected;
+  return {
+    kind: 'post',
+    channel_id: channelId,
+    sequence,
+    accepted_at: acceptedAt,
+    from: account,
+    post,
+    ...(edited !== undefined && {
+      state,
+      edited: { sequence: edited.sequence, accepted_at: edited.acceptedAt, by: edited.account },
+    }),
+  };
+}
+
+/** A post that is here, as the projection goes on with it. */
+export async function projectedPost(
+  tx: StoreReader,
+  channelId: string,
+  sequence: number,
+): Promise<ProjectedPost | undefined> {
+  const row = await timeline.get(tx, keyOf(channelId, sequence));
+  if (row?.kind !== 'post') return undefined;
+  const { accepted_at: acceptedAt, from: account, post, state = postState(post), edited } = row;
+  return {
+    ...{ sequence, acceptedAt, account, post, state },
+    ...(edited !== undefined && {
+      edited: { sequence: edited.sequence, acceptedAt: edited.accepted_at, account: edited.by },
+    }),
+  };
+}
+
+export async function putPost(
+  tx: StoreWriter,
+  channelId: string,
+  projected: ProjectedPost,
+): Promise<void> {
+  const key = keyOf(channelId, projected.sequence);
+  await timeline.put(tx, key, keptPost(channelId, projected));
+}
+
+export async function putEntry(tx: StoreWriter, entry: OtherEntry): Promise<void> {
+  await timeline.put(tx, keyOf(entry.channel_id, entry.sequence), entry);
+}
+
+export async function removeEntry(
+  tx: StoreWriter,
+  channelId: string,
+  sequence: number,
+): Promise<void> {
+  await timeline.delete(tx, keyOf(channelId, sequence));
+}
+
+export async function putWaitingEdit(
+  tx: StoreWriter,
+  channelId: string,
+  waiting: WaitingEdit,
+): Promise<void> {
+  const key = keyOf(channelId, waiting.edit.target_sequence, waiting.sequence);
+  await waitingEdits.put(tx, key, waiting);
+}
+
+/** Takes the edits out that wait for a post, oldest first. */
+export async function takeWaitingEdits(
+  tx: StoreWriter,
+  channelId: string,
+  target: number,
+): Promise<WaitingEdit[]> {
+  const rows = await waitingEdits.list(tx, { prefix: `${keyOf(channelId, target)}/` });
+  for (const { key } of rows) await waitingEdits.delete(tx, key);
+  return rows.map(({ value }) => value);
+}
+
+export async function noteDeleted(
+  tx: StoreWriter,
+  channelId: string,
+  target: number,
+): Promise<void> {
+  await deleted.put(tx, keyOf(channelId, target), true);
+}
+
+export async function isDeleted(
+  tx: StoreReader,
+  channelId: string,
+  sequence: number,
+): Promise<boolean> {
+  return (await deleted.get(tx, keyOf(channelId, sequence))) !== undefined;
+}
+
+/**
+ * Removes entries behind a sequence, some at a time.
+ * @returns whether there may be more
+ */
+export async function removeEntriesAfter(
+  tx: StoreWriter,
+  channelId: string,
+  sequence: number,
+): Promise<boolean> {
+  const range = { prefix: `${channelId}/`, after: keyOf(channelId, sequence), limit: portion };
+  const rows = await timeline.list(tx, range);
+  for (const { key } of rows) await timeline.delete(tx, key);
+  return rows.length === portion;
+}
+
+/**
+ * Removes everything that was read of a channel, some at a time.
+ * @returns whether there may be more
+ */
+export async function removeTimeline(tx: StoreWriter, channelId: string): Promise<boolean> {
+  let isMore = false;
+  for (const collection of [timeline, waitingEdits, deleted]) {
+    const rows = await collection.list(tx, { prefix: `${channelId}/`, limit: portion });
+    for (const { key } of rows) await collection.delete(tx, key);
+    isMore ||= rows.length === portion;
+  }
+  return isMore;
+}

@@ -1,0 +1,159 @@
+/** One page of a channel's timeline, from its host, verified before anything of it counts (06 §10.1). */
+import {
+  type ChannelDescriptor,
+  type ChannelPage,
+  type ChannelRange,
+  checkChannelPageBounds,
+  type VerifiedChannelPage,
+  verifyChannelPage,
+  verifyChannelResolution,
+} from '@posthouse/protocol';
+import type { AccountCore } from '../../core.ts';
+import { isClientError, isRefusal, RelayMisbehaviour, relayMust } from '../../errors.ts';
+import { callForPage } from '../../sync/host-calls.ts';
+import { knownDescriptors } from '../channel-rows.ts';
+
+/** Events asked for at once; the host may give fewer. */
+export const pageSize = 100;
+
+/** Where a channel is hosted. */
+export interface ChannelPlace {
+  readonly channel_id: string;
+  readonly relay_id: string;
+}
+
+/** A verified page with what of it did not verify. */
+export interface ReadPage {
+  /** Everything that holds, ascending. */
+  readonly events: VerifiedChannelPage['events'];
+  /** Verified descriptors that events of the page name or are. */
+  readonly descriptors: readonly ChannelDescriptor[];
+  /** Events that must not be adopted, and why. */
+  readonly refused: readonly { readonly sequence: number; readonly reason: string }[];
+  /** Of all events, whether they hold or not; ascending. */
+  readonly sequences: readonly number[];
+  readonly hasMore: boolean;
+}
+
+/**
+ * Asks for a page and verifies it. Descriptors that its events name are taken from the store, from
+ * the page, or from `channel.resolve` by exact revision; without one an event is not adopted.
+ *
+ * @throws RelayRefused, RelayUnreachable
+ * @throws RelayMisbehaviour `invalid_channel_page` for a page no honest host gives
+ */
+export async function readPage(
+  core: AccountCore,
+  place: ChannelPlace,
+  { range, signal }: { readonly range: ChannelRange; readonly signal: AbortSignal },
+): Promise<ReadPage> {
+  const method = 'channel.read';
+  const { channel_id: channelId, relay_id: relayId } = place;
+  const params = { channel_id: channelId, ...range };
+  const page = await callForPage(core, relayId, { method, params, signal });
+  relayMust('invalid_channel_page', method, () => checkChannelPageBounds(page, range));
+  const revisions = page.events.map(({ descriptor_rev }) => descriptor_rev);
+  const known = await core.store.read((tx) => knownDescriptors(tx, channelId, revisions));
+  const verify = () =>
+    relayMust('invalid_channel_page', method, () =>
+      verifyChannelPage(core.network, page, { channelId, relayId, descriptors: known }),
+    );
+  const wanted = new Set(unresolved(core, page, known));
+  await resolveInto(core, place, { known, revisions: wanted, signal });
+  let verified = verify();
+  const open = verified.missing.filter((revision) => !wanted.has(revision));
+  if (open.length > 0) {
+    // The page named a descriptor event of its own that does not hold.
+    await resolveInto(core, place, { known, revisions: open, signal });
+    verified = verify();
+  }
+  return summary(page, verified);
+}
+
+/** Revisions that are needed, but neither known nor, as it seems, in the page itself. */
+function unresolved(
+  { network }: AccountCore,
+  { events }: ChannelPage,
+  known: ReadonlyMap<number, ChannelDescriptor>,
+): number[] {
+  const isDescriptor = ({ payload }: ChannelPage['events'][number]) =>
+    payload.$type === network.type('channel.descriptor');
+  const brought = new Set(events.filter(isDescriptor).map(({ descriptor_rev }) => descriptor_rev));
+  return events
+    .map(({ descriptor_rev }) => descriptor_rev)
+    .filter((revision) => !known.has(revision) && !brought.has(revision));
+}
+
+/** What the host does not have, or what does not verify, stays missing. */
+async function resolveInto(
+  core: AccountCore,
+  place: ChannelPlace,
+  {
+    known,
+    revisions,
+    signal,
+  }: {
+    readonly known: Map<number, ChannelDescriptor>;
+    readonly revisions: Iterable<number>;
+    readonly signal: AbortSignal;
+  },
+): Promise<void> {
+  for (const revision of revisions) {
+    try {
+      known.set(revision, await resolveDescriptor(core, place, { revision, signal }));
+    } catch (error) {
+      const isMissing = isRefusal(error, 'not_found') || isClientError(error, 'relay_misbehaviour');
+      if (!isMissing) throw error;
+    }
+  }
+}
+
+function summary(page: ChannelPage, verified: VerifiedChannelPage): ReadPage {
+  const { events, descriptors, refused } = verified;
+  const reasons = new Map(refused.map(({ sequence, error }) => [sequence, error.message]));
+  const held = new Set(events.map(({ sequence }) => sequence));
+  const sequences = page.events.map(({ sequence }) => sequence);
+  const left = page.events.filter(({ sequence }) => !held.has(sequence));
+  return {
+    events,
+    descriptors: [...descriptors.values()],
+    refused: left.map(({ sequence, descriptor_rev }) => ({
+      sequence,
+      reason: reasons.get(sequence) ?? `descriptor ${descriptor_rev} is not available`,
+    })),
+    sequences,
+    hasMore: page.has_more,
+  };
+}
+
+/**
+ * A verified descriptor of a channel from its host: of an exact revision, or the current one.
+ *
+ * @throws RelayRefused `not_found`, RelayUnreachable
+ * @throws RelayMisbehaviour `invalid_channel_descriptor`
+ */
+export async function resolveDescriptor(
+  core: AccountCore,
+  { channel_id: channelId, relay_id: relayId }: ChannelPlace,
+  { revision, signal }: { readonly revision?: number; readonly signal: AbortSignal },
+): Promise<ChannelDescriptor> {
+  const method = 'channel.resolve';
+  const exact = revision === undefined ? {} : { revision };
+  const params = { channel_id: channelId, ...exact };
+  const answer = await core.relay(relayId).call(method, params, { signal });
+  return relayMust('invalid_channel_descriptor', method, () =>
+    verifyChannelResolution(core.network, answer, { channelId, relayId, ...exact }),
+  );
+}
+
+/**
+ * The one fault that reading behind a position can have: a position above the host's head, so that
+ * the host lost events it had given (06 §8.11).
+ */
+export function asRollback(error: unknown): unknown {
+  if (!isRefusal(error, 'bad_request')) return error;
+  return new RelayMisbehaviour('channel_rollback', 'the host lost events it had given', {
+    method: 'channel.read',
+    cause: error,
+  });
+}

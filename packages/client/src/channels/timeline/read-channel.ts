@@ -1,0 +1,241 @@
+/**
+ * Reading a channel from its host: page by page, each verified before anything of it counts, never
+ * more than one page at a time in memory (06 §8.11, §10.1).
+ */
+import {
+  type ChannelDescriptor,
+  type ChannelRange,
+  emptyProjection,
+  projectChannel,
+} from '@posthouse/protocol';
+import type { AccountCore } from '../../core.ts';
+import { RelayMisbehaviour } from '../../errors.ts';
+import type { ChannelAccountEvent } from '../../events.ts';
+import type { StoreWriter } from '../../store/index.ts';
+import { Allowance } from '../../sync/budget.ts';
+import {
+  adoptDescriptor,
+  type ChannelRow,
+  channelRow,
+  isReadable,
+  isSameDescriptor,
+  putChannel,
+  requireChannel,
+} from '../channel-rows.ts';
+import { type AppliedPage, applyPage, type Direction, gapsOf } from './apply-channel-page.ts';
+import { type ChannelEntry, postEntry } from './channel-entries.ts';
+import {
+  asRollback,
+  type ChannelPlace,
+  pageSize,
+  type ReadPage,
+  readPage,
+  resolveDescriptor,
+} from './channel-page.ts';
+
+/**
+ * Catches a channel up: at first with the latest page, then from the position on, as far as the
+ * allowance goes. What one page brings is committed with the position before the next is asked for.
+ * Gives what happened.
+ *
+ * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour; what was applied before stays
+ */
+export async function* readChannel(
+  core: AccountCore,
+  channelId: string,
+  { signal, allowance }: { readonly signal: AbortSignal; readonly allowance: Allowance },
+): AsyncGenerator<readonly ChannelAccountEvent[]> {
+  for (;;) {
+    signal.throwIfAborted();
+    const row = await core.store.read((tx) => requireChannel(tx, channelId));
+    if (!isReadable(row)) return;
+    const direction = row.span === undefined ? 'latest' : 'newer';
+    const page = await readBeside(core, row, { direction, signal });
+    allowance.take(page.sequences.length);
+    const step = await core.store.write((tx) => commitPage(tx, row, { page, direction }));
+    if (step !== undefined) {
+      yield step.events;
+      // The latest page is the end: it says nothing of newer events.
+      if (direction === 'latest' || !page.hasMore || !isReadable(step.row)) return;
+    }
+    if (allowance.isSpent) return yield await leaveBehind(core, channelId);
+  }
+}
+
+/** Notes that there is more to read; whatever was not left so comes first the next time. */
+async function leaveBehind(
+  core: AccountCore,
+  channelId: string,
+): Promise<readonly ChannelAccountEvent[]> {
+  await core.store.write(async (tx) => {
+    const row = await channelRow(tx, channelId);
+    if (row !== undefined) await putChannel(tx, { ...row, leftAt: core.clock.milliseconds() });
+  });
+  return [{ kind: 'channel-behind', channel_id: channelId }];
+}
+
+/**
+ * Reads one page before everything that is here.
+ * @returns whether there is more
+ */
+export async function readOlder(
+  core: AccountCore,
+  channelId: string,
+  signal: AbortSignal,
+): Promise<boolean> {
+  for (;;) {
+    signal.throwIfAborted();
+    const row = await core.store.read((tx) => requireChannel(tx, channelId));
+    if (row.span === undefined) {
+      const allowance = new Allowance(core.reading);
+      for await (const found of readChannel(core, channelId, { signal, allowance })) {
+        core.happenings.add(found);
+      }
+      const read = await core.store.read((tx) => requireChannel(tx, channelId));
+      return (read.span?.first ?? 0) > 0;
+    }
+    if (row.span.first === 0) return false;
+    const direction = 'older';
+    const page = await readBeside(core, row, { direction, signal });
+    const step = await core.store.write((tx) => commitPage(tx, row, { page, direction }));
+    if (step !== undefined) return (step.row.span?.first ?? 0) > 0;
+  }
+}
+
+async function readBeside(
+  core: AccountCore,
+  row: ChannelRow,
+  { direction, signal }: { readonly direction: Direction; readonly signal: AbortSignal },
+): Promise<ReadPage> {
+  const { first = 0, position = -1 } = row.span ?? {};
+  const bounds: Record<Direction, ChannelRange> = {
+    latest: {},
+    newer: { after: position },
+    older: { before: first },
+  };
+  try {
+    return await readPage(core, row, { range: { ...bounds[direction], limit: pageSize }, signal });
+  } catch (error) {
+    throw direction === 'newer' && position >= 0 ? asRollback(error) : error;
+  }
+}
+
+/** Writes what a page led to; nothing where another reader of this store was faster. */
+async function commitPage(
+  tx: StoreWriter,
+  read: ChannelRow,
+  { page, direction }: { readonly page: ReadPage; readonly direction: Direction },
+): Promise<AppliedPage | undefined> {
+  const row = await channelRow(tx, read.channel_id);
+  const isSame =
+    row?.standing === read.standing &&
+    row.span?.first === read.span?.first &&
+    row.span?.position === read.span?.position;
+  if (!isSame) return undefined;
+  const { leftAt, ...rest } = row;
+  // Older pages say nothing of what is left behind the position.
+  const next = direction === 'older' ? row : rest;
+  return await applyPage(tx, next, { page, direction, covers: read.hinted_head });
+}
+
+/** What lies in some part of a timeline; nothing of it is kept. */
+export interface ChannelReading {
+  /** The verified current descriptor. */
+  readonly descriptor: ChannelDescriptor;
+  /**
+   * Oldest first. Edits and deletions behind the last entry are not in it, because they were not
+   * read: only what is followed is complete.
+   */
+  readonly entries: readonly ChannelEntry[];
+  /** Whether there is more in the direction of reading. */
+  readonly hasMore: boolean;
+}
+
+/** Reads one page of any channel, from wherever, verified like any other and kept nowhere. */
+export async function lookAt(
+  core: AccountCore,
+  place: ChannelPlace,
+  { range, signal }: { readonly range: ChannelRange; readonly signal: AbortSignal },
+): Promise<ChannelReading> {
+  const { channel_id } = place;
+  const descriptor = await currentDescriptor(core, place, signal);
+  const page = await readPage(core, place, { range: { limit: pageSize, ...range }, signal });
+  const { posts } = projectChannel(emptyProjection, page.events);
+  const entries: ChannelEntry[] = [...posts.values()].map((post) => postEntry(channel_id, post));
+  for (const event of page.events) {
+    const { sequence, acceptedAt: accepted_at, account: by } = event;
+    const placed = { channel_id, sequence, accepted_at, by };
+    if (event.kind === 'descriptor') {
+      entries.push({ ...placed, kind: 'change', descriptor: event.payload });
+    } else if (event.kind === 'delete') {
+      const { target_sequence, reason } = event.payload;
+      const said = reason === undefined ? {} : { reason };
+      entries.push({ ...placed, kind: 'deletion', target_sequence, ...said });
+    }
+  }
+  for (const { sequence, reason } of page.refused) {
+    entries.push({ kind: 'refused', channel_id, sequence, reason });
+  }
+  entries.push(...gapsOf(channel_id, { page, ...boundsOf(page, range) }));
+  entries.sort((a, b) => a.sequence - b.sequence);
+  return { descriptor, entries, hasMore: page.hasMore };
+}
+
+/** Between which sequences a page has everything that is readable. */
+function boundsOf({ sequences, hasMore }: ReadPage, { before, after }: ChannelRange) {
+  const [first = 0, last = -1] = [sequences[0], sequences.at(-1)];
+  if (after !== undefined)
+    return { floor: after, ceiling: sequences.length > 0 ? last + 1 : after };
+  const ceiling = sequences.length > 0 || before === undefined ? last + 1 : before;
+  return { floor: hasMore ? first - 1 : -1, ceiling };
+}
+
+/**
+ * Asks the host for the current descriptor, and adopts it where the channel is known here.
+ *
+ * @throws RelayMisbehaviour `channel_rollback` for one below what had been seen before asking,
+ *   `channel_conflict` for another one of the same revision
+ */
+export async function currentDescriptor(
+  core: AccountCore,
+  place: ChannelPlace,
+  signal: AbortSignal,
+): Promise<ChannelDescriptor> {
+  const find = () => core.store.read((tx) => channelRow(tx, place.channel_id));
+  const before = (await find())?.descriptor;
+  const found = await resolveDescriptor(core, place, { signal });
+  if (before !== undefined) checkNoRollback(before, found);
+  return await core.store.write(async (tx) => {
+    const row = await channelRow(tx, place.channel_id);
+    if (row === undefined || row.standing === 'creating') return found;
+    const adopted = await adoptDescriptor(tx, row, found);
+    if (adopted !== row && row.standing === 'followed') {
+      const { channel_id, descriptor } = adopted;
+      core.happenings.add([{ kind: 'channel-changed', channel_id, descriptor }]);
+    }
+    return adopted.descriptor;
+  });
+}
+
+function checkNoRollback(known: ChannelDescriptor, found: ChannelDescriptor): void {
+  const method = 'channel.resolve';
+  if (found.revision < known.revision) {
+    throw new RelayMisbehaviour(
+      'channel_rollback',
+      `revision ${found.revision} after ${known.revision}`,
+      { method },
+    );
+  }
+  if (found.revision === known.revision && !isSameDescriptor(found, known)) {
+    throw new RelayMisbehaviour(
+      'channel_conflict',
+      `revision ${found.revision} is another descriptor already`,
+      { method },
+    );
+  }
+  if (known.status === 'closed' && found.revision > known.revision) {
+    throw new RelayMisbehaviour('channel_conflict', 'a closed channel has another revision', {
+      method,
+    });
+  }
+}

@@ -1,0 +1,165 @@
+/** What devices of one account tell each other about groups, by messages to itself (05 §16). */
+import {
+  type AccountGroupHistorySecretSync,
+  type AccountGroupPrivateStateRequest,
+  type AccountGroupPrivateStateSync,
+  encodeBase64url,
+  type GroupHistorySecret,
+  type GroupMemberPrivateState,
+} from '@posthouse/protocol';
+import type { AccountCore } from '../../core.ts';
+import { toOwnDevices } from '../../messages/send-to-own-devices.ts';
+import type { StoreReader, StoreWriter } from '../../store/index.ts';
+import { addDuty, type Duty } from '../../sync/tasks.ts';
+import {
+  type GroupRow,
+  groupRow,
+  groupRows,
+  memberKeysOf,
+  nothingYet,
+  putGroup,
+  putMemberKey,
+  stageEpochSecret,
+  verifiedSecrets,
+} from '../group-rows.ts';
+import { secretBytes } from '../timeline/open-message.ts';
+
+export type GroupDuty = Extract<
+  Duty,
+  {
+    kind: 'request-groups' | 'request-group' | 'send-group' | 'send-groups' | 'send-group-history';
+  }
+>;
+
+/** Whether a duty is about groups. */
+export function isGroupDuty(duty: Duty): duty is GroupDuty {
+  return 'group' in duty || duty.kind === 'request-groups' || duty.kind === 'send-groups';
+}
+
+/** Items in one message; an envelope holds many more. */
+const batch = 500;
+/** The newest epochs of a group whose secrets are sent. */
+const historyEpochs = 1_000;
+
+/** Sends what is owed to the own devices; without any, nothing is owed. */
+export async function doGroupDuty(
+  core: AccountCore,
+  duty: GroupDuty,
+  signal: AbortSignal,
+): Promise<void> {
+  const { name, contents } = await contentsOf(core, duty);
+  for (const [index, content] of contents.entries()) {
+    const due = index === contents.length - 1 ? [duty] : [];
+    await toOwnDevices(core, { name, content, due, signal });
+  }
+  if (contents.length === 0) await toOwnDevices(core, { name, due: [duty], signal });
+}
+
+async function contentsOf(core: AccountCore, duty: GroupDuty) {
+  switch (duty.kind) {
+    case 'request-groups':
+      return { name: 'account.group.state.request', contents: [{}] };
+    case 'request-group':
+      return { name: 'account.group.state.request', contents: [{ group_id: duty.group }] };
+    case 'send-group-history': {
+      const secrets = await historyOf(core, duty.group);
+      const contents = inBatches(secrets).map((each) => ({ secrets: each }));
+      return { name: 'account.group.history_secret.sync', contents };
+    }
+    default: {
+      const only = 'group' in duty ? duty.group : undefined;
+      const states = await core.store.read((tx) => statesOf(tx, only));
+      const contents = inBatches(states).map((each) => ({ states: each }));
+      return { name: 'account.group.state.sync', contents };
+    }
+  }
+}
+
+function inBatches<T>(items: readonly T[]): T[][] {
+  const batches: T[][] = [];
+  for (let at = 0; at < items.length; at += batch) batches.push(items.slice(at, at + batch));
+  return batches;
+}
+
+/** The member keys in use, of one group or of all. */
+async function statesOf(
+  tx: StoreReader,
+  only: string | undefined,
+): Promise<GroupMemberPrivateState[]> {
+  const states: GroupMemberPrivateState[] = [];
+  for (const { group_id, relay_id, standing, activeKey } of await groupRows(tx)) {
+    if (standing !== 'member' || activeKey === undefined) continue;
+    if (only !== undefined && only !== group_id) continue;
+    const key = (await memberKeysOf(tx, group_id)).get(activeKey);
+    if (key === undefined) continue;
+    states.push({ group_id, relay_id, member_encryption_private_key: key.privateKey });
+  }
+  return states;
+}
+
+/** Only secrets that this device verified itself leave it. */
+async function historyOf(core: AccountCore, groupId: string): Promise<GroupHistorySecret[]> {
+  const rows = await core.store.read((tx) => verifiedSecrets(tx, groupId, historyEpochs));
+  return rows.map(({ epoch, secret }) => ({
+    group_id: groupId,
+    epoch,
+    application_secret: secret,
+  }));
+}
+
+/** Another own device asks for what this one has. */
+export async function applyStateRequest(
+  tx: StoreWriter,
+  { group_id }: AccountGroupPrivateStateRequest,
+): Promise<void> {
+  const rows = await groupRows(tx);
+  const asked = rows.filter((row) => group_id === undefined || row.group_id === group_id);
+  const held = asked.filter((row) => row.standing === 'member' && row.activeKey !== undefined);
+  if (held.length === 0) return;
+  if (group_id === undefined) await addDuty(tx, { kind: 'send-groups' });
+  else await addDuty(tx, { kind: 'send-group', group: group_id });
+  for (const row of held) await addDuty(tx, { kind: 'send-group-history', group: row.group_id });
+}
+
+/**
+ * Keeps hosts and keys that another own device sent. Which key is in use, the verified chain alone
+ * decides, whatever arrives when (05 §16).
+ */
+export async function applyStateSync(
+  core: AccountCore,
+  tx: StoreWriter,
+  { states }: AccountGroupPrivateStateSync,
+): Promise<void> {
+  for (const { group_id, relay_id, member_encryption_private_key: privateKey } of states) {
+    const bytes = secretBytes(privateKey);
+    const publicKey = encodeBase64url(core.network.primitives.x25519.publicKey(bytes));
+    const known = await groupRow(tx, group_id);
+    const isNew = !(await memberKeysOf(tx, group_id)).has(publicKey);
+    await putMemberKey(tx, { groupId: group_id, publicKey }, { privateKey, isOwn: false });
+    if (known === undefined) {
+      await putGroup(tx, { ...nothingYet({ group_id, relay_id }), standing: 'known' });
+    } else if (known.standing === 'ended' || known.standing === 'applied') {
+      // The other device reads it: this one tries again.
+      const { isForgotten: _again, ...rest } = known;
+      await putGroup(tx, { ...at(rest, relay_id), standing: 'known', keysThrough: -1 });
+    } else if (isNew) {
+      // Epochs whose boxes did not open for want of a key may open now.
+      await putGroup(tx, { ...at(known, relay_id), keysThrough: -1 });
+    }
+  }
+}
+
+/** A group at a host: only what was verified says that another one is wrong. */
+function at(row: GroupRow, relay_id: string): GroupRow {
+  return row.facts === undefined ? { ...row, relay_id } : row;
+}
+
+/** Puts application secrets of another own device aside; history has to confirm their epochs. */
+export async function applyHistorySync(
+  tx: StoreWriter,
+  { secrets }: AccountGroupHistorySecretSync,
+): Promise<void> {
+  for (const { group_id: groupId, epoch, application_secret } of secrets) {
+    await stageEpochSecret(tx, { groupId, epoch }, application_secret);
+  }
+}

@@ -1,0 +1,243 @@
+/** Key material of a group: asking for it, verifying it, taking it into use (05 §7.5, §17.3-17.5). */
+import {
+  checkGroupKeyPage,
+  encodeBase64url,
+  type GroupKeyHistory,
+  type GroupKeyPage,
+  type GroupKeyResult,
+  openGroupKeys,
+} from '@posthouse/protocol';
+import type { AccountCore } from '../../core.ts';
+import { isRefusal, RelayMisbehaviour, relayMust } from '../../errors.ts';
+import type { GroupAccountEvent } from '../../events.ts';
+import type { StoreReader, StoreWriter } from '../../store/index.ts';
+import { addDuty } from '../../sync/tasks.ts';
+import {
+  clientSecret,
+  epochKeys,
+  epochSecret,
+  type GroupRow,
+  groupRow,
+  type MemberKey,
+  memberKeysOf,
+  memberOf,
+  putClientSecret,
+  putEpochSecret,
+  putGroup,
+} from '../group-rows.ts';
+import { secretBytes } from '../timeline/open-message.ts';
+import { recoveryCandidates, rotationCandidates } from './pending-keys.ts';
+
+const method = 'group.key.sync';
+
+/** Epochs asked for at once. */
+const pageSize = 50;
+
+/**
+ * Asks for the material of epochs this device has none of, and verifies it against the verified
+ * chain. What fails is not used, and blocks neither later entries nor the chain.
+ *
+ * @returns whether the host spoke of an epoch that is not read yet
+ * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour
+ */
+export async function* readKeys(
+  core: AccountCore,
+  groupId: string,
+  signal: AbortSignal,
+): AsyncGenerator<readonly GroupAccountEvent[], { readonly isAhead: boolean }> {
+  const { store } = core;
+  let after = await store.read((tx) => firstMissing(core, tx, groupId));
+  while (after !== undefined) {
+    signal.throwIfAborted();
+    const page = await readPage(core, { groupId, after, signal });
+    if (page === undefined) return { isAhead: false };
+    const taken = await store.write((tx) => takePage(core, tx, { groupId, page }));
+    yield taken.events;
+    if (taken.isAhead) return { isAhead: true };
+    after = page.has_more ? page.keys.at(-1)?.epoch : undefined;
+  }
+  await store.write((tx) => settleCandidates(core, tx, groupId));
+  return { isAhead: false };
+}
+
+/** Epoch behind which material is missing; `undefined` where nothing is. */
+async function firstMissing(
+  core: AccountCore,
+  tx: StoreReader,
+  groupId: string,
+): Promise<number | undefined> {
+  const row = await groupRow(tx, groupId);
+  if (row?.facts === undefined || row.standing !== 'member') return undefined;
+  if ((await memberOf(tx, groupId, core.account)) === undefined) return undefined;
+  const { epoch } = row.facts;
+  if (row.keysThrough < epoch) return row.keysThrough;
+  // The present epoch counts more than any other: it is asked for until it verifies.
+  const current = await epochSecret(tx, groupId, epoch);
+  return current?.isVerified === true ? undefined : epoch - 1;
+}
+
+/** @returns nothing where the host lets this device have none */
+async function readPage(
+  core: AccountCore,
+  request: { readonly groupId: string; readonly after: number; readonly signal: AbortSignal },
+): Promise<GroupKeyPage | undefined> {
+  const { groupId, after, signal } = request;
+  const row = await core.store.read((tx) => groupRow(tx, groupId));
+  if (row === undefined) return undefined;
+  const params = { group_id: groupId, after, limit: pageSize };
+  try {
+    const page = await core.relay(row.relay_id).call(method, params, { signal });
+    relayMust('invalid_group_keys', method, () => checkGroupKeyPage(page, params));
+    return page;
+  } catch (error) {
+    if (isRefusal(error, 'forbidden')) return undefined;
+    if (!isRefusal(error, 'bad_request')) throw error;
+    throw new RelayMisbehaviour('group_rollback', 'the host lost an epoch it had given', {
+      method,
+      cause: error,
+    });
+  }
+}
+
+async function takePage(
+  core: AccountCore,
+  tx: StoreWriter,
+  { groupId, page }: { readonly groupId: string; readonly page: GroupKeyPage },
+): Promise<{ readonly events: readonly GroupAccountEvent[]; readonly isAhead: boolean }> {
+  const row = await groupRow(tx, groupId);
+  const member = await memberOf(tx, groupId, core.account);
+  if (row?.facts === undefined || member === undefined) return { events: [], isAhead: false };
+  const present = row.facts.epoch;
+  const publicKey = member.member_encryption_public_key;
+  const history = await historyOf(tx, groupId, page);
+  const privateKeys = await memberKeysOf(tx, groupId);
+  const results = openGroupKeys(core.network, page, {
+    group_id: groupId,
+    account: core.account,
+    deviceId: core.device.deviceId,
+    history,
+    devicePrivateKey: core.encryptionKey,
+    memberPrivateKey: (publicKey) => {
+      const held = privateKeys.get(publicKey);
+      return held === undefined ? undefined : secretBytes(held.privateKey);
+    },
+  });
+  const known = results.filter(({ status }) => status !== 'unknown_epoch');
+  const isAhead = known.length < results.length;
+  const events: GroupAccountEvent[] = [];
+  for (const result of known) events.push(...(await takeKey(tx, { groupId, result, history })));
+  // At the end of the material everything up to the present epoch was asked for.
+  const asked = page.has_more || isAhead ? known.at(-1)?.epoch : present;
+  let next: GroupRow = { ...row, keysThrough: Math.max(row.keysThrough, asked ?? -1) };
+  const current = results.find(({ epoch }) => epoch === present);
+  if (current?.status === 'verified') {
+    const activated = await activate(tx, { row: next, publicKey, privateKeys });
+    next = activated.row;
+    events.push(...activated.events);
+  } else if (current?.status === 'missing_private_key') {
+    next = await askForKey(tx, { row: next, publicKey });
+  }
+  await putGroup(tx, next);
+  return { events, isAhead };
+}
+
+/** What the chain says of the epochs of one page; the rest of the history stays in the store. */
+async function historyOf(
+  tx: StoreReader,
+  groupId: string,
+  { keys }: GroupKeyPage,
+): Promise<GroupKeyHistory> {
+  const periods: GroupKeyHistory[number][] = [];
+  for (const { epoch } of keys) {
+    const found = await epochKeys(tx, groupId, epoch);
+    if (found !== undefined) periods.push({ ...found, epochs: [epoch] });
+  }
+  return periods;
+}
+
+async function takeKey(
+  tx: StoreWriter,
+  {
+    groupId,
+    result,
+    history,
+  }: {
+    readonly groupId: string;
+    readonly result: GroupKeyResult;
+    readonly history: GroupKeyHistory;
+  },
+): Promise<GroupAccountEvent[]> {
+  const { epoch, status } = result;
+  if (status === 'rejected' || status === 'missing_box') {
+    return [{ kind: 'group-key-rejected', group_id: groupId, epoch, status }];
+  }
+  if (status !== 'verified') return [];
+  await putEpochSecret(tx, { groupId, epoch }, encodeBase64url(result.applicationSecret));
+  const keys = history.find(({ epochs }) => epochs.includes(epoch));
+  if (keys !== undefined) {
+    const id = { groupId, commitment: keys.client_secret_commitment };
+    await putClientSecret(tx, id, encodeBase64url(result.clientSecret));
+  }
+  return [];
+}
+
+/**
+ * Takes the member key into use whose box was just opened: it stands in an event of the verified
+ * chain, it is the present one, and its secret is the committed one (05 §17.3, §17.4).
+ */
+async function activate(
+  tx: StoreWriter,
+  {
+    row,
+    publicKey,
+    privateKeys,
+  }: {
+    readonly row: GroupRow;
+    readonly publicKey: string;
+    readonly privateKeys: ReadonlyMap<string, MemberKey>;
+  },
+): Promise<{ readonly row: GroupRow; readonly events: GroupAccountEvent[] }> {
+  const { group_id: groupId } = row;
+  const held = privateKeys.get(publicKey);
+  if (held === undefined || row.activeKey === publicKey) return { row, events: [] };
+  if (held.isOwn) await addDuty(tx, { kind: 'send-group', group: groupId });
+  const events: GroupAccountEvent[] =
+    row.activeKey === undefined ? [{ kind: 'group-joined', group_id: groupId }] : [];
+  const { askedFor: _asked, ...rest } = row;
+  return { row: { ...rest, activeKey: publicKey }, events };
+}
+
+/** Another own device may have the key; it is asked once for each. */
+async function askForKey(
+  tx: StoreWriter,
+  { row, publicKey }: { readonly row: GroupRow; readonly publicKey: string },
+): Promise<GroupRow> {
+  if (row.askedFor === publicKey) return row;
+  await addDuty(tx, { kind: 'request-group', group: row.group_id });
+  return { ...row, askedFor: publicKey };
+}
+
+/** Lets go of candidates that came into use, or that something later made worthless. */
+async function settleCandidates(
+  core: AccountCore,
+  tx: StoreWriter,
+  groupId: string,
+): Promise<void> {
+  const row = await groupRow(tx, groupId);
+  if (row?.facts === undefined) return;
+  const recovery = await recoveryCandidates.get(tx, groupId);
+  if (recovery?.request.member_encryption_public_key === row.activeKey) {
+    await recoveryCandidates.delete(tx, groupId);
+  }
+  const rotation = await rotationCandidates.get(tx, groupId);
+  if (rotation === undefined) return;
+  const { client_secret_commitment: commitment, owner } = row.facts;
+  const isInUse =
+    rotation.landed &&
+    (await clientSecret(tx, groupId, rotation.client_secret_commitment)) !== undefined &&
+    (rotation.ownerKey === undefined || row.activeKey === rotation.ownerKey);
+  const isSuperseded =
+    ![rotation.base_commitment, rotation.client_secret_commitment].includes(commitment) ||
+    owner !== core.account;
+  if (isInUse || isSuperseded) await rotationCandidates.delete(tx, groupId);
+}

@@ -1,0 +1,93 @@
+/** Asking for a new member key after losing the old one (05 §9.3, §13.21, §17.4). */
+import {
+  checkGroupRecoveryAcceptance,
+  type GroupMemberRecoveryRequest,
+  signAsDevice,
+} from '@posthouse/protocol';
+import type { AccountCore } from '../../core.ts';
+import { isRefusal, relayMust } from '../../errors.ts';
+import { putMemberKey } from '../group-rows.ts';
+import { listRecoveries } from '../membership/approve-requests.ts';
+import { newMemberKey } from '../membership/create-group.ts';
+import { refreshGroup, requireRow } from '../timeline/read-group.ts';
+import { recoveryCandidates } from './pending-keys.ts';
+
+/**
+ * Asks for a new member key. The key is kept before the request leaves, and for good: the chain may
+ * name it long after the host stopped to list the request. A request that waits already is sent
+ * again, with the same key.
+ *
+ * @returns Unix seconds until which somebody can approve it
+ */
+export async function requestRecovery(
+  core: AccountCore,
+  groupId: string,
+  signal: AbortSignal,
+): Promise<number> {
+  const { network, account, device, store, clock } = core;
+  await refreshGroup(core, groupId, signal);
+  const { relay_id: relayId } = await requireRow(core, groupId);
+  const kept = await store.read((tx) => recoveryCandidates.get(tx, groupId));
+  const isOver = (kept?.expires_at ?? Number.POSITIVE_INFINITY) * 1_000 <= clock.milliseconds();
+  let candidate = isOver ? undefined : kept;
+  if (candidate === undefined) {
+    const { publicKey, privateKey } = newMemberKey(core);
+    const unsigned = {
+      $type: network.type('group.member.recovery'),
+      account,
+      group_id: groupId,
+      member_encryption_public_key: publicKey,
+    };
+    const request: GroupMemberRecoveryRequest = signAsDevice(network, unsigned, device);
+    const made = { request };
+    candidate = made;
+    await store.write(async (tx) => {
+      await putMemberKey(tx, { groupId, publicKey }, { privateKey, isOwn: true });
+      await recoveryCandidates.put(tx, groupId, made);
+    });
+  }
+  const method = 'group.member.recovery.submit';
+  const { request } = candidate;
+  const answer = await core.relay(relayId).call(method, request, { signal });
+  relayMust('invalid_group_answer', method, () => checkGroupRecoveryAcceptance(answer));
+  const { expires_at } = answer;
+  await store.write((tx) => recoveryCandidates.put(tx, groupId, { request, expires_at }));
+  return expires_at;
+}
+
+/**
+ * Lets go of a request that the host no longer lists, once the group was read: either its key came
+ * into use by that, or nobody approved it (05 §17.4).
+ */
+export async function settleRecovery(
+  core: AccountCore,
+  groupId: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const { store } = core;
+  const candidate = await store.read((tx) => recoveryCandidates.get(tx, groupId));
+  // Before the host answered, the request may be one it never saw.
+  if (candidate?.expires_at === undefined) return;
+  const { request } = candidate;
+  if (await isListed(core, { groupId, request }, signal)) return;
+  await refreshGroup(core, groupId, signal);
+  await store.write(async (tx) => {
+    const latest = await recoveryCandidates.get(tx, groupId);
+    if (latest?.request.device_signature !== request.device_signature) return;
+    await recoveryCandidates.delete(tx, groupId);
+  });
+}
+
+async function isListed(
+  core: AccountCore,
+  own: { readonly groupId: string; readonly request: GroupMemberRecoveryRequest },
+  signal: AbortSignal,
+): Promise<boolean> {
+  try {
+    const listed = await listRecoveries(core, own.groupId, signal);
+    return listed.some(({ request }) => request.device_signature === own.request.device_signature);
+  } catch (error) {
+    if (isRefusal(error, 'forbidden', 'not_found')) return false;
+    throw error;
+  }
+}

@@ -1,0 +1,289 @@
+/**
+ * Replacing the client secret in two phases: boxes for every member are prepared at the host, then
+ * one signed commit activates them. Everything is kept before it leaves, so that a rotation that
+ * was interrupted anywhere goes on where it stood (05 §13.26, §13.27, §17.5).
+ */
+import {
+  clientSecretCommitment,
+  createGroupSecret,
+  encodeBase64url,
+  type GroupProjection,
+} from '@posthouse/protocol';
+import type { AccountCore } from '../../core.ts';
+import { ClientError, isRefusal } from '../../errors.ts';
+import type { StoreWriter } from '../../store/index.ts';
+import { callHost } from '../../sync/host-calls.ts';
+import { putMemberKey } from '../group-rows.ts';
+import { accountsAtOnce } from '../membership/approve-requests.ts';
+import { newMemberKey } from '../membership/create-group.ts';
+import { secretBytes } from '../timeline/open-message.ts';
+import { refreshGroup, requireGroup } from '../timeline/read-group.ts';
+import { manageGroup } from '../timeline/write-chain-event.ts';
+import { type RotationCandidate, rotationCandidates } from './pending-keys.ts';
+import { sealBoxes } from './secret-boxes.ts';
+
+export interface RotationOptions {
+  /** Whether the owner's member key is replaced as well. */
+  readonly newOwnerKey?: boolean;
+  /**
+   * Whether a preparation that is under way is given up for a fresh secret: after somebody left or
+   * was removed who must not know the new secret even together with the host (05 §1.3).
+   */
+  readonly fresh?: boolean;
+}
+
+/** Preparations that are begun before giving up: each one may expire under way. */
+const attempts = 3;
+
+/** What the host has of this preparation can never be committed. */
+class Outdated extends ClientError {
+  constructor(message: string) {
+    super('invalid_input', message);
+  }
+}
+
+/**
+ * Rotates the client secret, or finishes the rotation that is under way.
+ *
+ * @throws ClientError `not_permitted` where the account is not the owner; `invalid_input` naming a
+ *   member to whose key nothing can be sealed, which has to be removed first
+ * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour; called again it goes on
+ */
+export async function rotateSecret(
+  core: AccountCore,
+  { groupId, ...options }: RotationOptions & { readonly groupId: string },
+  signal: AbortSignal,
+): Promise<void> {
+  const { store } = core;
+  const before = await store.read((tx) => rotationCandidates.get(tx, groupId));
+  await refreshGroup(core, groupId, signal);
+  // Only after reading: a commit whose answer was lost may have been carried out.
+  if (options.fresh) await store.write((tx) => rotationCandidates.delete(tx, groupId));
+  else if (before !== undefined && fits(before, options)) {
+    if (await isInUse(core, groupId, before)) return;
+  }
+  for (let attempt = 1; ; attempt += 1) {
+    const { group } = await requireOwned(core, groupId);
+    const candidate = await candidateFor(core, group, options);
+    try {
+      await prepare(core, { groupId, candidate }, signal);
+      return await commit(core, { groupId, candidate }, signal);
+    } catch (error) {
+      await refreshGroup(core, groupId, signal);
+      // An earlier commit had been carried out.
+      if (await isInUse(core, groupId, candidate)) return;
+      const isOver = isRefusal(error, 'state_conflict') || error instanceof Outdated;
+      if (!isOver || attempt >= attempts) throw error;
+      // Expired or replaced: whatever the host has of it can never be committed.
+      await drop(core, groupId, candidate);
+    }
+  }
+}
+
+/** Whether a rotation that is under way does what is asked for now. */
+function fits({ ownerKey }: RotationCandidate, { newOwnerKey = false }: RotationOptions): boolean {
+  return ownerKey !== undefined || !newOwnerKey;
+}
+
+async function isInUse(
+  core: AccountCore,
+  groupId: string,
+  { client_secret_commitment, ownerKey }: RotationCandidate,
+): Promise<boolean> {
+  const { group } = await requireGroup(core, groupId);
+  if (group.client_secret_commitment !== client_secret_commitment) return false;
+  const key = group.members.get(core.account)?.member_encryption_public_key;
+  return ownerKey === undefined || ownerKey === key;
+}
+
+/** @throws ClientError `not_permitted` */
+async function requireOwned(core: AccountCore, groupId: string) {
+  const kept = await requireGroup(core, groupId);
+  if (kept.group.owner !== core.account) {
+    throw new ClientError('not_permitted', 'only the owner rotates the secret');
+  }
+  return kept;
+}
+
+/** The candidate under way, or a fresh one: new secret, new commitment, nothing uploaded. */
+async function candidateFor(
+  core: AccountCore,
+  { group_id, client_secret_commitment: base_commitment }: GroupProjection,
+  options: RotationOptions,
+): Promise<RotationCandidate> {
+  const { network, random, store } = core;
+  return await store.write(async (tx) => {
+    const kept = await rotationCandidates.get(tx, group_id);
+    const isUnderWay = kept?.base_commitment === base_commitment;
+    if (isUnderWay && fits(kept, options)) return kept;
+    const secret = createGroupSecret(random);
+    const fresh: RotationCandidate = {
+      base_commitment,
+      client_secret_commitment: clientSecretCommitment(network, group_id, secret),
+      secret: encodeBase64url(secret),
+      uploaded: {},
+      signatures: [],
+      landed: false,
+    };
+    const candidate = {
+      ...(isUnderWay ? kept : fresh),
+      ...(options.newOwnerKey && { ownerKey: await addMemberKey(core, tx, group_id) }),
+    };
+    await rotationCandidates.put(tx, group_id, candidate);
+    return candidate;
+  });
+}
+
+/** Kept among the member keys before anything of it leaves. @returns the public key */
+async function addMemberKey(core: AccountCore, tx: StoreWriter, groupId: string): Promise<string> {
+  const { publicKey, privateKey } = newMemberKey(core);
+  await putMemberKey(tx, { groupId, publicKey }, { privateKey, isOwn: true });
+  return publicKey;
+}
+
+/**
+ * Changes a candidate as it stands in the store by now.
+ * @throws Outdated where it was given up, or another program went on with another one
+ */
+async function changeCandidate(
+  core: AccountCore,
+  of: { readonly groupId: string; readonly candidate: RotationCandidate },
+  change: (latest: RotationCandidate) => RotationCandidate,
+): Promise<RotationCandidate> {
+  const { groupId, candidate } = of;
+  return await core.store.write(async (tx) => {
+    const latest = await rotationCandidates.get(tx, groupId);
+    if (latest === undefined || !isSame(latest, candidate)) {
+      throw new Outdated('the rotation is over');
+    }
+    const next = change(latest);
+    if (next !== latest) await rotationCandidates.put(tx, groupId, next);
+    return next;
+  });
+}
+
+async function drop(core: AccountCore, groupId: string, candidate: RotationCandidate) {
+  await core.store.write(async (tx) => {
+    const latest = await rotationCandidates.get(tx, groupId);
+    if (latest !== undefined && isSame(latest, candidate)) {
+      await rotationCandidates.delete(tx, groupId);
+    }
+  });
+}
+
+function isSame(a: RotationCandidate, b: RotationCandidate): boolean {
+  return a.client_secret_commitment === b.client_secret_commitment;
+}
+
+/** The key each member's box is sealed to: those of verified state, and the owner's next one. */
+function targetKeys(
+  core: AccountCore,
+  group: GroupProjection,
+  { ownerKey }: RotationCandidate,
+): Map<string, string> {
+  const targets = new Map(
+    [...group.members.values()].map((member) => [
+      member.account,
+      member.member_encryption_public_key,
+    ]),
+  );
+  if (ownerKey !== undefined) targets.set(core.account, ownerKey);
+  return targets;
+}
+
+/** Uploads the boxes that are missing, in batches; what the host confirmed is remembered. */
+async function prepare(
+  core: AccountCore,
+  { groupId, candidate }: { readonly groupId: string; readonly candidate: RotationCandidate },
+  signal: AbortSignal,
+): Promise<RotationCandidate> {
+  let current = candidate;
+  for (;;) {
+    const { row, group } = await requireOwned(core, groupId);
+    const missing = [...targetKeys(core, group, current)].filter(
+      ([account, key]) => current.uploaded[account] !== key,
+    );
+    if (missing.length === 0) return current;
+    const batch = missing.slice(0, accountsAtOnce);
+    try {
+      const part = { relayId: row.relay_id, groupId, candidate: current, batch };
+      current = await upload(core, part, signal);
+    } catch (error) {
+      // Somebody left meanwhile: the whole batch was refused, and nothing of it was kept.
+      if (!isRefusal(error, 'bad_request')) throw error;
+      await refreshGroup(core, groupId, signal);
+      const { group: next } = await requireOwned(core, groupId);
+      if (batch.every(([account]) => next.members.has(account))) throw error;
+    }
+  }
+}
+
+async function upload(
+  core: AccountCore,
+  part: {
+    readonly relayId: string;
+    readonly groupId: string;
+    readonly candidate: RotationCandidate;
+    readonly batch: readonly (readonly [string, string])[];
+  },
+  signal: AbortSignal,
+): Promise<RotationCandidate> {
+  const { relayId, groupId, candidate, batch } = part;
+  const { base_commitment, client_secret_commitment } = candidate;
+  const secret = secretBytes(candidate.secret);
+  const sealed = { group_id: groupId, client_secret_commitment, secret };
+  const targets = batch.map(([account, member_encryption_public_key]) => ({
+    account,
+    member_encryption_public_key,
+  }));
+  const client_secret_boxes = sealBoxes(core, sealed, targets);
+  const params = {
+    group_id: groupId,
+    base_commitment,
+    client_secret_commitment,
+    client_secret_boxes,
+  };
+  const method = 'group.secret.rotation.prepare';
+  const { expires_at } = await callHost(core, relayId, { method, params, signal });
+  return await changeCandidate(core, { groupId, candidate }, (latest) => {
+    // The end of a preparation never moves: another device prepared, and took the place of this one.
+    if (latest.expires_at !== undefined && latest.expires_at !== expires_at) {
+      throw new Outdated('the host began the preparation anew');
+    }
+    const uploaded = { ...latest.uploaded, ...Object.fromEntries(batch) };
+    return { ...latest, uploaded, expires_at };
+  });
+}
+
+/** Signs and commits; members that joined or changed keys under way get their boxes first. */
+async function commit(
+  core: AccountCore,
+  { groupId, candidate }: { readonly groupId: string; readonly candidate: RotationCandidate },
+  signal: AbortSignal,
+): Promise<void> {
+  const of = { groupId, candidate };
+  await manageGroup(core, groupId, {
+    kind: 'group.secret.rotation',
+    method: 'group.secret.rotation.commit',
+    signal,
+    fields: async () => {
+      const latest = await changeCandidate(core, of, (each) => each);
+      const { client_secret_commitment, ownerKey } = await prepare(
+        core,
+        { groupId, candidate: latest },
+        signal,
+      );
+      return {
+        client_secret_commitment,
+        ...(ownerKey !== undefined && { owner_encryption_public_key: ownerKey }),
+      };
+    },
+    // Kept before it leaves: the chain will show which of the signed commits it was.
+    before: async ({ device_signature }) => {
+      await changeCandidate(core, of, (latest) => ({
+        ...latest,
+        signatures: [...latest.signatures, device_signature],
+      }));
+    },
+  });
+}

@@ -1,0 +1,145 @@
+/** Founding a group (05 §13.2). */
+import {
+  checkGroupBody,
+  clientSecretCommitment,
+  createGroupNonce,
+  createGroupSecret,
+  deriveGroupId,
+  encodeBase64url,
+  type GroupInvitePolicy,
+  ProtocolError,
+  sealClientSecret,
+  signAsDevice,
+} from '@posthouse/protocol';
+import type { AccountCore } from '../../core.ts';
+import { ClientError, isRefusal } from '../../errors.ts';
+import {
+  type GroupRow,
+  nothingYet,
+  putClientSecret,
+  putGroup,
+  putMemberKey,
+} from '../group-rows.ts';
+import { readOnTheWay } from '../timeline/read-group.ts';
+
+export interface NewGroup {
+  readonly name: string;
+  readonly description?: string | undefined;
+  /** Members at the most; what the host permits at the most by default. */
+  readonly capacity?: number | undefined;
+  readonly invitePolicy?: GroupInvitePolicy | undefined;
+  /** Host; the home relay by default. It never changes. */
+  readonly relayId?: string | undefined;
+}
+
+/** A member key pair, base64url. */
+export function newMemberKey(core: AccountCore): {
+  readonly publicKey: string;
+  readonly privateKey: string;
+} {
+  const privateKey = core.random(32);
+  const publicKey = core.network.primitives.x25519.publicKey(privateKey);
+  return { publicKey: encodeBase64url(publicKey), privateKey: encodeBase64url(privateKey) };
+}
+
+/**
+ * Founds a group. Keys and creation are kept before anything leaves; an answer that is lost costs
+ * nothing, the next synchronisation repeats the same creation.
+ *
+ * @returns its ID
+ */
+export async function foundGroup(
+  core: AccountCore,
+  facts: NewGroup,
+  signal: AbortSignal,
+): Promise<string> {
+  const { network, account, device, random, store } = core;
+  const relayId = facts.relayId ?? (await core.home()).relayId;
+  const most = await hostLimit(core, relayId, signal);
+  const member_capacity = facts.capacity ?? most;
+  const nonce = createGroupNonce(random);
+  const group_id = deriveGroupId(network, { creator: account, nonce, relay_id: relayId });
+  const secret = createGroupSecret(random);
+  const key = newMemberKey(core);
+  const client_secret_commitment = clientSecretCommitment(network, group_id, secret);
+  const { publicKey: member_encryption_public_key, privateKey } = key;
+  const { name, description, invitePolicy: invite_policy = 'administrators' } = facts;
+  const create = signAsDevice(
+    network,
+    {
+      $type: network.type('group.create'),
+      group_id,
+      nonce,
+      name,
+      ...(description !== undefined && { description }),
+      member_capacity,
+      invite_policy,
+      owner: { account, member_encryption_public_key },
+      client_secret_commitment,
+    },
+    device,
+  );
+  checkedInput(() => checkGroupBody(network, 'group.create', create));
+  const context = { group_id, account, member_encryption_public_key, client_secret_commitment };
+  const client_secret_box = sealClientSecret(network, context, { secret, random });
+  const row: GroupRow = {
+    ...nothingYet({ group_id, relay_id: relayId }),
+    standing: 'creating',
+    creation: { create, client_secret_box },
+  };
+  await store.write(async (tx) => {
+    await putGroup(tx, row);
+    const id = { groupId: group_id, publicKey: member_encryption_public_key };
+    await putMemberKey(tx, id, { privateKey, isOwn: true });
+    const secretId = { groupId: group_id, commitment: client_secret_commitment };
+    await putClientSecret(tx, secretId, encodeBase64url(secret));
+  });
+  await submitCreation(core, row, signal);
+  await readOnTheWay(core, group_id, signal);
+  return group_id;
+}
+
+/** Submits a creation, again unchanged where its fate is not known. */
+export async function submitCreation(
+  core: AccountCore,
+  row: GroupRow,
+  signal: AbortSignal,
+): Promise<void> {
+  if (row.creation === undefined) return;
+  try {
+    await core.relay(row.relay_id).call('group.create', row.creation, { signal });
+  } catch (error) {
+    // The ID is taken: by this very creation, as reading it shows.
+    if (isRefusal(error, 'state_conflict')) return;
+    const isFinal = isRefusal(error, 'bad_request', 'forbidden', 'invalid_signature');
+    if (isFinal) await core.store.write((tx) => putGroup(tx, abandoned(row)));
+    throw error;
+  }
+}
+
+/** There is no such group; its keys stay, should an earlier attempt have been carried out. */
+function abandoned({ creation: _refused, ...row }: GroupRow): GroupRow {
+  return { ...row, standing: 'ended', isForgotten: true };
+}
+
+/** @throws ClientError `no_relay` where the relay does not declare that it hosts groups */
+async function hostLimit(core: AccountCore, relayId: string, signal: AbortSignal): Promise<number> {
+  const connection = core.relay(relayId);
+  const { descriptor } = (await connection.link(signal)).relay;
+  const { limits } = await connection.call('relay.info', {}, { signal });
+  const most = limits.max_group_members;
+  if (!descriptor.capabilities?.includes('group.host.v1') || most === undefined) {
+    throw new ClientError('no_relay', `${relayId} hosts no groups`);
+  }
+  return most;
+}
+
+/** What a person asked for and the rules do not allow. */
+function checkedInput(check: () => void): void {
+  try {
+    check();
+  } catch (cause) {
+    if (!(cause instanceof ProtocolError)) throw cause;
+    throw new ClientError('invalid_input', `group: ${cause.message}`, { cause });
+  }
+}

@@ -1,0 +1,164 @@
+/** Invitations to a group (05 §8.1, §13.9 to §13.12). */
+import {
+  checkGroupInvite,
+  createGroupInviteId,
+  type GroupInvite,
+  mayCreateInvite,
+  ProtocolError,
+  signAsDevice,
+  verifyGroupInviteList,
+  verifyGroupInviteResolution,
+} from '@posthouse/protocol';
+import type { AccountCore } from '../../core.ts';
+import { ClientError, isRefusal, relayMust } from '../../errors.ts';
+import { refreshGroup, requireGroup, requireRow } from '../timeline/read-group.ts';
+import { encodeInviteAddress } from './join-group.ts';
+import { readList } from './list-pages.ts';
+
+/** An invitation with its address as text and its uses so far. */
+export interface IssuedInvite {
+  readonly invite: GroupInvite;
+  /** For a link or a QR code. */
+  readonly text: string;
+  readonly uses: number;
+}
+
+export interface InviteTerms {
+  /** Only this account may use it, once; anybody who has the text without it. */
+  readonly invitee?: string | undefined;
+  /** How many may be admitted by a public one; without a number, until it expires. */
+  readonly maxUses?: number | undefined;
+  /** Seconds; a week by default, or what the host permits at the most. */
+  readonly lifetime?: number | undefined;
+}
+
+const week = 604_800;
+
+/** @throws ClientError `not_a_member`, `not_permitted`, `invalid_input` */
+export async function createInvite(
+  core: AccountCore,
+  { groupId, terms }: { readonly groupId: string; readonly terms: InviteTerms },
+  signal: AbortSignal,
+): Promise<IssuedInvite> {
+  const { network, account, device, random } = core;
+  await refreshGroup(core, groupId, signal);
+  const { row, group } = await requireGroup(core, groupId);
+  const form = terms.invitee === undefined ? 'public' : 'targeted';
+  const role = group.members.get(account)?.role ?? 'member';
+  if (!mayCreateInvite(role, group.invite_policy, form)) {
+    throw new ClientError('not_permitted', `a ${role} may create no ${form} invitation here`);
+  }
+  const relay = core.relay(row.relay_id);
+  const { limits } = await relay.call('relay.info', {}, { signal });
+  const lifetime = Math.min(terms.lifetime ?? week, limits.max_group_invite_ttl ?? week);
+  const make = () => {
+    const created_at = relay.relayClock.now();
+    const unsigned = {
+      $type: network.type('group.invite'),
+      invite_id: createGroupInviteId(random),
+      group_id: groupId,
+      inviter: account,
+      ...(terms.invitee !== undefined && { invitee: terms.invitee }),
+      ...(terms.maxUses !== undefined && { max_uses: terms.maxUses }),
+      created_at,
+      expires_at: created_at + lifetime,
+    };
+    return checkedInvite(core, signAsDevice(network, unsigned, device));
+  };
+  let invite = make();
+  try {
+    await submitInvite(core, row.relay_id, { invite, signal });
+  } catch (error) {
+    if (!isRefusal(error, 'clock_skew')) throw error;
+    relay.relayClock.adopt();
+    invite = make();
+    await submitInvite(core, row.relay_id, { invite, signal });
+  }
+  return { invite, text: textOf(core, row.relay_id, invite), uses: 0 };
+}
+
+async function submitInvite(
+  core: AccountCore,
+  relayId: string,
+  { invite, signal }: { readonly invite: GroupInvite; readonly signal: AbortSignal },
+): Promise<void> {
+  try {
+    await core.relay(relayId).call('group.invite.create', invite, { signal });
+  } catch (error) {
+    if (!isRefusal(error, 'state_conflict')) throw error;
+    // The ID is taken: by this very invitation, where an answer was lost on the way.
+    const id = { groupId: invite.group_id, inviteId: invite.invite_id };
+    const taken = await resolveInvite(core, id, signal).catch(() => undefined);
+    if (taken?.invite.device_signature !== invite.device_signature) throw error;
+  }
+}
+
+function checkedInvite(core: AccountCore, invite: GroupInvite): GroupInvite {
+  try {
+    checkGroupInvite(core.network, invite);
+    return invite;
+  } catch (cause) {
+    if (!(cause instanceof ProtocolError)) throw cause;
+    throw new ClientError('invalid_input', `invitation: ${cause.message}`, { cause });
+  }
+}
+
+function textOf(core: AccountCore, relay_id: string, invite: GroupInvite): string {
+  const { group_id, invite_id } = invite;
+  return encodeInviteAddress(core, { relay_id, group_id, invite_id });
+}
+
+/** The valid invitations this account may see, each verified. */
+export async function listInvites(
+  core: AccountCore,
+  groupId: string,
+  signal: AbortSignal,
+): Promise<IssuedInvite[]> {
+  const { relay_id: relayId } = await requireRow(core, groupId);
+  const pages = await readList(core, {
+    relayId,
+    method: 'group.invite.list',
+    groupId,
+    signal,
+    verify: (page, request) => {
+      verifyGroupInviteList(core.network, page, request);
+      return page;
+    },
+    signatures: ({ invites }) => invites.map(({ invite }) => invite.device_signature),
+  });
+  return pages
+    .flatMap(({ invites }) => invites)
+    .map(({ invite, uses }) => ({ invite, uses, text: textOf(core, relayId, invite) }));
+}
+
+/** An invitation as its issuer signed it, verified. */
+export async function resolveInvite(
+  core: AccountCore,
+  { groupId, inviteId }: { readonly groupId: string; readonly inviteId: string },
+  signal: AbortSignal,
+): Promise<IssuedInvite> {
+  const { relay_id: relayId } = await requireRow(core, groupId);
+  const method = 'group.invite.resolve';
+  const params = { group_id: groupId, invite_id: inviteId };
+  const answer = await core.relay(relayId).call(method, params, { signal });
+  relayMust('invalid_group_record', method, () =>
+    verifyGroupInviteResolution(core.network, answer, params),
+  );
+  const { invite, uses } = answer;
+  return { invite, uses, text: textOf(core, relayId, invite) };
+}
+
+export async function revokeInvite(
+  core: AccountCore,
+  { groupId, inviteId }: { readonly groupId: string; readonly inviteId: string },
+  signal: AbortSignal,
+): Promise<void> {
+  const { relay_id: relayId } = await requireRow(core, groupId);
+  const params = { group_id: groupId, invite_id: inviteId };
+  try {
+    await core.relay(relayId).call('group.invite.revoke', params, { signal });
+  } catch (error) {
+    // It was revoked before, perhaps by the call whose answer was lost; or the group is closed.
+    if (!isRefusal(error, 'state_conflict')) throw error;
+  }
+}

@@ -1,0 +1,254 @@
+/** Becoming a member of a group: its address, an application, and letting go (05 §13.13, §17.3). */
+import {
+  canonicalJson,
+  checkGroupResolution,
+  checkSchema,
+  decodeBase64url,
+  decodeUtf8,
+  encodeBase64url,
+  GroupId,
+  GroupInviteId,
+  type GroupState,
+  type JsonObject,
+  parseJson,
+  RelayId,
+  type Static,
+  signAsDevice,
+  Type,
+  utf8,
+} from '@posthouse/protocol';
+import type { AccountCore } from '../../core.ts';
+import { ClientError, isClientError, isRefusal, relayMust } from '../../errors.ts';
+import type { StoreWriter } from '../../store/index.ts';
+import {
+  type GroupRow,
+  groupRow,
+  groups,
+  noLonger,
+  nothingYet,
+  putGroup,
+  putMemberKey,
+} from '../group-rows.ts';
+import { readOnTheWay } from '../timeline/read-group.ts';
+import { newMemberKey } from './create-group.ts';
+
+/** Where an invitation leads: what somebody needs to find the group and to apply. */
+const InviteAddress = Type.Object({
+  relay_id: RelayId,
+  group_id: GroupId,
+  invite_id: GroupInviteId,
+});
+export type InviteAddress = Static<typeof InviteAddress>;
+
+/**
+ * An invitation's address as one word of text, for links and QR codes. Nothing in it is secret but
+ * the ID of a public invitation, and nothing in it is believed: the group's ID is bound to host
+ * and creator, and the host judges the invitation.
+ */
+export function encodeInviteAddress(core: AccountCore, address: InviteAddress): string {
+  const { relay_id, group_id, invite_id } = address;
+  const bytes = utf8(canonicalJson({ relay_id, group_id, invite_id }));
+  return `${addressPrefix(core)}${encodeBase64url(bytes)}`;
+}
+
+/** @throws ClientError `verification_failed` */
+export function decodeInviteAddress(core: AccountCore, text: string): InviteAddress {
+  const prefix = addressPrefix(core);
+  const word = text.trim();
+  const bytes = word.startsWith(prefix) ? decodeBase64url(word.slice(prefix.length)) : undefined;
+  try {
+    if (bytes === undefined) throw new TypeError(`expected ${prefix}`);
+    const address: unknown = parseJson(decodeUtf8(bytes));
+    checkSchema(InviteAddress, address, 'invitation');
+    return address;
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : 'invalid';
+    throw new ClientError('verification_failed', `invitation: ${reason}`, { cause });
+  }
+}
+
+function addressPrefix({ network }: AccountCore): string {
+  return `${network.word}-group:`;
+}
+
+/**
+ * What the host says of a group, for display alone (05 §13.3): nothing of it is verified.
+ * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour
+ */
+export async function previewGroup(
+  core: AccountCore,
+  address: InviteAddress,
+  signal: AbortSignal,
+): Promise<GroupState> {
+  const { relay_id, group_id, invite_id } = address;
+  const method = 'group.resolve';
+  const params = { group_id, invite_id };
+  const answer = await core.relay(relay_id).call(method, params, { signal });
+  relayMust('invalid_group_state', method, () =>
+    checkGroupResolution(core.network, answer, params),
+  );
+  return answer;
+}
+
+/**
+ * Notes a group and its host, and reads it. Nothing is noted where the host has no such group, or
+ * lets this account read none of it.
+ *
+ * @throws ClientError `invalid_input`, `not_a_member`, `no_relay`
+ * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour
+ */
+export async function knowGroup(
+  core: AccountCore,
+  { groupId, relayId }: { readonly groupId: string; readonly relayId: string },
+  signal: AbortSignal,
+): Promise<void> {
+  const { store } = core;
+  checkAddress(groupId, relayId);
+  const before = await store.write(async (tx) => {
+    const known = await groupRow(tx, groupId);
+    const fresh = nothingYet({ group_id: groupId, relay_id: relayId });
+    // Verified state is bound to its host by the group's ID; anything else may be a wrong address.
+    const isUnread = known?.standing === 'known' || known?.standing === 'ended';
+    if (known === undefined || (isUnread && known.facts === undefined)) {
+      await putGroup(tx, { ...fresh, standing: 'known' });
+    } else if (known.standing === 'ended') {
+      const { isForgotten: _again, ...row } = known;
+      await putGroup(tx, { ...row, standing: 'known' });
+    }
+    return known;
+  });
+  try {
+    await readOnTheWay(core, groupId, signal);
+    const row = await store.read((tx) => groupRow(tx, groupId));
+    if (row?.standing === 'ended') {
+      throw new ClientError(
+        'not_a_member',
+        `its host lets this account read nothing of ${groupId}`,
+      );
+    }
+    core.happenings.wake();
+  } catch (error) {
+    const isWrong =
+      isRefusal(error, 'not_found') ||
+      isClientError(error, 'not_a_member') ||
+      isClientError(error, 'no_relay');
+    if (isWrong) await store.write((tx) => restore(tx, groupId, before));
+    throw error;
+  }
+}
+
+/** Makes a group what it was to this device. */
+async function restore(
+  tx: StoreWriter,
+  groupId: string,
+  before: GroupRow | undefined,
+): Promise<void> {
+  await (before === undefined ? groups.delete(tx, groupId) : putGroup(tx, before));
+}
+
+/** @throws ClientError `invalid_input` */
+function checkAddress(groupId: string, relayId: string): void {
+  const parts = [
+    [GroupId, groupId, 'group'],
+    [RelayId, relayId, 'relay'],
+  ] as const;
+  for (const [schema, value, what] of parts) {
+    try {
+      checkSchema(schema, value, what);
+    } catch (cause) {
+      throw new ClientError('invalid_input', `${value} is no ID of a ${what}`, { cause });
+    }
+  }
+}
+
+/**
+ * Lets a group be shown and read no more.
+ *
+ * @param options.evenAsMember also where the account is a member as far as this device knows: of a
+ *   host that is gone nobody can take leave. Closed and blocked groups need no such word.
+ * @throws ClientError `invalid_input` for a member
+ */
+export async function forgetGroup(
+  core: AccountCore,
+  groupId: string,
+  { evenAsMember = false }: { readonly evenAsMember?: boolean } = {},
+): Promise<void> {
+  await core.store.write(async (tx) => {
+    const row = await groupRow(tx, groupId);
+    if (row === undefined) return;
+    const isOver = row.facts?.status === 'closed' || row.blocked !== undefined;
+    if (row.standing === 'member' && !isOver && !evenAsMember) {
+      throw new ClientError('invalid_input', 'a member leaves before the group is forgotten');
+    }
+    const { application: _withdrawn, creation: _given, ...rest } = row;
+    await putGroup(tx, { ...noLonger(rest), isForgotten: true });
+  });
+}
+
+/**
+ * Applies for admission with a new member key, kept before the application leaves. The group is
+ * read as soon as its host permits it; only then is the key taken into use (05 §17.3).
+ *
+ * @throws ClientError `invalid_input` for a group the account is a member of
+ */
+export async function applyToGroup(
+  core: AccountCore,
+  address: InviteAddress,
+  signal: AbortSignal,
+): Promise<void> {
+  const { network, account, device, store } = core;
+  const { relay_id, group_id, invite_id } = address;
+  const presumed = await store.read((tx) => groupRow(tx, group_id));
+  // Removed meanwhile, it may be invited anew before this device has read of it.
+  if (presumed?.standing === 'member') await readOnTheWay(core, group_id, signal);
+  const { publicKey: member_encryption_public_key, privateKey } = newMemberKey(core);
+  const unsigned: JsonObject = {
+    $type: network.type('group.application'),
+    account,
+    group_id,
+    invite_id,
+    member_encryption_public_key,
+  };
+  const application = signAsDevice(network, unsigned, device) as Required<GroupRow>['application'];
+  const before = await store.write(async (tx) => {
+    const known = await groupRow(tx, group_id);
+    if (known?.standing === 'member' || known?.standing === 'creating') {
+      throw new ClientError('invalid_input', `the account is a member of ${group_id} already`);
+    }
+    // Verified state is bound to its host by the group's ID; anything else may be a wrong address.
+    const fresh: GroupRow = { ...nothingYet({ group_id, relay_id }), standing: 'applied' };
+    const { isForgotten: _again, ...row } = known?.facts === undefined ? fresh : known;
+    await putGroup(tx, { ...row, standing: 'applied', application });
+    const id = { groupId: group_id, publicKey: member_encryption_public_key };
+    await putMemberKey(tx, id, { privateKey, isOwn: true });
+    return known;
+  });
+  try {
+    await submitApplication(core, { group_id, relay_id, application }, signal);
+    core.happenings.wake();
+  } catch (error) {
+    // Refused for good: the group is what it was to this device.
+    const isFinal =
+      isRefusal(error, 'forbidden', 'not_found', 'bad_request', 'state_conflict') ||
+      isClientError(error, 'no_relay');
+    if (isFinal) await store.write((tx) => restore(tx, group_id, before));
+    throw error;
+  }
+}
+
+/** Submits an application, again unchanged where its answer was lost. */
+export async function submitApplication(
+  core: AccountCore,
+  row: Pick<GroupRow, 'group_id' | 'relay_id' | 'application'>,
+  signal: AbortSignal,
+): Promise<void> {
+  if (row.application === undefined) return;
+  const method = 'group.application.submit';
+  await core.relay(row.relay_id).call(method, row.application, { signal });
+  await core.store.write(async (tx) => {
+    const latest = await groupRow(tx, row.group_id);
+    if (latest === undefined) return;
+    const { application: _submitted, ...rest } = latest;
+    await putGroup(tx, rest);
+  });
+}

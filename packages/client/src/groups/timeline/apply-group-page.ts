@@ -1,0 +1,230 @@
+/** Applying one verified page, in the transaction that moves the position (05 §5.5, §17.2). */
+import {
+  extendKeyHistory,
+  type GroupAdvance,
+  type GroupEffects,
+  type GroupOutcome,
+  type GroupProjection,
+  type VerifiedGroupEvent,
+} from '@posthouse/protocol';
+import type { AccountCore } from '../../core.ts';
+import type { GroupAccountEvent } from '../../events.ts';
+import type { StoreWriter } from '../../store/index.ts';
+import { keyOf } from '../../store/row-keys.ts';
+import {
+  epochKeys,
+  factsOf,
+  type GroupBlock,
+  type GroupRow,
+  nicknames,
+  putEpochs,
+  putGroup,
+  putMembers,
+} from '../group-rows.ts';
+import { rotationCandidates } from '../keys/pending-keys.ts';
+import { type GroupChangeRow, putEntry } from './group-entries.ts';
+import { secretsIn, takeMessage, type VerifiedMessage } from './open-message.ts';
+
+/** What a page led to. */
+export interface AppliedPage {
+  readonly row: GroupRow;
+  readonly events: readonly GroupAccountEvent[];
+}
+
+/**
+ * Writes everything a page brought. Of the history before the own membership nobody is told: it is
+ * read once, to verify it.
+ *
+ * @param row as it stands in this transaction
+ */
+export async function applyPage(
+  core: AccountCore,
+  tx: StoreWriter,
+  { row, advance }: { readonly row: GroupRow; readonly advance: GroupAdvance },
+): Promise<AppliedPage> {
+  const { group, outcomes } = advance;
+  const events: GroupAccountEvent[] = [];
+  if (group !== undefined) {
+    await writeState(core, tx, { row, group, outcomes });
+    const secretOf = secretsIn(tx, row.group_id);
+    for (const outcome of outcomes) {
+      const found = await applyOutcome({ core, tx, secretOf }, row.group_id, outcome);
+      const isNews = outcome.kind !== 'applied' || row.standing === 'member';
+      if (isNews) events.push(...found);
+    }
+  }
+  const { blocked: before, creation, ...rest } = row;
+  const blocked = blockOf(advance);
+  const landed = creation === undefined || group !== undefined;
+  const next: GroupRow = {
+    ...rest,
+    position: sequenceOf(outcomes.at(-1)) ?? row.position,
+    ...(group !== undefined && { facts: factsOf(group) }),
+    ...(blocked !== undefined && { blocked }),
+    ...(!landed && { creation }),
+  };
+  await putGroup(tx, next);
+  if (blocked !== undefined && blocked.sequence !== before?.sequence) {
+    events.push({ kind: 'group-blocked', group_id: row.group_id, blocked });
+  }
+  return { row: next, events };
+}
+
+function sequenceOf(outcome: GroupOutcome | undefined): number | undefined {
+  if (outcome === undefined) return undefined;
+  return (outcome.kind === 'rejected' ? outcome.event : outcome.verified.event).sequence;
+}
+
+function blockOf({ blocked }: GroupAdvance): GroupBlock | undefined {
+  if (blocked === undefined) return undefined;
+  const { event, error } = blocked;
+  return { sequence: event.sequence, code: error.code, reason: error.message };
+}
+
+/** State and key history, row by row: only what the page's events touched. */
+async function writeState(
+  core: AccountCore,
+  tx: StoreWriter,
+  page: {
+    readonly row: GroupRow;
+    readonly group: GroupProjection;
+    readonly outcomes: readonly GroupOutcome[];
+  },
+): Promise<void> {
+  const { row, group, outcomes } = page;
+  const touched = { members: new Set<string>(), bans: new Set<string>() };
+  for (const outcome of outcomes) {
+    if (outcome.kind !== 'applied') continue;
+    const { joined, left, roles, rekeyed, banned, unbanned } = outcome.effects;
+    for (const { account } of [...joined, ...roles, ...rekeyed]) touched.members.add(account);
+    for (const account of left) touched.members.add(account);
+    for (const account of [...banned, ...unbanned]) touched.bans.add(account);
+  }
+  await putMembers(tx, group, touched);
+  const epoch = row.facts?.epoch;
+  const last = epoch === undefined ? undefined : await epochKeys(tx, row.group_id, epoch);
+  const before = last === undefined || epoch === undefined ? [] : [{ ...last, epochs: [epoch] }];
+  await putEpochs(tx, row.group_id, extendKeyHistory(before, core.account, outcomes));
+}
+
+async function applyOutcome(
+  opening: Parameters<typeof takeMessage>[0],
+  groupId: string,
+  outcome: GroupOutcome,
+): Promise<GroupAccountEvent[]> {
+  const { core, tx } = opening;
+  if (outcome.kind === 'message') {
+    const message = messageOf(outcome.verified);
+    return message === undefined ? [] : await takeMessage(opening, message);
+  }
+  if (outcome.kind === 'rejected') {
+    const { sequence, epoch, accepted_at } = outcome.event;
+    const reason = outcome.error.message;
+    const placed = { group_id: groupId, sequence, epoch, accepted_at };
+    await putEntry(tx, { kind: 'rejected', ...placed, reason });
+    return [{ kind: 'group-rejected', group_id: groupId, sequence, reason }];
+  }
+  const { verified, effects } = outcome;
+  const change = changeOf(groupId, verified, effects);
+  await putEntry(tx, change);
+  await forgetNicknames(core, tx, { groupId, effects });
+  await noteRotation(tx, groupId, verified);
+  return eventsOf(change, effects);
+}
+
+function messageOf({ event, content, signer }: VerifiedGroupEvent): VerifiedMessage | undefined {
+  if (content.kind !== 'group.message' || signer === undefined) return undefined;
+  const { body } = content;
+  return {
+    group_id: body.group_id,
+    sequence: event.sequence,
+    epoch: event.epoch,
+    accepted_at: event.accepted_at,
+    message_id: body.message_id,
+    from: signer.account,
+    from_device_id: signer.deviceId,
+    created_at: body.created_at,
+    envelope: body,
+  };
+}
+
+function changeOf(
+  groupId: string,
+  { event, content, signer }: VerifiedGroupEvent,
+  effects: GroupEffects,
+): GroupChangeRow {
+  const { left, banned, unbanned, roles, properties } = effects;
+  const signature = 'body' in content ? content.body.device_signature : undefined;
+  return {
+    kind: 'change',
+    group_id: groupId,
+    sequence: event.sequence,
+    epoch: event.epoch,
+    accepted_at: event.accepted_at,
+    type: content.kind,
+    ...(signer !== undefined && { by: signer.account }),
+    ...(signature !== undefined && { signature }),
+    ...named('joined', effects.joined.map(accountOf)),
+    ...named('left', left),
+    ...named('banned', banned),
+    ...named('unbanned', unbanned),
+    ...named('rekeyed', effects.rekeyed.map(accountOf)),
+    ...named('roles', roles),
+    ...(Object.keys(properties).length > 0 && { properties: { ...properties } }),
+  };
+}
+
+function accountOf({ account }: { readonly account: string }): string {
+  return account;
+}
+
+/** A member of an object where the list has something. */
+function named<N extends string, T>(name: N, list: readonly T[]): { [K in N]?: readonly T[] } {
+  return list.length === 0 ? {} : ({ [name]: list } as { [K in N]?: readonly T[] });
+}
+
+function eventsOf(change: GroupChangeRow, effects: GroupEffects): GroupAccountEvent[] {
+  const { group_id } = change;
+  const by = change.by === undefined ? {} : { by: change.by };
+  const events: GroupAccountEvent[] = [
+    ...(change.joined ?? []).map(
+      (account) => ({ kind: 'group-member', group_id, account, change: 'joined', ...by }) as const,
+    ),
+    ...(change.left ?? []).map(
+      (account) => ({ kind: 'group-member', group_id, account, change: 'left', ...by }) as const,
+    ),
+  ];
+  // A relay's own rotation is no news for people.
+  if (events.length === 0 && (change.by !== undefined || effects.closes)) {
+    events.push({ kind: 'group-change', group_id, change });
+  }
+  return events;
+}
+
+/** Nicknames end with the membership; all of them with the own one (05 §14.4). */
+async function forgetNicknames(
+  core: AccountCore,
+  tx: StoreWriter,
+  { groupId, effects: { left } }: { readonly groupId: string; readonly effects: GroupEffects },
+): Promise<void> {
+  if (left.includes(core.account)) {
+    for (const { key } of await nicknames.list(tx, { prefix: `${groupId}/` })) {
+      await nicknames.delete(tx, key);
+    }
+    return;
+  }
+  for (const account of left) await nicknames.delete(tx, keyOf(groupId, account));
+}
+
+/** Whether a rotation is the one this device signed (05 §17.5). */
+async function noteRotation(
+  tx: StoreWriter,
+  groupId: string,
+  { content }: VerifiedGroupEvent,
+): Promise<void> {
+  if (content.kind !== 'group.secret.rotation') return;
+  const candidate = await rotationCandidates.get(tx, groupId);
+  if (candidate?.signatures.includes(content.body.device_signature)) {
+    await rotationCandidates.put(tx, groupId, { ...candidate, landed: true });
+  }
+}

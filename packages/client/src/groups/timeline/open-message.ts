@@ -1,0 +1,188 @@
+/** From a verified envelope to a message: decrypting, and what its content does (05 §14). */
+import {
+  applyNickname,
+  decodeBase64url,
+  type GroupContent,
+  type GroupMember,
+  type GroupMessageEnvelope,
+  openGroupMessage,
+  ProtocolError,
+  readGroupContent,
+} from '@posthouse/protocol';
+import type { AccountCore } from '../../core.ts';
+import { ClientError } from '../../errors.ts';
+import type { GroupAccountEvent } from '../../events.ts';
+import type { StoreWriter } from '../../store/index.ts';
+import { keyOf } from '../../store/row-keys.ts';
+import { type EpochSecret, epochSecret, memberOf, nicknames } from '../group-rows.ts';
+import { removeWaiting, waitingIn } from '../keys/pending-keys.ts';
+import {
+  addPending,
+  claimMessageId,
+  type GroupMessageRow,
+  nextPendingEpoch,
+  pendingOf,
+  putEntry,
+  removePending,
+} from './group-entries.ts';
+
+/** 32 bytes from the form in which they are kept. */
+export function secretBytes(text: string): Uint8Array {
+  const bytes = decodeBase64url(text);
+  if (bytes?.length !== 32) throw new ClientError('store_mismatch', 'a stored secret is damaged');
+  return bytes;
+}
+
+/** An envelope that was verified, at its place. */
+export type VerifiedMessage = Omit<GroupMessageRow, 'kind' | 'outcome'> & {
+  readonly envelope: GroupMessageEnvelope;
+};
+
+interface Opening {
+  readonly core: AccountCore;
+  readonly tx: StoreWriter;
+  readonly secretOf: (epoch: number) => Promise<EpochSecret | undefined>;
+}
+
+/** Reads each epoch's secret once in a transaction. */
+export function secretsIn(tx: StoreWriter, groupId: string): Opening['secretOf'] {
+  const found = new Map<number, EpochSecret | undefined>();
+  return async (epoch) => {
+    if (!found.has(epoch)) found.set(epoch, await epochSecret(tx, groupId, epoch));
+    return found.get(epoch);
+  };
+}
+
+/** Takes a new message: decrypts it, or keeps it until its secret is here (05 §14.2). */
+export async function takeMessage(
+  opening: Opening,
+  message: VerifiedMessage,
+): Promise<GroupAccountEvent[]> {
+  const { core, tx } = opening;
+  const row: GroupMessageRow = { ...message, kind: 'message', outcome: 'pending' };
+  if (!(await claimMessageId(tx, row))) {
+    const reason = 'a second event of one message';
+    const { group_id, sequence, epoch, accepted_at } = row;
+    await putEntry(tx, { kind: 'rejected', group_id, sequence, epoch, accepted_at, reason });
+    return [{ kind: 'group-rejected', group_id, sequence, reason }];
+  }
+  if (row.from === core.account && row.from_device_id === core.device.deviceId) {
+    for (const each of await waitingIn(tx, row.group_id)) {
+      if (each.value.envelope.message_id === row.message_id) await removeWaiting(tx, each);
+    }
+  }
+  const events = await openMessage(opening, message);
+  if (events !== undefined) return events;
+  await addPending(tx, row);
+  await putEntry(tx, row);
+  return [];
+}
+
+/** Messages decrypted in one transaction. */
+const batch = 100;
+
+/** Decrypts messages that waited for a secret that is here by now. */
+export async function* openPending(
+  core: AccountCore,
+  groupId: string,
+): AsyncGenerator<readonly GroupAccountEvent[]> {
+  let epoch = -1;
+  let after = -1;
+  for (;;) {
+    const at: { epoch: number; after: number } = { epoch, after };
+    const step = await core.store.write(async (tx) => {
+      const secretOf = secretsIn(tx, groupId);
+      if (at.after < 0) {
+        const next = await nextPendingEpoch(tx, groupId, at.epoch);
+        if (next === undefined) return undefined;
+        at.epoch = next;
+      }
+      if ((await secretOf(at.epoch)) === undefined)
+        return { events: [], next: { ...at, after: -1 } };
+      const rows = await pendingOf(tx, groupId, { ...at, limit: batch });
+      const events: GroupAccountEvent[] = [];
+      for (const { kind: _kind, outcome: _outcome, envelope, ...row } of rows) {
+        if (envelope === undefined) continue;
+        const opened = await openMessage({ core, tx, secretOf }, { ...row, envelope });
+        if (opened === undefined) continue;
+        await removePending(tx, { ...row, kind: 'message', outcome: 'pending' });
+        events.push(...opened);
+      }
+      const last = rows.length < batch ? -1 : (rows.at(-1)?.sequence ?? -1);
+      return { events, next: { epoch: at.epoch, after: last } };
+    });
+    if (step === undefined) return;
+    if (step.events.length > 0) yield step.events;
+    ({ epoch, after } = step.next);
+  }
+}
+
+/** @returns what happened; `undefined` where the message must wait for its secret */
+async function openMessage(
+  { core, tx, secretOf }: Opening,
+  message: VerifiedMessage,
+): Promise<GroupAccountEvent[] | undefined> {
+  const { envelope, ...rest } = message;
+  const secret = await secretOf(message.epoch);
+  if (secret === undefined) return undefined;
+  const plaintext = openGroupMessage(core.network, envelope, {
+    applicationSecret: secretBytes(secret.secret),
+    sender: { account: message.from, deviceId: message.from_device_id },
+  });
+  // What another device sent was verified there, not here: it may be the secret that is wrong.
+  if (plaintext === undefined && !secret.isVerified) return undefined;
+  const row = { ...rest, kind: 'message' } as const;
+  const content =
+    plaintext === undefined ? 'does not decrypt' : contentOf(core, plaintext, message);
+  if (typeof content === 'string') {
+    await putEntry(tx, { ...row, outcome: 'rejected', reason: content });
+    const { group_id, sequence } = message;
+    return [{ kind: 'group-rejected', group_id, sequence, reason: content }];
+  }
+  const outcome = content.kind === 'unknown' ? 'stored' : 'applied';
+  const shown: GroupMessageRow = { ...row, outcome, content: content.content };
+  await putEntry(tx, shown);
+  if (content.kind === 'nickname') {
+    const { nickname } = content.content;
+    return await takeNickname(core, tx, { ...shown, nickname });
+  }
+  return [{ kind: 'group-message', group_id: row.group_id, message: shown }];
+}
+
+/** The checked content, or why it is rejected. */
+function contentOf(
+  { network }: AccountCore,
+  plaintext: Uint8Array,
+  { sequence }: VerifiedMessage,
+): GroupContent | string {
+  try {
+    return readGroupContent(network, plaintext, sequence);
+  } catch (error) {
+    if (error instanceof ProtocolError) return error.message;
+    throw error;
+  }
+}
+
+/** The newest update of each member counts, whenever it is decrypted (05 §14.4). */
+async function takeNickname(
+  core: AccountCore,
+  tx: StoreWriter,
+  update: { from: string; nickname: string | null; sequence: number; group_id: string },
+): Promise<GroupAccountEvent[]> {
+  const { from: account, nickname, sequence, group_id } = update;
+  const key = keyOf(group_id, account);
+  const known = await nicknames.get(tx, key);
+  const members = new Map<string, GroupMember>();
+  for (const each of [account, core.account]) {
+    const member = await memberOf(tx, group_id, each);
+    if (member !== undefined) members.set(each, member);
+  }
+  const { result } = applyNickname(
+    new Map(known === undefined ? [] : [[account, known]]),
+    { group: { members }, reader: core.account },
+    { account, nickname, sequence },
+  );
+  if (result !== 'applied') return [];
+  await nicknames.put(tx, key, { nickname, sequence });
+  return [{ kind: 'group-nickname', group_id, account, nickname }];
+}

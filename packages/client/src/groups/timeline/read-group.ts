@@ -1,0 +1,268 @@
+/**
+ * Reading a group from its host: page by page, each verified from the creation event on before
+ * anything of it counts, never more than one page at a time in memory (05 §5.4, §13.4, §17.2).
+ */
+import {
+  advanceGroup,
+  type GroupAdvance,
+  type GroupMember,
+  type GroupProjection,
+  type VerifiedGroupPage,
+  verifyGroupSyncPage,
+} from '@posthouse/protocol';
+import type { AccountCore } from '../../core.ts';
+import { ClientError, isRefusal, RelayMisbehaviour, relayMust } from '../../errors.ts';
+import type { GroupAccountEvent } from '../../events.ts';
+import type { StoreWriter } from '../../store/index.ts';
+import { Allowance } from '../../sync/budget.ts';
+import { callForPage } from '../../sync/host-calls.ts';
+import {
+  type GroupFacts,
+  type GroupRow,
+  groupRow,
+  type KeptGroup,
+  loadGroup,
+  memberOf,
+  noLonger,
+  putGroup,
+} from '../group-rows.ts';
+import { readKeys } from '../keys/read-keys.ts';
+import { type AppliedPage, applyPage } from './apply-group-page.ts';
+import { openPending } from './open-message.ts';
+
+const method = 'group.sync';
+
+/** Events asked for at once; the host may give fewer. */
+const pageSize = 100;
+
+/**
+ * Whether reading a group is worth a call. Of a closed one only what could not be had before: its
+ * end may be read long before the keys of what was said until then (05 §10.3, §11.3).
+ */
+export function isReadable(row: GroupRow): boolean {
+  if (row.standing === 'ended') return false;
+  return row.facts?.status !== 'closed' || isUnsettled(row);
+}
+
+/** Whether something about a group is open that no hint will tell of. */
+export function isUnsettled({ standing, keysThrough, facts }: GroupRow): boolean {
+  return standing !== 'member' || keysThrough < (facts?.epoch ?? 0);
+}
+
+/** What reading a group may take. */
+export interface GroupReading {
+  readonly signal: AbortSignal;
+  readonly allowance: Allowance;
+}
+
+/**
+ * Catches a group up: events, then key material, then messages that waited for it. What one page
+ * brings is committed with the position before the next is asked for. Gives what happened.
+ *
+ * @returns whether there is more than the allowance permitted to read
+ * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour; what was applied before stays
+ */
+export async function* readGroup(
+  core: AccountCore,
+  groupId: string,
+  reading: GroupReading,
+): AsyncGenerator<readonly GroupAccountEvent[], boolean> {
+  // Twice: key material may be of an epoch whose event came after the last page.
+  for (let round = 0; round < 2; round += 1) {
+    const end = yield* readEvents(core, groupId, reading);
+    if (end === 'stopped') return false;
+    const isBehind = end === 'behind';
+    if (!isBehind) await beginMembership(core, groupId);
+    const keys = yield* readKeys(core, groupId, reading.signal);
+    yield* openPending(core, groupId);
+    if (isBehind) return true;
+    if (!keys.isAhead) return false;
+  }
+  return false;
+}
+
+/** @returns `stopped` where nothing behind the position can be used, or is shown */
+async function* readEvents(
+  core: AccountCore,
+  groupId: string,
+  { signal, allowance }: GroupReading,
+): AsyncGenerator<readonly GroupAccountEvent[], 'whole' | 'behind' | 'stopped'> {
+  const { store } = core;
+  let kept = await store.read((tx) => loadGroup(tx, groupId));
+  for (;;) {
+    signal.throwIfAborted();
+    const page = await readPage(core, kept, signal);
+    if (page === 'refused') {
+      yield* await endMembership(core, kept);
+      return 'stopped';
+    }
+    allowance.take(page.events.length);
+    const { group_id, relay_id } = kept.row;
+    const led = advanceGroup(core.network, kept.group ?? { group_id, relay_id }, page);
+    const step = await store.write((tx) => commitPage(core, tx, { row: kept.row, led }));
+    if (step !== undefined) {
+      kept = { row: step.row, group: led.group };
+      yield step.events;
+      if (step.row.blocked !== undefined) return 'stopped';
+      if (!page.has_more) return 'whole';
+      yield* openPending(core, groupId);
+    }
+    if (allowance.isSpent) {
+      yield await leaveBehind(core, groupId);
+      return 'behind';
+    }
+    // Another reader of this store was faster; its pages count.
+    if (step === undefined) kept = await store.read((tx) => loadGroup(tx, groupId));
+  }
+}
+
+/** Notes that there is more to read; whatever was not left so comes first the next time. */
+async function leaveBehind(
+  core: AccountCore,
+  groupId: string,
+): Promise<readonly GroupAccountEvent[]> {
+  await core.store.write(async (tx) => {
+    const row = await groupRow(tx, groupId);
+    if (row !== undefined) await putGroup(tx, { ...row, leftAt: core.clock.milliseconds() });
+  });
+  return [{ kind: 'group-behind', group_id: groupId }];
+}
+
+/**
+ * Catches up on the way to something else: whoever reads events is told later.
+ * @throws ClientError `group_behind` where there is more than can be read on the way
+ */
+export async function refreshGroup(
+  core: AccountCore,
+  groupId: string,
+  signal: AbortSignal,
+): Promise<void> {
+  if (!(await readOnTheWay(core, groupId, signal))) return;
+  throw new ClientError('group_behind', `there is more of ${groupId} to read: synchronize first`);
+}
+
+/** The same after something that is done already. @returns whether there is more to read */
+export async function readOnTheWay(
+  core: AccountCore,
+  groupId: string,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const reading = { signal, allowance: new Allowance(core.reading) };
+  const pages = readGroup(core, groupId, reading);
+  for (;;) {
+    const step = await pages.next();
+    if (step.done === true) return step.value;
+    core.happenings.add(step.value);
+  }
+}
+
+/** A group whose verified state can be used. */
+type UsableRow = GroupRow & { readonly facts: GroupFacts };
+
+/**
+ * A group this account is a member of, its state verified and usable, without its members.
+ * @throws ClientError `not_a_member`, `group_blocked`
+ */
+export async function requireRow(core: AccountCore, groupId: string): Promise<UsableRow> {
+  return await core.store.read(async (tx) => {
+    const row = await groupRow(tx, groupId);
+    return usable(row, { groupId, member: await memberOf(tx, groupId, core.account) });
+  });
+}
+
+/**
+ * The same with its members.
+ * @throws ClientError `not_a_member`, `group_blocked`
+ */
+export async function requireGroup(
+  core: AccountCore,
+  groupId: string,
+): Promise<{ readonly row: UsableRow; readonly group: GroupProjection }> {
+  return await core.store.read(async (tx) => {
+    const { row, group } = await loadGroup(tx, groupId);
+    const member = group?.members.get(core.account);
+    return { row: usable(row, { groupId, member }), group: group as GroupProjection };
+  });
+}
+
+function usable(
+  row: GroupRow | undefined,
+  { groupId, member }: { readonly groupId: string; readonly member: GroupMember | undefined },
+): UsableRow {
+  if (row?.blocked !== undefined) {
+    const { sequence, reason } = row.blocked;
+    throw new ClientError('group_blocked', `event ${sequence} does not verify: ${reason}`);
+  }
+  if (row?.facts === undefined || member === undefined || row.standing === 'ended') {
+    throw new ClientError('not_a_member', `the account is no member of ${groupId}`);
+  }
+  return { ...row, facts: row.facts };
+}
+
+/** @returns `refused` where the host lets this account read no events */
+async function readPage(
+  core: AccountCore,
+  { row, group }: KeptGroup,
+  signal: AbortSignal,
+): Promise<VerifiedGroupPage | 'refused'> {
+  const params = { group_id: row.group_id, after: row.position, limit: pageSize };
+  let answer: unknown;
+  try {
+    answer = await callForPage(core, row.relay_id, { method, params, signal });
+  } catch (error) {
+    if (isRefusal(error, 'forbidden')) return 'refused';
+    if (!isRefusal(error, 'bad_request') || row.position < 0) throw error;
+    // The one fault such a request can have: a position above the host's head (05 §12.8).
+    throw new RelayMisbehaviour('group_rollback', 'the host lost events it had given', {
+      method,
+      cause: error,
+    });
+  }
+  const page = relayMust('invalid_group_page', method, () =>
+    verifyGroupSyncPage(core.network, answer, params),
+  );
+  if (group === undefined && page.events.length === 0) {
+    throw new RelayMisbehaviour('invalid_group_page', 'the creation event is missing', { method });
+  }
+  return page;
+}
+
+/** Writes what a verified page led to; nothing where it did not begin at the latest position. */
+async function commitPage(
+  core: AccountCore,
+  tx: StoreWriter,
+  page: { readonly row: GroupRow; readonly led: GroupAdvance },
+): Promise<AppliedPage | undefined> {
+  const latest = await groupRow(tx, page.row.group_id);
+  if (latest === undefined || latest.position !== page.row.position) return undefined;
+  const { leftAt: _goesOn, ...row } = latest;
+  return await applyPage(core, tx, { row, advance: page.led });
+}
+
+/** The end of the chain says whether the account is a member. */
+async function beginMembership(core: AccountCore, groupId: string): Promise<void> {
+  await core.store.write(async (tx) => {
+    const row = await groupRow(tx, groupId);
+    const member = await memberOf(tx, groupId, core.account);
+    if (row === undefined || row.standing === 'member' || member === undefined) return;
+    const { application: _done, ...rest } = row;
+    await putGroup(tx, { ...rest, standing: 'member' });
+  });
+}
+
+/**
+ * The host reads to members only. What it says is no event of the chain and changes nothing of the
+ * verified state; it is the reason to ask no more.
+ */
+async function endMembership(
+  core: AccountCore,
+  { row: { group_id } }: KeptGroup,
+): Promise<(readonly GroupAccountEvent[])[]> {
+  return await core.store.write(async (tx) => {
+    const row = await groupRow(tx, group_id);
+    // Applicants are refused until they are admitted.
+    if (row === undefined || (row.standing !== 'member' && row.standing !== 'known')) return [];
+    await putGroup(tx, noLonger(row));
+    return row.standing === 'member' ? [[{ kind: 'group-ended', group_id }]] : [];
+  });
+}

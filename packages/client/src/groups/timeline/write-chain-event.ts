@@ -1,0 +1,162 @@
+/** Signed changes of a group: on the verified head, and again on the next one after a conflict. */
+import {
+  checkGroupBody,
+  checkGroupParams,
+  decideGroupLink,
+  type GroupChainBodies,
+  type GroupLink,
+  type GroupMethodName,
+  type GroupParams,
+  type GroupProjection,
+  type JsonObject,
+  ProtocolError,
+  signAsDevice,
+} from '@posthouse/protocol';
+import type { AccountCore } from '../../core.ts';
+import { ClientError, isRefusal, RelayUnreachable } from '../../errors.ts';
+import { callHost } from '../../sync/host-calls.ts';
+import { groupRow, noLonger, putGroup } from '../group-rows.ts';
+import { listEntries } from './group-entries.ts';
+import { readOnTheWay, refreshGroup, requireGroup } from './read-group.ts';
+
+type LinkKind = Exclude<keyof GroupChainBodies, 'group.create'>;
+type LinkMethod = Exclude<GroupMethodName, 'group.create' | 'group.subscribe'>;
+
+/** One change, made anew for every head it is tried on. */
+export interface GroupAct<M extends LinkMethod = LinkMethod> {
+  readonly kind: LinkKind;
+  readonly method: M;
+  readonly signal: AbortSignal;
+  /**
+   * What the body says beside type, group and head, for the state it is signed on.
+   * @throws ClientError where it makes no sense in that state
+   */
+  fields(group: GroupProjection): JsonObject | Promise<JsonObject>;
+  /** The parameters with the signed body in them; the body itself by default. */
+  params?(body: JsonObject, group: GroupProjection): Promise<JsonObject>;
+  /** Runs before the request leaves. */
+  before?(body: SignedBody): Promise<void>;
+}
+
+type SignedBody = JsonObject & { readonly device_signature: string };
+
+/** Heads a change is tried on, while others change the group at the same time. */
+const attempts = 5;
+
+/**
+ * Makes a change take effect: reads to the head, decides by the verified state, signs, submits.
+ * After a conflict all of that is done again; a signature is never moved to another head (05 §5.3).
+ * Where an answer was lost, the chain says whether the change is in it.
+ *
+ * @throws ClientError `not_a_member`, `not_permitted`, `group_blocked`, `invalid_input`
+ * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour
+ */
+export async function manageGroup<M extends LinkMethod>(
+  core: AccountCore,
+  groupId: string,
+  act: GroupAct<M>,
+): Promise<void> {
+  const { signal } = act;
+  const signatures = new Set<string>();
+  await refreshGroup(core, groupId, signal);
+  const { group: first } = await requireGroup(core, groupId);
+  for (let attempt = 1; ; attempt += 1) {
+    const { row, group } = await requireGroup(core, groupId);
+    const body = await signedBody(core, group, act);
+    signatures.add(body.device_signature);
+    const params = await paramsOf(core, { body, group, act });
+    await act.before?.(body);
+    try {
+      await callHost(core, row.relay_id, { method: act.method, params, signal });
+      if (act.kind === 'group.member.leave') return await noteLeave(core, groupId);
+      await readOnTheWay(core, groupId, signal);
+      return;
+    } catch (error) {
+      signal.throwIfAborted();
+      const isOpen = isRefusal(error) || error instanceof RelayUnreachable;
+      if (!isOpen) throw error;
+      if (await isDone(core, groupId, { act, signatures, since: first.sequence })) return;
+      if (!isRefusal(error, 'state_conflict') || attempt >= attempts) throw error;
+    }
+  }
+}
+
+/** @throws ClientError `not_permitted`, `invalid_input` */
+async function signedBody(
+  core: AccountCore,
+  group: GroupProjection,
+  act: GroupAct,
+): Promise<SignedBody> {
+  const { network, account, device } = core;
+  const { kind } = act;
+  const $type = network.type(kind);
+  const facts = await act.fields(group);
+  const unsigned = { ...facts, $type, group_id: group.group_id, prev_hash: group.head };
+  const body = signAsDevice(network, unsigned, device);
+  try {
+    const link = checkGroupBody(network, kind, body) as GroupLink;
+    decideGroupLink(group, link, account);
+    return body;
+  } catch (error) {
+    throw locally(error, kind);
+  }
+}
+
+async function paramsOf<M extends LinkMethod>(
+  core: AccountCore,
+  {
+    body,
+    group,
+    act,
+  }: { readonly body: SignedBody; readonly group: GroupProjection; readonly act: GroupAct<M> },
+): Promise<GroupParams<M>> {
+  const params: unknown = (await act.params?.(body, group)) ?? body;
+  try {
+    checkGroupParams(core.network, act.method, params);
+    return params as GroupParams<M>;
+  } catch (error) {
+    throw locally(error);
+  }
+}
+
+/** What the rules of the chain say of an own change, before anybody is asked. */
+function locally(cause: unknown, kind?: LinkKind): unknown {
+  if (!(cause instanceof ProtocolError)) return cause;
+  if (cause.code !== 'forbidden') return new ClientError('invalid_input', cause.message, { cause });
+  const reason =
+    kind === 'group.member.leave'
+      ? 'the owner makes another member the owner before leaving'
+      : 'the own role does not permit this, or not towards these accounts';
+  return new ClientError('not_permitted', reason, { cause });
+}
+
+/** Whether one of the requests that left has taken effect, by the verified chain. */
+async function isDone(
+  core: AccountCore,
+  groupId: string,
+  {
+    act,
+    signatures,
+    since,
+  }: {
+    readonly act: GroupAct;
+    readonly signatures: ReadonlySet<string>;
+    readonly since: number;
+  },
+): Promise<boolean> {
+  await refreshGroup(core, groupId, act.signal);
+  const row = await core.store.read((tx) => groupRow(tx, groupId));
+  // Who left reads no more: there is no other sign of it.
+  if (row?.standing === 'ended') return act.kind === 'group.member.leave';
+  const entries = await core.store.read((tx) => listEntries(tx, groupId, { after: since }));
+  return entries.some((entry) => entry.kind === 'change' && signatures.has(entry.signature ?? ''));
+}
+
+async function noteLeave(core: AccountCore, groupId: string): Promise<void> {
+  await core.store.write(async (tx) => {
+    const row = await groupRow(tx, groupId);
+    if (row === undefined) return;
+    await putGroup(tx, noLonger(row));
+  });
+  core.happenings.add([{ kind: 'group-ended', group_id: groupId }]);
+}
