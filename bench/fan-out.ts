@@ -15,7 +15,7 @@ import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { loadTarget, type Resident, Stage } from '@posthouse/conformance';
+import { loadTarget, type TestAccount, TestContext } from '@posthouse/conformance';
 import { nodeRandom } from '@posthouse/primitives-node';
 import {
   encodeBase64url,
@@ -102,30 +102,30 @@ class Crowd implements Disposable {
 /** A channel of an account, which posts to it. */
 class Channel {
   readonly id: string;
-  readonly #stage: Stage;
-  readonly #owner: Resident;
+  readonly #context: TestContext;
+  readonly #owner: TestAccount;
 
-  private constructor(stage: Stage, owner: Resident, id: string) {
-    this.#stage = stage;
+  private constructor(context: TestContext, owner: TestAccount, id: string) {
+    this.#context = context;
     this.#owner = owner;
     this.id = id;
   }
 
-  static async found(stage: Stage, owner: Resident): Promise<Channel> {
-    const descriptor = signChannelDescriptor(stage.network, owner.device.signer, {
+  static async found(context: TestContext, owner: TestAccount): Promise<Channel> {
+    const descriptor = signChannelDescriptor(context.network, owner.device.signer, {
       creator: owner.account.id,
-      relay_id: stage.relayId,
+      relay_id: context.relayId,
       nonce: encodeBase64url(nodeRandom(16)),
       name: 'News',
       created_at: Math.floor(Date.now() / 1_000),
     });
-    await stage.succeed(owner.caller, 'channel.create', descriptor);
-    return new Channel(stage, owner, descriptor.channel_id);
+    await context.expectOk(owner.caller, 'channel.create', descriptor);
+    return new Channel(context, owner, descriptor.channel_id);
   }
 
   /** @returns the sequence of a post */
   async post(): Promise<number> {
-    const { network } = this.#stage;
+    const { network } = this.#context;
     const post = {
       $type: network.type('channel.post'),
       channel_id: this.id,
@@ -133,7 +133,7 @@ class Channel {
       body: { content_type: 'text/plain', text: 'Version 1.0 is out' },
     };
     const signed = signAsDevice(network, post, this.#owner.device.signer);
-    const answer = await this.#stage.succeed(this.#owner.caller, 'channel.post', signed);
+    const answer = await this.#context.expectOk(this.#owner.caller, 'channel.post', signed);
     return (answer as { readonly sequence: number }).sequence;
   }
 }
@@ -152,7 +152,7 @@ function requireFiles(connections: number): void {
 }
 
 /** Milliseconds of a call of another account, one after the other while something lasts. */
-async function callsWhile(stage: Stage, other: Resident, lasts: Promise<unknown>) {
+async function callsWhile(context: TestContext, other: TestAccount, lasts: Promise<unknown>) {
   const latencies: number[] = [];
   let isOver = false;
   const end = () => {
@@ -161,7 +161,7 @@ async function callsWhile(stage: Stage, other: Resident, lasts: Promise<unknown>
   lasts.then(end, end);
   while (!isOver) {
     const started = machineTime();
-    await stage.succeed(other.caller, 'message.timeline.sync', {});
+    await context.expectOk(other.caller, 'message.timeline.sync', {});
     latencies.push(machineTime() - started);
   }
   return latencies;
@@ -176,7 +176,7 @@ interface Rounds {
 }
 
 async function measure(
-  stage: Stage,
+  context: TestContext,
   { news, quiet, other, crowds }: Cast,
 ): Promise<{ readonly with: Rounds; readonly without: Rounds }> {
   const found = { with: newRounds(), without: newRounds() };
@@ -193,14 +193,14 @@ async function measure(
       });
       return Math.max(...(await Promise.race([all, tooLate])));
     });
-    kept.with.calls.push(...(await callsWhile(stage, other, last)));
+    kept.with.calls.push(...(await callsWhile(context, other, last)));
     const [{ at: answered }, end] = await Promise.all([posted, last]);
     kept.with.answers.push(answered - started);
     kept.with.hints.push(end - answered);
     const begun = machineTime();
     const quietly = quiet.post().then(() => void kept.without.answers.push(machineTime() - begun));
     const asLong = Promise.all([quietly, sleep(end - started)]);
-    kept.without.calls.push(...(await callsWhile(stage, other, asLong)));
+    kept.without.calls.push(...(await callsWhile(context, other, asLong)));
     await asLong;
   }
   return found;
@@ -209,7 +209,7 @@ async function measure(
 interface Cast {
   readonly news: Channel;
   readonly quiet: Channel;
-  readonly other: Resident;
+  readonly other: TestAccount;
   readonly crowds: readonly Crowd[];
 }
 
@@ -242,11 +242,11 @@ const facts = {
   registry: join(folder, 'registry.json'),
   ca: join(folder, 'tls', 'ca.pem'),
 };
-const stage = parts.use(await Stage.open(await loadTarget(facts), 'wss'));
-const owner = await stage.resident();
-const other = await stage.resident();
-const news = await Channel.found(stage, owner);
-const quiet = await Channel.found(stage, owner);
+const context = parts.use(await TestContext.open(await loadTarget(facts), 'wss'));
+const owner = await context.testAccount();
+const other = await context.testAccount();
+const news = await Channel.found(context, owner);
+const quiet = await Channel.found(context, owner);
 const crowds: Crowd[] = [];
 parts.defer(() => {
   for (const crowd of crowds) crowd[Symbol.dispose]();
@@ -271,7 +271,7 @@ for (const size of sizes) {
   await sleep(rest);
   const before = memory;
   memory = memoryOf(relay.pid);
-  const { with: told, without } = await measure(stage, { news, quiet, other, crowds });
+  const { with: told, without } = await measure(context, { news, quiet, other, crowds });
   const after = memoryOf(relay.pid);
   const ratio = (share: number) => (at(share, told.calls) / at(share, without.calls)).toFixed(2);
   const line = (name: string, text: string) => console.log(`  ${name.padEnd(34)}${text}`);

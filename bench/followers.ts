@@ -3,7 +3,7 @@
  * told, of one account, and says when the last of those that read has heard of a head.
  */
 import { setPriority } from 'node:os';
-import { loadTarget, Stage, type WssCaller } from '@posthouse/conformance';
+import { loadTarget, TestContext, type WssCaller } from '@posthouse/conformance';
 
 export interface FollowersOrder {
   readonly target: Parameters<typeof loadTarget>[0];
@@ -31,15 +31,15 @@ const niceness = 10;
 
 async function follow({ target: facts, channel, count, silent }: FollowersOrder): Promise<void> {
   const target = await loadTarget(facts);
-  await using stage = await Stage.open(target, 'wss');
-  const account = stage.account();
+  await using context = await TestContext.open(target, 'wss');
+  const account = context.account();
   const device = await account.device();
-  await stage.settle(account, [device]);
+  await context.register(account, [device]);
   const callers: WssCaller[] = [];
   const open = async () => {
-    const caller = await stage.wss();
-    await stage.enterDevice(caller, device);
-    await stage.succeed(caller, 'channel.subscribe', { channel_ids: [channel] });
+    const caller = await context.wss();
+    await context.authenticateDevice(caller, device);
+    await context.expectOk(caller, 'channel.subscribe', { channel_ids: [channel] });
     callers.push(caller);
   };
   for (let left = count; left > 0; left -= together) {

@@ -2,7 +2,13 @@
 import { verify } from 'node:crypto';
 import { closeSync, fsyncSync, openSync, rmSync, writeFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
-import { grantedMail, type Resident, Stage, type Target, WssCaller } from '@posthouse/conformance';
+import {
+  grantedMessage,
+  type Target,
+  type TestAccount,
+  TestContext,
+  WssCaller,
+} from '@posthouse/conformance';
 import { importPublicKey, nodePrimitives, nodeRandom } from '@posthouse/primitives-node';
 import { errorCatalogue } from '@posthouse/protocol';
 
@@ -93,16 +99,16 @@ export interface LoadResult {
  * one has a grant, goes to another account and gets a sent record.
  */
 export class Load implements AsyncDisposable {
-  readonly #stage: Stage;
+  readonly #context: TestContext;
   readonly #connections: readonly { readonly caller: WssCaller; readonly texts: string[] }[];
   readonly #window: number;
 
   private constructor(
-    stage: Stage,
+    context: TestContext,
     connections: readonly { readonly caller: WssCaller; readonly texts: string[] }[],
     window: number,
   ) {
-    this.#stage = stage;
+    this.#context = context;
     this.#connections = connections;
     this.#window = window;
   }
@@ -113,29 +119,29 @@ export class Load implements AsyncDisposable {
     sockets: readonly string[],
     options: LoadOptions,
   ): Promise<Load> {
-    const stage = await Stage.open(target, 'wss');
-    const devices: Resident['device'][] = [];
+    const context = await TestContext.open(target, 'wss');
+    const devices: TestAccount['device'][] = [];
     const callers: WssCaller[] = [];
     for (let index = 0; index < options.connections; index += 1) {
-      const account = stage.account();
+      const account = context.account();
       const device = await account.device();
-      await stage.settle(account, [device]);
+      await context.register(account, [device]);
       const caller = await WssCaller.open(target, sockets[index % sockets.length] as string);
-      await stage.enterDevice(caller, device);
+      await context.authenticateDevice(caller, device);
       devices.push(device);
       callers.push(caller);
     }
     const connections = callers.map((caller, index) => {
-      const sender = devices[index] as Resident['device'];
+      const sender = devices[index] as TestAccount['device'];
       const senders = [sender.certificate];
       const texts = Array.from({ length: options.messages }, (_, id) => {
         const recipient = devices[(index + distance(id, devices.length)) % devices.length];
-        const params = grantedMail(sender, [recipient as Resident['device']], { senders });
+        const params = grantedMessage(sender, [recipient as TestAccount['device']], { senders });
         return JSON.stringify({ jsonrpc: '2.0', id, method: 'message.send', params });
       });
       return { caller, texts };
     });
-    return new Load(stage, connections, options.window);
+    return new Load(context, connections, options.window);
   }
 
   /** Sends everything. */
@@ -156,7 +162,7 @@ export class Load implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     for (const { caller } of this.#connections) caller[Symbol.dispose]();
-    await this.#stage[Symbol.asyncDispose]();
+    await this.#context[Symbol.asyncDispose]();
   }
 }
 

@@ -14,6 +14,6 @@ export class NotApplicable extends Error {
  * @example
  * demand(answer.ok, 'a valid state is accepted');
  */
-export function demand(condition: unknown, what: string): asserts condition {
+export function assertConforms(condition: unknown, what: string): asserts condition {
   if (!condition) throw new Violation(what);
 }

@@ -1,5 +1,5 @@
 import { type Capability, type MethodDefinition, methods } from '@posthouse/protocol';
-import type { Stage } from './fixtures/test-context.ts';
+import type { TestContext } from './fixtures/test-context.ts';
 import type { TransportName } from './transport/caller.ts';
 
 /** One thing a relay must do, and how to see whether it does. */
@@ -15,18 +15,18 @@ export interface Check {
   /** The module the method belongs to: relays that do not declare it are not checked. */
   readonly capability?: Capability;
   /** Waits for the end of a period the relay sets: of those that last days it says nothing. */
-  readonly waits?: boolean;
+  readonly waitsForPeriod?: boolean;
   /** Transports it runs on; each run must end the same way. */
   readonly transports: readonly TransportName[];
   /** Throws where the relay does otherwise. */
-  run(stage: Stage): Promise<void>;
+  run(context: TestContext): Promise<void>;
 }
 
 interface CheckText {
   readonly source: string;
   readonly title: string;
   readonly transports?: readonly TransportName[];
-  readonly waits?: boolean;
+  readonly waitsForPeriod?: boolean;
 }
 
 /**
@@ -34,12 +34,12 @@ interface CheckText {
  *
  * @example
  * const { check, list } = checksOf('relay.info');
- * check('shape', { source: '02 §11.2', title: 'answers name, time and limits' }, async (stage) => {
- *   await stage.succeed(await stage.visitor(), 'relay.info');
+ * check('shape', { source: '02 §11.2', title: 'answers name, time and limits' }, async (context) => {
+ *   await context.expectOk(await context.anonymous(), 'relay.info');
  * });
  */
 export function checksOf(method: string): {
-  check(word: string, text: CheckText, run: (stage: Stage) => Promise<void>): void;
+  check(word: string, text: CheckText, run: (context: TestContext) => Promise<void>): void;
   readonly list: Check[];
 } {
   const list: Check[] = [];

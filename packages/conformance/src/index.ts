@@ -1,11 +1,13 @@
 export * from './assert.ts';
 export * from './check.ts';
 export { checks } from './checks/index.ts';
-export { grantedMail } from './fixtures/direct-messages.ts';
+export { grantedMessage } from './fixtures/direct-messages.ts';
 export * from './fixtures/test-context.ts';
 export * from './report.ts';
 export * from './runner.ts';
 export * from './target.ts';
+export type { Answer } from './transport/answer.ts';
+export { readRpcAnswer } from './transport/answer.ts';
 export * from './transport/caller.ts';
 export * from './transport/plain-http.ts';
 export * from './transport/plain-socket.ts';

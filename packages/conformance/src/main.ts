@@ -2,7 +2,7 @@
 /** `posthouse-conformance`: runs the checks against anybody's relay, by URL. */
 import { Command, CommanderError } from 'commander';
 import { checks } from './checks/index.ts';
-import { Stage } from './fixtures/test-context.ts';
+import { TestContext } from './fixtures/test-context.ts';
 import { checkLines, findingLine, methodLines, summaryLines } from './report.ts';
 import { type Finding, runChecks, selectChecks } from './runner.ts';
 import { loadTarget, type Target } from './target.ts';
@@ -52,7 +52,7 @@ async function targetOf({ relay, registry, ca, service }: Options): Promise<Targ
   const target = await loadTarget({ relay, registry, word: service, ...(ca && { ca }) });
   try {
     // What fails here would fail in every check, hundreds of times.
-    await using _ = await Stage.open(target, 'https');
+    await using _ = await TestContext.open(target, 'https');
   } catch (cause) {
     const text = textOf(cause);
     const hint = /certificate/.test(text) ? '; --ca names a file with its authority' : '';

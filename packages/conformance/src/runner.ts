@@ -1,7 +1,7 @@
 import { hasCapability } from '@posthouse/protocol';
 import { NotApplicable, Violation } from './assert.ts';
 import type { Check } from './check.ts';
-import { Stage } from './fixtures/test-context.ts';
+import { TestContext } from './fixtures/test-context.ts';
 import type { Target } from './target.ts';
 import type { TransportName } from './transport/caller.ts';
 
@@ -59,10 +59,10 @@ export async function runCheck(
   const { id, method, title, source } = check;
   const finding = { id, method, title, source, transport };
   try {
-    await using stage = await Stage.open(target, transport);
-    const reason = missing(stage, check);
+    await using context = await TestContext.open(target, transport);
+    const reason = notApplicableReason(context, check);
     if (reason !== undefined) return { ...finding, outcome: 'not_applicable', reason };
-    await check.run(stage);
+    await check.run(context);
     return { ...finding, outcome: 'passed' };
   } catch (error) {
     if (error instanceof NotApplicable) {
@@ -79,10 +79,10 @@ function reasonOf(error: unknown): string {
 }
 
 /** What the check asks for and the relay, as its verified descriptor says, does not have. */
-function missing(stage: Stage, { capability }: Check): string | undefined {
-  if (stage.transport === 'wss' && stage.wssUrl === undefined) {
+function notApplicableReason(context: TestContext, { capability }: Check): string | undefined {
+  if (context.transport === 'wss' && context.wssUrl === undefined) {
     return 'the relay lists no WSS address';
   }
-  if (capability === undefined || hasCapability(stage.descriptor, capability)) return undefined;
+  if (capability === undefined || hasCapability(context.descriptor, capability)) return undefined;
   return `the relay does not declare ${capability}`;
 }

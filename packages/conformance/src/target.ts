@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { nodePrimitives } from '@posthouse/primitives-node';
 import { type JsonObject, Network, parseJson, type RelayEntry } from '@posthouse/protocol';
-import type { Answer } from './transport/caller.ts';
+import type { Answer } from './transport/answer.ts';
 
 /** The relay under test: its addresses and the trusted facts about it. */
 export interface Target {

@@ -2,12 +2,12 @@
 import { methods } from '@posthouse/protocol';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { checks, type Finding, runCheck, runChecks, type Target } from '../src/index.ts';
-import { Subjects, start, unlimited } from './relays.ts';
+import { startRelay, TestRelays, unlimited } from './relays.ts';
 
-let subjects: Subjects;
+let subjects: TestRelays;
 
 beforeAll(async () => {
-  subjects = await Subjects.start();
+  subjects = await TestRelays.start();
 });
 
 afterAll(async () => {
@@ -29,7 +29,7 @@ describe.concurrent('conformance of the relay', () => {
 
 test('a module that the relay does not declare is not checked, and said so', async () => {
   const host = { groups: false, channels: false };
-  await using plain = await start({ host, limits: unlimited });
+  await using plain = await startRelay({ host, limits: unlimited });
   for (const module of ['group', 'channel']) {
     const found = await findings(plain.target, [`${module}.create/`]);
     expect(found.length).toBeGreaterThan(0);
@@ -44,7 +44,9 @@ test('a module that the relay does not declare is not checked, and said so', asy
 });
 
 test('what ends only after days is not waited for, and said so', async () => {
-  const waiting = checks.filter(({ waits }) => waits === true).map(({ id }) => id);
+  const waiting = checks
+    .filter(({ waitsForPeriod }) => waitsForPeriod === true)
+    .map(({ id }) => id);
   expect(waiting.length).toBeGreaterThan(0);
   for (const finding of await findings(subjects.usual.target, waiting)) {
     const reason = expect.stringMatching(/ for 10080 min here; a check waits 10 s at most$/);

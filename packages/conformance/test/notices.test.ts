@@ -5,12 +5,12 @@
 import { methods } from '@posthouse/protocol';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { type Answer, type Check, checks, runCheck, type Target } from '../src/index.ts';
-import { Subjects } from './relays.ts';
+import { TestRelays } from './relays.ts';
 
-let subjects: Subjects;
+let subjects: TestRelays;
 
 beforeAll(async () => {
-  subjects = await Subjects.start();
+  subjects = await TestRelays.start();
 });
 
 afterAll(async () => {

@@ -13,11 +13,11 @@ export const unlimited = {
 };
 
 /** A relay, and the data that goes with it. */
-interface Subject extends AsyncDisposable {
+interface TestRelay extends AsyncDisposable {
   readonly target: Target;
 }
 
-export async function start(config: Omit<PartialConfig, 'storage'>): Promise<Subject> {
+export async function startRelay(config: Omit<PartialConfig, 'storage'>): Promise<TestRelay> {
   await using stack = new AsyncDisposableStack();
   const data = stack.use(await RelayData.make());
   const relay = stack.use(
@@ -39,25 +39,25 @@ export async function start(config: Omit<PartialConfig, 'storage'>): Promise<Sub
 }
 
 /** One as relays are; and one whose periods are short enough to see them end. */
-export class Subjects implements AsyncDisposable {
-  readonly usual: Subject;
-  readonly #quick: Subject;
+export class TestRelays implements AsyncDisposable {
+  readonly usual: TestRelay;
+  readonly #quick: TestRelay;
 
-  private constructor(usual: Subject, quick: Subject) {
+  private constructor(usual: TestRelay, quick: TestRelay) {
     this.usual = usual;
     this.#quick = quick;
   }
 
-  static async start(): Promise<Subjects> {
+  static async start(): Promise<TestRelays> {
     const host = { groups: true, channels: true };
-    const usual = await start({ host, limits: unlimited });
+    const usual = await startRelay({ host, limits: unlimited });
     const short = { groupRecoveryWait: 4, groupStagingPeriod: 4 };
-    return new Subjects(usual, await start({ host, limits: { ...unlimited, ...short } }));
+    return new TestRelays(usual, await startRelay({ host, limits: { ...unlimited, ...short } }));
   }
 
   /** The relay on which a check can be made. */
-  targetFor({ waits }: Check): Target {
-    return (waits === true ? this.#quick : this.usual).target;
+  targetFor({ waitsForPeriod }: Check): Target {
+    return (waitsForPeriod === true ? this.#quick : this.usual).target;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -1,20 +1,24 @@
 /** One call of every channel method that a relay must accept, for checks that all methods share. */
 import type { channelMethods, JsonObject } from '@posthouse/protocol';
-import type { Resident, Stage } from '../fixtures/test-context.ts';
-import { type ChannelScene, type ChannelSceneOptions, channelSceneOf } from './channel-fixture.ts';
+import type { TestAccount, TestContext } from '../fixtures/test-context.ts';
+import {
+  type ChannelFixture,
+  type ChannelFixtureOptions,
+  channelFixture,
+} from './channel-fixture.ts';
 import { attachment, textBody } from './channel-objects.ts';
-import { ChannelActors } from './test-channel.ts';
+import { TestChannel } from './test-channel.ts';
 
 export type ChannelMethodName = keyof typeof channelMethods;
 
 /** What a call is made of: `target` is a post of the owner, where the method is about one. */
 interface Making {
-  readonly channel: ChannelActors;
-  readonly by: Resident;
+  readonly channel: TestChannel;
+  readonly by: TestAccount;
   readonly target: number;
 }
 
-interface Recipe {
+interface CallTemplate {
   /** Whether the parameters are a signed object; those of close sign another than themselves. */
   readonly signed: boolean;
   /** Who may call it. */
@@ -40,15 +44,15 @@ const contentBytes = 65_536;
 const harmless =
   /^((description|moderators|body|attachments|reason) omitted|(body\.text|reason) (padded|with|cut).*|attachments\.0\.uri (padded|cut).*|.*content_type (cut|with).*|\$context in (body|attachments).*)$/;
 const full = { description: 'Public announcements' };
-const named = ({ channelId: channel_id }: ChannelActors) => ({ channel_id });
+const named = ({ channelId: channel_id }: TestChannel) => ({ channel_id });
 
-export const recipes: Readonly<Record<ChannelMethodName, Recipe>> = {
+export const callTemplates: Readonly<Record<ChannelMethodName, CallTemplate>> = {
   'channel.create': {
     ...{ signed: true, allowed: 'readers', writes: false, bytes: descriptorBytes, harmless },
-    build: ({ channel: { stage, owner }, by }) => {
+    build: ({ channel: { context, owner }, by }) => {
       const facts = { ...full, moderators: [owner.account.id] };
       const others = by.account.id === owner.account.id ? full : facts;
-      return ChannelActors.draft(stage, by, others).creation;
+      return TestChannel.draft(context, by, others).createParams;
     },
   },
   'channel.resolve': {
@@ -57,15 +61,15 @@ export const recipes: Readonly<Record<ChannelMethodName, Recipe>> = {
   },
   'channel.update': {
     ...{ signed: true, allowed: 'owner', writes: true, bytes: descriptorBytes, harmless },
-    build: ({ channel, by }) => channel.revised({ ...full, status: 'active' }, by),
+    build: ({ channel, by }) => channel.updateParams({ ...full, status: 'active' }, by),
   },
   'channel.close': {
     ...{ signed: false, allowed: 'owner', writes: true },
-    build: ({ channel, by }) => channel.closing({}, by),
+    build: ({ channel, by }) => channel.closeParams({}, by),
   },
   'channel.post': {
     ...{ signed: true, allowed: 'writers', writes: true, bytes: contentBytes, harmless },
-    build: ({ channel, by }) => channel.publication({ attachments: [attachment()] }, by),
+    build: ({ channel, by }) => channel.postParams({ attachments: [attachment()] }, by),
   },
   'channel.post.edit': {
     ...{ signed: true, allowed: 'writers', writes: true, targets: true, bytes: contentBytes },
@@ -73,17 +77,17 @@ export const recipes: Readonly<Record<ChannelMethodName, Recipe>> = {
     harmless: new RegExp(`${harmless.source}|^(body|attachments) null$`),
     build: ({ channel, by, target }) => {
       const facts = { body: textBody('Version 1.0.1 is out'), attachments: [attachment()] };
-      return channel.patch(target, facts, by);
+      return channel.editParams(target, facts, by);
     },
   },
   'channel.post.delete': {
     ...{ signed: true, allowed: 'writers', writes: true, targets: true, bytes: contentBytes },
     harmless,
-    build: ({ channel, by, target }) => channel.deletion(target, { reason: 'an error' }, by),
+    build: ({ channel, by, target }) => channel.deleteParams(target, { reason: 'an error' }, by),
   },
   'channel.post.report': {
     ...{ signed: false, allowed: 'readers', writes: false, targets: true, harmless },
-    build: ({ channel, target }) => channel.complaint(target),
+    build: ({ channel, target }) => channel.reportParams(target),
   },
   'channel.read': {
     ...{ signed: false, allowed: 'readers', writes: false },
@@ -95,27 +99,27 @@ export const recipes: Readonly<Record<ChannelMethodName, Recipe>> = {
   },
 };
 
-/** A scene in which a method is about to be called by the owner. */
-export interface ReadyChannelCall {
-  readonly scene: ChannelScene;
-  readonly by: Resident;
+/** A fixture in which a method is about to be called by the owner. */
+export interface PreparedCall {
+  readonly fixture: ChannelFixture;
+  readonly by: TestAccount;
   readonly params: JsonObject;
   /** The same call anew: by somebody else, who signs it, or of another channel. */
-  again(change?: { readonly by?: Resident; readonly channel?: ChannelActors }): JsonObject;
+  again(change?: { readonly by?: TestAccount; readonly channel?: TestChannel }): JsonObject;
 }
 
-/** Sets the scene for a method. */
-export async function readyForChannel(
-  stage: Stage,
+/** Sets the fixture for a method. */
+export async function prepareCall(
+  context: TestContext,
   method: ChannelMethodName,
-  options: ChannelSceneOptions = {},
-): Promise<ReadyChannelCall> {
-  const { build, targets } = recipes[method];
-  const scene = await channelSceneOf(stage, options);
-  const { channel, owner } = scene;
+  options: ChannelFixtureOptions = {},
+): Promise<PreparedCall> {
+  const { build, targets } = callTemplates[method];
+  const fixture = await channelFixture(context, options);
+  const { channel, owner } = fixture;
   const target = targets ? await channel.post() : 1;
-  const again: ReadyChannelCall['again'] = (change = {}) => {
+  const again: PreparedCall['again'] = (change = {}) => {
     return build({ channel, by: owner, target, ...change });
   };
-  return { scene, by: owner, params: again(), again };
+  return { fixture, by: owner, params: again(), again };
 }

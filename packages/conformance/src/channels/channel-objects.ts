@@ -10,10 +10,10 @@ import {
   signAsDevice,
 } from '@posthouse/protocol';
 import { unixSeconds } from '../fixtures/account.ts';
-import type { Resident, Stage } from '../fixtures/test-context.ts';
+import type { TestAccount, TestContext } from '../fixtures/test-context.ts';
 
 /** Who signs: a device of somebody, whoever calls with it. */
-export type Signing = Pick<Resident, 'device'>;
+export type Signer = Pick<TestAccount, 'device'>;
 
 /** Text as a body. */
 export function textBody(text: string, content_type = 'text/plain'): JsonObject {
@@ -42,32 +42,32 @@ export function withoutUndefined(object: JsonObject): JsonObject {
  * said otherwise; facts given replace those of the usual object, right or wrong, and `undefined`
  * leaves a member out.
  */
-export class ChannelPapers {
-  readonly stage: Stage;
-  readonly owner: Resident;
+export class ChannelObjects {
+  readonly context: TestContext;
+  readonly owner: TestAccount;
   /** The parameters of `channel.create`. */
-  readonly creation: JsonObject;
+  readonly createParams: JsonObject;
   /** The descriptor that these people think is in force. */
   current: JsonObject;
 
-  protected constructor(stage: Stage, owner: Resident, facts: JsonObject) {
-    this.stage = stage;
+  protected constructor(context: TestContext, owner: TestAccount, facts: JsonObject) {
+    this.context = context;
     this.owner = owner;
-    this.creation = this.#found(facts);
-    this.current = this.creation;
+    this.createParams = this.#signCreation(facts);
+    this.current = this.createParams;
   }
 
-  #found(facts: JsonObject): JsonObject {
+  #signCreation(facts: JsonObject): JsonObject {
     const now = unixSeconds();
     const named = {
       nonce: encodeBase64url(nodeRandom(16)),
       creator: this.owner.account.id,
-      relay_id: this.stage.relayId,
+      relay_id: this.context.relayId,
       ...facts,
     };
     return this.sign({
-      $type: this.stage.network.type('channel.descriptor'),
-      channel_id: deriveChannelId(this.stage.network, named),
+      $type: this.context.network.type('channel.descriptor'),
+      channel_id: deriveChannelId(this.context.network, named),
       name: 'Release notes',
       revision: 0,
       status: 'active',
@@ -79,7 +79,7 @@ export class ChannelPapers {
   }
 
   get channelId(): string {
-    return String(this.creation.channel_id);
+    return String(this.createParams.channel_id);
   }
 
   get revision(): number {
@@ -87,51 +87,51 @@ export class ChannelPapers {
   }
 
   /** Signs an object as it is. */
-  sign(object: JsonObject, { device }: Signing = this.owner): JsonObject {
-    return signAsDevice(this.stage.network, withoutUndefined(object), device.signer);
+  sign(object: JsonObject, { device }: Signer = this.owner): JsonObject {
+    return signAsDevice(this.context.network, withoutUndefined(object), device.signer);
   }
 
   /** The parameters of `channel.update`: the current descriptor, one revision further. */
-  revised(facts: JsonObject = {}, by: Signing = this.owner): JsonObject {
+  updateParams(facts: JsonObject = {}, by: Signer = this.owner): JsonObject {
     const changes = { revision: this.revision + 1, updated_at: unixSeconds() };
     return this.sign({ ...this.current, ...changes, ...facts }, by);
   }
 
   /** The final descriptor that a close request amounts to (06 §8.5). */
-  final(facts: JsonObject = {}, by: Signing = this.owner): JsonObject {
-    return this.revised({ status: 'closed', ...facts }, by);
+  finalDescriptor(facts: JsonObject = {}, by: Signer = this.owner): JsonObject {
+    return this.updateParams({ status: 'closed', ...facts }, by);
   }
 
   /** The parameters of `channel.close`. */
-  closing(facts: JsonObject = {}, by: Signing = this.owner): JsonObject {
-    const { channel_id, revision, updated_at, device_signature } = this.final(facts, by);
+  closeParams(facts: JsonObject = {}, by: Signer = this.owner): JsonObject {
+    const { channel_id, revision, updated_at, device_signature } = this.finalDescriptor(facts, by);
     return withoutUndefined({ channel_id, revision, updated_at, device_signature });
   }
 
   /** The parameters of `channel.post`. */
-  publication(facts: JsonObject = {}, by: Signing = this.owner): JsonObject {
+  postParams(facts: JsonObject = {}, by: Signer = this.owner): JsonObject {
     const message_id = newMessageId(nodeRandom);
     const own = { message_id, body: textBody('Version 1.0 is out') };
     return this.#content('channel.post', { ...own, ...facts }, by);
   }
 
   /** The parameters of `channel.post.edit`; nothing is changed but by the facts. */
-  patch(target_sequence: JsonValue, facts: JsonObject, by: Signing = this.owner): JsonObject {
+  editParams(target_sequence: JsonValue, facts: JsonObject, by: Signer = this.owner): JsonObject {
     return this.#content('channel.post.edit', { target_sequence, ...facts }, by);
   }
 
   /** The parameters of `channel.post.delete`. */
-  deletion(target_sequence: JsonValue, facts: JsonObject = {}, by: Signing = this.owner) {
+  deleteParams(target_sequence: JsonValue, facts: JsonObject = {}, by: Signer = this.owner) {
     return this.#content('channel.post.delete', { target_sequence, ...facts }, by);
   }
 
   /** The parameters of `channel.post.report`, which nobody signs. */
-  complaint(target_sequence: JsonValue, facts: JsonObject = {}): JsonObject {
+  reportParams(target_sequence: JsonValue, facts: JsonObject = {}): JsonObject {
     return { channel_id: this.channelId, target_sequence, reason: 'spam', ...facts };
   }
 
-  #content(kind: string, facts: JsonObject, by: Signing): JsonObject {
-    const $type = this.stage.network.type(kind);
+  #content(kind: string, facts: JsonObject, by: Signer): JsonObject {
+    const $type = this.context.network.type(kind);
     return this.sign({ $type, channel_id: this.channelId, ...facts }, by);
   }
 }
@@ -140,6 +140,6 @@ export class ChannelPapers {
  * An object that is exactly so long as Canonical JSON, by a text in an unknown member.
  * @param make signs the object with this text
  */
-export function filledTo(bytes: number, make: (filling: string) => JsonObject): JsonObject {
+export function paddedTo(bytes: number, make: (filling: string) => JsonObject): JsonObject {
   return make('x'.repeat(bytes - Buffer.byteLength(canonicalJson(make('')))));
 }

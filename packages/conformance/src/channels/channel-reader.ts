@@ -13,12 +13,12 @@ import {
   verifyChannelPage,
   verifyChannelResolution,
 } from '@posthouse/protocol';
-import { demand } from '../assert.ts';
-import type { Resident } from '../fixtures/test-context.ts';
-import type { ChannelPapers } from './channel-objects.ts';
+import { assertConforms } from '../assert.ts';
+import type { TestAccount } from '../fixtures/test-context.ts';
+import type { ChannelObjects } from './channel-objects.ts';
 
 /** Whoever reads: any device session will do. */
-export type Reading = Pick<Resident, 'caller'>;
+export type Reader = Pick<TestAccount, 'caller'>;
 
 /** Descriptors of a channel that one traversal has verified, by revision. */
 type Descriptors = ReadonlyMap<number, ChannelDescriptor>;
@@ -35,44 +35,50 @@ export interface ReadPage {
  * Whatever would keep an event from being adopted is a fault of the relay.
  */
 export async function readChannelPage(
-  channel: ChannelPapers,
-  by: Reading,
+  channel: ChannelObjects,
+  by: Reader,
   range: ChannelRange = {},
   before: Descriptors = new Map(),
 ): Promise<ReadPage> {
-  const { channelId: channel_id, stage } = channel;
-  const answer: unknown = await stage.succeed(by.caller, 'channel.read', {
+  const { channelId: channel_id, context } = channel;
+  const answer: unknown = await context.expectOk(by.caller, 'channel.read', {
     channel_id,
     ...range,
   });
   const page = answer as ChannelPage;
   checkChannelPageBounds(page, range);
-  const known = { channelId: channel_id, relayId: stage.relayId };
+  const known = { channelId: channel_id, relayId: context.relayId };
   const descriptors = new Map(before);
-  for (const revision of verifyChannelPage(stage.network, page, { ...known, descriptors })
+  for (const revision of verifyChannelPage(context.network, page, { ...known, descriptors })
     .missing) {
     descriptors.set(revision, await resolveChannel(channel, by, revision));
   }
-  const verified = verifyChannelPage(stage.network, page, { ...known, descriptors });
+  const verified = verifyChannelPage(context.network, page, { ...known, descriptors });
   const [refused] = verified.refused;
-  demand(refused === undefined, `event ${refused?.sequence} verifies: ${refused?.error.message}`);
-  demand(verified.missing.length === 0, 'every event has its descriptor');
+  assertConforms(
+    refused === undefined,
+    `event ${refused?.sequence} verifies: ${refused?.error.message}`,
+  );
+  assertConforms(verified.missing.length === 0, 'every event has its descriptor');
   const signers = new Set(page.events.map(({ signer_device_id }) => signer_device_id));
-  demand(signers.size === page.certificates.length, 'a certificate for each signer, and no other');
+  assertConforms(
+    signers.size === page.certificates.length,
+    'a certificate for each signer, and no other',
+  );
   return { page, events: verified.events, descriptors: verified.descriptors };
 }
 
 /** A channel's descriptor, verified; of a revision, or the current one. */
 export async function resolveChannel(
-  channel: ChannelPapers,
-  { caller }: Reading,
+  channel: ChannelObjects,
+  { caller }: Reader,
   revision?: number,
 ): Promise<ChannelDescriptor> {
-  const { channelId: channel_id, stage } = channel;
+  const { channelId: channel_id, context } = channel;
   const asked = revision === undefined ? {} : { revision };
-  const answer = await stage.succeed(caller, 'channel.resolve', { channel_id, ...asked });
-  const known = { channelId: channel_id, relayId: stage.relayId, ...asked };
-  return verifyChannelResolution(stage.network, answer, known);
+  const answer = await context.expectOk(caller, 'channel.resolve', { channel_id, ...asked });
+  const known = { channelId: channel_id, relayId: context.relayId, ...asked };
+  return verifyChannelResolution(context.network, answer, known);
 }
 
 /** Everything readable of a channel, as it came and as it was verified. */
@@ -84,8 +90,8 @@ export interface Timeline {
 
 /** Reads a channel from its creation on. */
 export async function readTimeline(
-  channel: ChannelPapers,
-  by: Reading = channel.owner,
+  channel: ChannelObjects,
+  by: Reader = channel.owner,
   { limit }: Pick<ChannelRange, 'limit'> = {},
 ): Promise<Timeline> {
   const raw: ChannelPage['events'] = [];
@@ -98,7 +104,7 @@ export async function readTimeline(
     events.push(...read.events);
     descriptors = read.descriptors;
     if (read.page.has_more) continue;
-    demandRevisions(events);
+    assertRevisions(events);
     return { raw, events, state: projectChannel(emptyProjection, events) };
   }
 }
@@ -107,19 +113,19 @@ export async function readTimeline(
  * Demands that revisions follow each other and every content is of the one in force, of a timeline
  * too young for anything to have been cleaned up (06 §5.1, §7.2).
  */
-function demandRevisions(events: readonly VerifiedChannelEvent[]): void {
+function assertRevisions(events: readonly VerifiedChannelEvent[]): void {
   let inForce = -1;
   for (const { kind, sequence, descriptorRevision } of events) {
     if (kind === 'descriptor') inForce += 1;
     const found = `event ${sequence} is of revision ${descriptorRevision}`;
-    demand(descriptorRevision === inForce, `${found}, not ${inForce}`);
+    assertConforms(descriptorRevision === inForce, `${found}, not ${inForce}`);
   }
 }
 
 /** Reads a channel from its latest page back to its creation; events ascend. */
 export async function readBackward(
-  channel: ChannelPapers,
-  by: Reading,
+  channel: ChannelObjects,
+  by: Reader,
   limit: number,
 ): Promise<ChannelPage['events']> {
   const events: ChannelPage['events'] = [];
@@ -134,12 +140,12 @@ export async function readBackward(
 
 /** The last event of a channel, as it came. */
 export async function lastEvent(
-  channel: ChannelPapers,
-  by: Reading = channel.owner,
+  channel: ChannelObjects,
+  by: Reader = channel.owner,
 ): Promise<ChannelPage['events'][number]> {
   const { page } = await readChannelPage(channel, by, { limit: 1 });
   const [event] = page.events;
-  demand(event !== undefined, 'a page with the latest event');
+  assertConforms(event !== undefined, 'a page with the latest event');
   return event;
 }
 
@@ -147,7 +153,10 @@ export async function lastEvent(
  * Does something that must leave no event and no other descriptor behind, whether or not it
  * succeeds. The current descriptor and the whole timeline are compared.
  */
-export async function withoutTrace<T>(channel: ChannelPapers, act: () => Promise<T>): Promise<T> {
+export async function assertUnchanged<T>(
+  channel: ChannelObjects,
+  act: () => Promise<T>,
+): Promise<T> {
   const seen = async () => {
     const { raw } = await readTimeline(channel);
     const descriptor: JsonObject = await resolveChannel(channel, channel.owner);
@@ -155,7 +164,7 @@ export async function withoutTrace<T>(channel: ChannelPapers, act: () => Promise
   };
   const before = await seen();
   const outcome = await act();
-  demand((await seen()) === before, 'the channel is as it was');
+  assertConforms((await seen()) === before, 'the channel is as it was');
   return outcome;
 }
 
@@ -165,13 +174,13 @@ export function equal(one: unknown, other: unknown): boolean {
 }
 
 /** Demands that a post is now exactly this. */
-export async function demandState(
-  channel: ChannelPapers,
+export async function assertPostState(
+  channel: ChannelObjects,
   target: number,
   state: JsonObject,
 ): Promise<void> {
   const { posts } = (await readTimeline(channel)).state;
   const found = posts.get(target)?.state;
-  demand(found !== undefined, 'the post is there');
-  demand(equal(found, state), `${JSON.stringify(state)}, not ${JSON.stringify(found)}`);
+  assertConforms(found !== undefined, 'the post is there');
+  assertConforms(equal(found, state), `${JSON.stringify(state)}, not ${JSON.stringify(found)}`);
 }

@@ -1,16 +1,16 @@
 /** The fields of a descriptor at their edges: the same at creation and in an update (06 §4). */
 import type { JsonValue } from '@posthouse/protocol';
-import type { Stage } from '../fixtures/test-context.ts';
+import type { TestContext } from '../fixtures/test-context.ts';
 
 type Fields = Readonly<Record<string, Readonly<Record<string, JsonValue>>>>;
 
 /** Accounts that need not exist. */
-function accounts(stage: Stage, count: number): string[] {
-  return Array.from({ length: count }, () => stage.account().id);
+function accounts(context: TestContext, count: number): string[] {
+  return Array.from({ length: count }, () => context.account().id);
 }
 
 /** Members that a descriptor may have, by what is special about them. */
-export function rightFields(stage: Stage): Fields {
+export function rightFields(context: TestContext): Fields {
   return {
     'a name of one character': { name: 'x' },
     'a name of 256 bytes': { name: 'é'.repeat(128) },
@@ -18,14 +18,14 @@ export function rightFields(stage: Stage): Fields {
     'an empty description': { description: '' },
     'a description of 4,096 bytes': { description: `${'é'.repeat(2_047)}xx` },
     'an empty list of moderators': { moderators: [] },
-    'ten moderators': { moderators: accounts(stage, 10) },
+    'ten moderators': { moderators: accounts(context, 10) },
   };
 }
 
 /** Members that a descriptor must not have. */
-export function wrongFields(stage: Stage, owner: string): Fields {
-  const [one, two] = accounts(stage, 2) as [string, string];
-  const { magic } = stage.network;
+export function wrongFields(context: TestContext, owner: string): Fields {
+  const [one, two] = accounts(context, 2) as [string, string];
+  const { magic } = context.network;
   const elsewhere = one.replace(`:${magic}:`, `:${magic === '1' ? '2' : '1'}:`);
   return {
     'an empty name': { name: '' },
@@ -34,7 +34,7 @@ export function wrongFields(stage: Stage, owner: string): Fields {
     'a description of white space': { description: ' \n\u2028' },
     'a description of 4,097 bytes': { description: `${'é'.repeat(2_048)}x` },
     'a description that is no text': { description: ['text'] },
-    'eleven moderators': { moderators: accounts(stage, 11) },
+    'eleven moderators': { moderators: accounts(context, 11) },
     'the owner as a moderator': { moderators: [one, owner] },
     'a moderator twice': { moderators: [one, two, one] },
     'a moderator of another network': { moderators: [elsewhere] },

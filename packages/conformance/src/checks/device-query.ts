@@ -4,36 +4,17 @@ import {
   type ErrorCode,
   type JsonObject,
   signDeviceStateQuery,
-  signGrant,
-  signInvite,
-  signingDevice,
 } from '@posthouse/protocol';
-import { demand } from '../assert.ts';
+import { assertConforms } from '../assert.ts';
 import { checksOf } from '../check.ts';
 import { type Device, unixSeconds } from '../fixtures/account.ts';
-import { flipped } from '../fixtures/tampered.ts';
-import type { Resident, Stage } from '../fixtures/test-context.ts';
+import { grantFor, inviteOf } from '../fixtures/contacts.ts';
+import { contactPair } from '../fixtures/direct-messages.ts';
+import { tampered } from '../fixtures/tampered.ts';
+import type { TestAccount, TestContext } from '../fixtures/test-context.ts';
 
 const resolve = checksOf('device.state.resolve');
 const method = 'device.state.resolve';
-
-/** A device as the signer of daily objects. */
-export function signerOf(device: Device) {
-  return signingDevice(device.account.network, device.account.id, device.signer);
-}
-
-/** A grant of a device's account for another account; for ever unless said otherwise. */
-export function grantFor(device: Device, grantee: string, expiresAt?: number): ContactGrant {
-  return signGrant(device.account.network, signerOf(device), {
-    grantee,
-    ...(expiresAt === undefined ? {} : { expires_at: expiresAt }),
-  });
-}
-
-/** An invite of a device's account, valid for a day unless said otherwise. */
-export function inviteOf(device: Device, expiresAt = unixSeconds() + 86_400): ContactInvite {
-  return signInvite(device.account.network, signerOf(device), { expires_at: expiresAt });
-}
 
 /** A signed query by a device about another account. */
 function query(
@@ -50,19 +31,14 @@ function query(
   });
 }
 
-async function pair(stage: Stage, publicDiscovery?: boolean): Promise<[Resident, Resident]> {
-  const options = publicDiscovery === undefined ? {} : { publicDiscovery };
-  return [await stage.resident(), await stage.resident(options)];
-}
-
 resolve.check(
   'own',
   { source: '03 §5.4', title: 'reads the own state whatever the profile says' },
-  async (stage) => {
-    const { account, device, caller } = await stage.resident({ publicDiscovery: false });
-    const state = await stage.succeed(caller, method, { account: account.id });
+  async (context) => {
+    const { account, device, caller } = await context.testAccount({ publicDiscovery: false });
+    const state = await context.expectOk(caller, method, { account: account.id });
     const [certificate] = (state as unknown as { certificates: JsonObject[] }).certificates;
-    demand(
+    assertConforms(
       certificate?.device_signature === device.certificate.device_signature,
       'the state holds the device',
     );
@@ -76,31 +52,34 @@ resolve.check(
     title: 'POST without signed members is the same as GET',
     transports: ['https'],
   },
-  async (stage) => {
-    const { account, caller } = await stage.resident();
+  async (context) => {
+    const { account, caller } = await context.testAccount();
     const answer = await caller.call(method, { account: account.id }, 'POST');
-    demand(answer.ok, 'POST reads the own state');
+    assertConforms(answer.ok, 'POST reads the own state');
   },
 );
 
 resolve.check(
   'own-without-home',
   { source: '03 §5.4', title: 'an account without a home here is target_not_local' },
-  async (stage) => {
-    const account = stage.account();
-    const caller = await stage.keyHolder(account);
+  async (context) => {
+    const account = context.account();
+    const caller = await context.accountSession(account);
     const call = { method, params: { account: account.id } };
-    await stage.fail(caller, call, 'target_not_local');
+    await context.expectError(caller, call, 'target_not_local');
   },
 );
 
 resolve.check(
   'public',
   { source: '03 §5.5', title: 'public discovery opens the state to any device' },
-  async (stage) => {
-    const [asker, target] = await pair(stage, true);
-    const state = await stage.succeed(asker.caller, method, { account: target.account.id });
-    demand((state as JsonObject).account === target.account.id, "the state is the target's");
+  async (context) => {
+    const [asker, target] = await contactPair(context, true);
+    const state = await context.expectOk(asker.caller, method, { account: target.account.id });
+    assertConforms(
+      (state as JsonObject).account === target.account.id,
+      "the state is the target's",
+    );
   },
 );
 
@@ -111,10 +90,10 @@ for (const [word, publicDiscovery] of [
   resolve.check(
     `public-${word}`,
     { source: '03 §5.5', title: `a public query is forbidden with ${word}` },
-    async (stage) => {
-      const [asker, target] = await pair(stage, publicDiscovery);
+    async (context) => {
+      const [asker, target] = await contactPair(context, publicDiscovery);
       const call = { method, params: { account: target.account.id } };
-      await stage.fail(asker.caller, call, 'forbidden');
+      await context.expectError(asker.caller, call, 'forbidden');
     },
   );
 }
@@ -122,10 +101,10 @@ for (const [word, publicDiscovery] of [
 resolve.check(
   'unknown-account',
   { source: '03 §5.6', title: 'an account of which no route is known is route_not_found' },
-  async (stage) => {
-    const { caller } = await stage.resident();
-    const call = { method, params: { account: stage.account().id } };
-    await stage.fail(caller, call, 'route_not_found');
+  async (context) => {
+    const { caller } = await context.testAccount();
+    const call = { method, params: { account: context.account().id } };
+    await context.expectError(caller, call, 'route_not_found');
   },
 );
 
@@ -143,17 +122,17 @@ for (const member of [
       title: `GET with ${member} is refused, no public query runs`,
       transports: ['https'],
     },
-    async (stage) => {
-      const [asker, target] = await pair(stage, true);
-      const credentials = await stage.enterDevice(asker.caller, asker.device);
-      const caller = stage.https();
+    async (context) => {
+      const [asker, target] = await contactPair(context, true);
+      const credentials = await context.authenticateDevice(asker.caller, asker.device);
+      const caller = context.https();
       const name = encodeURIComponent(member);
       const answer = await caller.raw(method, {
         verb: 'GET',
         path: `${caller.path(method)}?account=${target.account.id}&${name}=1`,
-        headers: { [stage.network.sessionHeader]: credentials.token },
+        headers: { [context.network.sessionHeader]: credentials.token },
       });
-      demand(!answer.ok && answer.code === 'bad_request', 'it is bad_request');
+      assertConforms(!answer.ok && answer.code === 'bad_request', 'it is bad_request');
     },
   );
 }
@@ -162,20 +141,27 @@ for (const credential of ['grant', 'invite'] as const) {
   resolve.check(
     `signed-${credential}`,
     { source: '03 §5.6', title: `a valid ${credential} opens the state` },
-    async (stage) => {
-      const [asker, target] = await pair(stage, false);
+    async (context) => {
+      const [asker, target] = await contactPair(context, false);
       const authorization =
         credential === 'grant'
           ? grantFor(target.device, asker.account.id)
           : inviteOf(target.device);
       const params = query(asker.device, target.account.id, authorization);
-      const state = await stage.succeed(asker.caller, method, params);
-      demand((state as JsonObject).account === target.account.id, "the state is the target's");
+      const state = await context.expectOk(asker.caller, method, params);
+      assertConforms(
+        (state as JsonObject).account === target.account.id,
+        "the state is the target's",
+      );
     },
   );
 }
 
-type Parties = { readonly asker: Resident; readonly target: Resident; readonly stage: Stage };
+type Parties = {
+  readonly asker: TestAccount;
+  readonly target: TestAccount;
+  readonly context: TestContext;
+};
 
 /** Signed queries that must be refused, each while public discovery is on: none falls back. */
 const refusals: Readonly<
@@ -191,8 +177,8 @@ const refusals: Readonly<
     'forbidden',
   ],
   'grant-for-another': [
-    ({ asker, target, stage }) =>
-      query(asker.device, target.account.id, grantFor(target.device, stage.account().id)),
+    ({ asker, target, context }) =>
+      query(asker.device, target.account.id, grantFor(target.device, context.account().id)),
     'forbidden',
   ],
   'grant-reversed': [
@@ -204,7 +190,7 @@ const refusals: Readonly<
     ({ asker, target }) => {
       const grant = grantFor(target.device, asker.account.id);
       const signatures = Object.fromEntries(
-        Object.entries(grant.signatures).map(([id, signature]) => [id, flipped(signature)]),
+        Object.entries(grant.signatures).map(([id, signature]) => [id, tampered(signature)]),
       );
       return query(asker.device, target.account.id, { ...grant, signatures });
     },
@@ -229,7 +215,7 @@ const refusals: Readonly<
   'invite-signature': [
     ({ asker, target }) => {
       const invite = inviteOf(target.device);
-      const device_signature = flipped(invite.device_signature);
+      const device_signature = tampered(invite.device_signature);
       return query(asker.device, target.account.id, { ...invite, device_signature });
     },
     'invalid_signature',
@@ -244,7 +230,7 @@ const refusals: Readonly<
   'request-signature': [
     ({ asker, target }) => {
       const params = query(asker.device, target.account.id, inviteOf(target.device));
-      return { ...params, device_signature: flipped(String(params.device_signature)) };
+      return { ...params, device_signature: tampered(String(params.device_signature)) };
     },
     'invalid_signature',
   ],
@@ -263,8 +249,8 @@ const refusals: Readonly<
     'forbidden',
   ],
   'foreign-certificate': [
-    async ({ asker, target, stage }) => {
-      const other = await stage.account().device();
+    async ({ asker, target, context }) => {
+      const other = await context.account().device();
       return query({ ...other, id: asker.device.id }, target.account.id, inviteOf(target.device));
     },
     'forbidden',
@@ -304,10 +290,10 @@ for (const [word, [params, code]] of Object.entries(refusals)) {
   resolve.check(
     `refused-${word}`,
     { source: '03 §5.6', title: `a signed query with ${word} is ${code}` },
-    async (stage) => {
-      const [asker, target] = await pair(stage, true);
-      const call = { method, params: await params({ asker, target, stage }) };
-      await stage.fail(asker.caller, call, code);
+    async (context) => {
+      const [asker, target] = await contactPair(context, true);
+      const call = { method, params: await params({ asker, target, context }) };
+      await context.expectError(asker.caller, call, code);
     },
   );
 }

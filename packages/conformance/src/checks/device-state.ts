@@ -1,78 +1,81 @@
 import { isJsonObject, type JsonObject } from '@posthouse/protocol';
-import { demand } from '../assert.ts';
+import { assertConforms } from '../assert.ts';
 import { checksOf } from '../check.ts';
 import { type Account, type Device, unixSeconds } from '../fixtures/account.ts';
-import { flipped } from '../fixtures/tampered.ts';
-import type { Stage } from '../fixtures/test-context.ts';
+import { tampered } from '../fixtures/tampered.ts';
+import type { TestContext } from '../fixtures/test-context.ts';
 import type { WssCaller } from '../transport/caller.ts';
 
 const publish = checksOf('device.state.publish');
 const method = 'device.state.publish';
 
 /** An account with no home yet, its key holder's caller, and one device. */
-async function newcomer(stage: Stage) {
-  const account = stage.account();
-  return { account, device: await account.device(), caller: await stage.keyHolder(account) };
+async function newcomer(context: TestContext) {
+  const account = context.account();
+  return { account, device: await account.device(), caller: await context.accountSession(account) };
 }
 
 function statusOf(result: unknown): JsonObject {
-  demand(isJsonObject(result), 'the answer is an object');
+  assertConforms(isJsonObject(result), 'the answer is an object');
   return result;
 }
 
 publish.check(
   'staged',
   { source: '01 §10.1, 03 §4.2', title: 'a state without a home is pre-stored with a deadline' },
-  async (stage) => {
-    const { account, device, caller } = await newcomer(stage);
-    const status = statusOf(await stage.succeed(caller, method, await account.state([device])));
-    demand(status.status === 'staged', 'status is staged');
-    demand(Number(status.staged_until) > unixSeconds(), 'staged_until lies ahead');
+  async (context) => {
+    const { account, device, caller } = await newcomer(context);
+    const status = statusOf(await context.expectOk(caller, method, await account.state([device])));
+    assertConforms(status.status === 'staged', 'status is staged');
+    assertConforms(Number(status.staged_until) > unixSeconds(), 'staged_until lies ahead');
   },
 );
 
 publish.check(
   'staged-repeat',
   { source: '03 §4.2', title: 'an identical staged state keeps its original deadline' },
-  async (stage) => {
-    const { account, device, caller } = await newcomer(stage);
+  async (context) => {
+    const { account, device, caller } = await newcomer(context);
     const state = await account.state([device]);
-    const first = statusOf(await stage.succeed(caller, method, state));
-    const second = statusOf(await stage.succeed(caller, method, state));
-    demand(second.status === 'staged', 'still staged');
-    demand(first.staged_until === second.staged_until, 'the deadline stays');
+    const first = statusOf(await context.expectOk(caller, method, state));
+    const second = statusOf(await context.expectOk(caller, method, state));
+    assertConforms(second.status === 'staged', 'still staged');
+    assertConforms(first.staged_until === second.staged_until, 'the deadline stays');
   },
 );
 
 publish.check(
   'staged-then-accepted',
   { source: '03 §4.2', title: 'an activated staged state repeats as accepted' },
-  async (stage) => {
-    const account = stage.account();
+  async (context) => {
+    const account = context.account();
     const device = await account.device();
     const state = await account.state([device]);
-    const caller = await stage.keyHolder(account);
-    await stage.succeed(caller, method, state);
-    const route = await account.route({ relayId: stage.relayId });
-    await stage.succeed(caller, 'account.route.publish', route);
-    const status = statusOf(await stage.succeed(caller, method, state));
-    demand(status.status === 'accepted', 'status is accepted');
-    demand(status.staged_until === undefined, 'accepted has no staged_until');
+    const caller = await context.accountSession(account);
+    await context.expectOk(caller, method, state);
+    const route = await account.route({ relayId: context.relayId });
+    await context.expectOk(caller, 'account.route.publish', route);
+    const status = statusOf(await context.expectOk(caller, method, state));
+    assertConforms(status.status === 'accepted', 'status is accepted');
+    assertConforms(status.staged_until === undefined, 'accepted has no staged_until');
   },
 );
 
 publish.check(
   'accepted',
   { source: '01 §10.1', title: 'a higher revision at home is accepted from device and key holder' },
-  async (stage) => {
-    const { account, device, caller } = await stage.resident();
-    const keyHolder = await stage.keyHolder(account);
-    for (const by of [caller, keyHolder]) {
+  async (context) => {
+    const { account, device, caller } = await context.testAccount();
+    const accountSession = await context.accountSession(account);
+    for (const by of [caller, accountSession]) {
       const state = await account.state([device]);
-      const status = statusOf(await stage.succeed(by, method, state));
-      demand(status.status === 'accepted', 'status is accepted');
-      const read = await stage.succeed(by, 'device.state.resolve', { account: account.id });
-      demand((read as JsonObject).revision === state.revision, 'the new state is read back');
+      const status = statusOf(await context.expectOk(by, method, state));
+      assertConforms(status.status === 'accepted', 'status is accepted');
+      const read = await context.expectOk(by, 'device.state.resolve', { account: account.id });
+      assertConforms(
+        (read as JsonObject).revision === state.revision,
+        'the new state is read back',
+      );
     }
   },
 );
@@ -80,12 +83,15 @@ publish.check(
 publish.check(
   'repeat',
   { source: '01 §10.1', title: 'an identical repeat is accepted again, once' },
-  async (stage) => {
-    const { account, device, caller } = await stage.resident();
+  async (context) => {
+    const { account, device, caller } = await context.testAccount();
     const state = await account.state([device]);
-    await stage.succeed(caller, method, state);
-    const status = statusOf(await stage.succeed(caller, method, state));
-    demand(status.status === 'accepted' && status.staged_until === undefined, 'accepted again');
+    await context.expectOk(caller, method, state);
+    const status = statusOf(await context.expectOk(caller, method, state));
+    assertConforms(
+      status.status === 'accepted' && status.staged_until === undefined,
+      'accepted again',
+    );
   },
 );
 
@@ -93,43 +99,48 @@ for (const home of ['staged', 'accepted'] as const) {
   publish.check(
     `lower-${home}`,
     { source: '01 §10.1', title: `a revision below the ${home} one is stale_state` },
-    async (stage) => {
-      const { account, device, caller, current } = await published(stage, home);
+    async (context) => {
+      const { account, device, caller, current } = await published(context, home);
       const params = await account.state([device], current.revision - 1);
-      await stage.fail(caller, { method, params }, 'stale_state');
+      await context.expectError(caller, { method, params }, 'stale_state');
     },
   );
   publish.check(
     `conflict-${home}`,
     { source: '01 §10.1', title: `other content at the ${home} revision is state_conflict` },
-    async (stage) => {
-      const { account, device, caller, current } = await published(stage, home);
+    async (context) => {
+      const { account, device, caller, current } = await published(context, home);
       const other = await account.device();
       const params = await account.state([device, other], current.revision);
-      await stage.fail(caller, { method, params }, 'state_conflict');
+      await context.expectError(caller, { method, params }, 'state_conflict');
       // Nothing was overwritten: the first content is still the one that repeats.
-      await stage.succeed(caller, method, current);
+      await context.expectOk(caller, method, current);
     },
   );
 }
 
-async function published(stage: Stage, home: 'staged' | 'accepted') {
-  const place = home === 'staged' ? await newcomer(stage) : await stage.resident();
+async function published(context: TestContext, home: 'staged' | 'accepted') {
+  const place = home === 'staged' ? await newcomer(context) : await context.testAccount();
   const current = await place.account.state([place.device]);
-  await stage.succeed(place.caller, method, current);
+  await context.expectOk(place.caller, method, current);
   return { ...place, current };
 }
 
 publish.check(
   'empty',
   { source: '01 §10 A4', title: 'a state without certificates permits no device' },
-  async (stage) => {
-    const { account, caller } = await stage.resident();
-    const keyHolder = await stage.keyHolder(account);
-    await stage.succeed(keyHolder, method, await account.state([]));
-    await stage.fail(caller, { method: 'message.timeline.sync' }, 'unauthorized');
-    const read = await stage.succeed(keyHolder, 'device.state.resolve', { account: account.id });
-    demand((read as { certificates: unknown[] }).certificates.length === 0, 'no certificates');
+  async (context) => {
+    const { account, caller } = await context.testAccount();
+    const accountSession = await context.accountSession(account);
+    await context.expectOk(accountSession, method, await account.state([]));
+    await context.expectError(caller, { method: 'message.timeline.sync' }, 'unauthorized');
+    const read = await context.expectOk(accountSession, 'device.state.resolve', {
+      account: account.id,
+    });
+    assertConforms(
+      (read as { certificates: unknown[] }).certificates.length === 0,
+      'no certificates',
+    );
   },
 );
 
@@ -137,17 +148,17 @@ for (const count of [8, 9]) {
   publish.check(
     `certificates-${count}`,
     { source: '01 §10', title: `${count} certificates are ${count > 8 ? 'too many' : 'enough'}` },
-    async (stage) => {
-      const { account, device, caller } = await newcomer(stage);
+    async (context) => {
+      const { account, device, caller } = await newcomer(context);
       const state = await account.state([device]);
       const certificates = [state.certificates[0]];
       while (certificates.length < count) certificates.push((await account.device()).certificate);
       if (count > 8) {
         const params = { ...state, certificates } as unknown as JsonObject;
-        await stage.fail(caller, { method, params }, 'bad_request');
+        await context.expectError(caller, { method, params }, 'bad_request');
       } else {
         const devices = await Promise.all(Array.from({ length: 8 }, () => account.device()));
-        await stage.succeed(caller, method, await account.state(devices));
+        await context.expectOk(caller, method, await account.state(devices));
       }
     },
   );
@@ -158,7 +169,7 @@ type Change = (state: JsonObject, account: Account, device: Device) => JsonObjec
 /** Alterations of a valid state, by the code they must end in. */
 const alterations: Readonly<Record<string, [Change, 'bad_request' | 'invalid_signature']>> = {
   'signature-altered': [
-    (state) => ({ ...state, account_signature: flipped(String(state.account_signature)) }),
+    (state) => ({ ...state, account_signature: tampered(String(state.account_signature)) }),
     'invalid_signature',
   ],
   'revision-altered': [
@@ -169,7 +180,7 @@ const alterations: Readonly<Record<string, [Change, 'bad_request' | 'invalid_sig
   'certificate-signature': [
     (state, _account, { certificate }) => ({
       ...state,
-      certificates: [{ ...certificate, device_signature: flipped(certificate.device_signature) }],
+      certificates: [{ ...certificate, device_signature: tampered(certificate.device_signature) }],
     }),
     'invalid_signature',
   ],
@@ -208,13 +219,13 @@ for (const [word, [change, code]] of Object.entries(alterations)) {
   publish.check(
     `altered-${word}`,
     { source: '03 §4.3, 01 §10', title: `a state with ${word} is ${code}` },
-    async (stage) => {
-      const { account, device, caller } = await newcomer(stage);
+    async (context) => {
+      const { account, device, caller } = await newcomer(context);
       const state = await account.state([device]);
       const params = change(state, account, device);
-      await stage.fail(caller, { method, params }, code);
+      await context.expectError(caller, { method, params }, code);
       // Nothing was stored: the valid state is taken as the first.
-      await stage.succeed(caller, method, state);
+      await context.expectOk(caller, method, state);
     },
   );
 }
@@ -222,21 +233,21 @@ for (const [word, [change, code]] of Object.entries(alterations)) {
 publish.check(
   'foreign',
   { source: '03 §4.3', title: 'a state of another account is forbidden' },
-  async (stage) => {
-    const { caller } = await newcomer(stage);
-    const other = stage.account();
+  async (context) => {
+    const { caller } = await newcomer(context);
+    const other = context.account();
     const params = await other.state([await other.device()]);
-    await stage.fail(caller, { method, params }, 'forbidden');
+    await context.expectError(caller, { method, params }, 'forbidden');
   },
 );
 
 publish.check(
   'too-large',
   { source: '01 §10 A2', title: 'a state over 131,072 bytes is request_too_large' },
-  async (stage) => {
-    const { account, device, caller } = await newcomer(stage);
+  async (context) => {
+    const { account, device, caller } = await newcomer(context);
     const params = { ...(await account.state([device])), note: 'x'.repeat(131_072) };
-    await stage.fail(caller, { method, params }, 'request_too_large');
+    await context.expectError(caller, { method, params }, 'request_too_large');
   },
 );
 
@@ -247,22 +258,22 @@ publish.check(
     title: 'every device that stays valid hears of a new state, a removed one does not',
     transports: ['wss'],
   },
-  async (stage) => {
-    const { account, devices, callers } = await stage.resident({ devices: 3 });
+  async (context) => {
+    const { account, devices, callers } = await context.testAccount({ devices: 3 });
     const [first, second, third] = callers as [WssCaller, WssCaller, WssCaller];
     const kept = [devices[0] as Device, devices[1] as Device];
     const state = await account.state(kept);
-    await stage.succeed(first, method, state);
+    await context.expectOk(first, method, state);
     const heard = await second.notification('device.state.changed');
-    demand(heard.revision === state.revision, 'the revision is the new one');
+    assertConforms(heard.revision === state.revision, 'the revision is the new one');
     // A repeat is no second notice: what comes next is the next revision's.
-    await stage.succeed(first, method, state);
+    await context.expectOk(first, method, state);
     const next = await account.state(kept);
-    await stage.succeed(first, method, next);
+    await context.expectOk(first, method, next);
     const again = await second.notification('device.state.changed');
-    demand(again.revision === next.revision, 'an identical repeat sends nothing');
-    await stage.fail(third, { method: 'message.timeline.sync' }, 'unauthorized');
-    demand(
+    assertConforms(again.revision === next.revision, 'an identical repeat sends nothing');
+    await context.expectError(third, { method: 'message.timeline.sync' }, 'unauthorized');
+    assertConforms(
       third.socket.pending.every((text) => !text.includes('device.state.changed')),
       'the removed device hears nothing',
     );

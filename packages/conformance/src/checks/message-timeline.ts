@@ -4,11 +4,11 @@ import {
   type MessageTimelineEntry,
   openMessage,
 } from '@posthouse/protocol';
-import { demand } from '../assert.ts';
+import { assertConforms } from '../assert.ts';
 import { checksOf } from '../check.ts';
 import type { Device } from '../fixtures/account.ts';
-import { grantedMail, mail } from '../fixtures/direct-messages.ts';
-import type { Resident, Stage } from '../fixtures/test-context.ts';
+import { directMessage, grantedMessage } from '../fixtures/direct-messages.ts';
+import type { TestAccount, TestContext } from '../fixtures/test-context.ts';
 import type { WssCaller } from '../transport/caller.ts';
 
 const status = checksOf('message.delivery.status');
@@ -24,12 +24,12 @@ interface Page {
 
 /** Reads one page and checks it as a client must (04 §18.1). */
 async function read(
-  stage: Stage,
-  reader: { readonly device: Device; readonly caller: Resident['caller'] },
+  context: TestContext,
+  reader: { readonly device: Device; readonly caller: TestAccount['caller'] },
   params: { readonly after?: number; readonly limit?: number } = {},
 ): Promise<Page> {
-  const page: unknown = await stage.succeed(reader.caller, method, params);
-  checkTimelinePage(stage.network, page, {
+  const page: unknown = await context.expectOk(reader.caller, method, params);
+  checkTimelinePage(context.network, page, {
     account: reader.device.account.id,
     deviceId: reader.device.id,
     after: params.after ?? -1,
@@ -39,15 +39,20 @@ async function read(
 }
 
 /** Sends so many messages to oneself, for all devices given. */
-async function fill(stage: Stage, from: Resident, count: number, devices = from.devices) {
+async function fill(
+  context: TestContext,
+  from: TestAccount,
+  count: number,
+  devices = from.devices,
+) {
   const recipients = devices.map(({ certificate }) => certificate);
   for (let index = 0; index < count; index += 1) {
-    const message = mail(from.device, {
+    const message = directMessage(from.device, {
       to: from.account.id,
       recipients,
       text: `message ${index}`,
     });
-    await stage.succeed(from.caller, 'message.send', { ...message });
+    await context.expectOk(from.caller, 'message.send', { ...message });
   }
 }
 
@@ -57,15 +62,15 @@ sync.check(
     source: '04 §17.2, §18',
     title: 'the recipient opens what was sent, with the certificate given',
   },
-  async (stage) => {
-    const [from, to] = [await stage.resident(), await stage.resident()];
+  async (context) => {
+    const [from, to] = [await context.testAccount(), await context.testAccount()];
     const senders = [from.device.certificate];
-    const params = grantedMail(from.device, [to.device], { senders, text: 'good morning' });
-    await stage.succeed(from.caller, 'message.send', params);
+    const params = grantedMessage(from.device, [to.device], { senders, text: 'good morning' });
+    await context.expectOk(from.caller, 'message.send', params);
     for (const reader of [to, from]) {
-      const { items, certificates } = await read(stage, reader);
+      const { items, certificates } = await read(context, reader);
       const [entry] = items as [MessageTimelineEntry];
-      const opened = openMessage(stage.network, {
+      const opened = openMessage(context.network, {
         envelope: entry.envelope,
         keyBox: entry.key_box,
         certificate: certificates[0] as never,
@@ -73,7 +78,10 @@ sync.check(
         deviceId: reader.device.id,
         encryptionPrivateKey: reader.device.encryptionKey,
       });
-      demand(new TextDecoder().decode(opened).includes('good morning'), 'the text is readable');
+      assertConforms(
+        new TextDecoder().decode(opened).includes('good morning'),
+        'the text is readable',
+      );
     }
   },
 );
@@ -81,68 +89,68 @@ sync.check(
 sync.check(
   'pages',
   { source: '04 §18', title: 'pages in order, without loss, and says when there is more' },
-  async (stage) => {
-    const owner = await stage.resident();
-    await fill(stage, owner, 7);
+  async (context) => {
+    const owner = await context.testAccount();
+    await fill(context, owner, 7);
     const sequences: number[] = [];
     let after = -1;
     for (let more = true; more; ) {
-      const page = await read(stage, owner, { after, limit: 3 });
-      demand(page.items.length > 0, 'no empty page while there is more');
+      const page = await read(context, owner, { after, limit: 3 });
+      assertConforms(page.items.length > 0, 'no empty page while there is more');
       sequences.push(...page.items.map(({ sequence }) => sequence));
       after = sequences.at(-1) as number;
       more = page.has_more;
     }
-    demand(sequences.length === 7, `7 entries, not ${sequences.length}`);
-    const end = await read(stage, owner, { after });
-    demand(end.items.length === 0 && !end.has_more, 'the head gives an empty page');
+    assertConforms(sequences.length === 7, `7 entries, not ${sequences.length}`);
+    const end = await read(context, owner, { after });
+    assertConforms(end.items.length === 0 && !end.has_more, 'the head gives an empty page');
   },
 );
 
 sync.check(
   'visibility',
   { source: '04 §17.3', title: 'a device sees only what was boxed for it when it was accepted' },
-  async (stage) => {
-    const owner = await stage.resident({ devices: 2 });
+  async (context) => {
+    const owner = await context.testAccount({ devices: 2 });
     const [first, second] = owner.devices as [Device, Device];
-    await fill(stage, owner, 1, [first]);
-    await fill(stage, owner, 1, [first, second]);
-    const seen = await read(stage, { device: second, caller: owner.callers[1] as never });
-    demand(seen.items.length === 1, 'one entry for the second device');
-    demand(seen.has_retention_gap !== true, 'number gaps are no retention gap');
-    demand((await read(stage, owner)).items.length === 2, 'two for the first');
+    await fill(context, owner, 1, [first]);
+    await fill(context, owner, 1, [first, second]);
+    const seen = await read(context, { device: second, caller: owner.callers[1] as never });
+    assertConforms(seen.items.length === 1, 'one entry for the second device');
+    assertConforms(seen.has_retention_gap !== true, 'number gaps are no retention gap');
+    assertConforms((await read(context, owner)).items.length === 2, 'two for the first');
   },
 );
 
 sync.check(
   'later-device',
   { source: '04 §17.3', title: 'a device added later does not see earlier records' },
-  async (stage) => {
-    const owner = await stage.resident();
+  async (context) => {
+    const owner = await context.testAccount();
     const later = await owner.account.device();
-    await fill(stage, owner, 1, [owner.device, later]);
+    await fill(context, owner, 1, [owner.device, later]);
     const state = await owner.account.state([owner.device, later]);
-    await stage.succeed(owner.caller, 'device.state.publish', state);
-    const caller = await stage.member(later);
-    const page = await read(stage, { device: later, caller });
-    demand(page.items.length === 0, 'nothing from before it was valid');
+    await context.expectOk(owner.caller, 'device.state.publish', state);
+    const caller = await context.deviceSession(later);
+    const page = await read(context, { device: later, caller });
+    assertConforms(page.items.length === 0, 'nothing from before it was valid');
   },
 );
 
 sync.check(
   're-enabled-device',
   { source: '04 §17.3', title: 'a device removed and enabled again keeps its visibility' },
-  async (stage) => {
-    const owner = await stage.resident({ devices: 2 });
+  async (context) => {
+    const owner = await context.testAccount({ devices: 2 });
     const [first, second] = owner.devices as [Device, Device];
-    await fill(stage, owner, 1);
+    await fill(context, owner, 1);
     const publish = 'device.state.publish';
-    await stage.succeed(owner.caller, publish, await owner.account.state([first]));
-    await fill(stage, owner, 1);
-    await stage.succeed(owner.caller, publish, await owner.account.state([first, second]));
-    const caller = await stage.member(second);
-    const page = await read(stage, { device: second, caller });
-    demand(page.items.length === 1, 'the earlier record, not the one in between');
+    await context.expectOk(owner.caller, publish, await owner.account.state([first]));
+    await fill(context, owner, 1);
+    await context.expectOk(owner.caller, publish, await owner.account.state([first, second]));
+    const caller = await context.deviceSession(second);
+    const page = await read(context, { device: second, caller });
+    assertConforms(page.items.length === 1, 'the earlier record, not the one in between');
   },
 );
 
@@ -157,12 +165,12 @@ for (const [word, params] of [
   sync.check(
     `refused-${word}`,
     { source: '04 §18, 02 §6', title: `${word} is bad_request` },
-    async (stage) => {
-      const { caller } = await stage.resident();
+    async (context) => {
+      const { caller } = await context.testAccount();
       // In a query every value is text, so a text of digits is an integer there.
       if (word === 'after-text' && caller.transport === 'https') {
-        await stage.fail(caller, { method, params: { after: '00' } }, 'bad_request');
-      } else await stage.fail(caller, { method, params }, 'bad_request');
+        await context.expectError(caller, { method, params: { after: '00' } }, 'bad_request');
+      } else await context.expectError(caller, { method, params }, 'bad_request');
     },
   );
 }
@@ -170,34 +178,34 @@ for (const [word, params] of [
 sync.check(
   'limit-large',
   { source: '02 §6', title: "a limit above the relay's own is no error" },
-  async (stage) => {
-    const owner = await stage.resident();
-    await fill(stage, owner, 2);
-    const page = await read(stage, owner, { limit: Number.MAX_SAFE_INTEGER });
-    demand(page.items.length === 2, 'both entries');
+  async (context) => {
+    const owner = await context.testAccount();
+    await fill(context, owner, 2);
+    const page = await read(context, owner, { limit: Number.MAX_SAFE_INTEGER });
+    assertConforms(page.items.length === 2, 'both entries');
   },
 );
 
 sync.check(
   'large-pages',
   { source: '04 §18', title: 'a page of large entries fits the transport and loses none' },
-  async (stage) => {
-    const owner = await stage.resident();
+  async (context) => {
+    const owner = await context.testAccount();
     const recipients = [owner.device.certificate];
     for (let index = 0; index < 6; index += 1) {
       const text = 'x'.repeat(190_000);
-      const message = mail(owner.device, { to: owner.account.id, recipients, text });
-      await stage.succeed(owner.caller, 'message.send', { ...message });
+      const message = directMessage(owner.device, { to: owner.account.id, recipients, text });
+      await context.expectOk(owner.caller, 'message.send', { ...message });
     }
     let count = 0;
     let after = -1;
     for (let more = true; more; ) {
-      const page = await read(stage, owner, { after });
+      const page = await read(context, owner, { after });
       count += page.items.length;
       after = page.items.at(-1)?.sequence ?? after;
       more = page.has_more;
     }
-    demand(count === 6, `6 entries, not ${count}`);
+    assertConforms(count === 6, `6 entries, not ${count}`);
   },
 );
 
@@ -208,46 +216,46 @@ sync.check(
     title: 'a new record is hinted to every device connection, a repeat is not',
     transports: ['wss'],
   },
-  async (stage) => {
-    const [from, to] = [await stage.resident(), await stage.resident({ devices: 2 })];
+  async (context) => {
+    const [from, to] = [await context.testAccount(), await context.testAccount({ devices: 2 })];
     const [first, second] = to.callers as [WssCaller, WssCaller];
-    const params = grantedMail(from.device, to.devices as Device[]);
-    await stage.succeed(from.caller, 'message.send', params);
+    const params = grantedMessage(from.device, to.devices as Device[]);
+    await context.expectOk(from.caller, 'message.send', params);
     const { head } = await first.notification('message.timeline.changed');
     await second.notification('message.timeline.changed');
-    const { items } = await read(stage, to);
-    demand(items.at(-1)?.sequence === head, "the head is the record's sequence");
-    await stage.succeed(from.caller, 'message.send', params);
-    await stage.succeed(from.caller, 'message.send', grantedMail(from.device, [to.device]));
+    const { items } = await read(context, to);
+    assertConforms(items.at(-1)?.sequence === head, "the head is the record's sequence");
+    await context.expectOk(from.caller, 'message.send', params);
+    await context.expectOk(from.caller, 'message.send', grantedMessage(from.device, [to.device]));
     const next = await first.notification('message.timeline.changed');
-    demand(Number(next.head) > Number(head), 'a repeat gives no hint, a new record does');
+    assertConforms(Number(next.head) > Number(head), 'a repeat gives no hint, a new record does');
   },
 );
 
 status.check(
   'any-device',
   { source: '04 §14.3', title: 'any device of the account may ask' },
-  async (stage) => {
-    const [from, to] = [await stage.resident({ devices: 2 }), await stage.resident()];
-    const params = grantedMail(from.device, [to.device]);
-    const sent = (await stage.succeed(from.caller, 'message.send', params)) as JsonObject;
+  async (context) => {
+    const [from, to] = [await context.testAccount({ devices: 2 }), await context.testAccount()];
+    const params = grantedMessage(from.device, [to.device]);
+    const sent = (await context.expectOk(from.caller, 'message.send', params)) as JsonObject;
     const { message_id } = params.envelope as JsonObject as { message_id: string };
-    const other = from.callers[1] as Resident['caller'];
-    const answer = await stage.succeed(other, 'message.delivery.status', { message_id });
-    demand((answer as JsonObject).accepted_at === sent.accepted_at, 'the same acceptance');
+    const other = from.callers[1] as TestAccount['caller'];
+    const answer = await context.expectOk(other, 'message.delivery.status', { message_id });
+    assertConforms((answer as JsonObject).accepted_at === sent.accepted_at, 'the same acceptance');
   },
 );
 
 status.check(
   'foreign',
   { source: '04 §14.3', title: "another account's message is not_found, to its recipient too" },
-  async (stage) => {
-    const [from, to] = [await stage.resident(), await stage.resident()];
-    const params = grantedMail(from.device, [to.device]);
-    await stage.succeed(from.caller, 'message.send', params);
+  async (context) => {
+    const [from, to] = [await context.testAccount(), await context.testAccount()];
+    const params = grantedMessage(from.device, [to.device]);
+    await context.expectOk(from.caller, 'message.send', params);
     const { message_id } = params.envelope as JsonObject as { message_id: string };
     const call = { method: 'message.delivery.status', params: { message_id } };
-    await stage.fail(to.caller, call, 'not_found');
+    await context.expectError(to.caller, call, 'not_found');
   },
 );
 
@@ -261,9 +269,13 @@ for (const [word, params] of [
   status.check(
     `refused-${word}`,
     { source: '04 §2, §14.3', title: `a message_id that is ${word} is bad_request` },
-    async (stage) => {
-      const { caller } = await stage.resident();
-      await stage.fail(caller, { method: 'message.delivery.status', params }, 'bad_request');
+    async (context) => {
+      const { caller } = await context.testAccount();
+      await context.expectError(
+        caller,
+        { method: 'message.delivery.status', params },
+        'bad_request',
+      );
     },
   );
 }
@@ -271,10 +283,10 @@ for (const [word, params] of [
 status.check(
   'unknown',
   { source: '04 §14.3', title: 'a message never sent is not_found' },
-  async (stage) => {
-    const { caller } = await stage.resident();
+  async (context) => {
+    const { caller } = await context.testAccount();
     const params = { message_id: 'msg_AAECAwQFBgcICQoLDA0ODw' };
-    await stage.fail(caller, { method: 'message.delivery.status', params }, 'not_found');
+    await context.expectError(caller, { method: 'message.delivery.status', params }, 'not_found');
   },
 );
 

@@ -1,12 +1,12 @@
 /** What comes back inside an answer is deeper than it came, and must still be lawful (01 J5). */
 import type { JsonObject, JsonValue } from '@posthouse/protocol';
-import { demand } from '../assert.ts';
-import { channelSceneOf } from '../channels/channel-fixture.ts';
+import { assertConforms } from '../assert.ts';
+import { channelFixture } from '../channels/channel-fixture.ts';
 import { textBody } from '../channels/channel-objects.ts';
 import { readTimeline } from '../channels/channel-reader.ts';
 import { checksOf } from '../check.ts';
-import { grantedMail, resignedMail } from '../fixtures/direct-messages.ts';
-import type { Stage } from '../fixtures/test-context.ts';
+import { changeEnvelope, grantedMessage } from '../fixtures/direct-messages.ts';
+import type { TestContext } from '../fixtures/test-context.ts';
 import type { Caller } from '../transport/caller.ts';
 
 const source = '01 §2.1, J5';
@@ -22,7 +22,7 @@ function nested(depth: number): JsonValue {
 
 /** Takes it, whatever the depth, or refuses it as `bad_request`; says how much was taken. */
 async function offer(
-  stage: Stage,
+  context: TestContext,
   writer: Caller,
   { method, make }: { readonly method: string; readonly make: (deep: JsonValue) => JsonObject },
 ): Promise<number> {
@@ -31,9 +31,9 @@ async function offer(
     const params = make(nested(depth));
     const answer = await writer.call(method, params);
     if (answer.ok) taken += 1;
-    else await stage.fail(writer, { method, params }, 'bad_request');
+    else await context.expectError(writer, { method, params }, 'bad_request');
   }
-  demand(taken > 0, `${method} takes unknown members that are nested`);
+  assertConforms(taken > 0, `${method} takes unknown members that are nested`);
   return taken;
 }
 
@@ -41,14 +41,17 @@ const sync = checksOf('message.timeline.sync');
 sync.check(
   'deep',
   { source, title: 'shows whatever message.send took without being too deep itself' },
-  async (stage) => {
-    const [from, to] = [await stage.resident(), await stage.resident()];
-    const writer = await stage.member(from.device, 'https');
+  async (context) => {
+    const [from, to] = [await context.testAccount(), await context.testAccount()];
+    const writer = await context.deviceSession(from.device, 'https');
     const make = (deep: JsonValue) =>
-      resignedMail(from.device, grantedMail(from.device, [to.device]), { deep });
-    const taken = await offer(stage, writer, { method: 'message.send', make });
-    const page = await stage.succeed(to.caller, 'message.timeline.sync', { after: -1 });
-    demand((page as { items: unknown[] }).items.length === taken, 'everything that was taken');
+      changeEnvelope(from.device, grantedMessage(from.device, [to.device]), { deep });
+    const taken = await offer(context, writer, { method: 'message.send', make });
+    const page = await context.expectOk(to.caller, 'message.timeline.sync', { after: -1 });
+    assertConforms(
+      (page as { items: unknown[] }).items.length === taken,
+      'everything that was taken',
+    );
   },
 );
 
@@ -56,12 +59,15 @@ const read = checksOf('channel.read');
 read.check(
   'deep',
   { source, title: 'shows whatever channel.post took without being too deep itself' },
-  async (stage) => {
-    const { channel, owner } = await channelSceneOf(stage);
-    const writer = await stage.member(owner.device, 'https');
-    const make = (deep: JsonValue) => channel.publication({ body: textBody('deep'), deep });
-    const taken = await offer(stage, writer, { method: 'channel.post', make });
-    demand((await readTimeline(channel)).raw.length === 1 + taken, 'everything that was taken');
+  async (context) => {
+    const { channel, owner } = await channelFixture(context);
+    const writer = await context.deviceSession(owner.device, 'https');
+    const make = (deep: JsonValue) => channel.postParams({ body: textBody('deep'), deep });
+    const taken = await offer(context, writer, { method: 'channel.post', make });
+    assertConforms(
+      (await readTimeline(channel)).raw.length === 1 + taken,
+      'everything that was taken',
+    );
   },
 );
 

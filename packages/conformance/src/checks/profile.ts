@@ -5,11 +5,11 @@ import {
   verifyDeviceCertificate,
   verifyProfile,
 } from '@posthouse/protocol';
-import { demand } from '../assert.ts';
+import { assertConforms } from '../assert.ts';
 import { checksOf } from '../check.ts';
 import { unixSeconds } from '../fixtures/account.ts';
-import { flipped } from '../fixtures/tampered.ts';
-import type { Resident, Stage } from '../fixtures/test-context.ts';
+import { tampered } from '../fixtures/tampered.ts';
+import type { TestAccount, TestContext } from '../fixtures/test-context.ts';
 
 const publish = checksOf('profile.publish');
 const resolve = checksOf('profile.resolve');
@@ -17,34 +17,36 @@ const resolve = checksOf('profile.resolve');
 publish.check(
   'round-trip',
   { source: '03 §7, §8', title: 'a published profile verifies for any other device' },
-  async (stage) => {
-    const owner = await stage.resident();
-    const reader = await stage.resident();
-    const profile = stage.profile(owner.device, { nickname: 'Ann é😀', bio: 'hello' });
-    await stage.succeed(owner.caller, 'profile.publish', { ...profile });
-    const answer = await stage.succeed(reader.caller, 'profile.resolve', {
+  async (context) => {
+    const owner = await context.testAccount();
+    const reader = await context.testAccount();
+    const profile = context.profile(owner.device, { nickname: 'Ann é😀', bio: 'hello' });
+    await context.expectOk(owner.caller, 'profile.publish', { ...profile });
+    const answer = await context.expectOk(reader.caller, 'profile.resolve', {
       account: owner.account.id,
     });
     const { profile: read, signer_certificate } = answer as JsonObject;
-    verifyDeviceCertificate(stage.network, signer_certificate);
-    verifyProfile(stage.network, read, signer_certificate);
-    demand(read.account === owner.account.id, "the profile is the account's");
-    demand(read.nickname === 'Ann é😀', 'texts come back unchanged');
+    verifyDeviceCertificate(context.network, signer_certificate);
+    verifyProfile(context.network, read, signer_certificate);
+    assertConforms(read.account === owner.account.id, "the profile is the account's");
+    assertConforms(read.nickname === 'Ann é😀', 'texts come back unchanged');
   },
 );
 
 publish.check(
   'unknown-members',
   { source: '01 §2.3 U1', title: 'unknown members come back signed and in place' },
-  async (stage) => {
-    const owner = await stage.resident();
+  async (context) => {
+    const owner = await context.testAccount();
     const future = { deep: [1, { x: 'y' }] };
     const facts = { future } as Partial<ProfileFacts>;
-    await stage.succeed(owner.caller, 'profile.publish', { ...stage.profile(owner.device, facts) });
+    await context.expectOk(owner.caller, 'profile.publish', {
+      ...context.profile(owner.device, facts),
+    });
     const params = { account: owner.account.id };
-    const answer = (await stage.succeed(owner.caller, 'profile.resolve', params)) as JsonObject;
-    verifyProfile(stage.network, answer.profile, owner.device.certificate);
-    demand(
+    const answer = (await context.expectOk(owner.caller, 'profile.resolve', params)) as JsonObject;
+    verifyProfile(context.network, answer.profile, owner.device.certificate);
+    assertConforms(
       JSON.stringify((answer.profile as JsonObject).future) === JSON.stringify(future),
       'the unknown member is kept',
     );
@@ -57,87 +59,96 @@ publish.check(
     source: '01 §11 F4',
     title: 'a later profile replaces, an earlier one is stale, equal replaces',
   },
-  async (stage) => {
-    const owner = await stage.resident();
+  async (context) => {
+    const owner = await context.testAccount();
     const now = unixSeconds();
     const send = (updated_at: number, nickname: string) => ({
-      ...stage.profile(owner.device, { updated_at, nickname }),
+      ...context.profile(owner.device, { updated_at, nickname }),
     });
-    await stage.succeed(owner.caller, 'profile.publish', send(now - 10, 'first'));
+    await context.expectOk(owner.caller, 'profile.publish', send(now - 10, 'first'));
     const earlier = { method: 'profile.publish', params: send(now - 11, 'earlier') };
-    await stage.fail(owner.caller, earlier, 'stale_state');
-    demand((await nicknameOf(stage, owner)) === 'first', 'a stale profile replaces nothing');
-    await stage.succeed(owner.caller, 'profile.publish', send(now - 10, 'equal'));
-    demand((await nicknameOf(stage, owner)) === 'equal', 'an equal time replaces');
-    await stage.succeed(owner.caller, 'profile.publish', send(now - 9, 'later'));
-    demand((await nicknameOf(stage, owner)) === 'later', 'a later time replaces');
+    await context.expectError(owner.caller, earlier, 'stale_state');
+    assertConforms(
+      (await nicknameOf(context, owner)) === 'first',
+      'a stale profile replaces nothing',
+    );
+    await context.expectOk(owner.caller, 'profile.publish', send(now - 10, 'equal'));
+    assertConforms((await nicknameOf(context, owner)) === 'equal', 'an equal time replaces');
+    await context.expectOk(owner.caller, 'profile.publish', send(now - 9, 'later'));
+    assertConforms((await nicknameOf(context, owner)) === 'later', 'a later time replaces');
   },
 );
 
-async function nicknameOf(stage: Stage, { account, caller }: Resident): Promise<unknown> {
-  const answer = await stage.succeed(caller, 'profile.resolve', { account: account.id });
+async function nicknameOf(
+  context: TestContext,
+  { account, caller }: TestAccount,
+): Promise<unknown> {
+  const answer = await context.expectOk(caller, 'profile.resolve', { account: account.id });
   return ((answer as JsonObject).profile as JsonObject).nickname;
 }
 
 /** Profiles that must be refused, as a resident would send them. */
 const refusals: Readonly<
-  Record<string, [(stage: Stage, owner: Resident) => JsonObject | Promise<JsonObject>, ErrorCode]>
+  Record<
+    string,
+    [(context: TestContext, owner: TestAccount) => JsonObject | Promise<JsonObject>, ErrorCode]
+  >
 > = {
   future: [
-    (stage, { device }) => ({
-      ...stage.profile(device, { updated_at: unixSeconds() + 31_536_000 }),
+    (context, { device }) => ({
+      ...context.profile(device, { updated_at: unixSeconds() + 31_536_000 }),
     }),
     'clock_skew',
   ],
   signature: [
-    (stage, { device }) => {
-      const profile = stage.profile(device);
-      return { ...profile, device_signature: flipped(profile.device_signature) };
+    (context, { device }) => {
+      const profile = context.profile(device);
+      return { ...profile, device_signature: tampered(profile.device_signature) };
     },
     'invalid_signature',
   ],
   altered: [
-    (stage, { device }) => ({ ...stage.profile(device), nickname: 'another' }),
+    (context, { device }) => ({ ...context.profile(device), nickname: 'another' }),
     'invalid_signature',
   ],
   'of-another-account': [
-    async (stage) => ({ ...stage.profile(await stage.account().device()) }),
+    async (context) => ({ ...context.profile(await context.account().device()) }),
     'forbidden',
   ],
   'by-another-device': [
-    async (stage, { account }) => ({ ...stage.profile(await account.device()) }),
+    async (context, { account }) => ({ ...context.profile(await account.device()) }),
     'invalid_signature',
   ],
   'nickname-blank': [
-    (stage, { device }) => ({ ...stage.profile(device), nickname: '\u2003\u0085 ' }),
+    (context, { device }) => ({ ...context.profile(device), nickname: '\u2003\u0085 ' }),
     'bad_request',
   ],
   'nickname-too-long': [
-    (stage, { device }) => ({ ...stage.profile(device), nickname: `${'é'.repeat(128)}x` }),
+    (context, { device }) => ({ ...context.profile(device), nickname: `${'é'.repeat(128)}x` }),
     'bad_request',
   ],
   'bio-too-long': [
-    (stage, { device }) => ({ ...stage.profile(device), bio: 'x'.repeat(2_049) }),
+    (context, { device }) => ({ ...context.profile(device), bio: 'x'.repeat(2_049) }),
     'bad_request',
   ],
   'discovery-missing': [
-    (stage, { device }) => {
-      const { public_discovery: _, ...rest } = stage.profile(device);
+    (context, { device }) => {
+      const { public_discovery: _, ...rest } = context.profile(device);
       return rest;
     },
     'bad_request',
   ],
   'time-as-text': [
-    (stage, { device }) => ({ ...stage.profile(device), updated_at: '1' }),
+    (context, { device }) => ({ ...context.profile(device), updated_at: '1' }),
     'bad_request',
   ],
   'too-large': [
-    (stage, { device }) => ({ ...stage.profile(device), note: 'x'.repeat(8_192) }),
+    (context, { device }) => ({ ...context.profile(device), note: 'x'.repeat(8_192) }),
     'request_too_large',
   ],
   'avatar-not-an-image': [
-    (stage, { device }) => ({
-      ...stage.profile(device),
+    (context, { device }) => ({
+      ...context.profile(device),
       avatar: {
         uri: 'https://content.example/a',
         hash: `sha256:${'A'.repeat(43)}`,
@@ -148,8 +159,8 @@ const refusals: Readonly<
     'bad_request',
   ],
   'avatar-not-https': [
-    (stage, { device }) => ({
-      ...stage.profile(device),
+    (context, { device }) => ({
+      ...context.profile(device),
       avatar: {
         uri: 'http://content.example/a',
         hash: `sha256:${'A'.repeat(43)}`,
@@ -160,7 +171,7 @@ const refusals: Readonly<
     'bad_request',
   ],
   'null-nickname': [
-    (stage, { device }) => ({ ...stage.profile(device), nickname: null }),
+    (context, { device }) => ({ ...context.profile(device), nickname: null }),
     'bad_request',
   ],
 };
@@ -169,13 +180,13 @@ for (const [word, [params, code]] of Object.entries(refusals)) {
   publish.check(
     `refused-${word}`,
     { source: '01 §11 F1–F4, 03 §7', title: `a profile that is ${word} is ${code}` },
-    async (stage) => {
-      const owner = await stage.resident({ publicDiscovery: true });
-      const call = { method: 'profile.publish', params: await params(stage, owner) };
-      await stage.fail(owner.caller, call, code);
+    async (context) => {
+      const owner = await context.testAccount({ publicDiscovery: true });
+      const call = { method: 'profile.publish', params: await params(context, owner) };
+      await context.expectError(owner.caller, call, code);
       const read = { account: owner.account.id };
-      const answer = (await stage.succeed(owner.caller, 'profile.resolve', read)) as JsonObject;
-      demand(
+      const answer = (await context.expectOk(owner.caller, 'profile.resolve', read)) as JsonObject;
+      assertConforms(
         (answer.profile as JsonObject).public_discovery === true,
         'a refused profile replaces nothing',
       );
@@ -189,41 +200,45 @@ for (const [word, facts] of [
   ['nickname-empty', { nickname: '' }],
   ['nickname-byte-order-mark', { nickname: '\ufeff' }],
 ] as const) {
-  publish.check(word, { source: '01 §11, §2.4', title: `accepts ${word}` }, async (stage) => {
-    const owner = await stage.resident();
-    await stage.succeed(owner.caller, 'profile.publish', { ...stage.profile(owner.device, facts) });
+  publish.check(word, { source: '01 §11, §2.4', title: `accepts ${word}` }, async (context) => {
+    const owner = await context.testAccount();
+    await context.expectOk(owner.caller, 'profile.publish', {
+      ...context.profile(owner.device, facts),
+    });
   });
 }
 
 publish.check(
   'size-limit',
   { source: '01 §11 F1', title: 'accepts a profile of exactly 8,192 bytes' },
-  async (stage) => {
-    const owner = await stage.resident();
-    const empty = stage.profile(owner.device, { note: '' } as Partial<ProfileFacts>);
+  async (context) => {
+    const owner = await context.testAccount();
+    const empty = context.profile(owner.device, { note: '' } as Partial<ProfileFacts>);
     const room = 8_192 - new TextEncoder().encode(JSON.stringify(empty)).length;
     const facts = { note: 'x'.repeat(room) } as Partial<ProfileFacts>;
-    await stage.succeed(owner.caller, 'profile.publish', { ...stage.profile(owner.device, facts) });
+    await context.expectOk(owner.caller, 'profile.publish', {
+      ...context.profile(owner.device, facts),
+    });
   },
 );
 
 resolve.check(
   'none',
   { source: '03 §8', title: 'an account without a profile is not_found' },
-  async (stage) => {
-    const { account, caller } = await stage.resident();
+  async (context) => {
+    const { account, caller } = await context.testAccount();
     const call = { method: 'profile.resolve', params: { account: account.id } };
-    await stage.fail(caller, call, 'not_found');
+    await context.expectError(caller, call, 'not_found');
   },
 );
 
 resolve.check(
   'no-route',
   { source: '03 §8', title: 'an account without a known route is route_not_found' },
-  async (stage) => {
-    const { caller } = await stage.resident();
-    const call = { method: 'profile.resolve', params: { account: stage.account().id } };
-    await stage.fail(caller, call, 'route_not_found');
+  async (context) => {
+    const { caller } = await context.testAccount();
+    const call = { method: 'profile.resolve', params: { account: context.account().id } };
+    await context.expectError(caller, call, 'route_not_found');
   },
 );
 
@@ -235,9 +250,9 @@ for (const [word, params] of [
   resolve.check(
     `account-${word}`,
     { source: '03 §8', title: `an account that is ${word} is bad_request` },
-    async (stage) => {
-      const { caller } = await stage.resident();
-      await stage.fail(caller, { method: 'profile.resolve', params }, 'bad_request');
+    async (context) => {
+      const { caller } = await context.testAccount();
+      await context.expectError(caller, { method: 'profile.resolve', params }, 'bad_request');
     },
   );
 }
@@ -245,10 +260,10 @@ for (const [word, params] of [
 resolve.check(
   'closed-profile',
   { source: '03 §8', title: 'a profile is readable with public discovery off' },
-  async (stage) => {
-    const owner = await stage.resident({ publicDiscovery: false });
-    const reader = await stage.resident();
-    await stage.succeed(reader.caller, 'profile.resolve', { account: owner.account.id });
+  async (context) => {
+    const owner = await context.testAccount({ publicDiscovery: false });
+    const reader = await context.testAccount();
+    await context.expectOk(reader.caller, 'profile.resolve', { account: owner.account.id });
   },
 );
 

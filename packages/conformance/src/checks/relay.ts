@@ -1,5 +1,5 @@
 import { checkRelayInfo, type JsonObject } from '@posthouse/protocol';
-import { demand } from '../assert.ts';
+import { assertConforms } from '../assert.ts';
 import { checksOf } from '../check.ts';
 import { unixSeconds } from '../fixtures/account.ts';
 
@@ -8,20 +8,20 @@ const info = checksOf('relay.info');
 info.check(
   'shape',
   { source: '02 §11.2', title: 'answers identity, name, time and limits without a session' },
-  async (stage) => {
-    const result = await stage.succeed(await stage.visitor(), 'relay.info');
-    checkRelayInfo(result, stage.descriptor);
+  async (context) => {
+    const result = await context.expectOk(await context.anonymous(), 'relay.info');
+    checkRelayInfo(result, context.descriptor);
   },
 );
 
 info.check(
   'clock',
   { source: '02 §11.2', title: 'server_time is the current Unix second' },
-  async (stage) => {
+  async (context) => {
     const before = unixSeconds();
-    const result = (await stage.succeed(await stage.visitor(), 'relay.info')) as JsonObject;
+    const result = (await context.expectOk(await context.anonymous(), 'relay.info')) as JsonObject;
     const distance = Math.abs(Number(result.server_time) - before);
-    demand(
+    assertConforms(
       distance <= 300,
       `server_time at most 300 seconds from this machine's clock, not ${distance}`,
     );
@@ -31,9 +31,9 @@ info.check(
 info.check(
   'unknown-parameters',
   { source: '02 §2.5', title: 'ignores parameters it does not define' },
-  async (stage) => {
-    const caller = await stage.visitor();
-    await stage.succeed(caller, 'relay.info', caller.transport === 'wss' ? { future: 1 } : {});
+  async (context) => {
+    const caller = await context.anonymous();
+    await context.expectOk(caller, 'relay.info', caller.transport === 'wss' ? { future: 1 } : {});
   },
 );
 
@@ -42,11 +42,11 @@ const descriptor = checksOf('relay.descriptor');
 descriptor.check(
   'verifies',
   { source: '01 §13.3', title: 'serves a descriptor that verifies against the registry' },
-  async (stage) => {
-    // Opening the stage verified the one over HTTPS; over WSS it must be the same object.
-    const first = await stage.succeed(await stage.visitor('https'), 'relay.descriptor');
-    const second = await stage.succeed(await stage.visitor(), 'relay.descriptor');
-    demand(
+  async (context) => {
+    // Opening the context verified the one over HTTPS; over WSS it must be the same object.
+    const first = await context.expectOk(await context.anonymous('https'), 'relay.descriptor');
+    const second = await context.expectOk(await context.anonymous(), 'relay.descriptor');
+    assertConforms(
       JSON.stringify(first) === JSON.stringify(second),
       'both transports serve one descriptor',
     );

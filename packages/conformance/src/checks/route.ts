@@ -6,44 +6,48 @@ import {
   routeAccountInput,
   verifyRoute,
 } from '@posthouse/protocol';
-import { demand } from '../assert.ts';
+import { assertConforms } from '../assert.ts';
 import { checksOf } from '../check.ts';
 import { type Account, unixSeconds } from '../fixtures/account.ts';
-import { flipped, withOtherS } from '../fixtures/tampered.ts';
-import type { Stage } from '../fixtures/test-context.ts';
+import { tampered, withOtherS } from '../fixtures/tampered.ts';
+import type { TestContext } from '../fixtures/test-context.ts';
 
 const publish = checksOf('account.route.publish');
 const resolve = checksOf('account.route.resolve');
 const method = 'account.route.publish';
 
 /** An account whose state is pre-stored here, and its key holder's caller. */
-async function staged(stage: Stage) {
-  const account = stage.account();
+async function staged(context: TestContext) {
+  const account = context.account();
   const device = await account.device();
-  const caller = await stage.keyHolder(account);
-  await stage.succeed(caller, 'device.state.publish', await account.state([device]));
+  const caller = await context.accountSession(account);
+  await context.expectOk(caller, 'device.state.publish', await account.state([device]));
   const draft = (facts: Partial<Parameters<typeof account.route>[0]> = {}) =>
-    account.route({ relayId: stage.relayId, ...facts });
+    account.route({ relayId: context.relayId, ...facts });
   return { account, device, caller, draft };
 }
 
 publish.check(
   'co-signs',
   { source: '03 §9', title: 'adds its signature and nothing else, and the route verifies' },
-  async (stage) => {
-    const { account, caller, draft } = await staged(stage);
+  async (context) => {
+    const { account, caller, draft } = await staged(context);
     const submitted = { ...(await draft()), future: 'kept' };
-    const resigned = await resign(stage, account, submitted);
-    const route = (await stage.succeed(caller, method, resigned)) as JsonObject;
-    verifyRoute(stage.network, route, { relayPublicKey: stage.descriptor.public_key });
+    const resigned = await resign(context, account, submitted);
+    const route = (await context.expectOk(caller, method, resigned)) as JsonObject;
+    verifyRoute(context.network, route, { relayPublicKey: context.descriptor.public_key });
     const { relay_signature: _, ...rest } = route;
-    demand(sameMembers(rest, resigned), 'nothing but relay_signature differs');
+    assertConforms(sameMembers(rest, resigned), 'nothing but relay_signature differs');
   },
 );
 
 /** Signs a route with unknown members again. */
-async function resign(stage: Stage, account: Account, route: AccountRoute): Promise<JsonObject> {
-  const signature = await account.signer.sign(routeAccountInput(stage.network, route));
+async function resign(
+  context: TestContext,
+  account: Account,
+  route: AccountRoute,
+): Promise<JsonObject> {
+  const signature = await account.signer.sign(routeAccountInput(context.network, route));
   return { ...route, account_signature: encodeBase64url(signature) };
 }
 
@@ -58,77 +62,80 @@ function sameMembers(a: JsonObject, b: JsonObject): boolean {
 publish.check(
   'activates',
   { source: '03 §9', title: 'activates the pre-stored state together with the route' },
-  async (stage) => {
-    const { account, device, caller, draft } = await staged(stage);
-    await stage.succeed(caller, method, await draft());
-    const state = await stage.succeed(caller, 'device.state.resolve', { account: account.id });
-    demand((state as JsonObject).account === account.id, 'the state is authoritative');
-    await stage.member(device);
+  async (context) => {
+    const { account, device, caller, draft } = await staged(context);
+    await context.expectOk(caller, method, await draft());
+    const state = await context.expectOk(caller, 'device.state.resolve', { account: account.id });
+    assertConforms((state as JsonObject).account === account.id, 'the state is authoritative');
+    await context.deviceSession(device);
   },
 );
 
 publish.check(
   'retry',
   { source: '03 §9', title: 'an unchanged retry gets the document that was co-signed first' },
-  async (stage) => {
-    const { caller, draft } = await staged(stage);
+  async (context) => {
+    const { caller, draft } = await staged(context);
     const params = await draft();
-    const first = await stage.succeed(caller, method, params);
-    const second = await stage.succeed(caller, method, params);
-    demand(sameMembers(first as JsonObject, second as JsonObject), 'the same document answers');
+    const first = await context.expectOk(caller, method, params);
+    const second = await context.expectOk(caller, method, params);
+    assertConforms(
+      sameMembers(first as JsonObject, second as JsonObject),
+      'the same document answers',
+    );
   },
 );
 
 publish.check(
   'same-content-other-signature',
   { source: '03 §3.4', title: 'the same content with other signature bytes is the same route' },
-  async (stage) => {
-    const { caller, draft } = await staged(stage);
+  async (context) => {
+    const { caller, draft } = await staged(context);
     const params = await draft();
-    await stage.succeed(caller, method, params);
+    await context.expectOk(caller, method, params);
     const account_signature = withOtherS(params.account_signature);
-    await stage.succeed(caller, method, { ...params, account_signature });
+    await context.expectOk(caller, method, { ...params, account_signature });
   },
 );
 
 publish.check(
   'higher',
   { source: '03 §9', title: 'a higher revision replaces, a lower one is stale_state' },
-  async (stage) => {
-    const { account, caller, draft } = await staged(stage);
+  async (context) => {
+    const { account, caller, draft } = await staged(context);
     const revision = Date.now();
-    await stage.succeed(caller, method, await draft({ revision }));
-    await stage.succeed(caller, method, await draft({ revision: revision + 5 }));
+    await context.expectOk(caller, method, await draft({ revision }));
+    await context.expectOk(caller, method, await draft({ revision: revision + 5 }));
     const lower = { method, params: await draft({ revision: revision + 4 }) };
-    await stage.fail(caller, lower, 'stale_state');
+    await context.expectError(caller, lower, 'stale_state');
     const read = { account: account.id };
-    const route = await stage.succeed(await stage.visitor(), 'account.route.resolve', read);
-    demand((route as JsonObject).revision === revision + 5, 'the highest stays');
+    const route = await context.expectOk(await context.anonymous(), 'account.route.resolve', read);
+    assertConforms((route as JsonObject).revision === revision + 5, 'the highest stays');
   },
 );
 
 publish.check(
   'conflict',
   { source: '03 §9', title: 'other content at a known revision is state_conflict' },
-  async (stage) => {
-    const { caller, draft } = await staged(stage);
+  async (context) => {
+    const { caller, draft } = await staged(context);
     const revision = Date.now();
-    await stage.succeed(caller, method, await draft({ revision }));
+    await context.expectOk(caller, method, await draft({ revision }));
     const params = await draft({ revision, expiresAt: unixSeconds() + 4_000 });
-    await stage.fail(caller, { method, params }, 'state_conflict');
+    await context.expectError(caller, { method, params }, 'state_conflict');
   },
 );
 
 publish.check(
   'no-state',
   { source: '03 §9', title: 'without a usable device state it is state_conflict' },
-  async (stage) => {
-    const account = stage.account();
-    const caller = await stage.keyHolder(account);
-    const params = await account.route({ relayId: stage.relayId });
-    await stage.fail(caller, { method, params }, 'state_conflict');
+  async (context) => {
+    const account = context.account();
+    const caller = await context.accountSession(account);
+    const params = await account.route({ relayId: context.relayId });
+    await context.expectError(caller, { method, params }, 'state_conflict');
     const call = { method: 'account.route.resolve', params: { account: account.id } };
-    await stage.fail(await stage.visitor(), call, 'not_found');
+    await context.expectError(await context.anonymous(), call, 'not_found');
   },
 );
 
@@ -139,7 +146,7 @@ const refusals: Readonly<Record<string, [(draft: Draft) => Promise<JsonObject>, 
   'signature-altered': [
     async (draft) => {
       const route = await draft();
-      return { ...route, account_signature: flipped(route.account_signature) };
+      return { ...route, account_signature: tampered(route.account_signature) };
     },
     'invalid_signature',
   ],
@@ -194,11 +201,11 @@ for (const [word, [params, code]] of Object.entries(refusals)) {
   publish.check(
     `refused-${word}`,
     { source: '03 §9', title: `a draft with ${word} is ${code} and changes nothing` },
-    async (stage) => {
-      const { account, caller, draft } = await staged(stage);
-      await stage.fail(caller, { method, params: await params(draft) }, code);
+    async (context) => {
+      const { account, caller, draft } = await staged(context);
+      await context.expectError(caller, { method, params: await params(draft) }, code);
       const call = { method: 'account.route.resolve', params: { account: account.id } };
-      await stage.fail(await stage.visitor(), call, 'not_found');
+      await context.expectError(await context.anonymous(), call, 'not_found');
     },
   );
 }
@@ -206,10 +213,10 @@ for (const [word, [params, code]] of Object.entries(refusals)) {
 publish.check(
   'period-limit',
   { source: '01 §17.1', title: 'accepts a route of exactly 3,650 days' },
-  async (stage) => {
-    const { caller, draft } = await staged(stage);
+  async (context) => {
+    const { caller, draft } = await staged(context);
     const updatedAt = unixSeconds();
-    await stage.succeed(
+    await context.expectOk(
       caller,
       method,
       await draft({ updatedAt, expiresAt: updatedAt + 315_360_000 }),
@@ -220,65 +227,65 @@ publish.check(
 publish.check(
   'foreign',
   { source: '03 §9', title: 'a route of another account is forbidden' },
-  async (stage) => {
-    const { caller } = await staged(stage);
-    const params = await stage.account().route({ relayId: stage.relayId });
-    await stage.fail(caller, { method, params }, 'forbidden');
+  async (context) => {
+    const { caller } = await staged(context);
+    const params = await context.account().route({ relayId: context.relayId });
+    await context.expectError(caller, { method, params }, 'forbidden');
   },
 );
 
 publish.check(
   'too-large',
   { source: '03 §9', title: 'a final document over 4,096 bytes is request_too_large' },
-  async (stage) => {
-    const { account, caller, draft } = await staged(stage);
+  async (context) => {
+    const { account, caller, draft } = await staged(context);
     const large = { ...(await draft()), note: 'x'.repeat(4_096) };
-    const params = await resign(stage, account, large);
-    await stage.fail(caller, { method, params }, 'request_too_large');
+    const params = await resign(context, account, large);
+    await context.expectError(caller, { method, params }, 'request_too_large');
   },
 );
 
 publish.check(
   'too-large-with-signature',
   { source: '03 §9', title: 'a draft that fits but not with relay_signature is too large' },
-  async (stage) => {
-    const { account, caller, draft } = await staged(stage);
+  async (context) => {
+    const { account, caller, draft } = await staged(context);
     const empty = { ...(await draft()), note: '' };
     const room = 4_096 - JSON.stringify(empty).length;
     const fitting = { ...empty, note: 'x'.repeat(room) };
-    const params = await resign(stage, account, fitting);
-    await stage.fail(caller, { method, params }, 'request_too_large');
+    const params = await resign(context, account, fitting);
+    await context.expectError(caller, { method, params }, 'request_too_large');
   },
 );
 
 resolve.check(
   'verifies',
   { source: '03 §10', title: 'gives the final route to anybody without a session' },
-  async (stage) => {
-    const { account } = await stage.resident();
+  async (context) => {
+    const { account } = await context.testAccount();
     const read = { account: account.id };
-    const route = await stage.succeed(await stage.visitor(), 'account.route.resolve', read);
-    demand((route as JsonObject).account === account.id, "the route is the account's");
-    demand((route as JsonObject).relay_id === stage.relayId, 'it names this relay');
+    const route = await context.expectOk(await context.anonymous(), 'account.route.resolve', read);
+    assertConforms((route as JsonObject).account === account.id, "the route is the account's");
+    assertConforms((route as JsonObject).relay_id === context.relayId, 'it names this relay');
   },
 );
 
 resolve.check(
   'none',
   { source: '03 §10', title: 'an account without a route is not_found' },
-  async (stage) => {
-    const call = { method: 'account.route.resolve', params: { account: stage.account().id } };
-    await stage.fail(await stage.visitor(), call, 'not_found');
+  async (context) => {
+    const call = { method: 'account.route.resolve', params: { account: context.account().id } };
+    await context.expectError(await context.anonymous(), call, 'not_found');
   },
 );
 
 resolve.check(
   'malformed',
   { source: '03 §10', title: 'a malformed account is bad_request' },
-  async (stage) => {
-    const caller = await stage.visitor();
+  async (context) => {
+    const caller = await context.anonymous();
     for (const params of [{}, { account: '' }, { account: 'neo:1:x' }]) {
-      await stage.fail(caller, { method: 'account.route.resolve', params }, 'bad_request');
+      await context.expectError(caller, { method: 'account.route.resolve', params }, 'bad_request');
     }
   },
 );

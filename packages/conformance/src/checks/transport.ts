@@ -1,7 +1,7 @@
 import { isJsonObject, type JsonObject, parseJson, rpcErrors } from '@posthouse/protocol';
-import { demand } from '../assert.ts';
+import { assertConforms } from '../assert.ts';
 import { checksOf } from '../check.ts';
-import type { Stage } from '../fixtures/test-context.ts';
+import type { TestContext } from '../fixtures/test-context.ts';
 import type { HttpsCaller, WssCaller } from '../transport/caller.ts';
 import type { HttpMessage } from '../transport/plain-http.ts';
 
@@ -9,9 +9,9 @@ const http = checksOf('transport.https');
 const onHttps = { transports: ['https'] } as const;
 
 /** Sends a raw HTTP message and demands a `RelayError` with the code. */
-async function httpFails(stage: Stage, message: HttpMessage, code: string): Promise<void> {
-  const answer = await stage.https().raw('', message);
-  demand(!answer.ok && answer.code === code, `it is refused with ${code}`);
+async function httpFails(context: TestContext, message: HttpMessage, code: string): Promise<void> {
+  const answer = await context.https().raw('', message);
+  assertConforms(!answer.ok && answer.code === code, `it is refused with ${code}`);
 }
 
 /** A POST of a text to `auth.challenge`, which needs no session. */
@@ -33,11 +33,11 @@ for (const type of [
   http.check(
     `content-type:${type}`,
     { source: '02 §2.3', title: `accepts ${type}`, ...onHttps },
-    async (stage) => {
-      const caller = stage.https();
-      const body = JSON.stringify({ account: stage.account().id });
+    async (context) => {
+      const caller = context.https();
+      const body = JSON.stringify({ account: context.account().id });
       const answer = await caller.raw('auth.challenge', post(caller, body, type));
-      demand(answer.ok, `${type} is accepted`);
+      assertConforms(answer.ok, `${type} is accepted`);
     },
   );
 }
@@ -52,9 +52,9 @@ for (const type of [
   http.check(
     `content-type-refused:${type}`,
     { source: '02 §2.3, §18', title: `refuses ${type || 'no content type'}`, ...onHttps },
-    async (stage) => {
-      const body = JSON.stringify({ account: stage.account().id });
-      await httpFails(stage, post(stage.https(), body, type), 'bad_request');
+    async (context) => {
+      const body = JSON.stringify({ account: context.account().id });
+      await httpFails(context, post(context.https(), body, type), 'bad_request');
     },
   );
 }
@@ -82,9 +82,9 @@ for (const [word, text] of Object.entries(brokenTexts)) {
   http.check(
     `body-${word}`,
     { source: '01 §2.1, 02 §2.3', title: `refuses a body with ${word}`, ...onHttps },
-    async (stage) => {
-      const body = text(stage.account().id);
-      await httpFails(stage, post(stage.https(), body, 'application/json'), 'bad_request');
+    async (context) => {
+      const body = text(context.account().id);
+      await httpFails(context, post(context.https(), body, 'application/json'), 'bad_request');
     },
   );
 }
@@ -92,53 +92,53 @@ for (const [word, text] of Object.entries(brokenTexts)) {
 http.check(
   'body-depth-limit',
   { source: '01 §2.1 J5', title: 'accepts a body of depth 16', ...onHttps },
-  async (stage) => {
-    const caller = stage.https();
-    const body = `{"account":"${stage.account().id}","x":${'['.repeat(15)}1${']'.repeat(15)}}`;
+  async (context) => {
+    const caller = context.https();
+    const body = `{"account":"${context.account().id}","x":${'['.repeat(15)}1${']'.repeat(15)}}`;
     const answer = await caller.raw('auth.challenge', post(caller, body, 'application/json'));
-    demand(answer.ok, 'depth 16 is accepted');
+    assertConforms(answer.ok, 'depth 16 is accepted');
   },
 );
 
 http.check(
   'body-over-one-mebibyte',
   { source: '02 §18', title: 'accepts a body of more than 1 MiB', ...onHttps },
-  async (stage) => {
-    const caller = stage.https();
-    const body = JSON.stringify({ account: stage.account().id, x: 'x'.repeat(1_100_000) });
+  async (context) => {
+    const caller = context.https();
+    const body = JSON.stringify({ account: context.account().id, x: 'x'.repeat(1_100_000) });
     const answer = await caller.raw('auth.challenge', post(caller, body, 'application/json'));
-    demand(answer.ok, 'a body of 1.1 MB is accepted');
+    assertConforms(answer.ok, 'a body of 1.1 MB is accepted');
   },
 );
 
 http.check(
   'unknown-path',
   { source: '02 §18', title: 'an unknown path is method_not_found', ...onHttps },
-  async (stage) => {
-    const path = stage.https().path('relay.nothing');
-    await httpFails(stage, { verb: 'GET', path }, 'method_not_found');
+  async (context) => {
+    const path = context.https().path('relay.nothing');
+    await httpFails(context, { verb: 'GET', path }, 'method_not_found');
   },
 );
 
 http.check(
   'letter-case',
   { source: '02 §2.1', title: 'method paths are case-sensitive', ...onHttps },
-  async (stage) => {
-    const path = stage.https().path('relay.Info');
-    await httpFails(stage, { verb: 'GET', path }, 'method_not_found');
+  async (context) => {
+    const path = context.https().path('relay.Info');
+    await httpFails(context, { verb: 'GET', path }, 'method_not_found');
   },
 );
 
 http.check(
   'wrong-verb',
   { source: '02 §18', title: 'a wrong verb is method_not_found', ...onHttps },
-  async (stage) => {
-    const caller = stage.https();
+  async (context) => {
+    const caller = context.https();
     const wrong = { verb: 'GET', path: caller.path('auth.challenge') };
-    await httpFails(stage, wrong, 'method_not_found');
+    await httpFails(context, wrong, 'method_not_found');
     const body = { headers: { 'content-type': 'application/json' }, body: '{}' };
     const posted = { verb: 'POST', path: caller.path('relay.info'), ...body };
-    await httpFails(stage, posted, 'method_not_found');
+    await httpFails(context, posted, 'method_not_found');
   },
 );
 
@@ -162,10 +162,10 @@ for (const [word, [query, code]] of Object.entries(queries)) {
   http.check(
     `query-${word}`,
     { source: '02 §2.4, §18', title: `a query field that is ${word} ends in ${code}`, ...onHttps },
-    async (stage) => {
-      const path = stage.https().path('account.route.resolve');
-      const message = { verb: 'GET', path: `${path}?${query(stage.account().id)}` };
-      await httpFails(stage, message, code);
+    async (context) => {
+      const path = context.https().path('account.route.resolve');
+      const message = { verb: 'GET', path: `${path}?${query(context.account().id)}` };
+      await httpFails(context, message, code);
     },
   );
 }
@@ -173,11 +173,11 @@ for (const [word, [query, code]] of Object.entries(queries)) {
 http.check(
   'token-malformed',
   { source: '02 §4.1', title: 'a malformed or unknown token is unauthorized', ...onHttps },
-  async (stage) => {
-    const path = stage.https().path('message.timeline.sync');
+  async (context) => {
+    const path = context.https().path('message.timeline.sync');
     for (const token of ['x', 'A'.repeat(43), 'a b', '']) {
-      const headers = { [stage.network.sessionHeader]: token };
-      await httpFails(stage, { verb: 'GET', path, headers }, 'unauthorized');
+      const headers = { [context.network.sessionHeader]: token };
+      await httpFails(context, { verb: 'GET', path, headers }, 'unauthorized');
     }
   },
 );
@@ -185,9 +185,9 @@ http.check(
 http.check(
   'cross-origin',
   { source: '02 §18', title: 'web pages of any origin may call', ...onHttps },
-  async (stage) => {
-    const caller = stage.https();
-    const asked = `content-type, ${stage.network.sessionHeader}`;
+  async (context) => {
+    const caller = context.https();
+    const asked = `content-type, ${context.network.sessionHeader}`;
     const preflight = await caller.http.send({
       verb: 'OPTIONS',
       path: caller.path('message.send'),
@@ -197,17 +197,23 @@ http.check(
         'access-control-request-headers': asked,
       },
     });
-    demand(preflight.status === 204 || preflight.status === 200, 'the preflight succeeds');
-    demand(preflight.headers['access-control-allow-origin'] === '*', 'any origin is allowed');
+    assertConforms(preflight.status === 204 || preflight.status === 200, 'the preflight succeeds');
+    assertConforms(
+      preflight.headers['access-control-allow-origin'] === '*',
+      'any origin is allowed',
+    );
     const allowed = String(preflight.headers['access-control-allow-headers']).toLowerCase();
-    demand(allowed.includes(stage.network.sessionHeader), 'the session header is allowed');
+    assertConforms(
+      allowed.includes(context.network.sessionHeader),
+      'the session header is allowed',
+    );
     const read = await caller.http.send({
       verb: 'GET',
       path: caller.path('relay.info'),
       headers: { origin: 'https://app.example' },
     });
     const exposed = String(read.headers['access-control-expose-headers']).toLowerCase();
-    demand(exposed.includes('retry-after'), 'Retry-After is exposed');
+    assertConforms(exposed.includes('retry-after'), 'Retry-After is exposed');
   },
 );
 
@@ -221,10 +227,13 @@ async function rpcFails(
   expected: { readonly code: number; readonly id: string | number | null },
 ): Promise<void> {
   caller.socket.send(text);
-  const answer = parseJson(await caller.socket.take(() => true)) as JsonObject;
-  demand(isJsonObject(answer.error), 'an error answers');
-  demand(answer.error.code === expected.code, `error ${expected.code}, not ${answer.error.code}`);
-  demand(answer.id === expected.id, `id ${expected.id}, not ${answer.id}`);
+  const answer = parseJson(await caller.socket.receive(() => true)) as JsonObject;
+  assertConforms(isJsonObject(answer.error), 'an error answers');
+  assertConforms(
+    answer.error.code === expected.code,
+    `error ${expected.code}, not ${answer.error.code}`,
+  );
+  assertConforms(answer.id === expected.id, `id ${expected.id}, not ${answer.id}`);
 }
 
 const invalidRequest = rpcErrors.invalid_request;
@@ -288,11 +297,11 @@ for (const [word, [text, code, id]] of Object.entries(refusedTexts)) {
   wss.check(
     `refused-${word}`,
     { source: '02 §3.4, §4.2; 01 §19', title: `answers ${code} to ${word}`, ...onWss },
-    async (stage) => {
-      const caller = await stage.wss();
+    async (context) => {
+      const caller = await context.wss();
       await rpcFails(caller, text, { code, id });
       // One bad message costs one error reply, never the connection.
-      await stage.succeed(caller, 'relay.info');
+      await context.expectOk(caller, 'relay.info');
     },
   );
 }
@@ -306,11 +315,11 @@ for (const [word, id] of [
   wss.check(
     `id-${word}`,
     { source: '02 §3.4, §3.5', title: `echoes a ${word} id unchanged`, ...onWss },
-    async (stage) => {
-      const caller = await stage.wss();
+    async (context) => {
+      const caller = await context.wss();
       caller.socket.send(`{"jsonrpc":"2.0","id":${id},"method":"relay.info"}`);
-      const text = await caller.socket.take(() => true);
-      demand((parseJson(text) as JsonObject).id === parseJson(id), 'the id comes back');
+      const text = await caller.socket.receive(() => true);
+      assertConforms((parseJson(text) as JsonObject).id === parseJson(id), 'the id comes back');
     },
   );
 }
@@ -318,55 +327,55 @@ for (const [word, id] of [
 wss.check(
   'extension-members',
   { source: '02 §3.8', title: 'ignores unknown members of the envelope', ...onWss },
-  async (stage) => {
-    const caller = await stage.wss();
+  async (context) => {
+    const caller = await context.wss();
     caller.socket.send('{"jsonrpc":"2.0","id":1,"method":"relay.info","x":{"y":[1]},"error":{}}');
-    const answer = parseJson(await caller.socket.take(() => true)) as JsonObject;
-    demand(answer.result !== undefined, 'the request is answered');
+    const answer = parseJson(await caller.socket.receive(() => true)) as JsonObject;
+    assertConforms(answer.result !== undefined, 'the request is answered');
   },
 );
 
 wss.check(
   'params-omitted',
   { source: '02 §2.5', title: 'omitted and empty params mean the same', ...onWss },
-  async (stage) => {
-    const caller = await stage.wss();
-    await stage.succeed(caller, 'relay.info');
-    await stage.succeed(caller, 'relay.info', {});
+  async (context) => {
+    const caller = await context.wss();
+    await context.expectOk(caller, 'relay.info');
+    await context.expectOk(caller, 'relay.info', {});
   },
 );
 
 wss.check(
   'binary',
   { source: '02 §3.3', title: 'closes with 1003 on a binary message', ...onWss },
-  async (stage) => {
-    const caller = await stage.wss();
+  async (context) => {
+    const caller = await context.wss();
     caller.socket.send(Uint8Array.of(1, 2, 3));
     const { code } = await caller.socket.closed;
-    demand(code === 1003, `the connection ends with 1003, not ${code}`);
+    assertConforms(code === 1003, `the connection ends with 1003, not ${code}`);
   },
 );
 
 wss.check(
   'largest-message',
   { source: '02 §3.3', title: 'takes a message of exactly 1 MiB', ...onWss },
-  async (stage) => {
-    const caller = await stage.wss();
+  async (context) => {
+    const caller = await context.wss();
     caller.socket.send(messageOf(1_048_576));
-    const answer = parseJson(await caller.socket.take(() => true)) as JsonObject;
-    demand(answer.result !== undefined, 'the request is answered');
+    const answer = parseJson(await caller.socket.receive(() => true)) as JsonObject;
+    assertConforms(answer.result !== undefined, 'the request is answered');
   },
 );
 
 wss.check(
   'oversized-message',
   { source: '02 §3.3', title: 'closes with 1009 on a message over 1 MiB', ...onWss },
-  async (stage) => {
-    const caller = await stage.wss();
+  async (context) => {
+    const caller = await context.wss();
     caller.socket.send(messageOf(1_048_577));
     const { code } = await caller.socket.closed;
-    demand(code === 1009, `the connection ends with 1009, not ${code}`);
-    demand(caller.socket.pending.length === 0, 'no JSON-RPC answer comes first');
+    assertConforms(code === 1009, `the connection ends with 1009, not ${code}`);
+    assertConforms(caller.socket.pending.length === 0, 'no JSON-RPC answer comes first');
   },
 );
 

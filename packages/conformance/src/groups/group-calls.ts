@@ -1,21 +1,21 @@
 /** One call of every group method that a relay must accept, for checks that all methods share. */
 import { nodeRandom } from '@posthouse/primitives-node';
 import { createGroupInviteId, type GroupMethodName, type JsonObject } from '@posthouse/protocol';
-import type { Resident, Stage } from '../fixtures/test-context.ts';
-import { type Scene, type SceneOptions, sceneOf } from './group-fixture.ts';
-import { type LinkKind, newSecret } from './group-objects.ts';
-import { GroupActors } from './test-group.ts';
+import type { TestAccount, TestContext } from '../fixtures/test-context.ts';
+import { type GroupFixture, type GroupFixtureOptions, groupFixture } from './group-fixture.ts';
+import { type ChainBodyKind, newSecret } from './group-objects.ts';
+import { TestGroup } from './test-group.ts';
 
 /** Which part of the parameters is signed: all, a member, or nothing. */
 export type SignedPart = 'all' | 'create' | 'approval' | 'none';
 
 /** What a call refers to and was made before. */
-interface Prepared {
+interface Prerequisites {
   readonly invite_id?: string;
   readonly secret?: Uint8Array;
 }
 
-interface Recipe {
+interface CallTemplate {
   readonly signed: SignedPart;
   /** Whether it writes, so that a closed group refuses it. */
   readonly writes: boolean;
@@ -23,67 +23,71 @@ interface Recipe {
   readonly chained?: true;
   /** The role it takes, where it takes one (05 §6). */
   readonly role?: 'owner' | 'administrator';
-  readonly options?: SceneOptions;
+  readonly options?: GroupFixtureOptions;
   /** Who may call; the owner by default. */
-  caller?(scene: Scene): Resident;
-  prepare?(scene: Scene): Promise<Prepared>;
+  caller?(fixture: GroupFixture): TestAccount;
+  prepare?(fixture: GroupFixture): Promise<Prerequisites>;
   /** Parameters by anybody, complete and well-formed whether or not they may. */
-  build(scene: Scene, by: Resident, prepared: Prepared): JsonObject;
+  build(fixture: GroupFixture, by: TestAccount, prepared: Prerequisites): JsonObject;
 }
 
-const first = (people: readonly Resident[]) => people[0] as Resident;
-const idOf = (people: readonly Resident[]) => first(people).account.id;
+const first = (people: readonly TestAccount[]) => people[0] as TestAccount;
+const idOf = (people: readonly TestAccount[]) => first(people).account.id;
 
 /** A method whose parameters are a chain body. */
-function link(
-  kind: LinkKind,
-  facts: (scene: Scene, by: Resident) => Parameters<Scene['group']['link']>[1],
-  role?: Recipe['role'],
-): Pick<Recipe, 'signed' | 'writes' | 'chained' | 'role' | 'build'> {
-  const build: Recipe['build'] = (scene, by) => scene.group.link(kind, facts(scene, by), by);
+function chainCall(
+  kind: ChainBodyKind,
+  facts: (
+    fixture: GroupFixture,
+    by: TestAccount,
+  ) => Parameters<GroupFixture['group']['chainBody']>[1],
+  role?: CallTemplate['role'],
+): Pick<CallTemplate, 'signed' | 'writes' | 'chained' | 'role' | 'build'> {
+  const build: CallTemplate['build'] = (fixture, by) =>
+    fixture.group.chainBody(kind, facts(fixture, by), by);
   return { signed: 'all', writes: true, chained: true, ...(role && { role }), build };
 }
 
 /** A method that is asked about a group and changes nothing signed. */
-function plain(
+function unsignedCall(
   writes: boolean,
-  facts: (scene: Scene, prepared: Prepared) => JsonObject = () => ({}),
+  facts: (fixture: GroupFixture, prepared: Prerequisites) => JsonObject = () => ({}),
 ) {
-  const build: Recipe['build'] = (scene, _by, prepared) => {
-    return { group_id: scene.group.groupId, ...facts(scene, prepared) };
+  const build: CallTemplate['build'] = (fixture, _by, prepared) => {
+    return { group_id: fixture.group.groupId, ...facts(fixture, prepared) };
   };
   return { signed: 'none', writes, build } as const;
 }
 
-const invited: Recipe['prepare'] = async ({ group }) => {
+const invited: CallTemplate['prepare'] = async ({ group }) => {
   const { invite_id } = await group.invite();
   return { invite_id };
 };
-const applied: Recipe['prepare'] = async ({ group, strangers }) => {
+const applied: CallTemplate['prepare'] = async ({ group, strangers }) => {
   await group.apply(first(strangers), await group.invite());
   return {};
 };
-const recovering: Recipe['prepare'] = async ({ group, members }) => {
+const recovering: CallTemplate['prepare'] = async ({ group, members }) => {
   await group.requestRecovery(first(members));
   return {};
 };
 const oneMember = { members: 1 };
 const oneStranger = { strangers: 1 };
-const byMember = ({ members }: Scene) => first(members);
-const inviteId = ({ invite_id = createGroupInviteId(nodeRandom) }: Prepared) => invite_id;
+const byMember = ({ members }: GroupFixture) => first(members);
+const inviteId = ({ invite_id = createGroupInviteId(nodeRandom) }: Prerequisites) => invite_id;
 
-export const recipes: Readonly<Record<GroupMethodName, Recipe>> = {
+export const callTemplates: Readonly<Record<GroupMethodName, CallTemplate>> = {
   'group.create': {
     signed: 'create',
     writes: true,
-    build: ({ stage }, by) => GroupActors.draft(stage, by).creation,
+    build: ({ context }, by) => TestGroup.draft(context, by).createParams,
   },
-  'group.resolve': plain(false),
-  'group.sync': plain(false),
-  'group.close': link('group.close', () => ({}), 'owner'),
-  'group.update': link('group.update', () => ({ name: 'new name' }), 'owner'),
+  'group.resolve': unsignedCall(false),
+  'group.sync': unsignedCall(false),
+  'group.close': chainCall('group.close', () => ({}), 'owner'),
+  'group.update': chainCall('group.update', () => ({ name: 'new name' }), 'owner'),
   'group.role.update': {
-    ...link(
+    ...chainCall(
       'group.role.update',
       ({ members }) => ({
         account: idOf(members),
@@ -94,7 +98,7 @@ export const recipes: Readonly<Record<GroupMethodName, Recipe>> = {
     options: oneMember,
   },
   'group.owner.transfer': {
-    ...link(
+    ...chainCall(
       'group.owner.transfer',
       ({ members }) => ({ new_owner_account: idOf(members) }),
       'owner',
@@ -107,12 +111,12 @@ export const recipes: Readonly<Record<GroupMethodName, Recipe>> = {
     build: ({ group }, by) => group.invitation({}, by),
   },
   'group.invite.resolve': {
-    ...plain(false, (_scene, prepared) => ({ invite_id: inviteId(prepared) })),
+    ...unsignedCall(false, (_scene, prepared) => ({ invite_id: inviteId(prepared) })),
     prepare: invited,
   },
-  'group.invite.list': plain(false),
+  'group.invite.list': unsignedCall(false),
   'group.invite.revoke': {
-    ...plain(true, (_scene, prepared) => ({ invite_id: inviteId(prepared) })),
+    ...unsignedCall(true, (_scene, prepared) => ({ invite_id: inviteId(prepared) })),
     prepare: invited,
   },
   'group.application.submit': {
@@ -125,7 +129,7 @@ export const recipes: Readonly<Record<GroupMethodName, Recipe>> = {
       return group.application(by, { invite_id: inviteId(prepared) });
     },
   },
-  'group.application.list': { ...plain(false), role: 'administrator' },
+  'group.application.list': { ...unsignedCall(false), role: 'administrator' },
   'group.application.approve': {
     signed: 'approval',
     writes: true,
@@ -133,21 +137,21 @@ export const recipes: Readonly<Record<GroupMethodName, Recipe>> = {
     role: 'administrator',
     options: oneStranger,
     prepare: applied,
-    build: ({ group, strangers }, by) => group.approval([first(strangers)], { by }),
+    build: ({ group, strangers }, by) => group.approvalParams([first(strangers)], { by }),
   },
   'group.application.reject': {
-    ...plain(true, ({ strangers }) => ({ accounts: [idOf(strangers)] })),
+    ...unsignedCall(true, ({ strangers }) => ({ accounts: [idOf(strangers)] })),
     role: 'administrator',
     options: oneStranger,
     prepare: applied,
   },
   'group.member.leave': {
-    ...link('group.member.leave', (_scene, by) => ({ account: by.account.id })),
+    ...chainCall('group.member.leave', (_scene, by) => ({ account: by.account.id })),
     options: oneMember,
     caller: byMember,
   },
   'group.member.remove': {
-    ...link(
+    ...chainCall(
       'group.member.removal',
       ({ members }) => ({ accounts: [idOf(members)] }),
       'administrator',
@@ -155,13 +159,17 @@ export const recipes: Readonly<Record<GroupMethodName, Recipe>> = {
     options: oneMember,
   },
   'group.member.ban': {
-    ...link('group.member.ban', ({ members }) => ({ accounts: [idOf(members)] }), 'administrator'),
+    ...chainCall(
+      'group.member.ban',
+      ({ members }) => ({ accounts: [idOf(members)] }),
+      'administrator',
+    ),
     options: oneMember,
   },
-  'group.member.unban': link(
+  'group.member.unban': chainCall(
     'group.member.unban',
-    ({ stage }) => ({
-      accounts: [stage.account().id],
+    ({ context }) => ({
+      accounts: [context.account().id],
     }),
     'administrator',
   ),
@@ -172,7 +180,7 @@ export const recipes: Readonly<Record<GroupMethodName, Recipe>> = {
     caller: byMember,
     build: ({ group }, by) => group.recoveryRequest(by),
   },
-  'group.member.recovery.list': plain(false),
+  'group.member.recovery.list': unsignedCall(false),
   'group.member.recovery.approve': {
     signed: 'approval',
     writes: true,
@@ -181,20 +189,20 @@ export const recipes: Readonly<Record<GroupMethodName, Recipe>> = {
     options: oneMember,
     prepare: recovering,
     build: ({ group, members }, by) => {
-      return group.approval([first(members)], { by, kind: 'group.member.recovery.approval' });
+      return group.approvalParams([first(members)], { by, kind: 'group.member.recovery.approval' });
     },
   },
   'group.member.recovery.reject': {
-    ...plain(true, ({ members }) => ({ accounts: [idOf(members)] })),
+    ...unsignedCall(true, ({ members }) => ({ accounts: [idOf(members)] })),
     options: oneMember,
     prepare: recovering,
   },
-  'group.key.sync': plain(false),
+  'group.key.sync': unsignedCall(false),
   'group.secret.rotation.prepare': {
     signed: 'none',
     writes: true,
     role: 'owner',
-    build: ({ group, owner }) => group.preparation(newSecret(), [owner]),
+    build: ({ group, owner }) => group.prepareParams(newSecret(), [owner]),
   },
   'group.secret.rotation.commit': {
     signed: 'all',
@@ -203,11 +211,11 @@ export const recipes: Readonly<Record<GroupMethodName, Recipe>> = {
     role: 'owner',
     prepare: async ({ group, owner, administrators, members }) => {
       const secret = newSecret();
-      await group.prepare(group.preparation(secret, [owner, ...administrators, ...members]));
+      await group.prepare(group.prepareParams(secret, [owner, ...administrators, ...members]));
       return { secret };
     },
     build: ({ group }, by, { secret = newSecret() }) => {
-      return group.rotation(secret, { by });
+      return group.rotationBody(secret, { by });
     },
   },
   'group.message.send': {
@@ -222,40 +230,40 @@ export const recipes: Readonly<Record<GroupMethodName, Recipe>> = {
   },
 };
 
-/** A scene in which a method is about to be called. */
-export interface ReadyCall {
-  readonly scene: Scene;
-  readonly by: Resident;
+/** A fixture in which a method is about to be called. */
+export interface PreparedCall {
+  readonly fixture: GroupFixture;
+  readonly by: TestAccount;
   readonly params: JsonObject;
   /** The same call by somebody else, who signs it, or at another state of the chain. */
-  again(by?: Resident): JsonObject;
+  again(by?: TestAccount): JsonObject;
 }
 
-/** Sets the scene for a method; with more people where a check asks for them. */
-export async function readyFor(
-  stage: Stage,
+/** Sets the fixture for a method; with more people where a check asks for them. */
+export async function prepareCall(
+  context: TestContext,
   method: GroupMethodName,
-  more: SceneOptions = {},
-): Promise<ReadyCall> {
-  const { options, caller, prepare, build } = recipes[method];
-  const scene = await sceneOf(stage, {
+  more: GroupFixtureOptions = {},
+): Promise<PreparedCall> {
+  const { options, caller, prepare, build } = callTemplates[method];
+  const fixture = await groupFixture(context, {
     ...more,
     members: (options?.members ?? 0) + (more.members ?? 0),
     strangers: (options?.strangers ?? 0) + (more.strangers ?? 0),
   });
-  const by = caller?.(scene) ?? scene.owner;
-  const prepared = (await prepare?.(scene)) ?? {};
-  const again = (other = by) => build(scene, other, prepared);
-  return { scene, by, params: again(), again };
+  const by = caller?.(fixture) ?? fixture.owner;
+  const prepared = (await prepare?.(fixture)) ?? {};
+  const again = (other = by) => build(fixture, other, prepared);
+  return { fixture, by, params: again(), again };
 }
 
 /** The parameters with their signed part changed, and signed again by a device. */
-export function resigned(
-  { scene, by }: Pick<ReadyCall, 'scene' | 'by'>,
+export function changeAndSign(
+  { fixture, by }: Pick<PreparedCall, 'fixture' | 'by'>,
   { params, signed }: { readonly params: JsonObject; readonly signed: SignedPart },
   change: (part: JsonObject) => JsonObject,
 ): JsonObject {
   if (signed === 'none') return change(params);
-  if (signed === 'all') return scene.group.sign(change(params), by);
-  return { ...params, [signed]: scene.group.sign(change(params[signed] as JsonObject), by) };
+  if (signed === 'all') return fixture.group.sign(change(params), by);
+  return { ...params, [signed]: fixture.group.sign(change(params[signed] as JsonObject), by) };
 }

@@ -8,11 +8,11 @@ import {
   verifyGroupInviteList,
   verifyGroupRecoveryList,
 } from '@posthouse/protocol';
-import type { Resident } from '../fixtures/test-context.ts';
-import type { GroupPapers } from './group-objects.ts';
+import type { TestAccount } from '../fixtures/test-context.ts';
+import type { GroupObjects } from './group-objects.ts';
 
 /** What a page is asked for. */
-export interface ListFacts {
+export interface ListRequest {
   readonly cursor?: string;
   readonly limit?: number;
 }
@@ -25,28 +25,36 @@ export interface ListPage {
 
 /** The lists by their methods. */
 export const groupLists = {
-  'group.invite.list': async (group: GroupPapers, by: Resident, facts: ListFacts = {}) => {
+  'group.invite.list': async (group: GroupObjects, by: TestAccount, facts: ListRequest = {}) => {
     const { invites, next } = await readInvites(group, by, facts);
     return { keys: invites.map(({ invite }) => invite.invite_id), next };
   },
-  'group.application.list': async (group: GroupPapers, by: Resident, facts: ListFacts = {}) => {
+  'group.application.list': async (
+    group: GroupObjects,
+    by: TestAccount,
+    facts: ListRequest = {},
+  ) => {
     const { applications, next } = await readApplications(group, by, facts);
     return { keys: applications.map(({ application }) => application.account), next };
   },
-  'group.member.recovery.list': async (group: GroupPapers, by: Resident, facts: ListFacts = {}) => {
+  'group.member.recovery.list': async (
+    group: GroupObjects,
+    by: TestAccount,
+    facts: ListRequest = {},
+  ) => {
     const { requests, next } = await readRecoveries(group, by, facts);
     return { keys: requests.map(({ request }) => request.account), next };
   },
 } as const satisfies Readonly<
-  Record<string, (group: GroupPapers, by: Resident, facts?: ListFacts) => Promise<ListPage>>
+  Record<string, (group: GroupObjects, by: TestAccount, facts?: ListRequest) => Promise<ListPage>>
 >;
 export type GroupListName = keyof typeof groupLists;
 
 /** All records of a list from its first page to its last, in the order they came. */
 export async function readList(
   method: GroupListName,
-  group: GroupPapers,
-  by: Resident,
+  group: GroupObjects,
+  by: TestAccount,
   limit?: number,
 ): Promise<string[]> {
   const keys: string[] = [];
@@ -64,44 +72,44 @@ export async function readList(
 }
 
 export async function readInvites(
-  group: GroupPapers,
-  by: Resident,
-  facts: ListFacts = {},
+  group: GroupObjects,
+  by: TestAccount,
+  facts: ListRequest = {},
 ): Promise<GroupInviteList> {
   const { page, params } = await read('group.invite.list', group, by, facts);
-  verifyGroupInviteList(group.stage.network, page, params);
+  verifyGroupInviteList(group.context.network, page, params);
   return page;
 }
 
 export async function readApplications(
-  group: GroupPapers,
-  by: Resident,
-  facts: ListFacts = {},
+  group: GroupObjects,
+  by: TestAccount,
+  facts: ListRequest = {},
 ): Promise<GroupApplicationList> {
   const { page, params } = await read('group.application.list', group, by, facts);
-  verifyGroupApplicationList(group.stage.network, page, params);
+  verifyGroupApplicationList(group.context.network, page, params);
   return page;
 }
 
 export async function readRecoveries(
-  group: GroupPapers,
-  by: Resident,
-  facts: ListFacts = {},
+  group: GroupObjects,
+  by: TestAccount,
+  facts: ListRequest = {},
 ): Promise<GroupRecoveryList> {
   const { page, params } = await read('group.member.recovery.list', group, by, facts);
-  verifyGroupRecoveryList(group.stage.network, page, params);
+  verifyGroupRecoveryList(group.context.network, page, params);
   return page;
 }
 
 async function read(
   method: GroupListName,
-  group: GroupPapers,
-  by: Resident,
-  facts: ListFacts,
+  group: GroupObjects,
+  by: TestAccount,
+  facts: ListRequest,
 ): Promise<{
   readonly page: unknown;
   readonly params: JsonObject & { readonly group_id: string };
 }> {
   const params = { group_id: group.groupId, ...facts };
-  return { page: await group.stage.succeed(by.caller, method, params), params };
+  return { page: await group.context.expectOk(by.caller, method, params), params };
 }

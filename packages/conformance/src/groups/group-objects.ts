@@ -19,18 +19,18 @@ import {
   sealGroupMessage,
   signAsDevice,
 } from '@posthouse/protocol';
-import { signerOf } from '../checks/device-query.ts';
 import { type Device, unixSeconds } from '../fixtures/account.ts';
-import type { Resident, Stage } from '../fixtures/test-context.ts';
+import { signerOf } from '../fixtures/contacts.ts';
+import type { TestAccount, TestContext } from '../fixtures/test-context.ts';
 import { KeyRing, type MemberKey } from './member-keys.ts';
 
 /** A client secret, or what is to become one. */
 export const newSecret = (): Uint8Array => createGroupSecret(nodeRandom);
 
 /** Every chain body but the first. */
-export type LinkKind = Exclude<keyof GroupChainBodies, 'group.create'>;
+export type ChainBodyKind = Exclude<keyof GroupChainBodies, 'group.create'>;
 /** What of a body is its own; more where a check wants something wrong in it. */
-export type LinkFacts = { readonly [name: string]: JsonValue };
+export type ChainBodyMembers = { readonly [name: string]: JsonValue };
 
 /** The epoch a message is written in, and the secret its key comes from. */
 export interface EpochSecret {
@@ -42,27 +42,27 @@ export interface EpochSecret {
  * Makes and signs the objects of one group, without sending any. Who signs is the owner unless
  * said otherwise; facts given replace those of the usual object, right or wrong.
  */
-export class GroupPapers {
-  readonly stage: Stage;
+export class GroupObjects {
+  readonly context: TestContext;
   readonly create: GroupCreate;
   readonly keys = new KeyRing();
   /** Digest of the last chain event these people wrote. */
   head: string;
   /** The client secret in force. */
   secret: Uint8Array;
-  owner: Resident;
+  owner: TestAccount;
 
-  protected constructor(stage: Stage, owner: Resident, facts: JsonObject) {
-    this.stage = stage;
+  protected constructor(context: TestContext, owner: TestAccount, facts: JsonObject) {
+    this.context = context;
     this.owner = owner;
     this.secret = newSecret();
     this.keys.activate(owner.account.id, this.keys.make());
-    this.create = this.#found(facts);
-    this.head = managementHash(stage.network, this.create);
+    this.create = this.#signCreation(facts);
+    this.head = managementHash(context.network, this.create);
   }
 
-  #found(facts: JsonObject): GroupCreate {
-    const { network, relayId: relay_id } = this.stage;
+  #signCreation(facts: JsonObject): GroupCreate {
+    const { network, relayId: relay_id } = this.context;
     const account = this.owner.account.id;
     const nonce = createGroupNonce(nodeRandom);
     const group_id = deriveGroupId(network, { creator: account, nonce, relay_id });
@@ -89,17 +89,17 @@ export class GroupPapers {
   }
 
   /** The parameters of `group.create`. */
-  get creation(): JsonObject {
+  get createParams(): JsonObject {
     return { create: this.create, client_secret_box: this.box(this.owner) };
   }
 
   commitmentTo(secret: Uint8Array): string {
-    return clientSecretCommitment(this.stage.network, this.groupId, secret);
+    return clientSecretCommitment(this.context.network, this.groupId, secret);
   }
 
   /** A box of the secret in force for an account's member key, or of and for others. */
   box(
-    { account }: Pick<Resident, 'account'>,
+    { account }: Pick<TestAccount, 'account'>,
     options: { readonly key?: MemberKey | undefined; readonly secret?: Uint8Array } = {},
   ): GroupSecretBox {
     const { key = this.keys.of(account.id), secret = this.secret } = options;
@@ -109,26 +109,30 @@ export class GroupPapers {
       member_encryption_public_key: key.publicKey,
       client_secret_commitment: this.commitmentTo(secret),
     };
-    return sealClientSecret(this.stage.network, context, { secret, random: nodeRandom });
+    return sealClientSecret(this.context.network, context, { secret, random: nodeRandom });
   }
 
   /** Any object with a device's signature, which replaces one that is there. */
   sign<T extends JsonObject>(object: T, by: { readonly device: Device } = this.owner) {
-    return signAsDevice(this.stage.network, object, by.device.signer);
+    return signAsDevice(this.context.network, object, by.device.signer);
   }
 
   /** A chain body on the current head, signed. */
-  link(kind: LinkKind, facts: LinkFacts = {}, by: Resident = this.owner): JsonObject {
-    const $type = this.stage.network.type(kind);
+  chainBody(
+    kind: ChainBodyKind,
+    facts: ChainBodyMembers = {},
+    by: TestAccount = this.owner,
+  ): JsonObject {
+    const $type = this.context.network.type(kind);
     const body = { $type, group_id: this.groupId, prev_hash: this.head, ...facts };
     return this.sign(body, by);
   }
 
   /** An invitation for anybody, for an hour, or with what is given. */
-  invitation(facts: JsonObject = {}, by: Resident = this.owner): GroupInvite {
+  invitation(facts: JsonObject = {}, by: TestAccount = this.owner): GroupInvite {
     const now = unixSeconds();
     const body = {
-      $type: this.stage.network.type('group.invite'),
+      $type: this.context.network.type('group.invite'),
       invite_id: createGroupInviteId(nodeRandom),
       group_id: this.groupId,
       inviter: by.account.id,
@@ -141,13 +145,13 @@ export class GroupPapers {
 
   /** An application with a new key, which becomes the candidate of its account. */
   application(
-    by: Resident,
+    by: TestAccount,
     { invite_id }: Pick<GroupInvite, 'invite_id'>,
     facts: JsonObject = {},
   ): JsonObject {
     const { publicKey } = this.keys.propose(by.account.id);
     const body = {
-      $type: this.stage.network.type('group.application'),
+      $type: this.context.network.type('group.application'),
       account: by.account.id,
       group_id: this.groupId,
       invite_id,
@@ -158,12 +162,12 @@ export class GroupPapers {
   }
 
   /** Parameters that give people the keys they ask for, as new members or as members. */
-  approval(
-    people: readonly Pick<Resident, 'account'>[],
+  approvalParams(
+    people: readonly Pick<TestAccount, 'account'>[],
     options: {
-      readonly by?: Resident;
+      readonly by?: TestAccount;
       readonly kind?: ApprovalKind;
-      readonly facts?: LinkFacts;
+      readonly facts?: ChainBodyMembers;
     } = {},
   ): JsonObject & { readonly approval: JsonObject } {
     const { by = this.owner, kind = 'group.application.approval', facts = {} } = options;
@@ -176,17 +180,17 @@ export class GroupPapers {
       return [person.account.id, this.box(person, { key })] as const;
     });
     return {
-      approval: this.link(kind, { members, ...facts }, by),
+      approval: this.chainBody(kind, { members, ...facts }, by),
       client_secret_commitment: this.commitment,
       client_secret_boxes: Object.fromEntries(boxes),
     };
   }
 
   /** A request for a new member key, which becomes the candidate of its account. */
-  recoveryRequest(by: Resident, facts: JsonObject = {}): JsonObject {
+  recoveryRequest(by: TestAccount, facts: JsonObject = {}): JsonObject {
     const { publicKey } = this.keys.propose(by.account.id);
     const body = {
-      $type: this.stage.network.type('group.member.recovery'),
+      $type: this.context.network.type('group.member.recovery'),
       account: by.account.id,
       group_id: this.groupId,
       member_encryption_public_key: publicKey,
@@ -196,9 +200,9 @@ export class GroupPapers {
   }
 
   /** Parameters that prepare a secret with a box for each of these people. */
-  preparation(
+  prepareParams(
     secret: Uint8Array,
-    people: readonly Pick<Resident, 'account'>[],
+    people: readonly Pick<TestAccount, 'account'>[],
     { ownerKey, facts = {} }: { readonly ownerKey?: MemberKey; readonly facts?: JsonObject } = {},
   ): JsonObject {
     const boxes = people.map((person) => {
@@ -215,21 +219,24 @@ export class GroupPapers {
   }
 
   /** A rotation to a secret. */
-  rotation(
+  rotationBody(
     secret: Uint8Array,
-    { ownerKey, by = this.owner }: { readonly ownerKey?: MemberKey; readonly by?: Resident } = {},
+    {
+      ownerKey,
+      by = this.owner,
+    }: { readonly ownerKey?: MemberKey; readonly by?: TestAccount } = {},
   ): JsonObject {
     const facts = {
       client_secret_commitment: this.commitmentTo(secret),
       ...(ownerKey && { owner_encryption_public_key: ownerKey.publicKey }),
     };
-    return this.link('group.secret.rotation', facts, by);
+    return this.chainBody('group.secret.rotation', facts, by);
   }
 
   /** A message in an epoch that nobody can open: the host does not look inside. */
-  message(by: Resident, epoch: number, facts: JsonObject = {}): JsonObject {
+  message(by: TestAccount, epoch: number, facts: JsonObject = {}): JsonObject {
     const body = {
-      $type: this.stage.network.type('group.message'),
+      $type: this.context.network.type('group.message'),
       message_id: newMessageId(nodeRandom),
       group_id: this.groupId,
       epoch,
@@ -245,8 +252,12 @@ export class GroupPapers {
   }
 
   /** A message with a text, sealed for all who have the secrets of its epoch. */
-  sealed(by: Resident, { epoch, applicationSecret }: EpochSecret, text: string): JsonObject {
-    const { network } = this.stage;
+  sealedMessage(
+    by: TestAccount,
+    { epoch, applicationSecret }: EpochSecret,
+    text: string,
+  ): JsonObject {
+    const { network } = this.context;
     return sealGroupMessage(network, {
       group_id: this.groupId,
       from: signerOf(by.device),
@@ -265,6 +276,14 @@ export class GroupPapers {
 /** The two approvals have the same form. */
 export type ApprovalKind = 'group.application.approval' | 'group.member.recovery.approval';
 
-export function idsOf(people: readonly Pick<Resident, 'account'>[]): string[] {
+export function idsOf(people: readonly Pick<TestAccount, 'account'>[]): string[] {
   return people.map(({ account }) => account.id);
+}
+
+/** Parameters that name an invitation of a group. */
+export function namedInvite(
+  { groupId }: Pick<GroupObjects, 'groupId'>,
+  { invite_id }: Pick<GroupInvite, 'invite_id'>,
+): JsonObject {
+  return { group_id: groupId, invite_id };
 }

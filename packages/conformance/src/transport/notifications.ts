@@ -1,9 +1,9 @@
 import { isJsonObject, type JsonObject, parseJson } from '@posthouse/protocol';
-import type { Resident } from '../fixtures/test-context.ts';
+import type { TestAccount } from '../fixtures/test-context.ts';
 import type { WssCaller } from './caller.ts';
 
 /** A notification as it came. */
-export interface Hint {
+export interface Notification {
   readonly method: string;
   readonly params: JsonObject;
 }
@@ -12,10 +12,10 @@ export interface Hint {
  * The notifications of a module that somebody has on the connection of their caller, and that
  * nobody took.
  */
-export function hintsOf(
-  { caller }: Pick<Resident, 'caller'>,
+export function pendingNotifications(
+  { caller }: Pick<TestAccount, 'caller'>,
   module: 'group' | 'channel',
-): readonly Hint[] {
+): readonly Notification[] {
   return (caller as WssCaller).socket.pending.flatMap((text) => {
     const message = parseJson(text);
     if (!isJsonObject(message) || typeof message.method !== 'string') return [];

@@ -67,7 +67,7 @@ export class PlainSocket implements Disposable {
    * The first text that `wanted` accepts, arrived or yet to come; others stay in order.
    * @throws Error after `timeout` milliseconds, or when the connection ends first
    */
-  async take(wanted: (text: string) => boolean, timeout = 30_000): Promise<string> {
+  async receive(wanted: (text: string) => boolean, timeout = 30_000): Promise<string> {
     const deadline = AbortSignal.timeout(timeout);
     for (;;) {
       const index = this.#texts.findIndex(wanted);

@@ -2,7 +2,7 @@
  * Three relay processes on one PostgreSQL and one NATS behind a balancer, under steady load, while
  * one part after another fails. What is right is decided by `checker.ts` from what clients saw.
  */
-import { Stage } from '@posthouse/conformance';
+import { TestContext } from '@posthouse/conformance';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { chanceOf, seed } from '../support/chance.ts';
 import { withoutNats } from '../support/nats.ts';
@@ -36,7 +36,7 @@ describe.skipIf(withoutNats !== undefined)(title, () => {
   beforeAll(async () => {
     console.log(`seed ${seed}`);
     cluster = parts.use(await Cluster.start({ processes }));
-    const stage = parts.use(await Stage.open(cluster.target, 'wss'));
+    const stage = parts.use(await TestContext.open(cluster.target, 'wss'));
     ground = { stage, log, chance };
     const transports = {
       ann: ['wss', 'wss'],

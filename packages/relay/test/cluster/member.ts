@@ -3,7 +3,7 @@
  * repeats what was not answered, unchanged, and reads its timeline on hints and after reconnecting.
  */
 import { setTimeout } from 'node:timers/promises';
-import type { Stage } from '@posthouse/conformance';
+import type { TestContext } from '@posthouse/conformance';
 import { isJsonObject, type JsonObject } from '@posthouse/protocol';
 import { type Link, type Reply, RequestLink, SocketLink } from './link.ts';
 import type { Log, Outcome } from './log.ts';
@@ -15,7 +15,7 @@ const pageLimit = 25;
 
 /** What a client works with. */
 export interface Ground {
-  readonly stage: Stage;
+  readonly stage: TestContext;
   readonly log: Log;
   /** From 0 to 1. */
   readonly chance: () => number;

@@ -1,11 +1,11 @@
 /** Who takes part: accounts at home at the cluster, and their devices under readable names. */
 import { createHash } from 'node:crypto';
-import { grantedMail, type Resident, type Stage } from '@posthouse/conformance';
+import { grantedMessage, type TestAccount, type TestContext } from '@posthouse/conformance';
 import { canonicalJson, isJsonObject, type JsonObject, type JsonValue } from '@posthouse/protocol';
 import type { Entry, Seen } from './log.ts';
 
-type Account = Resident['account'];
-type Device = Resident['device'];
+type Account = TestAccount['account'];
+type Device = TestAccount['device'];
 
 /** A device by the name under which it stands in the log. */
 export interface Phone {
@@ -28,7 +28,7 @@ export interface Person {
 
 /** Sets an account up, with a device for each transport. */
 export async function settlePerson(
-  stage: Stage,
+  stage: TestContext,
   name: string,
   transports: readonly (Transport | undefined)[],
 ): Promise<Person> {
@@ -39,7 +39,7 @@ export async function settlePerson(
     const device = await account.device();
     phones.push({ name: `${name}${index + 1}`, device, owner: person, transport });
   }
-  await stage.settle(
+  await stage.register(
     account,
     phones.map(({ device }) => device),
   );
@@ -63,7 +63,7 @@ export interface LetterOptions {
 /** Seals a message that the current devices of both sides can read. */
 export function writeLetter(from: Phone, to: Person, options: LetterOptions = {}): Letter {
   const own = from.owner.phones.map(({ device }) => device.certificate);
-  const { authorization, ...sealed } = grantedMail(
+  const { authorization, ...sealed } = grantedMessage(
     from.device,
     to.phones.map(({ device }) => device),
     {

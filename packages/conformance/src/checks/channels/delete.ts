@@ -1,21 +1,21 @@
 /** Deleting posts (06 §6.3, §7.3, §8.9). */
 import type { JsonObject } from '@posthouse/protocol';
-import { demand } from '../../assert.ts';
-import { channelSceneOf } from '../../channels/channel-fixture.ts';
+import { assertConforms } from '../../assert.ts';
+import { channelFixture } from '../../channels/channel-fixture.ts';
 import { textBody } from '../../channels/channel-objects.ts';
 import {
+  assertUnchanged,
   equal,
   lastEvent,
   readBackward,
   readChannelPage,
   readTimeline,
-  withoutTrace,
 } from '../../channels/channel-reader.ts';
 import { checksOf } from '../../check.ts';
-import { refusesAll } from '../../fixtures/refusals.ts';
-import { flipped } from '../../fixtures/tampered.ts';
-import { at } from '../../fixtures/test-accounts.ts';
-import type { Resident } from '../../fixtures/test-context.ts';
+import { assertAllRefused } from '../../fixtures/refusals.ts';
+import { tampered } from '../../fixtures/tampered.ts';
+import { withDevice } from '../../fixtures/test-accounts.ts';
+import type { TestAccount } from '../../fixtures/test-context.ts';
 
 const deletion = checksOf('channel.post.delete');
 const method = 'channel.post.delete';
@@ -23,11 +23,11 @@ const method = 'channel.post.delete';
 deletion.check(
   'hides',
   { source: '06 §7.3, §8.9', title: 'takes the post and its edits away and leaves all else' },
-  async (stage) => {
-    const { channel, owner, moderators, readers } = await channelSceneOf(stage, {
+  async (context) => {
+    const { channel, owner, moderators, readers } = await channelFixture(context, {
       ...{ moderators: 1, readers: 1 },
     });
-    const [mia, rea] = [...moderators, ...readers] as [Resident, Resident];
+    const [mia, rea] = [...moderators, ...readers] as [TestAccount, TestAccount];
     const target = await channel.post();
     await channel.edit(target, { body: textBody('one') }, mia);
     const kept = await channel.post({}, mia);
@@ -35,26 +35,32 @@ deletion.check(
     await channel.update({ name: 'Renamed' });
     await channel.edit(target, { body: textBody('three') });
     const before = (await readTimeline(channel, rea)).raw;
-    const params = channel.deletion(target, { reason: 'Posted in error', of: [1] }, mia);
-    await stage.succeed(mia.caller, method, params);
+    const params = channel.deleteParams(target, { reason: 'Posted in error', of: [1] }, mia);
+    await context.expectOk(mia.caller, method, params);
     const { raw, state } = await readTimeline(channel, rea);
     const gone = before.filter(({ sequence, payload }) => {
       return sequence === target || (payload as JsonObject).target_sequence === target;
     });
-    demand(gone.length === 3, 'a post and two edits');
+    assertConforms(gone.length === 3, 'a post and two edits');
     const rest = before.filter((event) => !gone.includes(event));
-    demand(equal(raw.slice(0, -1), rest), 'the others are as they were, at their places');
+    assertConforms(equal(raw.slice(0, -1), rest), 'the others are as they were, at their places');
     const last = raw.at(-1);
-    demand(last !== undefined && equal(last.payload, params), 'the deletion, field for field');
-    demand(last.sequence > (before.at(-1)?.sequence ?? 0), 'at the end');
-    demand(last.descriptor_rev === 1, 'of the revision in force');
-    demand(last.signer_device_id === mia.device.id, 'signed by the device that called');
-    demand([...state.posts.keys()].join() === `${kept}`, 'one post is left');
+    assertConforms(
+      last !== undefined && equal(last.payload, params),
+      'the deletion, field for field',
+    );
+    assertConforms(last.sequence > (before.at(-1)?.sequence ?? 0), 'at the end');
+    assertConforms(last.descriptor_rev === 1, 'of the revision in force');
+    assertConforms(last.signer_device_id === mia.device.id, 'signed by the device that called');
+    assertConforms([...state.posts.keys()].join() === `${kept}`, 'one post is left');
     // Every way of reading agrees.
-    demand(equal(await readBackward(channel, rea, 2), raw), 'read backward');
+    assertConforms(equal(await readBackward(channel, rea, 2), raw), 'read backward');
     for (const [position, { sequence }] of raw.entries()) {
       const { page } = await readChannelPage(channel, rea, { before: sequence + 1, limit: 2 });
-      demand(equal(page.events, raw.slice(Math.max(position - 1, 0), position + 1)), 'and around');
+      assertConforms(
+        equal(page.events, raw.slice(Math.max(position - 1, 0), position + 1)),
+        'and around',
+      );
     }
     await channel.edit(kept, { body: textBody('four') }, owner);
   },
@@ -63,22 +69,22 @@ deletion.check(
 deletion.check(
   'reason',
   { source: '06 §6.3', title: 'takes any reason with something in it, or none' },
-  async (stage) => {
-    const { channel, owner } = await channelSceneOf(stage);
+  async (context) => {
+    const { channel, owner } = await channelFixture(context);
     const target = await channel.post();
     const wrong = ['', ' \t\u0085\u2003', 1, null, ['x']].map((reason) => {
       return [
         `a reason of ${JSON.stringify(reason)}`,
-        channel.deletion(target, { reason }),
+        channel.deleteParams(target, { reason }),
       ] as const;
     });
-    await withoutTrace(channel, () =>
-      refusesAll({ by: owner, method, codes: ['bad_request'] }, wrong),
+    await assertUnchanged(channel, () =>
+      assertAllRefused({ by: owner, method, codes: ['bad_request'] }, wrong),
     );
     for (const facts of [{}, { reason: ' é ' }, { reason: 'x'.repeat(10_000), note: {} }]) {
-      const params = channel.deletion(await channel.post(), facts);
-      await stage.succeed(owner.caller, method, params);
-      demand(equal((await lastEvent(channel)).payload, params), 'kept as it was sent');
+      const params = channel.deleteParams(await channel.post(), facts);
+      await context.expectOk(owner.caller, method, params);
+      assertConforms(equal((await lastEvent(channel)).payload, params), 'kept as it was sent');
     }
   },
 );
@@ -86,45 +92,45 @@ deletion.check(
 deletion.check(
   'signature-coverage',
   { source: '06 §6.3, §14', title: 'is invalid_signature for another reason or post' },
-  async (stage) => {
-    const { channel, owner } = await channelSceneOf(stage);
+  async (context) => {
+    const { channel, owner } = await channelFixture(context);
     const [one, two] = [await channel.post(), await channel.post()];
-    const signed = channel.deletion(one, { reason: 'an error' });
+    const signed = channel.deleteParams(one, { reason: 'an error' });
     const { reason: _, ...without } = signed;
-    const patch = channel.patch(one, { reason: 'an error' });
-    await withoutTrace(channel, () =>
-      refusesAll({ by: owner, method, codes: ['invalid_signature'] }, [
+    const patch = channel.editParams(one, { reason: 'an error' });
+    await assertUnchanged(channel, () =>
+      assertAllRefused({ by: owner, method, codes: ['invalid_signature'] }, [
         ['another post', { ...signed, target_sequence: two }],
         ['another reason', { ...signed, reason: 'an Error' }],
         ['the reason left out', without],
         ['the signature of an edit', { ...patch, $type: signed.$type as string }],
       ]),
     );
-    await stage.succeed(owner.caller, method, signed);
+    await context.expectOk(owner.caller, method, signed);
   },
 );
 
 deletion.check(
   'order',
   { source: '06 §8, §8.6, 02 §18', title: 'looks at form, size, signature, right and state' },
-  async (stage) => {
-    const { channel, owner, readers } = await channelSceneOf(stage, { readers: 1 });
-    const [rea] = readers as [Resident];
+  async (context) => {
+    const { channel, owner, readers } = await channelFixture(context, { readers: 1 });
+    const [rea] = readers as [TestAccount];
     const target = await channel.post();
     const spoiled = (facts: JsonObject, by = owner) => {
-      const params = channel.deletion(target, facts, by);
-      return { ...params, device_signature: flipped(String(params.device_signature)) };
+      const params = channel.deleteParams(target, facts, by);
+      return { ...params, device_signature: tampered(String(params.device_signature)) };
     };
     const large = 'x'.repeat(65_536);
     const cases = [
       [owner, 'bad_request', 'form before size', spoiled({ filling: large, reason: '' })],
       [owner, 'request_too_large', 'size before signature', spoiled({ reason: large })],
       [rea, 'invalid_signature', 'signature before permission', spoiled({}, rea)],
-      [rea, 'forbidden', 'permission before the post', channel.deletion(99, {}, rea)],
+      [rea, 'forbidden', 'permission before the post', channel.deleteParams(99, {}, rea)],
     ] as const;
-    await withoutTrace(channel, async () => {
+    await assertUnchanged(channel, async () => {
       for (const [by, code, what, params] of cases) {
-        await refusesAll({ by, method, codes: [code] }, [[what, params]]);
+        await assertAllRefused({ by, method, codes: [code] }, [[what, params]]);
       }
     });
     await channel.delete(target);
@@ -134,53 +140,62 @@ deletion.check(
 deletion.check(
   'at-once',
   { source: '06 §7.2, §8.9', title: 'of several deletions of one post at once, one succeeds' },
-  async (stage) => {
-    const { channel, owner, moderators } = await channelSceneOf(stage, {
+  async (context) => {
+    const { channel, owner, moderators } = await channelFixture(context, {
       moderators: 1,
       devices: 2,
     });
-    const [mia] = moderators as [Resident];
+    const [mia] = moderators as [TestAccount];
     const target = await channel.post();
-    const people = [owner, mia, at(owner, 1), at(mia, 1), owner, mia];
+    const people = [owner, mia, withDevice(owner, 1), withDevice(mia, 1), owner, mia];
     const answers = await Promise.all(
-      people.map((by) => by.caller.call(method, channel.deletion(target, {}, by))),
+      people.map((by) => by.caller.call(method, channel.deleteParams(target, {}, by))),
     );
     const won = answers.filter(({ ok }) => ok).length;
-    demand(won === 1, `one succeeds, not ${won}`);
+    assertConforms(won === 1, `one succeeds, not ${won}`);
     for (const answer of answers) {
-      demand(answer.ok || answer.code === 'state_conflict', 'the others are state_conflict');
+      assertConforms(
+        answer.ok || answer.code === 'state_conflict',
+        'the others are state_conflict',
+      );
     }
-    demand((await readTimeline(channel)).raw.length === 2, 'creation and one deletion');
+    assertConforms((await readTimeline(channel)).raw.length === 2, 'creation and one deletion');
   },
 );
 
 deletion.check(
   'with-edits',
   { source: '06 §7.2, §7.3', title: 'an edit at the same time comes before it, or not at all' },
-  async (stage) => {
-    const { channel, moderators } = await channelSceneOf(stage, { moderators: 1, devices: 2 });
-    const [mia] = moderators as [Resident];
+  async (context) => {
+    const { channel, moderators } = await channelFixture(context, { moderators: 1, devices: 2 });
+    const [mia] = moderators as [TestAccount];
     const target = await channel.post();
     const editing = [0, 1, 0, 1].map((index) => {
-      const by = at(mia, index);
-      const params = channel.patch(target, { body: textBody(`text ${index}`) }, by);
+      const by = withDevice(mia, index);
+      const params = channel.editParams(target, { body: textBody(`text ${index}`) }, by);
       return by.caller.call('channel.post.edit', params);
     });
     const [answers] = await Promise.all([Promise.all(editing), channel.delete(target)]);
     for (const answer of answers) {
-      demand(answer.ok || answer.code === 'state_conflict', 'succeeds or is state_conflict');
+      assertConforms(
+        answer.ok || answer.code === 'state_conflict',
+        'succeeds or is state_conflict',
+      );
     }
     const { raw, state } = await readTimeline(channel);
-    demand(raw.length === 2 && state.posts.size === 0, 'creation and the deletion are left');
+    assertConforms(
+      raw.length === 2 && state.posts.size === 0,
+      'creation and the deletion are left',
+    );
   },
 );
 
 deletion.check(
   'atomic',
   { source: '06 §7.3', title: 'no reader sees a post without its edits, or with its deletion' },
-  async (stage) => {
-    const { channel, readers } = await channelSceneOf(stage, { readers: 1 });
-    const [rea] = readers as [Resident];
+  async (context) => {
+    const { channel, readers } = await channelFixture(context, { readers: 1 });
+    const [rea] = readers as [TestAccount];
     const targets: number[] = [];
     for (let count = 0; count < 2; count += 1) {
       const target = await channel.post();
@@ -195,7 +210,10 @@ deletion.check(
           return sequence === target || (payload as JsonObject).target_sequence === target;
         });
         const seen = kinds.map(({ kind }) => kind).join();
-        demand(seen === 'post,edit,edit' || seen === 'delete', `all or nothing, not ${seen}`);
+        assertConforms(
+          seen === 'post,edit,edit' || seen === 'delete',
+          `all or nothing, not ${seen}`,
+        );
       }
     };
     for (const target of targets) {

@@ -1,25 +1,25 @@
 /** What subscribers are told, and what they are not (06 §5.4, §9.2; 02 §12.8). */
 import type { JsonObject } from '@posthouse/protocol';
-import { demand } from '../../assert.ts';
+import { assertConforms } from '../../assert.ts';
 import type { ChannelMethodName } from '../../channels/channel-calls.ts';
-import { type ChannelScene, channelSceneOf } from '../../channels/channel-fixture.ts';
+import { type ChannelFixture, channelFixture } from '../../channels/channel-fixture.ts';
 import {
-  hearsHead,
+  appendEvent,
   nextHead,
-  stirChannel,
   subscribeChannels,
+  waitForHead,
 } from '../../channels/channel-listeners.ts';
 import { textBody } from '../../channels/channel-objects.ts';
 import { lastEvent, readTimeline } from '../../channels/channel-reader.ts';
 import { type Check, checksOf } from '../../check.ts';
-import { at } from '../../fixtures/test-accounts.ts';
-import type { Resident, Stage } from '../../fixtures/test-context.ts';
-import { hintsOf } from '../../transport/notifications.ts';
+import { withDevice } from '../../fixtures/test-accounts.ts';
+import type { TestAccount, TestContext } from '../../fixtures/test-context.ts';
+import { pendingNotifications } from '../../transport/notifications.ts';
 
 /** Owner, moderator, reader, and a post. */
-interface Cast extends ChannelScene {
-  readonly mia: Resident;
-  readonly rea: Resident;
+interface Cast extends ChannelFixture {
+  readonly mia: TestAccount;
+  readonly rea: TestAccount;
   /** A post of the owner, and the parameters that published it. */
   readonly target: number;
   readonly publication: JsonObject;
@@ -42,16 +42,16 @@ const refused =
   (method: ChannelMethodName, params: (cast: Cast) => JsonObject): Act =>
   async (cast) => {
     const answer = await cast.rea.caller.call(method, params(cast));
-    demand(!answer.ok, `${method} is refused`);
+    assertConforms(!answer.ok, `${method} is refused`);
   };
 
 /** What appends none, successful or not. */
 const silent: readonly (readonly [ChannelMethodName, string, Act])[] = [
-  ['channel.post', 'repeat', ({ channel, publication }) => channel.publish(publication)],
+  ['channel.post', 'repeat', ({ channel, publication }) => channel.sendPost(publication)],
   [
     'channel.post',
     'refused',
-    refused('channel.post', ({ channel, rea }) => channel.publication({}, rea)),
+    refused('channel.post', ({ channel, rea }) => channel.postParams({}, rea)),
   ],
   [
     'channel.post.edit',
@@ -63,44 +63,52 @@ const silent: readonly (readonly [ChannelMethodName, string, Act])[] = [
     'channel.post.edit',
     'refused',
     refused('channel.post.edit', ({ channel, rea, target }) =>
-      channel.patch(target, { body }, rea),
+      channel.editParams(target, { body }, rea),
     ),
   ],
   [
     'channel.post.delete',
     'refused',
-    refused('channel.post.delete', ({ channel, rea, target }) => channel.deletion(target, {}, rea)),
+    refused('channel.post.delete', ({ channel, rea, target }) =>
+      channel.deleteParams(target, {}, rea),
+    ),
   ],
   [
     'channel.update',
     'refused',
-    refused('channel.update', ({ channel, rea }) => channel.revised({}, rea)),
+    refused('channel.update', ({ channel, rea }) => channel.updateParams({}, rea)),
   ],
   [
     'channel.close',
     'refused',
-    refused('channel.close', ({ channel, rea }) => channel.closing({}, rea)),
+    refused('channel.close', ({ channel, rea }) => channel.closeParams({}, rea)),
   ],
   ['channel.post.report', 'made', ({ channel, target, rea }) => channel.report(target, rea)],
   ['channel.read', 'made', ({ channel, rea }) => readTimeline(channel, rea)],
   [
     'channel.resolve',
     'made',
-    ({ stage, channel: { channelId: channel_id }, rea }) =>
-      stage.succeed(rea.caller, 'channel.resolve', { channel_id }),
+    ({ context, channel: { channelId: channel_id }, rea }) =>
+      context.expectOk(rea.caller, 'channel.resolve', { channel_id }),
   ],
 ];
 
-async function castOf(stage: Stage): Promise<Cast> {
-  const scene = await channelSceneOf(stage, { moderators: 1, readers: 1, devices: 2 });
-  const [mia, rea] = [...scene.moderators, ...scene.readers] as [Resident, Resident];
-  const publication = scene.channel.publication();
-  const target = await scene.channel.publish(publication);
-  return { ...scene, mia, rea, target, publication };
+async function castOf(context: TestContext): Promise<Cast> {
+  const fixture = await channelFixture(context, { moderators: 1, readers: 1, devices: 2 });
+  const [mia, rea] = [...fixture.moderators, ...fixture.readers] as [TestAccount, TestAccount];
+  const publication = fixture.channel.postParams();
+  const target = await fixture.channel.sendPost(publication);
+  return { ...fixture, mia, rea, target, publication };
 }
 
 /** Everybody who listens, whoever acts, at whichever device. */
-const all = ({ owner, mia, rea }: Cast) => [owner, at(owner, 1), mia, rea, at(rea, 1)];
+const all = ({ owner, mia, rea }: Cast) => [
+  owner,
+  withDevice(owner, 1),
+  mia,
+  rea,
+  withDevice(rea, 1),
+];
 
 const checks: Check[] = [];
 
@@ -109,15 +117,18 @@ for (const [method, word, act] of events) {
   check(
     `hints-${word}`,
     { source: '06 §5.4, §9.2', title: 'tells every subscriber of the head', transports: ['wss'] },
-    async (stage) => {
-      const cast = await castOf(stage);
+    async (context) => {
+      const cast = await castOf(context);
       const { channel, mia } = cast;
       for (const by of all(cast)) await subscribeChannels(by, [channel]);
       await act(cast);
       const head = (await lastEvent(channel)).sequence;
-      demand(head > cast.target, 'the event is there');
-      for (const by of all(cast)) await hearsHead(by, { channel, head });
-      demand(hintsOf(at(mia, 1), 'channel').length === 0, 'and nobody else');
+      assertConforms(head > cast.target, 'the event is there');
+      for (const by of all(cast)) await waitForHead(by, { channel, head });
+      assertConforms(
+        pendingNotifications(withDevice(mia, 1), 'channel').length === 0,
+        'and nobody else',
+      );
     },
   );
   checks.push(...list);
@@ -128,13 +139,13 @@ for (const [method, word, act] of silent) {
   check(
     `silent-${word}`,
     { source: '06 §5.4', title: `tells nobody of what is no event (${word})`, transports: ['wss'] },
-    async (stage) => {
-      const cast = await castOf(stage);
+    async (context) => {
+      const cast = await castOf(context);
       for (const by of all(cast)) await subscribeChannels(by, [cast.channel]);
       await act(cast);
       const { channel } = cast;
-      const head = await stirChannel(channel);
-      for (const by of all(cast)) await hearsHead(by, { channel, head, alone: true });
+      const head = await appendEvent(channel);
+      for (const by of all(cast)) await waitForHead(by, { channel, head, alone: true });
     },
   );
   checks.push(...list);
@@ -144,8 +155,8 @@ const post = checksOf('channel.post');
 post.check(
   'hints-readable',
   { source: '06 §7.2, §9.2', title: 'who hears of a head finds the event', transports: ['wss'] },
-  async (stage) => {
-    const { channel, owner, mia, rea } = await castOf(stage);
+  async (context) => {
+    const { channel, owner, mia, rea } = await castOf(context);
     await subscribeChannels(rea, [channel]);
     const people = [owner, mia, owner, mia, owner, mia];
     const posting = Promise.all(people.map((by) => channel.post({}, by)));
@@ -154,7 +165,7 @@ post.check(
       for (let told = -1; told < head; ) {
         told = await nextHead(rea, channel);
         const { raw } = await readTimeline(channel, rea);
-        demand((raw.at(-1)?.sequence ?? 0) >= told, `the event ${told} is there`);
+        assertConforms((raw.at(-1)?.sequence ?? 0) >= told, `the event ${told} is there`);
         head = Math.max(...(await posting));
       }
     };

@@ -1,17 +1,17 @@
 /** Publishing (06 §6.1, §8.6, §8.7). */
 import type { JsonObject } from '@posthouse/protocol';
-import { demand } from '../../assert.ts';
-import { channelSceneOf } from '../../channels/channel-fixture.ts';
+import { assertConforms } from '../../assert.ts';
+import { channelFixture } from '../../channels/channel-fixture.ts';
 import { attachment, textBody, withoutUndefined } from '../../channels/channel-objects.ts';
-import { equal, lastEvent, readTimeline, withoutTrace } from '../../channels/channel-reader.ts';
+import { assertUnchanged, equal, lastEvent, readTimeline } from '../../channels/channel-reader.ts';
 import { rightContents, wrongParts } from '../../channels/post-contents.ts';
-import { ChannelActors } from '../../channels/test-channel.ts';
+import { TestChannel } from '../../channels/test-channel.ts';
 import { checksOf } from '../../check.ts';
-import { refusesAll } from '../../fixtures/refusals.ts';
+import { assertAllRefused } from '../../fixtures/refusals.ts';
 import { relayTime } from '../../fixtures/relay-info.ts';
-import { flipped } from '../../fixtures/tampered.ts';
-import { at } from '../../fixtures/test-accounts.ts';
-import type { Resident } from '../../fixtures/test-context.ts';
+import { tampered } from '../../fixtures/tampered.ts';
+import { withDevice } from '../../fixtures/test-accounts.ts';
+import type { TestAccount } from '../../fixtures/test-context.ts';
 
 const post = checksOf('channel.post');
 const method = 'channel.post';
@@ -19,46 +19,52 @@ const method = 'channel.post';
 post.check(
   'appends',
   { source: '06 §8.7, §5.1', title: 'appends the post as it is, under the current descriptor' },
-  async (stage) => {
-    const { channel, owner, moderators, readers } = await channelSceneOf(stage, {
+  async (context) => {
+    const { channel, owner, moderators, readers } = await channelFixture(context, {
       ...{ moderators: 1, readers: 1, devices: 2 },
     });
-    const [mia, rea] = [...moderators, ...readers] as [Resident, Resident];
-    const before = await relayTime(stage);
-    const people = [owner, at(owner, 1), mia, at(mia, 1)];
+    const [mia, rea] = [...moderators, ...readers] as [TestAccount, TestAccount];
+    const before = await relayTime(context);
+    const people = [owner, withDevice(owner, 1), mia, withDevice(mia, 1)];
     let head = 0;
     for (const [index, by] of people.entries()) {
       if (index === 2) {
         await channel.update({ name: 'Renamed' });
         head = (await lastEvent(channel)).sequence;
       }
-      const publication = channel.publication({ note: [index] }, by);
-      const sequence = await channel.publish(publication, by);
-      demand(sequence > head, 'above the head');
+      const publication = channel.postParams({ note: [index] }, by);
+      const sequence = await channel.sendPost(publication, by);
+      assertConforms(sequence > head, 'above the head');
       head = sequence;
       const event = await lastEvent(channel, rea);
-      const late = await relayTime(stage);
-      demand(event.sequence === sequence, 'at the sequence that was answered');
-      demand(equal(event.payload, publication), 'field for field');
-      demand(event.descriptor_rev === channel.revision, 'of the revision in force');
-      demand(event.signer_device_id === by.device.id, 'signed by the device that called');
-      demand(event.accepted_at >= before && event.accepted_at <= late, "the host's time");
+      const late = await relayTime(context);
+      assertConforms(event.sequence === sequence, 'at the sequence that was answered');
+      assertConforms(equal(event.payload, publication), 'field for field');
+      assertConforms(event.descriptor_rev === channel.revision, 'of the revision in force');
+      assertConforms(event.signer_device_id === by.device.id, 'signed by the device that called');
+      assertConforms(event.accepted_at >= before && event.accepted_at <= late, "the host's time");
     }
     const { events } = await readTimeline(channel, rea);
     const accounts = events.filter(({ kind }) => kind === 'post').map(({ account }) => account);
-    demand(accounts.join() === people.map(({ account }) => account.id).join(), 'of these accounts');
+    assertConforms(
+      accounts.join() === people.map(({ account }) => account.id).join(),
+      'of these accounts',
+    );
   },
 );
 
 post.check(
   'contents',
   { source: '06 §6.1, §8.6, 04 §8', title: 'takes every body and attachment that is well-formed' },
-  async (stage) => {
-    const { channel } = await channelSceneOf(stage);
+  async (context) => {
+    const { channel } = await channelFixture(context);
     for (const [what, facts] of Object.entries(rightContents())) {
-      const publication = channel.publication(facts);
-      await channel.publish(publication);
-      demand(equal((await lastEvent(channel)).payload, publication), `${what}: as it was sent`);
+      const publication = channel.postParams(facts);
+      await channel.sendPost(publication);
+      assertConforms(
+        equal((await lastEvent(channel)).payload, publication),
+        `${what}: as it was sent`,
+      );
     }
   },
 );
@@ -66,8 +72,8 @@ post.check(
 post.check(
   'wrong-contents',
   { source: '06 §6.1, §8.6, 04 §8', title: 'refuses bodies and attachments that are not' },
-  async (stage) => {
-    const { channel, owner } = await channelSceneOf(stage);
+  async (context) => {
+    const { channel, owner } = await channelFixture(context);
     const nothing: Readonly<Record<string, JsonObject>> = {
       'nothing in it': { body: undefined },
       'an empty list alone': { body: undefined, attachments: [] },
@@ -76,10 +82,10 @@ post.check(
       'null for attachments': { attachments: null },
     };
     const calls = Object.entries({ ...wrongParts(), ...nothing }).map(
-      ([what, facts]) => [what, channel.publication(facts)] as const,
+      ([what, facts]) => [what, channel.postParams(facts)] as const,
     );
-    await withoutTrace(channel, () =>
-      refusesAll({ by: owner, method, codes: ['bad_request'] }, calls),
+    await assertUnchanged(channel, () =>
+      assertAllRefused({ by: owner, method, codes: ['bad_request'] }, calls),
     );
     await channel.post();
   },
@@ -88,14 +94,14 @@ post.check(
 post.check(
   'signature-coverage',
   { source: '06 §14', title: 'is invalid_signature when anything is other than what was signed' },
-  async (stage) => {
-    const { channel, owner } = await channelSceneOf(stage);
-    const second = await ChannelActors.found(stage, owner);
+  async (context) => {
+    const { channel, owner } = await channelFixture(context);
+    const second = await TestChannel.create(context, owner);
     const [one, two] = [attachment(), attachment()];
     const body = textBody('text');
-    const withList = channel.publication({ body, attachments: [one, two] });
-    const without = channel.publication({ body });
-    const empty = channel.publication({ body, attachments: [] });
+    const withList = channel.postParams({ body, attachments: [one, two] });
+    const without = channel.postParams({ body });
+    const empty = channel.postParams({ body, attachments: [] });
     const wrong: Readonly<Record<string, JsonObject>> = {
       'another channel': { ...withList, channel_id: second.channelId },
       'another message ID': { ...withList, message_id: without.message_id as string },
@@ -111,40 +117,40 @@ post.check(
       'none for an empty list': withoutUndefined({ ...empty, attachments: undefined }),
     };
     const refused = { by: owner, method, codes: ['invalid_signature'] } as const;
-    await withoutTrace(second, () =>
-      withoutTrace(channel, () => refusesAll(refused, Object.entries(wrong))),
+    await assertUnchanged(second, () =>
+      assertUnchanged(channel, () => assertAllRefused(refused, Object.entries(wrong))),
     );
-    for (const params of [withList, without, empty]) await channel.publish(params);
+    for (const params of [withList, without, empty]) await channel.sendPost(params);
   },
 );
 
 post.check(
   'order',
   { source: '06 §8, §8.6, 02 §18', title: 'looks at form, size, signature, right and state' },
-  async (stage) => {
-    const { channel, owner, readers } = await channelSceneOf(stage, { readers: 1 });
-    const [rea] = readers as [Resident];
+  async (context) => {
+    const { channel, owner, readers } = await channelFixture(context, { readers: 1 });
+    const [rea] = readers as [TestAccount];
     const spoiled = (facts: JsonObject, by = owner) => {
-      const params = channel.publication(facts, by);
-      return { ...params, device_signature: flipped(String(params.device_signature)) };
+      const params = channel.postParams(facts, by);
+      return { ...params, device_signature: tampered(String(params.device_signature)) };
     };
     const large = { filling: 'x'.repeat(65_536) };
-    const nowhere = { channel_id: ChannelActors.draft(stage, owner).channelId };
+    const nowhere = { channel_id: TestChannel.draft(context, owner).channelId };
     const cases = [
       [owner, 'bad_request', 'form before size', spoiled({ ...large, body: textBody(' ') })],
       [owner, 'request_too_large', 'size before signature', spoiled(large)],
       [rea, 'invalid_signature', 'signature before existence', spoiled(nowhere, rea)],
       [rea, 'invalid_signature', 'signature before permission', spoiled({}, rea)],
-      [rea, 'not_found', 'existence before permission', channel.publication(nowhere, rea)],
+      [rea, 'not_found', 'existence before permission', channel.postParams(nowhere, rea)],
     ] as const;
-    await withoutTrace(channel, async () => {
+    await assertUnchanged(channel, async () => {
       for (const [by, code, what, params] of cases) {
-        await refusesAll({ by, method, codes: [code] }, [[what, params]]);
+        await assertAllRefused({ by, method, codes: [code] }, [[what, params]]);
       }
     });
     await channel.close();
     const refused = { by: rea, method, codes: ['forbidden'] } as const;
-    await refusesAll(refused, [['permission before closure', channel.publication({}, rea)]]);
+    await assertAllRefused(refused, [['permission before closure', channel.postParams({}, rea)]]);
   },
 );
 

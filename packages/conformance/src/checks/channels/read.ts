@@ -1,7 +1,7 @@
 /** Reading a timeline, page by page (06 §8.11, §5.2, §7.1; 02 §6). */
 import { type ChannelRange, deriveDeviceId, type JsonObject } from '@posthouse/protocol';
-import { demand } from '../../assert.ts';
-import { channelSceneOf } from '../../channels/channel-fixture.ts';
+import { assertConforms } from '../../assert.ts';
+import { channelFixture } from '../../channels/channel-fixture.ts';
 import { textBody } from '../../channels/channel-objects.ts';
 import {
   equal,
@@ -9,14 +9,14 @@ import {
   readChannelPage,
   readTimeline,
 } from '../../channels/channel-reader.ts';
-import { type Lively, lively } from '../../channels/populated-channel.ts';
-import type { ChannelActors } from '../../channels/test-channel.ts';
+import { type PopulatedChannel, populatedChannel } from '../../channels/populated-channel.ts';
+import type { TestChannel } from '../../channels/test-channel.ts';
 import { checksOf } from '../../check.ts';
 import { unixSeconds } from '../../fixtures/account.ts';
-import { refusesAll } from '../../fixtures/refusals.ts';
+import { assertAllRefused } from '../../fixtures/refusals.ts';
 import { relayLimit } from '../../fixtures/relay-info.ts';
-import { at, keepDevices } from '../../fixtures/test-accounts.ts';
-import type { Resident } from '../../fixtures/test-context.ts';
+import { publishDevices, withDevice } from '../../fixtures/test-accounts.ts';
+import type { TestAccount } from '../../fixtures/test-context.ts';
 
 const read = checksOf('channel.read');
 const method = 'channel.read';
@@ -26,7 +26,7 @@ const method = 'channel.read';
  * give fewer (02 §6), which then are the first in the direction of reading.
  */
 async function demandPage(
-  { channel, rea }: Pick<Lively, 'channel' | 'rea'>,
+  { channel, rea }: Pick<PopulatedChannel, 'channel' | 'rea'>,
   range: ChannelRange,
   { sequences, more }: { readonly sequences: readonly number[]; readonly more: boolean },
 ): Promise<void> {
@@ -38,25 +38,25 @@ async function demandPage(
       : sequences.slice(0, count);
   const found = page.events.map(({ sequence }) => sequence).join();
   const what = JSON.stringify(range);
-  demand(count > 0 || sequences.length === 0, `${what} gives something`);
-  demand(found === nearest.join(), `${what} gives ${sequences}, not ${found}`);
+  assertConforms(count > 0 || sequences.length === 0, `${what} gives something`);
+  assertConforms(found === nearest.join(), `${what} gives ${sequences}, not ${found}`);
   const left = more || count < sequences.length;
-  demand(page.has_more === left, `${what}: has_more is ${left}`);
+  assertConforms(page.has_more === left, `${what}: has_more is ${left}`);
 }
 
 read.check(
   'latest',
   { source: '06 §8.11', title: 'gives the latest events without a boundary, in ascending order' },
-  async (stage) => {
-    const scene = await lively(stage);
-    const { all } = scene;
-    demand(all[0] === 0 && all.length === 7, 'seven events are readable');
-    await demandPage(scene, {}, { sequences: all, more: false });
+  async (context) => {
+    const fixture = await populatedChannel(context);
+    const { all } = fixture;
+    assertConforms(all[0] === 0 && all.length === 7, 'seven events are readable');
+    await demandPage(fixture, {}, { sequences: all, more: false });
     for (const limit of [1, 2, 6]) {
-      await demandPage(scene, { limit }, { sequences: all.slice(-limit), more: true });
+      await demandPage(fixture, { limit }, { sequences: all.slice(-limit), more: true });
     }
     for (const limit of [7, 8, 1_000_000, Number.MAX_SAFE_INTEGER]) {
-      await demandPage(scene, { limit }, { sequences: all, more: false });
+      await demandPage(fixture, { limit }, { sequences: all, more: false });
     }
   },
 );
@@ -64,34 +64,34 @@ read.check(
 read.check(
   'before',
   { source: '06 §8.11', title: 'gives the latest events below `before`, whatever is there' },
-  async (stage) => {
-    const scene = await lively(stage);
-    const { all, gaps } = scene;
-    demand(gaps.length === 2, 'two positions are gaps');
+  async (context) => {
+    const fixture = await populatedChannel(context);
+    const { all, gaps } = fixture;
+    assertConforms(gaps.length === 2, 'two positions are gaps');
     const head = all.at(-1) as number;
     const positions = [...all, ...gaps, head + 1, head + 5, Number.MAX_SAFE_INTEGER];
     for (const before of positions) {
       const below = all.filter((sequence) => sequence < before);
-      await demandPage(scene, { before }, { sequences: below, more: false });
+      await demandPage(fixture, { before }, { sequences: below, more: false });
       const range = { before, limit: 2 };
-      await demandPage(scene, range, { sequences: below.slice(-2), more: below.length > 2 });
+      await demandPage(fixture, range, { sequences: below.slice(-2), more: below.length > 2 });
     }
-    await demandPage(scene, { before: 0 }, { sequences: [], more: false });
-    await demandPage(scene, { before: 0, limit: 1 }, { sequences: [], more: false });
+    await demandPage(fixture, { before: 0 }, { sequences: [], more: false });
+    await demandPage(fixture, { before: 0, limit: 1 }, { sequences: [], more: false });
   },
 );
 
 read.check(
   'after',
   { source: '06 §8.11', title: 'gives the earliest events above `after`, whatever is there' },
-  async (stage) => {
-    const scene = await lively(stage);
-    const { all, gaps } = scene;
+  async (context) => {
+    const fixture = await populatedChannel(context);
+    const { all, gaps } = fixture;
     for (const after of [-1, ...all, ...gaps]) {
       const above = all.filter((sequence) => sequence > after);
-      await demandPage(scene, { after }, { sequences: above, more: false });
+      await demandPage(fixture, { after }, { sequences: above, more: false });
       const range = { after, limit: 2 };
-      await demandPage(scene, range, { sequences: above.slice(0, 2), more: above.length > 2 });
+      await demandPage(fixture, range, { sequences: above.slice(0, 2), more: above.length > 2 });
     }
   },
 );
@@ -99,13 +99,13 @@ read.check(
 read.check(
   'wrong-bounds',
   { source: '06 §8.11, 02 §2.4, §6', title: 'refuses boundaries and limits that cannot be' },
-  async (stage) => {
-    const { channel, rea, all } = await lively(stage);
+  async (context) => {
+    const { channel, rea, all } = await populatedChannel(context);
     const { channelId: channel_id } = channel;
     const head = all.at(-1) as number;
     const texts = ['x', '', '00', '+1', '1.0', '1e0', '-0', ' 1', '9007199254740992'];
     const values = ['1', '', [1], {}, true, null];
-    const odd = stage.transport === 'https' ? texts : values;
+    const odd = context.transport === 'https' ? texts : values;
     const wrong: JsonObject[] = [
       { before: 3, after: 1 },
       { before: 1, after: -1 },
@@ -120,23 +120,23 @@ read.check(
     const calls = wrong.map((range) => {
       return [JSON.stringify(range), { channel_id, ...range }] as const;
     });
-    await refusesAll({ by: rea, method, codes: ['bad_request'] }, calls);
+    await assertAllRefused({ by: rea, method, codes: ['bad_request'] }, calls);
     const { page } = await readChannelPage(channel, rea, { after: head });
-    demand(page.events.length === 0 && !page.has_more, 'nothing is above the head');
-    demand(page.certificates.length === 0, 'and nobody signed it');
+    assertConforms(page.events.length === 0 && !page.has_more, 'nothing is above the head');
+    assertConforms(page.certificates.length === 0, 'and nobody signed it');
   },
 );
 
 read.check(
   'pages',
   { source: '06 §8.11, 02 §6', title: 'gives the same events in pages of any size, both ways' },
-  async (stage) => {
-    const { channel, rea } = await lively(stage);
+  async (context) => {
+    const { channel, rea } = await populatedChannel(context);
     const { raw } = await readTimeline(channel, rea);
     for (const limit of [1, 2, 3, 7, Number.MAX_SAFE_INTEGER]) {
       const forward = (await readTimeline(channel, rea, { limit })).raw;
-      demand(equal(forward, raw), `forward by ${limit}`);
-      demand(equal(await readBackward(channel, rea, limit), raw), `backward by ${limit}`);
+      assertConforms(equal(forward, raw), `forward by ${limit}`);
+      assertConforms(equal(await readBackward(channel, rea, limit), raw), `backward by ${limit}`);
     }
   },
 );
@@ -144,96 +144,102 @@ read.check(
 read.check(
   'long',
   { source: '06 §8.11, 02 §6', title: 'gives large timelines in as many pages as it likes' },
-  async (stage) => {
-    const { channel, owner } = await channelSceneOf(stage);
+  async (context) => {
+    const { channel, owner } = await channelFixture(context);
     const text = 'x'.repeat(60_000);
     const indexes = Array.from({ length: 24 }, (_, index) => index);
     await Promise.all(indexes.map((index) => channel.post({ index, body: textBody(text) })));
     const { raw } = await readTimeline(channel, owner);
-    demand(raw.length === 25, 'every event');
-    demand(equal(await readBackward(channel, owner, 1_000_000), raw), 'backward too');
+    assertConforms(raw.length === 25, 'every event');
+    assertConforms(equal(await readBackward(channel, owner, 1_000_000), raw), 'backward too');
   },
 );
 
 read.check(
   'certificates',
   { source: '06 §5.2, §8.11', title: 'has one certificate for each device that signed, no other' },
-  async (stage) => {
-    const { channel, owner, mia, rea } = await lively(stage);
+  async (context) => {
+    const { channel, owner, mia, rea } = await populatedChannel(context);
     const { page } = await readChannelPage(channel, rea);
-    const found = page.certificates.map((each) => deriveDeviceId(stage.network, each)).sort();
-    const people = [owner, at(owner, 1), mia, at(mia, 1)];
-    demand(equal(found, people.map(({ device }) => device.id).sort()), 'those of all four');
+    const found = page.certificates.map((each) => deriveDeviceId(context.network, each)).sort();
+    const people = [owner, withDevice(owner, 1), mia, withDevice(mia, 1)];
+    assertConforms(equal(found, people.map(({ device }) => device.id).sort()), 'those of all four');
     for (const { account, device } of people) {
       const certificate = page.certificates.find(
-        (each) => deriveDeviceId(stage.network, each) === device.id,
+        (each) => deriveDeviceId(context.network, each) === device.id,
       );
-      demand(certificate?.account === account.id, 'under their accounts');
+      assertConforms(certificate?.account === account.id, 'under their accounts');
     }
     const { page: first } = await readChannelPage(channel, rea, { after: -1, limit: 1 });
-    demand(first.certificates.length === 1, 'one for a page of one event');
+    assertConforms(first.certificates.length === 1, 'one for a page of one event');
   },
 );
 
 read.check(
   'removed-signer',
   { source: '06 §5.2, §4', title: 'keeps what verifies the events of a device that was removed' },
-  async (stage) => {
-    const { channel, owner, mia, rea } = await lively(stage);
+  async (context) => {
+    const { channel, owner, mia, rea } = await populatedChannel(context);
     const before = (await readTimeline(channel, rea)).raw;
-    for (const by of [owner, mia]) await keepDevices(stage, by, [by.device]);
+    for (const by of [owner, mia]) await publishDevices(context, by, [by.device]);
     const { raw } = await readTimeline(channel, rea);
-    demand(equal(raw, before), 'the same events, and each of them verifies');
+    assertConforms(equal(raw, before), 'the same events, and each of them verifies');
   },
 );
 
 read.check(
   'renewed-signer',
   { source: '06 §5.2', title: 'has one certificate of a device that has had two' },
-  async (stage) => {
-    const { channel, owner } = await channelSceneOf(stage);
+  async (context) => {
+    const { channel, owner } = await channelFixture(context);
     await channel.post();
     const { account, device } = owner;
     const notBefore = unixSeconds() - 7_200;
     const certificate = await account.certify(device.signer, { notBefore });
     const renewed = { ...device, certificate };
-    await keepDevices(stage, owner, [renewed]);
-    const again = { ...owner, device: renewed, caller: await stage.member(renewed) };
+    await publishDevices(context, owner, [renewed]);
+    const again = { ...owner, device: renewed, caller: await context.deviceSession(renewed) };
     await channel.post({}, again);
     const { page } = await readChannelPage(channel, again);
-    demand(page.events.length === 3, 'all events verify');
-    demand(page.certificates.length === 1, 'with one certificate');
+    assertConforms(page.events.length === 3, 'all events verify');
+    assertConforms(page.certificates.length === 1, 'with one certificate');
   },
 );
 
 read.check(
   'stable',
   { source: '06 §7.1', title: 'says the same of an event whenever and wherever it is read' },
-  async (stage) => {
-    const { channel, owner, rea, gaps } = await lively(stage);
+  async (context) => {
+    const { channel, owner, rea, gaps } = await populatedChannel(context);
     const { raw } = await readTimeline(channel, rea);
-    const other = { caller: await stage.member(rea.device, stage.otherTransport) };
-    demand(equal((await readTimeline(channel, other)).raw, raw), 'on the other transport');
-    demand(equal((await readTimeline(channel, owner)).raw, raw), 'for the owner');
+    const other = { caller: await context.deviceSession(rea.device, context.otherTransport) };
+    assertConforms(equal((await readTimeline(channel, other)).raw, raw), 'on the other transport');
+    assertConforms(equal((await readTimeline(channel, owner)).raw, raw), 'for the owner');
     const published = raw.find(({ payload }) => Object.hasOwn(payload, 'message_id'));
-    await channel.publish(published?.payload as JsonObject);
+    await channel.sendPost(published?.payload as JsonObject);
     await channel.update({ name: 'Renamed' });
     const newest = await channel.post();
     await channel.delete(newest);
     const after = (await readTimeline(channel, rea)).raw;
-    demand(equal(after.slice(0, raw.length), raw), 'after all that came later');
+    assertConforms(equal(after.slice(0, raw.length), raw), 'after all that came later');
     const taken = [...raw.map(({ sequence }) => sequence), ...gaps, newest];
     const later = after.slice(raw.length).map(({ sequence }) => sequence);
-    demand(!later.some((sequence) => taken.includes(sequence)), 'no sequence is given again');
-    demand((await relayLimit(stage, 'channel_timeline_retention')) > 0, 'kept for a while');
+    assertConforms(
+      !later.some((sequence) => taken.includes(sequence)),
+      'no sequence is given again',
+    );
+    assertConforms(
+      (await relayLimit(context, 'channel_timeline_retention')) > 0,
+      'kept for a while',
+    );
   },
 );
 
 read.check(
   'boundaries-hold',
   { source: '06 §8.11', title: 'what is appended meanwhile shifts no page' },
-  async (stage) => {
-    const { channel, rea } = await lively(stage);
+  async (context) => {
+    const { channel, rea } = await populatedChannel(context);
     const { raw } = await readTimeline(channel, rea);
     const seen: typeof raw = [];
     let range: ChannelRange = { limit: 2 };
@@ -244,15 +250,15 @@ read.check(
       await channel.post();
       range = { before: page.events[0]?.sequence as number, limit: 2 };
     }
-    demand(equal(seen, raw), 'those that were there when it began');
+    assertConforms(equal(seen, raw), 'those that were there when it began');
   },
 );
 
 read.check(
   'while-writing',
   { source: '06 §5.1, §7.2', title: 'misses no event that others append while it is read' },
-  async (stage) => {
-    const { channel, owner, mia, rea } = await lively(stage);
+  async (context) => {
+    const { channel, owner, mia, rea } = await populatedChannel(context);
     const seen: number[] = [];
     const turn = async () => {
       const { page } = await readChannelPage(channel, rea, { after: seen.at(-1) ?? -1, limit: 2 });
@@ -265,13 +271,13 @@ read.check(
     const people = [owner, mia, owner, mia, owner, mia];
     const [posted] = await Promise.all([postAll(channel, people), turns()]);
     while (await turn());
-    demand(new Set(seen).size === seen.length, 'none twice');
+    assertConforms(new Set(seen).size === seen.length, 'none twice');
     const missed = posted.filter((sequence) => !seen.includes(sequence));
-    demand(missed.length === 0, `every post; missed ${missed}`);
+    assertConforms(missed.length === 0, `every post; missed ${missed}`);
   },
 );
 
-function postAll(channel: ChannelActors, people: readonly Resident[]): Promise<number[]> {
+function postAll(channel: TestChannel, people: readonly TestAccount[]): Promise<number[]> {
   return Promise.all(people.map((by) => channel.post({}, by)));
 }
 

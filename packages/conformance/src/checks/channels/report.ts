@@ -1,12 +1,12 @@
 /** Reports of posts, which nobody but the operator sees (06 §8.10). */
 
-import { channelSceneOf } from '../../channels/channel-fixture.ts';
+import { channelFixture } from '../../channels/channel-fixture.ts';
 import { textBody } from '../../channels/channel-objects.ts';
-import { withoutTrace } from '../../channels/channel-reader.ts';
+import { assertUnchanged } from '../../channels/channel-reader.ts';
 import { checksOf } from '../../check.ts';
-import { refusesAll } from '../../fixtures/refusals.ts';
-import { at } from '../../fixtures/test-accounts.ts';
-import type { Resident } from '../../fixtures/test-context.ts';
+import { assertAllRefused } from '../../fixtures/refusals.ts';
+import { withDevice } from '../../fixtures/test-accounts.ts';
+import type { TestAccount } from '../../fixtures/test-context.ts';
 
 const report = checksOf('channel.post.report');
 const method = 'channel.post.report';
@@ -14,19 +14,19 @@ const method = 'channel.post.report';
 report.check(
   'unseen',
   { source: '06 §8.10, §5.4', title: 'is no event and changes nothing, however often it is made' },
-  async (stage) => {
-    const { channel, owner, moderators, readers } = await channelSceneOf(stage, {
+  async (context) => {
+    const { channel, owner, moderators, readers } = await channelFixture(context, {
       ...{ moderators: 1, readers: 1, devices: 2 },
     });
-    const [mia, rea] = [...moderators, ...readers] as [Resident, Resident];
+    const [mia, rea] = [...moderators, ...readers] as [TestAccount, TestAccount];
     const target = await channel.post();
-    await withoutTrace(channel, async () => {
-      for (const by of [rea, at(rea, 1), rea, mia, owner]) await channel.report(target, by);
+    await assertUnchanged(channel, async () => {
+      for (const by of [rea, withDevice(rea, 1), rea, mia, owner]) await channel.report(target, by);
       await channel.report(target, rea, { reason: 'another reason: é' });
       await channel.report(target, rea, { reason: ' x', evidence: { of: [1] } });
     });
     await channel.edit(target, { body: textBody('edited') });
-    await withoutTrace(channel, () => channel.report(target, rea));
+    await assertUnchanged(channel, () => channel.report(target, rea));
     await channel.delete(target);
   },
 );
@@ -34,17 +34,17 @@ report.check(
 report.check(
   'reason',
   { source: '06 §8.10', title: 'refuses a reason that is empty, or very long' },
-  async (stage) => {
-    const { channel, readers } = await channelSceneOf(stage, { readers: 1 });
-    const [rea] = readers as [Resident];
+  async (context) => {
+    const { channel, readers } = await channelFixture(context, { readers: 1 });
+    const [rea] = readers as [TestAccount];
     const target = await channel.post();
     const reasons = ['', ' ', '\t\u0085\u3000\n', 'x'.repeat(500_000)];
     const calls = reasons.map((reason) => {
       const what = `a reason of ${reason.length} characters`;
-      return [what, channel.complaint(target, { reason })] as const;
+      return [what, channel.reportParams(target, { reason })] as const;
     });
-    await withoutTrace(channel, () =>
-      refusesAll({ by: rea, method, codes: ['bad_request'] }, calls),
+    await assertUnchanged(channel, () =>
+      assertAllRefused({ by: rea, method, codes: ['bad_request'] }, calls),
     );
     await channel.report(target, rea, { reason: 'x' });
   },
@@ -56,15 +56,19 @@ report.check(
     source: '06 §8.10',
     title: 'takes reports of one post at once, and one after its deletion not',
   },
-  async (stage) => {
-    const { channel, readers } = await channelSceneOf(stage, { readers: 2 });
+  async (context) => {
+    const { channel, readers } = await channelFixture(context, { readers: 2 });
     const target = await channel.post();
-    await withoutTrace(channel, () =>
+    await assertUnchanged(channel, () =>
       Promise.all([...readers, ...readers].map((by) => channel.report(target, by))),
     );
     await channel.delete(target);
     for (const by of readers) {
-      await stage.fail(by.caller, { method, params: channel.complaint(target) }, 'state_conflict');
+      await context.expectError(
+        by.caller,
+        { method, params: channel.reportParams(target) },
+        'state_conflict',
+      );
     }
   },
 );

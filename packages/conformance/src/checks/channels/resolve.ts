@@ -1,12 +1,12 @@
 /** Descriptors on request, the current one and those before it (06 §8.3, §5.2). */
 import { type ChannelResolution, deriveDeviceId, type JsonObject } from '@posthouse/protocol';
-import { demand } from '../../assert.ts';
-import { channelSceneOf } from '../../channels/channel-fixture.ts';
+import { assertConforms } from '../../assert.ts';
+import { channelFixture } from '../../channels/channel-fixture.ts';
 import { equal, resolveChannel } from '../../channels/channel-reader.ts';
 import { checksOf } from '../../check.ts';
-import { refusesAll } from '../../fixtures/refusals.ts';
-import { at, keepDevices } from '../../fixtures/test-accounts.ts';
-import type { Resident } from '../../fixtures/test-context.ts';
+import { assertAllRefused } from '../../fixtures/refusals.ts';
+import { publishDevices, withDevice } from '../../fixtures/test-accounts.ts';
+import type { TestAccount } from '../../fixtures/test-context.ts';
 
 const resolve = checksOf('channel.resolve');
 const method = 'channel.resolve';
@@ -14,24 +14,24 @@ const method = 'channel.resolve';
 resolve.check(
   'revisions',
   { source: '06 §8.3, §7.5', title: 'gives the current descriptor, and each one before it whole' },
-  async (stage) => {
+  async (context) => {
     const facts = { description: 'first', theme: { of: [1] } };
-    const { channel, owner, readers } = await channelSceneOf(stage, { readers: 1, facts });
-    const [rea] = readers as [Resident];
+    const { channel, owner, readers } = await channelFixture(context, { readers: 1, facts });
+    const [rea] = readers as [TestAccount];
     const all = [channel.current];
     for (const change of [{ name: 'second' }, { description: undefined }, { theme: undefined }]) {
       await channel.update(change);
       all.push(channel.current);
     }
     for (const by of [owner, rea]) {
-      demand(equal(await resolveChannel(channel, by), channel.current), 'the current one');
+      assertConforms(equal(await resolveChannel(channel, by), channel.current), 'the current one');
       for (const [revision, descriptor] of all.entries()) {
         const found = await resolveChannel(channel, by, revision);
-        demand(equal(found, descriptor), `revision ${revision} as it was sent`);
+        assertConforms(equal(found, descriptor), `revision ${revision} as it was sent`);
       }
     }
-    const other = await stage.member(rea.device, stage.otherTransport);
-    demand(
+    const other = await context.deviceSession(rea.device, context.otherTransport);
+    assertConforms(
       equal(await resolveChannel(channel, { caller: other }, 1), all[1]),
       'on both transports',
     );
@@ -41,69 +41,72 @@ resolve.check(
 resolve.check(
   'signer',
   { source: '06 §8.3, §4', title: "brings each descriptor's signer, also one that was removed" },
-  async (stage) => {
-    const { channel, owner } = await channelSceneOf(stage, { devices: 2 });
-    const laptop = at(owner, 1);
+  async (context) => {
+    const { channel, owner } = await channelFixture(context, { devices: 2 });
+    const laptop = withDevice(owner, 1);
     await channel.update({ name: 'by the laptop' }, laptop);
     const signers = async () => {
       const ids: string[] = [];
       for (const revision of [0, 1]) {
         const params = { channel_id: channel.channelId, revision };
-        const answer: unknown = await stage.succeed(owner.caller, method, params);
+        const answer: unknown = await context.expectOk(owner.caller, method, params);
         const { signer_certificate } = answer as ChannelResolution;
-        ids.push(deriveDeviceId(stage.network, signer_certificate));
+        ids.push(deriveDeviceId(context.network, signer_certificate));
         await resolveChannel(channel, owner, revision);
       }
       return ids.join();
     };
     const expected = [owner.device.id, laptop.device.id].join();
-    demand((await signers()) === expected, 'the device that signed');
-    await keepDevices(stage, owner, [owner.device]);
-    demand((await signers()) === expected, 'after its removal too');
-    demand((await resolveChannel(channel, owner)).revision === 1, 'the descriptor stays in force');
+    assertConforms((await signers()) === expected, 'the device that signed');
+    await publishDevices(context, owner, [owner.device]);
+    assertConforms((await signers()) === expected, 'after its removal too');
+    assertConforms(
+      (await resolveChannel(channel, owner)).revision === 1,
+      'the descriptor stays in force',
+    );
   },
 );
 
 resolve.check(
   'no-revision',
   { source: '06 §8.3', title: 'is not_found for revisions that there are not' },
-  async (stage) => {
-    const { channel, owner } = await channelSceneOf(stage);
+  async (context) => {
+    const { channel, owner } = await channelFixture(context);
     await channel.update({ name: 'second' });
     const { channelId: channel_id } = channel;
     const missing = [2, 3, Number.MAX_SAFE_INTEGER].map((revision) => {
       return [`revision ${revision}`, { channel_id, revision }] as const;
     });
-    await refusesAll({ by: owner, method, codes: ['not_found'] }, missing);
+    await assertAllRefused({ by: owner, method, codes: ['not_found'] }, missing);
   },
 );
 
 resolve.check(
   'wrong-revision',
   { source: '06 §8.3, 02 §2.4', title: 'refuses a revision that is no nonnegative safe integer' },
-  async (stage) => {
-    const { channel, owner } = await channelSceneOf(stage);
+  async (context) => {
+    const { channel, owner } = await channelFixture(context);
     const { channelId: channel_id } = channel;
     const texts = ['x', '', '00', '+0', '0.0', '0e0', '-0', ' 0', '9007199254740992'];
-    const values = stage.transport === 'https' ? [-1, ...texts] : [-1, '0', '', [0], {}, true];
+    const values = context.transport === 'https' ? [-1, ...texts] : [-1, '0', '', [0], {}, true];
     const calls = values.map((revision): readonly [string, JsonObject] => {
       return [`a revision of ${JSON.stringify(revision)}`, { channel_id, revision }];
     });
-    await refusesAll({ by: owner, method, codes: ['bad_request'] }, calls);
-    demand((await resolveChannel(channel, owner, 0)).revision === 0, 'revision 0 is one');
+    await assertAllRefused({ by: owner, method, codes: ['bad_request'] }, calls);
+    assertConforms((await resolveChannel(channel, owner, 0)).revision === 0, 'revision 0 is one');
   },
 );
 
 resolve.check(
   'final',
   { source: '06 §8.5, §7.4', title: 'gives the final descriptor of a channel that is closed' },
-  async (stage) => {
-    const { channel, owner, readers } = await channelSceneOf(stage, { readers: 1 });
-    const [rea] = readers as [Resident];
+  async (context) => {
+    const { channel, owner, readers } = await channelFixture(context, { readers: 1 });
+    const [rea] = readers as [TestAccount];
     await channel.close();
     for (const by of [owner, rea]) {
       const final = await resolveChannel(channel, by);
-      demand(
+      assertConforms(
         final.status === 'closed' && equal(final, channel.current),
         'closed, and nothing else',
       );

@@ -1,15 +1,15 @@
 /** Subscriptions of one connection (06 §9.1, 02 §13). */
 import { nodeRandom } from '@posthouse/primitives-node';
 import { encodeBase64url, type JsonObject } from '@posthouse/protocol';
-import { demand } from '../../assert.ts';
-import { channelSceneOf } from '../../channels/channel-fixture.ts';
-import { hearsHead, stirChannel, subscribeChannels } from '../../channels/channel-listeners.ts';
-import { ChannelActors } from '../../channels/test-channel.ts';
+import { assertConforms } from '../../assert.ts';
+import { channelFixture } from '../../channels/channel-fixture.ts';
+import { appendEvent, subscribeChannels, waitForHead } from '../../channels/channel-listeners.ts';
+import { TestChannel } from '../../channels/test-channel.ts';
 import { checksOf } from '../../check.ts';
 import { relayLimit } from '../../fixtures/relay-info.ts';
-import { at, keepDevices } from '../../fixtures/test-accounts.ts';
-import type { Resident, Stage } from '../../fixtures/test-context.ts';
-import { hintsOf } from '../../transport/notifications.ts';
+import { publishDevices, withDevice } from '../../fixtures/test-accounts.ts';
+import type { TestAccount, TestContext } from '../../fixtures/test-context.ts';
+import { pendingNotifications } from '../../transport/notifications.ts';
 
 const subscription = checksOf('channel.subscribe');
 const method = 'channel.subscribe';
@@ -19,31 +19,31 @@ const newChannelId = () => `chan_${encodeBase64url(nodeRandom(16))}`;
 
 /** Demands a refusal with exactly these channels in its data, or without data. */
 async function refuses(
-  stage: Stage,
-  { caller }: Pick<Resident, 'caller'>,
+  context: TestContext,
+  { caller }: Pick<TestAccount, 'caller'>,
   [code, channel_ids]: readonly [code: 'bad_request' | 'not_found', ids: readonly string[]],
   named?: readonly string[],
 ): Promise<void> {
-  const { data } = await stage.fail(caller, { method, params: { channel_ids } }, code);
+  const { data } = await context.expectError(caller, { method, params: { channel_ids } }, code);
   if (named === undefined) {
-    demand(data === undefined, 'no data where the parameters are at fault');
+    assertConforms(data === undefined, 'no data where the parameters are at fault');
     return;
   }
   const told = (data as JsonObject | undefined)?.channel_ids;
-  demand(Array.isArray(told), 'data names the channels that cannot be subscribed');
-  demand(told.toSorted().join() === named.toSorted().join(), 'exactly those');
+  assertConforms(Array.isArray(told), 'data names the channels that cannot be subscribed');
+  assertConforms(told.toSorted().join() === named.toSorted().join(), 'exactly those');
 }
 
 subscription.check(
   'replaces',
   { source: '06 §9.1, 02 §13.3', title: 'replaces the set of this connection', ...onWss },
-  async (stage) => {
-    const { channel: first, owner, readers } = await channelSceneOf(stage, { readers: 1 });
-    const [rea] = readers as [Resident];
-    const second = await ChannelActors.found(stage, owner);
-    const other = { caller: await stage.member(rea.device) };
-    const heard = async (by: Pick<Resident, 'caller'>, channel: ChannelActors) => {
-      await hearsHead(by, { channel, head: await stirChannel(channel), alone: true });
+  async (context) => {
+    const { channel: first, owner, readers } = await channelFixture(context, { readers: 1 });
+    const [rea] = readers as [TestAccount];
+    const second = await TestChannel.create(context, owner);
+    const other = { caller: await context.deviceSession(rea.device) };
+    const heard = async (by: Pick<TestAccount, 'caller'>, channel: TestChannel) => {
+      await waitForHead(by, { channel, head: await appendEvent(channel), alone: true });
     };
     await subscribeChannels(rea, [first]);
     await heard(rea, first);
@@ -52,14 +52,17 @@ subscription.check(
     await heard(rea, first);
     await heard(rea, second);
     await subscribeChannels(rea, [second]);
-    await stirChannel(first);
+    await appendEvent(first);
     await heard(rea, second);
-    demand(hintsOf(rea, 'channel').length === 0, 'nothing of a channel that was left out');
+    assertConforms(
+      pendingNotifications(rea, 'channel').length === 0,
+      'nothing of a channel that was left out',
+    );
     await subscribeChannels(rea, []);
     await subscribeChannels(other, [second]);
     await heard(other, second);
-    await stage.succeed(rea.caller, 'relay.info');
-    demand(hintsOf(rea, 'channel').length === 0, 'nothing after clearing');
+    await context.expectOk(rea.caller, 'relay.info');
+    assertConforms(pendingNotifications(rea, 'channel').length === 0, 'nothing after clearing');
     await subscribeChannels(rea, [second]);
     await heard(rea, second);
   },
@@ -68,33 +71,33 @@ subscription.check(
 subscription.check(
   'silent',
   { source: '02 §13.3', title: 'success pushes no state and no hint that waited', ...onWss },
-  async (stage) => {
-    const { channel, owner } = await channelSceneOf(stage);
-    await stirChannel(channel);
+  async (context) => {
+    const { channel, owner } = await channelFixture(context);
+    await appendEvent(channel);
     for (let count = 0; count < 2; count += 1) await subscribeChannels(owner, [channel]);
     // Any answer comes behind what subscribing would have pushed.
-    await stage.succeed(owner.caller, 'relay.info');
-    demand(hintsOf(owner, 'channel').length === 0, 'nothing is pushed');
+    await context.expectOk(owner.caller, 'relay.info');
+    assertConforms(pendingNotifications(owner, 'channel').length === 0, 'nothing is pushed');
   },
 );
 
 subscription.check(
   'parameters',
   { source: '06 §9.1 step 1', title: 'refuses repeated and malformed IDs, without data', ...onWss },
-  async (stage) => {
-    const { channel, owner } = await channelSceneOf(stage);
+  async (context) => {
+    const { channel, owner } = await channelFixture(context);
     const { channelId } = channel;
     const wrong = ['chan_short', channelId.replace('chan_', 'CHAN_'), `${channelId}=`, ''];
-    await refuses(stage, owner, ['bad_request', [channelId, channelId]]);
-    for (const id of wrong) await refuses(stage, owner, ['bad_request', [channelId, id]]);
+    await refuses(context, owner, ['bad_request', [channelId, channelId]]);
+    for (const id of wrong) await refuses(context, owner, ['bad_request', [channelId, id]]);
     // Before anything is said of channels.
     const unknown = newChannelId();
-    await refuses(stage, owner, ['bad_request', [unknown, unknown]]);
-    await refuses(stage, owner, ['bad_request', [unknown, 'chan_short']]);
+    await refuses(context, owner, ['bad_request', [unknown, unknown]]);
+    await refuses(context, owner, ['bad_request', [unknown, 'chan_short']]);
     for (const channel_ids of [null, channelId, {}, [null], [1]]) {
-      await stage.fail(owner.caller, { method, params: { channel_ids } }, 'bad_request');
+      await context.expectError(owner.caller, { method, params: { channel_ids } }, 'bad_request');
     }
-    await stage.fail(owner.caller, { method, params: {} }, 'bad_request');
+    await context.expectError(owner.caller, { method, params: {} }, 'bad_request');
     await subscribeChannels(owner, []);
   },
 );
@@ -106,15 +109,15 @@ subscription.check(
     title: 'refuses more than the limit, before all',
     ...onWss,
   },
-  async (stage) => {
-    const { channel, owner } = await channelSceneOf(stage);
-    const limit = await relayLimit(stage, 'max_channel_subscriptions');
-    demand(limit >= 0, 'the limit is not negative');
+  async (context) => {
+    const { channel, owner } = await channelFixture(context);
+    const limit = await relayLimit(context, 'max_channel_subscriptions');
+    assertConforms(limit >= 0, 'the limit is not negative');
     // A request of more would not fit a message.
     if (limit <= 30_000) {
       const many = Array.from({ length: limit }, newChannelId);
-      await refuses(stage, owner, ['bad_request', [...many, channel.channelId]]);
-      if (limit > 0) await refuses(stage, owner, ['not_found', many], many);
+      await refuses(context, owner, ['bad_request', [...many, channel.channelId]]);
+      if (limit > 0) await refuses(context, owner, ['not_found', many], many);
     }
     if (limit > 0) await subscribeChannels(owner, [channel]);
     else await subscribeChannels(owner, []);
@@ -124,13 +127,13 @@ subscription.check(
 subscription.check(
   'unavailable',
   { source: '06 §9.1 step 3', title: 'names all channels it cannot subscribe', ...onWss },
-  async (stage) => {
-    const { channel, owner } = await channelSceneOf(stage);
+  async (context) => {
+    const { channel, owner } = await channelFixture(context);
     const [unknown, missing] = [newChannelId(), newChannelId()];
     const { channelId } = channel;
-    await refuses(stage, owner, ['not_found', [unknown]], [unknown]);
-    await refuses(stage, owner, ['not_found', [channelId, unknown]], [unknown]);
-    await refuses(stage, owner, ['not_found', [missing, channelId, unknown]], [unknown, missing]);
+    await refuses(context, owner, ['not_found', [unknown]], [unknown]);
+    await refuses(context, owner, ['not_found', [channelId, unknown]], [unknown]);
+    await refuses(context, owner, ['not_found', [missing, channelId, unknown]], [unknown, missing]);
     await subscribeChannels(owner, [channel]);
   },
 );
@@ -138,45 +141,51 @@ subscription.check(
 subscription.check(
   'whole',
   { source: '06 §9.1', title: 'a refusal leaves the former set as it was', ...onWss },
-  async (stage) => {
-    const { channel, owner } = await channelSceneOf(stage);
-    const second = await ChannelActors.found(stage, owner);
+  async (context) => {
+    const { channel, owner } = await channelFixture(context);
+    const second = await TestChannel.create(context, owner);
     const unknown = newChannelId();
     await subscribeChannels(owner, [channel]);
-    await refuses(stage, owner, ['not_found', [second.channelId, unknown]], [unknown]);
-    await refuses(stage, owner, ['bad_request', [second.channelId, second.channelId]]);
-    await stirChannel(second);
-    await hearsHead(owner, { channel, head: await stirChannel(channel) });
-    demand(hintsOf(owner, 'channel').length === 0, 'nothing of the channel that was refused');
+    await refuses(context, owner, ['not_found', [second.channelId, unknown]], [unknown]);
+    await refuses(context, owner, ['bad_request', [second.channelId, second.channelId]]);
+    await appendEvent(second);
+    await waitForHead(owner, { channel, head: await appendEvent(channel) });
+    assertConforms(
+      pendingNotifications(owner, 'channel').length === 0,
+      'nothing of the channel that was refused',
+    );
   },
 );
 
 subscription.check(
   'apart',
   { source: '02 §13', title: 'channels and groups are sets of their own', ...onWss },
-  async (stage) => {
-    const { channel, owner } = await channelSceneOf(stage);
+  async (context) => {
+    const { channel, owner } = await channelFixture(context);
     await subscribeChannels(owner, [channel]);
     // Of a relay without groups the method is unknown, which clears nothing either.
     await owner.caller.call('group.subscribe', { group_ids: [] });
-    await hearsHead(owner, { channel, head: await stirChannel(channel) });
+    await waitForHead(owner, { channel, head: await appendEvent(channel) });
   },
 );
 
 subscription.check(
   'connection',
   { source: '02 §13.3', title: 'the set is of one connection and ends with it', ...onWss },
-  async (stage) => {
-    const { channel, owner, readers } = await channelSceneOf(stage, { readers: 1 });
-    const [rea] = readers as [Resident];
-    const another = { caller: await stage.member(rea.device) };
+  async (context) => {
+    const { channel, owner, readers } = await channelFixture(context, { readers: 1 });
+    const [rea] = readers as [TestAccount];
+    const another = { caller: await context.deviceSession(rea.device) };
     await subscribeChannels(rea, [channel]);
-    await hearsHead(rea, { channel, head: await stirChannel(channel) });
-    await stage.succeed(another.caller, 'relay.info');
-    demand(hintsOf(another, 'channel').length === 0, 'nothing on the other connection');
+    await waitForHead(rea, { channel, head: await appendEvent(channel) });
+    await context.expectOk(another.caller, 'relay.info');
+    assertConforms(
+      pendingNotifications(another, 'channel').length === 0,
+      'nothing on the other connection',
+    );
     rea.caller[Symbol.dispose]();
     await subscribeChannels(another, [channel]);
-    await hearsHead(another, { channel, head: await stirChannel(channel), alone: true });
+    await waitForHead(another, { channel, head: await appendEvent(channel), alone: true });
     await subscribeChannels(owner, [channel]);
   },
 );
@@ -184,39 +193,42 @@ subscription.check(
 subscription.check(
   'renewal',
   { source: '06 §9.2, 02 §13.3', title: 'the set survives a renewal of the session', ...onWss },
-  async (stage) => {
-    const { channel, owner } = await channelSceneOf(stage);
+  async (context) => {
+    const { channel, owner } = await channelFixture(context);
     await subscribeChannels(owner, [channel]);
-    await stage.enterDevice(owner.caller, owner.device);
-    await hearsHead(owner, { channel, head: await stirChannel(channel) });
+    await context.authenticateDevice(owner.caller, owner.device);
+    await waitForHead(owner, { channel, head: await appendEvent(channel) });
   },
 );
 
 subscription.check(
   'removed-device',
   { source: '02 §12.3, §13.3', title: 'the set ends with the device', ...onWss },
-  async (stage) => {
-    const { channel, readers } = await channelSceneOf(stage, { readers: 1, devices: 2 });
-    const [rea] = readers as [Resident];
-    const laptop = at(rea, 1);
+  async (context) => {
+    const { channel, readers } = await channelFixture(context, { readers: 1, devices: 2 });
+    const [rea] = readers as [TestAccount];
+    const laptop = withDevice(rea, 1);
     for (const by of [rea, laptop]) await subscribeChannels(by, [channel]);
-    const head = await stirChannel(channel);
-    for (const by of [rea, laptop]) await hearsHead(by, { channel, head });
-    await keepDevices(stage, rea, [rea.device]);
-    await hearsHead(rea, { channel, head: await stirChannel(channel) });
-    demand(hintsOf(laptop, 'channel').length === 0, 'the device that was removed hears nothing');
+    const head = await appendEvent(channel);
+    for (const by of [rea, laptop]) await waitForHead(by, { channel, head });
+    await publishDevices(context, rea, [rea.device]);
+    await waitForHead(rea, { channel, head: await appendEvent(channel) });
+    assertConforms(
+      pendingNotifications(laptop, 'channel').length === 0,
+      'the device that was removed hears nothing',
+    );
   },
 );
 
 subscription.check(
   'http',
   { source: '06 §8, 02 §2.1', title: 'does not exist over HTTP', transports: ['https'] },
-  async (stage) => {
-    const { channel, owner } = await channelSceneOf(stage);
+  async (context) => {
+    const { channel, owner } = await channelFixture(context);
     const params = { channel_ids: [channel.channelId] };
     for (const verb of ['POST', 'PUT', 'GET'] as const) {
       const answer = await owner.caller.call(method, verb === 'GET' ? {} : params, verb);
-      demand(!answer.ok && answer.code === 'method_not_found', 'it is method_not_found');
+      assertConforms(!answer.ok && answer.code === 'method_not_found', 'it is method_not_found');
     }
   },
 );

@@ -1,23 +1,23 @@
 /** The post that an edit, a deletion or a report is about (06 §8.8, §8.9, §8.10). */
 import type { JsonObject } from '@posthouse/protocol';
-import { channelSceneOf } from '../../channels/channel-fixture.ts';
+import { channelFixture } from '../../channels/channel-fixture.ts';
 import { textBody } from '../../channels/channel-objects.ts';
-import { lastEvent, withoutTrace } from '../../channels/channel-reader.ts';
-import { ChannelActors } from '../../channels/test-channel.ts';
+import { assertUnchanged, lastEvent } from '../../channels/channel-reader.ts';
+import { TestChannel } from '../../channels/test-channel.ts';
 import { type Check, checksOf } from '../../check.ts';
-import { refusesAll } from '../../fixtures/refusals.ts';
-import type { Resident } from '../../fixtures/test-context.ts';
+import { assertAllRefused } from '../../fixtures/refusals.ts';
+import type { TestAccount } from '../../fixtures/test-context.ts';
 
 type Targeting = 'channel.post.edit' | 'channel.post.delete' | 'channel.post.report';
 
 const builders: Readonly<
-  Record<Targeting, (channel: ChannelActors, target: number, by: Resident) => JsonObject>
+  Record<Targeting, (channel: TestChannel, target: number, by: TestAccount) => JsonObject>
 > = {
   'channel.post.edit': (channel, target, by) => {
-    return channel.patch(target, { body: textBody('edited') }, by);
+    return channel.editParams(target, { body: textBody('edited') }, by);
   },
-  'channel.post.delete': (channel, target, by) => channel.deletion(target, {}, by),
-  'channel.post.report': (channel, target) => channel.complaint(target),
+  'channel.post.delete': (channel, target, by) => channel.deleteParams(target, {}, by),
+  'channel.post.report': (channel, target) => channel.reportParams(target),
 };
 
 function targetChecks(method: Targeting): readonly Check[] {
@@ -27,8 +27,8 @@ function targetChecks(method: Targeting): readonly Check[] {
   check(
     'no-post',
     { source: '06 §8.8 to §8.10', title: 'is bad_request for a position that is no post' },
-    async (stage) => {
-      const { channel, owner } = await channelSceneOf(stage);
+    async (context) => {
+      const { channel, owner } = await channelFixture(context);
       const post = await channel.post();
       await channel.edit(post, { body: textBody('edited') });
       const edit = (await lastEvent(channel)).sequence;
@@ -40,52 +40,52 @@ function targetChecks(method: Targeting): readonly Check[] {
       const calls = Object.entries(wrong).map(
         ([what, target]) => [`the position of ${what}`, build(channel, target, owner)] as const,
       );
-      await withoutTrace(channel, () =>
-        refusesAll({ by: owner, method, codes: ['bad_request'] }, calls),
+      await assertUnchanged(channel, () =>
+        assertAllRefused({ by: owner, method, codes: ['bad_request'] }, calls),
       );
-      await stage.succeed(owner.caller, method, build(channel, post, owner));
+      await context.expectOk(owner.caller, method, build(channel, post, owner));
     },
   );
 
   check(
     'nowhere',
     { source: '06 §8.8 to §8.10', title: 'is not_found for a position where nothing is' },
-    async (stage) => {
-      const { channel, owner } = await channelSceneOf(stage);
-      const second = await ChannelActors.found(stage, owner);
+    async (context) => {
+      const { channel, owner } = await channelFixture(context);
+      const second = await TestChannel.create(context, owner);
       await second.post();
       const there = await second.post();
       const wrong = [1, there, 1_000_000, Number.MAX_SAFE_INTEGER];
       const calls = wrong.map((target) => {
         return [`the position ${target}`, build(channel, target, owner)] as const;
       });
-      await withoutTrace(channel, () =>
-        refusesAll({ by: owner, method, codes: ['not_found'] }, calls),
+      await assertUnchanged(channel, () =>
+        assertAllRefused({ by: owner, method, codes: ['not_found'] }, calls),
       );
-      await stage.succeed(owner.caller, method, build(second, there, owner));
+      await context.expectOk(owner.caller, method, build(second, there, owner));
     },
   );
 
   check(
     'deleted',
     { source: '06 §8.8 to §8.10', title: 'is state_conflict for a post that was deleted' },
-    async (stage) => {
-      const { channel, owner, moderators } = await channelSceneOf(stage, { moderators: 1 });
-      const [mia] = moderators as [Resident];
+    async (context) => {
+      const { channel, owner, moderators } = await channelFixture(context, { moderators: 1 });
+      const [mia] = moderators as [TestAccount];
       const [target, other] = [await channel.post(), await channel.post()];
       await channel.edit(target, { body: textBody('edited') });
       const edit = (await lastEvent(channel)).sequence;
       await channel.delete(target);
-      await withoutTrace(channel, async () => {
+      await assertUnchanged(channel, async () => {
         for (const by of [owner, mia]) {
           const call = { method, params: build(channel, target, by) };
-          await stage.fail(by.caller, call, 'state_conflict');
+          await context.expectError(by.caller, call, 'state_conflict');
         }
         // Its edits may be gone already, and were no posts.
         const call = { method, params: build(channel, edit, owner) };
-        await stage.fail(owner.caller, call, 'bad_request', 'not_found');
+        await context.expectError(owner.caller, call, 'bad_request', 'not_found');
       });
-      await stage.succeed(mia.caller, method, build(channel, other, mia));
+      await context.expectOk(mia.caller, method, build(channel, other, mia));
     },
   );
   return list;

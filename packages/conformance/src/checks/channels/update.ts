@@ -1,64 +1,76 @@
 /** Later revisions of the descriptor (06 §4, §8.4). */
 import { nodeRandom } from '@posthouse/primitives-node';
 import { encodeBase64url, type JsonObject } from '@posthouse/protocol';
-import { demand } from '../../assert.ts';
-import { channelSceneOf } from '../../channels/channel-fixture.ts';
-import { filledTo } from '../../channels/channel-objects.ts';
+import { assertConforms } from '../../assert.ts';
+import { channelFixture } from '../../channels/channel-fixture.ts';
+import { paddedTo } from '../../channels/channel-objects.ts';
 import {
+  assertUnchanged,
   equal,
   lastEvent,
   readTimeline,
   resolveChannel,
-  withoutTrace,
 } from '../../channels/channel-reader.ts';
 import { rightFields, wrongFields } from '../../channels/descriptor-fields.ts';
-import { ChannelActors } from '../../channels/test-channel.ts';
+import { TestChannel } from '../../channels/test-channel.ts';
 import { checksOf } from '../../check.ts';
 import { unixSeconds } from '../../fixtures/account.ts';
-import { refusesAll } from '../../fixtures/refusals.ts';
+import { assertAllRefused } from '../../fixtures/refusals.ts';
 import { relayTime } from '../../fixtures/relay-info.ts';
-import { flipped } from '../../fixtures/tampered.ts';
-import { at } from '../../fixtures/test-accounts.ts';
-import type { Resident } from '../../fixtures/test-context.ts';
+import { tampered } from '../../fixtures/tampered.ts';
+import { withDevice } from '../../fixtures/test-accounts.ts';
+import type { TestAccount } from '../../fixtures/test-context.ts';
 
 const update = checksOf('channel.update');
 const method = 'channel.update';
 
 /** Demands that the channel is now as its owner thinks, and its last event says so. */
-async function demandCurrent(channel: ChannelActors, what: string): Promise<void> {
+async function demandCurrent(channel: TestChannel, what: string): Promise<void> {
   const { payload, descriptor_rev } = await lastEvent(channel);
-  demand(equal(payload, channel.current), `${what}: the event as it was sent`);
-  demand(descriptor_rev === channel.revision, `${what}: of its own revision`);
+  assertConforms(equal(payload, channel.current), `${what}: the event as it was sent`);
+  assertConforms(descriptor_rev === channel.revision, `${what}: of its own revision`);
   const resolved = await resolveChannel(channel, channel.owner);
-  demand(equal(resolved, channel.current), `${what}: the current descriptor as it was sent`);
+  assertConforms(
+    equal(resolved, channel.current),
+    `${what}: the current descriptor as it was sent`,
+  );
 }
 
 update.check(
   'replaces',
   { source: '06 §8.4, §5.1', title: 'puts the next descriptor in force and appends it as it is' },
-  async (stage) => {
-    const { channel, owner } = await channelSceneOf(stage, { devices: 2 });
+  async (context) => {
+    const { channel, owner } = await channelFixture(context, { devices: 2 });
     const first = channel.current;
-    const before = await relayTime(stage);
-    await channel.update({ name: 'Renamed', theme: { of: [1, { two: '3' }] } }, at(owner, 1));
+    const before = await relayTime(context);
+    await channel.update(
+      { name: 'Renamed', theme: { of: [1, { two: '3' }] } },
+      withDevice(owner, 1),
+    );
     await demandCurrent(channel, 'by another device');
     const { raw } = await readTimeline(channel);
     const [, event] = raw;
-    demand(raw.length === 2 && event !== undefined, 'one event more');
-    demand(event.sequence > 0, 'behind the first');
-    demand(event.signer_device_id === at(owner, 1).device.id, 'signed by the device that called');
-    const late = await relayTime(stage);
-    demand(event.accepted_at >= before && event.accepted_at <= late, "the host's time");
-    demand(equal(await resolveChannel(channel, owner, 0), first), 'the first one is still there');
+    assertConforms(raw.length === 2 && event !== undefined, 'one event more');
+    assertConforms(event.sequence > 0, 'behind the first');
+    assertConforms(
+      event.signer_device_id === withDevice(owner, 1).device.id,
+      'signed by the device that called',
+    );
+    const late = await relayTime(context);
+    assertConforms(event.accepted_at >= before && event.accepted_at <= late, "the host's time");
+    assertConforms(
+      equal(await resolveChannel(channel, owner, 0), first),
+      'the first one is still there',
+    );
   },
 );
 
 update.check(
   'fields',
   { source: '06 §4', title: 'takes every field up to its limits and keeps it as it came' },
-  async (stage) => {
-    const { channel } = await channelSceneOf(stage);
-    for (const [what, facts] of Object.entries(rightFields(stage))) {
+  async (context) => {
+    const { channel } = await channelFixture(context);
+    for (const [what, facts] of Object.entries(rightFields(context))) {
       await channel.update(facts);
       await demandCurrent(channel, what);
     }
@@ -68,13 +80,13 @@ update.check(
 update.check(
   'wrong-fields',
   { source: '06 §4', title: 'refuses fields beyond their limits, and nothing changes' },
-  async (stage) => {
-    const { channel, owner } = await channelSceneOf(stage);
-    const calls = Object.entries(wrongFields(stage, owner.account.id)).map(
-      ([what, facts]) => [what, channel.revised(facts)] as const,
+  async (context) => {
+    const { channel, owner } = await channelFixture(context);
+    const calls = Object.entries(wrongFields(context, owner.account.id)).map(
+      ([what, facts]) => [what, channel.updateParams(facts)] as const,
     );
-    await withoutTrace(channel, () =>
-      refusesAll({ by: owner, method, codes: ['bad_request'] }, calls),
+    await assertUnchanged(channel, () =>
+      assertAllRefused({ by: owner, method, codes: ['bad_request'] }, calls),
     );
   },
 );
@@ -82,14 +94,14 @@ update.check(
 update.check(
   'nothing-carried-over',
   { source: '06 §8.4', title: 'leaves out what the new descriptor leaves out' },
-  async (stage) => {
-    const facts = { description: 'words', theme: 'dark', moderators: [stage.account().id] };
-    const { channel } = await channelSceneOf(stage, { facts });
+  async (context) => {
+    const facts = { description: 'words', theme: 'dark', moderators: [context.account().id] };
+    const { channel } = await channelFixture(context, { facts });
     const gone = { description: undefined, theme: undefined, moderators: undefined };
     await channel.update(gone);
     await demandCurrent(channel, 'without optional members');
     for (const name of Object.keys(gone)) {
-      demand(!Object.hasOwn(channel.current, name), `${name} is gone`);
+      assertConforms(!Object.hasOwn(channel.current, name), `${name} is gone`);
     }
     await channel.update({ moderators: [], description: '' });
     await demandCurrent(channel, 'with empty ones');
@@ -101,22 +113,22 @@ update.check(
 update.check(
   'rights-that-end',
   { source: '06 §8.4, §8.6', title: 'takes effect on who may write at once' },
-  async (stage) => {
-    const { channel, moderators, readers } = await channelSceneOf(stage, {
+  async (context) => {
+    const { channel, moderators, readers } = await channelFixture(context, {
       ...{ moderators: 1, readers: 1 },
     });
-    const [mia, rea] = [...moderators, ...readers] as [Resident, Resident];
-    const post = (by: Resident) => ({
+    const [mia, rea] = [...moderators, ...readers] as [TestAccount, TestAccount];
+    const post = (by: TestAccount) => ({
       method: 'channel.post',
-      params: channel.publication({}, by),
+      params: channel.postParams({}, by),
     });
     await channel.post({}, mia);
     await channel.update({ moderators: [rea.account.id] });
-    await withoutTrace(channel, () => stage.fail(mia.caller, post(mia), 'forbidden'));
+    await assertUnchanged(channel, () => context.expectError(mia.caller, post(mia), 'forbidden'));
     await channel.post({}, rea);
     await channel.update({ moderators: undefined });
-    await withoutTrace(channel, async () => {
-      for (const by of [mia, rea]) await stage.fail(by.caller, post(by), 'forbidden');
+    await assertUnchanged(channel, async () => {
+      for (const by of [mia, rea]) await context.expectError(by.caller, post(by), 'forbidden');
     });
     await readTimeline(channel, rea);
   },
@@ -125,11 +137,11 @@ update.check(
 update.check(
   'immutable',
   { source: '06 §8.4', title: 'refuses to change what a channel is' },
-  async (stage) => {
-    const { channel, owner } = await channelSceneOf(stage);
-    const second = await ChannelActors.found(stage, owner);
-    const eve = stage.account().id;
-    const { channel_id, nonce } = second.creation;
+  async (context) => {
+    const { channel, owner } = await channelFixture(context);
+    const second = await TestChannel.create(context, owner);
+    const eve = context.account().id;
+    const { channel_id, nonce } = second.createParams;
     const fresh = encodeBase64url(nodeRandom(16));
     const wrong: Readonly<Record<string, JsonObject>> = {
       'another nonce': { nonce: fresh },
@@ -143,11 +155,11 @@ update.check(
     const { created_at } = channel.current;
     const earlier = { created_at: Number(created_at) - 1 };
     const calls = Object.entries({ ...wrong, 'another time of creation': earlier });
-    await withoutTrace(second, () =>
-      withoutTrace(channel, () =>
-        refusesAll(
+    await assertUnchanged(second, () =>
+      assertUnchanged(channel, () =>
+        assertAllRefused(
           { by: owner, method, codes: ['bad_request'] },
-          calls.map(([what, facts]) => [what, channel.revised(facts)]),
+          calls.map(([what, facts]) => [what, channel.updateParams(facts)]),
         ),
       ),
     );
@@ -158,15 +170,15 @@ update.check(
 update.check(
   'owner',
   { source: '06 §8.4 step 1', title: 'is forbidden to others whatever they name themselves' },
-  async (stage) => {
-    const { channel, moderators } = await channelSceneOf(stage, { moderators: 1 });
-    const [mia] = moderators as [Resident];
+  async (context) => {
+    const { channel, moderators } = await channelFixture(context, { moderators: 1 });
+    const [mia] = moderators as [TestAccount];
     const own = { creator: mia.account.id, moderators: [] };
-    await withoutTrace(channel, () =>
-      refusesAll({ by: mia, method, codes: ['forbidden'] }, [
-        ['their own signature', channel.revised({ name: 'theirs' }, mia)],
-        ['themselves as the creator', channel.revised(own, mia)],
-        ['a descriptor that the owner signed', channel.revised({ name: 'replayed' })],
+    await assertUnchanged(channel, () =>
+      assertAllRefused({ by: mia, method, codes: ['forbidden'] }, [
+        ['their own signature', channel.updateParams({ name: 'theirs' }, mia)],
+        ['themselves as the creator', channel.updateParams(own, mia)],
+        ['a descriptor that the owner signed', channel.updateParams({ name: 'replayed' })],
       ]),
     );
   },
@@ -175,61 +187,68 @@ update.check(
 update.check(
   'revision',
   { source: '06 §4, §8.4 step 8', title: 'is state_conflict for any revision but the next one' },
-  async (stage) => {
-    const { channel, owner } = await channelSceneOf(stage);
-    const first = channel.revised({ name: 'first' });
-    await channel.adopt(first);
+  async (context) => {
+    const { channel, owner } = await channelFixture(context);
+    const first = channel.updateParams({ name: 'first' });
+    await channel.sendDescriptor(first);
     await channel.update({ name: 'second' });
     const wrong = [0, 1, 2, 4, 5, Number.MAX_SAFE_INTEGER].map((revision) => {
-      return [`revision ${revision}`, channel.revised({ revision })] as const;
+      return [`revision ${revision}`, channel.updateParams({ revision })] as const;
     });
     const repeats = [
       ['a descriptor that was accepted', first],
       ['the current descriptor', channel.current],
     ] as const;
-    await withoutTrace(channel, async () => {
+    await assertUnchanged(channel, async () => {
       const refused = { by: owner, method, codes: ['state_conflict'] } as const;
-      await refusesAll(refused, [...wrong, ...repeats]);
+      await assertAllRefused(refused, [...wrong, ...repeats]);
     });
     await channel.update({ name: 'third' });
-    demand((await resolveChannel(channel, owner)).revision === 3, 'the next one is 3');
+    assertConforms((await resolveChannel(channel, owner)).revision === 3, 'the next one is 3');
   },
 );
 
 update.check(
   'at-once',
   { source: '06 §7.2, §8.4', title: 'of several updates of one revision at once, one succeeds' },
-  async (stage) => {
-    const { channel, owner } = await channelSceneOf(stage, { devices: 2 });
-    const callers = [owner, at(owner, 1), { ...owner, caller: await stage.member(owner.device) }];
+  async (context) => {
+    const { channel, owner } = await channelFixture(context, { devices: 2 });
+    const callers = [
+      owner,
+      withDevice(owner, 1),
+      { ...owner, caller: await context.deviceSession(owner.device) },
+    ];
     const drafts = Array.from({ length: 6 }, (_, index) => {
-      const by = callers[index % 3] as Resident;
-      return { by, params: channel.revised({ name: `number ${index}` }, by) };
+      const by = callers[index % 3] as TestAccount;
+      return { by, params: channel.updateParams({ name: `number ${index}` }, by) };
     });
     const answers = await Promise.all(
       drafts.map(({ by, params }) => by.caller.call(method, params)),
     );
     const won = drafts.filter((_, index) => answers[index]?.ok);
-    demand(won.length === 1, `one succeeds, not ${won.length}`);
+    assertConforms(won.length === 1, `one succeeds, not ${won.length}`);
     for (const answer of answers) {
-      demand(answer.ok || answer.code === 'state_conflict', 'the others are state_conflict');
+      assertConforms(
+        answer.ok || answer.code === 'state_conflict',
+        'the others are state_conflict',
+      );
     }
     channel.current = (won[0] as (typeof won)[0]).params;
     await demandCurrent(channel, 'the one that succeeded');
-    demand((await readTimeline(channel)).raw.length === 2, 'one event');
+    assertConforms((await readTimeline(channel)).raw.length === 2, 'one event');
   },
 );
 
 update.check(
   'clock',
   { source: '06 §8.4 step 7, §4', title: 'is clock_skew when signed in another time' },
-  async (stage) => {
-    const { channel, owner } = await channelSceneOf(stage);
+  async (context) => {
+    const { channel, owner } = await channelFixture(context);
     const now = unixSeconds();
-    await withoutTrace(channel, () =>
-      refusesAll({ by: owner, method, codes: ['clock_skew'] }, [
-        ['a time long ago', channel.revised({ updated_at: now - 31_536_000 })],
-        ['a time far ahead', channel.revised({ updated_at: now + 31_536_000 })],
+    await assertUnchanged(channel, () =>
+      assertAllRefused({ by: owner, method, codes: ['clock_skew'] }, [
+        ['a time long ago', channel.updateParams({ updated_at: now - 31_536_000 })],
+        ['a time far ahead', channel.updateParams({ updated_at: now + 31_536_000 })],
       ]),
     );
     await channel.update({ updated_at: now });
@@ -241,36 +260,37 @@ update.check(
 update.check(
   'order',
   { source: '06 §8.4', title: 'looks at its checks in the order of their list' },
-  async (stage) => {
-    const { channel, owner, moderators } = await channelSceneOf(stage, { moderators: 1 });
-    const [mia] = moderators as [Resident];
+  async (context) => {
+    const { channel, owner, moderators } = await channelFixture(context, { moderators: 1 });
+    const [mia] = moderators as [TestAccount];
     const spoiled = (facts: JsonObject, by = owner) => {
-      const params = channel.revised(facts, by);
-      return { ...params, device_signature: flipped(String(params.device_signature)) };
+      const params = channel.updateParams(facts, by);
+      return { ...params, device_signature: tampered(String(params.device_signature)) };
     };
     const old = { updated_at: 0 };
-    const make = (facts: JsonObject) => (filling: string) => channel.revised({ ...facts, filling });
-    await withoutTrace(channel, async () => {
-      await refusesAll({ by: mia, method, codes: ['forbidden'] }, [
-        ['permission before form', channel.revised({ name: '' }, mia)],
+    const make = (facts: JsonObject) => (filling: string) =>
+      channel.updateParams({ ...facts, filling });
+    await assertUnchanged(channel, async () => {
+      await assertAllRefused({ by: mia, method, codes: ['forbidden'] }, [
+        ['permission before form', channel.updateParams({ name: '' }, mia)],
         ['permission before signature', spoiled({}, mia)],
       ]);
       const cases = [
         ['bad_request', 'immutable members before signature', spoiled({ created_at: 1 })],
         ['invalid_signature', 'signature before clock', spoiled(old)],
         ['invalid_signature', 'signature before revision', spoiled({ revision: 7 })],
-        ['request_too_large', 'size before clock', filledTo(8_193, make(old))],
-        ['clock_skew', 'clock before revision', channel.revised({ ...old, revision: 7 })],
+        ['request_too_large', 'size before clock', paddedTo(8_193, make(old))],
+        ['clock_skew', 'clock before revision', channel.updateParams({ ...old, revision: 7 })],
       ] as const;
       for (const [code, what, params] of cases) {
-        await refusesAll({ by: owner, method, codes: [code] }, [[what, params]]);
+        await assertAllRefused({ by: owner, method, codes: [code] }, [[what, params]]);
       }
     });
     await channel.close();
-    const reopened = (facts: JsonObject) => channel.revised({ status: 'active', ...facts });
-    await withoutTrace(channel, () =>
-      refusesAll({ by: owner, method, codes: ['state_conflict'] }, [
-        ['closure before size', filledTo(8_193, (filling) => reopened({ filling }))],
+    const reopened = (facts: JsonObject) => channel.updateParams({ status: 'active', ...facts });
+    await assertUnchanged(channel, () =>
+      assertAllRefused({ by: owner, method, codes: ['state_conflict'] }, [
+        ['closure before size', paddedTo(8_193, (filling) => reopened({ filling }))],
         ['closure before clock', reopened(old)],
       ]),
     );

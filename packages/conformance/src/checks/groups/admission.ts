@@ -1,15 +1,16 @@
 /** Approval of applications (05 §8.2, §8.3, §13.15). */
 import { canonicalJson, type JsonObject } from '@posthouse/protocol';
-import { demand } from '../../assert.ts';
+import { assertConforms } from '../../assert.ts';
 import { checksOf } from '../../check.ts';
-import { refusesAll } from '../../fixtures/refusals.ts';
-import { at } from '../../fixtures/test-accounts.ts';
-import type { Resident } from '../../fixtures/test-context.ts';
-import { sceneOf } from '../../groups/group-fixture.ts';
+import { assertAllRefused } from '../../fixtures/refusals.ts';
+import { withDevice } from '../../fixtures/test-accounts.ts';
+import type { TestAccount } from '../../fixtures/test-context.ts';
+import { groupFixture } from '../../groups/group-fixture.ts';
 import { readApplications, readInvites } from '../../groups/group-lists.ts';
 import { newSecret } from '../../groups/group-objects.ts';
 import {
-  demandAgreement,
+  assertChainMatches,
+  assertUnchanged,
   eventOf,
   messagesOf,
   readChain,
@@ -17,7 +18,6 @@ import {
   readEpochs,
   resolveGroup,
   textsOf,
-  withoutTrace,
 } from '../../groups/group-reader.ts';
 
 const approve = checksOf('group.application.approve');
@@ -26,110 +26,131 @@ const method = 'group.application.approve';
 approve.check(
   'admits',
   { source: '05 §13.15, §7.2', title: 'adds members in one event and one new epoch' },
-  async (stage) => {
-    const { group, owner, strangers } = await sceneOf(stage, { strangers: 2 });
+  async (context) => {
+    const { group, owner, strangers } = await groupFixture(context, { strangers: 2 });
     const { state: before } = await readChain(group, owner);
     await group.admit(...strangers);
     const chain = await readChain(group, owner);
-    demandAgreement(group, chain);
-    demand(chain.outcomes.length === 2, 'one event');
-    demand(chain.state.epoch > before.epoch, 'a greater epoch');
-    demand(chain.state.client_secret_commitment === before.client_secret_commitment, 'one secret');
+    assertChainMatches(group, chain);
+    assertConforms(chain.outcomes.length === 2, 'one event');
+    assertConforms(chain.state.epoch > before.epoch, 'a greater epoch');
+    assertConforms(
+      chain.state.client_secret_commitment === before.client_secret_commitment,
+      'one secret',
+    );
     for (const { account } of strangers) {
       const member = chain.state.members.get(account.id);
-      demand(member?.role === 'member', 'role member');
+      assertConforms(member?.role === 'member', 'role member');
       const { publicKey } = group.keys.of(account.id);
-      demand(member.member_encryption_public_key === publicKey, "the application's key");
+      assertConforms(member.member_encryption_public_key === publicKey, "the application's key");
     }
-    demand((await resolveGroup(group, owner)).member_count === 3, 'the state counts them');
-    demand((await readApplications(group, owner)).applications.length === 0, 'none is pending');
-    demand((await readInvites(group, owner)).invites[0]?.uses === 2, 'both uses are counted');
+    assertConforms((await resolveGroup(group, owner)).member_count === 3, 'the state counts them');
+    assertConforms(
+      (await readApplications(group, owner)).applications.length === 0,
+      'none is pending',
+    );
+    assertConforms(
+      (await readInvites(group, owner)).invites[0]?.uses === 2,
+      'both uses are counted',
+    );
   },
 );
 
 approve.check(
   'event',
   { source: '05 §4.9, §13.15', title: 'makes the approval the event, as it was signed' },
-  async (stage) => {
-    const { group, strangers } = await sceneOf(stage, { strangers: 1 });
-    const [eve] = strangers as [Resident];
+  async (context) => {
+    const { group, strangers } = await groupFixture(context, { strangers: 1 });
+    const [eve] = strangers as [TestAccount];
     await group.apply(eve, await group.invite());
-    const params = group.approval([eve], { facts: { note: 'welcome' } });
+    const params = group.approvalParams([eve], { facts: { note: 'welcome' } });
     await group.write(method, params.approval, { params });
     const { outcomes } = await readChain(group, eve);
     const event = eventOf(outcomes.at(-1) as (typeof outcomes)[0]);
-    demand(canonicalJson(event.payload) === canonicalJson(params.approval), 'unchanged');
+    assertConforms(canonicalJson(event.payload) === canonicalJson(params.approval), 'unchanged');
   },
 );
 
 approve.check(
   'keys',
   { source: '05 §10.2, §7.5', title: 'gives new members keys and messages from the event on' },
-  async (stage) => {
-    const { group, owner, strangers } = await sceneOf(stage, { strangers: 1 });
-    const [eve] = strangers as [Resident];
+  async (context) => {
+    const { group, owner, strangers } = await groupFixture(context, { strangers: 1 });
+    const [eve] = strangers as [TestAccount];
     await group.send(owner, 0);
     await group.admit(eve);
     const { state } = await readChain(group, eve);
     const secret = await readEpochSecret(group, owner);
-    const message = group.sealed(owner, secret, 'good morning');
-    await stage.succeed(owner.caller, 'group.message.send', message);
+    const message = group.sealedMessage(owner, secret, 'good morning');
+    await context.expectOk(owner.caller, 'group.message.send', message);
     const epochs = await readEpochs(group, eve);
-    demand(epochs.length === 1 && epochs[0] === state.epoch, 'the epoch of the admission alone');
+    assertConforms(
+      epochs.length === 1 && epochs[0] === state.epoch,
+      'the epoch of the admission alone',
+    );
     const chain = await readChain(group, eve);
-    demand(messagesOf(chain).length === 1, 'no message from before the admission');
-    const [text] = textsOf(stage, chain, await readEpochSecret(group, eve));
-    demand(text === 'good morning', 'the message opens');
-    demand((await readEpochs(group, owner)).length === 2, 'the owner has both epochs');
+    assertConforms(messagesOf(chain).length === 1, 'no message from before the admission');
+    const [text] = textsOf(context, chain, await readEpochSecret(group, eve));
+    assertConforms(text === 'good morning', 'the message opens');
+    assertConforms((await readEpochs(group, owner)).length === 2, 'the owner has both epochs');
   },
 );
 
 approve.check(
   'other-device',
   { source: '05 §10.2', title: "opens access for the application's device; others come later" },
-  async (stage) => {
-    const { group, owner, strangers } = await sceneOf(stage, { strangers: 1, devices: 2 });
-    const [eve] = strangers as [Resident];
+  async (context) => {
+    const { group, owner, strangers } = await groupFixture(context, { strangers: 1, devices: 2 });
+    const [eve] = strangers as [TestAccount];
     await group.admit(eve);
     const { epoch } = (await readChain(group, owner)).state;
     const sequence = await group.send(owner, epoch);
-    demand(messagesOf(await readChain(group, eve)).join() === String(sequence), 'its message');
-    demand(messagesOf(await readChain(group, at(eve, 1))).length === 0, 'no message from before');
+    assertConforms(
+      messagesOf(await readChain(group, eve)).join() === String(sequence),
+      'its message',
+    );
+    assertConforms(
+      messagesOf(await readChain(group, withDevice(eve, 1))).length === 0,
+      'no message from before',
+    );
     const later = await group.send(owner, epoch);
-    demand(messagesOf(await readChain(group, at(eve, 1))).join() === String(later), 'the next');
+    assertConforms(
+      messagesOf(await readChain(group, withDevice(eve, 1))).join() === String(later),
+      'the next',
+    );
   },
 );
 
 approve.check(
   'by-administrator',
   { source: '05 §6, §13.15', title: 'is for administrators too, also for a former member' },
-  async (stage) => {
-    const { group, owner, members, administrators } = await sceneOf(stage, {
+  async (context) => {
+    const { group, owner, members, administrators } = await groupFixture(context, {
       members: 1,
       administrators: 1,
     });
-    const [ben, ada] = [...members, ...administrators] as [Resident, Resident];
+    const [ben, ada] = [...members, ...administrators] as [TestAccount, TestAccount];
     const { publicKey } = group.keys.of(ben.account.id);
     await group.leave(ben);
     await group.apply(ben, await group.invite({}, ada));
     await group.approve([ben], ada);
     const { state } = await readChain(group, owner);
     const member = state.members.get(ben.account.id);
-    demand(member?.member_encryption_public_key !== publicKey, 'with the new key');
+    assertConforms(member?.member_encryption_public_key !== publicKey, 'with the new key');
   },
 );
 
 approve.check(
   'boxes',
   { source: '05 §13.15', title: 'refuses boxes that are not exactly those of the approved' },
-  async (stage) => {
-    const { group, owner, strangers } = await sceneOf(stage, { strangers: 2 });
-    const [eve, fay] = strangers as [Resident, Resident];
+  async (context) => {
+    const { group, owner, strangers } = await groupFixture(context, { strangers: 2 });
+    const [eve, fay] = strangers as [TestAccount, TestAccount];
     const invite = await group.invite();
     await group.apply(eve, invite);
     await group.apply(fay, invite);
-    const params = group.approval([eve]);
-    const both = group.approval([eve, fay]).client_secret_boxes as JsonObject;
+    const params = group.approvalParams([eve]);
+    const both = group.approvalParams([eve, fay]).client_secret_boxes as JsonObject;
     const boxes = params.client_secret_boxes as JsonObject;
     const calls = Object.entries({
       'no box': {},
@@ -137,47 +158,56 @@ approve.check(
       "another's box": { [fay.account.id]: both[fay.account.id] },
       'a box for nobody': { nobody: boxes[eve.account.id] },
     }).map(([what, client_secret_boxes]) => [what, { ...params, client_secret_boxes }] as const);
-    await refusesAll({ by: owner, method, codes: ['bad_request'] }, calls);
-    await stage.succeed(owner.caller, method, params);
+    await assertAllRefused({ by: owner, method, codes: ['bad_request'] }, calls);
+    await context.expectOk(owner.caller, method, params);
   },
 );
 
 approve.check(
   'batch-form',
   { source: '05 §13.15', title: 'refuses a batch of nobody, and an account named twice' },
-  async (stage) => {
-    const { group, owner, strangers } = await sceneOf(stage, { strangers: 1 });
-    const [eve] = strangers as [Resident];
+  async (context) => {
+    const { group, owner, strangers } = await groupFixture(context, { strangers: 1 });
+    const [eve] = strangers as [TestAccount];
     await group.apply(eve, await group.invite());
-    const twice = group.approval([eve]);
+    const twice = group.approvalParams([eve]);
     const members = twice.approval.members as JsonObject[];
     const calls = [
-      ['nobody', group.approval([])],
+      ['nobody', group.approvalParams([])],
       [
         'an account twice',
         {
           ...twice,
-          approval: group.link('group.application.approval', { members: [...members, ...members] }),
+          approval: group.chainBody('group.application.approval', {
+            members: [...members, ...members],
+          }),
         },
       ],
     ] as const;
-    await refusesAll({ by: owner, method, codes: ['bad_request'] }, calls);
+    await assertAllRefused({ by: owner, method, codes: ['bad_request'] }, calls);
   },
 );
 
 approve.check(
   'no-application',
   { source: '05 §13.15', title: 'is not_found, whole, where one of them did not apply' },
-  async (stage) => {
-    const { group, owner, strangers } = await sceneOf(stage, { strangers: 2 });
-    const [eve, fay] = strangers as [Resident, Resident];
+  async (context) => {
+    const { group, owner, strangers } = await groupFixture(context, { strangers: 2 });
+    const [eve, fay] = strangers as [TestAccount, TestAccount];
     await group.apply(eve, await group.invite());
     group.keys.propose(fay.account.id);
-    await withoutTrace(group, owner, () =>
-      stage.fail(owner.caller, { method, params: group.approval([eve, fay]) }, 'not_found'),
+    await assertUnchanged(group, owner, () =>
+      context.expectError(
+        owner.caller,
+        { method, params: group.approvalParams([eve, fay]) },
+        'not_found',
+      ),
     );
-    demand((await readInvites(group, owner)).invites[0]?.uses === 0, 'no use is consumed');
-    demand((await readApplications(group, owner)).applications.length === 1, 'still pending');
+    assertConforms((await readInvites(group, owner)).invites[0]?.uses === 0, 'no use is consumed');
+    assertConforms(
+      (await readApplications(group, owner)).applications.length === 1,
+      'still pending',
+    );
     await group.approve([eve]);
   },
 );
@@ -188,32 +218,36 @@ approve.check(
     source: '05 §13.15',
     title: 'a repeat is state_conflict on the old head, not_found on the new',
   },
-  async (stage) => {
-    const { group, owner, strangers } = await sceneOf(stage, { strangers: 1 });
-    const [eve] = strangers as [Resident];
+  async (context) => {
+    const { group, owner, strangers } = await groupFixture(context, { strangers: 1 });
+    const [eve] = strangers as [TestAccount];
     await group.apply(eve, await group.invite());
-    const params = group.approval([eve]);
+    const params = group.approvalParams([eve]);
     await group.write(method, params.approval, { params });
-    await stage.fail(owner.caller, { method, params }, 'state_conflict');
-    await stage.fail(owner.caller, { method, params: group.approval([eve]) }, 'not_found');
+    await context.expectError(owner.caller, { method, params }, 'state_conflict');
+    await context.expectError(
+      owner.caller,
+      { method, params: group.approvalParams([eve]) },
+      'not_found',
+    );
     // Rights come before both.
-    const byEve = group.approval([eve], { by: eve });
-    await stage.fail(eve.caller, { method, params: byEve }, 'forbidden');
+    const byEve = group.approvalParams([eve], { by: eve });
+    await context.expectError(eve.caller, { method, params: byEve }, 'forbidden');
   },
 );
 
 approve.check(
   'replaced',
   { source: '05 §13.15', title: "is state_conflict with another key than the application's" },
-  async (stage) => {
-    const { group, owner, strangers } = await sceneOf(stage, { strangers: 1 });
-    const [eve] = strangers as [Resident];
+  async (context) => {
+    const { group, owner, strangers } = await groupFixture(context, { strangers: 1 });
+    const [eve] = strangers as [TestAccount];
     const invite = await group.invite();
     await group.apply(eve, invite);
-    const params = group.approval([eve]);
+    const params = group.approvalParams([eve]);
     await group.apply(eve, invite);
-    await withoutTrace(group, owner, () =>
-      stage.fail(owner.caller, { method, params }, 'state_conflict'),
+    await assertUnchanged(group, owner, () =>
+      context.expectError(owner.caller, { method, params }, 'state_conflict'),
     );
     await group.approve([eve]);
   },
@@ -222,17 +256,17 @@ approve.check(
 approve.check(
   'commitment',
   { source: '05 §13.15', title: 'is state_conflict with another commitment than the current one' },
-  async (stage) => {
-    const { group, owner, strangers } = await sceneOf(stage, { strangers: 1 });
-    const [eve] = strangers as [Resident];
+  async (context) => {
+    const { group, owner, strangers } = await groupFixture(context, { strangers: 1 });
+    const [eve] = strangers as [TestAccount];
     await group.apply(eve, await group.invite());
     const client_secret_commitment = group.commitmentTo(newSecret());
-    const params = { ...group.approval([eve]), client_secret_commitment };
-    await stage.fail(owner.caller, { method, params }, 'state_conflict');
+    const params = { ...group.approvalParams([eve]), client_secret_commitment };
+    await context.expectError(owner.caller, { method, params }, 'state_conflict');
     const old = group.commitment;
     await group.rotate([owner]);
-    const outdated = { ...group.approval([eve]), client_secret_commitment: old };
-    await stage.fail(owner.caller, { method, params: outdated }, 'state_conflict');
+    const outdated = { ...group.approvalParams([eve]), client_secret_commitment: old };
+    await context.expectError(owner.caller, { method, params: outdated }, 'state_conflict');
     await group.approve([eve]);
     await readEpochs(group, eve);
   },
@@ -244,42 +278,45 @@ approve.check(
     source: '05 §12.6, §13.15',
     title: 'of approval and rejection at once one takes effect, whole',
   },
-  async (stage) => {
-    const { group, owner, administrators, strangers } = await sceneOf(stage, {
+  async (context) => {
+    const { group, owner, administrators, strangers } = await groupFixture(context, {
       administrators: 1,
       strangers: 1,
     });
-    const [ada, eve] = [...administrators, ...strangers] as [Resident, Resident];
+    const [ada, eve] = [...administrators, ...strangers] as [TestAccount, TestAccount];
     await group.apply(eve, await group.invite());
     const rejection = { group_id: group.groupId, accounts: [eve.account.id] };
     const [approved, rejected] = await Promise.all([
-      owner.caller.call(method, group.approval([eve])),
+      owner.caller.call(method, group.approvalParams([eve])),
       ada.caller.call('group.application.reject', rejection),
     ]);
-    demand(approved.ok !== rejected.ok, 'exactly one succeeds');
+    assertConforms(approved.ok !== rejected.ok, 'exactly one succeeds');
     for (const answer of [approved, rejected]) {
       const gone = answer.ok || ['not_found', 'state_conflict'].includes(answer.code);
-      demand(gone, 'the other finds the application gone');
+      assertConforms(gone, 'the other finds the application gone');
     }
     const { state } = await readChain(group, owner);
-    demand(state.members.has(eve.account.id) === approved.ok, 'a member where it was approved');
+    assertConforms(
+      state.members.has(eve.account.id) === approved.ok,
+      'a member where it was approved',
+    );
     const { applications } = await readApplications(group, owner);
-    demand(applications.length === 0, 'and no application in either case');
+    assertConforms(applications.length === 0, 'and no application in either case');
   },
 );
 
 approve.check(
   'banned',
   { source: '05 §9.2, §13.15', title: 'admits nobody who was banned meanwhile' },
-  async (stage) => {
-    const { group, owner, strangers } = await sceneOf(stage, { strangers: 1 });
-    const [eve] = strangers as [Resident];
+  async (context) => {
+    const { group, owner, strangers } = await groupFixture(context, { strangers: 1 });
+    const [eve] = strangers as [TestAccount];
     await group.apply(eve, await group.invite());
     await group.ban([eve]);
-    const call = () => ({ method, params: group.approval([eve]) });
-    await stage.fail(owner.caller, call(), 'not_found', 'state_conflict');
+    const call = () => ({ method, params: group.approvalParams([eve]) });
+    await context.expectError(owner.caller, call(), 'not_found', 'state_conflict');
     await group.unban([eve]);
-    await stage.fail(owner.caller, call(), 'not_found');
+    await context.expectError(owner.caller, call(), 'not_found');
   },
 );
 

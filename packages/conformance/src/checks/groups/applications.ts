@@ -1,15 +1,15 @@
 /** Applications: submitted, listed, rejected (05 §8.2, §13.13, §13.14, §13.16). */
 import { nodeRandom } from '@posthouse/primitives-node';
 import { canonicalJson, createGroupInviteId, type JsonObject } from '@posthouse/protocol';
-import { demand } from '../../assert.ts';
+import { assertConforms } from '../../assert.ts';
 import { checksOf } from '../../check.ts';
 import { unixSeconds } from '../../fixtures/account.ts';
-import { refusesAll } from '../../fixtures/refusals.ts';
-import { at, keepDevices } from '../../fixtures/test-accounts.ts';
-import type { Resident } from '../../fixtures/test-context.ts';
-import { sceneOf } from '../../groups/group-fixture.ts';
+import { assertAllRefused } from '../../fixtures/refusals.ts';
+import { publishDevices, withDevice } from '../../fixtures/test-accounts.ts';
+import type { TestAccount } from '../../fixtures/test-context.ts';
+import { groupFixture } from '../../groups/group-fixture.ts';
 import { readApplications, readInvites } from '../../groups/group-lists.ts';
-import { resolveGroup, withoutTrace } from '../../groups/group-reader.ts';
+import { assertUnchanged, resolveGroup } from '../../groups/group-reader.ts';
 
 const submit = checksOf('group.application.submit');
 const listing = checksOf('group.application.list');
@@ -22,51 +22,51 @@ const forbidden = { method: 'group.application.submit', codes: ['forbidden'] } a
 submit.check(
   'pends',
   { source: '05 §13.13, §13.14', title: 'keeps the application for the managers, and no event' },
-  async (stage) => {
-    const { group, owner, strangers } = await sceneOf(stage, { strangers: 1 });
-    const [eve] = strangers as [Resident];
+  async (context) => {
+    const { group, owner, strangers } = await groupFixture(context, { strangers: 1 });
+    const [eve] = strangers as [TestAccount];
     const invite = await group.invite();
-    const application = await withoutTrace(group, owner, () => group.apply(eve, invite));
+    const application = await assertUnchanged(group, owner, () => group.apply(eve, invite));
     const { applications } = await readApplications(group, owner);
     const [item, ...more] = applications;
-    demand(item !== undefined && more.length === 0, 'one application');
-    demand(canonicalJson(item.application) === canonicalJson(application), 'unchanged');
-    demand(Math.abs(item.accepted_at - unixSeconds()) <= 300, 'accepted now');
-    demand((await resolveGroup(group, owner)).member_count === 1, 'nobody was admitted');
+    assertConforms(item !== undefined && more.length === 0, 'one application');
+    assertConforms(canonicalJson(item.application) === canonicalJson(application), 'unchanged');
+    assertConforms(Math.abs(item.accepted_at - unixSeconds()) <= 300, 'accepted now');
+    assertConforms((await resolveGroup(group, owner)).member_count === 1, 'nobody was admitted');
     const { invites } = await readInvites(group, owner);
-    demand(invites[0]?.uses === 0, 'no use is consumed');
+    assertConforms(invites[0]?.uses === 0, 'no use is consumed');
   },
 );
 
 submit.check(
   'repeat',
   { source: '05 §13.13', title: 'an identical repeat over either transport changes nothing' },
-  async (stage) => {
-    const { group, owner, strangers } = await sceneOf(stage, { strangers: 1 });
-    const [eve] = strangers as [Resident];
+  async (context) => {
+    const { group, owner, strangers } = await groupFixture(context, { strangers: 1 });
+    const [eve] = strangers as [TestAccount];
     const application = await group.apply(eve, await group.invite());
     const before = await readApplications(group, owner);
-    await stage.succeed(eve.caller, conflict.method, application);
-    const other = await stage.member(eve.device, stage.otherTransport);
-    await stage.succeed(other, conflict.method, application);
+    await context.expectOk(eve.caller, conflict.method, application);
+    const other = await context.deviceSession(eve.device, context.otherTransport);
+    await context.expectOk(other, conflict.method, application);
     const after = await readApplications(group, owner);
-    demand(canonicalJson(after) === canonicalJson(before), 'the list is the same');
+    assertConforms(canonicalJson(after) === canonicalJson(before), 'the list is the same');
   },
 );
 
 submit.check(
   'replaces',
   { source: '05 §8.2, §13.13', title: "another application takes the former's place" },
-  async (stage) => {
-    const { group, owner, strangers } = await sceneOf(stage, { strangers: 1, devices: 2 });
-    const [eve] = strangers as [Resident];
+  async (context) => {
+    const { group, owner, strangers } = await groupFixture(context, { strangers: 1, devices: 2 });
+    const [eve] = strangers as [TestAccount];
     const [first, second] = [await group.invite(), await group.invite()];
     await group.apply(eve, first);
-    const application = await group.apply(at(eve, 1), second);
+    const application = await group.apply(withDevice(eve, 1), second);
     const { applications } = await readApplications(group, owner);
     const [item, ...more] = applications;
-    demand(item !== undefined && more.length === 0, 'one application');
-    demand(canonicalJson(item.application) === canonicalJson(application), 'the later one');
+    assertConforms(item !== undefined && more.length === 0, 'one application');
+    assertConforms(canonicalJson(item.application) === canonicalJson(application), 'the later one');
     await group.approve([eve]);
   },
 );
@@ -74,44 +74,47 @@ submit.check(
 submit.check(
   'race',
   { source: '05 §8.2, §13.13', title: 'of several at once one is pending' },
-  async (stage) => {
-    const { group, owner, strangers } = await sceneOf(stage, { strangers: 1 });
-    const [eve] = strangers as [Resident];
+  async (context) => {
+    const { group, owner, strangers } = await groupFixture(context, { strangers: 1 });
+    const [eve] = strangers as [TestAccount];
     const invite = await group.invite();
     const all = [1, 2, 3].map(() => group.application(eve, invite));
     const answers = await Promise.all(
       all.map((application) => eve.caller.call(conflict.method, application)),
     );
-    demand(
+    assertConforms(
       answers.some(({ ok }) => ok),
       'one succeeds at least',
     );
     for (const answer of answers) {
-      demand(answer.ok || answer.code === 'state_conflict', 'the others are state_conflict');
+      assertConforms(
+        answer.ok || answer.code === 'state_conflict',
+        'the others are state_conflict',
+      );
     }
     const { applications } = await readApplications(group, owner);
-    demand(applications.length === 1, 'one is pending');
+    assertConforms(applications.length === 1, 'one is pending');
   },
 );
 
 submit.check(
   'another-account',
   { source: '05 §13.13', title: 'is forbidden in the name of somebody else' },
-  async (stage) => {
-    const { group, strangers } = await sceneOf(stage, { strangers: 2 });
-    const [eve, fay] = strangers as [Resident, Resident];
+  async (context) => {
+    const { group, strangers } = await groupFixture(context, { strangers: 2 });
+    const [eve, fay] = strangers as [TestAccount, TestAccount];
     const params = group.application(eve, await group.invite(), { account: fay.account.id });
-    await stage.fail(eve.caller, { method: conflict.method, params }, 'forbidden');
+    await context.expectError(eve.caller, { method: conflict.method, params }, 'forbidden');
   },
 );
 
 submit.check(
   'no-invitation',
   { source: '05 §13.13', title: 'is forbidden without an invitation that can be used by oneself' },
-  async (stage) => {
-    const { group, owner, strangers } = await sceneOf(stage, { strangers: 2 });
-    const [eve, fay] = strangers as [Resident, Resident];
-    const other = await sceneOf(stage);
+  async (context) => {
+    const { group, owner, strangers } = await groupFixture(context, { strangers: 2 });
+    const [eve, fay] = strangers as [TestAccount, TestAccount];
+    const other = await groupFixture(context);
     const [revoked, used] = [await group.invite(), await group.invite({ max_uses: 1 })];
     const invites = {
       'no such invitation': { invite_id: createGroupInviteId(nodeRandom) },
@@ -121,41 +124,43 @@ submit.check(
       'an invitation used up': used,
     };
     const params = { group_id: group.groupId, invite_id: revoked.invite_id };
-    await stage.succeed(owner.caller, 'group.invite.revoke', params);
+    await context.expectOk(owner.caller, 'group.invite.revoke', params);
     await group.apply(fay, used);
     await group.approve([fay]);
     const calls = Object.entries(invites).map(([what, invite]) => {
       return [what, group.application(eve, invite)] as const;
     });
-    await refusesAll({ by: eve, ...forbidden }, calls);
+    await assertAllRefused({ by: eve, ...forbidden }, calls);
     const { applications } = await readApplications(group, owner);
-    demand(applications.length === 0, 'nothing is pending');
+    assertConforms(applications.length === 0, 'nothing is pending');
   },
 );
 
 submit.check(
   'targeted',
   { source: '05 §8.1', title: 'a targeted invitation serves its account, once' },
-  async (stage) => {
-    const { group, strangers } = await sceneOf(stage, { strangers: 1 });
-    const [eve] = strangers as [Resident];
+  async (context) => {
+    const { group, strangers } = await groupFixture(context, { strangers: 1 });
+    const [eve] = strangers as [TestAccount];
     const invite = await group.invite({ invitee: eve.account.id });
     await group.apply(eve, invite);
     await group.approve([eve]);
     await group.leave(eve);
-    await refusesAll({ by: eve, ...forbidden }, [['a second use', group.application(eve, invite)]]);
+    await assertAllRefused({ by: eve, ...forbidden }, [
+      ['a second use', group.application(eve, invite)],
+    ]);
   },
 );
 
 submit.check(
   'member',
   { source: '05 §13.13', title: 'is state_conflict for a member' },
-  async (stage) => {
-    const { group, owner, members } = await sceneOf(stage, { members: 1 });
-    const [ben] = members as [Resident];
+  async (context) => {
+    const { group, owner, members } = await groupFixture(context, { members: 1 });
+    const [ben] = members as [TestAccount];
     const invite = await group.invite();
     for (const by of [ben, owner]) {
-      await refusesAll({ by, ...conflict }, [['a member', group.application(by, invite)]]);
+      await assertAllRefused({ by, ...conflict }, [['a member', group.application(by, invite)]]);
     }
   },
 );
@@ -163,9 +168,9 @@ submit.check(
 resolve.check(
   'by-invitation',
   { source: '05 §13.3', title: 'shows the group to whoever could use the invitation, unused' },
-  async (stage) => {
-    const { group, owner, strangers } = await sceneOf(stage, { strangers: 2 });
-    const [eve, fay] = strangers as [Resident, Resident];
+  async (context) => {
+    const { group, owner, strangers } = await groupFixture(context, { strangers: 2 });
+    const [eve, fay] = strangers as [TestAccount, TestAccount];
     const targeted = await group.invite({ invitee: eve.account.id });
     const open = await group.invite({ max_uses: 1 });
     const mine = await resolveGroup(group, owner);
@@ -175,28 +180,28 @@ resolve.check(
       [fay, open],
     ] as const) {
       const state = await resolveGroup(group, by, invite_id);
-      demand(canonicalJson(state) === canonicalJson(mine), 'the same state as for members');
+      assertConforms(canonicalJson(state) === canonicalJson(mine), 'the same state as for members');
     }
     const params = { group_id: group.groupId, invite_id: targeted.invite_id };
-    await stage.fail(fay.caller, { method: 'group.resolve', params }, 'forbidden');
+    await context.expectError(fay.caller, { method: 'group.resolve', params }, 'forbidden');
     const { invites } = await readInvites(group, owner);
-    demand(
+    assertConforms(
       invites.every(({ uses }) => uses === 0),
       'no use is consumed',
     );
     const { applications } = await readApplications(group, owner);
-    demand(applications.length === 0, 'nobody applied by looking');
+    assertConforms(applications.length === 0, 'nobody applied by looking');
     const events = { method: 'group.sync', params: { group_id: group.groupId } };
-    await stage.fail(eve.caller, events, 'forbidden');
+    await context.expectError(eve.caller, events, 'forbidden');
   },
 );
 
 resolve.check(
   'dead-invitation',
   { source: '05 §13.3', title: 'is forbidden with an invitation that is over, or after a ban' },
-  async (stage) => {
-    const { group, owner, strangers } = await sceneOf(stage, { strangers: 2 });
-    const [eve, fay] = strangers as [Resident, Resident];
+  async (context) => {
+    const { group, owner, strangers } = await groupFixture(context, { strangers: 2 });
+    const [eve, fay] = strangers as [TestAccount, TestAccount];
     const [revoked, used, open] = [
       await group.invite(),
       await group.invite({ max_uses: 1 }),
@@ -205,37 +210,37 @@ resolve.check(
     const named = ({ invite_id }: { readonly invite_id: string }): JsonObject => {
       return { group_id: group.groupId, invite_id };
     };
-    await stage.succeed(owner.caller, 'group.invite.revoke', named(revoked));
+    await context.expectOk(owner.caller, 'group.invite.revoke', named(revoked));
     await group.apply(fay, used);
     await group.approve([fay]);
     const method = 'group.resolve';
     const codes = ['forbidden'] as const;
     const unknown = { invite_id: createGroupInviteId(nodeRandom) };
-    const foreign = await (await sceneOf(stage)).group.invite();
+    const foreign = await (await groupFixture(context)).group.invite();
     const calls = Object.entries({ revoked, used, unknown, foreign }).map(([what, invite]) => {
       return [`an invitation that is ${what}`, named(invite)] as const;
     });
-    await refusesAll({ by: eve, method, codes }, calls);
+    await assertAllRefused({ by: eve, method, codes }, calls);
     const malformed = [['a malformed ID', named({ invite_id: 'inv_1' })]] as const;
-    await refusesAll({ by: eve, method, codes: ['bad_request'] }, malformed);
+    await assertAllRefused({ by: eve, method, codes: ['bad_request'] }, malformed);
     await resolveGroup(group, eve, open.invite_id);
     await group.ban([eve]);
-    await refusesAll({ by: eve, method, codes }, [['a ban', named(open)]]);
+    await assertAllRefused({ by: eve, method, codes }, [['a ban', named(open)]]);
   },
 );
 
 listing.check(
   'renewed-certificate',
   { source: '05 §8.2, §12.6', title: 'keeps what was accepted when its device is removed' },
-  async (stage) => {
-    const { group, owner, strangers } = await sceneOf(stage, { strangers: 1, devices: 2 });
-    const [eve] = strangers as [Resident];
-    const application = await group.apply(at(eve, 1), await group.invite());
-    await keepDevices(stage, eve, [eve.device]);
+  async (context) => {
+    const { group, owner, strangers } = await groupFixture(context, { strangers: 1, devices: 2 });
+    const [eve] = strangers as [TestAccount];
+    const application = await group.apply(withDevice(eve, 1), await group.invite());
+    await publishDevices(context, eve, [eve.device]);
     const { applications } = await readApplications(group, owner);
     const [item] = applications;
-    demand(item !== undefined, 'it is still pending');
-    demand(canonicalJson(item.application) === canonicalJson(application), 'and verifies');
+    assertConforms(item !== undefined, 'it is still pending');
+    assertConforms(canonicalJson(item.application) === canonicalJson(application), 'and verifies');
     await group.approve([eve]);
   },
 );
@@ -243,18 +248,18 @@ listing.check(
 reject.check(
   'deletes',
   { source: '05 §13.16', title: 'deletes the applications named, without event or use' },
-  async (stage) => {
-    const { group, owner, strangers } = await sceneOf(stage, { strangers: 3 });
-    const [eve, fay, gus] = strangers as [Resident, Resident, Resident];
+  async (context) => {
+    const { group, owner, strangers } = await groupFixture(context, { strangers: 3 });
+    const [eve, fay, gus] = strangers as [TestAccount, TestAccount, TestAccount];
     const invite = await group.invite({ max_uses: 1 });
     for (const by of [eve, fay, gus]) await group.apply(by, invite);
     const params = { group_id: group.groupId, accounts: [eve.account.id, fay.account.id] };
     const call = { method: 'group.application.reject', params };
-    await withoutTrace(group, owner, () => stage.succeed(owner.caller, call.method, params));
+    await assertUnchanged(group, owner, () => context.expectOk(owner.caller, call.method, params));
     const { applications } = await readApplications(group, owner);
-    demand(applications.length === 1, 'one is left');
-    demand(applications[0]?.application.account === gus.account.id, 'the one not named');
-    await stage.fail(owner.caller, call, 'not_found');
+    assertConforms(applications.length === 1, 'one is left');
+    assertConforms(applications[0]?.application.account === gus.account.id, 'the one not named');
+    await context.expectError(owner.caller, call, 'not_found');
     // No use was consumed, and nobody is kept from applying again.
     await group.apply(eve, invite);
     await group.approve([eve]);
@@ -264,24 +269,32 @@ reject.check(
 reject.check(
   'whole',
   { source: '05 §13.16', title: 'deletes none where one is not there' },
-  async (stage) => {
-    const { group, owner, strangers } = await sceneOf(stage, { strangers: 2 });
-    const [eve, fay] = strangers as [Resident, Resident];
+  async (context) => {
+    const { group, owner, strangers } = await groupFixture(context, { strangers: 2 });
+    const [eve, fay] = strangers as [TestAccount, TestAccount];
     await group.apply(eve, await group.invite());
     const params = { group_id: group.groupId, accounts: [eve.account.id, fay.account.id] };
-    await stage.fail(owner.caller, { method: 'group.application.reject', params }, 'not_found');
+    await context.expectError(
+      owner.caller,
+      { method: 'group.application.reject', params },
+      'not_found',
+    );
     const { applications } = await readApplications(group, owner);
-    demand(applications.length === 1, 'it is still pending');
+    assertConforms(applications.length === 1, 'it is still pending');
   },
 );
 
 reject.check(
   'empty',
   { source: '05 §13.16', title: 'refuses a batch of nobody' },
-  async (stage) => {
-    const { group, owner } = await sceneOf(stage);
+  async (context) => {
+    const { group, owner } = await groupFixture(context);
     const params = { group_id: group.groupId, accounts: [] };
-    await stage.fail(owner.caller, { method: 'group.application.reject', params }, 'bad_request');
+    await context.expectError(
+      owner.caller,
+      { method: 'group.application.reject', params },
+      'bad_request',
+    );
   },
 );
 

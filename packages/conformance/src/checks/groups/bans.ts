@@ -1,11 +1,11 @@
 /** Bans of members and others, and their end (05 §9.2, §13.19, §13.20). */
 
-import { demand } from '../../assert.ts';
+import { assertConforms } from '../../assert.ts';
 import { checksOf } from '../../check.ts';
-import type { Resident } from '../../fixtures/test-context.ts';
-import { sceneOf } from '../../groups/group-fixture.ts';
+import type { TestAccount } from '../../fixtures/test-context.ts';
+import { groupFixture } from '../../groups/group-fixture.ts';
 import { readApplications, readInvites } from '../../groups/group-lists.ts';
-import { demandAgreement, readChain } from '../../groups/group-reader.ts';
+import { assertChainMatches, readChain } from '../../groups/group-reader.ts';
 
 const ban = checksOf('group.member.ban');
 const unban = checksOf('group.member.unban');
@@ -13,80 +13,86 @@ const unban = checksOf('group.member.unban');
 ban.check(
   'nonmembers',
   { source: '05 §13.19, §7.2', title: 'bans accounts outside, and keeps the epoch' },
-  async (stage) => {
-    const { group, owner, administrators, strangers } = await sceneOf(stage, {
+  async (context) => {
+    const { group, owner, administrators, strangers } = await groupFixture(context, {
       administrators: 1,
       strangers: 1,
     });
-    const [ada, eve] = [...administrators, ...strangers] as [Resident, Resident];
+    const [ada, eve] = [...administrators, ...strangers] as [TestAccount, TestAccount];
     const { state: before } = await readChain(group, owner);
     await group.ban([eve], ada);
     await group.ban([eve]);
     const chain = await readChain(group, owner);
-    demandAgreement(group, chain);
-    demand(chain.state.epoch === before.epoch, 'the epoch is the same');
-    demand(chain.state.bans.has(eve.account.id), 'banned');
-    demand(chain.state.sequence > before.sequence, 'a repeated ban is an event too');
+    assertChainMatches(group, chain);
+    assertConforms(chain.state.epoch === before.epoch, 'the epoch is the same');
+    assertConforms(chain.state.bans.has(eve.account.id), 'banned');
+    assertConforms(chain.state.sequence > before.sequence, 'a repeated ban is an event too');
   },
 );
 
 ban.check(
   'mixed',
   { source: '05 §13.19', title: 'takes members, nonmembers and banned accounts in one batch' },
-  async (stage) => {
-    const { group, owner, members, strangers } = await sceneOf(stage, { members: 1, strangers: 2 });
-    const [ben, eve, fay] = [...members, ...strangers] as [Resident, Resident, Resident];
+  async (context) => {
+    const { group, owner, members, strangers } = await groupFixture(context, {
+      members: 1,
+      strangers: 2,
+    });
+    const [ben, eve, fay] = [...members, ...strangers] as [TestAccount, TestAccount, TestAccount];
     await group.ban([eve]);
     const { state: before } = await readChain(group, owner);
     await group.ban([ben, eve, fay]);
     const { state, outcomes } = await readChain(group, owner);
-    demand(state.bans.size === 3 && state.members.size === 1, 'all are banned');
-    demand(state.epoch > before.epoch && outcomes.length === 4, 'one event, a greater epoch');
+    assertConforms(state.bans.size === 3 && state.members.size === 1, 'all are banned');
+    assertConforms(
+      state.epoch > before.epoch && outcomes.length === 4,
+      'one event, a greater epoch',
+    );
   },
 );
 
 ban.check(
   'applications',
   { source: '05 §9.2, §13.19', title: 'deletes applications of the banned, and no use' },
-  async (stage) => {
-    const { group, owner, strangers } = await sceneOf(stage, { strangers: 2 });
-    const [eve, fay] = strangers as [Resident, Resident];
+  async (context) => {
+    const { group, owner, strangers } = await groupFixture(context, { strangers: 2 });
+    const [eve, fay] = strangers as [TestAccount, TestAccount];
     const invite = await group.invite();
     const application = await group.apply(eve, invite);
     await group.apply(fay, invite);
     await group.ban([eve]);
     const { applications } = await readApplications(group, owner);
-    demand(applications.length === 1, 'one is left');
-    demand(applications[0]?.application.account === fay.account.id, 'the one of the other');
-    demand((await readInvites(group, owner)).invites[0]?.uses === 0, 'no use is consumed');
+    assertConforms(applications.length === 1, 'one is left');
+    assertConforms(applications[0]?.application.account === fay.account.id, 'the one of the other');
+    assertConforms((await readInvites(group, owner)).invites[0]?.uses === 0, 'no use is consumed');
     const method = 'group.application.submit';
-    await stage.fail(eve.caller, { method, params: application }, 'forbidden');
+    await context.expectError(eve.caller, { method, params: application }, 'forbidden');
     await group.unban([eve]);
     const { applications: after } = await readApplications(group, owner);
-    demand(after.length === 1, 'an unban brings none back');
-    await stage.succeed(eve.caller, method, application);
+    assertConforms(after.length === 1, 'an unban brings none back');
+    await context.expectOk(eve.caller, method, application);
   },
 );
 
 unban.check(
   'lifts',
   { source: '05 §9.2, §13.20', title: 'lifts bans and restores nothing else' },
-  async (stage) => {
-    const { group, owner, members, administrators } = await sceneOf(stage, {
+  async (context) => {
+    const { group, owner, members, administrators } = await groupFixture(context, {
       members: 1,
       administrators: 1,
     });
-    const [ben, ada] = [...members, ...administrators] as [Resident, Resident];
+    const [ben, ada] = [...members, ...administrators] as [TestAccount, TestAccount];
     await group.ban([ben]);
     const { state: before } = await readChain(group, owner);
     await group.unban([ben], ada);
     const chain = await readChain(group, owner);
-    demandAgreement(group, chain);
-    demand(!chain.state.bans.has(ben.account.id), 'not banned');
-    demand(chain.state.members.size === 2, 'nor a member');
-    demand(chain.state.epoch === before.epoch, 'the epoch is the same');
+    assertChainMatches(group, chain);
+    assertConforms(!chain.state.bans.has(ben.account.id), 'not banned');
+    assertConforms(chain.state.members.size === 2, 'nor a member');
+    assertConforms(chain.state.epoch === before.epoch, 'the epoch is the same');
     const params = { group_id: group.groupId };
-    await stage.fail(ben.caller, { method: 'group.sync', params }, 'forbidden');
+    await context.expectError(ben.caller, { method: 'group.sync', params }, 'forbidden');
     await group.admit(ben);
   },
 );
@@ -94,11 +100,14 @@ unban.check(
 unban.check(
   'not-banned',
   { source: '05 §13.20', title: 'appends the unban of accounts that were not banned' },
-  async (stage) => {
-    const { group, owner, members, strangers } = await sceneOf(stage, { members: 1, strangers: 1 });
+  async (context) => {
+    const { group, owner, members, strangers } = await groupFixture(context, {
+      members: 1,
+      strangers: 1,
+    });
     await group.unban([...members, ...strangers, owner]);
     const { state, outcomes } = await readChain(group, owner);
-    demand(state.members.size === 2 && outcomes.length === 3, 'an event without effect');
+    assertConforms(state.members.size === 2 && outcomes.length === 3, 'an event without effect');
   },
 );
 

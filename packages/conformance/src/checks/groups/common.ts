@@ -8,18 +8,18 @@ import {
 } from '@posthouse/protocol';
 import { type Check, checksOf } from '../../check.ts';
 import { malformed, malformedQueries } from '../../fixtures/malformed.ts';
-import { refusesAll } from '../../fixtures/refusals.ts';
-import { flipped } from '../../fixtures/tampered.ts';
-import { at } from '../../fixtures/test-accounts.ts';
-import type { Resident } from '../../fixtures/test-context.ts';
-import { readyFor, recipes, resigned } from '../../groups/group-calls.ts';
-import type { Scene } from '../../groups/group-fixture.ts';
+import { assertAllRefused } from '../../fixtures/refusals.ts';
+import { tampered } from '../../fixtures/tampered.ts';
+import { withDevice } from '../../fixtures/test-accounts.ts';
+import type { TestAccount } from '../../fixtures/test-context.ts';
+import { callTemplates, changeAndSign, prepareCall } from '../../groups/group-calls.ts';
+import type { GroupFixture } from '../../groups/group-fixture.ts';
 import { readHead } from '../../groups/group-reader.ts';
 
 /** The checks that one method shares with the others. */
 function commonChecks(method: GroupMethodName): readonly Check[] {
   const { check, list } = checksOf(method);
-  const { signed, writes, chained } = recipes[method];
+  const { signed, writes, chained } = callTemplates[method];
   const transports =
     method === 'group.subscribe' ? (['wss'] as const) : (['https', 'wss'] as const);
   const inQuery = (methods[method].http as readonly string[]).includes('GET');
@@ -31,12 +31,12 @@ function commonChecks(method: GroupMethodName): readonly Check[] {
       title: 'asks for a device session: unauthorized without, forbidden with the account key',
       transports,
     },
-    async (stage) => {
-      const { by, params } = await readyFor(stage, method);
-      await stage.fail(await stage.visitor(), { method, params }, 'unauthorized');
-      const keyHolder = await stage.keyHolder(by.account);
-      await stage.fail(keyHolder, { method, params }, 'forbidden');
-      await stage.succeed(by.caller, method, params);
+    async (context) => {
+      const { by, params } = await prepareCall(context, method);
+      await context.expectError(await context.anonymous(), { method, params }, 'unauthorized');
+      const accountSession = await context.accountSession(by.account);
+      await context.expectError(accountSession, { method, params }, 'forbidden');
+      await context.expectOk(by.caller, method, params);
     },
   );
 
@@ -47,15 +47,15 @@ function commonChecks(method: GroupMethodName): readonly Check[] {
       title: 'refuses every malformed member with bad_request and keeps nothing of it',
       transports,
     },
-    async (stage) => {
-      const { scene, by, params } = await readyFor(stage, method);
-      if (inQuery && stage.transport === 'https') {
-        await refusesAll({ by, method, codes: ['bad_request'] }, malformedQueries(params));
+    async (context) => {
+      const { fixture, by, params } = await prepareCall(context, method);
+      if (inQuery && context.transport === 'https') {
+        await assertAllRefused({ by, method, codes: ['bad_request'] }, malformedQueries(params));
       } else {
-        const calls = malformedCalls({ scene, by, params }, method);
-        await refusesAll({ by, method, codes: ['bad_request'] }, calls);
+        const calls = malformedCalls({ fixture, by, params }, method);
+        await assertAllRefused({ by, method, codes: ['bad_request'] }, calls);
       }
-      await stage.succeed(by.caller, method, params);
+      await context.expectOk(by.caller, method, params);
     },
   );
 
@@ -66,11 +66,14 @@ function commonChecks(method: GroupMethodName): readonly Check[] {
       title: 'tolerates members it does not know',
       transports: inQuery ? ['wss'] : transports,
     },
-    async (stage) => {
-      const { scene, by, params } = await readyFor(stage, method);
+    async (context) => {
+      const { fixture, by, params } = await prepareCall(context, method);
       const future = { some: ['thing', { of: 1 }], $type: 'unknown' };
-      const extended = resigned({ scene, by }, { params, signed }, (part) => ({ ...part, future }));
-      await stage.succeed(by.caller, method, extended);
+      const extended = changeAndSign({ fixture, by }, { params, signed }, (part) => ({
+        ...part,
+        future,
+      }));
+      await context.expectOk(by.caller, method, extended);
     },
   );
 
@@ -81,21 +84,24 @@ function commonChecks(method: GroupMethodName): readonly Check[] {
         source: '05 §3.1, §12.4',
         title: 'refuses a signature that is altered, or of any other device, as invalid_signature',
       },
-      async (stage) => {
-        const { scene, by, params, again } = await readyFor(stage, method, { devices: 2 });
+      async (context) => {
+        const { fixture, by, params, again } = await prepareCall(context, method, { devices: 2 });
         const part = (signed === 'all' ? params : params[signed]) as JsonObject;
         const put = (value: JsonObject) =>
           signed === 'all' ? value : { ...params, [signed]: value };
-        const other = await scene.stage.account().device();
+        const other = await fixture.context.account().device();
         const wrong = {
-          'bit flipped': put({ ...part, device_signature: flipped(String(part.device_signature)) }),
+          'bit flipped': put({
+            ...part,
+            device_signature: tampered(String(part.device_signature)),
+          }),
           'member added': put({ ...part, added: 1 }),
-          "the account's other device": put(scene.group.sign(part, at(by, 1))),
-          'another account': put(scene.group.sign(part, { device: other })),
+          "the account's other device": put(fixture.group.sign(part, withDevice(by, 1))),
+          'another account': put(fixture.group.sign(part, { device: other })),
         };
         const refused = { by, method, codes: ['invalid_signature'] } as const;
-        await refusesAll(refused, Object.entries(wrong));
-        await stage.succeed(by.caller, method, again());
+        await assertAllRefused(refused, Object.entries(wrong));
+        await context.expectOk(by.caller, method, again());
       },
     );
   }
@@ -108,20 +114,20 @@ function commonChecks(method: GroupMethodName): readonly Check[] {
         title: 'takes parameters of 1 MiB of Canonical JSON, serves them, and refuses more',
         transports: ['https'],
       },
-      async (stage) => {
-        const { scene, by, params } = await readyFor(stage, method);
+      async (context) => {
+        const { fixture, by, params } = await prepareCall(context, method);
         const filled = (bytes: number) =>
-          resigned({ scene, by }, { params, signed }, (part) => ({
+          changeAndSign({ fixture, by }, { params, signed }, (part) => ({
             ...part,
             filling: 'x'.repeat(bytes),
           }));
         const large = limits.groupWriteBytes + 1 - canonicalJson(filled(0)).length;
         const call = { method, params: filled(large) };
-        await stage.fail(by.caller, call, 'request_too_large');
+        await context.expectError(by.caller, call, 'request_too_large');
         if (method === 'group.message.send') return;
-        await stage.succeed(by.caller, method, filled(large - 1));
+        await context.expectOk(by.caller, method, filled(large - 1));
         // Reading a closed group is not guaranteed.
-        if (chained && method !== 'group.close') await readHead(scene.group, scene.owner);
+        if (chained && method !== 'group.close') await readHead(fixture.group, fixture.owner);
       },
     );
   }
@@ -135,19 +141,21 @@ const unsigned = /signature|context|fraction/;
 /** The malformed copies of a call, those of its signed part signed as they are. */
 function* malformedCalls(
   {
-    scene,
+    fixture,
     by,
     params,
-  }: { readonly scene: Scene; readonly by: Resident; readonly params: JsonObject },
+  }: { readonly fixture: GroupFixture; readonly by: TestAccount; readonly params: JsonObject },
   method: GroupMethodName,
 ): Generator<readonly [string, JsonObject]> {
-  const { signed } = recipes[method];
+  const { signed } = callTemplates[method];
   for (const [what, broken] of malformed(params)) {
     const part = signed === 'all' ? broken : broken[signed];
     const sign = isJsonObject(part) && !unsigned.test(what);
     if (signed === 'none' || !sign) yield [what, broken];
-    else yield [what, resigned({ scene, by }, { params: broken, signed }, (same) => same)];
+    else yield [what, changeAndSign({ fixture, by }, { params: broken, signed }, (same) => same)];
   }
 }
 
-export const groupCommonChecks = (Object.keys(recipes) as GroupMethodName[]).flatMap(commonChecks);
+export const groupCommonChecks = (Object.keys(callTemplates) as GroupMethodName[]).flatMap(
+  commonChecks,
+);

@@ -1,41 +1,41 @@
 /** Whom each method tells what (05 §15, §19; 02 §12.6, §12.7). */
 import type { GroupMethodName, JsonObject } from '@posthouse/protocol';
 import { type Check, checksOf } from '../../check.ts';
-import type { Resident, Stage } from '../../fixtures/test-context.ts';
-import { type Scene, sceneOf } from '../../groups/group-fixture.ts';
-import { GroupListeners, type Hearing } from '../../groups/group-listeners.ts';
+import type { TestAccount, TestContext } from '../../fixtures/test-context.ts';
+import { type GroupFixture, groupFixture } from '../../groups/group-fixture.ts';
+import { type ExpectedHints, GroupListeners } from '../../groups/group-listeners.ts';
 import { idsOf, newSecret } from '../../groups/group-objects.ts';
 import { readHead } from '../../groups/group-reader.ts';
 
 /** Owner, administrator, two members, somebody outside. */
-interface Cast extends Scene {
-  readonly ada: Resident;
-  readonly ben: Resident;
-  readonly cem: Resident;
-  readonly eve: Resident;
+interface Cast extends GroupFixture {
+  readonly ada: TestAccount;
+  readonly ben: TestAccount;
+  readonly cem: TestAccount;
+  readonly eve: TestAccount;
 }
 
 interface Case {
   /** What comes before anybody listens. */
   before?(cast: Cast): Promise<unknown>;
   act(cast: Cast): Promise<unknown>;
-  heard(cast: Cast): Hearing;
+  heard(cast: Cast): ExpectedHints;
 }
 
 const all = ({ owner, ada, ben, cem }: Cast) => [owner, ada, ben, cem];
 const managers = ({ owner, ada }: Cast) => [owner, ada];
-const everybody = (cast: Cast): Hearing => ({ timeline: all(cast) });
-const toManagers = (cast: Cast): Hearing => ({ applications: managers(cast) });
+const everybody = (cast: Cast): ExpectedHints => ({ timeline: all(cast) });
+const toManagers = (cast: Cast): ExpectedHints => ({ applications: managers(cast) });
 const asked = ({ group, ben }: Cast) => group.requestRecovery(ben);
 const applied = async ({ group, eve }: Cast) => group.apply(eve, await group.invite());
 
 /** Names the accounts of people in a group. */
-const batch = ({ group }: Cast, ...people: Resident[]): JsonObject => {
+const batch = ({ group }: Cast, ...people: TestAccount[]): JsonObject => {
   return { group_id: group.groupId, accounts: idsOf(people) };
 };
 
 /** The request of the first member is deleted when its membership ends, in each of these ways. */
-const gone = (cast: Cast): Hearing => {
+const gone = (cast: Cast): ExpectedHints => {
   const { owner, ada, cem } = cast;
   return { timeline: [owner, ada, cem], recoveries: managers(cast) };
 };
@@ -63,12 +63,12 @@ const cases: Readonly<Partial<Record<GroupMethodName, Readonly<Record<string, Ca
   'group.invite.revoke': {
     'with-application': {
       before: applied,
-      act: async ({ stage, group, owner }) => revokeAll(stage, group.groupId, owner),
+      act: async ({ context, group, owner }) => revokeAll(context, group.groupId, owner),
       heard: toManagers,
     },
     'without-application': {
       before: ({ group }) => group.invite(),
-      act: async ({ stage, group, owner }) => revokeAll(stage, group.groupId, owner),
+      act: async ({ context, group, owner }) => revokeAll(context, group.groupId, owner),
       heard: () => ({}),
     },
   },
@@ -80,7 +80,7 @@ const cases: Readonly<Partial<Record<GroupMethodName, Readonly<Record<string, Ca
     deleted: {
       before: applied,
       act: (cast) =>
-        cast.stage.succeed(cast.ada.caller, 'group.application.reject', batch(cast, cast.eve)),
+        cast.context.expectOk(cast.ada.caller, 'group.application.reject', batch(cast, cast.eve)),
       heard: toManagers,
     },
   },
@@ -144,19 +144,27 @@ const cases: Readonly<Partial<Record<GroupMethodName, Readonly<Record<string, Ca
     rejected: {
       before: asked,
       act: (cast) =>
-        cast.stage.succeed(cast.ada.caller, 'group.member.recovery.reject', batch(cast, cast.ben)),
+        cast.context.expectOk(
+          cast.ada.caller,
+          'group.member.recovery.reject',
+          batch(cast, cast.ben),
+        ),
       heard: (cast) => ({ recoveries: [...managers(cast), cast.ben] }),
     },
     withdrawn: {
       before: asked,
       act: (cast) =>
-        cast.stage.succeed(cast.ben.caller, 'group.member.recovery.reject', batch(cast, cast.ben)),
+        cast.context.expectOk(
+          cast.ben.caller,
+          'group.member.recovery.reject',
+          batch(cast, cast.ben),
+        ),
       heard: (cast) => ({ recoveries: [...managers(cast), cast.ben] }),
     },
   },
   'group.secret.rotation.prepare': {
     nothing: {
-      act: ({ group, owner }) => group.prepare(group.preparation(newSecret(), [owner])),
+      act: ({ group, owner }) => group.prepare(group.prepareParams(newSecret(), [owner])),
       heard: () => ({}),
     },
   },
@@ -180,26 +188,30 @@ const cases: Readonly<Partial<Record<GroupMethodName, Readonly<Record<string, Ca
   },
 };
 
-function rest({ owner, ada, cem }: Cast): Hearing {
+function rest({ owner, ada, cem }: Cast): ExpectedHints {
   return { timeline: [owner, ada, cem] };
 }
 
-async function revokeAll(stage: Stage, group_id: string, { caller }: Resident): Promise<void> {
-  const list = await stage.succeed(caller, 'group.invite.list', { group_id });
+async function revokeAll(
+  context: TestContext,
+  group_id: string,
+  { caller }: TestAccount,
+): Promise<void> {
+  const list = await context.expectOk(caller, 'group.invite.list', { group_id });
   const { invites } = list as unknown as { invites: { invite: { invite_id: string } }[] };
   for (const { invite } of invites) {
     const params = { group_id, invite_id: invite.invite_id };
     // The invitation that admitted these people is revoked with the others.
-    await stage.succeed(caller, 'group.invite.revoke', params);
+    await context.expectOk(caller, 'group.invite.revoke', params);
   }
 }
 
-async function castOf(stage: Stage): Promise<Cast> {
-  const scene = await sceneOf(stage, { administrators: 1, members: 2, strangers: 1 });
-  const [ada] = scene.administrators as [Resident];
-  const [ben, cem] = scene.members as [Resident, Resident];
-  const [eve] = scene.strangers as [Resident];
-  return { ...scene, ada, ben, cem, eve };
+async function castOf(context: TestContext): Promise<Cast> {
+  const fixture = await groupFixture(context, { administrators: 1, members: 2, strangers: 1 });
+  const [ada] = fixture.administrators as [TestAccount];
+  const [ben, cem] = fixture.members as [TestAccount, TestAccount];
+  const [eve] = fixture.strangers as [TestAccount];
+  return { ...fixture, ada, ben, cem, eve };
 }
 
 function hintChecks(
@@ -215,11 +227,11 @@ function hintChecks(
         title: `tells those who are to know, and nobody else (${word})`,
         transports: ['wss'],
       },
-      async (stage) => {
-        const cast = await castOf(stage);
+      async (context) => {
+        const cast = await castOf(context);
         await before?.(cast);
         const listeners = await GroupListeners.of(cast.group, all(cast));
-        await listeners.expect(() => act(cast), heard(cast));
+        await listeners.expectHints(() => act(cast), heard(cast));
       },
     );
   }
@@ -227,15 +239,15 @@ function hintChecks(
 }
 
 /** A call made before, to be repeated as it is. */
-type Repeated = (cast: Cast) => Promise<{ readonly by: Resident; readonly params: JsonObject }>;
+type Repeated = (cast: Cast) => Promise<{ readonly by: TestAccount; readonly params: JsonObject }>;
 
 /** Repeats that change nothing (05 §13.13, §13.21, §13.28). */
 const repeats: Readonly<Partial<Record<GroupMethodName, Repeated>>> = {
   'group.application.submit': async (cast) => ({ by: cast.eve, params: await applied(cast) }),
   'group.member.recovery.submit': async (cast) => ({ by: cast.ben, params: await asked(cast) }),
-  'group.message.send': async ({ stage, group, ben }) => {
+  'group.message.send': async ({ context, group, ben }) => {
     const params = group.message(ben, (await readHead(group, ben)).epoch);
-    await stage.succeed(ben.caller, 'group.message.send', params);
+    await context.expectOk(ben.caller, 'group.message.send', params);
     return { by: ben, params };
   },
 };
@@ -249,11 +261,11 @@ function repeatChecks(method: GroupMethodName, made: Repeated): readonly Check[]
       title: 'an identical repeat tells nobody',
       transports: ['wss'],
     },
-    async (stage) => {
-      const cast = await castOf(stage);
+    async (context) => {
+      const cast = await castOf(context);
       const { by, params } = await made(cast);
       const listeners = await GroupListeners.of(cast.group, all(cast));
-      await listeners.expect(() => stage.succeed(by.caller, method, params), {});
+      await listeners.expectHints(() => context.expectOk(by.caller, method, params), {});
     },
   );
   return list;

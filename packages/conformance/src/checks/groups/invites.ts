@@ -7,41 +7,41 @@ import {
   type JsonObject,
   verifyGroupInviteResolution,
 } from '@posthouse/protocol';
-import { demand } from '../../assert.ts';
+import { assertConforms } from '../../assert.ts';
 import { checksOf } from '../../check.ts';
-import { refusesAll } from '../../fixtures/refusals.ts';
+import { assertAllRefused } from '../../fixtures/refusals.ts';
 import { relayLimit, relayTime } from '../../fixtures/relay-info.ts';
-import { at } from '../../fixtures/test-accounts.ts';
-import type { Resident } from '../../fixtures/test-context.ts';
-import { sceneOf } from '../../groups/group-fixture.ts';
+import { withDevice } from '../../fixtures/test-accounts.ts';
+import type { TestAccount } from '../../fixtures/test-context.ts';
+import { groupFixture } from '../../groups/group-fixture.ts';
 import { readInvites } from '../../groups/group-lists.ts';
-import { withoutTrace } from '../../groups/group-reader.ts';
-import type { GroupActors } from '../../groups/test-group.ts';
-import { namedInvite } from './revocation.ts';
+import { namedInvite } from '../../groups/group-objects.ts';
+import { assertUnchanged } from '../../groups/group-reader.ts';
+import type { TestGroup } from '../../groups/test-group.ts';
 
 const create = checksOf('group.invite.create');
 const resolve = checksOf('group.invite.resolve');
 const listing = checksOf('group.invite.list');
 
 /** An invitation as the relay has it, verified. */
-async function seen(group: GroupActors, by: Resident, invite: GroupInvite) {
+async function seen(group: TestGroup, by: TestAccount, invite: GroupInvite) {
   const params = { group_id: group.groupId, invite_id: invite.invite_id };
-  const answer: unknown = await group.stage.succeed(by.caller, 'group.invite.resolve', params);
-  verifyGroupInviteResolution(group.stage.network, answer, params);
+  const answer: unknown = await group.context.expectOk(by.caller, 'group.invite.resolve', params);
+  verifyGroupInviteResolution(group.context.network, answer, params);
   return answer;
 }
 
 create.check(
   'keeps',
   { source: '05 §13.9, §13.10', title: 'keeps the invitation with its certificate, unused' },
-  async (stage) => {
-    const { group, owner } = await sceneOf(stage);
-    await withoutTrace(group, owner, async () => {
+  async (context) => {
+    const { group, owner } = await groupFixture(context);
+    await assertUnchanged(group, owner, async () => {
       const invite = await group.invite({ max_uses: 3 });
       const { invite: kept, signer_certificate, uses } = await seen(group, owner, invite);
-      demand(canonicalJson(kept) === canonicalJson(invite), 'unchanged');
-      demand(uses === 0, 'no use so far');
-      demand(signer_certificate.account === owner.account.id, "the inviter's certificate");
+      assertConforms(canonicalJson(kept) === canonicalJson(invite), 'unchanged');
+      assertConforms(uses === 0, 'no use so far');
+      assertConforms(signer_certificate.account === owner.account.id, "the inviter's certificate");
     });
   },
 );
@@ -49,16 +49,20 @@ create.check(
 create.check(
   'policy',
   { source: '05 §4.1, §6', title: 'an ordinary member may invite as the policy says' },
-  async (stage) => {
-    const { group, members, administrators } = await sceneOf(stage, {
+  async (context) => {
+    const { group, members, administrators } = await groupFixture(context, {
       members: 1,
       administrators: 1,
     });
-    const [ben, ada] = [...members, ...administrators] as [Resident, Resident];
-    const targeted = { invitee: stage.account().id };
+    const [ben, ada] = [...members, ...administrators] as [TestAccount, TestAccount];
+    const targeted = { invitee: context.account().id };
     const method = 'group.invite.create';
     const refused = (facts: JsonObject) =>
-      stage.fail(ben.caller, { method, params: group.invitation(facts, ben) }, 'forbidden');
+      context.expectError(
+        ben.caller,
+        { method, params: group.invitation(facts, ben) },
+        'forbidden',
+      );
     await refused({});
     await refused(targeted);
     await group.invite({}, ada);
@@ -76,41 +80,41 @@ create.check(
 create.check(
   'another-inviter',
   { source: '05 §13.9', title: 'is forbidden in the name of somebody else' },
-  async (stage) => {
-    const { group, owner, members } = await sceneOf(stage, { members: 1 });
-    const [ben] = members as [Resident];
+  async (context) => {
+    const { group, owner, members } = await groupFixture(context, { members: 1 });
+    const [ben] = members as [TestAccount];
     const params = group.invitation({ inviter: owner.account.id }, ben);
-    await stage.fail(ben.caller, { method: 'group.invite.create', params }, 'forbidden');
+    await context.expectError(ben.caller, { method: 'group.invite.create', params }, 'forbidden');
   },
 );
 
 create.check(
   'taken',
   { source: '05 §13.9', title: 'is state_conflict under an ID that is taken' },
-  async (stage) => {
-    const { group, owner } = await sceneOf(stage);
+  async (context) => {
+    const { group, owner } = await groupFixture(context);
     const invite = await group.invite();
     const method = 'group.invite.create';
     const calls = [
       ['the same invitation', invite],
       ['another of its ID', group.invitation({ invite_id: invite.invite_id, max_uses: 1 })],
     ] as const;
-    await refusesAll({ by: owner, method, codes: ['state_conflict'] }, calls);
+    await assertAllRefused({ by: owner, method, codes: ['state_conflict'] }, calls);
     const { invite: kept } = await seen(group, owner, invite);
-    demand(canonicalJson(kept) === canonicalJson(invite), 'the first stays as it was');
+    assertConforms(canonicalJson(kept) === canonicalJson(invite), 'the first stays as it was');
   },
 );
 
 create.check(
   'race',
   { source: '05 §13.9', title: 'of several at once under one ID one is kept' },
-  async (stage) => {
-    const { group, owner } = await sceneOf(stage);
+  async (context) => {
+    const { group, owner } = await groupFixture(context);
     const invite = group.invitation();
     const call = () => owner.caller.call('group.invite.create', invite);
     const answers = await Promise.all([call(), call(), call()]);
-    demand(answers.filter(({ ok }) => ok).length === 1, 'exactly one succeeds');
-    demand(
+    assertConforms(answers.filter(({ ok }) => ok).length === 1, 'exactly one succeeds');
+    assertConforms(
       answers.every((answer) => answer.ok || answer.code === 'state_conflict'),
       'the others are state_conflict',
     );
@@ -120,14 +124,14 @@ create.check(
 create.check(
   'refused-terms',
   { source: '05 §4.6, §13.9', title: 'refuses uses, targets and periods that are out of bounds' },
-  async (stage) => {
-    const { group, owner } = await sceneOf(stage);
-    const ttl = await relayLimit(stage, 'max_group_invite_ttl');
-    const now = await relayTime(stage);
+  async (context) => {
+    const { group, owner } = await groupFixture(context);
+    const ttl = await relayLimit(context, 'max_group_invite_ttl');
+    const now = await relayTime(context);
     const wrong: Readonly<Record<string, JsonObject>> = {
       'no uses': { max_uses: 0 },
       'negative uses': { max_uses: -1 },
-      'uses of a targeted one': { invitee: stage.account().id, max_uses: 1 },
+      'uses of a targeted one': { invitee: context.account().id, max_uses: 1 },
       'an end before its beginning': { expires_at: now - 1 },
       'an end at its beginning': { expires_at: now },
       'a life over the limit': { created_at: now, expires_at: now + ttl + 1 },
@@ -137,7 +141,7 @@ create.check(
       return [what, { ...group.invitation({ created_at: now, ...facts }) }] as const;
     });
     const method = 'group.invite.create';
-    await refusesAll({ by: owner, method, codes: ['bad_request'] }, calls);
+    await assertAllRefused({ by: owner, method, codes: ['bad_request'] }, calls);
     await group.invite({ created_at: now, expires_at: now + ttl });
   },
 );
@@ -145,31 +149,31 @@ create.check(
 create.check(
   'clock',
   { source: '05 §12.4, §13.9', title: 'is clock_skew when made in another time' },
-  async (stage) => {
-    const { group, owner } = await sceneOf(stage);
-    const ttl = await relayLimit(stage, 'max_group_invite_ttl');
-    const now = await relayTime(stage);
+  async (context) => {
+    const { group, owner } = await groupFixture(context);
+    const ttl = await relayLimit(context, 'max_group_invite_ttl');
+    const now = await relayTime(context);
     const ahead = group.invitation({ created_at: now + 86_400, expires_at: now + 86_401 });
     const method = 'group.invite.create';
-    await stage.fail(owner.caller, { method, params: ahead }, 'clock_skew');
+    await context.expectError(owner.caller, { method, params: ahead }, 'clock_skew');
     if (ttl <= 86_400) return;
     const behind = group.invitation({ created_at: now - 86_400, expires_at: now + 60 });
-    await stage.fail(owner.caller, { method, params: behind }, 'clock_skew');
+    await context.expectError(owner.caller, { method, params: behind }, 'clock_skew');
   },
 );
 
 create.check(
   'outlives-its-maker',
   { source: '05 §8.1', title: 'an invitation stays when its maker may not make it any more' },
-  async (stage) => {
-    const { group, owner, administrators, members, strangers } = await sceneOf(stage, {
+  async (context) => {
+    const { group, owner, administrators, members, strangers } = await groupFixture(context, {
       administrators: 1,
       members: 1,
       strangers: 3,
       facts: { invite_policy: 'members_shareable' },
     });
-    const [ada, ben] = [...administrators, ...members] as [Resident, Resident];
-    const [eve, fay, gus] = strangers as [Resident, Resident, Resident];
+    const [ada, ben] = [...administrators, ...members] as [TestAccount, TestAccount];
+    const [eve, fay, gus] = strangers as [TestAccount, TestAccount, TestAccount];
     const [invite, his] = [await group.invite({}, ada), await group.invite({}, ben)];
     await group.update({ invite_policy: 'administrators' });
     await group.apply(gus, his);
@@ -181,24 +185,28 @@ create.check(
     await group.apply(fay, invite);
     await group.approve([fay]);
     const { uses } = await seen(group, owner, invite);
-    demand(uses === 2, 'used twice');
+    assertConforms(uses === 2, 'used twice');
   },
 );
 
 resolve.check(
   'rights',
   { source: '05 §6, §13.10', title: 'managers see all invitations, members their own' },
-  async (stage) => {
-    const { group, owner, members, administrators } = await sceneOf(stage, {
+  async (context) => {
+    const { group, owner, members, administrators } = await groupFixture(context, {
       members: 2,
       administrators: 1,
       facts: { invite_policy: 'members_shareable' },
     });
-    const [ben, cem, ada] = [...members, ...administrators] as [Resident, Resident, Resident];
+    const [ben, cem, ada] = [...members, ...administrators] as [
+      TestAccount,
+      TestAccount,
+      TestAccount,
+    ];
     const invite = await group.invite({}, ben);
     for (const by of [owner, ada, ben]) await seen(group, by, invite);
     const call = { method: 'group.invite.resolve', params: namedInvite(group, invite) };
-    await stage.fail(cem.caller, call, 'forbidden');
+    await context.expectError(cem.caller, call, 'forbidden');
     await group.setRole(cem, 'administrator');
     await seen(group, cem, invite);
   },
@@ -207,43 +215,50 @@ resolve.check(
 resolve.check(
   'gone',
   { source: '05 §13.10', title: 'is not_found for what is unknown here, revoked or used up' },
-  async (stage) => {
-    const { group, owner, strangers } = await sceneOf(stage, { strangers: 1 });
-    const [eve] = strangers as [Resident];
+  async (context) => {
+    const { group, owner, strangers } = await groupFixture(context, { strangers: 1 });
+    const [eve] = strangers as [TestAccount];
     const [revoked, used] = [await group.invite(), await group.invite({ max_uses: 1 })];
-    await stage.succeed(owner.caller, 'group.invite.revoke', namedInvite(group, revoked));
+    await context.expectOk(owner.caller, 'group.invite.revoke', namedInvite(group, revoked));
     await group.apply(eve, used);
     await seen(group, owner, used);
     await group.approve([eve]);
     const unknown = { invite_id: createGroupInviteId(nodeRandom) };
-    const foreign = await (await sceneOf(stage)).group.invite();
+    const foreign = await (await groupFixture(context)).group.invite();
     const calls = Object.entries({ unknown, revoked, used, foreign }).map(([what, invite]) => {
       return [`an invitation that is ${what}`, namedInvite(group, invite)] as const;
     });
-    await refusesAll({ by: owner, method: 'group.invite.resolve', codes: ['not_found'] }, calls);
+    await assertAllRefused(
+      { by: owner, method: 'group.invite.resolve', codes: ['not_found'] },
+      calls,
+    );
   },
 );
 
 listing.check(
   'scope',
   { source: '05 §6, §13.11', title: 'shows valid invitations: managers all, members their own' },
-  async (stage) => {
-    const { group, owner, members, administrators, strangers } = await sceneOf(stage, {
+  async (context) => {
+    const { group, owner, members, administrators, strangers } = await groupFixture(context, {
       members: 2,
       administrators: 1,
       strangers: 1,
       devices: 2,
       facts: { invite_policy: 'members_shareable' },
     });
-    const [ben, cem, ada] = [...members, ...administrators] as [Resident, Resident, Resident];
-    const [eve] = strangers as [Resident];
+    const [ben, cem, ada] = [...members, ...administrators] as [
+      TestAccount,
+      TestAccount,
+      TestAccount,
+    ];
+    const [eve] = strangers as [TestAccount];
     const [revoked, used] = [await group.invite({}, ben), await group.invite({ max_uses: 1 }, ben)];
-    await stage.succeed(ben.caller, 'group.invite.revoke', namedInvite(group, revoked));
+    await context.expectOk(ben.caller, 'group.invite.revoke', namedInvite(group, revoked));
     await group.apply(eve, used);
     await group.approve([eve]);
     const [first] = (await readInvites(group, owner)).invites;
     const ours = (first as NonNullable<typeof first>).invite;
-    const [hers, his] = [await group.invite({}, ada), await group.invite({}, at(ben, 1))];
+    const [hers, his] = [await group.invite({}, ada), await group.invite({}, withDevice(ben, 1))];
     for (const [by, visible] of [
       [owner, [ours, hers, his]],
       [ada, [ours, hers, his]],
@@ -253,7 +268,7 @@ listing.check(
       const { invites } = await readInvites(group, by);
       const seenBy = invites.map(({ invite }) => invite.invite_id).sort();
       const expected = visible.map(({ invite_id }) => invite_id).sort();
-      demand(seenBy.join() === expected.join(), 'exactly those in its scope');
+      assertConforms(seenBy.join() === expected.join(), 'exactly those in its scope');
     }
   },
 );

@@ -1,18 +1,18 @@
 /** What ends by itself after a period that the relay sets (05 §9.3, §13.26, §15.4). */
 import type { JsonObject } from '@posthouse/protocol';
-import { demand, NotApplicable } from '../../assert.ts';
+import { assertConforms, NotApplicable } from '../../assert.ts';
 import { checksOf } from '../../check.ts';
-import { refusesAll } from '../../fixtures/refusals.ts';
+import { assertAllRefused } from '../../fixtures/refusals.ts';
 import { relayTime, untilRelayTime } from '../../fixtures/relay-info.ts';
-import type { Resident, Stage } from '../../fixtures/test-context.ts';
-import { sceneOf } from '../../groups/group-fixture.ts';
+import type { TestAccount, TestContext } from '../../fixtures/test-context.ts';
+import { groupFixture } from '../../groups/group-fixture.ts';
 import { GroupListeners } from '../../groups/group-listeners.ts';
 import { readRecoveries } from '../../groups/group-lists.ts';
 import { idsOf, newSecret } from '../../groups/group-objects.ts';
-import { withoutTrace } from '../../groups/group-reader.ts';
-import type { GroupActors } from '../../groups/test-group.ts';
+import { assertUnchanged } from '../../groups/group-reader.ts';
+import type { TestGroup } from '../../groups/test-group.ts';
+import { assertCommitRefused } from '../../groups/test-group.ts';
 import type { WssCaller } from '../../transport/caller.ts';
-import { refusesCommit } from './rotation.ts';
 
 const submit = checksOf('group.member.recovery.submit');
 const listing = checksOf('group.member.recovery.list');
@@ -30,17 +30,17 @@ function demandShort(period: number, what: string): void {
 }
 
 /** Asks for a new key. */
-async function asked(stage: Stage, by: Resident, request: JsonObject) {
-  const answer = await stage.succeed(by.caller, 'group.member.recovery.submit', request);
+async function asked(context: TestContext, by: TestAccount, request: JsonObject) {
+  const answer = await context.expectOk(by.caller, 'group.member.recovery.submit', request);
   const times = answer as { readonly accepted_at: number; readonly expires_at: number };
   demandShort(times.expires_at - times.accepted_at, 'recovery requests are open');
   return times;
 }
 
 /** Prepares a secret for everybody. */
-async function prepared(group: GroupActors, secret: Uint8Array, people: readonly Resident[]) {
-  const { expires_at } = await group.prepare(group.preparation(secret, people));
-  demandShort(expires_at - (await relayTime(group.stage)), 'rotations can be committed');
+async function prepared(group: TestGroup, secret: Uint8Array, people: readonly TestAccount[]) {
+  const { expires_at } = await group.prepare(group.prepareParams(secret, people));
+  demandShort(expires_at - (await relayTime(group.context)), 'rotations can be committed');
   return expires_at;
 }
 
@@ -49,28 +49,31 @@ submit.check(
   {
     source: '05 §9.3, §13.21 to §13.24',
     title: 'nobody can act on a request from expires_at on; sent again it is a new one',
-    waits: true,
+    waitsForPeriod: true,
   },
-  async (stage) => {
-    const { group, owner, members } = await sceneOf(stage, { members: 1 });
-    const [ben] = members as [Resident];
+  async (context) => {
+    const { group, owner, members } = await groupFixture(context, { members: 1 });
+    const [ben] = members as [TestAccount];
     const request = group.recoveryRequest(ben);
-    await withoutTrace(group, owner, async () => {
-      const first = await asked(stage, ben, request);
-      await untilRelayTime(stage, first.expires_at);
-      demand((await readRecoveries(group, owner)).requests.length === 0, 'it is not listed');
+    await assertUnchanged(group, owner, async () => {
+      const first = await asked(context, ben, request);
+      await untilRelayTime(context, first.expires_at);
+      assertConforms(
+        (await readRecoveries(group, owner)).requests.length === 0,
+        'it is not listed',
+      );
       const params = { group_id: group.groupId, accounts: idsOf([ben]) };
       const codes = ['not_found'] as const;
       for (const by of [owner, ben]) {
         const call = { by, method: 'group.member.recovery.reject', codes };
-        await refusesAll(call, [['a request that is over', params]]);
+        await assertAllRefused(call, [['a request that is over', params]]);
       }
-      const approval = group.approval([ben], { kind: 'group.member.recovery.approval' });
+      const approval = group.approvalParams([ben], { kind: 'group.member.recovery.approval' });
       const call = { by: owner, method: 'group.member.recovery.approve', codes };
-      await refusesAll(call, [['a request that is over', approval]]);
-      const second = await asked(stage, ben, request);
-      demand(second.accepted_at >= first.expires_at, 'accepted anew');
-      demand(second.expires_at > first.expires_at, 'for a new period');
+      await assertAllRefused(call, [['a request that is over', approval]]);
+      const second = await asked(context, ben, request);
+      assertConforms(second.accepted_at >= first.expires_at, 'accepted anew');
+      assertConforms(second.expires_at > first.expires_at, 'for a new period');
     });
   },
 );
@@ -81,23 +84,23 @@ listing.check(
     source: '05 §15.4',
     title: 'tells managers and its account when a request expires',
     transports: ['wss'],
-    waits: true,
+    waitsForPeriod: true,
   },
-  async (stage) => {
-    const { group, owner, members, administrators } = await sceneOf(stage, {
+  async (context) => {
+    const { group, owner, members, administrators } = await groupFixture(context, {
       members: 1,
       administrators: 1,
     });
-    const [ben, ada] = [...members, ...administrators] as [Resident, Resident];
+    const [ben, ada] = [...members, ...administrators] as [TestAccount, TestAccount];
     const ears = [owner, ada, ben];
     await GroupListeners.of(group, ears);
-    await asked(stage, ben, group.recoveryRequest(ben));
+    await asked(context, ben, group.recoveryRequest(ben));
     for (const by of ears) {
       // The hint that it was submitted comes first, if not later than asked for.
       do {
         const caller = by.caller as WssCaller;
         const { group_id } = await caller.notification('group.member.recovery.changed', 20_000);
-        demand(group_id === group.groupId, 'of this group');
+        assertConforms(group_id === group.groupId, 'of this group');
       } while ((await readRecoveries(group, by)).requests.length > 0);
     }
   },
@@ -105,28 +108,28 @@ listing.check(
 
 prepare.check(
   'expired',
-  { source: '05 §13.26', title: 'takes no more boxes when its time is over', waits: true },
-  async (stage) => {
-    const { group, owner } = await sceneOf(stage);
+  { source: '05 §13.26', title: 'takes no more boxes when its time is over', waitsForPeriod: true },
+  async (context) => {
+    const { group, owner } = await groupFixture(context);
     const secret = newSecret();
     const end = await prepared(group, secret, [owner]);
-    await untilRelayTime(stage, end);
+    await untilRelayTime(context, end);
     const call = { by: owner, method: 'group.secret.rotation.prepare' };
-    const again = [['a preparation that is over', group.preparation(secret, [owner])]] as const;
-    await refusesAll({ ...call, codes: ['state_conflict'] }, again);
+    const again = [['a preparation that is over', group.prepareParams(secret, [owner])]] as const;
+    await assertAllRefused({ ...call, codes: ['state_conflict'] }, again);
     const next = await prepared(group, newSecret(), [owner]);
-    demand(next > end, 'another secret has a time of its own');
+    assertConforms(next > end, 'another secret has a time of its own');
   },
 );
 
 commit.check(
   'expired',
-  { source: '05 §13.27', title: 'does not activate what is over', waits: true },
-  async (stage) => {
-    const { group, owner } = await sceneOf(stage);
+  { source: '05 §13.27', title: 'does not activate what is over', waitsForPeriod: true },
+  async (context) => {
+    const { group, owner } = await groupFixture(context);
     const secret = newSecret();
-    await untilRelayTime(stage, await prepared(group, secret, [owner]));
-    await withoutTrace(group, owner, () => refusesCommit(group, secret));
+    await untilRelayTime(context, await prepared(group, secret, [owner]));
+    await assertUnchanged(group, owner, () => assertCommitRefused(group, secret));
     await group.rotate([owner]);
   },
 );

@@ -1,21 +1,21 @@
 /** Properties, roles, ownership and the end of a group (05 §13.5 to §13.8). */
 
 import { canonicalJson, type JsonObject } from '@posthouse/protocol';
-import { demand } from '../../assert.ts';
+import { assertConforms } from '../../assert.ts';
 import { checksOf } from '../../check.ts';
-import { refusesAll } from '../../fixtures/refusals.ts';
+import { assertAllRefused } from '../../fixtures/refusals.ts';
 import { relayLimit } from '../../fixtures/relay-info.ts';
-import type { Resident } from '../../fixtures/test-context.ts';
-import { sceneOf } from '../../groups/group-fixture.ts';
+import type { TestAccount } from '../../fixtures/test-context.ts';
+import { groupFixture } from '../../groups/group-fixture.ts';
 import { newSecret } from '../../groups/group-objects.ts';
 import {
-  demandAgreement,
+  assertChainMatches,
   eventOf,
   kindsOf,
   readChain,
   resolveGroup,
 } from '../../groups/group-reader.ts';
-import { refusesCommit } from './rotation.ts';
+import { assertCommitRefused } from '../../groups/test-group.ts';
 
 const update = checksOf('group.update');
 const role = checksOf('group.role.update');
@@ -34,18 +34,21 @@ for (const facts of [
   update.check(
     `changes-${name}-${size}`,
     { source: '05 §13.6', title: `replaces ${name} and keeps all else` },
-    async (stage) => {
-      const { group, owner } = await sceneOf(stage, { members: 1, facts: { description: 'old' } });
+    async (context) => {
+      const { group, owner } = await groupFixture(context, {
+        members: 1,
+        facts: { description: 'old' },
+      });
       const before = await resolveGroup(group, owner);
       const { state: old } = await readChain(group, owner);
       await group.update(facts);
       const expected = { ...before, ...facts };
       const after = await resolveGroup(group, owner);
-      demand(canonicalJson(after) === canonicalJson(expected), 'the state served');
+      assertConforms(canonicalJson(after) === canonicalJson(expected), 'the state served');
       const chain = await readChain(group, owner);
-      demandAgreement(group, chain);
-      demand(chain.state.epoch === old.epoch, 'the epoch is the same');
-      demand(chain.state.members.size === 2, 'nobody left');
+      assertChainMatches(group, chain);
+      assertConforms(chain.state.epoch === old.epoch, 'the epoch is the same');
+      assertConforms(chain.state.members.size === 2, 'nobody left');
     },
   );
 }
@@ -53,28 +56,31 @@ for (const facts of [
 update.check(
   'same-value',
   { source: '05 §5.2', title: 'appends an update that changes nothing, and moves the head' },
-  async (stage) => {
-    const { group, owner } = await sceneOf(stage);
+  async (context) => {
+    const { group, owner } = await groupFixture(context);
     await group.update({ name: group.create.name });
     await group.update({ name: group.create.name });
     const chain = await readChain(group, owner);
-    demandAgreement(group, chain);
-    demand(chain.outcomes.length === 3, 'two more events');
+    assertChainMatches(group, chain);
+    assertConforms(chain.outcomes.length === 3, 'two more events');
   },
 );
 
 update.check(
   'unknown-member',
   { source: '05 §13.6', title: 'keeps unknown members in the event and out of the state' },
-  async (stage) => {
-    const { group, owner } = await sceneOf(stage);
+  async (context) => {
+    const { group, owner } = await groupFixture(context);
     await group.update({ name: 'other', owner: 'me', colour: 'red', status: 'closed' });
     const { outcomes } = await readChain(group, owner);
     const { payload } = eventOf(outcomes[1] as (typeof outcomes)[0]);
-    demand((payload as JsonObject).colour === 'red', 'the body is as it was signed');
+    assertConforms((payload as JsonObject).colour === 'red', 'the body is as it was signed');
     const state = (await resolveGroup(group, owner)) as JsonObject;
-    demand(state.owner === owner.account.id && state.status === 'active', 'no other effect');
-    demand(state.colour === undefined, 'nothing of it in the state');
+    assertConforms(
+      state.owner === owner.account.id && state.status === 'active',
+      'no other effect',
+    );
+    assertConforms(state.colour === undefined, 'nothing of it in the state');
   },
 );
 
@@ -94,15 +100,15 @@ const wrongUpdates: Readonly<Record<string, JsonObject>> = {
 update.check(
   'refused-facts',
   { source: '05 §4.1, §13.6', title: 'refuses values out of bounds, and an update of nothing' },
-  async (stage) => {
-    const { group, owner } = await sceneOf(stage);
-    const cap = await relayLimit(stage, 'max_group_members');
+  async (context) => {
+    const { group, owner } = await groupFixture(context);
+    const cap = await relayLimit(context, 'max_group_members');
     const wrong = { ...wrongUpdates, 'a capacity over the cap': { member_capacity: cap + 1 } };
     const calls = Object.entries(wrong).map(([what, facts]) => {
-      return [what, group.link('group.update', { ...facts })] as const;
+      return [what, group.chainBody('group.update', { ...facts })] as const;
     });
-    await refusesAll({ by: owner, method: 'group.update', codes: ['bad_request'] }, calls);
-    demand((await resolveGroup(group, owner)).name === 'club', 'nothing changed');
+    await assertAllRefused({ by: owner, method: 'group.update', codes: ['bad_request'] }, calls);
+    assertConforms((await resolveGroup(group, owner)).name === 'club', 'nothing changed');
     await group.update({ member_capacity: cap });
   },
 );
@@ -110,53 +116,68 @@ update.check(
 update.check(
   'many-at-once',
   { source: '05 §5.2, §21.1', title: 'of many updates at once one is appended, whole' },
-  async (stage) => {
-    const { group, owner } = await sceneOf(stage);
+  async (context) => {
+    const { group, owner } = await groupFixture(context);
     const names = ['a', 'b', 'c', 'd', 'e'];
     const answers = await Promise.all(
-      names.map((name) => owner.caller.call('group.update', group.link('group.update', { name }))),
+      names.map((name) =>
+        owner.caller.call('group.update', group.chainBody('group.update', { name })),
+      ),
     );
     const winners = names.filter((_, index) => answers[index]?.ok);
-    demand(winners.length === 1, 'exactly one succeeds');
+    assertConforms(winners.length === 1, 'exactly one succeeds');
     const { state, outcomes } = await readChain(group, owner);
-    demand(outcomes.length === 2 && state.name === winners[0], 'its event, and its name');
+    assertConforms(outcomes.length === 2 && state.name === winners[0], 'its event, and its name');
   },
 );
 
 role.check(
   'sets',
   { source: '05 §13.7, §6', title: 'gives and takes the rights of an administrator' },
-  async (stage) => {
-    const { group, owner, members } = await sceneOf(stage, { members: 1 });
-    const [ben] = members as [Resident];
+  async (context) => {
+    const { group, owner, members } = await groupFixture(context, { members: 1 });
+    const [ben] = members as [TestAccount];
     const call = { method: 'group.application.list', params: { group_id: group.groupId } };
-    await stage.fail(ben.caller, call, 'forbidden');
+    await context.expectError(ben.caller, call, 'forbidden');
     await group.setRole(ben, 'administrator');
     await group.setRole(ben, 'administrator');
-    await stage.succeed(ben.caller, call.method, call.params);
+    await context.expectOk(ben.caller, call.method, call.params);
     const { state } = await readChain(group, ben);
-    demand(state.members.get(ben.account.id)?.role === 'administrator', 'the chain says so');
+    assertConforms(
+      state.members.get(ben.account.id)?.role === 'administrator',
+      'the chain says so',
+    );
     await group.setRole(ben, 'member');
-    await stage.fail(ben.caller, call, 'forbidden');
+    await context.expectError(ben.caller, call, 'forbidden');
     const chain = await readChain(group, owner);
-    demandAgreement(group, chain);
-    demand(chain.state.epoch === state.epoch, 'the epoch is the same');
+    assertChainMatches(group, chain);
+    assertConforms(chain.state.epoch === state.epoch, 'the epoch is the same');
   },
 );
 
 role.check(
   'targets',
   { source: '05 §13.7', title: 'is state_conflict for the owner and for nonmembers' },
-  async (stage) => {
-    const { group, owner, members, strangers } = await sceneOf(stage, { members: 2, strangers: 1 });
-    const [left, banned, stranger] = [...members, ...strangers] as [Resident, Resident, Resident];
+  async (context) => {
+    const { group, owner, members, strangers } = await groupFixture(context, {
+      members: 2,
+      strangers: 1,
+    });
+    const [left, banned, stranger] = [...members, ...strangers] as [
+      TestAccount,
+      TestAccount,
+      TestAccount,
+    ];
     await group.leave(left);
     await group.ban([banned]);
     const calls = Object.entries({ owner, stranger, banned, left }).map(([what, { account }]) => {
       const facts = { account: account.id, role: 'administrator' };
-      return [what, group.link('group.role.update', facts)] as const;
+      return [what, group.chainBody('group.role.update', facts)] as const;
     });
-    await refusesAll({ by: owner, method: 'group.role.update', codes: ['state_conflict'] }, calls);
+    await assertAllRefused(
+      { by: owner, method: 'group.role.update', codes: ['state_conflict'] },
+      calls,
+    );
     await readChain(group, owner);
   },
 );
@@ -164,34 +185,40 @@ role.check(
 role.check(
   'refused-role',
   { source: '05 §4.4, §13.7', title: 'refuses to set other roles, that of the owner too' },
-  async (stage) => {
-    const { group, owner, members } = await sceneOf(stage, { members: 1 });
-    const [ben] = members as [Resident];
+  async (context) => {
+    const { group, owner, members } = await groupFixture(context, { members: 1 });
+    const [ben] = members as [TestAccount];
     const calls = ['owner', 'Administrator', 'guest', ''].map((other) => {
       const facts = { account: ben.account.id, role: other };
-      return [`role '${other}'`, group.link('group.role.update', facts)] as const;
+      return [`role '${other}'`, group.chainBody('group.role.update', facts)] as const;
     });
-    await refusesAll({ by: owner, method: 'group.role.update', codes: ['bad_request'] }, calls);
+    await assertAllRefused(
+      { by: owner, method: 'group.role.update', codes: ['bad_request'] },
+      calls,
+    );
   },
 );
 
 transfer.check(
   'hands-over',
   { source: '05 §13.8', title: 'makes the target owner and the former owner a member' },
-  async (stage) => {
-    const { group, owner, members } = await sceneOf(stage, { members: 1 });
-    const [ben] = members as [Resident];
+  async (context) => {
+    const { group, owner, members } = await groupFixture(context, { members: 1 });
+    const [ben] = members as [TestAccount];
     const { state: before } = await readChain(group, owner);
     await group.transfer(ben);
     const state = await resolveGroup(group, owner);
-    demand(state.owner === ben.account.id && state.member_count === 2, 'the state says so');
+    assertConforms(state.owner === ben.account.id && state.member_count === 2, 'the state says so');
     const chain = await readChain(group, owner);
-    demandAgreement(group, chain);
-    demand(chain.state.members.get(owner.account.id)?.role === 'member', 'an ordinary member');
-    demand(chain.state.epoch === before.epoch, 'the epoch is the same');
-    const byFormer = group.link('group.update', { name: 'mine' }, owner);
+    assertChainMatches(group, chain);
+    assertConforms(
+      chain.state.members.get(owner.account.id)?.role === 'member',
+      'an ordinary member',
+    );
+    assertConforms(chain.state.epoch === before.epoch, 'the epoch is the same');
+    const byFormer = group.chainBody('group.update', { name: 'mine' }, owner);
     const call = { method: 'group.update', params: byFormer };
-    await stage.fail(owner.caller, call, 'forbidden');
+    await context.expectError(owner.caller, call, 'forbidden');
     await group.update({ name: 'mine' });
     // From then on the former owner may leave, which before it could not.
     await group.leave(owner);
@@ -201,17 +228,23 @@ transfer.check(
 transfer.check(
   'targets',
   { source: '05 §13.8', title: 'is forbidden for oneself, for nonmembers and banned accounts' },
-  async (stage) => {
-    const { group, owner, members, strangers } = await sceneOf(stage, { members: 1, strangers: 1 });
-    const [banned, stranger] = [...members, ...strangers] as [Resident, Resident];
+  async (context) => {
+    const { group, owner, members, strangers } = await groupFixture(context, {
+      members: 1,
+      strangers: 1,
+    });
+    const [banned, stranger] = [...members, ...strangers] as [TestAccount, TestAccount];
     await group.ban([banned]);
     const calls = Object.entries({ owner, stranger, 'a banned account': banned }).map(
       ([what, { account }]) => {
         const facts = { new_owner_account: account.id };
-        return [what, group.link('group.owner.transfer', facts)] as const;
+        return [what, group.chainBody('group.owner.transfer', facts)] as const;
       },
     );
-    await refusesAll({ by: owner, method: 'group.owner.transfer', codes: ['forbidden'] }, calls);
+    await assertAllRefused(
+      { by: owner, method: 'group.owner.transfer', codes: ['forbidden'] },
+      calls,
+    );
     await readChain(group, owner);
   },
 );
@@ -219,81 +252,81 @@ transfer.check(
 transfer.check(
   'priority',
   { source: '05 §13.8', title: 'permission comes before a stale head' },
-  async (stage) => {
-    const { group, owner, members } = await sceneOf(stage, { members: 1 });
-    const [ben] = members as [Resident];
+  async (context) => {
+    const { group, owner, members } = await groupFixture(context, { members: 1 });
+    const [ben] = members as [TestAccount];
     const facts = { new_owner_account: ben.account.id };
-    const byMember = group.link(
+    const byMember = group.chainBody(
       'group.owner.transfer',
       { new_owner_account: owner.account.id },
       ben,
     );
-    const byOwner = group.link('group.owner.transfer', facts);
+    const byOwner = group.chainBody('group.owner.transfer', facts);
     await group.update({ name: 'later' });
     const method = 'group.owner.transfer';
-    await stage.fail(ben.caller, { method, params: byMember }, 'forbidden');
-    await stage.fail(owner.caller, { method, params: byOwner }, 'state_conflict');
+    await context.expectError(ben.caller, { method, params: byMember }, 'forbidden');
+    await context.expectError(owner.caller, { method, params: byOwner }, 'state_conflict');
   },
 );
 
 transfer.check(
   'round-trip',
   { source: '05 §5.2', title: 'an old link stays refused when its signer owns the group again' },
-  async (stage) => {
-    const { group, owner, members } = await sceneOf(stage, { members: 1 });
-    const [ben] = members as [Resident];
-    const params = group.link('group.update', { name: 'late' });
+  async (context) => {
+    const { group, owner, members } = await groupFixture(context, { members: 1 });
+    const [ben] = members as [TestAccount];
+    const params = group.chainBody('group.update', { name: 'late' });
     await group.transfer(ben);
     await group.transfer(owner);
-    await stage.fail(owner.caller, { method: 'group.update', params }, 'state_conflict');
-    demand((await resolveGroup(group, owner)).name === 'club', 'nothing changed');
+    await context.expectError(owner.caller, { method: 'group.update', params }, 'state_conflict');
+    assertConforms((await resolveGroup(group, owner)).name === 'club', 'nothing changed');
   },
 );
 
 transfer.check(
   'ends-preparation',
   { source: '05 §13.8, §18', title: 'deletes what the former owner had prepared' },
-  async (stage) => {
-    const { group, owner, members } = await sceneOf(stage, { members: 1 });
-    const [ben] = members as [Resident];
+  async (context) => {
+    const { group, owner, members } = await groupFixture(context, { members: 1 });
+    const [ben] = members as [TestAccount];
     const secret = newSecret();
-    await group.prepare(group.preparation(secret, [owner, ben]));
+    await group.prepare(group.prepareParams(secret, [owner, ben]));
     await group.transfer(ben);
     await group.transfer(owner);
-    await refusesCommit(group, secret);
+    await assertCommitRefused(group, secret);
   },
 );
 
 close.check(
   'ends',
   { source: '05 §13.5, §11.4', title: 'is the last event, in the same epoch' },
-  async (stage) => {
-    const { group, owner } = await sceneOf(stage, { members: 1 });
+  async (context) => {
+    const { group, owner } = await groupFixture(context, { members: 1 });
     const { state: before } = await readChain(group, owner);
     await group.close();
     // Reading a closed group is not guaranteed; where it is served it must be right.
     const params = { group_id: group.groupId };
     if (!(await owner.caller.call('group.sync', params)).ok) return;
     const chain = await readChain(group, owner);
-    demandAgreement(group, chain);
-    demand(kindsOf(chain).at(-1) === 'group.close', 'closing is the last event');
-    demand(chain.state.epoch === before.epoch, 'the epoch is the same');
-    demand((await resolveGroup(group, owner)).status === 'closed', 'the state says so');
+    assertChainMatches(group, chain);
+    assertConforms(kindsOf(chain).at(-1) === 'group.close', 'closing is the last event');
+    assertConforms(chain.state.epoch === before.epoch, 'the epoch is the same');
+    assertConforms((await resolveGroup(group, owner)).status === 'closed', 'the state says so');
   },
 );
 
 close.check(
   'repeat',
   { source: '05 §13.5', title: 'is state_conflict the second time, on the old head and the new' },
-  async (stage) => {
-    const { group, owner } = await sceneOf(stage);
-    const body = group.link('group.close');
+  async (context) => {
+    const { group, owner } = await groupFixture(context);
+    const body = group.chainBody('group.close');
     await group.write('group.close', body);
     const again = [
       ['the same body', body],
-      ['a body on the last head', group.link('group.close')],
+      ['a body on the last head', group.chainBody('group.close')],
     ] as const;
-    await refusesAll({ by: owner, method: 'group.close', codes: ['state_conflict'] }, again);
+    await assertAllRefused({ by: owner, method: 'group.close', codes: ['state_conflict'] }, again);
   },
 );
 

@@ -7,13 +7,13 @@ import {
   openRelaySecret,
   verifyGroupSyncPage,
 } from '@posthouse/protocol';
-import { demand } from '../../assert.ts';
+import { assertConforms } from '../../assert.ts';
 import { checksOf } from '../../check.ts';
-import { refusesAll } from '../../fixtures/refusals.ts';
-import { at, keepDevices } from '../../fixtures/test-accounts.ts';
-import type { Resident, Stage } from '../../fixtures/test-context.ts';
-import { sceneOf } from '../../groups/group-fixture.ts';
-import type { GroupPapers } from '../../groups/group-objects.ts';
+import { assertAllRefused } from '../../fixtures/refusals.ts';
+import { publishDevices, withDevice } from '../../fixtures/test-accounts.ts';
+import type { TestAccount, TestContext } from '../../fixtures/test-context.ts';
+import { groupFixture } from '../../groups/group-fixture.ts';
+import type { GroupObjects } from '../../groups/group-objects.ts';
 import {
   eventOf,
   openKeys,
@@ -27,20 +27,20 @@ const sync = checksOf('group.sync');
 const keys = checksOf('group.key.sync');
 
 /** A group with events of several devices, and three messages among them. */
-async function lively(stage: Stage) {
-  const scene = await sceneOf(stage, { members: 1, devices: 2 });
-  const { group, owner, members } = scene;
-  const [ben] = members as [Resident];
-  await group.update({ name: 'one' }, at(owner, 1));
+async function populatedGroup(context: TestContext) {
+  const fixture = await groupFixture(context, { members: 1, devices: 2 });
+  const { group, owner, members } = fixture;
+  const [ben] = members as [TestAccount];
+  await group.update({ name: 'one' }, withDevice(owner, 1));
   await readChain(group, ben);
-  for (const by of [owner, ben, at(ben, 1)]) await group.send(by, 1);
+  for (const by of [owner, ben, withDevice(ben, 1)]) await group.send(by, 1);
   await group.update({ name: 'two' });
-  return { ...scene, ben };
+  return { ...fixture, ben };
 }
 
 /** Positions and limits no page has (05 §12.8); a query has numbers as texts (02 §2.4). */
 function* wrongPages(
-  { groupId: group_id }: GroupPapers,
+  { groupId: group_id }: GroupObjects,
   end: number,
 ): Generator<readonly [string, JsonObject]> {
   for (const after of [end + 1, -2, 'x', '', '00', '+1', '1.0', '1e0', '-0']) {
@@ -52,14 +52,17 @@ function* wrongPages(
 sync.check(
   'pages',
   { source: '05 §12.8, §13.4', title: 'gives the same events in pages of any size' },
-  async (stage) => {
-    const { group, ben } = await lively(stage);
+  async (context) => {
+    const { group, ben } = await populatedGroup(context);
     const whole = (await readChain(group, ben)).outcomes.map(eventOf);
-    demand(whole.length === 7, 'all events');
+    assertConforms(whole.length === 7, 'all events');
     for (const limit of [1, 2, 3, 7, Number.MAX_SAFE_INTEGER]) {
       const { outcomes } = await readChain(group, ben, { limit });
       const again = outcomes.map(eventOf);
-      demand(canonicalJson(again as never) === canonicalJson(whole as never), `by ${limit}`);
+      assertConforms(
+        canonicalJson(again as never) === canonicalJson(whole as never),
+        `by ${limit}`,
+      );
     }
   },
 );
@@ -67,85 +70,97 @@ sync.check(
 sync.check(
   'positions',
   { source: '05 §12.8', title: 'takes positions from -1 to the head, and refuses others' },
-  async (stage) => {
-    const { group, owner } = await lively(stage);
+  async (context) => {
+    const { group, owner } = await populatedGroup(context);
     const { sequence } = await readHead(group, owner);
     const group_id = group.groupId;
     const method = 'group.sync';
     for (const after of [-1, 0, sequence - 1, sequence]) {
-      const page: unknown = await stage.succeed(owner.caller, method, { group_id, after });
-      const { events, has_more } = verifyGroupSyncPage(stage.network, page, { after });
-      demand((events.length === 0) === (after === sequence), 'empty at the head alone');
-      demand(!has_more, 'no more');
+      const page: unknown = await context.expectOk(owner.caller, method, { group_id, after });
+      const { events, has_more } = verifyGroupSyncPage(context.network, page, { after });
+      assertConforms((events.length === 0) === (after === sequence), 'empty at the head alone');
+      assertConforms(!has_more, 'no more');
     }
     const refused = { by: owner, method, codes: ['bad_request'] } as const;
-    await refusesAll(refused, wrongPages(group, sequence));
+    await assertAllRefused(refused, wrongPages(group, sequence));
   },
 );
 
 sync.check(
   'certificates',
   { source: '05 §13.4', title: 'has one certificate for each device that signed' },
-  async (stage) => {
-    const { group, owner, ben } = await lively(stage);
+  async (context) => {
+    const { group, owner, ben } = await populatedGroup(context);
     const params = { group_id: group.groupId };
-    const answer: unknown = await stage.succeed(ben.caller, 'group.sync', params);
-    const { signers } = verifyGroupSyncPage(stage.network, answer, {});
-    const ids = [owner.device.id, at(owner, 1).device.id, ben.device.id, at(ben, 1).device.id];
-    demand(
+    const answer: unknown = await context.expectOk(ben.caller, 'group.sync', params);
+    const { signers } = verifyGroupSyncPage(context.network, answer, {});
+    const ids = [
+      owner.device.id,
+      withDevice(owner, 1).device.id,
+      ben.device.id,
+      withDevice(ben, 1).device.id,
+    ];
+    assertConforms(
       ids.every((id) => signers.has(id)),
       'those of all four',
     );
-    demand(signers.get(ben.device.id)?.account === ben.account.id, 'under their accounts');
+    assertConforms(signers.get(ben.device.id)?.account === ben.account.id, 'under their accounts');
   },
 );
 
 sync.check(
   'removed-signer',
   { source: '05 §11.2, §12.6', title: 'keeps the certificate of a device that was removed' },
-  async (stage) => {
-    const { group, owner, ben } = await lively(stage);
-    await keepDevices(stage, owner, [owner.device]);
+  async (context) => {
+    const { group, owner, ben } = await populatedGroup(context);
+    await publishDevices(context, owner, [owner.device]);
     const { outcomes } = await readChain(group, ben);
     const devices = outcomes.map((outcome) => eventOf(outcome).signer_device_id);
-    demand(devices.includes(at(owner, 1).device.id), 'its event verifies as before');
+    assertConforms(
+      devices.includes(withDevice(owner, 1).device.id),
+      'its event verifies as before',
+    );
   },
 );
 
 sync.check(
   'other-transport',
   { source: '02 §2.1, 05 §21', title: 'answers alike over both transports' },
-  async (stage) => {
-    const { group, ben } = await lively(stage);
+  async (context) => {
+    const { group, ben } = await populatedGroup(context);
     const params = { group_id: group.groupId };
-    const other = await stage.member(ben.device, stage.otherTransport);
-    const read = async (caller: Resident['caller']) => {
-      const page = (await stage.succeed(caller, 'group.sync', params)) as JsonObject;
+    const other = await context.deviceSession(ben.device, context.otherTransport);
+    const read = async (caller: TestAccount['caller']) => {
+      const page = (await context.expectOk(caller, 'group.sync', params)) as JsonObject;
       return canonicalJson(page.events as unknown as GroupEvent[] as never);
     };
-    demand((await read(ben.caller)) === (await read(other)), 'the same events');
+    assertConforms((await read(ben.caller)) === (await read(other)), 'the same events');
   },
 );
 
 sync.check(
   'large-pages',
   { source: '05 §12.2, §12.8', title: 'reads events larger than a page, and loses none' },
-  async (stage) => {
-    const { group, owner } = await sceneOf(stage);
+  async (context) => {
+    const { group, owner } = await groupFixture(context);
     const filling = 'x'.repeat(240_000);
     for (let count = 0; count < 5; count += 1) {
-      await stage.succeed(owner.caller, 'group.message.send', group.message(owner, 0, { filling }));
+      await context.expectOk(
+        owner.caller,
+        'group.message.send',
+        group.message(owner, 0, { filling }),
+      );
     }
     const { outcomes } = await readChain(group, owner);
-    demand(outcomes.length === 6, 'all events');
+    assertConforms(outcomes.length === 6, 'all events');
   },
 );
 
 sync.check(
   'while-writing',
   { source: '05 §13.4', title: 'misses no event that others append while it is read' },
-  async (stage) => {
-    const { group, owner, ben } = await lively(stage);
+  async (context) => {
+    const { group, owner, ben } = await populatedGroup(context);
     let writing = true;
     const writes = Array.from({ length: 8 }, () => group.send(owner, 1));
     const sent = Promise.all(writes).finally(() => {
@@ -155,21 +170,21 @@ sync.check(
     for (let more = true; more; ) {
       const unfinished = writing;
       const params = { group_id: group.groupId, after: seen.at(-1) ?? -1, limit: 2 };
-      const answer: unknown = await stage.succeed(ben.caller, 'group.sync', params);
-      const { events } = verifyGroupSyncPage(stage.network, answer, params);
+      const answer: unknown = await context.expectOk(ben.caller, 'group.sync', params);
+      const { events } = verifyGroupSyncPage(context.network, answer, params);
       seen.push(...events.map(({ sequence }) => sequence));
       more = unfinished || events.length > 0;
     }
-    for (const sequence of await sent) demand(seen.includes(sequence), 'every message');
-    demand(new Set(seen).size === seen.length, 'none twice');
+    for (const sequence of await sent) assertConforms(seen.includes(sequence), 'every message');
+    assertConforms(new Set(seen).size === seen.length, 'none twice');
   },
 );
 
 keys.check(
   'pages',
   { source: '05 §4.11, §12.8', title: 'gives all epochs in pages of any size, each page complete' },
-  async (stage) => {
-    const { group, owner, strangers } = await sceneOf(stage, { strangers: 1 });
+  async (context) => {
+    const { group, owner, strangers } = await groupFixture(context, { strangers: 1 });
     await group.rotate([owner]);
     await group.admit(...strangers);
     await group.rotate([owner, ...strangers]);
@@ -179,14 +194,14 @@ keys.check(
       for (let more = true; more; ) {
         const after = epochs.at(-1) ?? -1;
         const page = await readKeyPage(group, owner, { after, limit });
-        demand(page.keys.length > 0, 'no empty page while there is more');
+        assertConforms(page.keys.length > 0, 'no empty page while there is more');
         for (const { epoch, status } of openKeys(group, owner, { page, history })) {
-          demand(status === 'verified', `epoch ${epoch} opens in pages of ${limit}`);
+          assertConforms(status === 'verified', `epoch ${epoch} opens in pages of ${limit}`);
           epochs.push(epoch);
         }
         more = page.has_more;
       }
-      demand(epochs.length === 4, 'all four epochs');
+      assertConforms(epochs.length === 4, 'all four epochs');
     }
   },
 );
@@ -194,63 +209,66 @@ keys.check(
 keys.check(
   'boxes',
   { source: '05 §4.11, §7.4', title: 'has the original boxes, and none twice on a page' },
-  async (stage) => {
-    const { group, owner } = await sceneOf(stage, { members: 1 });
+  async (context) => {
+    const { group, owner } = await groupFixture(context, { members: 1 });
     const { keys: entries } = await readKeyPage(group, owner);
     const [first, second] = entries;
-    demand(first !== undefined && second !== undefined && entries.length === 2, 'two epochs');
-    demand(first.client_secret_box !== undefined, 'a box in the first entry');
-    demand(second.client_secret_box === undefined, 'none where it is the same');
+    assertConforms(
+      first !== undefined && second !== undefined && entries.length === 2,
+      'two epochs',
+    );
+    assertConforms(first.client_secret_box !== undefined, 'a box in the first entry');
+    assertConforms(second.client_secret_box === undefined, 'none where it is the same');
     const { keys: rest } = await readKeyPage(group, owner, { after: first.epoch });
     const [box, same] = [first.client_secret_box, rest[0]?.client_secret_box];
-    demand(same !== undefined, 'but in the first entry of the next page');
-    demand(canonicalJson(same) === canonicalJson(box), 'the same box, not sealed anew');
+    assertConforms(same !== undefined, 'but in the first entry of the next page');
+    assertConforms(canonicalJson(same) === canonicalJson(box), 'the same box, not sealed anew');
   },
 );
 
 keys.check(
   'devices',
   { source: '05 §3.7, §13.25', title: 'seals one relay secret to each device that asks' },
-  async (stage) => {
-    const { group, owner } = await sceneOf(stage, { members: 1, devices: 2 });
+  async (context) => {
+    const { group, owner } = await groupFixture(context, { members: 1, devices: 2 });
     const [here, there] = [
       await readEpochSecret(group, owner),
-      await readEpochSecret(group, at(owner, 1)),
+      await readEpochSecret(group, withDevice(owner, 1)),
     ];
     const text = (secret: Uint8Array) => encodeBase64url(secret);
-    demand(here.epoch === there.epoch, 'one epoch');
-    demand(text(here.applicationSecret) === text(there.applicationSecret), 'one secret');
+    assertConforms(here.epoch === there.epoch, 'one epoch');
+    assertConforms(text(here.applicationSecret) === text(there.applicationSecret), 'one secret');
   },
 );
 
 keys.check(
   'fresh-secrets',
   { source: '05 §7.1, §7.2', title: 'has a relay secret of its own in every epoch' },
-  async (stage) => {
-    const { group, owner, members } = await sceneOf(stage, { members: 1 });
+  async (context) => {
+    const { group, owner, members } = await groupFixture(context, { members: 1 });
     await group.rotate([owner, ...members]);
     const { keys: entries } = await readKeyPage(group, owner);
     const of = { group_id: group.groupId, account: owner.account.id, device_id: owner.device.id };
     const secrets = entries.map(({ epoch, relay_secret_box: box }) => {
       const privateKey = owner.device.encryptionKey;
-      const secret = openRelaySecret(stage.network, { ...of, epoch }, { box, privateKey });
+      const secret = openRelaySecret(context.network, { ...of, epoch }, { box, privateKey });
       return secret && encodeBase64url(secret);
     });
-    demand(secrets.length === 3 && !secrets.includes(undefined), 'three secrets');
-    demand(new Set(secrets).size === 3, 'none of them twice');
+    assertConforms(secrets.length === 3 && !secrets.includes(undefined), 'three secrets');
+    assertConforms(new Set(secrets).size === 3, 'none of them twice');
   },
 );
 
 keys.check(
   'positions',
   { source: '05 §12.8, §13.25', title: 'takes positions from -1 to the epoch, and refuses others' },
-  async (stage) => {
-    const { group, owner } = await sceneOf(stage, { members: 1 });
+  async (context) => {
+    const { group, owner } = await groupFixture(context, { members: 1 });
     const { epoch } = await readHead(group, owner);
     const page = await readKeyPage(group, owner, { after: epoch });
-    demand(page.keys.length === 0 && !page.has_more, 'an empty page at the current epoch');
+    assertConforms(page.keys.length === 0 && !page.has_more, 'an empty page at the current epoch');
     const refused = { by: owner, method: 'group.key.sync', codes: ['bad_request'] } as const;
-    await refusesAll(refused, wrongPages(group, epoch));
+    await assertAllRefused(refused, wrongPages(group, epoch));
   },
 );
 

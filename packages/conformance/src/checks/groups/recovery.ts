@@ -1,12 +1,12 @@
 import { canonicalJson, checkGroupRecoveryAcceptance, type JsonObject } from '@posthouse/protocol';
-import { demand } from '../../assert.ts';
+import { assertConforms } from '../../assert.ts';
 import { checksOf } from '../../check.ts';
-import { refusesAll } from '../../fixtures/refusals.ts';
-import type { Resident, Stage } from '../../fixtures/test-context.ts';
-import { sceneOf } from '../../groups/group-fixture.ts';
+import { assertAllRefused } from '../../fixtures/refusals.ts';
+import type { TestAccount, TestContext } from '../../fixtures/test-context.ts';
+import { groupFixture } from '../../groups/group-fixture.ts';
 import { readRecoveries } from '../../groups/group-lists.ts';
 import { idsOf } from '../../groups/group-objects.ts';
-import { readChain, withoutTrace } from '../../groups/group-reader.ts';
+import { assertUnchanged, readChain } from '../../groups/group-reader.ts';
 
 const submit = checksOf('group.member.recovery.submit');
 const listing = checksOf('group.member.recovery.list');
@@ -16,60 +16,63 @@ const kind = 'group.member.recovery.approval';
 submit.check(
   'pends',
   { source: '05 §13.21, §13.22', title: 'keeps the request for a finite time, and no event' },
-  async (stage) => {
-    const { group, owner, members } = await sceneOf(stage, { members: 1 });
-    const [ben] = members as [Resident];
+  async (context) => {
+    const { group, owner, members } = await groupFixture(context, { members: 1 });
+    const [ben] = members as [TestAccount];
     const request = group.recoveryRequest(ben);
-    const times = await withoutTrace(group, owner, async () => {
-      const answer = await stage.succeed(ben.caller, 'group.member.recovery.submit', request);
+    const times = await assertUnchanged(group, owner, async () => {
+      const answer = await context.expectOk(ben.caller, 'group.member.recovery.submit', request);
       checkGroupRecoveryAcceptance(answer);
       return answer;
     });
     const { requests } = await readRecoveries(group, owner);
     const [item, ...more] = requests;
-    demand(item !== undefined && more.length === 0, 'one request');
-    demand(canonicalJson(item.request) === canonicalJson(request), 'unchanged');
-    demand(item.accepted_at === times.accepted_at, 'accepted_at as answered');
-    demand(item.expires_at === times.expires_at, 'expires_at as answered');
+    assertConforms(item !== undefined && more.length === 0, 'one request');
+    assertConforms(canonicalJson(item.request) === canonicalJson(request), 'unchanged');
+    assertConforms(item.accepted_at === times.accepted_at, 'accepted_at as answered');
+    assertConforms(item.expires_at === times.expires_at, 'expires_at as answered');
     const { state } = await readChain(group, owner);
     const member = state.members.get(ben.account.id);
     const { publicKey } = group.keys.of(ben.account.id);
-    demand(member?.member_encryption_public_key === publicKey, 'the old key is in force');
+    assertConforms(member?.member_encryption_public_key === publicKey, 'the old key is in force');
   },
 );
 
 submit.check(
   'repeat',
   { source: '05 §13.21', title: 'an identical repeat over either transport keeps its times' },
-  async (stage) => {
-    const { group, owner, members } = await sceneOf(stage, { members: 1 });
-    const [ben] = members as [Resident];
+  async (context) => {
+    const { group, owner, members } = await groupFixture(context, { members: 1 });
+    const [ben] = members as [TestAccount];
     const request = group.recoveryRequest(ben);
     const method = 'group.member.recovery.submit';
-    const first = await stage.succeed(ben.caller, method, request);
-    const other = await stage.member(ben.device, stage.otherTransport);
+    const first = await context.expectOk(ben.caller, method, request);
+    const other = await context.deviceSession(ben.device, context.otherTransport);
     for (const caller of [ben.caller, other]) {
-      const again = await stage.succeed(caller, method, request);
-      demand(canonicalJson(again) === canonicalJson(first), 'the same times');
+      const again = await context.expectOk(caller, method, request);
+      assertConforms(canonicalJson(again) === canonicalJson(first), 'the same times');
     }
-    demand((await readRecoveries(group, owner)).requests.length === 1, 'one request');
+    assertConforms((await readRecoveries(group, owner)).requests.length === 1, 'one request');
   },
 );
 
 submit.check(
   'replaces',
   { source: '05 §9.3, §13.21', title: "another request takes the former's place" },
-  async (stage) => {
-    const { group, owner, members } = await sceneOf(stage, { members: 1 });
-    const [ben] = members as [Resident];
+  async (context) => {
+    const { group, owner, members } = await groupFixture(context, { members: 1 });
+    const [ben] = members as [TestAccount];
     await group.requestRecovery(ben);
-    const old = group.approval([ben], { kind });
+    const old = group.approvalParams([ben], { kind });
     const request = await group.requestRecovery(ben);
     const { requests } = await readRecoveries(group, owner);
-    demand(requests.length === 1, 'one request');
-    demand(canonicalJson(requests[0]?.request ?? null) === canonicalJson(request), 'the later');
+    assertConforms(requests.length === 1, 'one request');
+    assertConforms(
+      canonicalJson(requests[0]?.request ?? null) === canonicalJson(request),
+      'the later',
+    );
     const call = { method: 'group.member.recovery.approve', params: old };
-    await stage.fail(owner.caller, call, 'state_conflict');
+    await context.expectError(owner.caller, call, 'state_conflict');
     await group.recover([ben]);
   },
 );
@@ -77,36 +80,36 @@ submit.check(
 submit.check(
   'same-key',
   { source: '05 §4.8, §13.21', title: 'refuses the key that is in force' },
-  async (stage) => {
-    const { group, members } = await sceneOf(stage, { members: 1 });
-    const [ben] = members as [Resident];
+  async (context) => {
+    const { group, members } = await groupFixture(context, { members: 1 });
+    const [ben] = members as [TestAccount];
     const member_encryption_public_key = group.keys.of(ben.account.id).publicKey;
     const params = group.recoveryRequest(ben, { member_encryption_public_key });
     const call = { method: 'group.member.recovery.submit', params };
-    await stage.fail(ben.caller, call, 'bad_request');
+    await context.expectError(ben.caller, call, 'bad_request');
   },
 );
 
 submit.check(
   'another-account',
   { source: '05 §13.21', title: 'is forbidden in the name of another member' },
-  async (stage) => {
-    const { group, owner, members } = await sceneOf(stage, { members: 1 });
-    const [ben] = members as [Resident];
+  async (context) => {
+    const { group, owner, members } = await groupFixture(context, { members: 1 });
+    const [ben] = members as [TestAccount];
     const params = group.recoveryRequest(ben, { account: owner.account.id });
     const call = { method: 'group.member.recovery.submit', params };
-    await stage.fail(ben.caller, call, 'forbidden');
+    await context.expectError(ben.caller, call, 'forbidden');
   },
 );
 
 /** A group of every role in which each asks for a new key. */
-async function allAsking(stage: Stage) {
-  const { group, owner, members, administrators } = await sceneOf(stage, {
+async function allAsking(context: TestContext) {
+  const { group, owner, members, administrators } = await groupFixture(context, {
     members: 2,
     administrators: 2,
   });
-  const [ben, cem] = members as [Resident, Resident];
-  const [ada, amy] = administrators as [Resident, Resident];
+  const [ben, cem] = members as [TestAccount, TestAccount];
+  const [ada, amy] = administrators as [TestAccount, TestAccount];
   for (const by of [owner, ben, cem, ada, amy]) await group.requestRecovery(by);
   return { group, owner, ben, cem, ada, amy };
 }
@@ -114,9 +117,9 @@ async function allAsking(stage: Stage) {
 listing.check(
   'scope',
   { source: '05 §6, §13.22', title: 'shows each role the requests it may see' },
-  async (stage) => {
-    const { group, owner, ben, cem, ada, amy } = await allAsking(stage);
-    const expected: [Resident, Resident[]][] = [
+  async (context) => {
+    const { group, owner, ben, cem, ada, amy } = await allAsking(context);
+    const expected: [TestAccount, TestAccount[]][] = [
       [owner, [owner, ben, cem, ada, amy]],
       [ada, [ada, ben, cem]],
       [amy, [amy, ben, cem]],
@@ -126,8 +129,8 @@ listing.check(
     for (const [by, people] of expected) {
       const { requests, next } = await readRecoveries(group, by);
       const seen = requests.map(({ request }) => request.account).sort();
-      demand(seen.join() === idsOf(people).sort().join(), 'exactly the ones in its scope');
-      if (people.length === 1) demand(next === undefined, 'the end of the list');
+      assertConforms(seen.join() === idsOf(people).sort().join(), 'exactly the ones in its scope');
+      if (people.length === 1) assertConforms(next === undefined, 'the end of the list');
     }
   },
 );
@@ -135,19 +138,19 @@ listing.check(
 reject.check(
   'deletes',
   { source: '05 §13.24', title: 'rejects requests of others and withdraws the own, in one batch' },
-  async (stage) => {
-    const { group, owner, ben, cem, ada, amy } = await allAsking(stage);
+  async (context) => {
+    const { group, owner, ben, cem, ada, amy } = await allAsking(context);
     const method = 'group.member.recovery.reject';
-    const params = (...people: Resident[]): JsonObject => {
+    const params = (...people: TestAccount[]): JsonObject => {
       return { group_id: group.groupId, accounts: idsOf(people) };
     };
-    await withoutTrace(group, owner, async () => {
-      await stage.succeed(cem.caller, method, params(cem));
-      await stage.succeed(ada.caller, method, params(ada, ben));
-      await stage.succeed(owner.caller, method, params(owner, amy));
+    await assertUnchanged(group, owner, async () => {
+      await context.expectOk(cem.caller, method, params(cem));
+      await context.expectOk(ada.caller, method, params(ada, ben));
+      await context.expectOk(owner.caller, method, params(owner, amy));
     });
-    demand((await readRecoveries(group, owner)).requests.length === 0, 'none is left');
-    await stage.fail(ben.caller, { method, params: params(ben) }, 'not_found');
+    assertConforms((await readRecoveries(group, owner)).requests.length === 0, 'none is left');
+    await context.expectError(ben.caller, { method, params: params(ben) }, 'not_found');
     await group.requestRecovery(ben);
     await group.recover([ben]);
   },
@@ -156,11 +159,11 @@ reject.check(
 reject.check(
   'rights',
   { source: '05 §6, §13.24', title: 'is forbidden for requests outside its right, whole' },
-  async (stage) => {
-    const { group, owner, ben, cem, ada, amy } = await allAsking(stage);
+  async (context) => {
+    const { group, owner, ben, cem, ada, amy } = await allAsking(context);
     const method = 'group.member.recovery.reject';
-    const refused = (by: Resident, ...batches: Resident[][]) =>
-      refusesAll(
+    const refused = (by: TestAccount, ...batches: TestAccount[][]) =>
+      assertAllRefused(
         { by, method, codes: ['forbidden'] },
         batches.map((people, index) => {
           return [`batch ${index}`, { group_id: group.groupId, accounts: idsOf(people) }] as const;
@@ -168,23 +171,26 @@ reject.check(
       );
     await refused(ada, [owner], [amy], [ben, amy]);
     await refused(ben, [cem], [ben, cem], [owner]);
-    demand((await readRecoveries(group, owner)).requests.length === 5, 'all are pending');
+    assertConforms((await readRecoveries(group, owner)).requests.length === 5, 'all are pending');
   },
 );
 
 reject.check(
   'missing',
   { source: '05 §13.24', title: 'is not_found, whole, where one of them asked for nothing' },
-  async (stage) => {
-    const { group, owner, members } = await sceneOf(stage, { members: 2 });
-    const [ben] = members as [Resident];
+  async (context) => {
+    const { group, owner, members } = await groupFixture(context, { members: 2 });
+    const [ben] = members as [TestAccount];
     await group.requestRecovery(ben);
     const method = 'group.member.recovery.reject';
     const both = { group_id: group.groupId, accounts: idsOf(members) };
-    await stage.fail(owner.caller, { method, params: both }, 'not_found');
-    demand((await readRecoveries(group, owner)).requests.length === 1, 'it is still pending');
+    await context.expectError(owner.caller, { method, params: both }, 'not_found');
+    assertConforms(
+      (await readRecoveries(group, owner)).requests.length === 1,
+      'it is still pending',
+    );
     const nobody = { group_id: group.groupId, accounts: [] };
-    await stage.fail(owner.caller, { method, params: nobody }, 'bad_request');
+    await context.expectError(owner.caller, { method, params: nobody }, 'bad_request');
   },
 );
 

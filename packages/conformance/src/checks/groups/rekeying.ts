@@ -1,21 +1,21 @@
 /** Approval of key recovery (05 §9.3, §10.3, §13.23). */
 
-import { demand } from '../../assert.ts';
+import { assertConforms } from '../../assert.ts';
 import { checksOf } from '../../check.ts';
-import { refusesAll } from '../../fixtures/refusals.ts';
-import { at } from '../../fixtures/test-accounts.ts';
-import type { Resident } from '../../fixtures/test-context.ts';
-import { sceneOf } from '../../groups/group-fixture.ts';
+import { assertAllRefused } from '../../fixtures/refusals.ts';
+import { withDevice } from '../../fixtures/test-accounts.ts';
+import type { TestAccount } from '../../fixtures/test-context.ts';
+import { groupFixture } from '../../groups/group-fixture.ts';
 import { readRecoveries } from '../../groups/group-lists.ts';
 import { newSecret } from '../../groups/group-objects.ts';
 import {
-  demandAgreement,
+  assertChainMatches,
+  assertUnchanged,
   messagesOf,
   openKeys,
   readChain,
   readEpochs,
   readKeyPage,
-  withoutTrace,
 } from '../../groups/group-reader.ts';
 
 const approve = checksOf('group.member.recovery.approve');
@@ -24,78 +24,96 @@ const kind = 'group.member.recovery.approval';
 approve.check(
   'replaces-key',
   { source: '05 §13.23, §7.2', title: 'puts the new keys into force in one event and epoch' },
-  async (stage) => {
-    const { group, owner, members } = await sceneOf(stage, { members: 2 });
+  async (context) => {
+    const { group, owner, members } = await groupFixture(context, { members: 2 });
     const { state: before } = await readChain(group, owner);
     for (const by of members) await group.requestRecovery(by);
     await group.recover(members);
     const chain = await readChain(group, owner);
-    demandAgreement(group, chain);
-    demand(chain.outcomes.length === 3 && chain.state.epoch > before.epoch, 'one event');
+    assertChainMatches(group, chain);
+    assertConforms(chain.outcomes.length === 3 && chain.state.epoch > before.epoch, 'one event');
     for (const { account } of members) {
       const { publicKey } = group.keys.of(account.id);
       const member = chain.state.members.get(account.id);
-      demand(member?.member_encryption_public_key === publicKey, 'the new key');
-      demand(member.role === 'member', 'the same role');
+      assertConforms(member?.member_encryption_public_key === publicKey, 'the new key');
+      assertConforms(member.role === 'member', 'the same role');
     }
-    demand((await readRecoveries(group, owner)).requests.length === 0, 'none is pending');
+    assertConforms((await readRecoveries(group, owner)).requests.length === 0, 'none is pending');
   },
 );
 
 approve.check(
   'access',
   { source: '05 §10.2, §10.3', title: 'begins anew for the request device, later for the others' },
-  async (stage) => {
-    const { group, owner, members } = await sceneOf(stage, { members: 1, devices: 2 });
-    const [ben] = members as [Resident];
-    const [phone, laptop] = [at(ben, 0), at(ben, 1)];
+  async (context) => {
+    const { group, owner, members } = await groupFixture(context, { members: 1, devices: 2 });
+    const [ben] = members as [TestAccount];
+    const [phone, laptop] = [withDevice(ben, 0), withDevice(ben, 1)];
     await readChain(group, laptop);
     const { epoch } = (await readChain(group, phone)).state;
     await group.send(owner, epoch);
     await group.requestRecovery(laptop);
-    demand(messagesOf(await readChain(group, phone)).length === 1, 'a request changes nothing');
+    assertConforms(
+      messagesOf(await readChain(group, phone)).length === 1,
+      'a request changes nothing',
+    );
     await group.recover([ben]);
     const { epoch: now } = (await readChain(group, owner)).state;
     const sequence = await group.send(owner, now);
     const chain = await readChain(group, laptop);
-    demand(messagesOf(chain).join() === String(sequence), 'messages from the event on');
-    demand((await readEpochs(group, laptop)).join() === String(now), 'keys from its epoch on');
-    demand(messagesOf(await readChain(group, phone)).length === 0, 'nothing of old rights');
+    assertConforms(messagesOf(chain).join() === String(sequence), 'messages from the event on');
+    assertConforms(
+      (await readEpochs(group, laptop)).join() === String(now),
+      'keys from its epoch on',
+    );
+    assertConforms(messagesOf(await readChain(group, phone)).length === 0, 'nothing of old rights');
     const next = await group.send(owner, now);
-    demand(messagesOf(await readChain(group, phone)).join() === String(next), 'but what follows');
+    assertConforms(
+      messagesOf(await readChain(group, phone)).join() === String(next),
+      'but what follows',
+    );
   },
 );
 
 approve.check(
   'boxes',
   { source: '05 §7.4, §7.5', title: 'serves the new box for the new key from that epoch on' },
-  async (stage) => {
-    const { group, owner } = await sceneOf(stage);
+  async (context) => {
+    const { group, owner } = await groupFixture(context);
     await group.requestRecovery(owner);
     await group.recover([owner]);
     const { state, history } = await readChain(group, owner);
     const page = await readKeyPage(group, owner);
     const results = openKeys(group, owner, { page, history });
-    demand(results.length === 1 && results[0]?.epoch === state.epoch, 'the new epoch alone');
-    demand(results[0]?.status === 'verified', 'its box opens with the new key');
+    assertConforms(
+      results.length === 1 && results[0]?.epoch === state.epoch,
+      'the new epoch alone',
+    );
+    assertConforms(results[0]?.status === 'verified', 'its box opens with the new key');
   },
 );
 
 approve.check(
   'targets',
   { source: '05 §6, §13.23', title: 'administrators approve for ordinary members alone' },
-  async (stage) => {
-    const { group, owner, members, administrators } = await sceneOf(stage, {
+  async (context) => {
+    const { group, owner, members, administrators } = await groupFixture(context, {
       members: 1,
       administrators: 2,
     });
-    const [ben, ada, amy] = [...members, ...administrators] as [Resident, Resident, Resident];
+    const [ben, ada, amy] = [...members, ...administrators] as [
+      TestAccount,
+      TestAccount,
+      TestAccount,
+    ];
     for (const by of [owner, ben, ada, amy]) await group.requestRecovery(by);
     const calls = Object.entries({ owner: [owner], itself: [ada], peer: [amy], both: [ben, amy] });
-    await withoutTrace(group, owner, () =>
-      refusesAll(
+    await assertUnchanged(group, owner, () =>
+      assertAllRefused(
         { by: ada, method: 'group.member.recovery.approve', codes: ['forbidden'] },
-        calls.map(([what, people]) => [what, group.approval(people, { by: ada, kind })] as const),
+        calls.map(
+          ([what, people]) => [what, group.approvalParams(people, { by: ada, kind })] as const,
+        ),
       ),
     );
     await group.recover([ben], ada);
@@ -108,51 +126,51 @@ approve.check(
 approve.check(
   'refused',
   { source: '05 §13.23', title: 'refuses missing requests, other keys, other commitments' },
-  async (stage) => {
-    const { group, owner, members } = await sceneOf(stage, { members: 2 });
-    const [ben, cem] = members as [Resident, Resident];
+  async (context) => {
+    const { group, owner, members } = await groupFixture(context, { members: 2 });
+    const [ben, cem] = members as [TestAccount, TestAccount];
     const method = 'group.member.recovery.approve';
     await group.requestRecovery(ben);
     const asked = group.keys.candidate(ben.account.id);
     group.keys.propose(cem.account.id);
-    const both = group.approval([ben, cem], { kind });
-    const one = group.approval([ben], { kind });
+    const both = group.approvalParams([ben, cem], { kind });
+    const one = group.approvalParams([ben], { kind });
     const client_secret_commitment = group.commitmentTo(newSecret());
-    await withoutTrace(group, owner, async () => {
-      await stage.fail(owner.caller, { method, params: both }, 'not_found');
+    await assertUnchanged(group, owner, async () => {
+      await context.expectError(owner.caller, { method, params: both }, 'not_found');
       const other = { method, params: { ...one, client_secret_commitment } };
-      await stage.fail(owner.caller, other, 'state_conflict');
+      await context.expectError(owner.caller, other, 'state_conflict');
       const empty = { method, params: { ...one, client_secret_boxes: {} } };
-      await stage.fail(owner.caller, empty, 'bad_request');
-      await stage.fail(
+      await context.expectError(owner.caller, empty, 'bad_request');
+      await context.expectError(
         owner.caller,
-        { method, params: group.approval([], { kind }) },
+        { method, params: group.approvalParams([], { kind }) },
         'bad_request',
       );
       group.keys.propose(ben.account.id);
-      const otherKey = { method, params: group.approval([ben], { kind }) };
-      await stage.fail(owner.caller, otherKey, 'state_conflict');
+      const otherKey = { method, params: group.approvalParams([ben], { kind }) };
+      await context.expectError(owner.caller, otherKey, 'state_conflict');
     });
     await group.write(method, one.approval, { params: one });
     group.keys.activate(ben.account.id, asked);
-    await stage.fail(owner.caller, { method, params: one }, 'state_conflict');
+    await context.expectError(owner.caller, { method, params: one }, 'state_conflict');
   },
 );
 
 approve.check(
   'left',
   { source: '05 §9.3, §13.23', title: 'does nothing for a member that has left meanwhile' },
-  async (stage) => {
-    const { group, owner, members } = await sceneOf(stage, { members: 1 });
-    const [ben] = members as [Resident];
+  async (context) => {
+    const { group, owner, members } = await groupFixture(context, { members: 1 });
+    const [ben] = members as [TestAccount];
     await group.requestRecovery(ben);
     await group.leave(ben);
     const call = {
       method: 'group.member.recovery.approve',
-      params: group.approval([ben], { kind }),
+      params: group.approvalParams([ben], { kind }),
     };
-    await withoutTrace(group, owner, () =>
-      stage.fail(owner.caller, call, 'state_conflict', 'not_found'),
+    await assertUnchanged(group, owner, () =>
+      context.expectError(owner.caller, call, 'state_conflict', 'not_found'),
     );
   },
 );

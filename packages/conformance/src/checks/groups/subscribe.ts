@@ -1,16 +1,16 @@
 /** Subscriptions of one connection (05 §13.29, 02 §13). */
 import { nodeRandom } from '@posthouse/primitives-node';
 import { encodeBase64url, type JsonObject } from '@posthouse/protocol';
-import { demand } from '../../assert.ts';
+import { assertConforms } from '../../assert.ts';
 import { checksOf } from '../../check.ts';
 import { relayLimit } from '../../fixtures/relay-info.ts';
-import { at } from '../../fixtures/test-accounts.ts';
-import type { Resident, Stage } from '../../fixtures/test-context.ts';
-import { sceneOf } from '../../groups/group-fixture.ts';
+import { withDevice } from '../../fixtures/test-accounts.ts';
+import type { TestAccount, TestContext } from '../../fixtures/test-context.ts';
+import { groupFixture } from '../../groups/group-fixture.ts';
 import { GroupListeners, subscribe } from '../../groups/group-listeners.ts';
 import { messagesOf, readChain } from '../../groups/group-reader.ts';
-import { GroupActors } from '../../groups/test-group.ts';
-import { hintsOf } from '../../transport/notifications.ts';
+import { TestGroup } from '../../groups/test-group.ts';
+import { pendingNotifications } from '../../transport/notifications.ts';
 
 const subscription = checksOf('group.subscribe');
 const method = 'group.subscribe';
@@ -20,26 +20,26 @@ const newGroupId = () => `grp_${encodeBase64url(nodeRandom(16))}`;
 
 /** Demands a refusal with exactly these groups in its data, or without data. */
 async function refuses(
-  stage: Stage,
-  { caller }: Pick<Resident, 'caller'>,
+  context: TestContext,
+  { caller }: Pick<TestAccount, 'caller'>,
   [code, group_ids]: readonly [
     code: 'bad_request' | 'not_found' | 'forbidden',
     group_ids: readonly string[],
   ],
   named?: readonly string[],
 ): Promise<void> {
-  const { data } = await stage.fail(caller, { method, params: { group_ids } }, code);
+  const { data } = await context.expectError(caller, { method, params: { group_ids } }, code);
   if (named === undefined) {
-    demand(data === undefined, 'no data where parameters or session are at fault');
+    assertConforms(data === undefined, 'no data where parameters or session are at fault');
     return;
   }
   const told = (data as JsonObject | undefined)?.group_ids;
-  demand(Array.isArray(told), 'data names the groups that cannot be subscribed');
-  demand(told.toSorted().join() === named.toSorted().join(), 'exactly those');
+  assertConforms(Array.isArray(told), 'data names the groups that cannot be subscribed');
+  assertConforms(told.toSorted().join() === named.toSorted().join(), 'exactly those');
 }
 
 /** The owner's head after an update, which everybody who listens must hear of. */
-async function stir(group: GroupActors): Promise<number> {
+async function stir(group: TestGroup): Promise<number> {
   await group.update({ description: encodeBase64url(nodeRandom(6)) });
   return (await readChain(group, group.owner)).state.sequence;
 }
@@ -51,39 +51,45 @@ subscription.check(
     title: 'replaces the set of this connection as a whole',
     ...onWss,
   },
-  async (stage) => {
-    const { group: first, owner } = await sceneOf(stage, { devices: 2 });
-    const second = await GroupActors.found(stage, owner);
-    const other = at(owner, 1);
+  async (context) => {
+    const { group: first, owner } = await groupFixture(context, { devices: 2 });
+    const second = await TestGroup.create(context, owner);
+    const other = withDevice(owner, 1);
     const ears = await GroupListeners.of(first, [owner]);
     const seconds = await GroupListeners.of(second, []);
-    await ears.hears(owner, await stir(first));
+    await ears.waitForHead(owner, await stir(first));
     await subscribe(owner, [first, second]);
     await subscribe(owner, [second, first]);
-    await ears.hears(owner, await stir(first));
-    await seconds.hears(owner, await stir(second));
+    await ears.waitForHead(owner, await stir(first));
+    await seconds.waitForHead(owner, await stir(second));
     await subscribe(owner, [second]);
     await stir(first);
-    await seconds.hears(owner, await stir(second));
-    demand(hintsOf(owner, 'group').length === 0, 'nothing of a group that was left out');
-    demand(hintsOf(other, 'group').length === 0, 'nothing on a connection that subscribed nothing');
+    await seconds.waitForHead(owner, await stir(second));
+    assertConforms(
+      pendingNotifications(owner, 'group').length === 0,
+      'nothing of a group that was left out',
+    );
+    assertConforms(
+      pendingNotifications(other, 'group').length === 0,
+      'nothing on a connection that subscribed nothing',
+    );
     await subscribe(owner, []);
     await subscribe(other, [second]);
-    await seconds.hears(other, await stir(second));
-    demand(hintsOf(owner, 'group').length === 0, 'nothing after clearing');
+    await seconds.waitForHead(other, await stir(second));
+    assertConforms(pendingNotifications(owner, 'group').length === 0, 'nothing after clearing');
   },
 );
 
 subscription.check(
   'silent',
   { source: '05 §13.29', title: 'success pushes no state and no hint that waited', ...onWss },
-  async (stage) => {
-    const { group, owner } = await sceneOf(stage);
+  async (context) => {
+    const { group, owner } = await groupFixture(context);
     await stir(group);
     await subscribe(owner, [group]);
     // Any answer comes behind what subscribing would have pushed.
-    await stage.succeed(owner.caller, 'relay.info');
-    demand(hintsOf(owner, 'group').length === 0, 'nothing is pushed');
+    await context.expectOk(owner.caller, 'relay.info');
+    assertConforms(pendingNotifications(owner, 'group').length === 0, 'nothing is pushed');
   },
 );
 
@@ -94,63 +100,69 @@ subscription.check(
     title: 'refuses repeated and malformed IDs, without data',
     ...onWss,
   },
-  async (stage) => {
-    const { group, owner } = await sceneOf(stage);
+  async (context) => {
+    const { group, owner } = await groupFixture(context);
     const { groupId } = group;
-    await refuses(stage, owner, ['bad_request', [groupId, groupId]]);
-    await refuses(stage, owner, ['bad_request', [groupId, 'grp_short']]);
-    await refuses(stage, owner, ['bad_request', [groupId.replace('grp_', 'GRP_')]]);
+    await refuses(context, owner, ['bad_request', [groupId, groupId]]);
+    await refuses(context, owner, ['bad_request', [groupId, 'grp_short']]);
+    await refuses(context, owner, ['bad_request', [groupId.replace('grp_', 'GRP_')]]);
     // Before anything is said of groups.
     const unknown = newGroupId();
-    await refuses(stage, owner, ['bad_request', [unknown, unknown]]);
+    await refuses(context, owner, ['bad_request', [unknown, unknown]]);
   },
 );
 
 subscription.check(
   'count',
   { source: '02 §13.1', title: 'refuses more groups than max_group_subscriptions', ...onWss },
-  async (stage) => {
-    const { group, owner } = await sceneOf(stage);
-    const limit = await relayLimit(stage, 'max_group_subscriptions');
+  async (context) => {
+    const { group, owner } = await groupFixture(context);
+    const limit = await relayLimit(context, 'max_group_subscriptions');
     // A request of more would not fit a message.
     if (limit > 30_000) return;
     const many = Array.from({ length: limit }, newGroupId);
-    await refuses(stage, owner, ['bad_request', [...many, group.groupId]]);
-    if (limit > 0) await refuses(stage, owner, ['not_found', many], many);
+    await refuses(context, owner, ['bad_request', [...many, group.groupId]]);
+    if (limit > 0) await refuses(context, owner, ['not_found', many], many);
   },
 );
 
 subscription.check(
   'unavailable',
   { source: '05 §13.29 step 2', title: 'names all groups it cannot subscribe', ...onWss },
-  async (stage) => {
-    const { group, owner, members, strangers } = await sceneOf(stage, { members: 1, strangers: 1 });
-    const [ben, eve] = [...members, ...strangers] as [Resident, Resident];
-    const own = await GroupActors.found(stage, eve);
+  async (context) => {
+    const { group, owner, members, strangers } = await groupFixture(context, {
+      members: 1,
+      strangers: 1,
+    });
+    const [ben, eve] = [...members, ...strangers] as [TestAccount, TestAccount];
+    const own = await TestGroup.create(context, eve);
     await group.ban([ben]);
     const [unknown, missing] = [newGroupId(), newGroupId()];
     const { groupId } = group;
-    await refuses(stage, eve, ['forbidden', [groupId, own.groupId]], [groupId]);
-    await refuses(stage, ben, ['forbidden', [groupId]], [groupId]);
-    await refuses(stage, owner, ['not_found', [groupId, unknown]], [unknown]);
+    await refuses(context, eve, ['forbidden', [groupId, own.groupId]], [groupId]);
+    await refuses(context, ben, ['forbidden', [groupId]], [groupId]);
+    await refuses(context, owner, ['not_found', [groupId, unknown]], [unknown]);
     const mixed = [unknown, own.groupId, groupId, missing];
-    await refuses(stage, eve, ['not_found', mixed], [unknown, groupId, missing]);
+    await refuses(context, eve, ['not_found', mixed], [unknown, groupId, missing]);
   },
 );
 
 subscription.check(
   'whole',
   { source: '05 §13.29', title: 'a refusal leaves the former set as it was', ...onWss },
-  async (stage) => {
-    const { group, owner } = await sceneOf(stage);
-    const second = await GroupActors.found(stage, owner);
+  async (context) => {
+    const { group, owner } = await groupFixture(context);
+    const second = await TestGroup.create(context, owner);
     const ears = await GroupListeners.of(group, [owner]);
     const unknown = newGroupId();
-    await refuses(stage, owner, ['not_found', [second.groupId, unknown]], [unknown]);
-    await refuses(stage, owner, ['bad_request', [second.groupId, second.groupId]]);
+    await refuses(context, owner, ['not_found', [second.groupId, unknown]], [unknown]);
+    await refuses(context, owner, ['bad_request', [second.groupId, second.groupId]]);
     await stir(second);
-    await ears.hears(owner, await stir(group));
-    demand(hintsOf(owner, 'group').length === 0, 'nothing of the group that was refused');
+    await ears.waitForHead(owner, await stir(group));
+    assertConforms(
+      pendingNotifications(owner, 'group').length === 0,
+      'nothing of the group that was refused',
+    );
   },
 );
 
@@ -161,62 +173,65 @@ subscription.check(
     title: 'opens access of the device, and a refusal opens none',
     ...onWss,
   },
-  async (stage) => {
-    const { group, owner } = await sceneOf(stage, { devices: 3 });
-    const [, laptop, tablet] = [0, 1, 2].map((index) => at(owner, index)) as [
-      Resident,
-      Resident,
-      Resident,
+  async (context) => {
+    const { group, owner } = await groupFixture(context, { devices: 3 });
+    const [, laptop, tablet] = [0, 1, 2].map((index) => withDevice(owner, index)) as [
+      TestAccount,
+      TestAccount,
+      TestAccount,
     ];
     const unknown = newGroupId();
     await subscribe(laptop, [group]);
-    await refuses(stage, tablet, ['not_found', [group.groupId, unknown]], [unknown]);
+    await refuses(context, tablet, ['not_found', [group.groupId, unknown]], [unknown]);
     const first = await group.send(owner, 0);
     await subscribe(laptop, []);
     await subscribe(tablet, [group]);
     const second = await group.send(owner, 0);
-    const seen = async (by: Resident) => messagesOf(await readChain(group, by)).join();
-    demand((await seen(laptop)) === `${first},${second}`, 'all since its subscription');
-    demand((await seen(tablet)) === `${second}`, 'nothing from before it succeeded');
+    const seen = async (by: TestAccount) => messagesOf(await readChain(group, by)).join();
+    assertConforms((await seen(laptop)) === `${first},${second}`, 'all since its subscription');
+    assertConforms((await seen(tablet)) === `${second}`, 'nothing from before it succeeded');
   },
 );
 
 subscription.check(
   'connection',
   { source: '02 §13.3', title: 'the set is of one connection and ends with it', ...onWss },
-  async (stage) => {
-    const { group, owner } = await sceneOf(stage);
-    const another = { ...owner, caller: await stage.member(owner.device) };
+  async (context) => {
+    const { group, owner } = await groupFixture(context);
+    const another = { ...owner, caller: await context.deviceSession(owner.device) };
     const ears = await GroupListeners.of(group, [owner]);
-    await ears.hears(owner, await stir(group));
-    demand(hintsOf(another, 'group').length === 0, 'nothing on the other connection');
+    await ears.waitForHead(owner, await stir(group));
+    assertConforms(
+      pendingNotifications(another, 'group').length === 0,
+      'nothing on the other connection',
+    );
     owner.caller[Symbol.dispose]();
     await subscribe(another, [group]);
     group.owner = another;
-    await ears.hears(another, await stir(group));
+    await ears.waitForHead(another, await stir(group));
   },
 );
 
 subscription.check(
   'renewal',
   { source: '02 §13.3', title: 'the set survives a renewal of the session', ...onWss },
-  async (stage) => {
-    const { group, owner } = await sceneOf(stage);
+  async (context) => {
+    const { group, owner } = await groupFixture(context);
     const ears = await GroupListeners.of(group, [owner]);
-    await stage.enterDevice(owner.caller, owner.device);
-    await ears.hears(owner, await stir(group));
+    await context.authenticateDevice(owner.caller, owner.device);
+    await ears.waitForHead(owner, await stir(group));
   },
 );
 
 subscription.check(
   'http',
   { source: '05 §13.1, 02 §2.1', title: 'does not exist over HTTP', transports: ['https'] },
-  async (stage) => {
-    const { group, owner } = await sceneOf(stage);
+  async (context) => {
+    const { group, owner } = await groupFixture(context);
     const params = { group_ids: [group.groupId] };
     for (const verb of ['POST', 'PUT', 'GET'] as const) {
       const answer = await owner.caller.call(method, verb === 'GET' ? {} : params, verb);
-      demand(!answer.ok && answer.code === 'method_not_found', 'it is method_not_found');
+      assertConforms(!answer.ok && answer.code === 'method_not_found', 'it is method_not_found');
     }
   },
 );
