@@ -21,7 +21,7 @@ import {
   unhurried,
 } from '../packages/relay/test/support/subjects.ts';
 
-const nobody = { lost() {}, back() {}, conflicted() {}, unsettled() {}, displaced() {} };
+const nobody = { lost() {}, restored() {}, conflicted() {}, commitUnknown() {}, lockLost() {} };
 
 /** What a call took. */
 export interface Cost {

@@ -2,13 +2,13 @@
 import { Command } from 'commander';
 import { relayMigrations } from './schema.ts';
 import {
-  type Address,
-  AddressError,
   abandonMove,
+  type DatabaseAddress,
+  DatabaseAddressError,
   differs,
   type MovedTable,
-  type MoveOutcome,
   type MoveProgress,
+  type MoveResult,
   moveStorage,
   parseAddress,
 } from './storage/move/move.ts';
@@ -60,23 +60,26 @@ async function run(flags: MoveFlags): Promise<void> {
   try {
     process.exitCode = flags.abandon ? await abandon(flags) : await move(flags);
   } catch (error) {
-    if (!(error instanceof AddressError)) throw error;
+    if (!(error instanceof DatabaseAddressError)) throw error;
     process.stderr.write(`${error.message}\n`);
     process.exitCode = 2;
   }
 }
 
 function addresses({ from, to, replace, abandon, lost }: MoveFlags): {
-  from: Address;
-  to?: Address;
+  from: DatabaseAddress;
+  to?: DatabaseAddress;
 } {
-  if (replace && abandon) throw new AddressError('--abandon replaces nothing: leave --replace out');
-  if (lost !== undefined && !abandon) throw new AddressError('--lost goes with --abandon');
-  if (lost !== undefined && to !== undefined) throw new AddressError('--to or --lost, not both');
+  if (replace && abandon)
+    throw new DatabaseAddressError('--abandon replaces nothing: leave --replace out');
+  if (lost !== undefined && !abandon) throw new DatabaseAddressError('--lost goes with --abandon');
+  if (lost !== undefined && to !== undefined)
+    throw new DatabaseAddressError('--to or --lost, not both');
   const source = parseAddress(from);
   if (to === undefined) return { from: source };
   const target = parseAddress(to);
-  if (source.name === target.name) throw new AddressError('--from and --to are the same database');
+  if (source.name === target.name)
+    throw new DatabaseAddressError('--from and --to are the same database');
   return { from: source, to: target };
 }
 
@@ -100,7 +103,7 @@ async function abandon(flags: MoveFlags): Promise<number> {
 
 async function move(flags: MoveFlags): Promise<number> {
   const { from, to } = addresses(flags);
-  if (to === undefined) throw new AddressError('--to is needed');
+  if (to === undefined) throw new DatabaseAddressError('--to is needed');
   const stopping = new AbortController();
   const stop = () => stopping.abort();
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, stop);
@@ -150,7 +153,11 @@ function table(tables: readonly MovedTable[]): string[] {
   ];
 }
 
-function conclusion({ state, relayId }: MoveOutcome, from: Address, to: Address): string[] {
+function conclusion(
+  { state, relayId }: MoveResult,
+  from: DatabaseAddress,
+  to: DatabaseAddress,
+): string[] {
   if (state === 'differs') {
     return [
       `not moved: ${from.name} and ${to.name} differ, and neither lets a relay run`,
@@ -165,7 +172,7 @@ function conclusion({ state, relayId }: MoveOutcome, from: Address, to: Address)
   ];
 }
 
-function keysHint(from: Address, to: Address): string {
+function keysHint(from: DatabaseAddress, to: DatabaseAddress): string {
   const needs = "The relay's keys were not copied: it needs";
   if (to.engine === 'sqlite') return `${needs} them in ${to.folder}/keys.`;
   const folder = from.engine === 'sqlite' ? from.folder : 'the data folder it ran with';
@@ -186,15 +193,15 @@ class ProgressLines implements Disposable {
     this.#stream = stream;
   }
 
-  show({ step, table, rows, of }: MoveProgress): void {
-    const line = `${step} ${table} ${rows} of ${of}`;
+  show({ step, table, rows, total }: MoveProgress): void {
+    const line = `${step} ${table} ${rows} of ${total}`;
     if (this.#stream.isTTY) {
       this.#stream.write(`\r\u001b[K${line}`);
       this.#isOpen = true;
       return;
     }
     const now = performance.now();
-    const isDue = rows >= of || now - this.#writtenAt >= logInterval;
+    const isDue = rows >= total || now - this.#writtenAt >= logInterval;
     if (!isDue || line === this.#written) return;
     this.#writtenAt = now;
     this.#written = line;

@@ -54,7 +54,7 @@ import { Operations } from './operations/index.ts';
 import { RateLimiter } from './rate-limiter.ts';
 import { relaySubject } from './relay/index.ts';
 import { relayMigrations, storedSubjects } from './schema.ts';
-import { bindFacts } from './storage/identity.ts';
+import { bindDatabase } from './storage/identity.ts';
 import { migrate } from './storage/migrations.ts';
 import { checkInService } from './storage/move/mark.ts';
 import { openStorage } from './storage/open.ts';
@@ -171,10 +171,10 @@ async function startParts(
       faults: options.faults,
       observer: {
         lost: (error) => storageLost(observed, error),
-        back: () => storageBack(observed),
+        restored: () => storageBack(observed),
         conflicted: () => storageConflicted(observed),
-        unsettled: (error) => storageUnsettled(observed, error),
-        displaced: (error) => storageDisplaced(observed, error),
+        commitUnknown: (error) => storageUnsettled(observed, error),
+        lockLost: (error) => storageDisplaced(observed, error),
       },
     }),
   );
@@ -210,7 +210,7 @@ async function startParts(
   const offer = combine([...hosted, relaySubject({ name: config.name, descriptor, modules })]);
   await checkInService(storage);
   await migrate(storage, relayMigrations, clock.now());
-  await bindFacts(storage, { network: context, service: word, relay: identity.relayId });
+  await bindDatabase(storage, { network: context, service: word, relay: identity.relayId });
 
   const dispatcher = new Dispatcher(relayContext, offer.handlers);
   const clients = new ClientAddresses(config.trustedProxies);

@@ -11,7 +11,7 @@ import { Command, InvalidArgumentError } from 'commander';
 import { configOf, type Flags, withConfig } from './command-line.ts';
 import type { RelayConfig } from './config/index.ts';
 import { relayMigrations } from './schema.ts';
-import { openBeside } from './storage/open.ts';
+import { openAlongside } from './storage/open.ts';
 import type { Storage } from './storage/types.ts';
 
 /** Rows that are shown where nobody says how many. */
@@ -79,6 +79,6 @@ export async function using<T>(
   config: RelayConfig,
   work: (storage: Storage) => Promise<T>,
 ): Promise<T> {
-  await using storage = await openBeside(config, relayMigrations);
+  await using storage = await openAlongside(config, relayMigrations);
   return await work(storage);
 }

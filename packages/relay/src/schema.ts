@@ -3,7 +3,7 @@ import { auth } from './auth/index.ts';
 import { channels } from './channels/index.ts';
 import { groups } from './groups/index.ts';
 import { messages } from './messages/index.ts';
-import { factsMigration } from './storage/identity.ts';
+import { identityMigration } from './storage/identity.ts';
 import { moveMigration } from './storage/move/mark.ts';
 import type { Migration } from './storage/types.ts';
 import type { Subject } from './subject.ts';
@@ -13,7 +13,7 @@ export const storedSubjects: readonly Subject[] = [auth, accounts, messages, gro
 
 /** Every migration of a relay's database: the only list. */
 export const relayMigrations: readonly Migration[] = [
-  factsMigration,
+  identityMigration,
   moveMigration,
   ...storedSubjects.flatMap((subject) => subject.migrations),
 ];

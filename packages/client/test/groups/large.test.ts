@@ -19,7 +19,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { digest } from '../../../relay/src/digest.ts';
 import { writeApplication } from '../../../relay/src/groups/application-store.ts';
 import { keepCertificate } from '../../../relay/src/groups/event-store.ts';
-import { openSqliteBeside } from '../../../relay/src/storage/sqlite/storage.ts';
+import { openSqliteAlongside } from '../../../relay/src/storage/sqlite/storage.ts';
 import { LyingRelay } from '../support/lying-relay.ts';
 import { network } from '../support/world.ts';
 import { club, groupTexts } from './support.ts';
@@ -88,7 +88,7 @@ async function applicationOf(invite: GroupInvite) {
 async function applyAll(invite: GroupInvite, people: number): Promise<string[]> {
   const applications: Awaited<ReturnType<typeof applicationOf>>[] = [];
   for (let each = 0; each < people; each += 1) applications.push(await applicationOf(invite));
-  await using storage = openSqliteBeside(join(relay.world.folder, 'relay'));
+  await using storage = openSqliteAlongside(join(relay.world.folder, 'relay'));
   await storage.write(`group:${invite.group_id}`, async (tx) => {
     for (const { application, certificate, deviceId } of applications) {
       const certificateId = digest(certificate);

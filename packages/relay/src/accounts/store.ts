@@ -1,5 +1,5 @@
 /** All SQL of accounts: routes, device states, devices, profiles. */
-import { lists, marks } from '../storage/in-lists.ts';
+import { chunks, placeholders } from '../storage/in-lists.ts';
 import type { Reader, Row, Writer } from '../storage/types.ts';
 
 /** What is kept for good of an account's routes (03 section 3.4). */
@@ -199,13 +199,13 @@ export async function readAudiences(
   { relayId, now }: { readonly relayId: string; readonly now: number },
 ): Promise<ReadonlyMap<string, Audience>> {
   const audiences = new Map<string, { revision: number; deviceIds: string[] }>();
-  for (const some of lists(accounts)) {
+  for (const some of chunks(accounts)) {
     const rows = await tx.all<{ account: string; device_id: string; revision: number }>(
       `SELECT d.account, d.device_id, s.revision
         FROM devices d
         JOIN device_states s ON s.account = d.account
         JOIN account_routes r ON r.account = d.account
-        WHERE d.account IN (${marks(some)}) AND d.not_before <= ? AND d.expires_at > ?
+        WHERE d.account IN (${placeholders(some)}) AND d.not_before <= ? AND d.expires_at > ?
           AND r.relay_id = ? AND r.expires_at > ? AND r.conflict = 0`,
       ...[...some, now, now, relayId, now],
     );

@@ -1,6 +1,6 @@
 /** All SQL of challenges and sessions. Secrets are kept as SHA-256 only. */
 import type { Session } from '../call.ts';
-import { lists, marks } from '../storage/in-lists.ts';
+import { chunks, placeholders } from '../storage/in-lists.ts';
 import type { Migration, Reader, Writer } from '../storage/types.ts';
 
 export const migrations: readonly Migration[] = [
@@ -113,9 +113,9 @@ export async function readEnds(
   ids: readonly string[],
 ): Promise<ReadonlyMap<string, number>> {
   const ends = new Map<string, number>();
-  for (const some of lists(ids)) {
+  for (const some of chunks(ids)) {
     const rows = await tx.all<{ token_hash: string; expires_at: number }>(
-      `SELECT token_hash, expires_at FROM auth_sessions WHERE token_hash IN (${marks(some)})`,
+      `SELECT token_hash, expires_at FROM auth_sessions WHERE token_hash IN (${placeholders(some)})`,
       ...some,
     );
     for (const row of rows) ends.set(row.token_hash, row.expires_at);

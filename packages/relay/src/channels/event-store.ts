@@ -1,6 +1,6 @@
 /** All SQL of a channel's timeline: its events, and the certificates that verify them. */
 import type { Signer } from '../accounts/index.ts';
-import { lists, marks } from '../storage/in-lists.ts';
+import { chunks, placeholders } from '../storage/in-lists.ts';
 import type { Reader, Row, Writer } from '../storage/types.ts';
 
 type EventKind = 'descriptor' | 'post' | 'edit' | 'delete';
@@ -147,10 +147,10 @@ export async function readPayloads(
   sequences: readonly number[],
 ): Promise<ReadonlyMap<number, string>> {
   const payloads = new Map<number, string>();
-  for (const some of lists(sequences)) {
+  for (const some of chunks(sequences)) {
     const rows = await tx.all<{ sequence: number; payload: string }>(
       `SELECT sequence, payload FROM channel_events
-        WHERE channel_id = ? AND sequence IN (${marks(some)})`,
+        WHERE channel_id = ? AND sequence IN (${placeholders(some)})`,
       channelId,
       ...some,
     );
@@ -166,10 +166,10 @@ export async function readCertificates(
   deviceIds: readonly string[],
 ): Promise<ReadonlyMap<string, string>> {
   const certificates = new Map<string, string>();
-  for (const some of lists(deviceIds)) {
+  for (const some of chunks(deviceIds)) {
     const rows = await tx.all<{ device_id: string; certificate: string }>(
       `SELECT device_id, certificate FROM channel_certificates
-        WHERE channel_id = ? AND device_id IN (${marks(some)})`,
+        WHERE channel_id = ? AND device_id IN (${placeholders(some)})`,
       channelId,
       ...some,
     );

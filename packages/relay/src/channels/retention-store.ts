@@ -1,5 +1,5 @@
 /** All SQL that removes what has been kept long enough (06 §7.5). Portions are the caller's. */
-import { forEach, lists, marks } from '../storage/in-lists.ts';
+import { chunks, forEach, placeholders } from '../storage/in-lists.ts';
 import type { Reader, Row, Writer } from '../storage/types.ts';
 import type { StoredPost } from './post-store.ts';
 
@@ -77,11 +77,11 @@ export async function deletePosts(
   { sequences, now }: { readonly sequences: readonly number[]; readonly now: number },
 ): Promise<number> {
   let count = 0;
-  for (const some of lists(sequences)) {
+  for (const some of chunks(sequences)) {
     // A deletion that was accepted meanwhile may have given the row more time.
     const rows = await tx.all<GonePost>(
       `DELETE FROM channel_posts
-        WHERE channel_id = ? AND sequence IN (${marks(some)}) AND clear_after <= ?
+        WHERE channel_id = ? AND sequence IN (${placeholders(some)}) AND clear_after <= ?
         RETURNING sequence, withheld_at`,
       channelId,
       ...some,
@@ -113,10 +113,10 @@ export async function deletePostEvents(
   for (const place of places) {
     const there = place === 'channel_events' ? posts : posts.filter((post) => post.withheld_at);
     await forEach(there, ({ sequence }) => tx.run(hideEditedSql(place), channelId, sequence));
-    for (const some of lists(there.map(({ sequence }) => sequence))) {
+    for (const some of chunks(there.map(({ sequence }) => sequence))) {
       const rows = await tx.all<SignerRow>(
         `DELETE FROM ${place}
-          WHERE channel_id = ? AND sequence IN (${marks(some)}) AND kind = 'post'
+          WHERE channel_id = ? AND sequence IN (${placeholders(some)}) AND kind = 'post'
           RETURNING signer_device_id`,
         channelId,
         ...some,
@@ -191,10 +191,10 @@ export async function deleteDeletions(
   { sequences, now }: { readonly sequences: readonly number[]; readonly now: number },
 ): Promise<number> {
   let count = 0;
-  for (const some of lists(sequences)) {
+  for (const some of chunks(sequences)) {
     const events = await tx.all<SignerRow>(
       `DELETE FROM channel_events
-        WHERE channel_id = ? AND sequence IN (${marks(some)})
+        WHERE channel_id = ? AND sequence IN (${placeholders(some)})
           AND kind = 'delete' AND clear_after <= ?
         RETURNING signer_device_id`,
       channelId,

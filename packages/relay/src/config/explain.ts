@@ -1,5 +1,5 @@
 import type { LoadedConfig } from './load.ts';
-import { shown } from './redact.ts';
+import { redact } from './redact.ts';
 import { settings } from './settings.ts';
 
 /** Every key with its value, where the value came from, and what it means. */
@@ -10,7 +10,7 @@ export function explainConfig({ config, sources }: LoadedConfig): string {
         .split('.')
         .reduce<unknown>((at, name) => (at as Record<string, unknown>)[name], config);
       const source = sources.get(path) ?? 'not set';
-      return `${path} = ${shown(value)}  (${source})\n    ${meaning} ${variable}\n`;
+      return `${path} = ${redact(value)}  (${source})\n    ${meaning} ${variable}\n`;
     })
     .join('');
 }

@@ -6,5 +6,5 @@ export {
   loadConfig,
   type PartialConfig,
 } from './load.ts';
-export { isServerUrl, serverUrl, shown } from './redact.ts';
+export { isServerUrl, redact, serverUrl } from './redact.ts';
 export { RelayConfig } from './schema.ts';

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { checkConfig, type Purpose } from './check.ts';
-import { shown } from './redact.ts';
+import { redact } from './redact.ts';
 import type { RelayConfig } from './schema.ts';
 import { expected, fits, fromText, type Setting, settings } from './settings.ts';
 import { suggestion } from './suggest.ts';
@@ -58,7 +58,7 @@ export function loadConfig(layers: ConfigLayers): LoadedConfig {
       found.set(setting.path, value);
       sources.set(setting.path, source);
     } else {
-      const found = shown(value);
+      const found = redact(value);
       problems.push(`${setting.path}: expected ${expected(setting)}, found ${found} (${source})`);
     }
   };

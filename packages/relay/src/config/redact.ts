@@ -2,7 +2,7 @@
  * A value as people may see it, in a terminal or an error: what may be a password or a token is
  * not in it, however badly it was written.
  */
-export function shown(value: unknown): string {
+export function redact(value: unknown): string {
   const text = JSON.stringify(value, (_, part) =>
     typeof part === 'string' ? withoutSecrets(part) : part,
   );

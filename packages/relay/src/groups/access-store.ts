@@ -1,6 +1,6 @@
 /** All SQL of the access intervals of devices (05 §10). */
 import type { DeviceAccess, TimelinePosition } from '@posthouse/protocol';
-import { marks } from '../storage/in-lists.ts';
+import { placeholders } from '../storage/in-lists.ts';
 import type { Reader, Row, Writer } from '../storage/types.ts';
 
 /** A device of an account in a group. */
@@ -72,7 +72,7 @@ export async function readOpenDevices(
 ): Promise<DeviceKey[]> {
   return await tx.all<DeviceKey & Row>(
     `SELECT account, device_id AS "deviceId" FROM group_intervals
-      WHERE group_id = ? AND account IN (${marks(accounts)}) AND message_to IS NULL`,
+      WHERE group_id = ? AND account IN (${placeholders(accounts)}) AND message_to IS NULL`,
     groupId,
     ...accounts,
   );

@@ -1,6 +1,6 @@
 /** All SQL of applications. */
 import { groupInviteState, inviteAppliesTo, type StoredInvite } from '@posthouse/protocol';
-import { forEach, lists, marks } from '../storage/in-lists.ts';
+import { chunks, forEach, placeholders } from '../storage/in-lists.ts';
 import type { Reader, Row, Writer } from '../storage/types.ts';
 import { addPending, listAwaited, toInvite } from './invite-store.ts';
 
@@ -31,14 +31,14 @@ export async function readApplications(
   accounts: readonly string[],
 ): Promise<Map<string, KnownApplication>> {
   const found = new Map<string, KnownApplication>();
-  for (const some of lists(accounts)) {
+  for (const some of chunks(accounts)) {
     const rows = await tx.all<KnownRow>(
       `SELECT a.account, a.invite_id AS "inviteId", a.device_id AS "deviceId",
           a.certificate_id AS "certificateId", a.member_key AS "memberKey", a.digest,
           i.invitee, i.max_uses, i.expires_at, i.uses, i.revoked
         FROM group_applications a
         JOIN group_invites i ON i.group_id = a.group_id AND i.invite_id = a.invite_id
-        WHERE a.group_id = ? AND a.account IN (${marks(some)})`,
+        WHERE a.group_id = ? AND a.account IN (${placeholders(some)})`,
       groupId,
       ...some,
     );
@@ -70,12 +70,12 @@ export async function readApplicationTexts(
   accounts: readonly string[],
 ): Promise<ReadonlyMap<string, ApplicationTexts>> {
   const texts = new Map<string, ApplicationTexts>();
-  for (const some of lists(accounts)) {
+  for (const some of chunks(accounts)) {
     const rows = await tx.all<ApplicationTexts & Row & { account: string }>(
       `SELECT a.account, a.application, c.certificate FROM group_applications a
         JOIN group_certificates c
           ON c.group_id = a.group_id AND c.certificate_id = a.certificate_id
-        WHERE a.group_id = ? AND a.account IN (${marks(some)})`,
+        WHERE a.group_id = ? AND a.account IN (${placeholders(some)})`,
       groupId,
       ...some,
     );
@@ -202,9 +202,9 @@ export async function deleteApplications(
 ): Promise<number> {
   const gone = new Map<string, number>();
   let count = 0;
-  for (const some of lists(accounts)) {
+  for (const some of chunks(accounts)) {
     const rows = await tx.all<{ invite_id: string }>(
-      `DELETE FROM group_applications WHERE group_id = ? AND account IN (${marks(some)})
+      `DELETE FROM group_applications WHERE group_id = ? AND account IN (${placeholders(some)})
         RETURNING invite_id`,
       groupId,
       ...some,

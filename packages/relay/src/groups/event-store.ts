@@ -1,6 +1,6 @@
 /** All SQL of a group's timeline: management events for good, messages for a while, results. */
 import type { Signer } from '../accounts/index.ts';
-import { lists, marks } from '../storage/in-lists.ts';
+import { chunks, placeholders } from '../storage/in-lists.ts';
 import type { Reader, Row, Writer } from '../storage/types.ts';
 
 /** An event to append. */
@@ -141,10 +141,10 @@ export async function readPayloads(
 ): Promise<ReadonlyMap<number, string>> {
   const table = areMessages ? 'group_messages' : 'group_events';
   const payloads = new Map<number, string>();
-  for (const some of lists(sequences)) {
+  for (const some of chunks(sequences)) {
     const rows = await tx.all<{ sequence: number; payload: string }>(
       `SELECT sequence, payload FROM ${table}
-        WHERE group_id = ? AND sequence IN (${marks(some)})`,
+        WHERE group_id = ? AND sequence IN (${placeholders(some)})`,
       groupId,
       ...some,
     );
@@ -160,10 +160,10 @@ export async function readCertificates(
   ids: readonly string[],
 ): Promise<ReadonlyMap<string, string>> {
   const certificates = new Map<string, string>();
-  for (const some of lists(ids)) {
+  for (const some of chunks(ids)) {
     const rows = await tx.all<{ certificate_id: string; certificate: string }>(
       `SELECT certificate_id, certificate FROM group_certificates
-        WHERE group_id = ? AND certificate_id IN (${marks(some)})`,
+        WHERE group_id = ? AND certificate_id IN (${placeholders(some)})`,
       groupId,
       ...some,
     );

@@ -1,5 +1,5 @@
 /** All SQL of invitations, recovery requests and staged rotations whose time is over. */
-import { lists, marks } from '../storage/in-lists.ts';
+import { chunks, placeholders } from '../storage/in-lists.ts';
 import type { Reader, Row, Writer } from '../storage/types.ts';
 import { endOfInvite } from './invite-store.ts';
 import { dropSet } from './key-store.ts';
@@ -47,10 +47,10 @@ export async function endInvites(
   { inviteIds, now }: { readonly inviteIds: readonly string[]; readonly now: number },
 ): Promise<boolean> {
   let pending = 0;
-  for (const some of lists(inviteIds)) {
+  for (const some of chunks(inviteIds)) {
     const rows = await tx.all<{ pending: number }>(
       `UPDATE group_invites SET ${endOfInvite}
-        WHERE group_id = ? AND invite_id IN (${marks(some)}) AND live = 1 AND expires_at <= ?
+        WHERE group_id = ? AND invite_id IN (${placeholders(some)}) AND live = 1 AND expires_at <= ?
         RETURNING pending`,
       groupId,
       ...some,
@@ -131,10 +131,10 @@ export async function deleteExpiredRecoveries(
   { accounts, now }: { readonly accounts: readonly string[]; readonly now: number },
 ): Promise<string[]> {
   const gone: string[] = [];
-  for (const some of lists(accounts)) {
+  for (const some of chunks(accounts)) {
     const rows = await tx.all<{ account: string }>(
       `DELETE FROM group_recoveries
-        WHERE group_id = ? AND account IN (${marks(some)}) AND expires_at <= ?
+        WHERE group_id = ? AND account IN (${placeholders(some)}) AND expires_at <= ?
         RETURNING account`,
       groupId,
       ...some,

@@ -1,6 +1,6 @@
 /** All SQL of a group's projection: the group itself, its members, its bans. */
 import type { GroupMember, GroupProperties, GroupRole, GroupView } from '@posthouse/protocol';
-import { lists, marks } from '../storage/in-lists.ts';
+import { chunks, placeholders } from '../storage/in-lists.ts';
 import type { Reader, Row, Writer } from '../storage/types.ts';
 import { storableText, storedText } from '../storage/values.ts';
 
@@ -113,10 +113,10 @@ export async function readMembers(
   accounts: readonly string[],
 ): Promise<Map<string, GroupMember>> {
   const found = new Map<string, GroupMember>();
-  for (const some of lists(accounts)) {
+  for (const some of chunks(accounts)) {
     const rows = await tx.all<MemberRow>(
       `SELECT account, role, member_key, since FROM group_members
-        WHERE group_id = ? AND account IN (${marks(some)})`,
+        WHERE group_id = ? AND account IN (${placeholders(some)})`,
       groupId,
       ...some,
     );
@@ -134,9 +134,9 @@ export async function readBans(
   accounts: readonly string[],
 ): Promise<Set<string>> {
   const found = new Set<string>();
-  for (const some of lists(accounts)) {
+  for (const some of chunks(accounts)) {
     const rows = await tx.all<{ account: string }>(
-      `SELECT account FROM group_bans WHERE group_id = ? AND account IN (${marks(some)})`,
+      `SELECT account FROM group_bans WHERE group_id = ? AND account IN (${placeholders(some)})`,
       groupId,
       ...some,
     );

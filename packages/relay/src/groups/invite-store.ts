@@ -1,6 +1,6 @@
 /** All SQL of invitations. */
 import type { StoredInvite } from '@posthouse/protocol';
-import { lists, marks } from '../storage/in-lists.ts';
+import { chunks, placeholders } from '../storage/in-lists.ts';
 import type { Reader, Row, Writer } from '../storage/types.ts';
 
 /** An invitation without its text, which may be large. */
@@ -78,10 +78,10 @@ export async function readInviteTexts(
   inviteIds: readonly string[],
 ): Promise<ReadonlyMap<string, string>> {
   const texts = new Map<string, string>();
-  for (const some of lists(inviteIds)) {
+  for (const some of chunks(inviteIds)) {
     const rows = await tx.all<{ invite_id: string; invite: string }>(
       `SELECT invite_id, invite FROM group_invites
-        WHERE group_id = ? AND invite_id IN (${marks(some)})`,
+        WHERE group_id = ? AND invite_id IN (${placeholders(some)})`,
       groupId,
       ...some,
     );

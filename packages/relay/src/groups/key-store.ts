@@ -1,6 +1,6 @@
 /** All SQL of relay secrets, client secret boxes and staged rotations. */
 import type { RotationStaging } from '@posthouse/protocol';
-import { lists, marks } from '../storage/in-lists.ts';
+import { chunks, placeholders } from '../storage/in-lists.ts';
 import type { Reader, Row, Writer } from '../storage/types.ts';
 
 /** A key version: the relay's secret, and which client boxes go with it. */
@@ -140,10 +140,10 @@ export async function countStagedBoxes(
   { boxSet, accounts }: { readonly boxSet: number; readonly accounts: readonly string[] },
 ): Promise<number> {
   let count = 0;
-  for (const some of lists(accounts)) {
+  for (const some of chunks(accounts)) {
     const rows = await tx.all(
       `SELECT account FROM group_boxes
-        WHERE group_id = ? AND box_set = ? AND from_epoch = 0 AND account IN (${marks(some)})`,
+        WHERE group_id = ? AND box_set = ? AND from_epoch = 0 AND account IN (${placeholders(some)})`,
       groupId,
       boxSet,
       ...some,

@@ -1,7 +1,7 @@
 /** All SQL of key recovery requests. */
 import type { GroupRole } from '@posthouse/protocol';
 import { digest } from '../digest.ts';
-import { lists, marks } from '../storage/in-lists.ts';
+import { chunks, placeholders } from '../storage/in-lists.ts';
 import type { Reader, Row, Writer } from '../storage/types.ts';
 import type { StoredRecord } from './records.ts';
 
@@ -33,10 +33,10 @@ export async function readPendingRecoveries(
   { accounts, now }: { readonly accounts: readonly string[]; readonly now: number },
 ): Promise<Map<string, PendingRecovery>> {
   const found = new Map<string, PendingRecovery>();
-  for (const some of lists(accounts)) {
+  for (const some of chunks(accounts)) {
     const rows = await tx.all<PendingRecovery & Row>(
       `SELECT ${columns} FROM group_recoveries r
-        WHERE r.group_id = ? AND r.expires_at > ? AND r.account IN (${marks(some)})`,
+        WHERE r.group_id = ? AND r.expires_at > ? AND r.account IN (${placeholders(some)})`,
       groupId,
       now,
       ...some,

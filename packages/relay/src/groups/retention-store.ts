@@ -1,5 +1,5 @@
 /** All SQL that removes what has been kept long enough. Portions are bounded by the caller. */
-import { lists, marks } from '../storage/in-lists.ts';
+import { chunks, placeholders } from '../storage/in-lists.ts';
 import type { Reader, Row, Writer } from '../storage/types.ts';
 import { dropSet } from './key-store.ts';
 
@@ -200,8 +200,8 @@ export async function deleteCertificates(
   groupId: string,
   { ids, now }: { readonly ids: readonly string[]; readonly now: number },
 ): Promise<void> {
-  for (const some of lists(ids)) {
-    const due = `group_id = ? AND certificate_id IN (${marks(some)}) AND needed_until <= ?`;
+  for (const some of chunks(ids)) {
+    const due = `group_id = ? AND certificate_id IN (${placeholders(some)}) AND needed_until <= ?`;
     await tx.run(
       `UPDATE group_certificates SET needed_until = ? WHERE ${due} AND (${shownSql})`,
       now + lookAgain,

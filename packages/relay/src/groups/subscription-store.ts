@@ -1,6 +1,6 @@
 /** All SQL of subscriptions, which themselves are nowhere but in the process of their connection. */
 import type { TimelinePosition } from '@posthouse/protocol';
-import { lists, marks } from '../storage/in-lists.ts';
+import { chunks, placeholders } from '../storage/in-lists.ts';
 import type { Reader, Row } from '../storage/types.ts';
 import type { DeviceKey } from './access-store.ts';
 
@@ -29,7 +29,7 @@ export async function readSubscribable(
   { account, deviceId }: DeviceKey,
 ): Promise<Map<string, Subscribable>> {
   const found = new Map<string, Subscribable>();
-  for (const some of lists(groupIds)) {
+  for (const some of chunks(groupIds)) {
     const rows = await tx.all<SubscribableRow>(
       `SELECT g.group_id AS "groupId", g.status, g.sequence, g.epoch, m.account AS member,
           i.device_id AS open
@@ -37,7 +37,7 @@ export async function readSubscribable(
         LEFT JOIN group_members m ON m.group_id = g.group_id AND m.account = ?
         LEFT JOIN group_intervals i ON i.group_id = g.group_id AND i.account = ?
           AND i.device_id = ? AND i.message_to IS NULL
-        WHERE g.group_id IN (${marks(some)})`,
+        WHERE g.group_id IN (${placeholders(some)})`,
       account,
       account,
       deviceId,
@@ -69,9 +69,9 @@ export async function readGroupStanding(
   );
   if (group === undefined) return undefined;
   const members = new Set<string>();
-  for (const some of lists([...new Set(accounts)])) {
+  for (const some of chunks([...new Set(accounts)])) {
     const rows = await tx.all<{ account: string }>(
-      `SELECT account FROM group_members WHERE group_id = ? AND account IN (${marks(some)})`,
+      `SELECT account FROM group_members WHERE group_id = ? AND account IN (${placeholders(some)})`,
       groupId,
       ...some,
     );
@@ -86,10 +86,10 @@ export async function readGroupHeads(
   groupIds: readonly string[],
 ): Promise<{ readonly group: string; readonly head: number; readonly accessEnded: number }[]> {
   const heads = [];
-  for (const some of lists(groupIds)) {
+  for (const some of chunks(groupIds)) {
     const rows = await tx.all<{ group: string; head: number; accessEnded: number }>(
       `SELECT group_id AS "group", sequence AS head, access_ended AS "accessEnded"
-        FROM groups WHERE group_id IN (${marks(some)})`,
+        FROM groups WHERE group_id IN (${placeholders(some)})`,
       ...some,
     );
     heads.push(...rows);
@@ -103,10 +103,10 @@ export async function readManagersOf(
   groupIds: readonly string[],
 ): Promise<Map<string, string[]>> {
   const managers = new Map<string, string[]>();
-  for (const some of lists(groupIds)) {
+  for (const some of chunks(groupIds)) {
     const rows = await tx.all<{ group_id: string; account: string }>(
       `SELECT group_id, account FROM group_members
-        WHERE group_id IN (${marks(some)}) AND role <> 'member'`,
+        WHERE group_id IN (${placeholders(some)}) AND role <> 'member'`,
       ...some,
     );
     for (const { group_id: group, account } of rows) {

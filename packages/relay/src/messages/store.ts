@@ -1,5 +1,5 @@
 /** All SQL of timelines and of the results of `message.send`. The queue's is in queue-store.ts. */
-import { lists, marks } from '../storage/in-lists.ts';
+import { chunks, placeholders } from '../storage/in-lists.ts';
 import type { Reader, Row, Writer } from '../storage/types.ts';
 
 /** An envelope as stored: canonical text under its digest. */
@@ -85,9 +85,9 @@ export async function readHeads(
   accounts: readonly string[],
 ): Promise<ReadonlyMap<string, number>> {
   const heads = new Map<string, number>();
-  for (const some of lists(accounts)) {
+  for (const some of chunks(accounts)) {
     const rows = await tx.all<{ account: string; head: number }>(
-      `SELECT account, head FROM timeline_heads WHERE account IN (${marks(some)})`,
+      `SELECT account, head FROM timeline_heads WHERE account IN (${placeholders(some)})`,
       ...some,
     );
     for (const { account, head } of rows) heads.set(account, head);

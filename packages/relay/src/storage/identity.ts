@@ -1,11 +1,11 @@
 import type { Migration, Storage } from './types.ts';
 
-export const factsTable = 'relay_facts';
+export const identityTable = 'relay_facts';
 
-export const factsMigration: Migration = {
+export const identityMigration: Migration = {
   id: 1,
   name: 'facts of the relay',
-  statements: [`CREATE TABLE ${factsTable} (name TEXT PRIMARY KEY, value TEXT NOT NULL)`],
+  statements: [`CREATE TABLE ${identityTable} (name TEXT PRIMARY KEY, value TEXT NOT NULL)`],
 };
 
 /**
@@ -14,7 +14,7 @@ export const factsMigration: Migration = {
  *
  * @throws Error where the database belongs to another network or relay
  */
-export async function bindFacts(
+export async function bindDatabase(
   storage: Storage,
   facts: Readonly<Record<string, string>>,
 ): Promise<void> {

@@ -2,7 +2,7 @@ import type { RelayConfig } from '../config/index.ts';
 import { migrationsTable, pendingMigrations } from './migrations.ts';
 import { checkInService } from './move/mark.ts';
 import { openPostgres, type PostgresObserver } from './postgres/storage.ts';
-import { openSqlite, openSqliteBeside } from './sqlite/storage.ts';
+import { openSqlite, openSqliteAlongside } from './sqlite/storage.ts';
 import type { Migration, Row, Storage, StorageFaults } from './types.ts';
 
 /**
@@ -18,7 +18,7 @@ export async function openStorage(
   return await openPostgres({
     url: storage.url,
     connections: storage.connections,
-    presence: bus.nats === '' ? 'alone' : 'together',
+    lockMode: bus.nats === '' ? 'alone' : 'together',
     ...parts,
   });
 }
@@ -33,18 +33,18 @@ const commandConnections = 2;
  * @param migrations of this version; the database must have them all and no other
  * @throws Error with a sentence for operators
  */
-export async function openBeside(
+export async function openAlongside(
   { data, storage }: Pick<RelayConfig, 'data' | 'storage'>,
   migrations: readonly Migration[],
 ): Promise<Storage> {
   await using opened = new AsyncDisposableStack();
   const database = opened.use(
     storage.engine === 'sqlite'
-      ? openSqliteBeside(data)
+      ? openSqliteAlongside(data)
       : await openPostgres({
           url: storage.url,
           connections: commandConnections,
-          presence: 'beside',
+          lockMode: 'alongside',
         }),
   );
   await checkVersion(database, migrations);

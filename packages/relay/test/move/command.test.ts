@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process';
 import { rmSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { Address } from '../../src/storage/move/move.ts';
+import type { DatabaseAddress } from '../../src/storage/move/move.ts';
 import { parseAddress } from '../../src/storage/move/move.ts';
 import {
   change,
@@ -52,7 +52,8 @@ async function posthouse(
 /** Milliseconds for a test that runs several commands with many rows on a busy machine. */
 const patience = 180_000;
 
-const typed = (address: Address) => (address.engine === 'sqlite' ? address.name : address.url);
+const typed = (address: DatabaseAddress) =>
+  address.engine === 'sqlite' ? address.name : address.url;
 
 describe.concurrent('posthouse move', () => {
   test('moves, shows how far it is, and what it compared; the second time nothing is left', async () => {

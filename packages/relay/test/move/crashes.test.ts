@@ -4,9 +4,9 @@ import { cpSync } from 'node:fs';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { relayMigrations } from '../../src/schema.ts';
-import { factsMigration } from '../../src/storage/identity.ts';
+import { identityMigration } from '../../src/storage/identity.ts';
 import { moveMigration } from '../../src/storage/move/mark.ts';
-import { type Address, type MovedTable, moveStorage } from '../../src/storage/move/move.ts';
+import { type DatabaseAddress, type MovedTable, moveStorage } from '../../src/storage/move/move.ts';
 import type { Migration, Writer } from '../../src/storage/types.ts';
 import { seed } from '../support/chance.ts';
 import {
@@ -32,7 +32,7 @@ const digests = (tables: readonly MovedTable[]) =>
 
 /** Two tables beside a relay's own: as many statements as there are kinds of them, and few more. */
 const migrations: readonly Migration[] = [
-  factsMigration,
+  identityMigration,
   moveMigration,
   {
     id: 9_000,
@@ -52,7 +52,12 @@ async function fill(tx: Writer): Promise<void> {
 const patience = 180_000;
 
 /** Fails at the statement of this number, counted over both ends; says whether it came so far. */
-async function moveUpTo(last: number, from: Address, to: Address, replace: boolean) {
+async function moveUpTo(
+  last: number,
+  from: DatabaseAddress,
+  to: DatabaseAddress,
+  replace: boolean,
+) {
   let count = 0;
   const beforeStatement = () => {
     count += 1;
@@ -70,7 +75,7 @@ async function moveUpTo(last: number, from: Address, to: Address, replace: boole
 
 /** Cuts one move off at each statement in turn, and completes it each time. */
 async function cutEverywhere(
-  make: () => Promise<{ readonly from: Address; readonly to: Address }>,
+  make: () => Promise<{ readonly from: DatabaseAddress; readonly to: DatabaseAddress }>,
   { replace, step }: { readonly replace: boolean; readonly step: number },
 ): Promise<number> {
   let expected: unknown;
@@ -155,8 +160,13 @@ test(
 const killed = new URL('killed.ts', import.meta.url).pathname;
 
 /** Runs the move in a process that kills itself with SIGKILL at a statement; its signal, or none. */
-async function moveAndDie(from: Address, to: Address, statement: number): Promise<string | null> {
-  const where = (address: Address) => (address.engine === 'sqlite' ? address.name : address.url);
+async function moveAndDie(
+  from: DatabaseAddress,
+  to: DatabaseAddress,
+  statement: number,
+): Promise<string | null> {
+  const where = (address: DatabaseAddress) =>
+    address.engine === 'sqlite' ? address.name : address.url;
   const child = spawn(process.execPath, [killed, where(from), where(to), String(statement)], {
     stdio: ['ignore', 'ignore', 'inherit'],
   });

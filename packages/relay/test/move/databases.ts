@@ -1,13 +1,13 @@
 /** What the tests of `posthouse move` share: databases of both engines, with all kinds of rows. */
 import type { RelayConfig } from '../../src/config/index.ts';
 import { relayMigrations } from '../../src/schema.ts';
-import { bindFacts } from '../../src/storage/identity.ts';
+import { bindDatabase } from '../../src/storage/identity.ts';
 import { migrate } from '../../src/storage/migrations.ts';
 import { checkInService, findMark, type MoveState } from '../../src/storage/move/mark.ts';
 import {
-  type Address,
+  type DatabaseAddress,
   type MoveOptions,
-  type MoveOutcome,
+  type MoveResult,
   moveStorage,
   parseAddress,
 } from '../../src/storage/move/move.ts';
@@ -36,15 +36,15 @@ export class Databases implements AsyncDisposable {
     return this.#folders.use(temporaryFolder()).path;
   }
 
-  async sqlite(): Promise<Address> {
+  async sqlite(): Promise<DatabaseAddress> {
     return parseAddress(`sqlite:${this.folder()}`);
   }
 
-  async postgres(): Promise<Address> {
+  async postgres(): Promise<DatabaseAddress> {
     return parseAddress(await this.server.createDatabase());
   }
 
-  async empty(engine: 'sqlite' | 'postgres'): Promise<Address> {
+  async empty(engine: 'sqlite' | 'postgres'): Promise<DatabaseAddress> {
     return engine === 'sqlite' ? await this.sqlite() : await this.postgres();
   }
 
@@ -56,15 +56,15 @@ export class Databases implements AsyncDisposable {
 
 /** As a relay without NATS opens it, or as nobody but a move does. */
 export async function open(
-  address: Address,
-  presence: 'alone' | 'exclusive' = 'exclusive',
+  address: DatabaseAddress,
+  lockMode: 'alone' | 'exclusive' = 'exclusive',
 ): Promise<Storage> {
   if (address.engine === 'sqlite') return openSqlite(address.folder);
-  return await openPostgres({ url: address.url, connections: 2, presence });
+  return await openPostgres({ url: address.url, connections: 2, lockMode: lockMode });
 }
 
 /** What a relay's configuration says of it. */
-export function configOf(address: Address): RelayConfig['storage'] {
+export function configOf(address: DatabaseAddress): RelayConfig['storage'] {
   const { engine } = address;
   return { engine, url: address.engine === 'postgres' ? address.url : '', connections: 4 };
 }
@@ -74,7 +74,7 @@ export const facts = { network: 'neo:1:0x00', service: 'svc', relay: '0xaa' };
 
 /** Makes a relay's database, with what `work` puts into it. */
 export async function furnish(
-  address: Address,
+  address: DatabaseAddress,
   work: (tx: Writer) => Promise<unknown> = fewRows,
   {
     of = facts,
@@ -86,11 +86,11 @@ export async function furnish(
 ): Promise<void> {
   await using storage = await open(address);
   await migrate(storage, migrations, 1_750_000_000);
-  await bindFacts(storage, of);
+  await bindDatabase(storage, of);
   await storage.write('relay', work);
 }
 
-export async function change(address: Address, sql: string): Promise<void> {
+export async function change(address: DatabaseAddress, sql: string): Promise<void> {
   await using storage = await open(address);
   await storage.write('relay', (tx) => tx.run(sql));
 }
@@ -118,27 +118,27 @@ export async function putEnvelope(
 
 /** Moves with the relay's migrations. */
 export async function move(
-  from: Address,
-  to: Address,
+  from: DatabaseAddress,
+  to: DatabaseAddress,
   options: Partial<MoveOptions> = {},
-): Promise<MoveOutcome> {
+): Promise<MoveResult> {
   return await moveStorage({ from, to, migrations: relayMigrations, ...options });
 }
 
 /** All that is in a database, but the mark of the move. */
-export async function contents(address: Address): Promise<Record<string, unknown[]>> {
+export async function contents(address: DatabaseAddress): Promise<Record<string, unknown[]>> {
   await using storage = await open(address);
   const { relay_move: _mark, ...rest } = await dump(storage);
   return rest;
 }
 
-export async function stateOf(address: Address): Promise<MoveState | undefined> {
+export async function stateOf(address: DatabaseAddress): Promise<MoveState | undefined> {
   await using storage = await open(address);
   return (await findMark(storage))?.state;
 }
 
 /** Whether a relay of these facts could start on it, now or after its migrations. */
-export async function isInService(address: Address): Promise<boolean> {
+export async function isInService(address: DatabaseAddress): Promise<boolean> {
   await using storage = await open(address);
   return await checkInService(storage).then(
     () => true,

@@ -5,7 +5,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { relayMigrations } from '../../src/schema.ts';
 import { migrate } from '../../src/storage/migrations.ts';
-import { type Address, abandonMove, parseAddress } from '../../src/storage/move/move.ts';
+import { abandonMove, type DatabaseAddress, parseAddress } from '../../src/storage/move/move.ts';
 import { openPostgres } from '../../src/storage/postgres/storage.ts';
 import { dropDatabase } from '../support/postgres.ts';
 import { ask } from '../support/postgres-engine.ts';
@@ -36,7 +36,7 @@ const pairs = [
 ] as const;
 
 /** Stops a move between its marks: what `when` says happens in front of the statement fails. */
-async function cutOff(from: Address, to: Address, when: RegExp): Promise<void> {
+async function cutOff(from: DatabaseAddress, to: DatabaseAddress, when: RegExp): Promise<void> {
   const beforeStatement = (sql: string) => {
     if (when.test(sql)) throw new Error('cut off');
   };
@@ -378,9 +378,9 @@ test('a relay that was cut off while its database was moved does not go on with 
   const [from, to] = [await databases.postgres(), await databases.sqlite()];
   if (from.engine !== 'postgres') throw new Error('is PostgreSQL');
   await furnish(from);
-  const place = { url: from.url, connections: 2, presence: 'alone' } as const;
+  const place = { url: from.url, connections: 2, lockMode: 'alone' } as const;
   // It would ask for its place again in a minute.
-  await using relay = await openPostgres({ ...place, waits: { place: 60_000 } });
+  await using relay = await openPostgres({ ...place, timeouts: { lockRetry: 60_000 } });
   const ends =
     'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()';
   await ask(from.url, `${ends} AND datname = current_database()`);

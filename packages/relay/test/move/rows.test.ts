@@ -2,8 +2,8 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { relayMigrations } from '../../src/schema.ts';
-import type { Address } from '../../src/storage/move/move.ts';
-import { type Portion, readPortion, readTables } from '../../src/storage/move/rows.ts';
+import type { DatabaseAddress } from '../../src/storage/move/move.ts';
+import { type Batch, readBatch, readTables } from '../../src/storage/move/rows.ts';
 import type { Writer } from '../../src/storage/types.ts';
 import { contents, Databases, furnish, move, open, putEnvelope } from './databases.ts';
 
@@ -17,11 +17,11 @@ afterAll(() => databases[Symbol.asyncDispose]());
 /** Moves through both engines and compares at each stop. */
 async function travels(work: (tx: Writer) => Promise<void>): Promise<void> {
   const stops = [await databases.sqlite(), await databases.postgres(), await databases.sqlite()];
-  await furnish(stops[0] as Address, work);
-  const first = await contents(stops[0] as Address);
+  await furnish(stops[0] as DatabaseAddress, work);
+  const first = await contents(stops[0] as DatabaseAddress);
   const seen = new Set<string>();
   for (const [index, to] of stops.slice(1).entries()) {
-    const { state, tables } = await move(stops[index] as Address, to);
+    const { state, tables } = await move(stops[index] as DatabaseAddress, to);
     expect(state).toBe('moved');
     seen.add(JSON.stringify(tables.map(({ table, source }) => [table, source])));
     seen.add(JSON.stringify(tables.map(({ table, target }) => [table, target])));
@@ -116,10 +116,10 @@ test('a portion is bounded in rows and in bytes, but for a row that alone is mor
   await using storage = await open(database);
   const table = (await readTables(storage)).find(({ name }) => name === 'message_envelopes');
   if (table === undefined) throw new Error('there is no such table');
-  const portions: Portion[] = [];
+  const portions: Batch[] = [];
   do {
     const after = portions.at(-1)?.last;
-    portions.push(await storage.read((tx) => readPortion(tx, table, after)));
+    portions.push(await storage.read((tx) => readBatch(tx, table, after)));
   } while (portions.at(-1)?.last !== undefined);
   expect(portions.flatMap(({ rows }) => rows)).toHaveLength(662);
   for (const { rows } of portions) {

@@ -3,7 +3,7 @@ import { nodePrimitives } from '@posthouse/primitives-node';
 import type { Challenge, SessionCredentials } from '@posthouse/protocol';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { RelayConfig } from '../../src/config/index.ts';
-import { type Address, parseAddress } from '../../src/storage/move/move.ts';
+import { type DatabaseAddress, parseAddress } from '../../src/storage/move/move.ts';
 import { codeOf } from '../support/http.ts';
 import type { Person } from '../support/people.ts';
 import { type DoorData, FrontDoor } from '../support/relay.ts';
@@ -19,7 +19,7 @@ afterAll(() => databases[Symbol.asyncDispose]());
 /** A data folder with a database that may be elsewhere, and another one at the next start. */
 class Somewhere implements DoorData {
   readonly path: string;
-  address: Address;
+  address: DatabaseAddress;
 
   constructor(folder: string) {
     this.path = folder;

@@ -93,7 +93,7 @@ describe('a COMMIT whose answer does not come', () => {
     '$when it was executed, and nobody can tell: temporarily_unavailable',
     async (cut) => {
       await using proxy = await CuttingProxy.start(url);
-      await using storage = await open(proxy.url, { observer: told, waits: impatient });
+      await using storage = await open(proxy.url, { observer: told, timeouts: impatient });
       const struck = proxy.cut(/^COMMIT$/, {
         when: cut.when,
         also() {
@@ -135,7 +135,7 @@ describe('a COMMIT whose answer does not come', () => {
 
   test('of a crashed server, which gives the number of the transaction to somebody else', async () => {
     await using proxy = await CuttingProxy.start(url);
-    await using storage = await open(proxy.url, { waits: { call: 30_000, outcome: 30_000 } });
+    await using storage = await open(proxy.url, { timeouts: { call: 30_000, outcome: 30_000 } });
     await counting(storage).done;
     // Nothing of the write has reached the disk when the server crashes: the first writers after
     // it get the number of its transaction.
@@ -158,7 +158,7 @@ describe('a COMMIT whose answer does not come', () => {
   test('while the old session still holds on: the outcome is asked for behind its locks', async () => {
     await using proxy = await CuttingProxy.start(url);
     await using storage = await open(proxy.url, {
-      waits: { lock: 20_000, call: 30_000, outcome: 30_000 },
+      timeouts: { lock: 20_000, call: 30_000, outcome: 30_000 },
     });
     // COMMIT stays behind at the server for as long as a deferred check waits for a row.
     await ask(

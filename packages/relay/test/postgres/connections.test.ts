@@ -36,7 +36,7 @@ const sessionsSql = `SELECT state FROM pg_stat_activity
 
 describe('when every connection is at work', () => {
   test('a call waits for one, and is told so in the end', async () => {
-    await using storage = await open(url, { connections: 2, waits: impatient });
+    await using storage = await open(url, { connections: 2, timeouts: impatient });
     await counters.make(storage);
     const held = Promise.withResolvers<void>();
     const holding = ['a', 'b'].map((name) =>
@@ -79,7 +79,7 @@ describe('when every connection is at work', () => {
     const to = new URL(url);
     to.username = to.password = 'narrow';
     const told = new Told();
-    await using storage = await open(to.href, { waits: impatient, observer: told });
+    await using storage = await open(to.href, { timeouts: impatient, observer: told });
     const held = Promise.withResolvers<void>();
     const all = Promise.withResolvers<void>();
     let begun = 0;
@@ -101,7 +101,7 @@ describe('when every connection is at work', () => {
 
   test('many writes of one aggregate: who comes too late is told so', async () => {
     await using proxy = await CuttingProxy.start(url);
-    await using storage = await open(proxy.url, { waits: { ...impatient, answer: 200 } });
+    await using storage = await open(proxy.url, { timeouts: { ...impatient, answer: 200 } });
     proxy.fallSilent();
     // Each that meets the silence waits for an answer; those behind them have waited already.
     const calls = Array.from({ length: 50 }, () => storage.write('account:a', one));
@@ -121,7 +121,7 @@ describe('when every connection is at work', () => {
 
 test('thousands of failures of every kind leave no connection behind', async () => {
   await using proxy = await CuttingProxy.start(url);
-  await using storage = await open(proxy.url, { connections: 5, waits: { call: 20_000 } });
+  await using storage = await open(proxy.url, { connections: 5, timeouts: { call: 20_000 } });
   await counters.make(storage);
   const failures: ((tx: Writer) => Promise<unknown>)[] = [
     add('ok'),
@@ -180,7 +180,7 @@ describe('the end', () => {
 
   test.each(['is silent', 'refuses'] as const)('comes while the server %s', async (how) => {
     await using proxy = await CuttingProxy.start(url);
-    const storage = await open(proxy.url, { waits: { ...impatient, answer: 300 } });
+    const storage = await open(proxy.url, { timeouts: { ...impatient, answer: 300 } });
     await Promise.all([storage.read(one), storage.read(one)]);
     if (how === 'refuses') {
       proxy.refuse(true);
@@ -211,7 +211,7 @@ describe('nothing that happens to a connection ends the process', () => {
 
   test('all of them break, again and again, idle or at work or just connecting', async () => {
     await using proxy = await CuttingProxy.start(url);
-    await using storage = await open(proxy.url, { waits: { call: 20_000, place: 1 } });
+    await using storage = await open(proxy.url, { timeouts: { call: 20_000, lockRetry: 1 } });
     for (let round = 0; round < 20; round += 1) {
       const calls = Array.from({ length: 10 }, () => storage.read(one));
       for (let step = 0; step < round; step += 1) await new Promise(setImmediate);
@@ -221,7 +221,7 @@ describe('nothing that happens to a connection ends the process', () => {
     }
     proxy.refuse(true);
     proxy.cutAll();
-    await using patient = await open(url, { waits: impatient });
+    await using patient = await open(url, { timeouts: impatient });
     expect(await patient.read(one)).toEqual({ one: 1 });
     proxy.refuse(false);
     expect(await storage.read(one)).toEqual({ one: 1 });

@@ -7,7 +7,7 @@ import { messages } from '../../src/messages/index.ts';
 import { migrate } from '../../src/storage/migrations.ts';
 import { clientConfig, PostgresClient, prepareSession } from '../../src/storage/postgres/client.ts';
 import { PostgresStatements } from '../../src/storage/postgres/sql.ts';
-import { defaultWaits } from '../../src/storage/postgres/timeouts.ts';
+import { defaultTimeouts } from '../../src/storage/postgres/timeouts.ts';
 import { TestPostgres } from '../support/postgres.ts';
 import { ask, open } from '../support/postgres-engine.ts';
 
@@ -19,7 +19,7 @@ function statements(): string[] {
   const files = globSync(`{${Object.keys(subjects)}}/**/*.ts`, { cwd: folder });
   const texts = files.map((file) => readFileSync(`${folder}${file}`, 'utf8')).join('\n');
   const found = texts.matchAll(/(['`])\s*((?:SELECT|INSERT INTO|UPDATE|DELETE FROM) [^1]*?)\1/g);
-  return [...found].map(([, , sql = '']) => sql.replaceAll(/\$\{marks\([^}]*\}/g, '?, ?'));
+  return [...found].map(([, , sql = '']) => sql.replaceAll(/\${placeholders\([^}]*\}/g, '?, ?'));
 }
 
 interface Plan {
@@ -64,9 +64,9 @@ afterAll(() => server[Symbol.asyncDispose]());
 
 /** Statements with what is wrong about their plans in a session of the engine. */
 async function wrong(): Promise<Record<string, string[]>> {
-  const client = new PostgresClient(clientConfig(url, defaultWaits));
+  const client = new PostgresClient(clientConfig(url, defaultTimeouts));
   await client.connect();
-  await prepareSession(client, defaultWaits);
+  await prepareSession(client, defaultTimeouts);
   const known = new PostgresStatements();
   const found: Record<string, string[]> = {};
   for (const sql of statements()) {
@@ -76,7 +76,7 @@ async function wrong(): Promise<Record<string, string[]>> {
     const slow = detours(rows[0]['QUERY PLAN'][0].Plan);
     if (slow.length > 0) found[sql] = slow;
   }
-  await client.close(defaultWaits.close);
+  await client.close(defaultTimeouts.close);
   return found;
 }
 
@@ -144,10 +144,10 @@ test('a portion of what is due is read in its order, though nothing was due when
   );
   await ask(database, 'ANALYZE things');
   await using client = new AsyncDisposableStack();
-  const session = new PostgresClient(clientConfig(database, defaultWaits));
-  client.defer(() => session.close(defaultWaits.close));
+  const session = new PostgresClient(clientConfig(database, defaultTimeouts));
+  client.defer(() => session.close(defaultTimeouts.close));
   await session.connect();
-  await prepareSession(session, defaultWaits);
+  await prepareSession(session, defaultTimeouts);
   const { rows } = await session.query(
     `EXPLAIN (GENERIC_PLAN, FORMAT JSON) SELECT id FROM things
       WHERE kind = $1 AND due IS NOT NULL AND due <= $2 ORDER BY due LIMIT $3`,

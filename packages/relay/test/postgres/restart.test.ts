@@ -116,8 +116,8 @@ test.each(Object.keys(faults) as (keyof typeof faults)[])(
   'the server is %s under load: what succeeded is there once, nothing else is',
   async (fault) => {
     const url = await prepare();
-    await using first = await open(url, { waits: { place: 20 } });
-    await using second = await open(url, { waits: { place: 20 } });
+    await using first = await open(url, { timeouts: { lockRetry: 20 } });
+    await using second = await open(url, { timeouts: { lockRetry: 20 } });
     const load = new Load('w', [first, second]);
     const running = load.run();
     for (let round = 0; round < rounds; round += 1) {
@@ -134,7 +134,7 @@ test.each(Object.keys(faults) as (keyof typeof faults)[])(
 test('connections break at every moment: what succeeded is there once, nothing else is', async () => {
   const url = await prepare();
   await using proxy = await CuttingProxy.start(url);
-  await using storage = await open(proxy.url, { waits: { place: 20 } });
+  await using storage = await open(proxy.url, { timeouts: { lockRetry: 20 } });
   const load = new Load('w', [storage]);
   const running = load.run();
   for (let round = 0; round < 40; round += 1) {

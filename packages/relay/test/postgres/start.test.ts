@@ -32,7 +32,7 @@ function changed(change: (url: URL) => void): string {
 
 /** What the start fails with; no word of it or its causes is the password. */
 async function refusal(to: string, password = 'posthouse-secret'): Promise<string> {
-  const error = await open(to, { waits: impatient }).then(
+  const error = await open(to, { timeouts: impatient }).then(
     () => undefined,
     (thrown: unknown) => thrown,
   );
@@ -179,7 +179,7 @@ describe('the settings of a connection', () => {
   test('free the locks of a process that stands still', async () => {
     await using storage = await open(url);
     await counters.make(storage);
-    const still = await open(url, { waits: { idleInTransaction: 50 } });
+    const still = await open(url, { timeouts: { idleInTransaction: 50 } });
     const begun = Promise.withResolvers<void>();
     void still.write('account:a', async (tx) => {
       await counters.add(tx, 'a');
@@ -191,7 +191,7 @@ describe('the settings of a connection', () => {
   });
 
   test('end a statement that takes too long, and the call with it', async () => {
-    await using storage = await open(url, { waits: { ...impatient, statement: 50 } });
+    await using storage = await open(url, { timeouts: { ...impatient, statement: 50 } });
     await expect(storage.read((tx) => tx.get('SELECT pg_sleep(3600)'))).rejects.toMatchObject({
       code: 'temporarily_unavailable',
       message: 'storage is too busy',
@@ -202,7 +202,7 @@ describe('the settings of a connection', () => {
     await using proxy = await CuttingProxy.start(url);
     const told = new Told();
     await using storage = await open(proxy.url, {
-      waits: { ...impatient, answer: 100 },
+      timeouts: { ...impatient, answer: 100 },
       observer: told,
     });
     proxy.fallSilent();
@@ -287,13 +287,13 @@ describe('TLS', () => {
 
 test('a password that is changed later: what is told contains neither', async () => {
   const told = new Told();
-  await using storage = await open(url, { observer: told, waits: impatient });
+  await using storage = await open(url, { observer: told, timeouts: impatient });
   await ask(url, `CREATE ROLE somebody SUPERUSER LOGIN PASSWORD 'before'`);
   const to = changed((other) => {
     other.username = 'somebody';
     other.password = 'before';
   });
-  await using other = await open(to, { observer: told, waits: impatient });
+  await using other = await open(to, { observer: told, timeouts: impatient });
   await ask(url, `ALTER ROLE somebody PASSWORD 'after'`);
   await ask(
     url,
@@ -312,12 +312,12 @@ test('a password that is changed later: what is told contains neither', async ()
 test('a server that is started beside the relay is waited for', async () => {
   await using own = await TestPostgres.start({ durable: false });
   await own.stop();
-  const opening = open(own.url('postgres'), { waits: { start: 30_000 } });
+  const opening = open(own.url('postgres'), { timeouts: { start: 30_000 } });
   // It fails if it does not wait; nobody hears of that before the server is there.
   opening.catch(() => {});
   await own.start();
   await using storage = await opening;
-  expect(storage.hasPlace).toBe(true);
+  expect(storage.hasLock).toBe(true);
 });
 
 describe('migrations that take longer than any other statement', () => {
@@ -325,7 +325,7 @@ describe('migrations that take longer than any other statement', () => {
   const waits = { ...impatient, statement: 300, answer: 350, definition: 20_000 };
 
   test('are waited for, by the process that runs them and by those that start beside it', async () => {
-    const two = [await open(url, { waits }), await open(url, { waits })];
+    const two = [await open(url, { timeouts: waits }), await open(url, { timeouts: waits })];
     const applied = await Promise.all(two.map((storage) => migrate(storage, [slow], 1)));
     expect(applied.sort()).toEqual([[], [1]]);
     // Nothing else gets their time.
@@ -337,7 +337,7 @@ describe('migrations that take longer than any other statement', () => {
   });
 
   test('end some time, too', async () => {
-    await using storage = await open(url, { waits: { ...waits, definition: 200 } });
+    await using storage = await open(url, { timeouts: { ...waits, definition: 200 } });
     await expect(migrate(storage, [slow], 1)).rejects.toMatchObject({
       code: 'temporarily_unavailable',
     });

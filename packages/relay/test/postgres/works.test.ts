@@ -130,7 +130,7 @@ describe('works that are in each other’s way', () => {
     `DO $$ BEGIN RAISE EXCEPTION 'made up' USING ERRCODE = '${code}'; END $$`;
 
   test.each(['40001', '40P01'])('%s that does not end: temporarily_unavailable', async (code) => {
-    await using patient = await open(url, { observer: told, waits: impatient });
+    await using patient = await open(url, { observer: told, timeouts: impatient });
     let runs = 0;
     const write = patient.write('account:a', async (tx) => {
       runs += 1;
@@ -152,7 +152,7 @@ describe('works that are in each other’s way', () => {
   });
 
   test.each(['53100', '53200', '57014', '55P03'])('%s: no room or time now', async (code) => {
-    await using patient = await open(url, { observer: told, waits: impatient });
+    await using patient = await open(url, { observer: told, timeouts: impatient });
     const write = patient.write('account:a', (tx) => tx.run(raise(code)));
     await expect(write).rejects.toMatchObject({
       code: 'temporarily_unavailable',
@@ -166,7 +166,7 @@ describe('works that are in each other’s way', () => {
     async (code) => {
       // Long enough for a slow machine to connect again.
       const waits = { ...impatient, call: 1_000, connect: 5_000, lock: 5_000 };
-      await using patient = await open(url, { observer: told, waits });
+      await using patient = await open(url, { observer: told, timeouts: waits });
       const write = patient.write('account:a', (tx) => tx.run(raise(code)));
       await expect(write).rejects.toMatchObject({
         code: 'temporarily_unavailable',
@@ -228,7 +228,7 @@ describe('a statement that fails', () => {
 
   test('in a transaction that cannot begin: what left behind BEGIN is not done either', async () => {
     // A work's first statement leaves before the answer to BEGIN. Here BEGIN runs into a lock.
-    await using patient = await open(url, { waits: impatient });
+    await using patient = await open(url, { timeouts: impatient });
     const held = Promise.withResolvers<void>();
     const holding = storage.write('account:a', async (tx) => {
       await tx.get('SELECT 1 AS one');

@@ -4,7 +4,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import {
   openSqlite,
-  openSqliteBeside,
+  openSqliteAlongside,
   type SqliteStorage,
 } from '../../src/storage/sqlite/storage.ts';
 import type { StorageFaults, Writer } from '../../src/storage/types.ts';
@@ -110,7 +110,7 @@ describe('the folder', () => {
 
   test('a command beside a relay reads and writes, and leaves the folder to the relay', async () => {
     await storage.write('a', insert('relay'));
-    const beside = openSqliteBeside(folder.path);
+    const beside = openSqliteAlongside(folder.path);
     await beside.write('a', insert('command'));
     expect(await names(beside)).toEqual(['command', 'relay']);
     await beside[Symbol.asyncDispose]();
@@ -122,7 +122,7 @@ describe('the folder', () => {
 
   test('a command where no relay runs keeps none from starting', async () => {
     await storage[Symbol.asyncDispose]();
-    const beside = openSqliteBeside(folder.path);
+    const beside = openSqliteAlongside(folder.path);
     storage = openSqlite(folder.path);
     await storage.write('a', insert('relay'));
     expect(await names(beside)).toEqual(['relay']);
@@ -132,11 +132,13 @@ describe('the folder', () => {
 
   test('a command makes no database, and leaves no journal of one that is at rest', async () => {
     using other = temporaryFolder();
-    expect(() => openSqliteBeside(other.path)).toThrow(`there is no relay.sqlite in ${other.path}`);
+    expect(() => openSqliteAlongside(other.path)).toThrow(
+      `there is no relay.sqlite in ${other.path}`,
+    );
     expect(readdirSync(other.path)).toEqual([]);
     await storage[Symbol.asyncDispose]();
     const before = readdirSync(folder.path);
-    const beside = openSqliteBeside(folder.path);
+    const beside = openSqliteAlongside(folder.path);
     await beside.write('a', insert('command'));
     await beside[Symbol.asyncDispose]();
     expect(readdirSync(folder.path)).toEqual(before);

@@ -30,7 +30,7 @@ export const inUse =
     ? /another relay process uses the database/
     : /is in use by another relay process$/;
 
-const observer = { lost() {}, back() {}, conflicted() {}, unsettled() {}, displaced() {} };
+const observer = { lost() {}, restored() {}, conflicted() {}, commitUnknown() {}, lockLost() {} };
 
 /**
  * What outlives a relay's process: its data folder and, where the engine has it elsewhere, a

@@ -2,5 +2,5 @@
 import { openPostgres } from '../../src/storage/postgres/storage.ts';
 
 const [url = ''] = process.argv.slice(2);
-await openPostgres({ url, connections: 2, presence: 'alone' });
+await openPostgres({ url, connections: 2, lockMode: 'alone' });
 process.stdout.write('ready\n');

@@ -2,17 +2,17 @@
 import { Client } from 'pg';
 import type { PostgresObserver, PostgresStorage } from '../../src/storage/postgres/storage.ts';
 import { openPostgres, type PostgresOptions } from '../../src/storage/postgres/storage.ts';
-import type { PostgresWaits } from '../../src/storage/postgres/timeouts.ts';
+import type { PostgresTimeouts } from '../../src/storage/postgres/timeouts.ts';
 import type { Row, SqlValue, Storage, Writer } from '../../src/storage/types.ts';
 
 /** Waits for tests in which something must be given up. */
-export const impatient: Partial<PostgresWaits> = {
+export const impatient: Partial<PostgresTimeouts> = {
   call: 300,
   outcome: 300,
   start: 200,
   connect: 250,
   lock: 250,
-  place: 20,
+  lockRetry: 20,
   close: 100,
 };
 
@@ -21,10 +21,10 @@ export class Told implements PostgresObserver {
   readonly words: string[] = [];
   readonly errors: unknown[] = [];
   readonly lost = (error: unknown) => this.#hear('lost', error);
-  readonly back = () => this.#hear('back');
+  readonly restored = () => this.#hear('back');
   readonly conflicted = () => this.#hear('conflicted');
-  readonly unsettled = (error: unknown) => this.#hear('unsettled', error);
-  readonly displaced = (error: unknown) => this.#hear('displaced', error);
+  readonly commitUnknown = (error: unknown) => this.#hear('unsettled', error);
+  readonly lockLost = (error: unknown) => this.#hear('displaced', error);
   #changed = Promise.withResolvers<void>();
 
   /** Resolves when the word was told `times` times. */
@@ -44,7 +44,7 @@ export async function open(
   url: string,
   options: Partial<PostgresOptions> = {},
 ): Promise<PostgresStorage> {
-  return await openPostgres({ url, connections: 10, presence: 'together', ...options });
+  return await openPostgres({ url, connections: 10, lockMode: 'together', ...options });
 }
 
 /** A table of counters: read-modify-write in two statements, wrong wherever two works meet. */

@@ -14,7 +14,7 @@ export default async function setUp(project: TestProject): Promise<() => Promise
   const server = await TestPostgres.start({ durable: false });
   const url = await createDatabase(server.url('postgres'), furnished);
   {
-    await using storage = await openPostgres({ url, connections: 1, presence: 'alone' });
+    await using storage = await openPostgres({ url, connections: 1, lockMode: 'alone' });
     await migrate(storage, relayMigrations, 0);
   }
   project.provide('postgres', server.url('postgres'));

@@ -9,25 +9,32 @@ import { randomUUID } from 'node:crypto';
 import { systemClock } from '../../clock.ts';
 import { migrate, migrationsTable, pendingMigrations, readApplied } from '../migrations.ts';
 import type { Migration, Reader, StorageFaults, Writer } from '../types.ts';
-import { type Address, at, type End, EndError, openEnd, openLost } from './ends.ts';
+import {
+  type DatabaseAddress,
+  type MoveDatabase,
+  MoveError,
+  naming,
+  openExclusive,
+  openUnlessLost,
+} from './databases.ts';
 import { changeMark, expectMark, type MoveMark, markRefusal, moveTable } from './mark.ts';
-import { type Found, look, plan } from './plan.ts';
+import { type DatabaseState, inspect, plan } from './plan.ts';
 import {
   countRows,
-  deletePortion,
+  deleteBatch,
   digestTable,
   highestKey,
   insertRows,
   type Key,
-  readPortion,
+  readBatch,
   readTables,
   type Table,
   type TableDigest,
 } from './rows.ts';
 
 export interface MoveOptions {
-  readonly from: Address;
-  readonly to: Address;
+  readonly from: DatabaseAddress;
+  readonly to: DatabaseAddress;
   /** Every migration of the relay. */
   readonly migrations: readonly Migration[];
   /** Whether a target that was left behind by an earlier move may be emptied. */
@@ -44,7 +51,7 @@ export interface MoveProgress {
   readonly table: string;
   readonly rows: number;
   /** Rows in all. */
-  readonly of: number;
+  readonly total: number;
 }
 
 /** A table of both ends, as they were read when all was copied. */
@@ -54,7 +61,7 @@ export interface MovedTable {
   readonly target: TableDigest;
 }
 
-export interface MoveOutcome {
+export interface MoveResult {
   /**
    * - `moved`: the target is the relay's database now;
    * - `moved before`: it was already, by this same move; nothing was read;
@@ -65,26 +72,26 @@ export interface MoveOutcome {
   readonly tables: readonly MovedTable[];
 }
 
-export { type Address, AddressError, parseAddress } from './ends.ts';
+export { type DatabaseAddress, DatabaseAddressError, parseAddress } from './databases.ts';
 
 /**
  * Moves, or goes on with a move.
  *
- * @throws EndError where an end cannot be used or refuses, with what to do; the reason of `signal`
+ * @throws MoveError where an end cannot be used or refuses, with what to do; the reason of `signal`
  * @example
  * const [from, to] = [parseAddress('sqlite:/var/lib/posthouse'), parseAddress(url)];
  * const { state } = await moveStorage({ from, to, migrations: relayMigrations });
  */
-export async function moveStorage(options: MoveOptions): Promise<MoveOutcome> {
-  await using source = await openEnd(options.from, {
+export async function moveStorage(options: MoveOptions): Promise<MoveResult> {
+  await using source = await openExclusive(options.from, {
     mustExist: true,
     faults: options.faults?.source,
   });
-  await using target = await openEnd(options.to, {
+  await using target = await openExclusive(options.to, {
     mustExist: false,
     faults: options.faults?.target,
   });
-  const found = { source: await look(source), target: await look(target) };
+  const found = { source: await inspect(source), target: await inspect(target) };
   const relayId = await checkSource(source, found.source, options.migrations);
   const marks = plan(found.source, found.target, {
     moveId: randomUUID(),
@@ -92,20 +99,20 @@ export async function moveStorage(options: MoveOptions): Promise<MoveOutcome> {
   });
   if (marks === undefined) return { state: 'moved before', relayId, tables: [] };
   const tables = await sameTables(source, target, options.migrations);
-  await mark(source, found.source.mark, marks.source);
-  await begin(source, target, { from: found.target.mark, to: marks.target });
+  await replaceMark(source, found.source.mark, marks.source);
+  await markTarget(source, target, { from: found.target.mark, to: marks.target });
   const move = new Move({ source, target, tables, options }, marks);
   return { relayId, ...(await move.run()) };
 }
 
 /** @returns the relay's ID */
 async function checkSource(
-  source: End,
-  { facts, mark }: Found,
+  source: MoveDatabase,
+  { identity, mark }: DatabaseState,
   migrations: readonly Migration[],
 ): Promise<string> {
-  return await at(source, async () => {
-    const relayId = facts.get('relay');
+  return await naming(source, async () => {
+    const relayId = identity.get('relay');
     if (relayId === undefined) {
       throw new Error(markRefusal(mark) ?? 'no relay was ever started on it');
     }
@@ -117,13 +124,13 @@ async function checkSource(
 
 /** Gives the target the source's schema, and says which tables both have. */
 async function sameTables(
-  source: End,
-  target: End,
+  source: MoveDatabase,
+  target: MoveDatabase,
   migrations: readonly Migration[],
 ): Promise<Table[]> {
-  await at(target, () => migrate(target.storage, migrations, systemClock.now()));
-  const here = await at(source, () => readTables(source.storage));
-  const there = await at(target, () => readTables(target.storage));
+  await naming(target, () => migrate(target.storage, migrations, systemClock.now()));
+  const here = await naming(source, () => readTables(source.storage));
+  const there = await naming(target, () => readTables(target.storage));
   for (const [end, own, others] of [
     [source, here, there],
     [target, there, here],
@@ -131,24 +138,28 @@ async function sameTables(
     const known = new Set(others.map((table) => JSON.stringify(table)));
     const odd = own.find((table) => !known.has(JSON.stringify(table)) || table.key.length === 0);
     if (odd === undefined) continue;
-    throw new EndError(end.name, new Error(`the table ${odd.name} is not one of a relay's`));
+    throw new MoveError(end.name, new Error(`the table ${odd.name} is not one of a relay's`));
   }
   return here.filter((table) => table.name !== moveTable);
 }
 
-async function mark(end: End, from: MoveMark | undefined, to: MoveMark | undefined) {
+async function replaceMark(
+  end: MoveDatabase,
+  from: MoveMark | undefined,
+  to: MoveMark | undefined,
+) {
   if (from?.state === to?.state && from?.moveId === to?.moveId) return;
-  await at(end, () => end.storage.write('relay', (tx) => changeMark(tx, from, to)));
+  await naming(end, () => end.storage.write('relay', (tx) => changeMark(tx, from, to)));
 }
 
 /** Marks the target. When its schema was made is part of the state, and so the source's. */
-async function begin(
-  source: End,
-  target: End,
+async function markTarget(
+  source: MoveDatabase,
+  target: MoveDatabase,
   { from, to }: { readonly from: MoveMark | undefined; readonly to: MoveMark },
 ): Promise<void> {
-  const applied = await at(source, () => source.storage.read((tx) => readApplied(tx)));
-  await at(target, () =>
+  const applied = await naming(source, () => source.storage.read((tx) => readApplied(tx)));
+  await naming(target, () =>
     target.storage.write('relay', async (tx) => {
       await changeMark(tx, from, to);
       for (const { id, applied_at } of applied) {
@@ -159,18 +170,18 @@ async function begin(
 }
 
 interface MoveParts {
-  readonly source: End;
-  readonly target: End;
+  readonly source: MoveDatabase;
+  readonly target: MoveDatabase;
   readonly tables: readonly Table[];
   readonly options: MoveOptions;
 }
 
-type Which = 'source' | 'target';
+type Side = 'source' | 'target';
 
 /** A move whose ends are marked. */
 class Move {
-  readonly #source: End;
-  readonly #target: End;
+  readonly #source: MoveDatabase;
+  readonly #target: MoveDatabase;
   readonly #tables: readonly Table[];
   readonly #options: MoveOptions;
   readonly #sourceMark: MoveMark;
@@ -188,7 +199,7 @@ class Move {
     this.#targetMark = marks.target;
   }
 
-  async run(): Promise<Pick<MoveOutcome, 'state' | 'tables'>> {
+  async run(): Promise<Pick<MoveResult, 'state' | 'tables'>> {
     if (this.#targetMark.state === 'emptying') await this.#emptyTarget();
     for (const table of this.#tables) await this.#copy(table);
     const tables: MovedTable[] = [];
@@ -204,85 +215,81 @@ class Move {
       if (table.name !== migrationsTable) await this.#empty(table);
     }
     const arriving: MoveMark = { ...this.#targetMark, state: 'arriving' };
-    await mark(this.#target, this.#targetMark, arriving);
+    await replaceMark(this.#target, this.#targetMark, arriving);
     this.#targetMark = arriving;
   }
 
   async #empty(table: Table): Promise<void> {
-    const target = this.#at('target', table);
+    const target = this.#table('target', table);
     const of = await target.read((tx) => countRows(tx, table));
     let rows = 0;
     let after: Key | undefined;
     do {
-      const { deleted, last } = await target.write((tx) => deletePortion(tx, table, after));
+      const { deleted, last } = await target.write((tx) => deleteBatch(tx, table, after));
       rows += deleted;
       after = last;
-      this.#options.progress?.({ step: 'emptying', table: table.name, rows, of });
+      this.#options.progress?.({ step: 'emptying', table: table.name, rows, total: of });
     } while (after !== undefined);
   }
 
   async #copy(table: Table): Promise<void> {
-    const source = this.#at('source', table);
-    const target = this.#at('target', table);
+    const source = this.#table('source', table);
+    const target = this.#table('target', table);
     const of = await source.read((tx) => countRows(tx, table));
     let rows = await target.read((tx) => countRows(tx, table));
     let after = await target.read((tx) => highestKey(tx, table));
     for (;;) {
-      const portion = await source.read((tx) => readPortion(tx, table, after));
+      const portion = await source.read((tx) => readBatch(tx, table, after));
       if (portion.last !== undefined) {
         await target.write((tx) => insertRows(tx, table, portion.rows));
         rows += portion.rows.length;
         after = portion.last;
       }
-      this.#options.progress?.({ step: 'copying', table: table.name, rows, of });
+      this.#options.progress?.({ step: 'copying', table: table.name, rows, total: of });
       if (portion.last === undefined) return;
     }
   }
 
   async #compare(table: Table): Promise<MovedTable> {
-    const of = await this.#at('source', table).read((tx) => countRows(tx, table));
+    const of = await this.#table('source', table).read((tx) => countRows(tx, table));
     const seen = { source: 0, target: 0 };
-    const digest = async (which: Which) =>
-      await this.#digest(which, table, (rows) => {
-        seen[which] = rows;
+    const digest = async (side: Side) =>
+      await this.#digest(side, table, (rows) => {
+        seen[side] = rows;
         const least = Math.min(seen.source, seen.target);
-        this.#options.progress?.({ step: 'checking', table: table.name, rows: least, of });
+        this.#options.progress?.({ step: 'checking', table: table.name, rows: least, total: of });
       });
     const [source, target] = await Promise.all([digest('source'), digest('target')]);
     return { table: table.name, source, target };
   }
 
-  async #digest(
-    which: Which,
-    table: Table,
-    progress: (rows: number) => void,
-  ): Promise<TableDigest> {
-    const { name, read } = this.#at(which, table);
+  async #digest(side: Side, table: Table, progress: (rows: number) => void): Promise<TableDigest> {
+    const { name, read } = this.#table(side, table);
     const digest = await digestTable(table, read, progress);
     const counted = await read((tx) => countRows(tx, table));
     if (counted === digest.rows) return digest;
-    throw new EndError(name, new Error(`${counted} rows, but only ${digest.rows} with a key`));
+    throw new MoveError(name, new Error(`${counted} rows, but only ${digest.rows} with a key`));
   }
 
   /** The source stops being the relay's database before the target begins to be it. */
   async #handOver(): Promise<void> {
     this.#checkAlone();
-    await mark(this.#source, this.#sourceMark, { ...this.#sourceMark, state: 'moved' });
+    await replaceMark(this.#source, this.#sourceMark, { ...this.#sourceMark, state: 'moved' });
     this.#checkAlone();
-    await mark(this.#target, this.#targetMark, { ...this.#targetMark, state: 'arrived' });
+    await replaceMark(this.#target, this.#targetMark, { ...this.#targetMark, state: 'arrived' });
   }
 
   /** A table of one end, as long as that end has its mark and nobody else has it. */
-  #at(which: Which, table: Table) {
-    const { storage, ...end } = which === 'source' ? this.#source : this.#target;
+  #table(side: Side, table: Table) {
+    const { storage, ...end } = side === 'source' ? this.#source : this.#target;
     const name = `${end.name}, table ${table.name}`;
     const expect = (tx: Reader) =>
-      expectMark(tx, which === 'source' ? this.#sourceMark : this.#targetMark);
+      expectMark(tx, side === 'source' ? this.#sourceMark : this.#targetMark);
     return {
       name,
       read: async <T>(work: (tx: Reader) => Promise<T>): Promise<T> => {
         this.#checkAlone();
-        return await at({ name }, () =>
+        return await naming({ name }, () =>
           storage.read(async (tx) => {
             await expect(tx);
             return await work(tx);
@@ -291,7 +298,7 @@ class Move {
       },
       write: async <T>(work: (tx: Writer) => Promise<T>): Promise<T> => {
         this.#checkAlone();
-        return await at({ name }, () =>
+        return await naming({ name }, () =>
           storage.write('relay', async (tx) => {
             await expect(tx);
             return await work(tx);
@@ -303,8 +310,8 @@ class Move {
 
   #checkAlone(): void {
     this.#options.signal?.throwIfAborted();
-    this.#source.checkAlone();
-    this.#target.checkAlone();
+    this.#source.checkExclusive();
+    this.#target.checkExclusive();
   }
 }
 
@@ -314,70 +321,73 @@ export function differs({ source, target }: MovedTable): boolean {
 }
 
 export interface AbandonOptions {
-  readonly from: Address;
+  readonly from: DatabaseAddress;
   /** Needed where the source was handed over already, and the target is not in service yet. */
-  readonly to?: Address | undefined;
+  readonly to?: DatabaseAddress | undefined;
   /**
    * Instead of `to`: the target, of which the operator says that it is lost for good, although it
    * was in service. The source is as of the move then.
    */
-  readonly lost?: Address | undefined;
+  readonly lost?: DatabaseAddress | undefined;
 }
 
 /**
  * Gives a move up: the source is as before, the target never gets into service.
  *
  * @returns the name of the target, which is of no use any more
- * @throws EndError where there is nothing to give up, or too late
+ * @throws MoveError where there is nothing to give up, or too late
  */
 export async function abandonMove({ from, to, lost }: AbandonOptions): Promise<string> {
-  await using source = await openEnd(from, { mustExist: true });
-  const { mark: found } = await look(source);
+  await using source = await openExclusive(from, { mustExist: true });
+  const { mark: found } = await inspect(source);
   switch (found?.state) {
     case 'moving':
       if (lost === undefined) break;
-      throw new EndError(source.name, new Error('has all there is: leave --lost out'));
+      throw new MoveError(source.name, new Error('has all there is: leave --lost out'));
     case 'moved':
       if (lost === undefined) await abandonTarget(found, to);
       else await checkLost(found, { source, lost });
       break;
     default:
-      throw new EndError(source.name, new Error('is not being moved; there is nothing to give up'));
+      throw new MoveError(
+        source.name,
+        new Error('is not being moved; there is nothing to give up'),
+      );
   }
-  await mark(source, found, undefined);
+  await replaceMark(source, found, undefined);
   return found.other;
 }
 
 /** Comes first: once the source is without its mark, nothing may complete the move. */
-async function abandonTarget(source: MoveMark, to: Address | undefined): Promise<void> {
+async function abandonTarget(source: MoveMark, to: DatabaseAddress | undefined): Promise<void> {
   if (to === undefined) {
     const message = `the move to ${source.other} may be complete: give --to as well`;
-    throw new EndError(source.other, new Error(message));
+    throw new MoveError(source.other, new Error(message));
   }
-  await using target = await openEnd(to, { mustExist: true });
+  await using target = await openExclusive(to, { mustExist: true });
   if (await abandonPartner(source, target)) return;
-  throw new EndError(target.name, new Error('is not of this move'));
+  throw new MoveError(target.name, new Error('is not of this move'));
 }
 
 /** Whether the target is of the move; it is given up then, or the move is complete. */
-async function abandonPartner(source: MoveMark, target: End): Promise<boolean> {
-  const { mark: found } = await look(target);
+async function abandonPartner(source: MoveMark, target: MoveDatabase): Promise<boolean> {
+  const { mark: found } = await inspect(target);
   if (found?.moveId !== source.moveId) return false;
   if (found.state !== 'arriving' && found.state !== 'abandoned') {
-    throw new EndError(target.name, new Error('is in service; move it back instead'));
+    throw new MoveError(target.name, new Error('is in service; move it back instead'));
   }
-  await mark(target, found, { ...found, state: 'abandoned' });
+  await replaceMark(target, found, { ...found, state: 'abandoned' });
   return true;
 }
 
-/** @throws EndError where the target is another one, or is there still */
+/** @throws MoveError where the target is another one, or is there still */
 async function checkLost(
   mark: MoveMark,
-  { source, lost }: { readonly source: End; readonly lost: Address },
+  { source, lost }: { readonly source: MoveDatabase; readonly lost: DatabaseAddress },
 ): Promise<void> {
   if (lost.name !== mark.other) {
-    throw new EndError(source.name, new Error(`was moved to ${mark.other}, not to ${lost.name}`));
+    throw new MoveError(source.name, new Error(`was moved to ${mark.other}, not to ${lost.name}`));
   }
-  await using target = await openLost(lost);
+  await using target = await openUnlessLost(lost);
   if (target !== undefined) await abandonPartner(mark, target);
 }

@@ -1,41 +1,42 @@
 /** What two databases allow a move to do, by what they hold and how they are marked. */
-import { factsTable } from '../identity.ts';
+import { identityTable } from '../identity.ts';
 import { migrationsTable } from '../migrations.ts';
-import { at, type End, EndError } from './ends.ts';
+import { type MoveDatabase, MoveError, naming } from './databases.ts';
 import { type MoveMark, markRefusal, moveTable, readMark } from './mark.ts';
 import { readTables } from './rows.ts';
 
 /** What is known of a database before anything is written to it. */
-export interface Found {
+export interface DatabaseState {
   readonly name: string;
   readonly mark: MoveMark | undefined;
   /** Network, service word and relay ID; nothing where no relay was started on it. */
-  readonly facts: ReadonlyMap<string, string>;
+  readonly identity: ReadonlyMap<string, string>;
   /** Whether it has no more than a relay's schema and facts. */
   readonly isEmpty: boolean;
 }
 
 /** Tables that say something about the database, not about what the relay stores in it. */
-const ownTables: readonly string[] = [migrationsTable, factsTable, moveTable];
+const ownTables: readonly string[] = [migrationsTable, identityTable, moveTable];
 
-/** @throws EndError where it has tables, and they are not a relay's */
-export async function look({ name, storage }: End): Promise<Found> {
-  return await at({ name }, async () => {
+/** @throws MoveError where it has tables, and they are not a relay's */
+export async function inspect({ name, storage }: MoveDatabase): Promise<DatabaseState> {
+  return await naming({ name }, async () => {
     const names = (await readTables(storage)).map((table) => table.name);
     if (names.length > 0 && !names.includes(migrationsTable)) {
       throw new Error(`has tables that are not a relay's: ${names.slice(0, 3).join(', ')}`);
     }
     return await storage.read(async (tx) => {
       const mark = names.includes(moveTable) ? await readMark(tx) : undefined;
-      const facts = names.includes(factsTable)
-        ? await tx.all<{ name: string; value: string }>(`SELECT name, value FROM ${factsTable}`)
+      const rows = names.includes(identityTable)
+        ? await tx.all<{ name: string; value: string }>(`SELECT name, value FROM ${identityTable}`)
         : [];
       let isEmpty = true;
       for (const table of names) {
         if (ownTables.includes(table)) continue;
         isEmpty &&= (await tx.get(`SELECT 1 AS one FROM "${table}" LIMIT 1`)) === undefined;
       }
-      return { name, mark, facts: new Map(facts.map((fact) => [fact.name, fact.value])), isEmpty };
+      const identity = new Map(rows.map((row) => [row.name, row.value]));
+      return { name, mark, identity, isEmpty };
     });
   });
 }
@@ -50,11 +51,11 @@ export type Plan = { readonly source: MoveMark; readonly target: MoveMark } | un
  * `arrived`. Wherever it is cut off, at most one of the two lets a relay run, and the next run
  * finds its place by the number that both have.
  *
- * @throws EndError that says what to do, where nothing may be copied
+ * @throws MoveError that says what to do, where nothing may be copied
  */
 export function plan(
-  source: Found,
-  target: Found,
+  source: DatabaseState,
+  target: DatabaseState,
   { moveId, replace }: { readonly moveId: string; readonly replace: boolean },
 ): Plan {
   const { mark } = source;
@@ -71,14 +72,18 @@ export function plan(
   // A number of its own: what was begun under the last one at another place stays without a source.
   return {
     source: { state: 'moving', moveId, other: target.name },
-    target: { state: stateToBegin(source, target, replace), moveId, other: source.name },
+    target: { state: initialTargetState(source, target, replace), moveId, other: source.name },
   };
 }
 
-function stateToBegin(source: Found, target: Found, replace: boolean): 'arriving' | 'emptying' {
-  for (const [name, value] of target.facts) {
-    if (source.facts.get(name) === value) continue;
-    refuse(target, `is of ${name} ${value}, the source is of ${source.facts.get(name)}`);
+function initialTargetState(
+  source: DatabaseState,
+  target: DatabaseState,
+  replace: boolean,
+): 'arriving' | 'emptying' {
+  for (const [name, value] of target.identity) {
+    if (source.identity.get(name) === value) continue;
+    refuse(target, `is of ${name} ${value}, the source is of ${source.identity.get(name)}`);
   }
   switch (target.mark?.state) {
     case undefined:
@@ -105,6 +110,6 @@ function stateToBegin(source: Found, target: Found, replace: boolean): 'arriving
   }
 }
 
-function refuse({ name }: Found, why: string): never {
-  throw new EndError(name, new Error(why));
+function refuse({ name }: DatabaseState, why: string): never {
+  throw new MoveError(name, new Error(why));
 }

@@ -3,8 +3,8 @@ import { createHash } from 'node:crypto';
 import type { Reader, Row, SqlValue, Storage, Writer } from '../types.ts';
 
 /** What is read, sent and written at once, at the most; one row may be more than the bytes. */
-const portionRows = 512;
-const portionBytes = 4 * 1_048_576;
+const batchRows = 512;
+const batchBytes = 4 * 1_048_576;
 /** Rows written by one statement; so many fewer values than the least any engine takes. */
 const statementRows = 32;
 
@@ -42,18 +42,19 @@ export async function readTables(storage: Storage): Promise<Table[]> {
 /** The values of a row's primary key. */
 export type Key = readonly SqlValue[];
 
-function list(columns: readonly string[], direction = ''): string {
+function columnList(columns: readonly string[], direction = ''): string {
   return columns.map((column) => `"${column}"${direction}`).join(', ');
 }
 
-function marks(count: number): string {
+function placeholders(count: number): string {
   return `(${Array(count).fill('?').join(', ')})`;
 }
 
 /** Everything behind a key, in order. */
-function behind({ name, key }: Table, after: Key | undefined): string {
-  const where = after === undefined ? '' : ` WHERE (${list(key)}) > ${marks(key.length)}`;
-  return `FROM "${name}"${where} ORDER BY ${list(key)}`;
+function fromAfter({ name, key }: Table, after: Key | undefined): string {
+  const where =
+    after === undefined ? '' : ` WHERE (${columnList(key)}) > ${placeholders(key.length)}`;
+  return `FROM "${name}"${where} ORDER BY ${columnList(key)}`;
 }
 
 function keyOf({ key }: Table, row: Row): Key {
@@ -69,30 +70,26 @@ export async function countRows(tx: Reader, { name }: Table): Promise<number> {
 export async function highestKey(tx: Reader, table: Table): Promise<Key | undefined> {
   const { name, key } = table;
   const row = await tx.get(
-    `SELECT ${list(key)} FROM "${name}" ORDER BY ${list(key, ' DESC')} LIMIT 1`,
+    `SELECT ${columnList(key)} FROM "${name}" ORDER BY ${columnList(key, ' DESC')} LIMIT 1`,
   );
   return row && keyOf(table, row);
 }
 
 /** The next rows behind a key, in order; none where there are no more. */
-export interface Portion {
+export interface Batch {
   readonly rows: readonly Row[];
   /** Key of the last row. */
   readonly last: Key | undefined;
 }
 
-export async function readPortion(
-  tx: Reader,
-  table: Table,
-  after: Key | undefined,
-): Promise<Portion> {
+export async function readBatch(tx: Reader, table: Table, after: Key | undefined): Promise<Batch> {
   const sizes = await tx.all<{ row_bytes: number }>(
-    `SELECT ${sizeOf(table)} AS row_bytes ${behind(table, after)} LIMIT ${portionRows}`,
+    `SELECT ${sizeOf(table)} AS row_bytes ${fromAfter(table, after)} LIMIT ${batchRows}`,
     ...(after ?? []),
   );
   if (sizes.length === 0) return { rows: [], last: undefined };
   const rows = await tx.all(
-    `SELECT ${list(table.columns)} ${behind(table, after)} LIMIT ${rowsThatFit(sizes)}`,
+    `SELECT ${columnList(table.columns)} ${fromAfter(table, after)} LIMIT ${rowsThatFit(sizes)}`,
     ...(after ?? []),
   );
   const last = rows.at(-1);
@@ -110,21 +107,21 @@ function rowsThatFit(sizes: readonly { readonly row_bytes: number }[]): number {
   let bytes = 0;
   const over = sizes.findIndex(({ row_bytes }) => {
     bytes += row_bytes;
-    return bytes > portionBytes;
+    return bytes > batchBytes;
   });
-  return over === -1 ? portionRows : 2 ** Math.floor(Math.log2(Math.max(over, 1)));
+  return over === -1 ? batchRows : 2 ** Math.floor(Math.log2(Math.max(over, 1)));
 }
 
 /** Writes rows that the table does not have. */
 export async function insertRows(tx: Writer, table: Table, rows: readonly Row[]): Promise<void> {
   const { name, columns } = table;
-  const into = `INSERT INTO "${name}" (${list(columns)}) VALUES `;
+  const into = `INSERT INTO "${name}" (${columnList(columns)}) VALUES `;
   let done = 0;
   while (done < rows.length) {
     const count = rows.length - done < statementRows ? 1 : statementRows;
     const portion = rows.slice(done, done + count);
     await tx.run(
-      into + portion.map(() => marks(columns.length)).join(', '),
+      into + portion.map(() => placeholders(columns.length)).join(', '),
       ...portion.flatMap((row) => columns.map((column) => row[column] ?? null)),
     );
     done += count;
@@ -135,21 +132,21 @@ export async function insertRows(tx: Writer, table: Table, rows: readonly Row[])
  * Deletes the next rows behind a key, which has nothing before it.
  * @returns how many, and the key to go on behind; none where the table is empty
  */
-export async function deletePortion(
+export async function deleteBatch(
   tx: Writer,
   table: Table,
   after: Key | undefined,
 ): Promise<{ readonly deleted: number; readonly last: Key | undefined }> {
   const { name, key } = table;
   const keys = await tx.all(
-    `SELECT ${list(key)} ${behind(table, after)} LIMIT ${portionRows}`,
+    `SELECT ${columnList(key)} ${fromAfter(table, after)} LIMIT ${batchRows}`,
     ...(after ?? []),
   );
   const row = keys.at(-1);
   if (row === undefined) return { deleted: 0, last: undefined };
   const last = keyOf(table, row);
   const deleted = await tx.run(
-    `DELETE FROM "${name}" WHERE (${list(key)}) <= ${marks(key.length)}`,
+    `DELETE FROM "${name}" WHERE (${columnList(key)}) <= ${placeholders(key.length)}`,
     ...last,
   );
   return { deleted, last };
@@ -173,7 +170,7 @@ export async function digestTable(
   let rows = 0;
   let after: Key | undefined;
   do {
-    const portion = await read((tx) => readPortion(tx, table, after));
+    const portion = await read((tx) => readBatch(tx, table, after));
     for (const row of portion.rows) {
       hash.update(line(table.columns.map((column) => row[column] ?? null)));
     }

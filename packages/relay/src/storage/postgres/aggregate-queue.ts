@@ -6,8 +6,8 @@ interface Waiting {
 }
 
 /** How often a waiting work is overtaken, and how far back those are looked for that may. */
-const mostOvertaken = 16;
-const outlook = 32;
+const maxOvertaken = 16;
+const lookahead = 32;
 
 /**
  * Lets works that share an aggregate run one after another, and others beside them. It keeps a busy
@@ -57,7 +57,7 @@ export class AggregateQueue {
       if (this.#running.has(key)) return false;
       for (const earlier of this.#queueOf(key)) {
         if (earlier === waiting) break;
-        if (earlier.overtaken >= mostOvertaken || isCovered(earlier.keys, waiting.keys))
+        if (earlier.overtaken >= maxOvertaken || isCovered(earlier.keys, waiting.keys))
           return false;
       }
     }
@@ -77,7 +77,7 @@ export class AggregateQueue {
   }
 
   #startNext(key: string): void {
-    const queue = this.#waiting.get(key)?.slice(0, outlook) ?? [];
+    const queue = this.#waiting.get(key)?.slice(0, lookahead) ?? [];
     const next = queue.find((waiting) => this.#mayStart(waiting));
     if (next !== undefined) this.#start(next);
   }

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { Socket } from 'node:net';
 import { Client, type ClientConfig, types } from 'pg';
 import { ConnectionLost } from './errors.ts';
-import type { PostgresWaits } from './timeouts.ts';
+import type { PostgresTimeouts } from './timeouts.ts';
 
 /** The oldest version that still gets corrections where this relay is made. */
 const oldestVersion = 130_000;
@@ -23,7 +23,7 @@ function parserOf(oid: number, format?: 'text' | 'binary'): (text: string) => un
   return types.getTypeParser(oid, format as 'text');
 }
 
-export function clientConfig(url: string, waits: PostgresWaits): ClientConfig {
+export function clientConfig(url: string, timeouts: PostgresTimeouts): ClientConfig {
   return {
     connectionString: url,
     application_name: 'posthouse',
@@ -31,8 +31,8 @@ export function clientConfig(url: string, waits: PostgresWaits): ClientConfig {
     keepAliveInitialDelayMillis: 10_000,
     // Statements go out without waiting for the answers of those before them.
     pipeline: true,
-    connectionTimeoutMillis: waits.connect,
-    query_timeout: waits.answer,
+    connectionTimeoutMillis: timeouts.connect,
+    query_timeout: timeouts.answer,
     types: { getTypeParser: parserOf },
   };
 }
@@ -79,12 +79,15 @@ export class PostgresClient extends Client {
  *
  * @throws Error with a sentence for operators; ConnectionLost where the server may become right
  */
-export async function prepareSession(client: PostgresClient, waits: PostgresWaits): Promise<void> {
+export async function prepareSession(
+  client: PostgresClient,
+  timeouts: PostgresTimeouts,
+): Promise<void> {
   const { rows } = await client.query<{
     version: number;
     encoding: string;
     standby: number;
-  }>({ text: sessionSql(waits), query_timeout: waits.connect } as { text: string });
+  }>({ text: sessionSql(timeouts), query_timeout: timeouts.connect } as { text: string });
   const [found] = rows;
   if (found === undefined) throw new ConnectionLost('PostgreSQL does not tell its settings');
   if (found.version < oldestVersion) throw new Error('PostgreSQL 13 or later is needed');
@@ -94,12 +97,12 @@ export async function prepareSession(client: PostgresClient, waits: PostgresWait
   if (found.standby === 1) throw new ConnectionLost('the server is a standby, it takes no writes');
 }
 
-function sessionSql(waits: PostgresWaits): string {
+function sessionSql(timeouts: PostgresTimeouts): string {
   const settings: Readonly<Record<string, string>> = {
     client_encoding: 'UTF8',
-    lock_timeout: `${waits.lock}`,
-    idle_in_transaction_session_timeout: `${waits.idleInTransaction}`,
-    statement_timeout: `${waits.statement}`,
+    lock_timeout: `${timeouts.lock}`,
+    idle_in_transaction_session_timeout: `${timeouts.idleInTransaction}`,
+    statement_timeout: `${timeouts.statement}`,
     // A machine that is gone says nothing; its locks must be free in less than a minute.
     tcp_keepalives_idle: '10',
     tcp_keepalives_interval: '5',

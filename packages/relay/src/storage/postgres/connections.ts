@@ -3,14 +3,14 @@ import { Pool, type PoolClient } from 'pg';
 import { clientConfig, PostgresClient, prepareSession } from './client.ts';
 import { forgetCommits } from './commits.ts';
 import { ConnectionLost, fromConnecting } from './errors.ts';
-import { checkMark, type Presence, useSql } from './process-lock.ts';
-import type { PostgresWaits } from './timeouts.ts';
+import { checkMark, type LockMode, useSql } from './process-lock.ts';
+import type { PostgresTimeouts } from './timeouts.ts';
 
 /** Milliseconds after which an unused connection is closed. */
 const idleTimeout = 60_000;
 
 /** A connection on loan. */
-export interface Lent {
+export interface Lease {
   readonly client: PostgresClient;
   /** Gives it back; with an error it is closed instead. */
   release(error?: unknown): void;
@@ -18,32 +18,32 @@ export interface Lent {
 
 export class PostgresConnections {
   readonly #pool: Pool;
-  readonly #waits: PostgresWaits;
+  readonly #timeouts: PostgresTimeouts;
   readonly #open = new Set<PostgresClient>();
 
   constructor(
     url: string,
     parts: {
       /** Connections at the most. */
-      readonly most: number;
-      readonly presence: Presence;
-      readonly waits: PostgresWaits;
+      readonly limit: number;
+      readonly lockMode: LockMode;
+      readonly timeouts: PostgresTimeouts;
     },
   ) {
-    this.#waits = parts.waits;
+    this.#timeouts = parts.timeouts;
     this.#pool = new Pool({
-      ...clientConfig(url, parts.waits),
+      ...clientConfig(url, parts.timeouts),
       Client: PostgresClient,
-      max: parts.most,
+      max: parts.limit,
       idleTimeoutMillis: idleTimeout,
-      onConnect: (client) => this.#prepare(client as PostgresClient, parts.presence),
+      onConnect: (client) => this.#prepare(client as PostgresClient, parts.lockMode),
     });
     // An idle connection that ends is replaced when one is needed.
     this.#pool.on('error', () => {});
   }
 
   /** @throws ConnectionLost, ConnectionsBusy, or DatabaseError where the server has no room */
-  async lend(): Promise<Lent> {
+  async acquire(): Promise<Lease> {
     try {
       const client = (await this.#pool.connect()) as PoolClient & PostgresClient;
       return { client, release: (error) => client.release(error !== undefined) };
@@ -55,15 +55,15 @@ export class PostgresConnections {
   /** Ends all connections. None is on loan any more. */
   async close(): Promise<void> {
     await this.#pool.end();
-    await Promise.all([...this.#open].map((client) => client.over(this.#waits.close)));
+    await Promise.all([...this.#open].map((client) => client.over(this.#timeouts.close)));
   }
 
-  async #prepare(client: PostgresClient, presence: Presence): Promise<void> {
+  async #prepare(client: PostgresClient, lockMode: LockMode): Promise<void> {
     this.#open.add(client);
     client.once('end', () => this.#open.delete(client));
-    await prepareSession(client, this.#waits);
-    if (presence !== 'beside') await forgetCommits(client);
-    if (presence === 'exclusive') return;
+    await prepareSession(client, this.#timeouts);
+    if (lockMode !== 'alongside') await forgetCommits(client);
+    if (lockMode === 'exclusive') return;
     const { rows } = await client.query<{ taken: number }>(useSql);
     if (rows[0]?.taken !== 1) throw new ConnectionLost('the database is being moved');
     await checkMark(client);

@@ -52,7 +52,7 @@ export function fromDriver(error: unknown): unknown {
 export function fromBeginning(error: unknown): unknown {
   const known = fromDriver(error);
   if (failureKind(known) !== 'refused') return known;
-  return new ConnectionLost(`nothing can begin: ${reasonOf(error)}`, { cause: error });
+  return new ConnectionLost(`nothing can begin: ${describeFailure(error)}`, { cause: error });
 }
 
 /** What the driver says when no connection came free in time; it has no code for it. */
@@ -65,7 +65,9 @@ export function fromConnecting(error: unknown): Error {
   }
   if (error instanceof DatabaseError && failureKind(error) === 'busy') return error;
   if (error instanceof ConnectionLost) return error;
-  return new ConnectionLost(`no connection to PostgreSQL: ${reasonOf(error)}`, { cause: error });
+  return new ConnectionLost(`no connection to PostgreSQL: ${describeFailure(error)}`, {
+    cause: error,
+  });
 }
 
 /** What the driver says when a server did not answer while connecting. */
@@ -75,21 +77,21 @@ const connectTimeout = 'timeout expired';
 const noDatabase = '3D000';
 
 /** Whether nothing answers where a database was, or a server that does not have it. */
-export function isNowhere(error: unknown): boolean {
+export function isAbsent(error: unknown): boolean {
   if (error instanceof DatabaseError) return error.code === noDatabase;
   const { errors, syscall, message } = error as AggregateError & { syscall?: string };
-  if (Array.isArray(errors)) return errors.every(isNowhere);
+  if (Array.isArray(errors)) return errors.every(isAbsent);
   return syscall === 'connect' || syscall === 'getaddrinfo' || message === connectTimeout;
 }
 
 const tlsCodes = /CERT|TLS|SSL|SIGNATURE|ISSUER/;
 
 /** A sentence for operators; the driver's own words contain no password. */
-export function reasonOf(error: unknown): string {
+export function describeFailure(error: unknown): string {
   const { errors, cause, code = '', message } = error as AggregateError & { code?: string };
   // A name with several addresses fails once for each of them.
-  if (Array.isArray(errors)) return [...new Set(errors.map(reasonOf))].join('; ');
-  if (error instanceof ConnectionLost && cause !== undefined) return reasonOf(cause);
+  if (Array.isArray(errors)) return [...new Set(errors.map(describeFailure))].join('; ');
+  if (error instanceof ConnectionLost && cause !== undefined) return describeFailure(cause);
   if (message === connectTimeout) return 'no answer in time';
   const isTls = tlsCodes.test(code) || message.includes('SSL connection');
   return isTls && !(error instanceof DatabaseError) ? `TLS failed: ${message}` : message;

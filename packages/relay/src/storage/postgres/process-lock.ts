@@ -4,16 +4,16 @@ import { clientConfig, PostgresClient, prepareSession } from './client.ts';
 import { makeCommits } from './commits.ts';
 import { ConnectionLost } from './errors.ts';
 import { locks } from './sql.ts';
-import type { PostgresWaits } from './timeouts.ts';
+import type { PostgresTimeouts } from './timeouts.ts';
 
 /**
  * Who else may have the database open:
  * - `alone`: no other relay process;
  * - `together`: other processes of this relay that say so too;
- * - `beside`: any relay processes; this one is a command of the operator;
+ * - `alongside`: any relay processes; this one is a command of the operator;
  * - `exclusive`: nobody; all other connections are refused.
  */
-export type Presence = 'alone' | 'together' | 'beside' | 'exclusive';
+export type LockMode = 'alone' | 'together' | 'alongside' | 'exclusive';
 
 /** Of a connection for statements: while one is open, nobody gets the database exclusively. */
 export const useSql = `SELECT pg_try_advisory_lock_shared(${locks.use}) AS taken`;
@@ -41,7 +41,7 @@ interface Step {
 
 const using: Step = { sql: useSql, refusal: 'the database is being moved' };
 
-const steps: Readonly<Record<Presence, readonly Step[]>> = {
+const steps: Readonly<Record<LockMode, readonly Step[]>> = {
   alone: [
     using,
     {
@@ -56,7 +56,7 @@ const steps: Readonly<Record<Presence, readonly Step[]>> = {
       refusal: 'a relay process without `bus.nats` uses the database',
     },
   ],
-  beside: [using],
+  alongside: [using],
   exclusive: [
     {
       sql: `SELECT pg_try_advisory_lock(${locks.use}) AS taken`,
@@ -66,16 +66,16 @@ const steps: Readonly<Record<Presence, readonly Step[]>> = {
 };
 
 /** Somebody else has a place that excludes this one. */
-class PlaceTaken extends Error {}
+class LockTaken extends Error {}
 
 /** The server starts or recovers (cannot_connect_now), or does not listen yet. */
 const startingUp: readonly (string | undefined)[] = ['57P03', 'ECONNREFUSED'];
 
 /** This process's place. One that is lost with its connection is asked for again. */
-export class PostgresPlace {
+export class ProcessLock {
   readonly #url: string;
-  readonly #presence: Presence;
-  readonly #waits: PostgresWaits;
+  readonly #lockMode: LockMode;
+  readonly #timeouts: PostgresTimeouts;
   readonly #displaced: (error: unknown) => void;
   #client: PostgresClient | undefined;
   #asking: Promise<void> = Promise.resolve();
@@ -86,16 +86,16 @@ export class PostgresPlace {
   constructor(
     url: string,
     parts: {
-      readonly presence: Presence;
-      readonly waits: PostgresWaits;
+      readonly lockMode: LockMode;
+      readonly timeouts: PostgresTimeouts;
       /** Hears, once for each time, that somebody else took the place while it was lost. */
-      readonly displaced: (error: unknown) => void;
+      readonly onLost: (error: unknown) => void;
     },
   ) {
     this.#url = url;
-    this.#presence = parts.presence;
-    this.#waits = parts.waits;
-    this.#displaced = parts.displaced;
+    this.#lockMode = parts.lockMode;
+    this.#timeouts = parts.timeouts;
+    this.#displaced = parts.onLost;
   }
 
   /** Whether this process has its place. */
@@ -104,13 +104,13 @@ export class PostgresPlace {
   }
 
   /** Who took the place while it was lost; nothing where nobody is known to have it. */
-  get taken(): unknown {
+  get lostTo(): unknown {
     return this.#taken;
   }
 
   /** @throws Error where somebody has a place that excludes this one, or the server is no good */
-  async take(): Promise<void> {
-    const until = performance.now() + this.#waits.start;
+  async acquire(): Promise<void> {
+    const until = performance.now() + this.#timeouts.start;
     for (;;) {
       try {
         await this.#ask();
@@ -118,35 +118,35 @@ export class PostgresPlace {
       } catch (error) {
         // A killed process's sessions may linger for a moment.
         const passes =
-          error instanceof PlaceTaken || startingUp.includes((error as { code?: string }).code);
+          error instanceof LockTaken || startingUp.includes((error as { code?: string }).code);
         if (!passes || performance.now() > until) throw error;
-        await new Promise((resolve) => setTimeout(resolve, this.#waits.place));
+        await new Promise((resolve) => setTimeout(resolve, this.#timeouts.lockRetry));
       }
     }
   }
 
-  async leave(): Promise<void> {
+  async release(): Promise<void> {
     this.#isClosed = true;
     clearTimeout(this.#retry);
     await this.#asking.catch(() => {});
-    await this.#client?.close(this.#waits.close);
+    await this.#client?.close(this.#timeouts.close);
     this.#client = undefined;
   }
 
   async #ask(): Promise<void> {
-    const client = new PostgresClient(clientConfig(this.#url, this.#waits));
+    const client = new PostgresClient(clientConfig(this.#url, this.#timeouts));
     try {
       await client.connect();
-      await prepareSession(client, this.#waits);
-      for (const { sql, refusal } of steps[this.#presence]) {
+      await prepareSession(client, this.#timeouts);
+      for (const { sql, refusal } of steps[this.#lockMode]) {
         const { rows } = await client.query<{ taken: number }>(sql);
-        if (rows[0]?.taken !== 1) throw new PlaceTaken(refusal);
+        if (rows[0]?.taken !== 1) throw new LockTaken(refusal);
       }
-      if (this.#presence !== 'exclusive') await checkMark(client);
+      if (this.#lockMode !== 'exclusive') await checkMark(client);
       // The database may be nobody's yet: only a relay makes something in it.
-      if (this.#presence !== 'beside') await makeCommits(client);
+      if (this.#lockMode !== 'alongside') await makeCommits(client);
     } catch (error) {
-      await client.close(this.#waits.close);
+      await client.close(this.#timeouts.close);
       throw error;
     }
     this.#client = client;
@@ -163,13 +163,13 @@ export class PostgresPlace {
     if (this.#isClosed) return;
     this.#retry = setTimeout(() => {
       this.#asking = this.#ask().catch((error: unknown) => {
-        const isTaken = error instanceof PlaceTaken;
+        const isTaken = error instanceof LockTaken;
         if (isTaken) {
           this.#taken = error;
           displaced(error);
         }
         this.#askAgain(isTaken ? () => {} : displaced);
       });
-    }, this.#waits.place);
+    }, this.#timeouts.lockRetry);
   }
 }

@@ -3,11 +3,11 @@ import { ProtocolError } from '@posthouse/protocol';
 import type { AggregateKey, Reader, Storage, StorageFaults, Writer } from '../types.ts';
 import { AggregateQueue } from './aggregate-queue.ts';
 import { type CommitMark, commitsTable, isCommitted, markCommit } from './commits.ts';
-import { type Lent, PostgresConnections } from './connections.ts';
-import { ConnectionsBusy, failureKind, fromDriver, reasonOf } from './errors.ts';
-import { PostgresPlace, type Presence } from './process-lock.ts';
+import { type Lease, PostgresConnections } from './connections.ts';
+import { ConnectionsBusy, describeFailure, failureKind, fromDriver } from './errors.ts';
+import { type LockMode, ProcessLock } from './process-lock.ts';
 import { beginReadSql, beginWriteSql, PostgresStatements } from './sql.ts';
-import { defaultWaits, type PostgresWaits } from './timeouts.ts';
+import { defaultTimeouts, type PostgresTimeouts } from './timeouts.ts';
 import { PostgresTransaction } from './transaction.ts';
 
 /** Milliseconds before the second try; doubled for each further one, up to the longest. */
@@ -22,13 +22,13 @@ const maxWaiting = 20_000;
 export interface PostgresObserver {
   /** The server cannot be reached; told once for each time. */
   lost(error: unknown): void;
-  back(): void;
+  restored(): void;
   /** A write is tried again after a conflict. */
   conflicted(): void;
   /** A commit whose outcome nobody could tell; its caller was told so. */
-  unsettled(error: unknown): void;
+  commitUnknown(error: unknown): void;
   /** Another process uses the database in a way that excludes this one. */
-  displaced(error: unknown): void;
+  lockLost(error: unknown): void;
 }
 
 export interface PostgresOptions {
@@ -36,10 +36,10 @@ export interface PostgresOptions {
   readonly url: string;
   /** Connections at the most. */
   readonly connections: number;
-  readonly presence: Presence;
+  readonly lockMode: LockMode;
   readonly faults?: StorageFaults | undefined;
   readonly observer?: PostgresObserver | undefined;
-  readonly waits?: Partial<PostgresWaits> | undefined;
+  readonly timeouts?: Partial<PostgresTimeouts> | undefined;
   /** Calls that may be under way or wait. */
   readonly maxWaiting?: number | undefined;
 }
@@ -54,18 +54,20 @@ export interface PostgresOptions {
  */
 export async function openPostgres(options: PostgresOptions): Promise<PostgresStorage> {
   const observer = options.observer ?? noObserver;
-  const waits = { ...defaultWaits, ...options.waits };
-  const place = new PostgresPlace(options.url, {
-    presence: options.presence,
-    waits,
-    displaced: (error) => observer.displaced(error),
+  const timeouts = { ...defaultTimeouts, ...options.timeouts };
+  const place = new ProcessLock(options.url, {
+    lockMode: options.lockMode,
+    timeouts,
+    onLost: (error) => observer.lockLost(error),
   });
   try {
-    await place.take();
+    await place.acquire();
   } catch (error) {
-    throw new Error(`cannot use ${serverOf(options.url)}: ${reasonOf(error)}`, { cause: error });
+    throw new Error(`cannot use ${serverOf(options.url)}: ${describeFailure(error)}`, {
+      cause: error,
+    });
   }
-  const storage = new PostgresStorage(options, { place, observer, waits });
+  const storage = new PostgresStorage(options, { place, observer, timeouts });
   try {
     await storage.read((tx) => tx.get('SELECT 1 AS one'));
   } catch (error) {
@@ -84,10 +86,10 @@ function serverOf(url: string): string {
 
 const noObserver: PostgresObserver = {
   lost() {},
-  back() {},
+  restored() {},
   conflicted() {},
-  unsettled() {},
-  displaced() {},
+  commitUnknown() {},
+  lockLost() {},
 };
 
 export class PostgresStorage implements Storage {
@@ -100,13 +102,13 @@ export class PostgresStorage implements Storage {
       AND c.relname <> '${commitsTable}'
     ORDER BY c.relname, a.attnum`;
   readonly #connections: PostgresConnections;
-  readonly #place: PostgresPlace;
+  readonly #place: ProcessLock;
   readonly #observer: PostgresObserver;
   readonly #faults: StorageFaults;
   readonly #statements = new PostgresStatements();
   readonly #queue = new AggregateQueue();
   readonly #running = new Set<Promise<unknown>>();
-  readonly #waits: PostgresWaits;
+  readonly #timeouts: PostgresTimeouts;
   readonly #maxWaiting: number;
   #isAway = false;
   #isClosed = false;
@@ -114,22 +116,26 @@ export class PostgresStorage implements Storage {
   constructor(
     options: PostgresOptions,
     parts: {
-      readonly place: PostgresPlace;
+      readonly place: ProcessLock;
       readonly observer: PostgresObserver;
-      readonly waits: PostgresWaits;
+      readonly timeouts: PostgresTimeouts;
     },
   ) {
-    const { url, connections: most, presence, faults = {} } = options;
-    this.#connections = new PostgresConnections(url, { most, presence, waits: parts.waits });
+    const { url, connections: most, lockMode, faults = {} } = options;
+    this.#connections = new PostgresConnections(url, {
+      limit: most,
+      lockMode: lockMode,
+      timeouts: parts.timeouts,
+    });
     this.#place = parts.place;
     this.#observer = parts.observer;
     this.#faults = faults;
-    this.#waits = parts.waits;
+    this.#timeouts = parts.timeouts;
     this.#maxWaiting = options.maxWaiting ?? maxWaiting;
   }
 
   /** Whether this process has its place among those that use the database. */
-  get hasPlace(): boolean {
+  get hasLock(): boolean {
     return this.#place.isHeld;
   }
 
@@ -145,7 +151,7 @@ export class PostgresStorage implements Storage {
   }
 
   define<T>(work: (tx: Writer) => Promise<T>): Promise<T> {
-    return this.#writeOf(['relay'], work, this.#waits.definition);
+    return this.#writeOf(['relay'], work, this.#timeouts.definition);
   }
 
   #writeOf<T>(
@@ -168,7 +174,7 @@ export class PostgresStorage implements Storage {
     this.#isClosed = true;
     await Promise.allSettled(this.#running);
     await this.#connections.close();
-    await this.#place.leave();
+    await this.#place.release();
   }
 
   /**
@@ -178,12 +184,12 @@ export class PostgresStorage implements Storage {
   #patiently<T>(once: (until: number) => Promise<T>): Promise<T> {
     if (this.#isClosed) return Promise.reject(new Error('storage is closed'));
     // Those who share a database without hearing each other would answer what is true no more.
-    const { taken } = this.#place;
-    if (taken !== undefined) {
-      return Promise.reject(unavailable('another process has the database', taken));
+    const { lostTo } = this.#place;
+    if (lostTo !== undefined) {
+      return Promise.reject(unavailable('another process has the database', lostTo));
     }
     if (this.#running.size >= this.#maxWaiting) {
-      return Promise.reject(unavailable('too much waits for storage'));
+      return Promise.reject(unavailable('too much timeouts for storage'));
     }
     const running = this.#retrying(once).finally(() => this.#running.delete(running));
     this.#running.add(running);
@@ -191,7 +197,7 @@ export class PostgresStorage implements Storage {
   }
 
   async #retrying<T>(once: (until: number) => Promise<T>): Promise<T> {
-    const until = performance.now() + this.#waits.call;
+    const until = performance.now() + this.#timeouts.call;
     for (let longest = firstPause; ; longest = Math.min(longest * 2, longestPause)) {
       try {
         const value = await once(until);
@@ -203,7 +209,7 @@ export class PostgresStorage implements Storage {
         if (kind === 'lost') this.#missed(error);
         // Those who met each other must not meet again.
         const pause = longest * (0.5 + Math.random() / 2);
-        if (performance.now() + pause > until) throw unavailable(excuses[kind], error);
+        if (performance.now() + pause > until) throw unavailable(unavailableReasons[kind], error);
         if (kind === 'conflict') this.#observer.conflicted();
         await new Promise((resolve) => setTimeout(resolve, pause));
       }
@@ -219,11 +225,11 @@ export class PostgresStorage implements Storage {
   #reached(): void {
     if (!this.#isAway) return;
     this.#isAway = false;
-    this.#observer.back();
+    this.#observer.restored();
   }
 
   async #readOnce<T>(work: (tx: Reader) => Promise<T>): Promise<T> {
-    const lent = await this.#connections.lend();
+    const lent = await this.#connections.acquire();
     const tx = this.#transaction(lent, beginReadSql);
     try {
       const value = await work(tx);
@@ -231,7 +237,7 @@ export class PostgresStorage implements Storage {
       end(lent);
       return value;
     } catch (error) {
-      throw abandon(lent, tx, error);
+      throw rollBackAfter(lent, tx, error);
     } finally {
       tx.end();
     }
@@ -243,7 +249,7 @@ export class PostgresStorage implements Storage {
     work: (tx: Writer) => Promise<T>,
     patience?: number,
   ): Promise<T> {
-    const lent = await this.#connections.lend();
+    const lent = await this.#connections.acquire();
     const tx = this.#transaction(lent, begins.write, patience);
     let value: T;
     try {
@@ -252,7 +258,7 @@ export class PostgresStorage implements Storage {
       if (tx.failure !== undefined) throw new Error('a work went on behind a failed statement');
       this.#faults.beforeCommit?.();
     } catch (error) {
-      throw abandon(lent, tx, error);
+      throw rollBackAfter(lent, tx, error);
     } finally {
       tx.end();
     }
@@ -268,22 +274,22 @@ export class PostgresStorage implements Storage {
    *
    * @throws ProtocolError `temporarily_unavailable` where nobody can tell
    */
-  async #wasCommitted(begin: string, { mark, cause }: Unanswered): Promise<boolean> {
+  async #wasCommitted(begin: string, { mark, cause }: UnansweredCommit): Promise<boolean> {
     this.#missed(cause);
-    const until = performance.now() + this.#waits.outcome;
+    const until = performance.now() + this.#timeouts.outcome;
     do {
       const found = await this.#lookUp(begin, mark);
       if (found !== undefined) return found;
       await new Promise((resolve) => setTimeout(resolve, outcomePause));
     } while (performance.now() < until);
-    this.#observer.unsettled(cause);
+    this.#observer.commitUnknown(cause);
     throw unavailable('nobody can tell whether it was stored', cause);
   }
 
   /** `undefined` where the server does not answer, or is not done with the write. */
   async #lookUp(begin: string, mark: CommitMark): Promise<boolean | undefined> {
     try {
-      const lent = await this.#connections.lend();
+      const lent = await this.#connections.acquire();
       try {
         await lent.client.query(begin);
         return await isCommitted(lent.client, mark);
@@ -295,21 +301,21 @@ export class PostgresStorage implements Storage {
     }
   }
 
-  #transaction({ client }: Lent, begin: string, patience?: number): PostgresTransaction {
+  #transaction({ client }: Lease, begin: string, patience?: number): PostgresTransaction {
     const statements = this.#statements;
-    const answer = patience && patience + this.#waits.connect;
+    const answer = patience && patience + this.#timeouts.connect;
     return new PostgresTransaction(client, { begin, statements, faults: this.#faults, answer });
   }
 }
 
-const excuses = {
+const unavailableReasons = {
   conflict: 'too much happens at once',
   lost: 'storage cannot be reached',
   busy: 'storage is too busy',
 } as const;
 
 /** A COMMIT without an answer, or with one that says nothing about it. */
-interface Unanswered {
+interface UnansweredCommit {
   readonly mark: CommitMark;
   readonly cause: unknown;
 }
@@ -319,7 +325,7 @@ interface Unanswered {
  *
  * @throws what it failed with, where nothing was committed
  */
-async function commit(lent: Lent, tx: PostgresTransaction): Promise<Unanswered | undefined> {
+async function commit(lent: Lease, tx: PostgresTransaction): Promise<UnansweredCommit | undefined> {
   const { client } = lent;
   // What changed nothing can be done again without asking.
   const marked = tx.isReading ? undefined : markCommit(client);
@@ -328,7 +334,7 @@ async function commit(lent: Lent, tx: PostgresTransaction): Promise<Unanswered |
     lent.release();
     return undefined;
   }
-  const cause = whyNot(tx, noted, committed);
+  const cause = commitFailure(tx, noted, committed);
   lent.release(cause);
   // What the server refuses is not committed; a connection that broke says nothing.
   if (marked === undefined || failureKind(cause) !== 'lost') throw cause;
@@ -336,7 +342,7 @@ async function commit(lent: Lent, tx: PostgresTransaction): Promise<Unanswered |
 }
 
 /** COMMIT of a transaction in which something failed succeeds too, as a ROLLBACK. */
-function whyNot(
+function commitFailure(
   tx: PostgresTransaction,
   ...outcomes: readonly PromiseSettledResult<unknown>[]
 ): unknown {
@@ -347,7 +353,7 @@ function whyNot(
 }
 
 /** Ends a transaction that is to leave nothing, and gives its connection back when it has. */
-function end(lent: Lent): void {
+function end(lent: Lease): void {
   lent.client.query('ROLLBACK').then(
     () => lent.release(),
     (error: unknown) => lent.release(error),
@@ -358,7 +364,7 @@ function end(lent: Lent): void {
  * Undoes a transaction.
  * @returns what to throw: the database's own failure where another try may help
  */
-function abandon(lent: Lent, tx: PostgresTransaction, error: unknown): unknown {
+function rollBackAfter(lent: Lease, tx: PostgresTransaction, error: unknown): unknown {
   const reason = failureKind(tx.failure) === 'refused' ? error : tx.failure;
   if (failureKind(reason) === 'lost') lent.release(reason);
   else end(lent);

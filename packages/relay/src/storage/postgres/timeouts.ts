@@ -1,5 +1,5 @@
 /** How long the PostgreSQL engine waits for what, in milliseconds. */
-export interface PostgresWaits {
+export interface PostgresTimeouts {
   /** A call, for a server that is away or for others to get out of its way. */
   readonly call: number;
   /** A call whose COMMIT was not answered, for somebody who can tell what became of it. */
@@ -19,12 +19,12 @@ export interface PostgresWaits {
   /** This side, for an answer: longer than any time after which the server gives up. */
   readonly answer: number;
   /** Between two tries to get a lost place back. */
-  readonly place: number;
+  readonly lockRetry: number;
   /** A connection that is closed, for the server to say so too. */
   readonly close: number;
 }
 
-export const defaultWaits: PostgresWaits = {
+export const defaultTimeouts: PostgresTimeouts = {
   call: 5_000,
   outcome: 10_000,
   start: 5_000,
@@ -34,6 +34,6 @@ export const defaultWaits: PostgresWaits = {
   statement: 30_000,
   definition: 3_600_000,
   answer: 35_000,
-  place: 500,
+  lockRetry: 500,
   close: 2_000,
 };

@@ -44,7 +44,7 @@ export function openSqlite(directory: string, faults: StorageFaults = {}): Sqlit
  *
  * @throws Error where there is none
  */
-export function openSqliteBeside(directory: string): SqliteStorage {
+export function openSqliteAlongside(directory: string): SqliteStorage {
   const path = databaseOf(directory);
   if (!existsSync(path)) throw new Error(`there is no relay.sqlite in ${directory}`);
   return new SqliteStorage(path, undefined, {});

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import type { Presence } from '../../src/storage/postgres/process-lock.ts';
+import type { LockMode } from '../../src/storage/postgres/process-lock.ts';
 import type { Reader } from '../../src/storage/types.ts';
 import { CuttingProxy } from '../support/cutting-proxy.ts';
 import { TestPostgres } from '../support/postgres.ts';
@@ -19,7 +19,8 @@ beforeEach(async () => {
   url = await server.createDatabase();
 });
 
-const start = (presence: Presence, to = url) => open(to, { presence, waits: impatient });
+const start = (lockMode: LockMode, to = url) =>
+  open(to, { lockMode: lockMode, timeouts: impatient });
 
 const one = (tx: Reader) => tx.get('SELECT 1 AS one');
 
@@ -38,8 +39,8 @@ describe('who may use a database beside whom', () => {
     ['exclusive', 'exclusive', exclusive],
     ['exclusive', 'alone', moved],
     ['exclusive', 'together', moved],
-    ['beside', 'exclusive', exclusive],
-    ['exclusive', 'beside', moved],
+    ['alongside', 'exclusive', exclusive],
+    ['exclusive', 'alongside', moved],
   ] as const)('%s, then %s: refused, and free when the first one ends', async (one, two, why) => {
     const first = await start(one);
     const place = new URL(url);
@@ -48,28 +49,28 @@ describe('who may use a database beside whom', () => {
     );
     await first[Symbol.asyncDispose]();
     await using second = await start(two);
-    expect(second.hasPlace).toBe(true);
+    expect(second.hasLock).toBe(true);
   });
 
   test('together, then together', async () => {
     await using first = await start('together');
     await using second = await start('together');
-    expect([first.hasPlace, second.hasPlace]).toEqual([true, true]);
+    expect([first.hasLock, second.hasLock]).toEqual([true, true]);
   });
 
-  test.each(['alone', 'together', 'beside'] as const)(
+  test.each(['alone', 'together', 'alongside'] as const)(
     'beside %s, whoever came first',
     async (other) => {
-      for (const presences of [[other, 'beside'] as const, ['beside', other] as const]) {
+      for (const presences of [[other, 'alongside'] as const, ['alongside', other] as const]) {
         await using first = await start(presences[0]);
         await using second = await start(presences[1]);
-        expect([first.hasPlace, second.hasPlace]).toEqual([true, true]);
+        expect([first.hasLock, second.hasLock]).toEqual([true, true]);
       }
     },
   );
 
   test('beside, in a database of nobody, makes nothing in it', async () => {
-    await using storage = await start('beside');
+    await using storage = await start('alongside');
     expect(await storage.read(one)).toEqual({ one: 1 });
     const tables = "SELECT count(*)::int AS count FROM pg_tables WHERE schemaname = 'public'";
     expect(await ask(url, tables)).toMatchObject([{ count: 0 }]);
@@ -78,13 +79,13 @@ describe('who may use a database beside whom', () => {
   test('many at the very same time, on an empty database', async () => {
     const all = await Promise.all(Array.from({ length: 8 }, () => start('together')));
     await Promise.all(all.map((storage) => storage[Symbol.asyncDispose]()));
-    expect(all.map((storage) => storage.hasPlace)).not.toContain(true);
+    expect(all.map((storage) => storage.hasLock)).not.toContain(true);
   });
 
   test('other databases of the server are others', async () => {
     await using first = await start('alone');
     await using second = await start('exclusive', await server.createDatabase());
-    expect([first.hasPlace, second.hasPlace]).toEqual([true, true]);
+    expect([first.hasLock, second.hasLock]).toEqual([true, true]);
   });
 });
 
@@ -99,23 +100,23 @@ test('exclusive is refused where a process has no connection open but its place'
       AND datname = current_database()`,
   );
   await expect(start('exclusive')).rejects.toThrow(exclusive);
-  expect(first.hasPlace).toBe(true);
+  expect(first.hasLock).toBe(true);
 });
 
 test('no connection of a process is left alone with one that has the database exclusively', async () => {
   await using proxy = await CuttingProxy.start(url);
   const told = new Told();
   await using first = await open(proxy.url, {
-    presence: 'together',
-    waits: impatient,
+    lockMode: 'together',
+    timeouts: impatient,
     observer: told,
   });
   proxy.refuse(true);
   proxy.cutAll();
-  await using second = await open(url, { presence: 'exclusive', waits: { place: 20 } });
+  await using second = await open(url, { lockMode: 'exclusive', timeouts: { lockRetry: 20 } });
   proxy.refuse(false);
   await told.until('displaced');
-  expect(first.hasPlace).toBe(false);
+  expect(first.hasLock).toBe(false);
   await expect(first.read((tx) => tx.get('SELECT 1 AS one'))).rejects.toMatchObject({
     code: 'temporarily_unavailable',
     cause: { message: moved },
@@ -132,18 +133,25 @@ test('the place of a killed process becomes free', async () => {
   await once(child.stdout, 'data');
   await expect(start('alone')).rejects.toThrow(alone);
   child.kill('SIGKILL');
-  await using next = await open(url, { presence: 'alone', waits: { start: 30_000, place: 20 } });
-  expect(next.hasPlace).toBe(true);
+  await using next = await open(url, {
+    lockMode: 'alone',
+    timeouts: { start: 30_000, lockRetry: 20 },
+  });
+  expect(next.hasLock).toBe(true);
 });
 
 test('a place lost with its connection is asked for again', async () => {
   const told = new Told();
-  await using first = await open(url, { presence: 'alone', observer: told, waits: { place: 20 } });
+  await using first = await open(url, {
+    lockMode: 'alone',
+    observer: told,
+    timeouts: { lockRetry: 20 },
+  });
   await server.restart();
   const sql = `SELECT 1 AS one FROM pg_locks WHERE locktype = 'advisory' AND objid = 2 AND granted`;
   await askUntil(url, sql, (rows) => rows.length === 1);
   await expect(start('alone')).rejects.toThrow(alone);
-  await expect.poll(() => first.hasPlace).toBe(true);
+  await expect.poll(() => first.hasLock).toBe(true);
   expect(told.words).not.toContain('displaced');
 });
 
@@ -151,13 +159,13 @@ test('a process whose place was taken meanwhile is told once, and gets it back l
   await using proxy = await CuttingProxy.start(url);
   const told = new Told();
   await using first = await open(proxy.url, {
-    presence: 'alone',
+    lockMode: 'alone',
     observer: told,
-    waits: { place: 20 },
+    timeouts: { lockRetry: 20 },
   });
   proxy.refuse(true);
   proxy.cutAll();
-  const second = await open(url, { presence: 'alone', waits: { place: 20 } });
+  const second = await open(url, { lockMode: 'alone', timeouts: { lockRetry: 20 } });
   proxy.refuse(false);
   await told.until('displaced');
   // It goes on asking, and says no more about it.
@@ -171,18 +179,18 @@ test('a process whose place was taken meanwhile is told once, and gets it back l
   await expect(first.write('relay', one)).rejects.toMatchObject(refused);
   expect(await second.read(one)).toEqual({ one: 1 });
   await second[Symbol.asyncDispose]();
-  await expect.poll(() => first.hasPlace).toBe(true);
+  await expect.poll(() => first.hasLock).toBe(true);
   expect(await first.read(one)).toEqual({ one: 1 });
 });
 
 test('a process that leaves while it asks for its place has none afterwards', async () => {
   await using proxy = await CuttingProxy.start(url);
-  const first = await open(proxy.url, { presence: 'alone', waits: { place: 1 } });
+  const first = await open(proxy.url, { lockMode: 'alone', timeouts: { lockRetry: 1 } });
   const struck = proxy.cut(/pg_try_advisory_lock/, { when: 'after' });
   proxy.cutAll();
   await struck;
   await first[Symbol.asyncDispose]();
-  expect(first.hasPlace).toBe(false);
-  await using second = await open(url, { presence: 'exclusive', waits: { place: 20 } });
-  expect(second.hasPlace).toBe(true);
+  expect(first.hasLock).toBe(false);
+  await using second = await open(url, { lockMode: 'exclusive', timeouts: { lockRetry: 20 } });
+  expect(second.hasLock).toBe(true);
 });

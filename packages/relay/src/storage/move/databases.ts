@@ -1,19 +1,19 @@
 /** The two databases of a move: how they are named, and had alone. */
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { isServerUrl, serverUrl, shown } from '../../config/index.ts';
-import { isNowhere } from '../postgres/errors.ts';
+import { isServerUrl, redact, serverUrl } from '../../config/index.ts';
+import { isAbsent } from '../postgres/errors.ts';
 import { openPostgres } from '../postgres/storage.ts';
 import { openSqlite } from '../sqlite/storage.ts';
 import type { Storage, StorageFaults } from '../types.ts';
 
 /** A name of a database that is none. */
-export class AddressError extends Error {
-  override readonly name = 'AddressError';
+export class DatabaseAddressError extends Error {
+  override readonly name = 'DatabaseAddressError';
 }
 
 /** Where a database is. */
-export type Address =
+export type DatabaseAddress =
   | { readonly engine: 'sqlite'; readonly name: string; readonly folder: string }
   | { readonly engine: 'postgres'; readonly name: string; readonly url: string };
 
@@ -21,15 +21,15 @@ export type Address =
  * Reads `sqlite:DIR`, `postgres:URL`, or a PostgreSQL URL as it is.
  *
  * @returns with a `name` that has no password and is the same for the same text
- * @throws AddressError
+ * @throws DatabaseAddressError
  * @example
  * parseAddress('sqlite:/var/lib/posthouse');
  * parseAddress('postgres://relay:secret@db.example/relay').name; // postgres://relay@db.example/relay
  */
-export function parseAddress(text: string): Address {
+export function parseAddress(text: string): DatabaseAddress {
   const [, engine, rest = ''] = /^(sqlite|postgres):(?!\/\/)(.*)$/s.exec(text) ?? [];
   if (engine === 'sqlite') {
-    if (rest === '') throw new AddressError('sqlite: needs the data folder behind it');
+    if (rest === '') throw new DatabaseAddressError('sqlite: needs the data folder behind it');
     const folder = resolve(rest);
     return { engine, name: `sqlite:${folder}`, folder };
   }
@@ -37,10 +37,11 @@ export function parseAddress(text: string): Address {
   if (!/^postgres(?:ql)?:\/\/\S+$/.test(url)) {
     const expected = 'sqlite:DIR or postgres://user:password@host:port/database';
     // Whatever has an @ may have a password before it.
-    const found = text.includes('@') ? 'something else' : shown(text);
-    throw new AddressError(`expected ${expected}, found ${found}`);
+    const found = text.includes('@') ? 'something else' : redact(text);
+    throw new DatabaseAddressError(`expected ${expected}, found ${found}`);
   }
-  if (!isServerUrl(url)) throw new AddressError(`expected ${serverUrl}, found something else`);
+  if (!isServerUrl(url))
+    throw new DatabaseAddressError(`expected ${serverUrl}, found something else`);
   return { engine: 'postgres', name: withoutPassword(url), url };
 }
 
@@ -54,16 +55,16 @@ function withoutPassword(text: string): string {
 }
 
 /** One of the two databases, open and with nobody else at it. */
-export interface End extends AsyncDisposable {
+export interface MoveDatabase extends AsyncDisposable {
   readonly name: string;
   readonly storage: Storage;
   /** @throws Error where somebody else may have been at it since it was opened */
-  checkAlone(): void;
+  checkExclusive(): void;
 }
 
 /** What an engine said, with the reasons behind it, and which end it is about. */
-export class EndError extends Error {
-  override readonly name = 'EndError';
+export class MoveError extends Error {
+  override readonly name = 'MoveError';
 
   constructor(name: string, cause: unknown) {
     super(`${name}: ${reasons(cause)}`, { cause });
@@ -72,10 +73,10 @@ export class EndError extends Error {
 
 function reasons(error: unknown): string {
   const texts: string[] = [];
-  for (let at = error; at instanceof Error && texts.length < 5; at = at.cause) {
-    const { message, errors } = at as Partial<AggregateError> & Error;
+  for (let current = error; current instanceof Error && texts.length < 5; current = current.cause) {
+    const { message, errors } = current as Partial<AggregateError> & Error;
     // Several addresses of one host that all failed have no message of their own.
-    const text = message || String((errors?.[0] as Error | undefined)?.message ?? at.name);
+    const text = message || String((errors?.[0] as Error | undefined)?.message ?? current.name);
     // Some repeat the reason they have.
     if (!texts.at(-1)?.endsWith(text)) texts.push(text);
   }
@@ -83,11 +84,11 @@ function reasons(error: unknown): string {
 }
 
 /** Runs `work`; what fails in it is told with the name of the end it failed at. */
-export async function at<T>({ name }: { readonly name: string }, work: () => Promise<T>) {
+export async function naming<T>({ name }: { readonly name: string }, work: () => Promise<T>) {
   try {
     return await work();
   } catch (error) {
-    throw error instanceof EndError ? error : new EndError(name, error);
+    throw error instanceof MoveError ? error : new MoveError(name, error);
   }
 }
 
@@ -101,16 +102,16 @@ const connections = 2;
  * Opens a database for this process alone.
  *
  * @param mustExist whether a missing SQLite database is an error, and not made
- * @throws EndError where it is not there, cannot be reached, or somebody else uses it
+ * @throws MoveError where it is not there, cannot be reached, or somebody else uses it
  */
-export async function openEnd(
-  address: Address,
+export async function openExclusive(
+  address: DatabaseAddress,
   {
     mustExist,
     faults,
   }: { readonly mustExist: boolean; readonly faults?: StorageFaults | undefined },
-): Promise<End> {
-  return await at(address, async () => {
+): Promise<MoveDatabase> {
+  return await naming(address, async () => {
     if (address.engine === 'sqlite') {
       if (mustExist && !existsSync(databaseFile(address))) {
         throw new Error('there is no relay.sqlite');
@@ -118,39 +119,45 @@ export async function openEnd(
       return end(address.name, openSqlite(address.folder, faults), () => true);
     }
     const { url, name } = address;
-    const storage = await openPostgres({ url, connections, presence: 'exclusive', faults, waits });
-    return end(name, storage, () => storage.hasPlace);
+    const storage = await openPostgres({
+      url,
+      connections,
+      lockMode: 'exclusive',
+      faults,
+      timeouts: waits,
+    });
+    return end(name, storage, () => storage.hasLock);
   });
 }
 
 /**
- * Opens a database that is said to be lost, as {@link openEnd} does; `undefined` where it is.
+ * Opens a database that is said to be lost, as {@link openExclusive} does; `undefined` where it is.
  *
- * @throws EndError where it is there and does not let itself be looked into
+ * @throws MoveError where it is there and does not let itself be looked into
  */
-export async function openLost(address: Address): Promise<End | undefined> {
+export async function openUnlessLost(address: DatabaseAddress): Promise<MoveDatabase | undefined> {
   if (address.engine === 'sqlite' && !existsSync(databaseFile(address))) return undefined;
   try {
-    return await openEnd(address, { mustExist: true });
+    return await openExclusive(address, { mustExist: true });
   } catch (error) {
     let root = error;
     while (root instanceof Error && root.cause !== undefined) root = root.cause;
-    if (address.engine === 'postgres' && isNowhere(root)) return undefined;
+    if (address.engine === 'postgres' && isAbsent(root)) return undefined;
     throw error;
   }
 }
 
-function databaseFile({ folder }: Address & { engine: 'sqlite' }): string {
+function databaseFile({ folder }: DatabaseAddress & { engine: 'sqlite' }): string {
   return join(folder, 'relay.sqlite');
 }
 
-function end(name: string, storage: Storage, isAlone: () => boolean): End {
+function end(name: string, storage: Storage, isAlone: () => boolean): MoveDatabase {
   return {
     name,
     storage,
-    checkAlone() {
+    checkExclusive() {
       if (isAlone()) return;
-      throw new EndError(name, new Error('the connection that keeps others away was lost'));
+      throw new MoveError(name, new Error('the connection that keeps others away was lost'));
     },
     [Symbol.asyncDispose]: () => storage[Symbol.asyncDispose](),
   };
