@@ -48,7 +48,7 @@ describe('beside a relay', () => {
     await data[Symbol.asyncDispose]();
   });
   beforeEach(async () => {
-    channel = await TestChannel.found(ground, ann, { name: 'Release notes' });
+    channel = await TestChannel.create(ground, ann, { name: 'Release notes' });
   });
 
   /** The command with the configuration of the relay. */
@@ -171,7 +171,7 @@ describe('beside a relay', () => {
     "strangers' texts command no terminal, forge no line, and stay whole in JSON",
     async () => {
       const evil = 'a\u001b[2Jb\u0007\u009bc\u202ed\r\n2026-01-01T00:00:00Z  forged';
-      channel = await TestChannel.found(ground, ann, { name: evil });
+      channel = await TestChannel.create(ground, ann, { name: evil });
       const post = await channel.post({ body: text(evil) });
       await report(ben, post, evil);
       const dangerous = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e]/;

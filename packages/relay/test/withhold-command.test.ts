@@ -30,7 +30,7 @@ afterAll(async () => {
   await data[Symbol.asyncDispose]();
 });
 beforeEach(async () => {
-  channel = await TestChannel.found(ground, ann, { name: 'Market' });
+  channel = await TestChannel.create(ground, ann, { name: 'Market' });
   post = await channel.post({ body: text('a bicycle') });
   await channel.edit(post, { body: text('a stolen\nbicycle') });
   about = [channel.channelId, String(post)];
@@ -143,7 +143,7 @@ test(
   'withheld --limit leaves older ones out, and says so',
   async () => {
     await reports(['withhold', ...about, '--yes']);
-    const other = await TestChannel.found(ground, ann, { name: 'Fair' });
+    const other = await TestChannel.create(ground, ann, { name: 'Fair' });
     await reports(['withhold', other.channelId, String(await other.post()), '--yes']);
     const { code, output, errors } = await reports(['withheld', '--limit', '1', '--json']);
     expect([code, errors]).toEqual([0, 'older ones are left out, see --limit\n']);

@@ -21,8 +21,8 @@ const codeOf = (params: unknown, session = ann.accountSession()) =>
 const flipped = (signature: string) =>
   `${signature.startsWith('A') ? 'B' : 'A'}${signature.slice(1)}`;
 
-describe('03 §4.2: pre-storage where the account is not at home', () => {
-  test('a state is staged until the window has passed, and nobody is told', async () => {
+describe('03 §4.2: pre-storage at a relay that is not the home relay', () => {
+  test('a state is staged until the window has passed, without any notice', async () => {
     const staged_until = world.clock.now() + world.context.limits.stagingWindow;
     expect(await publish(await ann.state())).toEqual({ status: 'staged', staged_until });
     expect(world.takeNotices()).toEqual([]);
@@ -51,7 +51,7 @@ describe('03 §4.2: pre-storage where the account is not at home', () => {
     expect(await world.dump()).toEqual(before);
   });
 
-  test('after the deadline the staged state is gone, before the job has looked too', async () => {
+  test('after the deadline the staged state is gone, even before the job has run', async () => {
     const { stagingWindow } = world.context.limits;
     const state = await ann.state({ revision: 10 });
     await publish(state);
@@ -78,7 +78,7 @@ describe('03 §4.2: pre-storage where the account is not at home', () => {
     expect(next).toBe(world.clock.now() + 10);
   });
 
-  test('a full store refuses another account and still serves the one it has', async () => {
+  test('if the store is full, a new account is refused and a stored one is still served', async () => {
     await world[Symbol.asyncDispose]();
     world = await World.start({ stagedStates: 1 });
     ann = new Person(world, 'ann');
@@ -87,7 +87,7 @@ describe('03 §4.2: pre-storage where the account is not at home', () => {
     const { stagingWindow } = world.context.limits;
     world.clock.advance(100);
     const refused = world.call(method, await ben.state(), { session: ben.accountSession() });
-    // 02 §5: the wait is named where it is known.
+    // 02 §5: the wait is named if it is known.
     await expect(refused).rejects.toMatchObject({
       code: 'rate_limited',
       data: { retry_after: stagingWindow - 100 },
@@ -97,7 +97,7 @@ describe('03 §4.2: pre-storage where the account is not at home', () => {
     expect(await codeOf(await ben.state(), ben.accountSession())).toBe('ok');
   });
 
-  test('it backs neither a public query nor anything else about the account', async () => {
+  test('a staged state answers neither a public query nor anything else about the account', async () => {
     await publish(await ann.state());
     const ben = await Person.atHome(world, 'ben');
     const options = { session: ben.session() };
@@ -119,7 +119,7 @@ describe('03 §4.1: at the home relay', () => {
     world.takeNotices();
   });
 
-  test('a higher revision is accepted and told to the devices', async () => {
+  test('a higher revision is accepted and the devices are notified', async () => {
     const state = await ann.state();
     expect(await publish(state)).toEqual({ status: 'accepted' });
     const deviceIds = ann.deviceIds();
@@ -135,7 +135,7 @@ describe('03 §4.1: at the home relay', () => {
     });
   });
 
-  test('an identical repeat is accepted again and told to nobody', async () => {
+  test('an identical repeat is accepted again, without any notice', async () => {
     const state = await ann.state();
     await publish(state);
     world.takeNotices();
@@ -176,7 +176,7 @@ describe('03 §4.1: at the home relay', () => {
     expect(codes.sort()).toEqual(['ok', 'state_conflict']);
   });
 
-  test('the same state twice at once is accepted twice and told once', async () => {
+  test('the same state twice at once is accepted twice and notified once', async () => {
     const state = await ann.state();
     const answers = await Promise.all([publish(state), publish(state)]);
     expect(answers).toEqual([{ status: 'accepted' }, { status: 'accepted' }]);
@@ -211,7 +211,7 @@ describe('02 §10.3, 03 §4.1: sessions of devices that a new state does not per
     await open('3', null);
   });
 
-  test('a removed device loses its sessions in the same commit, and is cut off first', async () => {
+  test('a removed device loses its sessions in the same commit, and its revocation comes first', async () => {
     const state = await ann.state({ devices: ['phone'] });
     await publish(state);
     expect(await sessionsOf()).toEqual([ann.device('phone').deviceId, null].sort());
@@ -222,7 +222,7 @@ describe('02 §10.3, 03 §4.1: sessions of devices that a new state does not per
     ]);
   });
 
-  test('a renewal with the same keys keeps them', async () => {
+  test('a renewal with the same keys ends no session', async () => {
     await ann.addDevice('laptop', { expiresAt: world.clock.now() + 1_000 });
     await publish(await ann.state());
     expect(await sessionsOf()).toHaveLength(3);
@@ -231,21 +231,21 @@ describe('02 §10.3, 03 §4.1: sessions of devices that a new state does not per
   test.each([
     ['expired', -100, 0],
     ['not yet in effect', 1, 100],
-  ])('a device whose newest certificate is %s loses them', async (_, from, until) => {
+  ])('a device whose newest certificate is %s loses its sessions', async (_, from, until) => {
     const now = world.clock.now();
     await ann.addDevice('laptop', { notBefore: now + from, expiresAt: now + until });
     await publish(await ann.state());
     expect(await sessionsOf()).not.toContain(ann.device('laptop').deviceId);
   });
 
-  test('a state that is refused ends nothing', async () => {
+  test('a refused state ends no session', async () => {
     const state = await ann.state({ revision: 1, devices: [] });
     expect(await codeOf(state)).toBe('stale_state');
     expect(await sessionsOf()).toHaveLength(3);
     expect(world.takeNotices()).toEqual([]);
   });
 
-  test('a state without devices ends all device sessions, and the account key still gets in', async () => {
+  test('a state without devices ends all device sessions, and an account session can still be opened', async () => {
     await publish(await ann.state({ devices: [] }));
     expect(await sessionsOf()).toEqual([null]);
     expect(await codeOf(await ann.state())).toBe('ok');

@@ -27,7 +27,7 @@ afterEach(() => world[Symbol.asyncDispose]());
 const codeOf = (params: unknown, session: Person['session'] | object = ben.session()) =>
   world.codeOf(method, params, { session: session as never });
 const other = accountSigner(network, new Uint8Array(32).fill(0x55));
-/** The directory finds a route of the person at another relay. */
+/** Makes the route directory return a route of the person at another relay. */
 async function moveAway(person: Person, times = 1): Promise<void> {
   world.clock.advance(400 * 86_400);
   const relay_id = deriveRelayId(network, other.publicKey);
@@ -51,7 +51,7 @@ describe('03 §5.4: form A, the own state', () => {
     expect(await world.call(method, params, { session: ann.session(), form })).toEqual(state);
   });
 
-  test('a state without certificates is a state', async () => {
+  test('a state without certificates is returned like any other', async () => {
     const state = await ann.state({ devices: [] });
     await ann.publishState(state);
     const options = { session: ann.accountSession() };
@@ -95,7 +95,7 @@ describe('03 §5.5: form B, a public query', () => {
     expect(await codeOf({ account: ann.account, extra: 1 })).toBe('ok');
   });
 
-  test('an account session is for the own state only', async () => {
+  test('an account session reads only its own state', async () => {
     await ann.publishProfile();
     expect(await codeOf({ account: ann.account }, ben.accountSession())).toBe('forbidden');
   });
@@ -252,7 +252,7 @@ describe('03 §5.6: form C, a signed query', () => {
     expect(await codeOf(query({ ...grant, extra: 1 } as never))).toBe('forbidden');
   });
 
-  test('a signature that verified vouches for no other one over the same body', async () => {
+  test('one valid signature does not make another one over the same body valid', async () => {
     const wrong = encodeBase64url(new Uint8Array(64));
     const [grant, invite] = [ann.grant(ben), ann.invite()];
     expect(await codeOf(query(grant))).toBe('ok');
@@ -299,7 +299,7 @@ describe('03 §5.6: form C, a signed query', () => {
     expect(await codeOf(whole)).toBe('temporarily_unavailable');
   });
 
-  test('what changes while the credential is verified counts', async () => {
+  test('a change while the credential is verified is respected', async () => {
     const invite = ann.invite();
     const state = await ann.state({ devices: ['laptop'] });
     world.afterProof = () => ann.publishState(state);

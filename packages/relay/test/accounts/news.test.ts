@@ -14,7 +14,7 @@ beforeEach(async () => {
 });
 afterEach(() => world[Symbol.asyncDispose]());
 
-/** What accounts and messages tell those who missed it. */
+/** Returns the notices that the modules accounts and messages make for clients that missed some. */
 const news = async (...people: Person[]): Promise<Notice[]> =>
   await world.context.storage.read(async (tx) => {
     const place = { relayId: world.relayId, now: world.clock.now() };
@@ -27,7 +27,7 @@ const kinds = async (...people: Person[]) => (await news(...people)).map(({ kind
 
 const note = () => world.call('message.send', ann.message(ann), { session: ann.session() });
 
-test('the device state in force and the head, for the devices that are valid', async () => {
+test('the notices have the current device state and the head, for the currently valid devices', async () => {
   const state = await ann.state();
   await ann.publishState(state);
   await note();
@@ -47,7 +47,7 @@ test('the device state in force and the head, for the devices that are valid', a
   ]);
 });
 
-test('each of the accounts asked about, and nobody else', async () => {
+test('exactly the requested accounts get notices', async () => {
   const ben = await Person.atHome(world, 'ben');
   const accountsOf = (notices: Notice[]) =>
     notices.map((notice) => ('account' in notice ? notice.account : ''));
@@ -56,20 +56,20 @@ test('each of the accounts asked about, and nobody else', async () => {
   expect(await news(new Person(world, 'carl'))).toEqual([]);
 });
 
-test('04 §19: no head where nothing was ever appended', async () => {
+test('04 §19: a timeline that never had a record gives no notice', async () => {
   expect(await kinds(ann)).toEqual(['device-state']);
   await note();
   expect(await kinds(ann)).toEqual(['device-state', 'timeline']);
 });
 
-test('a removed device and one whose certificate ended are not among them', async () => {
+test('a removed device and one whose certificate expired are not among the device IDs', async () => {
   await ann.addDevice('watch', { expiresAt: world.clock.now() + 10 });
   await ann.publishState(await ann.state({ devices: ['phone', 'watch'] }));
   world.clock.advance(10);
   expect(await news(ann)).toMatchObject([{ deviceIds: ann.deviceIds('phone') }]);
 });
 
-test('02 §12.2: an account that is at home elsewhere, or nowhere any more, is told nothing', async () => {
+test('02 §12.2: an account that is at home elsewhere, or nowhere any more, gets no notice', async () => {
   await note();
   const place = (sql: string, ...values: (string | number)[]) =>
     world.context.storage.write('test', (tx) => tx.run(sql, ...values));

@@ -119,7 +119,7 @@ describe('03 §7: profile.publish', () => {
     expect(await codeOf(ben.profile(), ben.session())).toBe('target_not_local');
   });
 
-  test('removal of the signing device later does not take the profile away', async () => {
+  test('a later removal of the signing device does not remove the profile', async () => {
     await publish(ann.profile());
     const { certificate } = ann.device();
     await ann.publishState(await ann.state({ devices: ['laptop'] }));
@@ -129,7 +129,7 @@ describe('03 §7: profile.publish', () => {
     ).toMatchObject({ signer_certificate: certificate });
   });
 
-  test('storage failing anywhere leaves the profile before', async () => {
+  test('if storage fails at any write, the previous profile stays', async () => {
     await publish(ann.profile({ nickname: 'before' }));
     const profile = ann.profile({ nickname: 'after' });
     expect(await throughEveryFault(world, () => codeOf(profile))).toBe(1);
@@ -154,7 +154,7 @@ describe('03 §8: profile.resolve', () => {
 
   test('no profile, no route, malformed accounts', async () => {
     expect(await resolveCode()).toBe('not_found');
-    expect(await resolveCode(new Person(world, 'nobody').account)).toBe('route_not_found');
+    expect(await resolveCode(new Person(world, 'unknown').account)).toBe('route_not_found');
     const broken = `${ann.account.slice(0, -1)}${ann.account.endsWith('1') ? '2' : '1'}`;
     for (const account of ['', broken, null, 7]) {
       expect(await resolveCode(account as string)).toBe('bad_request');

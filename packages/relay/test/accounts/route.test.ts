@@ -39,7 +39,7 @@ const otherId = deriveRelayId(network, other.publicKey);
 async function elsewhere(facts: Partial<AccountRoute> = {}): Promise<FinalRoute> {
   return await cosignRoute(network, other, await ann.route({ relay_id: otherId, ...facts }));
 }
-/** The directory finds these routes from now on, and this relay looks. */
+/** Makes the route directory return these routes from now on, and lets the relay resolve. */
 async function observe(...routes: FinalRoute[]): Promise<void> {
   world.routes = () => routes;
   await resolveCode();
@@ -55,7 +55,7 @@ describe('03 §9: account.route.publish', () => {
     expect(await resolve()).toEqual({ ...draft, relay_signature });
   });
 
-  test('the staged state comes into force with it, and the devices hear of it', async () => {
+  test('the staged state comes into force with the route, and the devices are notified', async () => {
     const state = await ann.state();
     await ann.publishState(state);
     await publish(await ann.route());
@@ -75,7 +75,7 @@ describe('03 §9: account.route.publish', () => {
     verifyRoute(network, route, { relayPublicKey });
   });
 
-  test('a route without any state is refused, and nothing is kept', async () => {
+  test('a route without any state is refused, and nothing is stored', async () => {
     const before = await world.dump();
     expect(await codeOf(await ann.route())).toBe('state_conflict');
     expect(await world.dump()).toEqual(before);
@@ -121,7 +121,7 @@ describe('03 §9: account.route.publish', () => {
     verifyRoute(network, route, { relayPublicKey });
   });
 
-  test('a higher revision at the same relay keeps the state in force', async () => {
+  test('after a higher revision at the same relay the state stays in force', async () => {
     await ann.moveIn();
     const state = await ownState();
     world.takeNotices();
@@ -220,7 +220,7 @@ describe('03 §9: account.route.publish', () => {
     expect(await codeOf({ ...route, revision: route.revision + 1 })).toBe('invalid_signature');
   });
 
-  test('storage failing at any write leaves neither route nor state', async () => {
+  test('if storage fails at any write, neither route nor state is stored', async () => {
     await ann.publishState();
     const route = await ann.route();
     expect(await throughEveryFault(world, () => codeOf(route))).toBeGreaterThan(3);
@@ -245,7 +245,7 @@ describe('03 §12: leaving and coming back', () => {
   });
 
   test('a route of higher revision elsewhere ends the home here', async () => {
-    // The account is at home here by all this relay knows, so the route comes in by itself.
+    // As far as this relay knows the account is at home here, so it does not ask the directory.
     const session = { session: ann.accountSession() };
     world.clock.advance(315_360_000);
     await observe(await elsewhere());
@@ -256,7 +256,7 @@ describe('03 §12: leaving and coming back', () => {
     });
   });
 
-  test('the state kept from before counts for nothing; a staged one brings the account back', async () => {
+  test('the state stored before the move is not used; a staged one brings the account back', async () => {
     world.clock.advance(315_360_000);
     await observe(await elsewhere());
     await ann.addDevice('phone');
@@ -266,7 +266,7 @@ describe('03 §12: leaving and coming back', () => {
     expect(await ownStateCode()).toBe('ok');
   });
 
-  test('a profile from before is not served as current', async () => {
+  test('a profile from before the move is not served as current', async () => {
     world.clock.advance(315_360_000);
     await observe(await elsewhere());
     await ann.addDevice('phone');
@@ -277,7 +277,7 @@ describe('03 §12: leaving and coming back', () => {
     );
   });
 
-  test('a staged state below the one kept here is stale, and an equal one may return', async () => {
+  test('a staged state below the stored one is stale, and an equal one is accepted', async () => {
     const kept = await ownState();
     world.clock.advance(315_360_000);
     await observe(await elsewhere());
@@ -304,7 +304,7 @@ describe('03 §12: leaving and coming back', () => {
     });
   });
 
-  test('a route that has run out leaves no home; a new one renews it with state and profile', async () => {
+  test('an expired route leaves no home; a new one restores it with state and profile', async () => {
     const state = await ownState();
     await publish(await ann.route({ expires_at: world.clock.now() + 100 }));
     world.clock.advance(99);
@@ -319,8 +319,8 @@ describe('03 §12: leaving and coming back', () => {
   });
 });
 
-describe('03 §3.4, §10: what is known of routes', () => {
-  test('an account nobody knows has no route', async () => {
+describe('03 §3.4, §10: known routes', () => {
+  test('an unknown account has no route', async () => {
     expect(await resolveCode()).toBe('not_found');
   });
 
@@ -332,7 +332,7 @@ describe('03 §3.4, §10: what is known of routes', () => {
     expect(await world.codeOf('account.route.resolve', { account: null })).toBe('bad_request');
   });
 
-  test('a route the directory finds is served and kept', async () => {
+  test('a route that the directory returns is served and stored', async () => {
     const route = await elsewhere();
     await observe(route);
     expect(await resolve()).toEqual(route);
@@ -342,7 +342,7 @@ describe('03 §3.4, §10: what is known of routes', () => {
     expect(await ownStateCode()).toBe('route_stale');
   });
 
-  test('a route ahead of the clock, expired, or of another account raises nothing', async () => {
+  test('a route ahead of the clock, expired, or of another account is ignored', async () => {
     const now = world.clock.now();
     const ben = new Person(world, 'ben');
     const { futureTolerance } = world.context.limits;
@@ -369,7 +369,7 @@ describe('03 §3.4, §10: what is known of routes', () => {
     ];
     await observe(...rivals);
     expect(await resolveCode()).toBe('invalid_state');
-    // Neither time nor forgetting one of them ends it.
+    // Neither time nor the disappearance of one of the routes ends the conflict.
     world.clock.advance(100);
     await observe(rivals[0] as FinalRoute);
     await world.restart();
@@ -379,7 +379,7 @@ describe('03 §3.4, §10: what is known of routes', () => {
     expect(await resolveCode()).toBe('ok');
   });
 
-  test('the way out of a conflict: a staged state and a route above it', async () => {
+  test('a staged state and a route of higher revision end a conflict', async () => {
     await observe(
       await elsewhere({ revision: 9 }),
       await elsewhere({ revision: 9, expires_at: world.clock.now() + 7 }),

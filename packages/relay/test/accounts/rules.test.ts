@@ -42,7 +42,7 @@ describe('01 §15, 03 §3.4: home by the route of highest revision', () => {
   });
 });
 
-describe('01 §10.1: a submitted state beside the stored one', () => {
+describe('01 §10.1: a submitted state compared with the stored one', () => {
   const state = (revision: number, text = 'text') => ({ revision, text });
   test.each([
     ['none stored', state(1), undefined, false],
@@ -56,13 +56,13 @@ describe('01 §10.1: a submitted state beside the stored one', () => {
   });
 });
 
-describe('03 §9: a route to publish beside the known one', () => {
+describe('03 §9: a route to publish compared with the known one', () => {
   test.each([
     ['none known', undefined, false],
     ['a lower one known', known({ revision: 8 }), false],
     ['the same', known(), true],
     ['the same revision, other content', known({ content: 'other' }), 'state_conflict'],
-    ['the same, but another is known beside it', known({ conflict: true }), 'state_conflict'],
+    ['the same, but in conflict with another', known({ conflict: true }), 'state_conflict'],
     ['a higher one known', known({ revision: 10 }), 'stale_state'],
     ['a higher one in conflict', known({ revision: 10, conflict: true }), 'stale_state'],
     ['a lower one in conflict', known({ revision: 8, conflict: true }), false],
@@ -71,7 +71,7 @@ describe('03 §9: a route to publish beside the known one', () => {
   });
 });
 
-describe('03 §3.4: a route found elsewhere beside the known one', () => {
+describe('03 §3.4: a route found elsewhere compared with the known one', () => {
   test.each([
     ['none known', undefined, known()],
     ['a lower one', known({ revision: 8, conflict: true }), known()],

@@ -20,7 +20,7 @@ const proofOf = async (wrong = {}) => {
 };
 
 describe('02 §9.4: auth.account.verify', () => {
-  test('whoever holds the key gets a session, without any state here', async () => {
+  test('the holder of the account key gets a session, without any state at this relay', async () => {
     const answer = await door.http().call('auth.account.verify', await proofOf());
     expect(JSON.parse(answer.text)).toMatchObject({
       mode: 'account',
@@ -58,7 +58,7 @@ describe('02 §9.4: auth.account.verify', () => {
     );
   });
 
-  test('one challenge serves either method, once', async () => {
+  test('one challenge can be used with either method, once', async () => {
     const ann = await door.person('ann');
     const { nonce } = await door.challenge(ann.account);
     expect(await verify(await door.accountProof(ann, nonce))).toBe('ok');

@@ -9,7 +9,7 @@ let ann: Person;
 
 beforeEach(async () => {
   door = await FrontDoor.start({
-    // Two origins of one relay, told apart by their paths.
+    // Two origins of one relay that differ in their paths.
     public: {
       https: ['https://127.0.0.1:0/svc/v1', 'https://localhost:0/other/svc/v1'],
       wss: ['wss://127.0.0.1:0/svc/v1', 'wss://localhost:0/other/svc/v1'],
@@ -32,7 +32,7 @@ describe('02 §9.2: auth.challenge', () => {
     expect(first.expires_at).toBe(door.clock.now() + 300);
   });
 
-  test('an account this relay knows nothing about gets one too', async () => {
+  test('an unknown account gets a challenge too', async () => {
     const stranger = `neo:860833102:NUz6PKTAM7NbPJzkKJFNay3VckQtcDkgWo`;
     expect(codeOf(await door.http().call('auth.challenge', { account: stranger }))).toBe('ok');
   });
@@ -48,19 +48,19 @@ describe('02 §9.2: auth.challenge', () => {
 });
 
 describe('02 §9.2: the life of a challenge', () => {
-  test('it is good until the second before its expiry', async () => {
+  test('a challenge is valid until the second before its expiry', async () => {
     const { nonce } = await door.challenge(ann.account);
     door.clock.advance(299);
     expect(await verify(door.deviceProof(ann.device(), nonce))).toBe('ok');
   });
 
-  test('once time reaches its expiry it is unauthorized', async () => {
+  test('from its expiry on a challenge is unauthorized', async () => {
     const { nonce } = await door.challenge(ann.account);
     door.clock.advance(300);
     expect(await verify(door.deviceProof(ann.device(), nonce))).toBe('unauthorized');
   });
 
-  test('a nonce nobody was given is unauthorized', async () => {
+  test('a nonce that was never issued is unauthorized', async () => {
     expect(await verify(door.deviceProof(ann.device(), 'A'.repeat(43)))).toBe('unauthorized');
   });
 
@@ -71,7 +71,7 @@ describe('02 §9.2: the life of a challenge', () => {
     expect(await verify(proof)).toBe('unauthorized');
   });
 
-  test('of many attempts at once, one is heard', async () => {
+  test('of many attempts at once, one succeeds', async () => {
     const { nonce } = await door.challenge(ann.account);
     const proof = door.deviceProof(ann.device(), nonce);
     const codes = await Promise.all(Array.from({ length: 8 }, () => verify(proof)));
@@ -79,7 +79,7 @@ describe('02 §9.2: the life of a challenge', () => {
     expect(codes.filter((code) => code === 'unauthorized')).toHaveLength(7);
   });
 
-  test('it survives a restart, and so does its end', async () => {
+  test('a restart changes neither a challenge nor its expiry', async () => {
     const { nonce } = await door.challenge(ann.account);
     const used = await door.challenge(ann.account);
     expect(await verify(door.deviceProof(ann.device(), used.nonce))).toBe('ok');

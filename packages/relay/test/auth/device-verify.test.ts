@@ -42,14 +42,14 @@ describe('02 §9.3, §10.1: a session', () => {
     expect(second.token).not.toBe(first.token);
   });
 
-  test('§10.2: it ends with the latest certificate, where that is sooner', async () => {
+  test('§10.2: it ends with the latest certificate if that is sooner', async () => {
     const expiresAt = door.clock.now() + 1_000;
     await ann.addDevice('watch', { expiresAt });
     await ann.publishState();
     expect((await door.logInDevice(ann, 'watch')).expires_at).toBe(expiresAt);
   });
 
-  test('an older certificate of the same device is good as proof, and does not cap', async () => {
+  test('an older certificate of the same device is valid as proof and does not shorten the session', async () => {
     const old = ann.device().certificate;
     await ann.addDevice('phone', { expiresAt: door.clock.now() + 2_000 });
     await ann.publishState();
@@ -58,7 +58,7 @@ describe('02 §9.3, §10.1: a session', () => {
     expect(JSON.parse(answer.text)).toMatchObject({ expires_at: door.clock.now() + 2_000 });
   });
 
-  test('neither token nor nonce stand in the database', async () => {
+  test('neither token nor nonce is stored in the database', async () => {
     const { token } = await door.logInDevice(ann);
     const rows = await door.relay.context.storage.read((tx) =>
       tx.all('SELECT * FROM auth_sessions'),
@@ -156,7 +156,7 @@ describe('02 §9.3: the order of checks', () => {
 
 describe('02 §9.3 step 4: current validity', () => {
   test.each([
-    ['never heard of', async () => void (await ann.addDevice('tablet'))],
+    ['unknown', async () => void (await ann.addDevice('tablet'))],
     [
       'removed',
       async () => {
@@ -202,7 +202,7 @@ describe('02 §9.3 step 4: current validity', () => {
     expect(await codeFor(await proofOf(stranger))).toBe('route_not_found');
   });
 
-  test('a pre-stored state serves nobody before a route', async () => {
+  test('a pre-stored state authenticates no device before a route', async () => {
     const newcomer = door.newcomer('newcomer');
     await newcomer.addDevice('phone');
     const { token } = await door.logInAccount(newcomer);

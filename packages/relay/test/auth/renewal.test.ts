@@ -28,7 +28,7 @@ describe('02 §10.5: an unauthenticated connection', () => {
     expect(await sync()).toHaveProperty('error.code', unauthorized);
   });
 
-  test('does not take a token of an earlier session', async () => {
+  test('does not accept a token of an earlier session', async () => {
     const { token } = await door.logInDevice(ann);
     expect(await socket.call('message.timeline.sync', { token })).toHaveProperty(
       'error.code',
@@ -45,7 +45,7 @@ describe('02 §10.5: a bound connection', () => {
     expect(await socket.call('account.route.publish', {})).toHaveProperty('error.code', forbidden);
   });
 
-  test('§18: its token is good over HTTP at the same origin', async () => {
+  test('§18: its token is valid over HTTP at the same origin', async () => {
     const answer = await door.bindDevice(socket, ann.device());
     const { token } = answer.result as { token: string };
     expect(codeOf(await door.http().call('message.timeline.sync', {}, { token }))).toBe('ok');
@@ -110,7 +110,7 @@ describe('02 §10.6: renewal', () => {
     door.clock.advance(290);
     const proof = door.deviceProof(ann.device(), nonce);
     let isFirst = true;
-    // The session's time runs out between the look at it and the end of the renewal.
+    // The session expires between its check and the end of the renewal.
     door.faults.beforeStatement = (sql) => {
       if (!sql.includes('INSERT INTO auth_sessions') || !isFirst) return;
       isFirst = false;
@@ -154,7 +154,7 @@ describe('02 §10.5: a dead binding', () => {
     expect(codeOf(await door.http().call('auth.device.verify', proof))).toBe('unauthorized');
   });
 
-  test('a new connection is as good as ever', async () => {
+  test('a new connection works as before', async () => {
     const next = await door.socket();
     await door.bindDevice(next, ann.device());
     expect(await sync(next)).toHaveProperty('result');

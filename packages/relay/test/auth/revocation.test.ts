@@ -29,7 +29,7 @@ describe('02 §10.3: a removed device', () => {
     expect(await sync(phone.token)).toBe('ok');
   });
 
-  test('it is forgotten in memory too, where sessions are kept for a moment', async () => {
+  test('its sessions leave the session cache too', async () => {
     const { sessions } = door.relay.context;
     const origin = new URL(door.relay.https[0] as string).origin;
     const { token } = await door.logInDevice(ann, 'laptop');
@@ -47,7 +47,7 @@ describe('02 §10.3: a removed device', () => {
     expect(await sync(laptop.token)).toBe('unauthorized');
   });
 
-  test('its connection is dead and hears nothing, not even of its removal', async () => {
+  test('its connection is dead and gets no notification, not even of its removal', async () => {
     const laptop = await door.socket();
     const phone = await door.socket();
     await door.bindDevice(laptop, ann.device('laptop'));
@@ -115,7 +115,7 @@ describe('02 §10.2: a kept device whose new certificate ends earlier', () => {
     expect(await laptop.call('message.timeline.sync', {})).toHaveProperty('error.code', -32001);
   });
 
-  test('a restart and a longer certificate later give nothing back', async () => {
+  test('neither a restart nor a later, longer certificate extends the session again', async () => {
     const { token } = await door.logInDevice(ann, 'laptop');
     await shorten(600);
     await shorten(5_000);
@@ -124,7 +124,7 @@ describe('02 §10.2: a kept device whose new certificate ends earlier', () => {
     expect(await sync(token)).toBe('unauthorized');
   });
 
-  test('a session of before lives on where the new certificate outlasts it', async () => {
+  test('an earlier session stays valid if the new certificate outlasts it', async () => {
     const { token, expires_at } = await door.logInDevice(ann, 'laptop');
     await shorten(expires_at + 1 - door.clock.now());
     door.clock.advance(expires_at - 1 - door.clock.now());
@@ -133,7 +133,7 @@ describe('02 §10.2: a kept device whose new certificate ends earlier', () => {
     expect(await sync(token)).toBe('unauthorized');
   });
 
-  test('a session shortened between its commit and its binding is bound as it is now', async () => {
+  test('a session shortened between its commit and its binding is bound with the shorter time', async () => {
     const socket = await door.socket();
     const { result } = await socket.call('auth.challenge', { account: ann.account });
     const proof = door.deviceProof(ann.device('laptop'), (result as Challenge).nonce);
@@ -158,7 +158,7 @@ describe('02 §10.6 rule 7: authentication that reveals an invalid device', () =
     const socket = await door.socket();
     await door.bindDevice(socket, ann.device('laptop'));
     const { token } = await door.logInDevice(ann, 'laptop');
-    // Storage loses the device behind the relay's back, as when another process removed it.
+    // The device leaves storage without a notice, as if another process had removed it.
     await door.relay.context.storage.write('test', (tx) =>
       tx.run('DELETE FROM devices WHERE device_id = ?', ann.device('laptop').deviceId),
     );
@@ -175,7 +175,7 @@ describe('02 §10.6 rule 7: authentication that reveals an invalid device', () =
 });
 
 describe('removal and authentication at the same time', () => {
-  /** The removal goes out at once with what it removes. */
+  /** Sends the removal together with the authentication of the removed device. */
   async function raceOn(socket: WebSocketClient) {
     const { result } = await socket.call('auth.challenge', { account: ann.account });
     const proof = door.deviceProof(ann.device('laptop'), (result as Challenge).nonce);
@@ -186,7 +186,7 @@ describe('removal and authentication at the same time', () => {
     return Promise.all([verify, publish]);
   }
 
-  test('whichever wins, the removed device is bound to nothing', async () => {
+  test('in either order, the removed device is not bound', async () => {
     for (let round = 0; round < 10; round += 1) {
       const socket = await door.socket();
       const [, published] = await raceOn(socket);

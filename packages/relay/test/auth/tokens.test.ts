@@ -18,7 +18,7 @@ const sync = async (token: string, index = 0) =>
   codeOf(await door.http(index).call('message.timeline.sync', {}, { token }));
 
 describe('02 §2.6, §10: tokens over HTTP', () => {
-  test('a token is good on any connection of its origin until it expires', async () => {
+  test('a token is valid on any connection of its origin until it expires', async () => {
     const { token } = await door.logInDevice(ann);
     expect(await sync(token)).toBe('ok');
     door.clock.advance(86_399);
@@ -27,7 +27,7 @@ describe('02 §2.6, §10: tokens over HTTP', () => {
     expect(await sync(token)).toBe('unauthorized');
   });
 
-  test('it survives a restart of the relay', async () => {
+  test('a token stays valid after a restart of the relay', async () => {
     const { token } = await door.logInDevice(ann);
     await door.restart();
     expect(await sync(token)).toBe('ok');
@@ -39,12 +39,12 @@ describe('02 §2.6, §10: tokens over HTTP', () => {
     expect(await sync(token, 0)).toBe('ok');
   });
 
-  test('an account token where a device is asked for is forbidden', async () => {
+  test('an account token for a device method is forbidden', async () => {
     const { token } = await door.logInAccount(ann);
     expect(await sync(token)).toBe('forbidden');
   });
 
-  test('a device token where the account is asked for is forbidden', async () => {
+  test('a device token for an account method is forbidden', async () => {
     const { token } = await door.logInDevice(ann);
     const route = await ann.route();
     const answer = await door.http().call('account.route.publish', route, { token });
@@ -73,7 +73,7 @@ describe('02 §2.6, §10: tokens over HTTP', () => {
     expect(codeOf(answer)).toBe('unauthorized');
   });
 
-  test('a wrong token does not disturb a method that asks for none', async () => {
+  test('a wrong token has no effect on a method that needs none', async () => {
     const headers = { 'x-svc-session': 'nonsense' };
     const answer = await door.http().send({ verb: 'GET', path: '/relay/info', headers });
     expect(answer.status).toBe(200);
@@ -91,7 +91,7 @@ describe('02 §2.6, §10: tokens over HTTP', () => {
       );
     expect((await count())?.n).toBeGreaterThan(0);
     door.clock.advance(86_400);
-    // The job runs on its own; each look is a transaction behind which it may have finished.
+    // The job runs on its own; it may have finished after each of these transactions.
     while (((await count())?.n ?? 0) > 0)
       await door.relay.context.storage.write('x', async () => {});
     expect((await count())?.n).toBe(0);

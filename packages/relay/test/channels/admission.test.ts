@@ -1,4 +1,4 @@
-/** 06 §8.6: who may not write to a channel is refused before the channel is held. */
+/** 06 §8.6: a caller without the right to write is refused before the channel is locked. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { Person } from '../support/people.ts';
 import { World } from '../support/world.ts';
@@ -13,11 +13,11 @@ beforeEach(async () => {
   world = await World.start();
   ann = await Person.atHome(world, 'ann');
   eve = await Person.atHome(world, 'eve');
-  channel = await TestChannel.found(world, ann);
+  channel = await TestChannel.create(world, ann);
 });
 afterEach(() => world[Symbol.asyncDispose]());
 
-test('strangers can neither post, edit nor delete', async () => {
+test('06 §8.6: an account that is neither owner nor moderator cannot post, edit or delete', async () => {
   const post = await channel.post();
   const by = eve;
   const calls = [

@@ -9,9 +9,9 @@ beforeEach(async () => {
 });
 afterEach(() => world[Symbol.asyncDispose]());
 
-test('01 N6, 06 §8: $context is refused among parameters that are no signed object either', async () => {
+test('01 N6, 06 §8: $context is refused in parameters that are not a signed object too', async () => {
   const ann = await Person.atHome(world, 'ann');
-  const channel = await TestChannel.found(world, ann);
+  const channel = await TestChannel.create(world, ann);
   const target_sequence = await channel.post();
   const { channelId: channel_id } = channel;
   const calls: readonly (readonly [string, object])[] = [
@@ -32,7 +32,7 @@ test('01 N6, 06 §8: $context is refused among parameters that are no signed obj
 
 test('01 §4 K2: $context is refused in a body, an attachment and its encryption, not elsewhere', async () => {
   const ann = await Person.atHome(world, 'ann');
-  const channel = await TestChannel.found(world, ann);
+  const channel = await TestChannel.create(world, ann);
   const body = { ...text('hi'), $context: 'x' };
   const encryption = {
     ...{ alg: 'AES-256-GCM' as const, key: 'A'.repeat(43), nonce: 'A'.repeat(16) },

@@ -19,10 +19,10 @@ import { type By, TestChannel, text } from './support.ts';
 afterEach(() => killAll());
 
 const channels = 2;
-/** As many as take about fifteen seconds. */
+/** Takes about fifteen seconds. */
 const kills = engine === 'postgres' ? 6 : 11;
 
-/** A post whose publication was confirmed, and what its people know to have become of it. */
+/** A post whose publication was confirmed, with what its writers know about it. */
 interface Confirmed {
   readonly params: JsonObject;
   readonly by: By;
@@ -32,8 +32,8 @@ interface Confirmed {
   isDeleted: boolean;
 }
 
-/** One channel with everybody who is about it, and what they know to have happened. */
-interface House {
+/** One channel with its accounts, and what was confirmed to them. */
+interface ChannelUnderTest {
   readonly channel: TestChannel;
   readonly people: readonly [owner: Person, moderator: Person, sometimes: Person, reader: Person];
   readonly posts: Confirmed[];
@@ -43,7 +43,7 @@ interface House {
 
 type IsOver = () => boolean;
 
-/** What was accepted although its repeat is refused: whatever stands in the timeline. */
+/** Finds writes that were accepted although their repeat is refused: the timeline has them. */
 class TimelineOutcomes implements Outcomes {
   readonly #ground: KillableGround;
   readonly #reader: Person;
@@ -70,19 +70,19 @@ class TimelineOutcomes implements Outcomes {
   }
 }
 
-async function openHouse(ground: KillableGround, name: string): Promise<House> {
+async function openChannel(ground: KillableGround, name: string): Promise<ChannelUnderTest> {
   const [ann, ben, cem, dora] = (await Promise.all(
     ['ann', 'ben', 'cem', 'dora'].map((each) => ground.person(`${each} ${name}`)),
   )) as [Person, Person, Person, Person];
-  const channel = await TestChannel.found(ground, ann, { moderators: [ben.account] });
+  const channel = await TestChannel.create(ground, ann, { moderators: [ben.account] });
   const descriptors = new Map([[0, channel.descriptor.device_signature]]);
   return { channel, people: [ann, ben, cem, dora], posts: [], descriptors };
 }
 
-/** New revisions without end; two of them meet at each, so that one always comes too late. */
-async function govern(
+/** Updates the descriptor again and again; two callers race for each revision, and one loses. */
+async function updateRepeatedly(
   ground: KillableGround,
-  { channel, people, descriptors }: House,
+  { channel, people, descriptors }: ChannelUnderTest,
   isOver: IsOver,
 ): Promise<void> {
   const [ann, ben, cem] = people;
@@ -100,8 +100,12 @@ async function govern(
   }
 }
 
-/** Posts, edits and deletions of somebody who is mostly allowed to. */
-async function publish({ channel, posts }: House, by: By, isOver: IsOver): Promise<void> {
+/** Posts, edits and deletes as an account that has the right most of the time. */
+async function writeRepeatedly(
+  { channel, posts }: ChannelUnderTest,
+  by: By,
+  isOver: IsOver,
+): Promise<void> {
   const mayBeRefused = async (act: () => Promise<unknown>): Promise<boolean> => {
     try {
       await act();
@@ -114,10 +118,10 @@ async function publish({ channel, posts }: House, by: By, isOver: IsOver): Promi
   for (let turn = 0; !isOver(); turn += 1) {
     const params = channel.newPost({ body: text(`${turn}`) }, by);
     let sequence = 0;
-    const isThere = await mayBeRefused(async () => {
+    const isAccepted = await mayBeRefused(async () => {
       sequence = await channel.publish(params, by);
     });
-    if (!isThere) continue;
+    if (!isAccepted) continue;
     const post: Confirmed = { params, by, sequence, edits: 0, isDeleted: false };
     posts.push(post);
     for (let edit = 1; edit <= turn % 4; edit += 1) {
@@ -130,11 +134,15 @@ async function publish({ channel, posts }: House, by: By, isOver: IsOver): Promi
   }
 }
 
-/** Channels that come into being and end. */
-async function foundAndClose(ground: KillableGround, { people }: House, isOver: IsOver) {
+/** Creates channels and closes them. */
+async function createAndClose(
+  ground: KillableGround,
+  { people }: ChannelUnderTest,
+  isOver: IsOver,
+) {
   const [owner] = people;
   while (!isOver()) {
-    const channel = await TestChannel.found(ground, owner);
+    const channel = await TestChannel.create(ground, owner);
     const sequence = await channel.post();
     await channel.close();
     const { descriptor } = await channel.resolve();
@@ -143,8 +151,12 @@ async function foundAndClose(ground: KillableGround, { people }: House, isOver: 
   }
 }
 
-/** Somebody who reads all the time: no page is ever half of anything. */
-async function look(ground: KillableGround, { channel, people }: House, isOver: IsOver) {
+/** Reads all the time: no page has an edit without its post. */
+async function readRepeatedly(
+  ground: KillableGround,
+  { channel, people }: ChannelUnderTest,
+  isOver: IsOver,
+) {
   const [, , , dora] = people;
   const known = { channelId: channel.channelId, relayId: ground.relayId };
   const shown = new Set<number>();
@@ -152,7 +164,7 @@ async function look(ground: KillableGround, { channel, people }: House, isOver: 
     const page = await channel.read({ after, limit: 20 }, { by: dora });
     const { events, refused } = verifyChannelPage(network, page, known);
     expect(refused).toEqual([]);
-    // What was shown before may be hidden by now; what was not shown before may not be edited.
+    // A post read earlier may be hidden by now; an edit needs a post that was read.
     if (after === -1) shown.clear();
     for (const { sequence } of page.events) shown.add(sequence);
     for (const { kind, payload } of events) {
@@ -162,16 +174,16 @@ async function look(ground: KillableGround, { channel, people }: House, isOver: 
   }
 }
 
-async function expectWhole(ground: KillableGround, house: House): Promise<void> {
-  const { channel, posts, descriptors } = house;
+async function expectWhole(ground: KillableGround, tested: ChannelUnderTest): Promise<void> {
+  const { channel, posts, descriptors } = tested;
   const events = await readWhole(ground, channel);
   const found = events.flatMap((event) =>
     event.kind === 'descriptor' ? [[event.payload.revision, event.payload.device_signature]] : [],
   );
-  // Each revision once, as it was confirmed, and no other.
+  // Each confirmed revision exists once, and no other.
   expect(found).toEqual([...descriptors].sort(([a], [b]) => a - b));
   expect(found.map(([revision]) => revision)).toEqual(found.map((_, index) => index));
-  // Every confirmed post at its place with its last edit; no deleted one, and nothing else.
+  // Every confirmed post that was not deleted is at its sequence with its last edit.
   const { posts: shown } = projectChannel(emptyProjection, events);
   const kept = posts.filter(({ isDeleted }) => !isDeleted).sort((a, b) => a.sequence - b.sequence);
   const content = [...shown.values()].map(({ sequence, post, state }) => [sequence, post, state]);
@@ -181,10 +193,10 @@ async function expectWhole(ground: KillableGround, house: House): Promise<void> 
       return [sequence, params, { body }];
     }),
   );
-  const sum = (some: readonly Confirmed[]) => some.reduce((all, { edits }) => all + edits + 1, 0);
+  const sum = (of: readonly Confirmed[]) => of.reduce((all, { edits }) => all + edits + 1, 0);
   const deletions = posts.length - kept.length;
   expect(events).toHaveLength(descriptors.size + sum(kept) + deletions);
-  // A sequence for each event there ever was, and for nothing that was repeated or lost.
+  // Repeated and lost requests got no sequence.
   expect(events.at(-1)?.sequence).toBeLessThan(descriptors.size + sum(posts) + deletions);
   for (const { params, sequence, by } of posts) {
     expect(await channel.publish(params as never, by)).toBe(sequence);
@@ -192,8 +204,11 @@ async function expectWhole(ground: KillableGround, house: House): Promise<void> 
   expect(await readWhole(ground, channel)).toHaveLength(events.length);
 }
 
-/** What no reader sees: rows that go with each other. */
-function expectConsistent(tables: Record<string, unknown[]>, houses: readonly House[]): void {
+/** Checks that the rows of the tables fit each other. */
+function expectConsistent(
+  tables: Record<string, unknown[]>,
+  channelsUnderTest: readonly ChannelUnderTest[],
+): void {
   const all = (table: string) => tables[table] as Row[];
   for (const { channel_id, head, revision } of all('channels')) {
     const rows = (table: string) => all(table).filter((row) => row.channel_id === channel_id);
@@ -219,7 +234,7 @@ function expectConsistent(tables: Record<string, unknown[]>, houses: readonly Ho
       expect(readable.has(target ?? null) || hidden.has(target ?? null)).toBe(true);
     }
   }
-  for (const { channel, posts, descriptors } of houses) {
+  for (const { channel, posts, descriptors } of channelsUnderTest) {
     const row = all('channels').find(({ channel_id }) => channel_id === channel.channelId);
     const written = posts.map(({ edits, isDeleted }) => 1 + edits + (isDeleted ? 1 : 0));
     const count = written.reduce((sum, each) => sum + each, descriptors.size);
@@ -227,29 +242,30 @@ function expectConsistent(tables: Record<string, unknown[]>, houses: readonly Ho
   }
 }
 
-test(`06 §7.2: killed at any moment, a host has what it confirmed, once, and no half of anything (seed ${seed})`, {
+test(`06 §7.2: after a crash at any point, confirmed writes exist exactly once and nothing is partial (seed ${seed})`, {
   timeout: 180_000,
 }, async () => {
   await using data = await RelayData.make();
   const ground = await KillableGround.start(data);
-  const houses: House[] = [];
+  const channelsUnderTest: ChannelUnderTest[] = [];
   for (let index = 0; index < channels; index += 1) {
-    houses.push(await openHouse(ground, `${index}`));
+    channelsUnderTest.push(await openChannel(ground, `${index}`));
   }
-  const [first] = houses as [House];
+  const [first] = channelsUnderTest as [ChannelUnderTest];
   ground.outcomes = new TimelineOutcomes(ground, first.channel.owner);
   let isOver = false;
   const over = () => isOver;
-  const storm = houses.flatMap((house) => {
-    const [ann, ben, cem] = house.people;
+  const load = channelsUnderTest.flatMap((tested) => {
+    const [ann, ben, cem] = tested.people;
     return [
-      ...[govern(ground, house, over), govern(ground, house, over), look(ground, house, over)],
-      ...[ann, ann, ben, ben, cem, cem].map((by) => publish(house, { by }, over)),
-      foundAndClose(ground, house, over),
+      ...[updateRepeatedly(ground, tested, over), updateRepeatedly(ground, tested, over)],
+      readRepeatedly(ground, tested, over),
+      ...[ann, ann, ben, ben, cem, cem].map((by) => writeRepeatedly(tested, { by }, over)),
+      createAndClose(ground, tested, over),
     ];
   });
-  // Whoever fails ends the test at once.
-  const failure = Promise.all(storm).then(() => new Promise<never>(() => {}));
+  // The first failure ends the test at once.
+  const failure = Promise.all(load).then(() => new Promise<never>(() => {}));
   const moments = Array.from({ length: kills }, () => ({ answers: upTo(150), turns: upTo(40) }));
   for (const moment of moments) {
     await Promise.race([ground.killAfter(moment), failure]);
@@ -257,10 +273,10 @@ test(`06 §7.2: killed at any moment, a host has what it confirmed, once, and no
   }
   await Promise.race([ground.answersFromNow(50), failure]);
   isOver = true;
-  await Promise.all(storm);
+  await Promise.all(load);
   expect(ground.lost.answers).toBeGreaterThan(kills);
-  for (const house of houses) await expectWhole(ground, house);
+  for (const tested of channelsUnderTest) await expectWhole(ground, tested);
   await ground.stop();
   await using storage = await data.open();
-  expectConsistent(await dump(storage), houses);
+  expectConsistent(await dump(storage), channelsUnderTest);
 });

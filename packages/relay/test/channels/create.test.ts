@@ -29,7 +29,7 @@ const create = (params: object, by = ann, device = 'phone') =>
   world.call('channel.create', params, { session: by.session(device) });
 const refused = (params: object, by = ann) => refusal(world, () => create(params, by));
 
-/** A descriptor with other facts than a founding has, signed and with the ID they give. */
+/** Makes a signed descriptor with unusual members and the ID that follows from them. */
 function founding(facts: Partial<ChannelDescriptor> & JsonObject, by = ann): ChannelDescriptor {
   const channel = draft({}, by);
   const changed = { ...channel.descriptor, ...facts };
@@ -37,7 +37,7 @@ function founding(facts: Partial<ChannelDescriptor> & JsonObject, by = ann): Cha
   return channel.sign({ ...changed, channel_id });
 }
 
-/** A descriptor filled up to a size with an unknown member. */
+/** Makes a descriptor of a given size with an unknown member. */
 function sized(bytes: number): ChannelDescriptor {
   const channel = draft({ extra: '' });
   const missing = bytes - Buffer.byteLength(canonicalJson(channel.descriptor));
@@ -95,7 +95,7 @@ test('06 §8.2: bad_request for what is malformed', async () => {
     ['a bad nonce', { nonce: 'x'.repeat(22) }],
     ['a negative revision', { revision: -1 }],
     ['another status', { status: 'paused' }],
-    ['a signature that is none', { device_signature: 'x' }],
+    ['a malformed signature', { device_signature: 'x' }],
   ];
   for (const [what, facts] of cases) {
     expect([what, await refused({ ...draft().descriptor, ...facts })]).toEqual([
@@ -116,13 +116,13 @@ test('06 §4: name, description and moderators at their limits pass', async () =
   expect(await refusedWith([ben.account, ben.account])).toBe('bad_request');
 });
 
-test('06 §8.1: only for oneself, whoever signed', async () => {
+test('06 §8.1: a descriptor of another creator is forbidden, before its signature is verified', async () => {
   expect(await refused(draft({}, ben).descriptor)).toBe('forbidden');
   const signedByAnn = draft().sign({ ...draft({}, ben).descriptor });
   expect(await refused(signedByAnn)).toBe('forbidden');
 });
 
-test('06 §8.2: the signature is judged before ID, host, revision and times', async () => {
+test('06 §8.2: the signature is verified before ID, host, revision and times', async () => {
   const { descriptor } = draft();
   expect(await refused({ ...descriptor, name: 'another' })).toBe('invalid_signature');
   expect(await refused({ ...descriptor, revision: 1 })).toBe('invalid_signature');
@@ -148,7 +148,7 @@ test('06 §4: 8,192 bytes pass, one more is request_too_large', async () => {
   await create(sized(8_192));
 });
 
-test('06 §8.2: a channel that is there is state_conflict, before the clock is looked at', async () => {
+test('06 §8.2: an existing channel is state_conflict, before the times are checked', async () => {
   const { descriptor } = draft();
   await create(descriptor);
   expect(await refused(descriptor)).toBe('state_conflict');
@@ -167,10 +167,10 @@ test('06 §8.1: the tolerance of created_at is the same in both directions', asy
   await create(at(now + 300));
 });
 
-test('06 §8.2: an account creates so many channels, closed ones included', async () => {
-  const first = await TestChannel.found(world, ann);
+test('06 §8.2: the number of channels an account creates is limited, closed ones included', async () => {
+  const first = await TestChannel.create(world, ann);
   await first.close();
-  await TestChannel.found(world, ann);
+  await TestChannel.create(world, ann);
   const atOnce = Array.from({ length: 12 }, () => create(draft().descriptor));
   const outcomes = await Promise.allSettled(atOnce);
   expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
@@ -204,7 +204,7 @@ test('02 §9.5: a device session, still valid when the channel is stored', async
   expect(await rows(world, 'channels')).toHaveLength(1);
 });
 
-test('06 §7.2: a fault leaves nothing, and a restart everything', async () => {
+test('06 §7.2: a failed write stores nothing, and a restart loses nothing', async () => {
   const channel = draft();
   const faults = await throughEveryFault(world, () =>
     world.codeOf('channel.create', channel.descriptor, { session: ann.session() }),

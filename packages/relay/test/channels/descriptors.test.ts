@@ -21,7 +21,7 @@ beforeEach(async () => {
   world = await World.start({ channelTimelineRetention: 1_000 });
   ann = await Person.atHome(world, 'ann', ['phone', 'laptop']);
   ben = await Person.atHome(world, 'ben');
-  channel = await TestChannel.found(world, ann, { moderators: [ben.account], extra: [1] });
+  channel = await TestChannel.create(world, ann, { moderators: [ben.account], extra: [1] });
   world.takeNotices();
 });
 afterEach(() => world[Symbol.asyncDispose]());
@@ -33,11 +33,11 @@ const refused = (method: string, params: object, by = ann) =>
 const set = (column: string, value: number) =>
   world.context.storage.write('relay', (tx) => tx.run(`UPDATE channels SET ${column} = ?`, value));
 
-/** The next descriptor with members it could not be signed with otherwise. */
+/** Makes the next descriptor with members that the signing functions would refuse. */
 const next = (facts: Partial<ChannelDescriptor> & JsonObject = {}, device = 'phone') =>
   channel.sign({ ...channel.nextDescriptor({}), ...facts } as ChannelDescriptor, { device });
 
-/** What closes the channel, with another revision, time or unknown member; well signed. */
+/** Makes signed parameters of `channel.close` with another revision, time or unknown member. */
 function closure(facts: { revision?: number; updated_at?: number } = {}) {
   const { device_signature: _, ...close } = { ...channel.closure(), ...facts };
   const final = closedDescriptor(channel.descriptor, { ...close, device_signature: '' });
@@ -46,7 +46,7 @@ function closure(facts: { revision?: number; updated_at?: number } = {}) {
 }
 
 describe('06 §8.4: updating', () => {
-  test('replaces the descriptor whole and appends it as it came', async () => {
+  test('replaces the whole descriptor and appends it unchanged', async () => {
     const { descriptor } = channel;
     const { extra: _, moderators: __, ...rest } = descriptor as ChannelDescriptor & JsonObject;
     const changed = { ...rest, name: 'Other', revision: 1, more: { a: [true] } };
@@ -72,7 +72,7 @@ describe('06 §8.4: updating', () => {
     expect(await refused('post', post, ben)).toBe('forbidden');
   });
 
-  test('of a channel that is not here is not_found, of another owner forbidden', async () => {
+  test('an unknown channel is not_found, the channel of another owner forbidden', async () => {
     const other = TestChannel.draft(world, ben);
     expect(await refused('update', other.nextDescriptor({}), ben)).toBe('not_found');
     expect(await refused('update', other.nextDescriptor({}))).toBe('not_found');
@@ -92,7 +92,7 @@ describe('06 §8.4: updating', () => {
       ['another host', { relay_id: `0x${'1'.repeat(40)}` }],
       ['another time of creation', { created_at: 1 }],
       ['a closed channel', { status: 'closed' }],
-      ['a revision that is no integer', { revision: -1 }],
+      ['a negative revision', { revision: -1 }],
     ];
     for (const [what, facts] of cases) {
       const code = await refused('update', { ...channel.nextDescriptor({}), ...facts });
@@ -100,7 +100,7 @@ describe('06 §8.4: updating', () => {
     }
   });
 
-  test('another creator is bad_request: it cannot change', async () => {
+  test('a change of the creator is bad_request', async () => {
     expect(await refused('update', next({ creator: ben.account }))).toBe('bad_request');
   });
 
@@ -132,7 +132,7 @@ describe('06 §8.4: updating', () => {
     await call('update', next({ more: 'x'.repeat(missing) }));
   });
 
-  test('updated_at is held against the clock, and against no other time', async () => {
+  test('updated_at is compared with the clock, and with no other time', async () => {
     const now = world.clock.now();
     for (const updated_at of [now - 301, now + 301]) {
       expect(await refused('update', next({ updated_at }))).toBe('clock_skew');
@@ -142,7 +142,7 @@ describe('06 §8.4: updating', () => {
     await channel.update({ updated_at: now });
   });
 
-  test('a revision belongs to one descriptor: the next, and nothing else', async () => {
+  test('only the next revision is accepted, and only once', async () => {
     const update = channel.nextDescriptor({ name: 'x' });
     await call('update', update);
     for (const revision of [0, 1, 3, last]) {
@@ -167,7 +167,7 @@ describe('06 §8.4: updating', () => {
     );
   });
 
-  test('where revisions or sequences are exhausted everything stays', async () => {
+  test('if revisions or sequences are exhausted, an update is refused', async () => {
     await set('head', last);
     expect(await refused('update', next())).toBe('state_conflict');
     expect(await refused('close', closure())).toBe('state_conflict');
@@ -180,13 +180,13 @@ describe('06 §8.4: updating', () => {
     expect(await refused('close', closure({ revision: last }))).toBe('state_conflict');
   });
 
-  test('a fault leaves nothing', async () => {
+  test('a failed write stores nothing', async () => {
     const update = channel.nextDescriptor({ name: 'x' });
     const code = () => world.codeOf('channel.update', update, { session: ann.session() });
     expect(await throughEveryFault(world, code)).toBe(4);
   });
 
-  test('a removed device updates nothing, not even when it goes meanwhile', async () => {
+  test('a removed device is refused, even if it is removed during the call', async () => {
     world.meanwhile = async () => ann.publishState(await ann.state({ devices: ['laptop'] }));
     const session = ann.session();
     expect(await world.codeOf('channel.update', next(), { session })).toBe('unauthorized');
@@ -213,7 +213,7 @@ describe('06 §8.5: closing', () => {
     expect(events).toMatchObject([{ sequence: 2, descriptor_rev: 2, payload: final }]);
   });
 
-  test('ends every write and no read', async () => {
+  test('ends writing but not reading', async () => {
     const one = await channel.post();
     const update = next({ revision: 2 });
     await channel.close();
@@ -240,7 +240,7 @@ describe('06 §8.5: closing', () => {
   test('bad_request for what is malformed', async () => {
     const cases: [string, JsonObject][] = [
       ['no channel', { channel_id: 'chan_' }],
-      ['a revision that is none', { revision: 1.5 }],
+      ['a revision that is no integer', { revision: 1.5 }],
       ['no time', { updated_at: null }],
       ['no signature', { device_signature: 'x' }],
     ];
@@ -252,7 +252,7 @@ describe('06 §8.5: closing', () => {
     }
   });
 
-  test('is the owner’s alone, also where the rest is wrong', async () => {
+  test('only the owner may close; another account is forbidden before any other error', async () => {
     expect(await refused('close', channel.closure({ by: ben }), ben)).toBe('forbidden');
     expect(await refused('close', { ...closure(), revision: 5, updated_at: 1 }, ben)).toBe(
       'forbidden',
@@ -292,7 +292,7 @@ describe('06 §8.5: closing', () => {
     await channel.edit(await channel.post(), { body: text('open still') });
   });
 
-  test('after an update meanwhile is state_conflict: another descriptor was signed', async () => {
+  test('a close after a concurrent update is state_conflict: another descriptor was signed', async () => {
     const close = closure();
     const update = channel.nextDescriptor({ name: 'between' });
     world.meanwhile = async () => void (await call('update', update));
@@ -302,7 +302,7 @@ describe('06 §8.5: closing', () => {
     expect((await channel.resolve()).descriptor).toEqual(update);
   });
 
-  test('a fault leaves nothing', async () => {
+  test('a failed write stores nothing', async () => {
     const close = closure();
     const code = () => world.codeOf('channel.close', close, { session: ann.session() });
     expect(await throughEveryFault(world, code)).toBe(4);
@@ -315,7 +315,7 @@ describe('06 §8.3: resolving', () => {
       world.call('channel.resolve', params, { session: session as never, form: 'query' }),
     );
 
-  test('answers every revision that is kept, with the certificate of its signer', async () => {
+  test('returns every stored revision with the certificate of its signer', async () => {
     const first = channel.descriptor;
     const second = next({ name: 'two' }, 'laptop');
     await call('update', second, ann, 'laptop');
@@ -331,7 +331,7 @@ describe('06 §8.3: resolving', () => {
     expect(await channel.resolve(1, by)).toHaveProperty('signer_certificate', laptop);
   });
 
-  test('refuses what is not there, and what is no revision', async () => {
+  test('refuses unknown and malformed revisions', async () => {
     const { channelId: channel_id } = channel;
     for (const revision of [1, last]) {
       expect(await resolve({ channel_id, revision })).toBe('not_found');
@@ -347,13 +347,13 @@ describe('06 §8.3: resolving', () => {
   });
 });
 
-describe('06 §7.5: how long a descriptor is kept', () => {
+describe('06 §7.5: retention of descriptors', () => {
   const deadlines = async () =>
     (await rows(world, 'channel_events'))
       .filter(({ kind }) => kind === 'descriptor')
       .map(({ clear_after }) => clear_after);
 
-  test('the current one for good, a superseded one for its own time at least', async () => {
+  test('the current one stays for good, a superseded one at least until its own deadline', async () => {
     const now = world.clock.now();
     expect(await deadlines()).toEqual([null]);
     await world.restart({ channelTimelineRetention: 10 });
@@ -363,13 +363,13 @@ describe('06 §7.5: how long a descriptor is kept', () => {
     expect(await deadlines()).toEqual([now + 1_000, now + 10, null]);
   });
 
-  test('and as long as something is kept that was accepted under it', async () => {
+  test('a superseded one stays as long as an event that was accepted under it', async () => {
     const now = world.clock.now();
     world.clock.advance(400);
     const one = await channel.post();
     await world.restart({ channelTimelineRetention: 10 });
     await channel.update({ name: 'edited under this' });
-    // An edit goes with its post, and a deletion is kept as long as the post would have been.
+    // An edit is removed with its post, and a deletion stays as long as the post would have.
     await channel.edit(one, { body: text('x') });
     await channel.update({ name: 'deleted under this' });
     await channel.delete(one);

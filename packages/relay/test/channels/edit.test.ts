@@ -25,7 +25,7 @@ beforeEach(async () => {
   world = await World.start({ channelTimelineRetention: 1_000 });
   ann = await Person.atHome(world, 'ann', ['phone', 'laptop']);
   ben = await Person.atHome(world, 'ben');
-  channel = await TestChannel.found(world, ann, { moderators: [ben.account] });
+  channel = await TestChannel.create(world, ann, { moderators: [ben.account] });
   target = await channel.post({ body: text('A'), attachments: [x], mood: 'good' }, { by: ben });
   world.takeNotices();
 });
@@ -35,7 +35,7 @@ const call = (method: string, params: object, { by = ann, device = 'phone' }: By
   world.call(`channel.post.${method}`, params, { session: by.session(device) });
 const refused = (params: object, by: By = {}, method = 'edit') =>
   refusal(world, () => call(method, params, by));
-/** Whether an edit makes an event. */
+/** Tells whether an edit appends an event. */
 async function hasEvent(patch: Patch): Promise<boolean> {
   const before = await world.dump();
   world.takeNotices();
@@ -46,7 +46,7 @@ async function hasEvent(patch: Patch): Promise<boolean> {
   return !isSame;
 }
 
-/** What a reader makes of the post. */
+/** Returns the state of the post as a reader computes it. */
 async function projected(): Promise<PostState | undefined> {
   const page = await channel.read({ after: -1 });
   const known = { channelId: channel.channelId, relayId: world.relayId };
@@ -56,7 +56,7 @@ async function projected(): Promise<PostState | undefined> {
 }
 
 describe('06 §8.8: editing', () => {
-  test('appends the edit as it came, whoever wrote the post', async () => {
+  test('appends the edit unchanged, for posts of any writer', async () => {
     const edit = channel.newEdit(target, { body: text('B'), extra: { a: [1] } });
     world.clock.advance(3);
     expect(await call('edit', edit)).toBe(null);
@@ -73,7 +73,7 @@ describe('06 §8.8: editing', () => {
     });
   });
 
-  test('the example of 06 §10.2: readers and relay arrive at the same state', async () => {
+  test('the example of 06 §10.2: readers and relay compute the same state', async () => {
     await channel.edit(target, { attachments: null });
     expect(await projected()).toEqual({ body: text('A'), mood: 'good' });
     expect(await refused(channel.newEdit(target, { body: null }))).toBe('bad_request');
@@ -86,7 +86,7 @@ describe('06 §8.8: editing', () => {
     expect(await projected()).toEqual({ body: text('B'), attachments: [], mood: 'good' });
   });
 
-  test('an effect is a difference of the whole state', async () => {
+  test('only an edit that changes the whole state has an effect', async () => {
     expect(await hasEvent({ body: text('A') })).toBe(false);
     expect(await hasEvent({ body: text('A'), attachments: [x], mood: 'good' })).toBe(false);
     expect(await hasEvent({ unknown: null })).toBe(false);
@@ -112,7 +112,7 @@ describe('06 §8.8: editing', () => {
       ['null in an unknown member', { mood: { deep: null } }],
       ['null in a list', { mood: [null] }],
       ['a repeated hash', { attachments: [y, { ...y, size: 9 }] }],
-      ['a target that is none', { target_sequence: 0, body: text('B') }],
+      ['a malformed target', { target_sequence: 0, body: text('B') }],
       ['no body and no attachment left', { body: null, attachments: [] }],
       ['nothing left', { body: null, attachments: null, mood: 'better' }],
     ];
@@ -145,7 +145,7 @@ describe('06 §8.8: editing', () => {
     await call('edit', edit(room));
   });
 
-  test('a post does not grow over channelPostBytes', async () => {
+  test('an edit that makes a post larger than channelPostBytes is refused', async () => {
     await world.restart({ channelPostBytes: 100_000 });
     const patch = (bytes: number) => ({ more: 'é'.repeat(bytes / 2) + 'x'.repeat(bytes % 2) });
     await channel.edit(target, { mood: 'x'.repeat(60_000) });
@@ -158,7 +158,7 @@ describe('06 §8.8: editing', () => {
     await channel.edit(target, { mood: 'x', less: 'xx' });
   });
 
-  test('edits at once apply one after the other', async () => {
+  test('concurrent edits apply one after another', async () => {
     const one = channel.newEdit(target, { mood: 'one', first: 1 });
     const two = channel.newEdit(target, { mood: 'two', second: 2 }, { by: ben });
     await Promise.all([call('edit', one), call('edit', two, { by: ben })]);
@@ -168,14 +168,14 @@ describe('06 §8.8: editing', () => {
     expect(await channel.sequences()).toEqual([0, 1, 2, 3, 4]);
   });
 
-  test('an edit that became empty meanwhile is refused', async () => {
+  test('an edit that leaves no content after a concurrent edit is refused', async () => {
     const edit = channel.newEdit(target, { body: null });
     world.meanwhile = () => channel.edit(target, { attachments: [] });
     const session = ann.session();
     expect(await world.codeOf('channel.post.edit', edit, { session })).toBe('bad_request');
   });
 
-  test('a fault leaves nothing', async () => {
+  test('a failed write stores nothing', async () => {
     const edit = channel.newEdit(target, { body: text('B') });
     const code = () => world.codeOf('channel.post.edit', edit, { session: ann.session() });
     expect(await throughEveryFault(world, code)).toBe(4);
@@ -185,7 +185,7 @@ describe('06 §8.8: editing', () => {
     expect(await throughEveryFault(world, second)).toBe(4);
   });
 
-  test('where sequences are exhausted only an edit without effect succeeds', async () => {
+  test('if sequences are exhausted, only an edit without effect succeeds', async () => {
     await world.context.storage.write('relay', (tx) =>
       tx.run('UPDATE channels SET head = ?', Number.MAX_SAFE_INTEGER),
     );
@@ -196,7 +196,7 @@ describe('06 §8.8: editing', () => {
 });
 
 describe('06 §8.9: deleting', () => {
-  test('takes post and edits away and appends the deletion as it came', async () => {
+  test('removes post and edits and appends the deletion unchanged', async () => {
     await channel.edit(target, { body: text('B') });
     const other = await channel.post(undefined, { by: ben });
     await channel.edit(other, { body: text('B') });
@@ -242,7 +242,7 @@ describe('06 §8.9: deleting', () => {
     expect(woken).toEqual(['channels.retention']);
   });
 
-  test('the certificate of a device without events goes, that of others stays', async () => {
+  test('the certificate of a device without events is removed, others stay', async () => {
     const devices = async () => (await channel.read()).certificates;
     expect(await devices()).toHaveLength(2);
     await channel.delete(target);
@@ -263,7 +263,7 @@ describe('06 §8.9: deleting', () => {
       ['an empty reason', { reason: '' }],
       ['null', { reason: null }],
       ['null below', { extra: { a: null } }],
-      ['a target that is none', { target_sequence: 0 }],
+      ['a malformed target', { target_sequence: 0 }],
     ];
     for (const [what, facts] of cases) {
       expect([what, await refused(channel.newDeletion(target, facts), {}, 'delete')]).toEqual([
@@ -283,7 +283,7 @@ describe('06 §8.9: deleting', () => {
     await call('delete', deletion(room));
   });
 
-  test('of several at once one makes an event', async () => {
+  test('of several concurrent deletions one appends an event', async () => {
     const outcomes = await Promise.allSettled([
       channel.delete(target),
       channel.delete(target, {}, { by: ben }),
@@ -295,14 +295,14 @@ describe('06 §8.9: deleting', () => {
     expect((await channel.sequences()).at(1)).toBeGreaterThan(1);
   });
 
-  test('while an edit is verified, the post is gone for it', async () => {
+  test('an edit whose post is deleted while the edit is verified is refused', async () => {
     world.meanwhile = () => channel.delete(target);
     const edit = channel.newEdit(target, { body: text('B') });
     const session = ann.session();
     expect(await world.codeOf('channel.post.edit', edit, { session })).toBe('state_conflict');
   });
 
-  test('a fault leaves nothing', async () => {
+  test('a failed write stores nothing', async () => {
     await channel.edit(target, { body: text('B') });
     const deletion = channel.newDeletion(target);
     const code = () => world.codeOf('channel.post.delete', deletion, { session: ann.session() });
@@ -317,7 +317,7 @@ describe.each(['edit', 'delete'])('06 §8.8, §8.9: the target of %s', (method) 
       : channel.newDeletion(sequence, {}, by);
   const targeting = (sequence: number, by: By = {}) => refused(act(sequence, by), by, method);
 
-  test('is a post, readable still', async () => {
+  test('must be a readable post', async () => {
     await channel.update({ name: 'x' });
     await channel.edit(target, { body: text('C') });
     const deleted = await channel.post();
@@ -330,7 +330,7 @@ describe.each(['edit', 'delete'])('06 §8.8, §8.9: the target of %s', (method) 
     await call(method, act(target));
   });
 
-  test('was cleaned up, or its deletion was: not_found', async () => {
+  test('is not_found after the post or its deletion was removed', async () => {
     await channel.delete(target);
     const other = await channel.post();
     world.clock.advance(999);
@@ -358,7 +358,7 @@ describe.each(['edit', 'delete'])('06 §8.8, §8.9: the target of %s', (method) 
     expect(await targeting(99)).toBe('state_conflict');
   });
 
-  test('needs a device that is one of the account still', async () => {
+  test('needs a currently valid device of the account', async () => {
     const session = ann.accountSession();
     const as = (given?: object) =>
       refusal(world, () =>

@@ -1,4 +1,4 @@
-/** One post to many connections, over real sockets; some of them never read. */
+/** One post to many connections over real sockets, some of which never read. */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { DoorGround, nextHint } from '../support/door.ts';
 import type { Person } from '../support/people.ts';
@@ -7,17 +7,17 @@ import type { WebSocketClient } from '../support/websocket.ts';
 import { TestChannel, text } from './support.ts';
 
 const patience = { timeout: 30_000, interval: 10 };
-/** Milliseconds that thousands of connections may take on a machine with much else to do. */
+/** Milliseconds that thousands of connections may take on a busy machine. */
 const busy = 300_000;
-/** Connections that are opened at once. */
-const together = 20;
+/** Connections that are opened concurrently. */
+const concurrency = 20;
 
 let door: FrontDoor;
 let ground: DoorGround;
 let ann: Person;
-/** The followers, all of them. */
+/** The account of all followers. */
 let ben: Person;
-/** Somebody with other things to do. */
+/** An account that makes other calls. */
 let eve: Person;
 let channel: TestChannel;
 
@@ -27,21 +27,21 @@ const start = async (limits: { readonly sendBufferBytes?: number } = {}) => {
   ann = await ground.person('ann');
   ben = await ground.person('ben');
   eve = await ground.person('eve');
-  channel = await TestChannel.found(ground, ann);
+  channel = await TestChannel.create(ground, ann);
 };
 afterEach(() => door[Symbol.asyncDispose]());
 
 const followers = async (count: number, ...channels: readonly TestChannel[]) => {
   const all: WebSocketClient[] = [];
   while (all.length < count) {
-    const some = Math.min(together, count - all.length);
-    const opened = Array.from({ length: some }, () => ground.following(ben, channels));
+    const batch = Math.min(concurrency, count - all.length);
+    const opened = Array.from({ length: batch }, () => ground.following(ben, channels));
     all.push(...(await Promise.all(opened)));
   }
   return all;
 };
-/** The last head a connection hears of, counted up to one that must come. */
-const hearsOf = async (socket: WebSocketClient, head: number) => {
+/** Reads the hints of a connection up to the one with this head; returns their heads. */
+const hintsUpTo = async (socket: WebSocketClient, head: number) => {
   const heads: number[] = [];
   while (heads.at(-1) !== head) heads.push((await nextHint(socket))[1] as number);
   return heads;
@@ -49,7 +49,7 @@ const hearsOf = async (socket: WebSocketClient, head: number) => {
 const ascending = (heads: readonly number[]) =>
   heads.every((head, index) => index === 0 || head > (heads[index - 1] as number));
 
-describe('thousands of connections follow, some never read', () => {
+describe('thousands of connections follow a channel, and some never read', () => {
   const readers = 1_750;
   const sleepers = 150;
   const posts = 10;
@@ -63,7 +63,7 @@ describe('thousands of connections follow, some never read', () => {
     for (const { socket } of sleeping) socket.pause();
   }, busy);
 
-  test('everybody who reads hears of the last post, and calls of others are answered', {
+  test('every reading connection gets the last hint, and calls of others are answered', {
     timeout: busy,
   }, async () => {
     const other = await ground.following(eve, []);
@@ -73,44 +73,44 @@ describe('thousands of connections follow, some never read', () => {
       ),
     );
     for (let count = 0; count < posts; count += 1) await channel.post();
-    for (const heads of await Promise.all(reading.map((socket) => hearsOf(socket, posts)))) {
+    for (const heads of await Promise.all(reading.map((socket) => hintsUpTo(socket, posts)))) {
       expect(ascending(heads)).toBe(true);
     }
     for (const answer of await calls) expect(answer).toHaveProperty('result.events');
-    // Whoever sleeps keeps its connection, and hears of the last post when it wakes up.
+    // A connection that does not read stays open and gets the last hint when it reads again.
     expect(door.relay.context.metrics.value('connections')).toBe(readers + sleepers + 1);
     for (const { socket } of sleeping) socket.resume();
-    for (const heads of await Promise.all(sleeping.map((socket) => hearsOf(socket, posts)))) {
+    for (const heads of await Promise.all(sleeping.map((socket) => hintsUpTo(socket, posts)))) {
       expect(ascending(heads)).toBe(true);
     }
   });
 
-  test('a call is answered while the others are told', { timeout: busy }, async () => {
+  test('a call is answered while hints are sent', { timeout: busy }, async () => {
     const other = await ground.following(eve, []);
     const order: string[] = [];
-    const told = reading.map(async (socket, index) => {
-      await hearsOf(socket, 1);
-      order.push('told');
+    const notified = reading.map(async (socket, index) => {
+      await hintsUpTo(socket, 1);
+      order.push('notified');
       if (index > 0) return;
       await other.call('relay.info');
       order.push('answered');
     });
     await channel.post();
-    await Promise.all(told);
-    expect(order.filter((each) => each === 'told')).toHaveLength(readers);
-    expect(order.at(-1)).toBe('told');
+    await Promise.all(notified);
+    expect(order.filter((each) => each === 'notified')).toHaveLength(readers);
+    expect(order.at(-1)).toBe('notified');
     expect(order).toContain('answered');
   });
 });
 
-describe('02 §12.3: a connection that takes nothing any more', () => {
-  /** More than the network of this machine takes for one connection, in pages. */
+describe('02 §12.3: a connection whose client stopped reading', () => {
+  /** Pages that are more than the network buffers of one connection hold. */
   const pages = 24;
   const posts = 30;
 
-  /** Connections whose network is full of answers; hints go to the relay's own buffer from now on. */
+  /** Opens connections whose network buffers are full: hints wait in the relay's own buffer. */
   const filled = async (count: number, ...channels: readonly TestChannel[]) => {
-    const long = await TestChannel.found(ground, ann);
+    const long = await TestChannel.create(ground, ann);
     for (let post = 0; post < 14; post += 1) await long.post({ body: text('x'.repeat(60_000)) });
     const all = await followers(count, ...channels);
     const answered = { method: 'channel.read', transport: 'websocket', code: 'ok' };
@@ -129,7 +129,7 @@ describe('02 §12.3: a connection that takes nothing any more', () => {
     return all;
   };
 
-  test('has one hint on its way and one that waits, however much is posted', async () => {
+  test('has at most one hint in flight and one waiting, for any number of posts', async () => {
     await start({ sendBufferBytes: 67_108_864 });
     const quick = await ground.following(eve, [channel]);
     const stuck = await filled(3, channel);
@@ -139,13 +139,13 @@ describe('02 §12.3: a connection that takes nothing any more', () => {
     }
     for (const socket of stuck) {
       socket.socket.resume();
-      expect(await hearsOf(socket, posts)).toEqual([1, posts]);
+      expect(await hintsUpTo(socket, posts)).toEqual([1, posts]);
     }
   });
 
-  test('has no more than that of each of many channels', async () => {
+  test('has at most one hint in flight in all and one waiting for each channel', async () => {
     await start({ sendBufferBytes: 67_108_864 });
-    const others = [channel, await TestChannel.found(ground, ann)];
+    const others = [channel, await TestChannel.create(ground, ann)];
     const [stuck] = (await filled(1, ...others)) as [WebSocketClient];
     for (let post = 0; post < posts; post += 1) {
       for (const each of others) await each.post();
@@ -156,11 +156,11 @@ describe('02 §12.3: a connection that takes nothing any more', () => {
       const { params } = await stuck.notification();
       heads.get(params.channel_id as string)?.push(params.head as number);
     }
-    // The hint of the first post of one was under way when the other had its own.
+    // The first hint of one channel was in flight when the other channel had its first.
     expect([...heads.values()].map((heard) => heard.length).sort()).toEqual([1, 2]);
   });
 
-  test('is ended where its buffer is over the limit, and nobody else is', async () => {
+  test('is closed if its buffer is over the limit, and no other connection is', async () => {
     await start({ sendBufferBytes: 1_048_576 });
     const { metrics } = door.relay.context;
     const quick = await ground.following(eve, [channel]);
@@ -176,6 +176,6 @@ describe('02 §12.3: a connection that takes nothing any more', () => {
     stuck.socket.resume();
     await stuck.closed;
     asleep.socket.resume();
-    expect((await hearsOf(asleep, posts)).at(-1)).toBe(posts);
+    expect((await hintsUpTo(asleep, posts)).at(-1)).toBe(posts);
   });
 });

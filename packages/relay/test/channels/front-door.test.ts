@@ -1,4 +1,4 @@
-/** Channels as clients meet them, over HTTP and over WebSocket; hints have their own file. */
+/** Channels over HTTP and over WebSocket; hints have a file of their own. */
 import {
   type ChannelPage,
   canonicalJson,
@@ -26,7 +26,7 @@ let ann: Person;
 let ben: Person;
 
 beforeEach(async () => {
-  // As it comes: channels are hosted where nothing says otherwise.
+  // Default configuration: channels are hosted.
   door = await FrontDoor.start();
   overHttp = new DoorGround(door);
   ann = await overHttp.person('ann');
@@ -34,7 +34,7 @@ beforeEach(async () => {
 });
 afterEach(() => door[Symbol.asyncDispose]());
 
-/** The same ground, called over a connection for each person. */
+/** Calls over one WebSocket connection for each person. */
 function overSocket(at: FrontDoor): Ground {
   const sockets = new Map<string, WebSocketClient>();
   return {
@@ -60,10 +60,10 @@ const codeFrom = (act: Promise<unknown>) =>
     (error: ProtocolError) => error.code,
   );
 
-/** What can happen to a channel, each thing once; says what each answered. */
+/** Makes each kind of call to a channel once; returns the answers. */
 async function live(ground: Ground): Promise<{ answers: unknown[]; channel: TestChannel }> {
   const nonce = 'A'.repeat(22);
-  const channel = await TestChannel.found(ground, ann, { nonce, moderators: [ben.account] });
+  const channel = await TestChannel.create(ground, ann, { nonce, moderators: [ben.account] });
   const by = { by: ben };
   const answers: unknown[] = [await channel.resolve(undefined, by)];
   const post = channel.newPost({ message_id: `msg_${nonce}`, body: text('x') }, by);
@@ -85,7 +85,7 @@ async function live(ground: Ground): Promise<{ answers: unknown[]; channel: Test
 }
 const photo = attachment();
 
-test('06 §14: a channel lives alike over HTTP and WebSocket, and verifies', async () => {
+test('06 §14: over HTTP and WebSocket a channel behaves the same, and verifies', async () => {
   const http = await live(overHttp);
   await using other = await FrontDoor.start();
   for (const person of [ann, ben]) {
@@ -98,7 +98,7 @@ test('06 §14: a channel lives alike over HTTP and WebSocket, and verifies', asy
     }
   }
   const socket = await live(overSocket(other));
-  // The relays have keys of their own, on which IDs and signatures depend.
+  // Each relay has its own keys, on which IDs and signatures depend.
   const shape = ({ answers, channel }: typeof http) => {
     const ids = new RegExp(`${channel.channelId}|0x[0-9a-f]{40}|"device_signature":"[^"]*"`, 'g');
     return JSON.parse(
@@ -123,10 +123,10 @@ test('06 §14: a channel lives alike over HTTP and WebSocket, and verifies', asy
 });
 
 describe.each(['HTTP', 'WebSocket'] as const)('06 §12: over %s', (transport) => {
-  test('the largest objects come and go', async () => {
+  test('the largest objects can be written and read', async () => {
     const ground = grounds[transport]();
     const descriptor = 'd'.repeat(3_000);
-    const channel = await TestChannel.found(ground, ann, {
+    const channel = await TestChannel.create(ground, ann, {
       description: descriptor,
       a: descriptor,
     });
@@ -185,7 +185,7 @@ test('06 §8: statuses and verbs of the HTTP form', async () => {
 });
 
 test('06 §8.11: the query form', async () => {
-  const channel = await TestChannel.found(overHttp, ann);
+  const channel = await TestChannel.create(overHttp, ann);
   await channel.post();
   const { token } = await door.logInDevice(ben);
   const get = async (query: string, headers: object = { 'x-svc-session': token }) => {
@@ -216,8 +216,8 @@ test('06 §8.11: the query form', async () => {
   expect(await get('', { 'x-svc-session': account })).toBe('forbidden');
 });
 
-test('06 §7.2: what was answered is there after a restart, and a repeat is known', async () => {
-  const channel = await TestChannel.found(overHttp, ann);
+test('06 §7.2: after a restart, answered writes exist and repeats are recognised', async () => {
+  const channel = await TestChannel.create(overHttp, ann);
   const post = channel.newPost();
   await channel.publish(post);
   await channel.edit(1, { mood: 'good' });
@@ -228,7 +228,7 @@ test('06 §7.2: what was answered is there after a restart, and a repeat is know
   expect(await channel.post()).toBe(3);
 });
 
-test('06 §1: a relay without channels has none of their methods', async () => {
+test('06 §1: a relay that does not host channels has none of their methods', async () => {
   await using plain = await FrontDoor.start({ host: { channels: false } });
   const person = await plain.person('ann');
   const { token } = await plain.logInDevice(person);

@@ -12,9 +12,9 @@ let board: Switchboard;
 let ann: Person;
 let ben: Person;
 let cem: Person;
-/** Of ann, with ben as a moderator; its head is the post at 1. */
+/** Owned by ann, moderated by ben; its head is the post at 1. */
 let channel: TestChannel;
-/** Of a reader. */
+/** The connection of a reader. */
 let follower: Connection;
 
 beforeEach(async () => {
@@ -23,7 +23,7 @@ beforeEach(async () => {
   ann = await Person.atHome(world, 'ann', ['phone', 'laptop']);
   ben = await Person.atHome(world, 'ben');
   cem = await Person.atHome(world, 'cem', ['phone', 'laptop']);
-  channel = await TestChannel.found(world, ann, { moderators: [ben.account] });
+  channel = await TestChannel.create(world, ann, { moderators: [ben.account] });
   await channel.post({ body: text('first'), attachments: [attachment()] });
   follower = await board.following(cem, channel);
 });
@@ -32,7 +32,7 @@ afterEach(() => world[Symbol.asyncDispose]());
 const timeline = (head: number): Heard => ['timeline', head];
 const notice = (head: number, of = channel) =>
   ({ kind: 'channel-timeline', channel: of.channelId, head }) as const;
-/** The processes of a relay, of which this one hears as the test lets it. */
+/** A bus whose notices the test publishes itself, later than the write. */
 const lateBus = () =>
   new MemoryBus((error) => {
     throw error;
@@ -47,7 +47,7 @@ describe('06 §9.2: channel.timeline.changed', () => {
     ['channel.post.edit', () => channel.edit(1, { body: text('other') })],
     ['channel.post.delete', () => channel.delete(1)],
   ];
-  test.each(causes)('%s tells every subscriber, once', async (_name, act) => {
+  test.each(causes)('%s notifies every subscriber once', async (_name, act) => {
     const others = await Promise.all([ann, ben, cem].map((each) => board.following(each, channel)));
     await act();
     for (const each of [follower, ...others]) expect(each.heard()).toEqual([timeline(2)]);
@@ -74,7 +74,7 @@ describe('06 §9.2: channel.timeline.changed', () => {
     ],
   ];
   let post: ReturnType<TestChannel['newPost']>;
-  test.each(silent)('06 §5.4: %s tells nobody', async (name, act) => {
+  test.each(silent)('06 §5.4: %s notifies no subscriber', async (name, act) => {
     post = channel.newPost();
     await channel.publish(post);
     expect(follower.heard()).toEqual([timeline(2)]);
@@ -86,7 +86,7 @@ describe('06 §9.2: channel.timeline.changed', () => {
     expect(follower.heard()).toEqual([]);
   });
 
-  test('a write that does not become durable tells nobody', async () => {
+  test('a write that does not become durable notifies no subscriber', async () => {
     world.faults.beforeCommit = () => {
       throw new Error('power cut');
     };
@@ -98,7 +98,7 @@ describe('06 §9.2: channel.timeline.changed', () => {
     expect(follower.heard()).toEqual([timeline(2)]);
   });
 
-  test('whoever hears of it can read it: the hint goes after the commit', async () => {
+  test('the hint is sent after the commit: a notified client can read the event', async () => {
     const seen: Promise<number | undefined>[] = [];
     world.context.bus.subscribe(() => {
       seen.push(channel.sequences({ after: 1 }, { by: cem }).then((sequences) => sequences.at(-1)));
@@ -107,8 +107,8 @@ describe('06 §9.2: channel.timeline.changed', () => {
     expect(await Promise.all(seen)).toEqual([2]);
   });
 
-  test('only connections that subscribed the channel', async () => {
-    const other = await TestChannel.found(world, ann);
+  test('only connections that subscribed the channel are notified', async () => {
+    const other = await TestChannel.create(world, ann);
     const idle = await board.connect(cem, 'laptop');
     await other.post();
     for (const each of [follower, idle]) expect(each.heard()).toEqual([]);
@@ -122,14 +122,14 @@ describe('06 §9.2: channel.timeline.changed', () => {
     expect(follower.heard()).toEqual([]);
   });
 
-  test('02 §18: of a closed channel nothing follows', async () => {
+  test('02 §18: after a channel was closed no hint is sent', async () => {
     await channel.close();
     const late = await board.following(ben, channel);
     await expect(channel.post()).rejects.toHaveProperty('code', 'state_conflict');
     expect(late.heard()).toEqual([]);
   });
 
-  test('the text is the one of 02 §12.1', async () => {
+  test('the text of the notification is the one of 02 §12.1', async () => {
     await channel.post();
     expect(follower.texts()).toEqual([
       JSON.stringify({
@@ -141,8 +141,8 @@ describe('06 §9.2: channel.timeline.changed', () => {
   });
 });
 
-describe('02 §13.3: success brings no hint of what happened before', () => {
-  test('at a process that hears of it late', async () => {
+describe('02 §13.3: a new subscription gets no hint of earlier events', () => {
+  test('at a process that gets the notice late', async () => {
     const bus = lateBus();
     const slow = new Switchboard(world, bus);
     const early = await slow.following(cem, channel);
@@ -156,16 +156,16 @@ describe('02 §13.3: success brings no hint of what happened before', () => {
     expect(late.heard()).toEqual([timeline(3)]);
   });
 
-  test('carried over, a subscription is told nothing again', async () => {
+  test('a subscription that stays in the set gets no hint twice', async () => {
     await channel.post();
     expect(follower.heard()).toEqual([timeline(2)]);
-    const other = await TestChannel.found(world, ann);
+    const other = await TestChannel.create(world, ann);
     for (const set of [[channel, other], [channel]]) await follower.follow(...set);
     board.hub.tell(notice(2));
     expect(follower.heard()).toEqual([]);
   });
 
-  test('carried over, it hears of what it was not told yet', async () => {
+  test('a subscription that stays in the set gets a hint it has not had yet', async () => {
     const bus = lateBus();
     const late = await new Switchboard(world, bus).following(cem, channel);
     await channel.post();
@@ -174,7 +174,7 @@ describe('02 §13.3: success brings no hint of what happened before', () => {
     expect(late.heard()).toEqual([timeline(2)]);
   });
 
-  test('given up and taken again, it begins at the head of then', async () => {
+  test('a subscription that was removed and added again starts at the current head', async () => {
     await follower.follow();
     await channel.post();
     await follower.follow(channel);
@@ -185,8 +185,8 @@ describe('02 §13.3: success brings no hint of what happened before', () => {
   });
 });
 
-describe('what is posted while a subscription is under way is not lost', () => {
-  /** Something happens after the channels were looked up, before they are subscribed. */
+describe('a post during a subscribe call is not lost', () => {
+  /** Runs `act` after the channels were read and before they are subscribed. */
   const between = (act: () => Promise<unknown>) => {
     const { storage } = world.context;
     const { read } = storage;
@@ -198,21 +198,21 @@ describe('what is posted while a subscription is under way is not lost', () => {
     };
   };
 
-  test('to the first that subscribes the channel', async () => {
+  test('for the first subscriber of the channel', async () => {
     await follower.follow();
     between(() => channel.post());
     await follower.follow(channel);
     expect(follower.heard()).toEqual([timeline(2)]);
   });
 
-  test('to one of several', async () => {
+  test('for one of several subscribers', async () => {
     const second = await board.connect(ben);
     between(() => channel.post());
     await second.follow(channel);
     for (const each of [follower, second]) expect(each.heard()).toEqual([timeline(2)]);
   });
 
-  test('to one that joins when the last of the others has left', async () => {
+  test('for a subscriber that joins when the last other one has left', async () => {
     const second = await board.connect(ben);
     between(async () => {
       await follower.follow();
@@ -222,13 +222,13 @@ describe('what is posted while a subscription is under way is not lost', () => {
     expect(second.heard()).toEqual([timeline(2)]);
   });
 
-  test('to one that had it before, once', async () => {
+  test('for a connection that had subscribed before, and it is notified once', async () => {
     between(() => channel.post());
     await follower.follow(channel);
     expect(follower.heard()).toEqual([timeline(2)]);
   });
 
-  test('nor is anything kept where the subscription is refused', async () => {
+  test('if the subscription is refused, no hint is stored', async () => {
     await follower.follow();
     const lost = { channelId: `chan_${'A'.repeat(22)}` };
     between(() => channel.post());
@@ -240,8 +240,8 @@ describe('what is posted while a subscription is under way is not lost', () => {
   });
 });
 
-describe('02 §12.3: whose session is over hears nothing', () => {
-  test('02 §10.3: a removed device, at once', async () => {
+describe('02 §12.3: a connection without a valid session gets no hint', () => {
+  test('02 §10.3: at once after its device was removed', async () => {
     const laptop = await board.connect(cem, 'laptop');
     await laptop.follow(channel);
     await cem.publishState(await cem.state({ devices: ['phone'] }));
@@ -252,7 +252,7 @@ describe('02 §12.3: whose session is over hears nothing', () => {
     expect(follower.heard()).toEqual([timeline(2)]);
   });
 
-  test('a session that expired, also what waits for it', async () => {
+  test('after its session expired, waiting hints included', async () => {
     follower.isSlow = true;
     await channel.post();
     await channel.post();
@@ -263,7 +263,7 @@ describe('02 §12.3: whose session is over hears nothing', () => {
     expect(follower.heard()).toEqual([]);
   });
 
-  test('an owner that closes is one of many: rights to write do not matter', async () => {
+  test('a former moderator still gets hints: the right to write does not matter', async () => {
     await channel.update({ moderators: [] });
     const former = await board.following(ben, channel);
     await channel.post();
@@ -272,7 +272,7 @@ describe('02 §12.3: whose session is over hears nothing', () => {
 });
 
 describe('02 §12.3: hints are merged', () => {
-  test('a slow reader finds the newest, never a queue', async () => {
+  test('a slow reader gets the newest hint, not a queue', async () => {
     follower.isSlow = true;
     for (let count = 0; count < 20; count += 1) await channel.post();
     expect(follower.heard()).toEqual([timeline(2)]);
@@ -282,8 +282,8 @@ describe('02 §12.3: hints are merged', () => {
     expect(follower.heard()).toEqual([]);
   });
 
-  test('of another channel nothing is lost', async () => {
-    const other = await TestChannel.found(world, ann);
+  test('hints of different channels do not replace each other', async () => {
+    const other = await TestChannel.create(world, ann);
     await follower.follow(channel, other);
     follower.isSlow = true;
     for (let count = 0; count < 3; count += 1) {
@@ -295,8 +295,8 @@ describe('02 §12.3: hints are merged', () => {
     expect(follower.heard().sort()).toEqual([timeline(3), timeline(4)]);
   });
 
-  test('what waits of a channel that is given up is dropped, the rest is not', async () => {
-    const other = await TestChannel.found(world, ann);
+  test('a waiting hint of a channel that is unsubscribed is dropped, others are not', async () => {
+    const other = await TestChannel.create(world, ann);
     await follower.follow(channel, other);
     follower.isSlow = true;
     for (let count = 0; count < 2; count += 1) {
@@ -310,7 +310,7 @@ describe('02 §12.3: hints are merged', () => {
   });
 });
 
-describe('while notices may be missed, storage says who hears', () => {
+describe('while notices may be missed, recipients are checked in storage', () => {
   let bus: MemoryBus & { isWhole: boolean };
   let away: Switchboard;
 
@@ -319,7 +319,7 @@ describe('while notices may be missed, storage says who hears', () => {
     away = new Switchboard(world, bus);
   });
 
-  test('whose session stands, and nobody else', async () => {
+  test('only connections with a valid session are notified', async () => {
     const [stays, goes] = [await away.following(cem, channel), await away.connect(cem, 'laptop')];
     await goes.follow(channel);
     await cem.publishState(await cem.state({ devices: ['phone'] }));
@@ -330,7 +330,7 @@ describe('while notices may be missed, storage says who hears', () => {
     expect(stays.bound.dead).toBe(false);
   });
 
-  test('a session that was renewed meanwhile stands', async () => {
+  test('a connection whose session was renewed during the check is notified', async () => {
     const renewed = await away.following(cem, channel);
     away.afterLook = () => {
       renewed.bound.renew({ ...cem.session(), id: 'renewed' });
@@ -340,7 +340,7 @@ describe('while notices may be missed, storage says who hears', () => {
     await vi.waitFor(() => expect(renewed.heard()).toEqual([timeline(2)]), patience);
   });
 
-  test('who gives the channel up meanwhile hears nothing', async () => {
+  test('a connection that unsubscribes during the check is not notified', async () => {
     const [gone, stays] = [await away.following(cem, channel), await away.following(ben, channel)];
     away.afterLook = () => gone.follow();
     bus.publish([notice(2)]);
@@ -348,7 +348,7 @@ describe('while notices may be missed, storage says who hears', () => {
     expect(gone.heard()).toEqual([]);
   });
 
-  test('heads that come during a look are one more look', async () => {
+  test('any number of heads during a check cause one more check', async () => {
     const stays = await away.following(cem, channel);
     let looks = 0;
     away.beforeLook = () => {
@@ -364,7 +364,7 @@ describe('while notices may be missed, storage says who hears', () => {
     expect(looks).toBe(2);
   });
 
-  test('they are told when storage can be read again', async () => {
+  test('connections are notified when storage can be read again', async () => {
     const stays = await away.following(cem, channel);
     const { metrics } = world.context;
     away.beforeLook = () => Promise.reject(new Error('away'));

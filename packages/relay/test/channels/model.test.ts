@@ -7,7 +7,7 @@ import { cases } from './model/cases.ts';
 import { type Step, steps } from './model/commands.ts';
 import { limits, Scene } from './model/scene.ts';
 
-/** More of them, and what became of their steps, with `TEST_RUNS`. */
+/** `TEST_RUNS` sets another number, and prints the outcomes of the steps. */
 const runs = process.env.TEST_RUNS;
 const numRuns = Number(runs ?? (engine === 'postgres' ? 15 : 40));
 
@@ -16,7 +16,7 @@ const tally = new Map<string, { accepted: number; refused: number }>();
 async function play(sequence: readonly Step[]): Promise<void> {
   await using world = await World.start(limits);
   const scene = await Scene.open(world);
-  for (const step of sequence) await scene.take(step);
+  for (const step of sequence) await scene.run(step);
   await scene.finish();
   for (const [kind, { accepted, refused }] of scene.tally) {
     const sum = tally.get(kind) ?? { accepted: 0, refused: 0 };
@@ -24,7 +24,7 @@ async function play(sequence: readonly Step[]): Promise<void> {
   }
 }
 
-test(`06: a channel is what the plainest model of it is (seed ${seed})`, {
+test(`06: a channel equals a simple model of it (seed ${seed})`, {
   timeout: 600_000,
 }, async () => {
   const sequences = fc.array(steps, { minLength: 60, maxLength: 120 });

@@ -31,9 +31,9 @@ test('no statement of any method or job reads a whole table or sorts', async () 
   expect(searching.length).toBeGreaterThan(25);
 });
 
-/** Every method but `channel.subscribe`, and every job, each at least once. */
+/** Calls every method except `channel.subscribe`, and runs every job, at least once. */
 async function live(ann: Person, ben: Person): Promise<void> {
-  const channel = await TestChannel.found(world, ann, { moderators: [ben.account] });
+  const channel = await TestChannel.create(world, ann, { moderators: [ben.account] });
   const by = { by: ben, device: 'laptop' };
   const [one, two] = [await channel.post(), await channel.post(undefined, by)];
   for (const target of [one, two]) await channel.edit(target, { body: text('x') }, by);
@@ -52,7 +52,7 @@ async function live(ann: Person, ben: Person): Promise<void> {
   for (const { name } of channels.jobs) await world.runJob(name);
 }
 
-/** Every command of the operator about a post. */
+/** Runs every operator command about a post. */
 async function operate(post: { readonly channelId: string; readonly sequence: number }) {
   const { clock, storage } = world.context;
   await withholdPost(storage, post, clock.now());
@@ -61,10 +61,10 @@ async function operate(post: { readonly channelId: string; readonly sequence: nu
   await withholdPost(storage, post, clock.now());
 }
 
-test('06 §8.7: a post is a handful of statements', async () => {
+test('06 §8.7: a post needs few statements', async () => {
   const ann = await Person.atHome(world, 'ann');
   const ben = await Person.atHome(world, 'ben');
-  const channel = await TestChannel.found(world, ann, { moderators: [ben.account] });
+  const channel = await TestChannel.create(world, ann, { moderators: [ben.account] });
   for (const by of [ann, ben]) {
     await channel.post(undefined, { by });
     const post = channel.newPost(undefined, { by });

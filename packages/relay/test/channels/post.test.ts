@@ -14,7 +14,7 @@ beforeEach(async () => {
   world = await World.start({ channelTimelineRetention: 1_000 });
   ann = await Person.atHome(world, 'ann', ['phone', 'laptop']);
   ben = await Person.atHome(world, 'ben');
-  channel = await TestChannel.found(world, ann, { moderators: [ben.account] });
+  channel = await TestChannel.create(world, ann, { moderators: [ben.account] });
   world.takeNotices();
 });
 afterEach(() => world[Symbol.asyncDispose]());
@@ -28,7 +28,7 @@ const head = (sequence: number) => ({
 });
 
 describe('06 §8.7: posting', () => {
-  test('appends the post as it came, by owner and moderator', async () => {
+  test('appends the post unchanged, for owner and moderator', async () => {
     const facts = { body: text('x'), attachments: [attachment()], extra: { deep: [{}, ''] } };
     const post = channel.newPost(facts, { device: 'laptop' });
     world.clock.advance(7);
@@ -49,7 +49,7 @@ describe('06 §8.7: posting', () => {
     ]);
   });
 
-  test('takes the revision that is in force', async () => {
+  test('refers to the current revision', async () => {
     const post = channel.newPost();
     await channel.update({ name: 'x' });
     await channel.publish(post);
@@ -61,7 +61,7 @@ describe('06 §8.7: posting', () => {
       ['another type', { $type: 'x.channel.post' }],
       ['the type of an edit', { $type: network.type('channel.post.edit') }],
       ['no message ID', { message_id: 'msg_' }],
-      ['nothing in it', { body: undefined as never }],
+      ['no content', { body: undefined as never }],
       ['no body and no attachment', { body: undefined as never, attachments: [] }],
       ['a blank body', { body: text(' ') }],
       ['a charset', { body: { content_type: 'text/plain;charset=latin1', text: 'x' } }],
@@ -87,17 +87,17 @@ describe('06 §8.7: posting', () => {
     expect(await refused({ ...channel.newPost(), extra })).toBe('bad_request');
   });
 
-  test('a hash is attached once, whatever else differs', async () => {
+  test('a hash is attached only once, even if other members differ', async () => {
     const one = attachment();
     const attachments = [one, { ...one, uri: 'https://other.example/' }];
     expect(await refused(channel.newPost({ attachments }))).toBe('bad_request');
   });
 
-  test('06 §8.6: an unknown media type is no reason to refuse', async () => {
+  test('06 §8.6: an unknown media type is accepted', async () => {
     await channel.post({ body: { content_type: 'application/x-poem', text: 'x' } });
   });
 
-  test('65,536 bytes pass, one more is request_too_large, whoever signed', async () => {
+  test('65,536 bytes pass, one more is request_too_large, before the signature is verified', async () => {
     const post = (length: number) => channel.newPost({ body: text('x'.repeat(length)) });
     const room = limits.channelContentBytes - Buffer.byteLength(canonicalJson(post(0)));
     const over = post(room + 1);
@@ -106,7 +106,7 @@ describe('06 §8.7: posting', () => {
     await channel.publish(post(room));
   });
 
-  test('06 §6: everything is signed, by the calling device', async () => {
+  test('06 §6: the signature of the calling device covers everything', async () => {
     const body = text('x');
     const one = attachment();
     const post = channel.newPost({ body, attachments: [one] });
@@ -139,7 +139,7 @@ describe('06 §8.7: posting', () => {
     expect(await refused(channel.newPost())).toBe('state_conflict');
   });
 
-  test('a moderator of an earlier revision may not post, not even when it ends meanwhile', async () => {
+  test('a former moderator is refused, even if the right ends during the call', async () => {
     const post = channel.newPost(undefined, { by: ben });
     world.meanwhile = () => channel.update({ moderators: null });
     expect(await world.codeOf('channel.post', post, { session: ben.session() })).toBe('forbidden');
@@ -160,7 +160,7 @@ describe('06 §8.7: posting', () => {
     expect(await as(ann.accountSession())).toBe('forbidden');
   });
 
-  test('many at once each have a position', async () => {
+  test('concurrent posts each have a sequence', async () => {
     const posts = Array.from({ length: 20 }, (_, index) =>
       channel.post(undefined, { by: index % 2 === 0 ? ann : ben }),
     );
@@ -169,7 +169,7 @@ describe('06 §8.7: posting', () => {
     expect((await channel.read({ limit: 1 })).events).toMatchObject([{ sequence: 20 }]);
   });
 
-  test('01 I3: the last sequence is given, and none after it', async () => {
+  test('01 I3: the last sequence can be assigned, and none after it', async () => {
     await channel.post();
     const last = Number.MAX_SAFE_INTEGER;
     await world.context.storage.write('relay', (tx) =>
@@ -184,7 +184,7 @@ describe('06 §8.7: posting', () => {
     expect(await channel.sequences({ after: last })).toEqual([]);
   });
 
-  test('06 §7.2: a fault leaves nothing, and a restart everything', async () => {
+  test('06 §7.2: a failed write stores nothing, and a restart loses nothing', async () => {
     const post = channel.newPost(undefined, { by: ben });
     const code = () => world.codeOf('channel.post', post, { session: ben.session() });
     expect(await throughEveryFault(world, code)).toBe(4);
@@ -196,7 +196,7 @@ describe('06 §8.7: posting', () => {
 });
 
 describe('06 §8.7: a repeat', () => {
-  test('has the original sequence, and changes nothing', async () => {
+  test('returns the original sequence and changes nothing', async () => {
     const post = channel.newPost();
     await channel.publish(post);
     await channel.post();
@@ -217,11 +217,11 @@ describe('06 §8.7: a repeat', () => {
     expect(await refused(channel.newPost({ message_id, body: text('y') }))).toBe('state_conflict');
     const same = channel.newPost({ message_id, body: text('y') }, { by: ben });
     expect(await channel.publish(same, { by: ben })).toBe(2);
-    const elsewhere = await TestChannel.found(world, ann);
+    const elsewhere = await TestChannel.create(world, ann);
     expect(await elsewhere.post({ message_id, body: text('y') })).toBe(1);
   });
 
-  test('by another device is another object, for its signature differs', async () => {
+  test('by another device is another object because its signature differs', async () => {
     const post = channel.newPost();
     await channel.publish(post);
     const by = { device: 'laptop' };
@@ -229,7 +229,7 @@ describe('06 §8.7: a repeat', () => {
     expect(await refused(channel.sign(rest, by), by)).toBe('state_conflict');
   });
 
-  test('is answered after edit, deletion, loss of permission and closure', async () => {
+  test('is answered after edit, deletion, loss of the right and closure', async () => {
     const by = { by: ben };
     const post = channel.newPost(undefined, by);
     const repeated = () => channel.publish(post, by);
@@ -258,7 +258,7 @@ describe('06 §8.7: a repeat', () => {
     expect(await refused(post)).toBe('unauthorized');
   });
 
-  test('at once with the first is one post', async () => {
+  test('concurrent with the first makes one post', async () => {
     const post = channel.newPost();
     const both = await Promise.all([channel.publish(post), channel.publish(post)]);
     expect(both).toEqual([1, 1]);
@@ -266,7 +266,7 @@ describe('06 §8.7: a repeat', () => {
     expect(await channel.sequences()).toEqual([0, 1]);
   });
 
-  test('stays known to the post’s own deadline, whatever is configured later', async () => {
+  test('is recognised until the post’s own deadline, even if configuration changes later', async () => {
     const post = channel.newPost();
     await channel.publish(post);
     await channel.delete(1);

@@ -2,6 +2,6 @@ import { describe } from 'vitest';
 import { oneProcess } from '../support/races.ts';
 import { describeRaces } from './races.ts';
 
-describe('many at once, at one process', () => {
+describe('concurrent calls at one process', () => {
   describeRaces(() => oneProcess({ channels: true }));
 });

@@ -1,6 +1,6 @@
 /**
- * What must hold of channels when many call at the same moment, whichever process each of them
- * calls. A test file says which processes there are.
+ * Tests of concurrent calls to a channel, at one process or several: the test file that uses them
+ * says at which.
  */
 import {
   type ChannelPage,
@@ -44,7 +44,7 @@ export function describeRaces(open: () => Promise<Place>): void {
   afterAll(() => place[Symbol.asyncDispose]());
 
   const race = (...calls: readonly RacingCall[]) => course.race(...calls);
-  const found = () => TestChannel.found(ground, ann, { moderators: [ben.account] });
+  const found = () => TestChannel.create(ground, ann, { moderators: [ben.account] });
   const laptop = { device: 'laptop' };
 
   const call = (method: string, params: object, { by = ann, device = 'phone' }: By = {}) => ({
@@ -70,7 +70,7 @@ export function describeRaces(open: () => Promise<Place>): void {
     return row?.head as number;
   };
 
-  /** Every event has a sequence of its own, up to the head, and each verifies. */
+  /** Checks that every event verifies, and that head and descriptor match storage. */
   const expectWhole = async (channel: TestChannel) => {
     const events = await readWhole(ground, channel);
     const [row] = await rowsOf(channel, 'channels');
@@ -91,13 +91,13 @@ export function describeRaces(open: () => Promise<Place>): void {
       const winner = onlyOne(await race(...calls));
       await expectWhole(channel);
       expect(channel.descriptor).toEqual(calls[winner]?.params);
-      // Nothing is left of the others.
+      // Nothing of the others is stored.
       expect(await headOf(channel)).toBe(round + 1);
       expect(await rowsOf(channel, 'channel_events')).toHaveLength(round + 2);
     }
   });
 
-  test('06 §7.4: an update, two closures and a post at once: nothing comes behind the end', async () => {
+  test('06 §7.4: an update, two closures and a post at once: no event follows the closure', async () => {
     for (let round = 0; round < rounds; round += 1) {
       const channel = await found();
       const calls = [close(channel), update(channel, { name: 'new' }), close(channel, laptop)];
@@ -115,7 +115,7 @@ export function describeRaces(open: () => Promise<Place>): void {
     }
   });
 
-  test('06 §8.7: one post many times at once is one event, and all learn where it is', async () => {
+  test('06 §8.7: one post sent many times at once is one event, and all answers have its sequence', async () => {
     const channel = await found();
     for (let round = 0; round < rounds; round += 1) {
       const one = post(channel, { body: text(`${round}`) }, { by: ben });
@@ -149,7 +149,7 @@ export function describeRaces(open: () => Promise<Place>): void {
     }
   });
 
-  test('06 §8.7: posts at once have sequences of their own, without a gap', async () => {
+  test('06 §8.7: concurrent posts have distinct sequences, without a gap', async () => {
     const channel = await found();
     const calls = Array.from({ length: 12 }, (_, index) =>
       post(channel, { body: text(`${index}`) }, { by: index % 3 === 0 ? ben : ann }),
@@ -163,7 +163,7 @@ export function describeRaces(open: () => Promise<Place>): void {
     }
   });
 
-  test('06 §8.8: edits at once apply in the order they are committed; the same ones once', async () => {
+  test('06 §8.8: concurrent edits apply in commit order, identical ones once', async () => {
     const channel = await found();
     const target = await channel.post({ body: text('first'), attachments: [] });
     for (let round = 0; round < rounds; round += 1) {
@@ -183,7 +183,7 @@ export function describeRaces(open: () => Promise<Place>): void {
     }
   });
 
-  test('06 §7.3, §8.9: a post is deleted once, and takes the edits of that moment with it', async () => {
+  test('06 §7.3, §8.9: a post is deleted once, together with concurrent edits', async () => {
     const channel = await found();
     for (let round = 0; round < rounds; round += 1) {
       const target = await channel.post();
@@ -198,7 +198,7 @@ export function describeRaces(open: () => Promise<Place>): void {
       const others = [...codes.slice(0, 2), codes[4]];
       for (const code of others) expect(['ok', 'state_conflict']).toContain(code);
       const edited = codes.slice(0, 2).filter((code) => code === 'ok').length;
-      // Where the deletion is behind the edits, its sequence is the head.
+      // The deletion comes last, so its sequence is the head.
       expect(await headOf(channel)).toBe(before + 1 + edited);
       const { events, posts } = await expectWhole(channel);
       expect(posts.has(target)).toBe(false);
@@ -209,7 +209,7 @@ export function describeRaces(open: () => Promise<Place>): void {
     }
   });
 
-  test('06 §7.2: whoever is no moderator any more writes nothing under the next revision', async () => {
+  test('06 §7.2: a removed moderator writes nothing under the next revision', async () => {
     const channel = await found();
     for (let round = 0; round < rounds; round += 1) {
       const isRemoval = round % 2 === 0;
@@ -221,7 +221,7 @@ export function describeRaces(open: () => Promise<Place>): void {
       const answers = await course.answers(...posts.slice(0, 2), change, ...posts.slice(2));
       const [made] = answers.splice(2, 1);
       expect(made && codeOfRpc(made)).toBe('ok');
-      // Each was permitted by the descriptor it names: `readWhole` compares.
+      // `readWhole` checks that each was permitted by the descriptor it names.
       const { events } = await expectWhole(channel);
       const permitted = isRemoval ? revision : revision + 1;
       for (const answer of answers) {
@@ -238,7 +238,7 @@ export function describeRaces(open: () => Promise<Place>): void {
     }
   });
 
-  test('06 §8.2: of two creations with one ID one is accepted; others do not wait', async () => {
+  test('06 §8.2: of concurrent creations with one ID one is accepted; others do not wait', async () => {
     for (let round = 0; round < rounds; round += 1) {
       const fresh = Array.from({ length: 4 }, () => TestChannel.draft(ground, ann));
       const [one, ...others] = fresh.map(({ descriptor }) => call('channel.create', descriptor));
@@ -250,7 +250,7 @@ export function describeRaces(open: () => Promise<Place>): void {
     }
   });
 
-  test('06 §7.3, §8.11: no page has an edit without its post while deletions go on', async () => {
+  test('06 §7.3, §8.11: during deletions no page has an edit without its post', async () => {
     const channel = await found();
     for (let round = 0; round < rounds; round += 1) {
       const targets: number[] = [];

@@ -16,11 +16,11 @@ beforeEach(async () => {
   ann = await Person.atHome(world, 'ann', ['phone', 'laptop']);
   ben = await Person.atHome(world, 'ben');
   eve = await Person.atHome(world, 'eve');
-  channel = await TestChannel.found(world, ann, { moderators: [ben.account] });
+  channel = await TestChannel.create(world, ann, { moderators: [ben.account] });
 });
 afterEach(() => world[Symbol.asyncDispose]());
 
-/** What a page says, as somebody reads it who is nobody in the channel. */
+/** Reads a page as an account that is neither owner nor moderator. */
 async function page(range: ReadRange = {}): Promise<[number[], boolean]> {
   const { events, has_more } = await channel.read(range, { by: eve });
   return [events.map(({ sequence }) => sequence), has_more];
@@ -32,10 +32,10 @@ const refused = (params: object, session: object | undefined = eve.session()) =>
 const posts = async (count: number) => {
   for (let index = 0; index < count; index += 1) await channel.post();
 };
-/** Removes what is over. */
+/** Runs the retention job. */
 const clear = () => world.runJob('channels.retention');
 
-/** Everything, page by page in one direction. */
+/** Reads all events page by page in one direction. */
 async function walk(direction: 'after' | 'before', limit: number): Promise<ChannelPage[]> {
   const pages: ChannelPage[] = [];
   let range: ReadRange = direction === 'after' ? { after: -1, limit } : { limit };
@@ -51,14 +51,14 @@ const sequencesOf = (pages: readonly ChannelPage[]) =>
   pages.map(({ events }) => events.map(({ sequence }) => sequence));
 
 describe('06 §8.11: boundaries', () => {
-  test('without one it is the latest page, ascending', async () => {
+  test('without a boundary the latest page is returned, ascending', async () => {
     await posts(5);
     expect(await page()).toEqual([[2, 3, 4, 5], true]);
     expect(await page({ limit: 5 })).toEqual([[1, 2, 3, 4, 5], true]);
     expect(await page({ limit: 6 })).toEqual([[0, 1, 2, 3, 4, 5], false]);
   });
 
-  test('before goes back, and need not name anything that is there', async () => {
+  test('before reads backwards, and need not name an existing event', async () => {
     await posts(5);
     expect(await page({ before: 4 })).toEqual([[0, 1, 2, 3], false]);
     expect(await page({ before: 5 })).toEqual([[1, 2, 3, 4], true]);
@@ -67,7 +67,7 @@ describe('06 §8.11: boundaries', () => {
     for (const before of [6, 7, last]) expect(await page({ before })).toEqual(await page());
   });
 
-  test('after goes forward, to the head at the most', async () => {
+  test('after reads forwards, and is at most the head', async () => {
     await posts(5);
     expect(await page({ after: -1 })).toEqual([[0, 1, 2, 3], true]);
     expect(await page({ after: 1 })).toEqual([[2, 3, 4, 5], false]);
@@ -77,7 +77,7 @@ describe('06 §8.11: boundaries', () => {
     for (const after of [6, last]) expect(await refused({ channel_id, after })).toBe('bad_request');
   });
 
-  test('a boundary in a gap selects what is beyond it', async () => {
+  test('a boundary in a gap selects the events beyond it', async () => {
     await posts(5);
     for (const gone of [1, 3, 5]) await channel.delete(gone);
     expect(await page({ limit: 6 })).toEqual([[0, 2, 4, 6, 7, 8], false]);
@@ -87,7 +87,7 @@ describe('06 §8.11: boundaries', () => {
     expect(await page({ after: 4, limit: 3 })).toEqual([[6, 7, 8], false]);
   });
 
-  test('limit is capped, and not refused for it', async () => {
+  test('a large limit is capped, not refused', async () => {
     await posts(8);
     for (const limit of [6, 7, last]) {
       expect(await page({ after: -1, limit })).toEqual([[0, 1, 2, 3, 4, 5], true]);
@@ -95,7 +95,7 @@ describe('06 §8.11: boundaries', () => {
     expect(await page({ limit: 1 })).toEqual([[8], true]);
   });
 
-  test('page after page gives everything once, in both directions', async () => {
+  test('reading page by page returns every event once, in both directions', async () => {
     await posts(5);
     await channel.update({ name: 'x' });
     await channel.delete(2);
@@ -110,7 +110,7 @@ describe('06 §8.11: boundaries', () => {
     expect(sequencesOf(await walk('after', 7 - 1))).toEqual([[0, 1, 3, 4, 5, 6], [7]]);
   });
 
-  test('new events move no boundary', async () => {
+  test('new events do not move a boundary', async () => {
     await posts(3);
     const older = await page({ before: 3 });
     await posts(2);
@@ -118,8 +118,8 @@ describe('06 §8.11: boundaries', () => {
   });
 });
 
-describe('06 §8.11: what is readable', () => {
-  test('of a deleted post neither it nor its edits, counted by nobody', async () => {
+describe('06 §8.11: readable events', () => {
+  test('a deleted post and its edits are neither returned nor counted', async () => {
     await posts(2);
     await channel.edit(1, { body: text('a') });
     await channel.edit(2, { body: text('b') });
@@ -133,7 +133,7 @@ describe('06 §8.11: what is readable', () => {
     expect(await page()).toEqual([shown, false]);
   });
 
-  test('edits stay with their post past their own time, and go with it', async () => {
+  test('edits stay with their post past their own deadline, and are removed with it', async () => {
     await posts(1);
     await world.restart({ channelTimelineRetention: 10 });
     await channel.edit(1, { body: text('a') });
@@ -146,7 +146,7 @@ describe('06 §8.11: what is readable', () => {
     expect(await page({ after: 2 })).toEqual([[], false]);
   });
 
-  test('an edit that outlives the time of its post is gone with it', async () => {
+  test('an edit with a later deadline is removed with its post', async () => {
     await posts(1);
     world.clock.advance(900);
     await channel.edit(1, { body: text('a') });
@@ -181,7 +181,7 @@ describe('06 §8.11: what is readable', () => {
     expect(verified.events).toHaveLength(5);
   });
 
-  test('06 §5.2: a certificate outlives its device, in whichever version came first', async () => {
+  test('06 §5.2: the first certificate of a device stays after the device is removed', async () => {
     await channel.post(undefined, { by: ben });
     const first = ben.device().certificate;
     const now = world.clock.now();
@@ -203,8 +203,8 @@ describe('06 §8.11: what is readable', () => {
   });
 });
 
-describe('06 §8.11: pages by their size', () => {
-  /** Bytes of a page as they leave. */
+describe('06 §8.11: sizes of pages', () => {
+  /** Returns the bytes of a page as it is sent. */
   const bytesOf = (answer: ChannelPage) => Buffer.byteLength(JSON.stringify(answer));
 
   test('no page is larger than pageBytes, and each has at least one event', async () => {
@@ -229,7 +229,7 @@ describe('06 §8.11: pages by their size', () => {
     expect(await page({ after: 4 })).toEqual([[5], false]);
   });
 
-  test('the certificates of a page count, each once', async () => {
+  test('the certificates of a page count in its size, each once', async () => {
     for (const device of ['phone', 'laptop', 'phone']) await channel.post(undefined, { device });
     const whole = await channel.read({ limit: 6 });
     const payloads = whole.events.map(({ payload }) => Buffer.byteLength(JSON.stringify(payload)));
@@ -245,7 +245,7 @@ describe('06 §8.11: pages by their size', () => {
   });
 });
 
-describe('06 §8.11: who may read', () => {
+describe('06 §8.11: sessions that may read', () => {
   test('malformed parameters are bad_request', async () => {
     const { channelId: channel_id } = channel;
     const wrong = [
@@ -267,7 +267,7 @@ describe('06 §8.11: who may read', () => {
     );
   });
 
-  test('any device session, and nobody else', async () => {
+  test('any device session may read, and no other', async () => {
     const { channelId: channel_id } = channel;
     expect(await refused({ channel_id: `chan_${'A'.repeat(22)}`, after: 9 })).toBe('not_found');
     expect(await refused({ channel_id }, eve.accountSession())).toBe('forbidden');
@@ -275,7 +275,7 @@ describe('06 §8.11: who may read', () => {
     expect(await refusal(world, anonymous)).toBe('unauthorized');
   });
 
-  test('writes nothing', async () => {
+  test('a read writes nothing', async () => {
     await posts(2);
     const before = await world.dump();
     await page();

@@ -1,4 +1,4 @@
-/** Reading a channel as a careful client does: everything, and nothing without its proof. */
+/** Reads a whole channel as a careful client does: every event is verified. */
 import {
   type ChannelDescriptor,
   type VerifiedChannelEvent,
@@ -10,10 +10,10 @@ import { network } from '../support/subjects.ts';
 import type { TestChannel } from './support.ts';
 
 /**
- * Every readable event in small pages, each page verified by itself: descriptors that it lacks come
- * from `channel.resolve` (06 §10.1).
+ * Reads every readable event in small pages and verifies each page by itself; missing descriptors
+ * come from `channel.resolve` (06 §10.1).
  *
- * @throws where anything does not verify, or the host does not have what is needed to
+ * @throws if an event does not verify, or the host lacks what is needed to verify it
  */
 export async function readWhole(
   { relayId }: Pick<Ground, 'relayId'>,

@@ -26,7 +26,7 @@ beforeEach(async () => {
   ann = await Person.atHome(world, 'ann');
   ben = await Person.atHome(world, 'ben', ['phone', 'laptop']);
   cem = await Person.atHome(world, 'cem');
-  channel = await TestChannel.found(world, ann);
+  channel = await TestChannel.create(world, ann);
   post = await channel.post();
 });
 afterEach(() => world[Symbol.asyncDispose]());
@@ -43,7 +43,7 @@ const codeOf = (facts: JsonObject = {}, { by = ben, device = 'phone' } = {}) =>
   world.codeOf('channel.post.report', report(facts), { session: by.session(device) });
 const rows = async () => (await world.dump()).channel_reports as Record<string, unknown>[];
 
-/** As a refusal must be: of this code, without any effect. */
+/** Checks that a report is refused with this code and without any effect. */
 const refuses = async (code: string, facts: JsonObject, options = {}) => {
   const before = await world.dump();
   expect(await codeOf(facts, options)).toBe(code);
@@ -51,7 +51,7 @@ const refuses = async (code: string, facts: JsonObject, options = {}) => {
 };
 
 describe('06 §8.10: a report', () => {
-  test('is stored with reason, device and time, and answered with nothing', async () => {
+  test('is stored with reason, device and time, and answered with null', async () => {
     expect(await call()).toBe(null);
     expect(await rows()).toEqual([
       {
@@ -66,7 +66,7 @@ describe('06 §8.10: a report', () => {
     ]);
   });
 
-  test('is no event: neither timeline, head nor post change, and nobody is told', async () => {
+  test('changes neither timeline, head nor post, and sends no notice', async () => {
     const { channel_reports: none, ...before } = await world.dump();
     world.takeNotices();
     await call();
@@ -76,7 +76,7 @@ describe('06 §8.10: a report', () => {
     expect(world.takeNotices()).toEqual([]);
   });
 
-  test('of the same account replaces the one before whole: reason, device, time', async () => {
+  test('of the same account replaces the earlier one: reason, device, time', async () => {
     await call({ reason: 'first' });
     world.clock.advance(60);
     await call({ reason: 'second' }, { device: 'laptop' });
@@ -90,7 +90,7 @@ describe('06 §8.10: a report', () => {
     ]);
   });
 
-  test('of other accounts, the owner among them, and of other posts stand beside it', async () => {
+  test('of other accounts, the owner among them, and of other posts are stored separately', async () => {
     const other = await channel.post();
     await call();
     await call({}, { by: cem });
@@ -99,17 +99,17 @@ describe('06 §8.10: a report', () => {
     expect(await rows()).toHaveLength(4);
   });
 
-  test('of a closed channel is taken', async () => {
+  test('of a post in a closed channel is accepted', async () => {
     await channel.close();
     expect(await codeOf()).toBe('ok');
   });
 
-  test('unknown members do no harm and are not kept', async () => {
+  test('unknown members are accepted and not stored', async () => {
     expect(await codeOf({ more: { of: 'it' } })).toBe('ok');
     expect(await rows()).toMatchObject([{ reason: '"spam"' }]);
   });
 
-  test('a reason of exactly the cap is taken, in bytes; one byte more is not', async () => {
+  test('a reason of exactly the limit in bytes is accepted; one byte more is refused', async () => {
     expect(await codeOf({ reason: 'ü'.repeat(10) })).toBe('ok');
     await refuses('bad_request', { reason: `${'ü'.repeat(10)}x` });
   });
@@ -134,12 +134,12 @@ describe('06 §8.10: refusals neither create nor replace a report', () => {
   test.each([
     ['an empty reason', { reason: '' }],
     ['a reason of white space', { reason: ' \t\u3000\n' }],
-    ['a reason that is no text', { reason: 5 }],
+    ['a reason that is no string', { reason: 5 }],
     ['no reason', { reason: undefined }],
     ['a target of zero', { target_sequence: 0 }],
     ['a negative target', { target_sequence: -1 }],
     ['a target that is no integer', { target_sequence: 1.5 }],
-    ['a target of text', { target_sequence: '1' }],
+    ['a target that is a string', { target_sequence: '1' }],
     ['no target', { target_sequence: undefined }],
     ['a wrong channel ID', { channel_id: 'chan_x' }],
     ['no channel', { channel_id: undefined }],
@@ -148,7 +148,7 @@ describe('06 §8.10: refusals neither create nor replace a report', () => {
     ['$context', { $context: 'neo:1:0x00' }],
   ])('%s: bad_request', (_, facts) => refuses('bad_request', facts as JsonObject));
 
-  test('targets that are no posts: bad_request', async () => {
+  test('a target that is no post is bad_request', async () => {
     const edited = await channel.post();
     await channel.edit(edited, { body: text('other') });
     const edit = edited + 1;
@@ -161,18 +161,18 @@ describe('06 §8.10: refusals neither create nor replace a report', () => {
     }
   });
 
-  test('an edit of a readable post is no post: bad_request', async () => {
+  test('a target that is an edit of a readable post is bad_request', async () => {
     await channel.edit(post, { body: text('other') });
     await refuses('bad_request', { target_sequence: post + 1 });
   });
 
-  test('a position above the head, and a channel that is not here: not_found', async () => {
+  test('a position above the head and an unknown channel are not_found', async () => {
     await refuses('not_found', { target_sequence: post + 1 });
     await refuses('not_found', { target_sequence: Number.MAX_SAFE_INTEGER });
     await refuses('not_found', { channel_id: `chan_${'A'.repeat(22)}` });
   });
 
-  test('a deleted post: state_conflict while that is known, not_found afterwards', async () => {
+  test('a deleted post is state_conflict while its deletion is stored, then not_found', async () => {
     await channel.delete(post);
     await world.runJob('channels.retention');
     await refuses('state_conflict', {});
@@ -181,7 +181,7 @@ describe('06 §8.10: refusals neither create nor replace a report', () => {
     await refuses('not_found', {});
   });
 
-  test('a post whose retention is over: not_found', async () => {
+  test('a post whose retention is over is not_found', async () => {
     world.clock.advance(retention);
     await world.runJob('channels.retention');
     await refuses('not_found', {});
@@ -199,7 +199,7 @@ describe('06 §8.10: refusals neither create nor replace a report', () => {
 });
 
 describe('06 §8: quota of reports', () => {
-  test('counts kept reports of one account; replacing is not adding', async () => {
+  test('counts stored reports of one account; a replacement does not count', async () => {
     const posts = [post, await channel.post(), await channel.post(), await channel.post()];
     const [first, second, third, fourth] = posts as [number, number, number, number];
     for (const target_sequence of [first, second, third]) await call({ target_sequence });
@@ -212,7 +212,7 @@ describe('06 §8: quota of reports', () => {
     expect(await codeOf({ target_sequence: post })).toBe('ok');
   });
 
-  test('many at once are no more than the quota', async () => {
+  test('concurrent reports of one account on one post stay within the quota', async () => {
     const posts = await Promise.all(Array.from({ length: 8 }, () => channel.post()));
     const codes = await Promise.all(posts.map((target_sequence) => codeOf({ target_sequence })));
     expect(codes.filter((code) => code === 'ok')).toHaveLength(3);
@@ -220,7 +220,7 @@ describe('06 §8: quota of reports', () => {
     expect(await rows()).toHaveLength(3);
   });
 
-  test('a fault of the target is told of before the quota', async () => {
+  test('an error of the target comes before the quota', async () => {
     for (let count = 0; count < 3; count += 1) {
       await call({ target_sequence: await channel.post() });
     }
@@ -228,7 +228,7 @@ describe('06 §8: quota of reports', () => {
     await refuses('bad_request', { reason: '' });
   });
 
-  test('concurrent reports of one account keep to it', async () => {
+  test('concurrent reports of one account stay within the quota', async () => {
     const posts = [];
     for (let count = 0; count < 8; count += 1) posts.push(await channel.post());
     const codes = await Promise.all(posts.map((target_sequence) => codeOf({ target_sequence })));
@@ -236,7 +236,7 @@ describe('06 §8: quota of reports', () => {
     expect(await rows()).toHaveLength(3);
   });
 
-  test('concurrent reports of one post by one account leave one', async () => {
+  test('concurrent reports of one post by one account store one', async () => {
     const reasons = ['a', 'b', 'c', 'd'];
     const codes = await Promise.all(reasons.map((reason) => codeOf({ reason })));
     expect(codes).toEqual(reasons.map(() => 'ok'));
@@ -244,8 +244,8 @@ describe('06 §8: quota of reports', () => {
   });
 });
 
-describe('the operator hears of reports', () => {
-  test('each accepted one is counted, no refused one', async () => {
+describe('reports in metrics and log', () => {
+  test('each accepted report is counted, and no refused one', async () => {
     const { metrics } = world.context;
     await call();
     await call({ reason: 'again' });
@@ -253,7 +253,7 @@ describe('the operator hears of reports', () => {
     expect(metrics.value('channel_reports')).toBe(2);
   });
 
-  test('the log has channel, sequence and count, never the reason or who it was', async () => {
+  test('the log has channel, sequence and count, never the reason or the account', async () => {
     const lines: [string, object, string][] = [];
     const log = {
       info: (facts: object, message: string) => lines.push(['info', facts, message]),
@@ -285,7 +285,7 @@ test("no statement of the operator's lists reads a whole table or sorts", async 
   delete world.faults.beforeStatement;
   const found: Record<string, string[]> = {};
   for (const sql of statements) {
-    // The reports of one post are put in order: an operator sees what there is of them.
+    // Only the reports of one post are sorted.
     if (/r\.sequence = \?/.test(sql)) continue;
     const slow = await detours(storage, sql);
     if (slow.length > 0) found[sql] = slow;

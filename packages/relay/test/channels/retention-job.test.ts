@@ -1,4 +1,4 @@
-/** How the job that removes things gets on with writes, with others of its kind, and with its end. */
+/** The retention job next to writes, next to other runs of itself, and when it is stopped. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { detours } from '../support/engine.ts';
 import { breakOwner, crashJob } from '../support/faults.ts';
@@ -19,7 +19,7 @@ beforeEach(async () => {
   world = await World.start({ channelTimelineRetention: retention });
   ann = await Person.atHome(world, 'ann', ['phone', 'laptop']);
   ben = await Person.atHome(world, 'ben', ['phone', 'laptop']);
-  channel = await TestChannel.found(world, ann, { moderators: [ben.account] });
+  channel = await TestChannel.create(world, ann, { moderators: [ben.account] });
 });
 afterEach(() => world[Symbol.asyncDispose]());
 
@@ -34,8 +34,8 @@ const codeOf = (method: string, params: unknown, by = ann) =>
   world.codeOf(`channel.${method}`, params, { session: by.session() });
 const crash = (commits: number) => crashJob(world, 'channels.retention', commits);
 
-describe('the job beside others', () => {
-  /** Does something between what the job has found and the first thing it removes. */
+describe('the job next to writes and other runs', () => {
+  /** Runs `work` after the job has read what is due and before it removes anything. */
   const between = (work: () => Promise<unknown>) => {
     const { storage } = world.context;
     const { write } = storage;
@@ -46,7 +46,7 @@ describe('the job beside others', () => {
     };
   };
 
-  test('an edit of a post that becomes due goes with it', async () => {
+  test('an edit of a post that becomes due is removed with it', async () => {
     const post = await channel.post();
     world.clock.advance(retention);
     between(() => channel.edit(post, { body: text('late') }));
@@ -56,7 +56,7 @@ describe('the job beside others', () => {
     expect(await rows('channel_hidden_posts')).toEqual([]);
   });
 
-  test('a post that is deleted while it becomes due is known as deleted', async () => {
+  test('a post that is deleted while it becomes due is stored as deleted', async () => {
     const post = await channel.post();
     await channel.edit(post, { body: text('edited') });
     world.clock.advance(retention);
@@ -68,7 +68,7 @@ describe('the job beside others', () => {
     expect(await codeOf('post.delete', channel.newDeletion(post))).toBe('state_conflict');
   });
 
-  test('a moderator who posts while the certificate goes has it there again', async () => {
+  test('if a moderator posts while the certificate is removed, the certificate is stored again', async () => {
     const post = await channel.post(undefined, { by: ben });
     world.clock.advance(retention);
     between(() => channel.post(undefined, { by: ben }));
@@ -79,9 +79,9 @@ describe('the job beside others', () => {
     expect(await readable()).toEqual([0, post + 2, post + 3]);
   });
 
-  test('two of them at once remove everything once', async () => {
+  test('concurrent runs remove everything once', async () => {
     const channels = [channel];
-    for (let count = 0; count < 3; count += 1) channels.push(await TestChannel.found(world, ann));
+    for (let count = 0; count < 3; count += 1) channels.push(await TestChannel.create(world, ann));
     for (const each of channels) {
       for (let count = 0; count < 4; count += 1) {
         const post = await each.post();
@@ -99,7 +99,7 @@ describe('the job beside others', () => {
     expect(await rows('channel_certificates')).toHaveLength(4);
   });
 
-  test('one that is stopped in the middle is finished by the next, at every commit', async () => {
+  test('a run that was stopped at any commit is completed by the next', async () => {
     await channel.post(undefined, { by: ben });
     await channel.edit(1, { body: text('edited') }, { by: ben, device: 'laptop' });
     const gone = await channel.post();
@@ -112,7 +112,7 @@ describe('the job beside others', () => {
     world.clock.advance(retention);
     for (let commits = 0; commits < 4; commits += 1) {
       await crash(1);
-      // What is there can be read and verified after each.
+      // After each commit everything readable verifies.
       await readable();
     }
     await run();
@@ -121,7 +121,7 @@ describe('the job beside others', () => {
     expect(await devices()).toEqual(ann.deviceIds('phone'));
   });
 
-  test('one that is stopped between edits of one post comes back for the others', async () => {
+  test('a run that was stopped between the edits of one post is completed by the next', async () => {
     const post = await channel.post();
     const edits = 205;
     for (let count = 0; count < edits; count += 1) {
@@ -136,11 +136,11 @@ describe('the job beside others', () => {
     expect(await rows('channel_hidden_posts')).toEqual([]);
   });
 
-  test('a channel that fails keeps no other from its deadlines, and is tried again', async () => {
+  test('one failing channel does not delay the others and is retried', async () => {
     const channels = [
       channel,
-      await TestChannel.found(world, ann),
-      await TestChannel.found(world, ann),
+      await TestChannel.create(world, ann),
+      await TestChannel.create(world, ann),
     ];
     for (const each of channels) {
       await each.edit(await each.post(), { body: text('edited') });
@@ -152,7 +152,7 @@ describe('the job beside others', () => {
     {
       using _fault = breakOwner(world, `channel:${broken}`);
       expect(await run()).toBe(world.clock.now() + 1);
-      // Nothing of it is due again before: the job would run without end.
+      // An earlier time would let the job run without end.
       expect(await run()).toBe(world.clock.now() + 1);
     }
     const left = async () => {
@@ -165,8 +165,8 @@ describe('the job beside others', () => {
     expect(await left()).toEqual([1, 3]);
   });
 
-  test('one that is told to stop does no more', async () => {
-    for (let count = 0; count < 3; count += 1) await (await TestChannel.found(world, ann)).post();
+  test('a stopped run begins no further write', async () => {
+    for (let count = 0; count < 3; count += 1) await (await TestChannel.create(world, ann)).post();
     world.clock.advance(retention);
     const { storage } = world.context;
     const { write } = storage;
@@ -183,8 +183,8 @@ describe('the job beside others', () => {
   });
 });
 
-test('more posts than a portion go, of several channels', async () => {
-  const other = await TestChannel.found(world, ben);
+test('one run removes more than one batch, of several channels', async () => {
+  const other = await TestChannel.create(world, ben);
   for (let count = 0; count < 250; count += 1) {
     await channel.post();
     if (count % 5 === 0) await other.post();

@@ -1,4 +1,4 @@
-/** What is kept, against a list of all that ever was; and with writes and jobs all at once. */
+/** Retention compared with a simple model, and with concurrent writes, reads and jobs. */
 import { verifyChannelPage } from '@posthouse/protocol';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
@@ -9,7 +9,7 @@ import { network, World } from '../support/world.ts';
 import { readWhole } from './reader.ts';
 import { TestChannel, text } from './support.ts';
 
-/** Everything that ever was appended, with what was promised at its acceptance. */
+/** Every event ever appended, with its deadline. */
 interface Item {
   readonly sequence: number;
   readonly kind: 'descriptor' | 'post' | 'edit' | 'delete';
@@ -57,12 +57,12 @@ class Model {
     return this.items.at(-1)?.sequence ?? -1;
   }
 
-  /** Posts that are kept, withheld or not. */
+  /** Stored posts, withheld or not. */
   posts(now: number): Item[] {
     return this.items.filter((item) => item.kind === 'post' && this.#isKept(item, now));
   }
 
-  /** What the table of 06 §7.5 says, line by line. */
+  /** Implements the table of 06 §7.5 line by line. */
   kept(now: number): Item[] {
     return this.items.filter((item) => this.#isKept(item, now));
   }
@@ -79,7 +79,7 @@ class Model {
     return this.#end(item) > now;
   }
 
-  /** When it is not needed any more, whatever happens. */
+  /** Returns the time at which it can be removed. */
   #end(item: Item): number {
     const { kind, keepUntil, post } = item;
     if (kind === 'edit') return (post as Item).keepUntil;
@@ -150,7 +150,7 @@ async function apply(
   }
 }
 
-test('06 §7.5: exactly what the table says is kept, and all of it verifies', async () => {
+test('06 §7.5: exactly the events of the table are stored, and all of them verify', async () => {
   const commands = fc.array(command, { minLength: 20, maxLength: 60 });
   await fc.assert(
     fc.asyncProperty(commands, async (all) => {
@@ -158,7 +158,7 @@ test('06 §7.5: exactly what the table says is kept, and all of it verifies', as
       const ann = await Person.atHome(world, 'ann', ['phone', 'laptop']);
       const ben = await Person.atHome(world, 'ben');
       const people = new Map(Object.entries({ ann, ben }));
-      const channel = await TestChannel.found(world, ann, { moderators: [ben.account] });
+      const channel = await TestChannel.create(world, ann, { moderators: [ben.account] });
       const model = new Model();
       const first = { sequence: 0, kind: 'descriptor', revision: 0 } as const;
       const deviceId = ann.device().deviceId;
@@ -187,11 +187,11 @@ test('06 §7.5: exactly what the table says is kept, and all of it verifies', as
   );
 }, 180_000);
 
-test('06 §7.2, §7.5: writes, reads and jobs at once leave a timeline that verifies', async () => {
+test('06 §7.2, §7.5: after concurrent writes, reads and jobs the timeline verifies', async () => {
   await using world = await World.start({ channelTimelineRetention: 20 });
   const ann = await Person.atHome(world, 'ann', ['phone', 'laptop']);
   const ben = await Person.atHome(world, 'ben');
-  const channel = await TestChannel.found(world, ann, { moderators: [ben.account] });
+  const channel = await TestChannel.create(world, ann, { moderators: [ben.account] });
   const posts: number[] = [];
   const step = async (turn: number) => {
     const by = turn % 3 === 0 ? { by: ben } : { device: turn % 2 === 0 ? 'phone' : 'laptop' };
@@ -199,13 +199,13 @@ test('06 §7.2, §7.5: writes, reads and jobs at once leave a timeline that veri
     const target = posts.at(-1 - (turn % 7));
     if (target === undefined) return;
     const isDeletion = turn % 9 === 0;
-    // The post may be gone by then, or deleted: refused is all it may be.
+    // The post may be removed or deleted by then, which is the only reason for a refusal.
     await (isDeletion
       ? channel.delete(target, {}, by)
       : channel.edit(target, { body: text(`${turn}`) }, by)
     ).catch((error: Error) => expect(error).toHaveProperty('code'));
   };
-  // A descriptor may go between a page and the question for it; nothing else may be wrong.
+  // A descriptor may be removed between a page and its `channel.resolve`; nothing else may fail.
   const look = async () => {
     const known = { channelId: channel.channelId, relayId: world.relayId };
     const { refused } = verifyChannelPage(network, await channel.read({ after: -1 }), known);

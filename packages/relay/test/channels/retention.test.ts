@@ -18,7 +18,7 @@ beforeEach(async () => {
   world = await World.start({ channelTimelineRetention: retention });
   ann = await Person.atHome(world, 'ann', ['phone', 'laptop']);
   ben = await Person.atHome(world, 'ben', ['phone', 'laptop']);
-  channel = await TestChannel.found(world, ann, { moderators: [ben.account] });
+  channel = await TestChannel.create(world, ann, { moderators: [ben.account] });
 });
 afterEach(() => world[Symbol.asyncDispose]());
 
@@ -33,14 +33,14 @@ const codeOf = (method: string, params: unknown, by = ann) =>
   world.codeOf(`channel.${method}`, params, { session: by.session() });
 const resolveCode = (revision: number) =>
   codeOf('resolve', { channel_id: channel.channelId, revision });
-/** Goes to so many seconds before a time, and cleans up there. */
+/** Advances the clock to so many seconds before an instant and runs the job. */
 const runAt = async (instant: number, before = 0) => {
   world.clock.advance(instant - before - world.clock.now());
   return await run();
 };
 
 describe('06 §7.5: any event', () => {
-  test('stays until the retention of its acceptance is over, whatever is set later', async () => {
+  test('stays until the deadline fixed at its acceptance, even if retention is set lower later', async () => {
     const end = world.clock.now() + retention;
     const post = await channel.post();
     await channel.update({ name: 'other' });
@@ -52,7 +52,7 @@ describe('06 §7.5: any event', () => {
     expect(await rows('channel_posts')).toEqual([]);
   });
 
-  test('is not kept longer because more is set later', async () => {
+  test('stays no longer if retention is set higher later', async () => {
     const post = await channel.post();
     await world.restart({ channelTimelineRetention: year });
     const later = await channel.post();
@@ -63,7 +63,7 @@ describe('06 §7.5: any event', () => {
     expect(await codeOf('post.delete', channel.newDeletion(post))).toBe('not_found');
   });
 
-  test('is not kept longer because it is repeated, edited or read', async () => {
+  test('stays no longer if it is repeated, edited or read', async () => {
     const post = channel.newPost();
     const sequence = await channel.publish(post);
     const end = world.clock.now() + retention;
@@ -76,7 +76,7 @@ describe('06 §7.5: any event', () => {
     expect(await stored()).toEqual([0]);
   });
 
-  test('nothing but it goes: head, revision and the rest of the channel stay', async () => {
+  test('is removed alone: head, revision and the rest of the channel stay', async () => {
     await channel.post();
     await channel.edit(1, { body: text('edited') });
     const { channels } = await world.dump();
@@ -103,7 +103,7 @@ describe('06 §7.5: edits', () => {
     expect(await devices()).toEqual(ann.deviceIds('phone'));
   });
 
-  test('of a post whose retention is over go with it, before their own deadline', async () => {
+  test('of a post whose retention is over are removed with it, before their own deadline', async () => {
     const post = await channel.post();
     const end = world.clock.now() + retention;
     world.clock.advance(retention - 1);
@@ -114,7 +114,7 @@ describe('06 §7.5: edits', () => {
     expect(await rows('channel_hidden_posts')).toEqual([]);
   });
 
-  test('of a deleted post are unreadable at once, and gone when the job has run', async () => {
+  test('of a deleted post are unreadable at once, and removed by the job', async () => {
     const post = await channel.post();
     for (const words of ['a', 'b', 'c']) await channel.edit(post, { body: text(words) });
     await channel.delete(post);
@@ -134,7 +134,7 @@ describe('06 §7.5: edits', () => {
     expect(await readable()).toEqual([0, other, other + 2, other + 3]);
   });
 
-  test('of more than two portions go, in transactions of a portion each', async () => {
+  test('of more than two batches are removed, one batch in each transaction', async () => {
     const post = await channel.post();
     for (let count = 0; count < 450; count += 1) {
       await channel.edit(post, { body: text(`${count}`) });
@@ -165,7 +165,7 @@ describe('06 §7.5: edits', () => {
 });
 
 describe('06 §7.5: a deletion', () => {
-  test("stays until the original post's deadline, where that is later than its own", async () => {
+  test("stays until the original post's deadline if that is later than its own", async () => {
     const post = await channel.post();
     const end = world.clock.now() + retention;
     await world.restart({ channelTimelineRetention: 10 });
@@ -179,7 +179,7 @@ describe('06 §7.5: a deletion', () => {
     expect(await codeOf('post.delete', channel.newDeletion(post))).toBe('not_found');
   });
 
-  test('stays until its own deadline, where that is later', async () => {
+  test('stays until its own deadline if that is later', async () => {
     const post = await channel.post();
     world.clock.advance(retention - 1);
     await channel.delete(post);
@@ -198,7 +198,7 @@ describe('06 §7.5: a deletion', () => {
 describe('06 §7.5, §8.7: a message ID', () => {
   const other = () => channel.newPost({ body: text('other') });
 
-  test('is known until the deadline of the post, also deleted, also with less set', async () => {
+  test('is recognised until the deadline of the post, even if it is deleted or retention is set lower', async () => {
     const post = channel.newPost();
     const sequence = await channel.publish(post);
     const end = world.clock.now() + retention;
@@ -213,7 +213,7 @@ describe('06 §7.5, §8.7: a message ID', () => {
     expect(await channel.publish(post)).toBe(sequence + 2);
   });
 
-  test('is known after the channel was closed', async () => {
+  test('is recognised after the channel was closed', async () => {
     const post = channel.newPost();
     const sequence = await channel.publish(post);
     await channel.close();
@@ -245,7 +245,7 @@ describe('06 §7.5, §8.3: descriptors', () => {
     expect(await devices()).toEqual(ann.deviceIds('laptop'));
   });
 
-  test('one whose deadline is long over goes when it is superseded and nothing needs it', async () => {
+  test('one past its deadline is removed when it is superseded and not needed', async () => {
     world.clock.advance(month);
     await channel.update({ name: 'other' });
     await run();
@@ -253,7 +253,7 @@ describe('06 §7.5, §8.3: descriptors', () => {
     expect(await readable()).toEqual([1]);
   });
 
-  test('one that a post needs resolves as long as the post is there', async () => {
+  test('one that a post needs can be resolved as long as the post is stored', async () => {
     world.clock.advance(month);
     const post = await channel.post(undefined, { by: ben });
     const end = world.clock.now() + retention;
@@ -267,21 +267,21 @@ describe('06 §7.5, §8.3: descriptors', () => {
     expect(await devices()).toEqual(ann.deviceIds('phone'));
   });
 
-  test('one is needed as long as what needs it longest, not what came last', async () => {
+  test('one stays until the latest deadline of its events, not that of its last event', async () => {
     const start = world.clock.now();
     const first = await channel.post();
     world.clock.advance(hour);
     const second = await channel.post();
     await channel.edit(first, { body: text('other') });
     await channel.update({ name: 'other' });
-    // Nothing is looked at in vain until then.
+    // The job has nothing to do until then.
     expect(await runAt(start + retention)).toBe(start + hour + retention);
     expect(await readable()).toEqual([0, second, 4]);
     await runAt(start + hour + retention);
     expect(await resolveCode(0)).toBe('not_found');
   });
 
-  test('one that only an edit needs resolves until the post of the edit goes', async () => {
+  test('one that only an edit needs can be resolved until the post of the edit is removed', async () => {
     world.clock.advance(month);
     const post = await channel.post();
     const end = world.clock.now() + retention;
@@ -297,7 +297,7 @@ describe('06 §7.5, §8.3: descriptors', () => {
     expect(await readable()).toEqual([4]);
   });
 
-  test('one that only a deletion needs resolves until the later of both deadlines', async () => {
+  test('one that only a deletion needs can be resolved until the later of both deadlines', async () => {
     const post = await channel.post();
     const end = world.clock.now() + retention;
     await channel.update({ name: 'one' });
@@ -313,7 +313,7 @@ describe('06 §7.5, §8.3: descriptors', () => {
     expect(await readable()).toEqual([5]);
   });
 
-  test('one in the middle goes before an older one that is needed longer', async () => {
+  test('one in the middle is removed before an older one that is needed longer', async () => {
     const post = await channel.post();
     await world.restart({ channelTimelineRetention: 10 });
     await channel.update({ name: 'one' });
@@ -325,7 +325,7 @@ describe('06 §7.5, §8.3: descriptors', () => {
     expect(await resolveCode(1)).toBe('not_found');
   });
 
-  test('should a deadline ever be wrong, what an event needs stays', async () => {
+  test('even with a wrong deadline, a descriptor that an event needs stays', async () => {
     await channel.post();
     await channel.update({ name: 'other' });
     await world.context.storage.write('test', (tx) =>
@@ -334,7 +334,7 @@ describe('06 §7.5, §8.3: descriptors', () => {
     await world.context.storage.write('test', (tx) =>
       tx.run('UPDATE channel_events SET clear_after = NULL WHERE sequence = 2'),
     );
-    // It looks again a moment later, and not at once, for ever.
+    // The job runs again a second later, not at once without end.
     expect(await run()).toBe(world.clock.now() + 1);
     expect(await readable()).toEqual([0, 1, 2]);
     world.clock.advance(retention);
@@ -344,7 +344,7 @@ describe('06 §7.5, §8.3: descriptors', () => {
 });
 
 describe('06 §7.5: a closed channel', () => {
-  test('keeps its events as long, and its final descriptor for good', async () => {
+  test('has the same deadlines for its events, and keeps its final descriptor for good', async () => {
     const post = await channel.post();
     await channel.edit(post, { body: text('edited') });
     const end = world.clock.now() + retention;
@@ -371,8 +371,8 @@ describe('06 §7.5: a closed channel', () => {
   });
 });
 
-describe('06 §5.1: what was assigned', () => {
-  test('sequences and revisions go on behind what was cleaned away', async () => {
+describe('06 §5.1: assigned numbers', () => {
+  test('sequences and revisions continue above removed events', async () => {
     const post = await channel.post();
     await channel.edit(post, { body: text('edited') });
     await channel.delete(post);
@@ -389,8 +389,8 @@ describe('06 §5.1: what was assigned', () => {
 });
 
 describe('06 §5.2: certificates', () => {
-  test('of a device go with the last event it signed, one for each channel', async () => {
-    const other = await TestChannel.found(world, ben);
+  test('of a device is removed with the last event it signed, in each channel', async () => {
+    const other = await TestChannel.create(world, ben);
     await channel.post(undefined, { by: ben, device: 'laptop' });
     world.clock.advance(1);
     await channel.post(undefined, { by: ben, device: 'laptop' });
@@ -403,7 +403,7 @@ describe('06 §5.2: certificates', () => {
     expect((await readWhole(world, other)).map(({ sequence }) => sequence)).toEqual([0]);
   });
 
-  test('of a poster whose post was deleted goes at once, that of an editor with the edits', async () => {
+  test('of the poster of a deleted post is removed at once, that of an editor with the edits', async () => {
     const post = await channel.post(undefined, { by: ben });
     await channel.edit(post, { body: text('edited') }, { by: ben, device: 'laptop' });
     await channel.delete(post);
@@ -431,7 +431,7 @@ describe('reports', () => {
       { session: ben.session() },
     );
 
-  test('are kept for the operator as long as was set when they were made', async () => {
+  test('stay until the deadline fixed when they were made', async () => {
     await world.restart({ channelReportPeriod: 2 * retention });
     const post = await channel.post();
     await report(post);
@@ -444,7 +444,7 @@ describe('reports', () => {
     expect(await rows('channel_reports')).toEqual([]);
   });
 
-  test('one that is replaced while the job runs stays', async () => {
+  test('one that is replaced during the run stays', async () => {
     await world.restart({ channelReportPeriod: 100 });
     const post = await channel.post();
     await report(post);

@@ -1,4 +1,4 @@
-/** Subscriptions of channels over real sockets: what depends on a connection. */
+/** Channel subscriptions over real sockets: everything that depends on a connection. */
 import { errorCatalogue } from '@posthouse/protocol';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { DoorGround, heardBy, nextHint } from '../support/door.ts';
@@ -19,7 +19,7 @@ beforeEach(async () => {
   ground = new DoorGround(door);
   ann = await ground.person('ann');
   ben = await ground.person('ben', ['phone', 'laptop']);
-  channel = await TestChannel.found(ground, ann);
+  channel = await TestChannel.create(ground, ann);
 });
 afterEach(() => door[Symbol.asyncDispose]());
 
@@ -30,7 +30,7 @@ const publish = async (devices: string[]) => {
   expect(codeOf(await door.http().call('device.state.publish', state, { token }))).toBe('ok');
 };
 
-test('06 §8: over HTTP there is no such method', async () => {
+test('06 §8: the method does not exist over HTTP', async () => {
   const { token } = await door.logInDevice(ben);
   const body = JSON.stringify(only());
   const length = String(Buffer.byteLength(body));
@@ -62,14 +62,14 @@ test('06 §9.1: the answer is null, and errors name the channels', async () => {
   expect(twice.error).not.toHaveProperty('data');
 });
 
-test('02 §12.3: an account session subscribes nothing', async () => {
+test('02 §12.3: an account session cannot subscribe', async () => {
   const socket = await door.socket();
   await door.bindAccount(socket, ben);
   const answer = await socket.call('channel.subscribe', only());
   expect(answer).toHaveProperty('error.code', errorCatalogue.forbidden.rpc);
 });
 
-test('06 §9.2: what is written over HTTP is heard by whoever subscribed', async () => {
+test('06 §9.2: a write over HTTP notifies every subscriber', async () => {
   const [socket, other] = [
     await ground.following(ben, [channel]),
     await ground.following(ann, [channel]),
@@ -84,7 +84,7 @@ test('06 §9.2: what is written over HTTP is heard by whoever subscribed', async
   }
 });
 
-test('06 §9.2: the hint is about what can be read already', async () => {
+test('06 §9.2: the event can be read when its hint arrives', async () => {
   const socket = await ground.following(ben, [channel]);
   await channel.post();
   const [, head] = await nextHint(socket);
@@ -93,7 +93,7 @@ test('06 §9.2: the hint is about what can be read already', async () => {
   expect(result).toMatchObject({ events: [{ sequence: head }] });
 });
 
-test('02 §10.6: a set outlasts a renewal, and no connection inherits it', async () => {
+test('02 §10.6: a set outlasts a renewal, and a new connection starts with an empty one', async () => {
   const socket = await ground.following(ben, [channel]);
   await door.bindDevice(socket, ben.device());
   await channel.post();
@@ -106,7 +106,7 @@ test('02 §10.6: a set outlasts a renewal, and no connection inherits it', async
 });
 
 test('02 §13: the connections of one device have sets of their own', async () => {
-  const second = await TestChannel.found(ground, ann);
+  const second = await TestChannel.create(ground, ann);
   const [one, two] = [
     await ground.following(ben, [channel]),
     await ground.following(ben, [second]),
@@ -119,7 +119,7 @@ test('02 §13: the connections of one device have sets of their own', async () =
   expect(await nextHint(two)).toEqual(['timeline', 1]);
 });
 
-test('02 §10.3: a device that is removed hears no more', async () => {
+test('02 §10.3: a removed device gets no more hints', async () => {
   const laptop = await ground.following(ben, [channel], { device: 'laptop' });
   const phone = await ground.following(ben, [channel]);
   await publish(['phone']);
@@ -130,7 +130,7 @@ test('02 §10.3: a device that is removed hears no more', async () => {
   expect(await laptop.call('channel.subscribe', only())).toHaveProperty('error.code', unauthorized);
 });
 
-test('02 §10.2: nor does one whose session is over', async () => {
+test('02 §10.2: a device whose session expired gets no more hints', async () => {
   await ben.addDevice('laptop', { expiresAt: door.clock.now() + 3_000 });
   await publish(['phone', 'laptop']);
   const laptop = await ground.following(ben, [channel], { device: 'laptop' });
@@ -144,7 +144,7 @@ test('02 §10.2: nor does one whose session is over', async () => {
   expect(await heardBy(laptop)).toEqual([]);
 });
 
-test('02 §12.9: a relay that restarts has no subscriptions, and hints go on from its head', async () => {
+test('02 §12.9: after a restart there are no subscriptions, and hints continue from the head', async () => {
   await channel.post();
   await door.restart();
   const socket = await ground.following(ben, [channel]);
@@ -153,7 +153,7 @@ test('02 §12.9: a relay that restarts has no subscriptions, and hints go on fro
   expect(await nextHint(socket)).toEqual(['timeline', 2]);
 });
 
-test('06 §9.1: a relay without channels has no such method', async () => {
+test('06 §9.1: the method does not exist at a relay that does not host channels', async () => {
   await using plain = await FrontDoor.start({ host: { channels: false } });
   const socket = await plain.socket();
   await plain.bindDevice(socket, (await plain.person('cem')).device());

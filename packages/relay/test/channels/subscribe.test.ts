@@ -1,14 +1,14 @@
 import type { ProtocolError } from '@posthouse/protocol';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { channels as channelsSubject } from '../../src/channels/index.ts';
+import { channels as channelsModule } from '../../src/channels/index.ts';
 import { type Connection, Switchboard } from '../support/connections.ts';
 import { detours } from '../support/engine.ts';
 import { Person } from '../support/people.ts';
 import { World } from '../support/world.ts';
 import { TestChannel } from './support.ts';
 
-const most = 3;
-/** Well-formed, and of no channel. */
+const limit = 3;
+/** A well-formed ID of no channel. */
 const nowhere = `chan_${'A'.repeat(22)}`;
 
 let world: World;
@@ -20,13 +20,13 @@ let channels: TestChannel[];
 let connection: Connection;
 
 beforeEach(async () => {
-  world = await World.start({ channelSubscriptions: most });
+  world = await World.start({ channelSubscriptions: limit });
   board = new Switchboard(world);
   ann = await Person.atHome(world, 'ann');
   ben = await Person.atHome(world, 'ben', ['phone', 'laptop']);
   channels = [];
-  for (let count = 0; count < most + 1; count += 1) {
-    channels.push(await TestChannel.found(world, ann));
+  for (let count = 0; count < limit + 1; count += 1) {
+    channels.push(await TestChannel.create(world, ann));
   }
   connection = await board.connect(ben, 'laptop');
 });
@@ -36,7 +36,7 @@ const subscribe = (params: unknown, by = connection) =>
   world.call('channel.subscribe', params, { connection: by });
 const channel = (index: number) => channels[index] as TestChannel;
 const ids = (...indexes: number[]) => indexes.map((index) => channel(index).channelId);
-/** How a call is refused. */
+/** Returns code and data of a refused call. */
 const refusal = async (call: Promise<unknown>) => {
   const error: ProtocolError = await call.then(
     () => Promise.reject(new Error('it was accepted')),
@@ -48,7 +48,7 @@ const refused = (channel_ids: unknown) => refusal(subscribe({ channel_ids }));
 const subscribed = () => board.hub.subscribed.channel.ids().sort();
 
 describe('06 §9.1: the set', () => {
-  test('is replaced as a whole, and empty again', async () => {
+  test('is replaced as a whole, and can be emptied', async () => {
     expect(await subscribe({ channel_ids: ids(0, 1) })).toBe(null);
     expect(subscribed()).toEqual(ids(0, 1).sort());
     expect(await subscribe({ channel_ids: ids(1, 2) })).toBe(null);
@@ -57,7 +57,7 @@ describe('06 §9.1: the set', () => {
     expect(subscribed()).toEqual([]);
   });
 
-  test('is that of one connection', async () => {
+  test('belongs to one connection', async () => {
     const other = await board.connect(ben);
     await subscribe({ channel_ids: ids(0) });
     await subscribe({ channel_ids: ids(1) }, other);
@@ -65,7 +65,7 @@ describe('06 §9.1: the set', () => {
     expect(subscribed()).toEqual(ids(1));
   });
 
-  test('02 §13: has nothing to do with the groups of the connection', async () => {
+  test('02 §13: is independent of the connection’s groups', async () => {
     await subscribe({ channel_ids: ids(0) });
     await connection.subscribe();
     expect(subscribed()).toEqual(ids(0));
@@ -78,7 +78,7 @@ describe('06 §9.1: the set', () => {
     connection.bound.renew({ ...ben.session('laptop'), id: 'renewed' });
     await channel(0).post();
     expect(connection.heard()).toEqual([['timeline', 1]]);
-    // Both are counted as present: the new session adds nothing.
+    // Both count as present: the new session adds none.
     await world.restart({ channelSubscriptions: 0 });
     await subscribe({ channel_ids: ids(0) });
   });
@@ -94,7 +94,7 @@ describe('06 §9.1: the set', () => {
     ['ends', () => connection.bound.release()],
     ['is revoked', () => connection.bound.revoke()],
     ['expires', () => connection.bound.cap(world.clock.now())],
-  ])('does not outlive a connection that %s while its channels are looked up', async (_, end) => {
+  ])('does not outlive a connection that %s while its channels are read', async (_, end) => {
     const { storage } = world.context;
     const { read } = storage;
     storage.read = async (work) => {
@@ -107,7 +107,7 @@ describe('06 §9.1: the set', () => {
     expect(subscribed()).toEqual([]);
   });
 
-  test('02 §18: takes a closed channel', async () => {
+  test('02 §18: may contain a closed channel', async () => {
     await channel(0).close();
     await subscribe({ channel_ids: ids(0, 1) });
     expect(subscribed()).toEqual(ids(0, 1).sort());
@@ -129,20 +129,20 @@ describe('02 §13.2 step 1: errors without data', () => {
   test.each([
     ['missing', undefined],
     ['null', null],
-    ['a text', nowhere],
+    ['a string', nowhere],
     ['with a number', [1]],
     ['with null', [null]],
     ['with another ID', ['grp_AAAAAAAAAAAAAAAAAAAAAA']],
     ['with too short an ID', [nowhere.slice(0, -1)]],
     ['with too long an ID', [`${nowhere}A`]],
-    ['with bits to spare', [`chan_${'A'.repeat(21)}B`]],
+    ['with unused bits set', [`chan_${'A'.repeat(21)}B`]],
   ])('channel_ids %s is bad_request', async (_what, channel_ids) => {
     await subscribe({ channel_ids: ids(0) });
     expect(await refused(channel_ids)).toEqual({ code: 'bad_request', data: undefined });
     expect(subscribed()).toEqual(ids(0));
   });
 
-  test('a channel named twice is bad_request, before it is looked up', async () => {
+  test('a channel named twice is bad_request, before it is read', async () => {
     const twice = { code: 'bad_request', data: undefined };
     await subscribe({ channel_ids: ids(0) });
     expect(await refused([...ids(0), ...ids(0)])).toEqual(twice);
@@ -155,7 +155,7 @@ describe('02 §13.2 step 1: errors without data', () => {
     expect(await refusal(call)).toEqual({ code: 'unauthorized', data: undefined });
   });
 
-  test('a dead connection is unauthorized, whatever it asks for', async () => {
+  test('a dead connection is unauthorized for any parameters', async () => {
     connection.bound.revoke();
     expect(await refused([nowhere])).toEqual({ code: 'unauthorized', data: undefined });
   });
@@ -175,17 +175,17 @@ describe('02 §13.1: the count rule', () => {
     await subscribe({ channel_ids: ids(0, 1, 2) });
     expect(await refused(ids(0, 1, 2, 3))).toEqual(tooMany);
     expect(subscribed()).toEqual(ids(0, 1, 2).sort());
-    // Replaced at once, they are no more than before.
+    // A replacement in one call stays within the limit.
     await subscribe({ channel_ids: ids(3, 2, 1) });
     expect(subscribed()).toEqual(ids(1, 2, 3).sort());
   });
 
-  test('it comes before the channels are looked up', async () => {
-    const strangers = ['B', 'C', 'D', 'E'].map((letter) => `chan_${letter.repeat(21)}A`);
-    expect(await refused(strangers)).toEqual(tooMany);
+  test('it is checked before the channels are read', async () => {
+    const unknown = ['B', 'C', 'D', 'E'].map((letter) => `chan_${letter.repeat(21)}A`);
+    expect(await refused(unknown)).toEqual(tooMany);
   });
 
-  test('a lower limit refuses additions, never what is there', async () => {
+  test('after the limit is lowered, additions are refused and present channels stay', async () => {
     await subscribe({ channel_ids: ids(0, 1, 2) });
     await world.restart({ channelSubscriptions: 1 });
     expect(await refused(ids(0, 1, 3))).toEqual(tooMany);
@@ -193,13 +193,13 @@ describe('02 §13.1: the count rule', () => {
     expect(subscribed()).toEqual(ids(0, 1, 2).sort());
     await subscribe({ channel_ids: ids(2, 1, 0) });
     await subscribe({ channel_ids: ids(0, 1) });
-    // What was given up is an addition when it comes back.
+    // A channel that was removed counts as an addition when it comes back.
     expect(await refused(ids(0, 1, 2))).toEqual(tooMany);
     await subscribe({ channel_ids: ids(3) });
     expect(subscribed()).toEqual(ids(3));
   });
 
-  test('a limit of 0 lets a set be kept, reduced and cleared', async () => {
+  test('with a limit of 0 a set can be kept, reduced and cleared', async () => {
     await subscribe({ channel_ids: ids(0, 1) });
     await world.restart({ channelSubscriptions: 0 });
     expect(await refused(ids(2))).toEqual(tooMany);
@@ -207,7 +207,7 @@ describe('02 §13.1: the count rule', () => {
     expect(await refused(ids(1))).toEqual(tooMany);
   });
 
-  test('calls at the same time are judged one after the other', async () => {
+  test('concurrent calls are handled one after another', async () => {
     const outcomes = await Promise.all(
       [ids(0, 1), ids(2, 3), ids(0, 1, 2, 3), ids(2)].map((channel_ids) =>
         world.codeOf('channel.subscribe', { channel_ids }, { connection }),
@@ -217,7 +217,7 @@ describe('02 §13.1: the count rule', () => {
     expect(subscribed()).toEqual(ids(2));
   });
 
-  test('also where the later one is looked up sooner', async () => {
+  test('concurrent calls are answered in order, even if the later one is read sooner', async () => {
     const { storage } = world.context;
     const { read } = storage;
     const [looked, slow] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
@@ -233,7 +233,7 @@ describe('02 §13.1: the count rule', () => {
       answered.push(...channel_ids);
     });
     await looked.promise;
-    // What is looked up at once would be answered before this is.
+    // A call that did not wait would be answered before this one.
     await world.call('channel.read', { channel_id: ids(0)[0] }, { session: ann.session() });
     expect(answered).toEqual([]);
     slow.resolve();
@@ -248,7 +248,7 @@ describe('06 §9.1 step 3: not_found names every channel that cannot be subscrib
 
   test.each([
     ['one', () => [nowhere], [nowhere]],
-    ['one among good ones', () => [...ids(1), nowhere, ...ids(0)], [nowhere]],
+    ['one among existing ones', () => [...ids(1), nowhere, ...ids(0)], [nowhere]],
     ['several', () => [elsewhere, ...ids(1), nowhere], [elsewhere, nowhere]],
   ])('%s', async (_what, wanted, channel_ids) => {
     await subscribe({ channel_ids: ids(0) });
@@ -260,7 +260,7 @@ describe('06 §9.1 step 3: not_found names every channel that cannot be subscrib
     expect(connection.heard()).toEqual([['timeline', 1]]);
   });
 
-  test('storage that fails leaves the set as it was', async () => {
+  test('if storage fails, the set stays as it was', async () => {
     await subscribe({ channel_ids: ids(0) });
     world.faults.beforeStatement = () => {
       throw new Error('away');
@@ -273,14 +273,14 @@ describe('06 §9.1 step 3: not_found names every channel that cannot be subscrib
   });
 });
 
-test('one indexed statement, whatever is posted; so for catching up', async () => {
+test('subscribing needs one indexed statement, and so does resync', async () => {
   await channel(0).post();
   const { storage } = world.context;
   const statements: string[] = [];
   world.faults.beforeStatement = (sql) => void statements.push(sql);
   await subscribe({ channel_ids: ids(0, 1) });
   await storage.read(async (tx) => {
-    await channelsSubject.subscribedNews?.tell(tx, ids(0, 1), { withLists: true });
+    await channelsModule.subscribedNews?.tell(tx, ids(0, 1), { withLists: true });
   });
   delete world.faults.beforeStatement;
   const searched = statements.filter((each) => /^\s*SELECT .* FROM/s.test(each));

@@ -1,4 +1,4 @@
-/** A channel as its people hold it: the current descriptor, and what they sign for it. */
+/** A channel for tests: its current descriptor, and signed calls of its accounts. */
 import { nodeRandom } from '@posthouse/primitives-node';
 import {
   type ChannelChange,
@@ -25,23 +25,23 @@ import type { Ground, Person } from '../support/people.ts';
 import { network } from '../support/subjects.ts';
 import type { World } from '../support/world.ts';
 
-/** Who signs and calls; the owner's phone unless said otherwise. */
+/** The device that signs and calls; by default the owner's phone. */
 export interface By {
   readonly by?: Person;
   readonly device?: string;
 }
 
-/** Which part of the timeline to read. */
+/** The part of the timeline to read. */
 export interface ReadRange {
   readonly before?: number;
   readonly after?: number;
   readonly limit?: number;
 }
 
-/** A body of plain text. */
+/** Makes a body of plain text. */
 export const text = (words: string) => ({ content_type: 'text/plain', text: words });
 
-/** An attachment that nobody has to fetch; each call makes another. */
+/** Makes an attachment that is never fetched; each call makes another. */
 export function attachment(): ContentReference {
   return {
     uri: 'https://files.example/1',
@@ -52,11 +52,11 @@ export function attachment(): ContentReference {
 }
 
 /**
- * A channel as its people know it. Methods named after an act make the call and keep what follows
- * from it; those named after an object only sign it, so that a test can change it first.
+ * A channel with its current descriptor. Methods named after an act make the call and update the
+ * descriptor; those named after an object only sign it, so that a test can change it first.
  *
  * @example
- * const channel = await TestChannel.found(world, ann, { moderators: [ben.account] });
+ * const channel = await TestChannel.create(world, ann, { moderators: [ben.account] });
  * const sequence = await channel.post({ body: text('hello') }, { by: ben });
  * await channel.edit(sequence, { body: text('hello all') });
  * const post = { ...channel.newPost({ body: text('hi') }), message_id: 'wrong' };
@@ -65,7 +65,7 @@ export function attachment(): ContentReference {
 export class TestChannel {
   readonly channelId: string;
   readonly owner: Person;
-  /** The current descriptor, as far as these people wrote it. */
+  /** The current descriptor, as far as it was written through this object. */
   descriptor: ChannelDescriptor;
   readonly #world: Ground;
 
@@ -76,8 +76,8 @@ export class TestChannel {
     this.channelId = descriptor.channel_id;
   }
 
-  /** Creates a channel; unknown members of `facts` are kept. */
-  static async found(
+  /** Calls `channel.create`; unknown members of `facts` stay in the descriptor. */
+  static async create(
     world: Ground,
     owner: Person,
     facts: Partial<NewChannel> & JsonObject = {},
@@ -87,7 +87,7 @@ export class TestChannel {
     return channel;
   }
 
-  /** A channel as it is once `channel.create` has been called with its descriptor. */
+  /** Signs a first descriptor without calling `channel.create`. */
   static draft(
     world: Ground,
     owner: Person,
@@ -104,12 +104,12 @@ export class TestChannel {
     return new TestChannel(world, owner, descriptor);
   }
 
-  /** Any object with a device's signature. */
+  /** Signs any object with a device. */
   sign<T extends JsonObject>(object: T, { by = this.owner, device = 'phone' }: By = {}) {
     return signAsDevice(network, object, by.device(device).signer);
   }
 
-  /** The next descriptor. */
+  /** Signs the next descriptor. */
   nextDescriptor(
     change: Partial<ChannelChange> & JsonObject,
     { by = this.owner, device = 'phone' }: By = {},
@@ -127,7 +127,7 @@ export class TestChannel {
     this.descriptor = descriptor;
   }
 
-  /** Parameters of `channel.close`. */
+  /** Signs parameters of `channel.close`. */
   closure({ by = this.owner, device = 'phone' }: By = {}): ChannelClose {
     return signChannelClose(network, by.device(device).signer, {
       current: this.descriptor,
@@ -141,7 +141,7 @@ export class TestChannel {
     this.descriptor = { ...this.descriptor, ...closure, status: 'closed' };
   }
 
-  /** A post, with a body where nothing else is given. */
+  /** Signs a post; by default with a text body. */
   newPost(
     facts: Partial<ChannelPost> & JsonObject = { body: text('Version 1.0 is out') },
     by: By = {},
@@ -155,18 +155,18 @@ export class TestChannel {
     return this.sign(post, by);
   }
 
-  /** Calls `channel.post`; says the sequence. */
+  /** Calls `channel.post` with a new post; returns the sequence. */
   async post(facts?: Partial<ChannelPost> & JsonObject, by: By = {}): Promise<number> {
     return await this.publish(this.newPost(facts, by), by);
   }
 
-  /** Calls `channel.post` with a post that is there already. */
+  /** Calls `channel.post` with a signed post; returns the sequence. */
   async publish(post: ChannelPost, by: By = {}): Promise<number> {
     const answer = await this.#call('channel.post', post, by);
     return (answer as { sequence: number }).sequence;
   }
 
-  /** An edit of a post, with a signature. */
+  /** Signs an edit of a post. */
   newEdit(target: number, patch: Patch, by: By = {}): ChannelPostEdit {
     const edit = {
       $type: network.type('channel.post.edit'),
@@ -182,7 +182,7 @@ export class TestChannel {
     await this.#call('channel.post.edit', this.newEdit(target, patch, by), by);
   }
 
-  /** A deletion of a post, with a signature. */
+  /** Signs a deletion of a post. */
   newDeletion(target: number, facts: JsonObject = {}, by: By = {}): ChannelPostDelete {
     const deletion = {
       $type: network.type('channel.post.delete'),
@@ -204,7 +204,7 @@ export class TestChannel {
     return (await this.#call('channel.read', params, by)) as unknown as ChannelPage;
   }
 
-  /** Sequences of a page. */
+  /** Reads a page and returns its sequences. */
   async sequences(range: ReadRange = {}, by: By = {}): Promise<number[]> {
     return (await this.read(range, by)).events.map(({ sequence }) => sequence);
   }
@@ -220,11 +220,11 @@ export class TestChannel {
   }
 }
 
-/** What an edit changes; `null` removes. */
+/** The members an edit changes; `null` removes one. */
 export type Patch = { readonly [K in keyof PostState]?: PostState[K] | null } & JsonObject;
 
 /**
- * The code an act is refused with. Nothing may be left of it in storage, and nobody be told.
+ * Returns the code an act is refused with; checks that it changed no storage and sent no notice.
  * @example
  * expect(await refusal(world, () => channel.post({}, { by: eve }))).toBe('forbidden');
  */
@@ -243,7 +243,7 @@ export async function refusal(
   return error instanceof ProtocolError ? error.code : String(error);
 }
 
-/** Rows of a table. */
+/** Reads the rows of a table. */
 export async function rows(
   world: Pick<World, 'dump'>,
   table: string,

@@ -1,4 +1,4 @@
-/** Posts that the operator takes out of a timeline, kept as long as was promised all the same. */
+/** Posts that the operator withholds: unreadable, but stored until their deadline. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import {
   listReports,
@@ -19,7 +19,7 @@ let world: World;
 let ann: Person;
 let ben: Person;
 let channel: TestChannel;
-/** Of ben's, with two edits behind it; and one behind those, of ann's. */
+/** A post of ben with two edits, and after it a post of ann. */
 let post: number;
 let next: number;
 
@@ -27,7 +27,7 @@ beforeEach(async () => {
   world = await World.start({ channelTimelineRetention: retention });
   ann = await Person.atHome(world, 'ann');
   ben = await Person.atHome(world, 'ben');
-  channel = await TestChannel.found(world, ann, { moderators: [ben.account] });
+  channel = await TestChannel.create(world, ann, { moderators: [ben.account] });
   post = await channel.post({ body: text('stolen goods') }, { by: ben });
   await channel.edit(post, { body: text('stolen goods, cheap') }, { by: ben });
   await channel.edit(post, { body: text('stolen goods, cheaper') }, { by: ben });
@@ -46,10 +46,10 @@ const codeOf = (method: string, params: unknown, by = ann) =>
 const report = (target: number) => ({
   ...{ channel_id: channel.channelId, target_sequence: target, reason: 'spam' },
 });
-const fateOf = async (sequence = post) =>
+const reportedPost = async (sequence = post) =>
   (await showReported(world.context.storage, at(sequence), 1)).post;
 
-/** Stops something before its commit of that number, as by a crash; says whether it came to it. */
+/** Crashes `work` before its commit of that number; returns false if it has fewer commits. */
 const isCutOff = async (commits: number, work: () => Promise<unknown>) => {
   let left = commits;
   world.faults.beforeCommit = () => {
@@ -68,7 +68,7 @@ const isCutOff = async (commits: number, work: () => Promise<unknown>) => {
 };
 
 describe('06 §7.5: a withheld post', () => {
-  test('is out of the timeline with its edits; head, other events and followers as before', async () => {
+  test('leaves the timeline with its edits; head and other events stay and no hint is sent', async () => {
     const before = await channel.read();
     world.takeNotices();
     expect(await withhold()).toEqual({ isNew: true, reports: 0 });
@@ -84,13 +84,13 @@ describe('06 §7.5: a withheld post', () => {
     expect(await channel.post()).toBe(next + 1);
   });
 
-  test('is to others like one whose retention is over: no target of edits and reports', async () => {
+  test('is no target of edits and reports, like a post whose retention is over', async () => {
     await withhold();
     expect(await codeOf('.edit', channel.newEdit(post, { body: text('x') }))).toBe('not_found');
     expect(await codeOf('.report', report(post), ben)).toBe('not_found');
   });
 
-  test('is known as published: a repeat has its sequence, other content conflicts', async () => {
+  test('is recognised as published: a repeat has its sequence, other content conflicts', async () => {
     const one = channel.newPost();
     const sequence = await channel.publish(one);
     await withhold(sequence);
@@ -100,13 +100,13 @@ describe('06 §7.5: a withheld post', () => {
     expect(await readable()).not.toContain(sequence);
   });
 
-  test('can be deleted, which is final: followers that hold it hear of that', async () => {
+  test('can be deleted for good, and the deletion is an event', async () => {
     await withhold();
     await channel.delete(post);
     expect(await readable()).toEqual([0, next, next + 1]);
     expect(await codeOf('.delete', channel.newDeletion(post))).toBe('state_conflict');
-    expect(await fateOf()).toMatchObject({ fate: 'deleted', account: ben.account });
-    expect(await fateOf()).not.toHaveProperty('state');
+    expect(await reportedPost()).toMatchObject({ fate: 'deleted', account: ben.account });
+    expect(await reportedPost()).not.toHaveProperty('state');
     await expect(restore()).rejects.toThrow(/ was deleted$/);
     await run();
     expect(await rows(world, 'channel_withheld_events')).toEqual([]);
@@ -114,7 +114,7 @@ describe('06 §7.5: a withheld post', () => {
     expect(await rows(world, 'channel_certificates')).toHaveLength(1);
   });
 
-  test('is kept until its deadline, and no longer, with its edits and what verifies them', async () => {
+  test('is stored exactly until its deadline, with its edits, descriptors and certificates', async () => {
     await channel.update({ name: 'other' });
     await withhold();
     const kept = async () => (await rows(world, 'channel_withheld_events')).length;
@@ -134,7 +134,7 @@ describe('06 §7.5: a withheld post', () => {
     await expect(restore()).rejects.toThrow(/ does not exist$/);
   });
 
-  test('has its descriptor as long, should a deadline ever be wrong', async () => {
+  test('keeps its descriptor even with a wrong deadline', async () => {
     await channel.delete(next);
     await channel.update({ name: 'other' });
     await withhold();
@@ -146,7 +146,7 @@ describe('06 §7.5: a withheld post', () => {
     expect(await readable()).toEqual([0, 1, 2, 3, next + 2]);
   });
 
-  test('comes back whole', async () => {
+  test('is restored with all its edits', async () => {
     const before = await world.dump();
     const page = await channel.read();
     await withhold();
@@ -157,7 +157,7 @@ describe('06 §7.5: a withheld post', () => {
     expect(await readable()).toEqual([0, 1, 2, 3, 4, 5]);
   });
 
-  test('of a closed channel is one as well', async () => {
+  test('can be withheld and restored in a closed channel', async () => {
     await channel.close();
     await withhold();
     expect(await readable()).toEqual([0, next, next + 1]);
@@ -166,8 +166,8 @@ describe('06 §7.5: a withheld post', () => {
   });
 });
 
-describe('what an operator withholds', () => {
-  test('is named, with when, by whom and what; its reports are dismissed, no others', async () => {
+describe('operator commands about withheld posts', () => {
+  test('a withheld post is listed with time, account and content; only its reports are dismissed', async () => {
     await codeOf('.report', report(post), ben);
     await codeOf('.report', report(post), ann);
     await codeOf('.report', report(next), ben);
@@ -175,13 +175,13 @@ describe('what an operator withholds', () => {
     expect(await withhold()).toEqual({ isNew: true, reports: 2 });
     const { storage } = world.context;
     expect(await listReports(storage, {}, 9)).toMatchObject([{ sequence: next, post: 'readable' }]);
-    expect(await fateOf()).toMatchObject({
+    expect(await reportedPost()).toMatchObject({
       ...{ fate: 'withheld', account: ben.account, withheldAt: world.clock.now() },
       state: { body: text('stolen goods, cheaper') },
     });
     const unedited = await channel.post({ body: text('more of it') });
     await withhold(unedited);
-    expect(await fateOf(unedited)).toMatchObject({ state: { body: text('more of it') } });
+    expect(await reportedPost(unedited)).toMatchObject({ state: { body: text('more of it') } });
     const withheldAt = world.clock.now();
     expect(await listWithheld(storage, 9)).toEqual([
       {
@@ -195,7 +195,7 @@ describe('what an operator withholds', () => {
     expect(await listWithheld(storage, 9)).toHaveLength(1);
   });
 
-  test('a second time changes nothing; only reports that came in between go', async () => {
+  test('withholding twice changes nothing but dismisses reports made in between', async () => {
     await withhold();
     const before = await world.dump();
     world.clock.advance(60);
@@ -203,7 +203,7 @@ describe('what an operator withholds', () => {
     expect(await world.dump()).toEqual(before);
   });
 
-  test('must be a post that is readable; only what is withheld can be restored', async () => {
+  test('only a readable post can be withheld; only a withheld post can be restored', async () => {
     const before = await world.dump();
     for (const sequence of [0, post + 1, next + 1]) {
       await expect(withhold(sequence)).rejects.toThrow(/^post \d+ of chan_.* does not exist$/);
@@ -214,7 +214,7 @@ describe('what an operator withholds', () => {
     await expect(withhold(next)).rejects.toThrow(/ was deleted$/);
   });
 
-  test('stays where it is while the database is being moved', async () => {
+  test('while the database is being moved, nothing is withheld or restored', async () => {
     const { storage } = world.context;
     const mark = `INSERT INTO relay_move (slot, state, move_id, other)
       VALUES (1, 'moving', 'id', 'sqlite:/elsewhere')`;
@@ -225,11 +225,11 @@ describe('what an operator withholds', () => {
   });
 });
 
-describe('cut off at any commit', () => {
-  /** More than one commit moves. */
+describe('a crash at any commit', () => {
+  /** More edits than one commit moves. */
   const edits = 210;
   let whole: readonly number[];
-  /** What is readable, not verified. */
+  /** Reads sequences without verifying. */
   const stored = () => channel.sequences({ after: -1, limit: edits + 10 });
   beforeEach(async () => {
     for (let count = 0; count < edits; count += 1) {
@@ -239,7 +239,7 @@ describe('cut off at any commit', () => {
   });
 
   test(
-    'a post is readable with all its edits or not at all, and the next try completes it',
+    'a post is readable with all its edits or not at all, and the next attempt completes the command',
     async () => {
       const others = [0, 1, 2, 3];
       for (let commits = 0; await isCutOff(commits, () => withhold(next)); commits += 1) {
@@ -257,7 +257,7 @@ describe('cut off at any commit', () => {
     engine === 'sqlite' ? 60_000 : 120_000,
   );
 
-  test('what is restored while it is being withheld is whole', async () => {
+  test('a post that is restored while it is being withheld has all its edits', async () => {
     const { storage } = world.context;
     const { write } = storage;
     let commits = 0;
@@ -272,7 +272,7 @@ describe('cut off at any commit', () => {
     expect(await rows(world, 'channel_withheld_events')).toEqual([]);
   });
 
-  test('what is deleted meanwhile is gone for good, from wherever it was', async () => {
+  test('a post that is deleted meanwhile is removed from both tables', async () => {
     expect(await isCutOff(2, () => withhold(next))).toBe(true);
     expect(await rows(world, 'channel_withheld_events')).toHaveLength(201);
     await channel.delete(next);

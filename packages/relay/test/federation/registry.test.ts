@@ -21,11 +21,11 @@ const entry = (digit: string, endpoint = 'https://relay.example/svc/v1'): RelayE
   updated_at: 1,
 });
 
-test('no file is no registry', async () => {
+test('without a file there is no registry', async () => {
   expect(await readRegistry(network, path)).toBeUndefined();
 });
 
-test('a relay enters itself beside the others, and replaces what it said before', async () => {
+test('a relay enters itself next to the others, and replaces its earlier entry', async () => {
   await enterRelay(network, path, entry('1'));
   await enterRelay(network, path, entry('2'));
   await enterRelay(network, path, entry('1', 'https://moved.example/svc/v1'));
@@ -37,7 +37,7 @@ test('a relay enters itself beside the others, and replaces what it said before'
   expect(JSON.parse(readFileSync(path, 'utf8')).relays).toHaveLength(2);
 });
 
-test('a file of another network is refused, and not written over', async () => {
+test('a file of another network is refused, and not overwritten', async () => {
   const text = JSON.stringify({ context: `neo:1:0x${'0'.repeat(40)}`, relays: [] });
   writeFileSync(path, text);
   await expect(enterRelay(network, path, entry('1'))).rejects.toMatchObject({
@@ -46,7 +46,7 @@ test('a file of another network is refused, and not written over', async () => {
   expect(readFileSync(path, 'utf8')).toBe(text);
 });
 
-test('01 §12: a relay stands as active exactly while its file says so', async () => {
+test('01 §12: a relay is active exactly while its registry file says so', async () => {
   const own = entry('1');
   const standing = standingIn(network, path, own.relay_id);
   expect(await standing.isActive()).toBe(false);

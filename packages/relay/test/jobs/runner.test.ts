@@ -22,7 +22,7 @@ const job: Job = {
 };
 const start = 1_750_000_000;
 
-/** Lets everything that is ready run. */
+/** Runs everything that is ready. */
 async function settle(): Promise<void> {
   for (let turn = 0; turn < 10; turn += 1) await new Promise((resolve) => setImmediate(resolve));
 }
@@ -52,13 +52,13 @@ test('a job runs at the start and at its deadlines', async () => {
   await advance(9);
   expect(runs).toEqual([0]);
   await advance(1);
-  // The deadline that has come means at once.
+  // A deadline that has passed means a run at once.
   expect(runs).toEqual([0, 10, 10]);
   await advance(20);
   expect(runs).toEqual([0, 10, 10, 30]);
 });
 
-test('without a deadline it looks every hour, and a far one does not keep it longer', async () => {
+test('without a deadline, or with a far one, a job runs every hour', async () => {
   answers = [undefined, start + 1_000_000];
   runner.start(context, [job]);
   await settle();
@@ -67,7 +67,7 @@ test('without a deadline it looks every hour, and a far one does not keep it lon
   expect(runs).toEqual([0, 3_600, 7_200]);
 });
 
-test('beside other processes it looks every 30 seconds: one that had its work may be gone', async () => {
+test('next to other processes a job runs every 30 seconds: the process that was woken may be gone', async () => {
   const together = new JobRunner('together');
   answers = [undefined, start + 1_000_000];
   together.start(context, [job]);
@@ -78,7 +78,7 @@ test('beside other processes it looks every 30 seconds: one that had its work ma
   await together[Symbol.asyncDispose]();
 });
 
-test('a wake lets it look again, however many there are', async () => {
+test('any number of wakes before a run cause one run', async () => {
   runner.start(context, [job]);
   await settle();
   for (let count = 0; count < 5; count += 1) runner.wake('test.job');
@@ -108,7 +108,7 @@ test('a wake during a run is not lost', async () => {
   expect(count).toBe(2);
 });
 
-test('what it throws is counted, and it is tried again later and later', async () => {
+test('a failure is counted, and the job is retried with growing pauses', async () => {
   const fault = new Error('fault');
   answers = [fault, fault, fault, fault, fault];
   runner.start(context, [job]);
@@ -118,12 +118,12 @@ test('what it throws is counted, and it is tried again later and later', async (
   expect(context.metrics.value('jobs_failed', { job: 'test.job' })).toBe(5);
 });
 
-test('jobs do not hold each other up', async () => {
+test('one job does not delay another', async () => {
   const stuck: Job = { name: 'test.stuck', run: () => new Promise(() => {}) };
   runner.start(context, [stuck, job]);
   await settle();
   expect(runs).toEqual([0]);
-  // A run that never ends would keep the runner from stopping.
+  // The runner cannot stop while a run never ends.
   runner = new JobRunner('alone');
 });
 

@@ -14,7 +14,7 @@ import { network, World } from '../support/world.ts';
 const job = 'messages.delivery';
 let world: World;
 let ann: Person;
-/** At home at no relay, at first. */
+/** Not at home at any relay at first. */
 let ben: Person;
 
 beforeEach(async () => {
@@ -50,14 +50,14 @@ const relays = ['55', '66'].map((byte) =>
   accountSigner(network, new Uint8Array(32).fill(Number.parseInt(byte, 16))),
 );
 const relayIds = relays.map((signer) => deriveRelayId(network, signer.publicKey));
-/** The directory finds the person at another relay from now on. */
+/** Makes the route directory return a route of the person at another relay from now on. */
 async function atRelay(index: number, person = ben): Promise<void> {
   const signer = relays[index] as (typeof relays)[number];
   const draft = await person.route({ relay_id: relayIds[index] as string });
   const route = await cosignRoute(network, signer, draft);
   world.routes = (account) => (account === person.account ? [route] : []);
 }
-/** Requests to other relays, answered in turn; the last answer repeats. */
+/** Answers requests to other relays one after another; the last answer repeats. */
 function answering(...answers: DeliverAnswer[]): { relayId: string; params: JsonObject }[] {
   const asked: { relayId: string; params: JsonObject }[] = [];
   world.deliver = (relayId, params) => {
@@ -73,7 +73,7 @@ const refused = (code: string, retryAfter?: number): DeliverAnswer => ({
   message: 'no',
   ...(retryAfter === undefined ? {} : { retryAfter }),
 });
-/** Moves to the next attempt and makes it. */
+/** Advances the clock to the next attempt and makes it. */
 async function nextAttempt(): Promise<void> {
   const [row] = await queue();
   world.clock.advance(Math.max(0, Number(row?.next_attempt_at) - world.clock.now()));
@@ -81,7 +81,7 @@ async function nextAttempt(): Promise<void> {
 }
 
 describe('04 §12: a recipient that is not at home here', () => {
-  test('the message is accepted and on its way, its sent record is there', async () => {
+  test('the message is accepted and queued, and its sent record exists', async () => {
     const message = toBen({ senders: ['phone'] });
     const accepted_at = world.clock.now();
     expect(await send(message)).toEqual({ status: 'delivering', accepted_at });
@@ -100,7 +100,7 @@ describe('04 §12: a recipient that is not at home here', () => {
     expect(await world.dump()).toEqual(before);
   });
 
-  test('what can be said without the state of the recipient is said at once', async () => {
+  test('every refusal that does not need the state of the recipient comes at once', async () => {
     const eve = new Person(world, 'eve');
     await eve.addDevice('phone');
     const now = world.clock.now();
@@ -112,7 +112,7 @@ describe('04 §12: a recipient that is not at home here', () => {
     expect(await queue()).toEqual([]);
   });
 
-  test('an account may have only so many messages waiting', async () => {
+  test('the number of queued messages of an account is limited', async () => {
     await world[Symbol.asyncDispose]();
     world = await World.start({ queuedDeliveries: 2 });
     await settle();
@@ -123,7 +123,7 @@ describe('04 §12: a recipient that is not at home here', () => {
     expect(await sendCode(messages[0])).toBe('ok');
   });
 
-  test('storage failing at any write leaves nothing of the message', async () => {
+  test('if storage fails at any write, nothing of the message is stored', async () => {
     const message = toBen({ senders: ['phone'] });
     const code = () => sendCode(message);
     expect(await throughEveryFault(world, code)).toBeGreaterThan(6);
@@ -132,7 +132,7 @@ describe('04 §12: a recipient that is not at home here', () => {
 });
 
 describe('a recipient that comes home here later', () => {
-  test('gets the message, the sender sees it, both exactly once', async () => {
+  test('gets the message once, and the sender gets the result once', async () => {
     const message = toBen();
     await send(message);
     await ben.moveIn();
@@ -165,7 +165,7 @@ describe('a recipient that comes home here later', () => {
     expect(await status(message)).toMatchObject({ status: 'target_accepted' });
   });
 
-  test('two attempts at once, the first one slower than its lease, are one receipt', async () => {
+  test('if an attempt outlasts its lease and a second one starts, one record is appended', async () => {
     const message = toBen();
     await send(message);
     await ben.moveIn();
@@ -182,7 +182,7 @@ describe('a recipient that comes home here later', () => {
     expect(await status(message)).toMatchObject({ status: 'target_accepted' });
   });
 
-  test('one that leaves again before the receipt gets nothing here, and it goes on', async () => {
+  test('if the recipient leaves again before the receipt, nothing is appended here and delivery goes on', async () => {
     const message = toBen();
     await send(message);
     await ben.moveIn();
@@ -203,7 +203,7 @@ describe('a recipient that comes home here later', () => {
     expect(await status(message)).toMatchObject({ status: 'target_accepted' });
   });
 
-  test('no boxed device valid there ends the delivery; the sent record stays', async () => {
+  test('if no boxed device is valid, the delivery ends and the sent record stays', async () => {
     await ben.addDevice('tablet');
     const authorization = ben.grant(ann, {}, 'tablet');
     const message = toBen({ boxes: ['phone'], senders: ['phone'], authorization });
@@ -221,7 +221,7 @@ describe('a recipient that comes home here later', () => {
   });
 
   test.each([
-    ['a grant of which no entry verifies', () => ({ ...ben.grant(ann), extra: 1 }), 'forbidden'],
+    ['a grant without a valid signature', () => ({ ...ben.grant(ann), extra: 1 }), 'forbidden'],
     ['an invite that does not verify', () => ({ ...ben.invite(), extra: 1 }), 'invalid_signature'],
     ['no authorization, discovery closed', () => undefined, 'forbidden'],
   ])('%s ends the delivery there', async (_, authorization, code) => {
@@ -233,7 +233,7 @@ describe('a recipient that comes home here later', () => {
     expect(await inboxHead(ben)).toBe(-1);
   });
 
-  test('storage failing at any write leaves the delivery waiting, then it goes through', async () => {
+  test('if storage fails at any write, the delivery stays queued and succeeds later', async () => {
     const message = toBen();
     await send(message);
     await ben.moveIn();
@@ -277,7 +277,7 @@ describe('04 §16.1: the deadline', () => {
     expect(await queue()).toEqual([]);
   });
 
-  test('retention comes first where it is the shorter one', async () => {
+  test('the shorter of delivery age limit and retention is the deadline', async () => {
     await world[Symbol.asyncDispose]();
     world = await World.start({ messageRetention: 1_000, deliveryAgeLimit: 5_000 });
     await settle();
@@ -290,7 +290,7 @@ describe('04 §16.1: the deadline', () => {
     expect(await status(message)).toMatchObject({ status: 'failed' });
   });
 
-  test('a relay that was down over the deadline ends it when it is back', async () => {
+  test('a relay that was down at the deadline ends the delivery after its restart', async () => {
     const message = toBen();
     await send(message);
     world.clock.advance(world.context.limits.messageRetention + 86_400);
@@ -363,7 +363,7 @@ describe('04 §16.2: attempts at other relays', () => {
     expect(await queue()).toHaveLength(outcome === 'delivering' ? 1 : 0);
   });
 
-  test('whatever text the other relay gives with it', async () => {
+  test('any error text of the other relay can be stored', async () => {
     answering({ kind: 'refused', code: 'forbidden', message: 'a\u0000b\ud800' });
     const message = toBen();
     await send(message);
@@ -373,7 +373,7 @@ describe('04 §16.2: attempts at other relays', () => {
     expect(await queue()).toEqual([]);
   });
 
-  test('waits grow, up to the most, and are never none', async () => {
+  test('waits grow up to the limit and are never zero', async () => {
     answering(refused('temporarily_unavailable'));
     await send(toBen());
     const waits: number[] = [];
@@ -390,7 +390,7 @@ describe('04 §16.2: attempts at other relays', () => {
     }
   });
 
-  test('retry_after is waited for, and never moves the deadline', async () => {
+  test('retry_after is respected and never moves the deadline', async () => {
     answering(refused('rate_limited', 10_000), refused('rate_limited', Number.MAX_SAFE_INTEGER));
     const message = toBen();
     await send(message);
@@ -404,7 +404,7 @@ describe('04 §16.2: attempts at other relays', () => {
     expect(await status(message)).toMatchObject({ error: { code: 'message_expired' } });
   });
 
-  test('16.3: an unknown outcome binds to that relay, wherever the account goes', async () => {
+  test('16.3: after an unknown outcome only that relay is asked, even if the account moves', async () => {
     const asked = answering({ kind: 'unknown' }, { kind: 'unreachable' }, { kind: 'accepted' });
     const message = toBen();
     await send(message);
@@ -473,7 +473,7 @@ describe('04 §16.2: attempts at other relays', () => {
       const first = world.runJob(job);
       await expect.poll(() => asked).toHaveLength(1);
       const waiting = async () => (await queue())[0];
-      // Whichever run takes it: the first one goes on looking as well.
+      // Either run may claim it: the first one keeps polling as well.
       await nextAttempt();
       await expect.poll(waiting).toMatchObject({ attempts: 1, target: null });
       await atRelay(1);
@@ -487,7 +487,7 @@ describe('04 §16.2: attempts at other relays', () => {
     },
   );
 
-  test('16.3: what never left here binds to nobody', async () => {
+  test('16.3: a request that never left this relay binds the delivery to no relay', async () => {
     const asked = answering({ kind: 'unreachable' }, { kind: 'accepted' });
     await send(toBen());
     await nextAttempt();
@@ -496,19 +496,19 @@ describe('04 §16.2: attempts at other relays', () => {
     expect(asked.map(({ relayId }) => relayId)).toEqual([relayIds[0], relayIds[1]]);
   });
 
-  test('one slow relay holds up nobody, and no more than the limit are under way', async () => {
+  test('one slow relay does not delay other deliveries, and at most the limit are in flight', async () => {
     await world[Symbol.asyncDispose]();
     world = await World.start({ deliveryConcurrency: 2 });
     await settle();
     await atRelay(0);
     const slow = Promise.withResolvers<DeliverAnswer>();
     let underWay = 0;
-    let most = 0;
+    let maximum = 0;
     let count = 0;
     world.deliver = async () => {
       count += 1;
       underWay += 1;
-      most = Math.max(most, underWay);
+      maximum = Math.max(maximum, underWay);
       const answer = count === 1 ? await slow.promise : await Promise.resolve({ kind: 'accepted' });
       underWay -= 1;
       if (count === 6) slow.resolve({ kind: 'accepted' });
@@ -518,7 +518,7 @@ describe('04 §16.2: attempts at other relays', () => {
     for (const message of messages) await send(message);
     await world.runJob(job);
     expect(await queue()).toEqual([]);
-    expect([count, most]).toEqual([6, 2]);
+    expect([count, maximum]).toEqual([6, 2]);
   });
 
   test('two processes never take one delivery at once', async () => {
@@ -529,7 +529,7 @@ describe('04 §16.2: attempts at other relays', () => {
     expect(asked).toHaveLength(5);
   });
 
-  test('03 §12: what was accepted is finished after the sender has left', async () => {
+  test('03 §12: an accepted message is delivered even after the sender has left', async () => {
     const message = toBen();
     await send(message);
     answering({ kind: 'accepted' });
@@ -547,7 +547,7 @@ describe('04 §16.2: attempts at other relays', () => {
 });
 
 describe('04 §14.3: message.delivery.status', () => {
-  test('any device of the sending account asks, nobody else learns anything', async () => {
+  test('any device of the sending account can read the status, and no other account', async () => {
     await ann.addDevice('laptop');
     await ann.publishState();
     const message = toBen();
@@ -577,7 +577,7 @@ describe('04 §14.3: message.delivery.status', () => {
     }
   });
 
-  test('the result is there until its retention ends, self-delivery included', async () => {
+  test('the result is stored until its retention ends, for self-delivery too', async () => {
     const message = ann.message(ann);
     await send(message);
     world.clock.advance(world.context.limits.messageRetention - 1);
@@ -591,7 +591,7 @@ describe('04 §14.3: message.delivery.status', () => {
     expect(await sendCode(message)).toBe('message_expired');
   });
 
-  test('15.2: a repeat is known as long as it is not too old to be a new message', async () => {
+  test('15.2: a repeat is recognised until it is too old to be a new message', async () => {
     await world[Symbol.asyncDispose]();
     world = await World.start({ messageRetention: 1_000, deliveryAgeLimit: 5_000 });
     await settle();
@@ -608,7 +608,7 @@ describe('04 §14.3: message.delivery.status', () => {
 
 type Limits = World['context']['limits'];
 
-/** Moves to an instant, making every attempt on the way. */
+/** Advances the clock to an instant and makes every attempt that becomes due. */
 async function until(instant: number): Promise<void> {
   for (;;) {
     const next = await world.runJob(job);
@@ -619,7 +619,7 @@ async function until(instant: number): Promise<void> {
   await world.runJob(job);
 }
 
-/** Highest sequence of a timeline, without any session. */
+/** Reads the highest sequence of a timeline from storage, without any session. */
 async function inboxHead(person: Person): Promise<number> {
   const { timeline_heads: heads } = await world.dump();
   const found = (heads as { account: string; head: number }[]).find(

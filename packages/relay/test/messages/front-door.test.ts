@@ -11,7 +11,7 @@ import { FrontDoor } from '../support/relay.ts';
 import type { WebSocketClient } from '../support/websocket.ts';
 import { network } from '../support/world.ts';
 
-/** One caller's way in; what comes back is a code, and the response object where it is `ok`. */
+/** Calls a method as one client; returns a code, and the response object if the code is `ok`. */
 type Way = (method: MethodName, params: unknown, verb?: string) => Promise<Answer>;
 interface Answer {
   readonly code: string | undefined;
@@ -57,7 +57,7 @@ describe.each([
   ['HTTP', overHttp],
   ['WebSocket', overSocket],
 ])('over %s', (transport, way) => {
-  test('03, 04: the whole of accounts and messages, each method once', async () => {
+  test('03, 04: every method of accounts and messages, once each', async () => {
     const asAnn = await way(ann, 'device');
     const asBen = await way(ben, 'device');
     const byKey = await way(ann, 'account');
@@ -107,7 +107,7 @@ describe.each([
     });
   });
 
-  test('02 §2: refusals are the same, whatever the transport', async () => {
+  test('02 §2: refusals are the same over both transports', async () => {
     const asAnn = await way(ann, 'device');
     const byKey = await way(ann, 'account');
     const message = ann.message(ben);
@@ -154,7 +154,7 @@ describe.each([
     ]);
   });
 
-  test('04 §3: the largest envelope goes in and comes out again', async () => {
+  test('04 §3: the largest envelope can be sent and read', async () => {
     const asAnn = await way(ann, 'device');
     const room = 262_144 - JSON.stringify(ann.message(ann).envelope).length;
     // Four characters of base64url are three bytes of ciphertext.
@@ -165,7 +165,7 @@ describe.each([
     expect(result).toMatchObject({ items: [{ envelope: message.envelope }] });
   });
 
-  test(`${transport}: what was answered is there after a restart`, async () => {
+  test(`${transport}: what was answered exists after a restart`, async () => {
     const message = ann.message(ann);
     const before = await (await way(ann, 'device'))('message.send', message);
     await door.restart();
@@ -177,7 +177,7 @@ describe.each([
 });
 
 describe('notices over WebSocket', () => {
-  test('04 §19: both ends hear of a message, a repeat is silent', async () => {
+  test('04 §19: sender and recipient are notified of a message, but not of a repeat', async () => {
     const sender = await door.socket();
     const receiver = await door.socket();
     await door.bindDevice(sender, ann.device());
@@ -192,7 +192,7 @@ describe('notices over WebSocket', () => {
     expect(await sender.notificationsSoFar()).toEqual([]);
   });
 
-  test('03 §6: a removed device hears nothing and can do nothing; the others are told', async () => {
+  test('03 §6: a removed device gets no notification and can do nothing; the others are notified', async () => {
     const phone = await door.socket();
     const laptop = await door.socket();
     await door.bindDevice(phone, ann.device('phone'));
@@ -211,7 +211,7 @@ describe('notices over WebSocket', () => {
     );
   });
 
-  test('04 §16: a message waits in the queue until its account comes home, by itself', async () => {
+  test('04 §16: a queued message is delivered when its account comes home', async () => {
     const socket = await door.socket();
     await door.bindDevice(socket, ann.device());
     const eve = await stranger();
@@ -229,7 +229,7 @@ describe('notices over WebSocket', () => {
   });
 });
 
-/** Somebody with a device who is not at home here yet. */
+/** A person with a device who is not at home here yet. */
 async function stranger(): Promise<Person> {
   const eve = door.newcomer('eve');
   await eve.addDevice('phone');

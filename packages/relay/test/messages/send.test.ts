@@ -28,7 +28,7 @@ const sync = async (person: Person, device = 'phone', params = {}) =>
   })) as unknown as { items: Record<string, never>[]; certificates: unknown[]; has_more: boolean };
 
 describe('04 §12: a message between accounts of this relay', () => {
-  test('is accepted and received in one go, on both timelines', async () => {
+  test('is accepted and received in one call, on both timelines', async () => {
     const message = toBen({ senders: ['phone', 'laptop'] });
     const accepted_at = world.clock.now();
     expect(await send(message)).toEqual({ status: 'target_accepted', accepted_at });
@@ -59,7 +59,7 @@ describe('04 §12: a message between accounts of this relay', () => {
     expect(world.takeNotices()).toEqual([ann.timelineNotice(0), ben.timelineNotice(0)]);
   });
 
-  test('without sender boxes the sender keeps no record', async () => {
+  test('without sender boxes the sender has no record', async () => {
     await send(toBen());
     expect((await sync(ann)).items).toEqual([]);
     expect((await sync(ben)).items).toHaveLength(1);
@@ -82,8 +82,8 @@ describe('04 §12: a message between accounts of this relay', () => {
 
   test.each([
     ['a grant of the recipient', () => toBen(), 'ok'],
-    ['a grant for somebody else', () => toBen({ authorization: ben.grant(ben2()) }), 'forbidden'],
-    ['a grant of somebody else', () => toBen({ authorization: ann.grant(ben) }), 'forbidden'],
+    ['a grant for another account', () => toBen({ authorization: ben.grant(ben2()) }), 'forbidden'],
+    ['a grant of another account', () => toBen({ authorization: ann.grant(ben) }), 'forbidden'],
     [
       'a grant that ends this very second',
       () => toBen({ authorization: ben.grant(ann, { expires_at: world.clock.now() }) }),
@@ -107,7 +107,7 @@ describe('04 §12: a message between accounts of this relay', () => {
     expect((await sync(ben)).items).toHaveLength(code === 'ok' ? 1 : 0);
   });
 
-  test('public discovery opens the door, and closing it shuts it', async () => {
+  test('a message needs no authorization exactly while public discovery is on', async () => {
     await ben.publishProfile({ public_discovery: true });
     expect(await codeOf(ann.message(ben))).toBe('ok');
     await ben.publishProfile({ public_discovery: false });
@@ -120,7 +120,7 @@ describe('04 §12: a message between accounts of this relay', () => {
     expect(await codeOf(toBen({ authorization }))).toBe('forbidden');
   });
 
-  test('a grant or invite is worth nothing once its signer is removed', async () => {
+  test('a grant or invite is invalid after its signer is removed', async () => {
     const grant = toBen({ authorization: ben.grant(ann, {}, 'laptop') });
     const invite = toBen({ authorization: ben.invite(undefined, 'laptop') });
     await ben.publishState(await ben.state({ devices: ['phone'] }));
@@ -128,7 +128,7 @@ describe('04 §12: a message between accounts of this relay', () => {
     expect(await codeOf(invite)).toBe('forbidden');
   });
 
-  test('an invite serves any number of senders', async () => {
+  test('an invite can be used by any number of senders', async () => {
     const authorization = ben.invite();
     const eve = await Person.atHome(world, 'eve');
     expect(await codeOf(toBen({ authorization }))).toBe('ok');
@@ -149,7 +149,7 @@ describe('04 §12.3: self-delivery', () => {
     expect(world.takeNotices()).toEqual([ann.timelineNotice(0)]);
   });
 
-  test('sender boxes and authorization have no place in it', async () => {
+  test('sender boxes and authorization are refused', async () => {
     const message = note();
     const sender_boxes = message.recipient_boxes;
     expect(await codeOf({ ...message, sender_boxes })).toBe('bad_request');
@@ -176,13 +176,13 @@ describe('04 §12.1: who may send', () => {
     expect(await codeOf(toBen(), ann.session('laptop'))).toBe('forbidden');
   });
 
-  test("nobody reads another account's result by repeating its request", async () => {
+  test("an account cannot read another account's result by repeating its request", async () => {
     const message = toBen();
     await send(message);
     expect(await codeOf(message, ben.session())).toBe('forbidden');
   });
 
-  test('a device removed since its session was looked at', async () => {
+  test('a device removed after its session was checked', async () => {
     await ann.publishState(await ann.state({ devices: ['laptop'] }));
     expect(await codeOf(toBen())).toBe('unauthorized');
   });
@@ -210,7 +210,7 @@ describe('04 §12.1: who may send', () => {
   });
 });
 
-describe('04 §12.2: what is refused', () => {
+describe('04 §12.2: refusals', () => {
   test('structure and values', async () => {
     const message = toBen({ senders: ['phone'] });
     const { envelope, recipient_boxes: boxes } = message;
@@ -308,7 +308,7 @@ describe('04 §12.2: what is refused', () => {
     expect((await sync(ben)).items).toEqual([]);
   });
 
-  test('one valid device is enough; the others never see it', async () => {
+  test('one valid device is enough; the invalid ones never see the message', async () => {
     const message = toBen();
     await ben.publishState(await ben.state({ devices: ['phone'] }));
     expect(await codeOf(message)).toBe('ok');
@@ -317,7 +317,7 @@ describe('04 §12.2: what is refused', () => {
     expect((await sync(ben, 'laptop')).items).toEqual([]);
   });
 
-  test("a box for somebody else's device makes nothing visible to it", async () => {
+  test("a box for another account's device makes nothing visible to it", async () => {
     const eve = await Person.atHome(world, 'eve');
     const message = toBen();
     const [foreign] = ann.message(eve, { authorization: eve.grant(ann) }).recipient_boxes;
@@ -327,7 +327,7 @@ describe('04 §12.2: what is refused', () => {
     expect(boxes).toHaveLength(2);
   });
 
-  test('what is refused before acceptance leaves nothing, and the ID can be used again', async () => {
+  test('a request refused before acceptance stores nothing, and its ID can be used again', async () => {
     const refused = toBen({ authorization: ben.invite(world.clock.now()), senders: ['phone'] });
     const before = await world.dump();
     expect(await codeOf(refused)).toBe('forbidden');
@@ -338,7 +338,7 @@ describe('04 §12.2: what is refused', () => {
 });
 
 describe('04 §15: idempotency', () => {
-  test('a repeat answers the first result and does nothing, for as long as it is kept', async () => {
+  test('a repeat returns the first result and changes nothing, as long as the result is stored', async () => {
     const message = toBen({ senders: ['phone'] });
     const first = await send(message);
     world.takeNotices();
@@ -349,14 +349,14 @@ describe('04 §15: idempotency', () => {
     expect(await world.dump()).toEqual(before);
   });
 
-  test('neither lost authorisation nor removed devices undo an acceptance', async () => {
+  test('neither lost authorisation nor removed devices revert an acceptance', async () => {
     const message = toBen({ boxes: ['laptop'] });
     const first = await send(message);
     await ben.publishState(await ben.state({ devices: [] }));
     expect(await send(message)).toEqual(first);
   });
 
-  test('any difference in the parameters is a conflict that changes nothing', async () => {
+  test('a repeat with any difference in its parameters is a conflict that changes nothing', async () => {
     const message = toBen({ senders: ['phone'] });
     await send(message);
     const before = await world.dump();
@@ -416,7 +416,7 @@ describe('04 §15: idempotency', () => {
     expect(items.map(({ sequence }) => sequence)).toEqual(all.map((_, index) => index));
   });
 
-  test('restart: results and sequences go on', async () => {
+  test('after a restart results are there and sequences continue', async () => {
     const message = toBen();
     const first = await send(message);
     await world.restart();
@@ -426,21 +426,21 @@ describe('04 §15: idempotency', () => {
   });
 });
 
-describe('what breaks in between', () => {
-  test('storage failing at any write leaves nothing of the message', async () => {
+describe('changes and failures during a call', () => {
+  test('if storage fails at any write, nothing of the message is stored', async () => {
     const message = toBen({ senders: ['phone', 'laptop'] });
     expect(await throughEveryFault(world, () => codeOf(message))).toBeGreaterThan(8);
     expect((await sync(ben)).items).toHaveLength(1);
   });
 
-  test('a sender removed while its signature is verified cannot send any more', async () => {
+  test('a sender removed while its signature is verified is refused', async () => {
     const state = await ann.state({ devices: ['laptop'] });
     world.meanwhile = () => ann.publishState(state);
     expect(await codeOf(toBen())).toBe('unauthorized');
     expect((await sync(ben)).items).toEqual([]);
   });
 
-  test('a recipient device removed meanwhile, and the door closed meanwhile', async () => {
+  test('a recipient device removed meanwhile, and public discovery turned off meanwhile', async () => {
     const state = await ben.state({ devices: ['phone'] });
     world.meanwhile = () => ben.publishState(state);
     expect(await codeOf(toBen({ boxes: ['laptop'] }))).toBe('device_unknown');
@@ -459,7 +459,7 @@ describe('what breaks in between', () => {
     expect(await codeOf(toBen({ authorization: authorization() }))).toBe('forbidden');
   });
 
-  test('a recipient that leaves or comes home meanwhile gets it through the queue', async () => {
+  test('a recipient that leaves or comes home meanwhile is served by the queue', async () => {
     const moveBen = (relayId: string) =>
       world.context.storage.write('test', (tx) =>
         tx.run('UPDATE account_routes SET relay_id = ? WHERE account = ?', relayId, ben.account),
@@ -489,7 +489,7 @@ describe('what breaks in between', () => {
   });
 });
 
-/** Somebody who is not at home here. */
+/** A person who is not at home here. */
 const ben2 = () => new Person(world, 'ben2');
 
 /** The parameters with another envelope, signed anew by ann's phone. */

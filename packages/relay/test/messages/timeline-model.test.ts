@@ -7,7 +7,7 @@ import { World } from '../support/world.ts';
 const deviceNames = ['a', 'b', 'c'] as const;
 const people = ['ann', 'ben'] as const;
 
-/** The plainest timeline there can be: a list, looked through each time. */
+/** The simplest model of a timeline: a list that is searched from end to end. */
 interface ModelRecord {
   readonly sequence: number;
   readonly messageId: string;
@@ -62,7 +62,7 @@ const command = fc.oneof(
 );
 type Command = typeof command extends fc.Arbitrary<infer T> ? T : never;
 
-test('04 §17, §18: timelines are what the plainest model of them is', async () => {
+test('04 §17, §18: timelines equal those of a simple model', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(command, { minLength: 20, maxLength: 60 }), async (commands) => {
       await using world = await World.start({ messageRetention: 1_000, deliveryAgeLimit: 1_000 });

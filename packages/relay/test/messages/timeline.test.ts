@@ -40,7 +40,7 @@ const codeOf = (params: unknown, session: object = ben.session()) =>
 const sequences = (page: TimelinePage) => page.items.map(({ sequence }) => sequence);
 
 describe('04 §18: pages', () => {
-  test('without parameters the earliest page; the position is where it goes on', async () => {
+  test('without parameters the earliest page is returned; after the last position the next one', async () => {
     for (let count = 0; count < 5; count += 1) await send();
     expect(await sync()).toMatchObject({ has_more: false });
     const seen: number[] = [];
@@ -143,7 +143,7 @@ describe('04 §18: pages', () => {
     });
   });
 
-  test('it reads what is stored here, also when the account has no home here any more', async () => {
+  test('it reads what is stored here, even if the account is not at home here any more', async () => {
     await send();
     world.clock.advance(31_536_000);
     expect(await codeOf({})).toBe('ok');
@@ -168,7 +168,7 @@ describe('04 §18: pages', () => {
 });
 
 describe('04 §17.3: visibility', () => {
-  test('positions of records for other devices are skipped without spending slots', async () => {
+  test('records for other devices are skipped and do not count in the page', async () => {
     for (const boxes of [['phone'], ['laptop'], ['phone'], ['laptop'], ['phone']]) {
       await send({ boxes });
     }
@@ -177,7 +177,7 @@ describe('04 §17.3: visibility', () => {
     expect(sequences(await sync({}, 'laptop'))).toEqual([1, 3]);
   });
 
-  test('each device gets its own box and nobody else gets any', async () => {
+  test('each device gets its own box only', async () => {
     await send();
     const [phone] = (await sync({}, 'phone')).items;
     const [laptop] = (await sync({}, 'laptop')).items;
@@ -209,7 +209,7 @@ describe('04 §17.3: visibility', () => {
     expect((await sync({}, 'phone')).items).toHaveLength(1);
   });
 
-  test('a device removed and enabled again keeps what it could see', async () => {
+  test('a device removed and added again still sees its earlier records', async () => {
     await send();
     await ben.publishState(await ben.state({ devices: ['phone'] }));
     await send({ boxes: ['phone', 'laptop'] });
@@ -221,7 +221,7 @@ describe('04 §17.3: visibility', () => {
 describe('04 §17.4: retention and the history gap', () => {
   const retention = () => world.context.limits.messageRetention;
 
-  test('a record is there until its deadline and gone after it, with everything it needed', async () => {
+  test('a record is stored until its deadline and removed after it, with everything it needed', async () => {
     await send({ senders: ['phone'] });
     world.clock.advance(retention() - 1);
     await world.runJob('messages.retention');
@@ -247,14 +247,14 @@ describe('04 §17.4: retention and the history gap', () => {
     ]).toEqual([[], [], [], [], []]);
   });
 
-  test('the job names the next deadline and nothing where nothing is kept', async () => {
+  test('the job returns the next deadline, or nothing if no record is stored', async () => {
     expect(await world.runJob('messages.retention')).toBeUndefined();
     const accepted = world.clock.now();
     await send();
     expect(await world.runJob('messages.retention')).toBe(accepted + retention());
   });
 
-  test('a gap is told for a position below an expired record, and from its position on not', async () => {
+  test('a gap is reported for positions below an expired record, and not from its position on', async () => {
     await send();
     await send();
     world.clock.advance(retention());
@@ -266,7 +266,7 @@ describe('04 §17.4: retention and the history gap', () => {
     expect(await sync({ after: 1 })).not.toHaveProperty('has_retention_gap');
   });
 
-  test('records for other devices, or from before a device, never count', async () => {
+  test('records for other devices, or from before a device was added, never cause a gap', async () => {
     await send({ boxes: ['laptop'] });
     world.clock.advance(retention());
     await world.runJob('messages.retention');
@@ -286,7 +286,7 @@ describe('04 §17.4: retention and the history gap', () => {
     expect(await sync({}, 'laptop')).toMatchObject({ has_retention_gap: true });
   });
 
-  test('sequences go on above everything that was cleaned up, after a restart too', async () => {
+  test('sequences continue above removed records, after a restart too', async () => {
     await send();
     await send();
     world.clock.advance(retention());
@@ -298,7 +298,7 @@ describe('04 §17.4: retention and the history gap', () => {
     expect(await codeOf({ after: 3 })).toBe('bad_request');
   });
 
-  test('a shorter retention later does not shorten what was promised, nor lower a gap', async () => {
+  test('a later, shorter retention neither moves stored deadlines nor lowers a gap', async () => {
     await send();
     await world.restart({ messageRetention: 1_000, deliveryAgeLimit: 1_000 });
     await send();
@@ -314,7 +314,7 @@ describe('04 §17.4: retention and the history gap', () => {
     expect(await sync({ after: 2 })).not.toHaveProperty('has_retention_gap');
   });
 
-  test('a record keeps its texts when the same message is received under a shorter one', async () => {
+  test('a record keeps its texts if the message is received again under a shorter retention', async () => {
     const eve = new Person(world, 'eve');
     await eve.addDevice('phone');
     await send({ senders: ['phone'] }, eve);
@@ -341,7 +341,7 @@ describe('04 §17.4: retention and the history gap', () => {
     expect((await sync()).items).toEqual([]);
   });
 
-  test('a record whose time comes during a run keeps what it needs until it goes itself', async () => {
+  test('a record that expires during a run keeps its envelope and certificate until it is removed', async () => {
     await send();
     world.clock.advance(1);
     await send();
@@ -358,7 +358,7 @@ describe('04 §17.4: retention and the history gap', () => {
     expect((await sync()).items).toEqual([]);
   });
 
-  test('more than one portion goes in one run', async () => {
+  test('one run removes more than one batch', async () => {
     await Promise.all(Array.from({ length: 450 }, () => send()));
     world.clock.advance(retention());
     await world.runJob('messages.retention');
@@ -366,7 +366,7 @@ describe('04 §17.4: retention and the history gap', () => {
     expect(await sync()).toMatchObject({ items: [], has_retention_gap: true });
   });
 
-  test('a run cut off anywhere goes on where it was', async () => {
+  test('a run that was stopped anywhere is completed by the next', async () => {
     await Promise.all(Array.from({ length: 5 }, () => send({ senders: ['phone'] })));
     world.clock.advance(retention() + 3 * 86_400);
     let statements = 0;
@@ -389,7 +389,7 @@ describe('04 §17.4: retention and the history gap', () => {
   });
 });
 
-describe('how it is read', () => {
+describe('query plans', () => {
   test.each([
     'pageSql',
     'expiredRecordsSql',

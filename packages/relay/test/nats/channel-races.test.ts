@@ -4,7 +4,7 @@ import { withoutNats } from '../support/nats.ts';
 import { twoProcesses } from '../support/races.ts';
 
 describe.skipIf(withoutNats !== undefined)(
-  `many at once, at two processes (${withoutNats ?? 'real'})`,
+  `concurrent calls at two processes (${withoutNats ?? 'real'})`,
   () => {
     describeRaces(() => twoProcesses({ channels: true }));
   },

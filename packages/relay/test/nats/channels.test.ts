@@ -1,4 +1,4 @@
-/** Channels at several processes of one relay: who hears at one what was posted at another. */
+/** Channels at several processes of one relay: hints at one process of posts at another. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { TestChannel } from '../channels/support.ts';
 import { DoorGround, heardBy, nextHint } from '../support/door.ts';
@@ -47,7 +47,7 @@ describe.skipIf(withoutNats !== undefined)(
       people += 1;
       ann = await ground.person(`ann ${people}`);
       ben = await ground.person(`ben ${people}`, ['phone', 'laptop']);
-      channel = await TestChannel.found(ground, ann);
+      channel = await TestChannel.create(ground, ann);
     });
     afterEach(async () => {
       ground.door = a;
@@ -71,7 +71,7 @@ describe.skipIf(withoutNats !== undefined)(
       await whole(true, both);
       await compared(both);
     };
-    /** Resolves when each has compared its connections with storage from beginning to end. */
+    /** Waits until each process has compared all its connections with storage. */
     const compared = async (doors: FrontDoor[]) => {
       for (const { relay } of doors) {
         const { metrics } = relay.context;
@@ -84,7 +84,7 @@ describe.skipIf(withoutNats !== undefined)(
     };
     const at = (door: FrontDoor, person = ben, device = 'phone') =>
       ground.following(person, [channel], { device, door });
-    /** Waits until a hint of this head has come. */
+    /** Waits for a hint with this head. */
     const arrives = async (socket: WebSocketClient, head: number) => {
       for (;;) {
         const [, is] = await nextHint(socket);
@@ -97,7 +97,7 @@ describe.skipIf(withoutNats !== undefined)(
       expect(codeOf(await a.http().call('device.state.publish', state, { token }))).toBe('ok');
     };
 
-    test('06 §9.2: what one process accepts, connections at the other hear', async () => {
+    test('06 §9.2: a write at one process notifies connections at the other', async () => {
       const sockets = await Promise.all([ann, ben].flatMap((each) => [at(a, each), at(b, each)]));
       await channel.post();
       for (const socket of sockets) expect(await nextHint(socket)).toEqual(['timeline', 1]);
@@ -106,7 +106,7 @@ describe.skipIf(withoutNats !== undefined)(
       for (const socket of sockets) expect(await nextHint(socket)).toEqual(['timeline', 2]);
     });
 
-    test('02 §10.3: a device that one process removes hears nothing at the other', async () => {
+    test('02 §10.3: a device removed at one process gets no hint at the other', async () => {
       const [laptop, phone] = [await at(b, ben, 'laptop'), await at(b)];
       await keepPhone();
       await channel.post();
@@ -117,7 +117,7 @@ describe.skipIf(withoutNats !== undefined)(
     describe('while NATS is away', () => {
       beforeEach(lose);
 
-      test('a set is taken, and heard of within seconds, and on its return', async () => {
+      test('a new subscription gets hints within seconds, and when NATS returns', async () => {
         const socket = await at(b);
         await channel.post();
         await compared([b]);
@@ -127,7 +127,7 @@ describe.skipIf(withoutNats !== undefined)(
         expect(await heardBy(socket)).toEqual([['timeline', 2]]);
       });
 
-      test('06 §9.2: what was heard of already is not told again', async () => {
+      test('06 §9.2: a hint that was sent is not sent again', async () => {
         const socket = await at(b);
         ground.door = b;
         await channel.post();
@@ -136,7 +136,7 @@ describe.skipIf(withoutNats !== undefined)(
         expect(await heardBy(socket)).toEqual([]);
       });
 
-      test('02 §10.3: a device that was removed hears nothing', async () => {
+      test('02 §10.3: a removed device gets no hint', async () => {
         const [laptop, phone] = [await at(b, ben, 'laptop'), await at(b)];
         await keepPhone();
         ground.door = b;
@@ -150,7 +150,7 @@ describe.skipIf(withoutNats !== undefined)(
       });
     });
 
-    test('what a process that is cut off accepts is heard of in the end', async () => {
+    test('a write at a process without NATS notifies the others in the end', async () => {
       cable.cut();
       await whole(false, [a]);
       const socket = await at(b);
@@ -161,7 +161,7 @@ describe.skipIf(withoutNats !== undefined)(
       await arrives(socket, 1);
     });
 
-    test('both accept at once: everybody hears the last', async () => {
+    test('concurrent writes at both processes: every connection gets the last head', async () => {
       const sockets = [await at(a), await at(b)];
       for (let round = 0; round < 5; round += 1) {
         await Promise.all(

@@ -32,7 +32,7 @@ beforeEach(async () => {
   world = await World.start();
   ann = await Person.atHome(world, 'ann');
   ben = await Person.atHome(world, 'ben');
-  channel = await TestChannel.found(world, ann);
+  channel = await TestChannel.create(world, ann);
   group = await TestGroup.found(world, ann);
 });
 afterEach(() => world[Symbol.asyncDispose]());
@@ -182,7 +182,7 @@ test('01 J5: a certificate is as deep as the pages it will come with can show', 
   expect(await publish(most + 1)).toBe('bad_request');
   expect(await publish(most)).toBe('ok');
   await world.call('message.send', ann.message(ann), { session });
-  channel = await TestChannel.found(world, ann);
+  channel = await TestChannel.create(world, ann);
   group = await TestGroup.found(world, ben);
   await group.apply(ann, await group.invite());
   const applications = ['group.application.list', () => ({ group_id: group.groupId })] as const;

@@ -1,4 +1,4 @@
-/** Clients of a channel: they know nothing but what the host gives, and believe what verifies. */
+/** Clients of a channel that accept only what verifies. */
 import {
   type ChannelDescriptor,
   type ChannelPage,
@@ -16,15 +16,15 @@ import { network } from '../../support/world.ts';
 import type { ReadRange, TestChannel } from '../support.ts';
 import { type Reference, textOf } from './reference.ts';
 
-export interface Place {
+export interface ModelChannel {
   readonly channel: TestChannel;
   readonly relayId: string;
   readonly model: Reference;
 }
 
-/** A page with everything proved: descriptors that it lacks come from the host (06 §10.1). */
+/** Reads and verifies a page; missing descriptors come from the host (06 §10.1). */
 async function readPage(
-  { channel, relayId }: Place,
+  { channel, relayId }: ModelChannel,
   range: ReadRange,
   descriptors: Map<number, ChannelDescriptor>,
 ): Promise<{ readonly events: readonly VerifiedChannelEvent[]; readonly page: ChannelPage }> {
@@ -38,28 +38,28 @@ async function readPage(
   const verified = verifyChannelPage(network, page, known);
   expect(verified.refused).toEqual([]);
   expect(verified.events).toHaveLength(page.events.length);
-  // Each certificate is of somebody who signed something here.
+  // Each certificate belongs to a device that signed an event of the page.
   const signers = new Set(page.events.map(({ signer_device_id }) => signer_device_id));
   expect(page.certificates).toHaveLength(signers.size);
   for (const [revision, descriptor] of verified.descriptors) descriptors.set(revision, descriptor);
   return { events: verified.events, page };
 }
 
-/** One that follows the channel, and so has also what is not given any more. */
+/** A client that follows the channel, and so also has events that the host has removed. */
 export class Follower {
-  readonly #place: Place;
+  readonly #source: ModelChannel;
   readonly #descriptors = new Map<number, ChannelDescriptor>();
   #projection: ChannelProjection = emptyProjection;
 
-  constructor(place: Place) {
-    this.#place = place;
+  constructor(source: ModelChannel) {
+    this.#source = source;
   }
 
   async sync(limit: number): Promise<void> {
-    const { model } = this.#place;
+    const { model } = this.#source;
     for (let isMore = true; isMore; ) {
       const range = { after: this.#projection.position, limit };
-      const { events, page } = await readPage(this.#place, range, this.#descriptors);
+      const { events, page } = await readPage(this.#source, range, this.#descriptors);
       this.#projection = projectChannel(this.#projection, events);
       isMore = page.has_more;
     }
@@ -68,19 +68,19 @@ export class Follower {
     for (const post of model.posts) {
       const own = posts.get(post.sequence);
       if (!post.isGone) expect(own && canonicalJson(own.state)).toBe(textOf(post.state));
-      // Whose deletion is gone too, of that nobody can learn any more (06 §7.5).
+      // A deletion that was removed too is not visible any more (06 §7.5).
       else if (post.deletion?.isGone === false) expect(own).toBeUndefined();
     }
   }
 }
 
-/** One that comes late, and reads everything there is: forwards, and backwards from the end. */
-export async function readLate(place: Place, limit: number): Promise<void> {
+/** Reads everything as a new client does: forwards, and backwards from the end. */
+export async function readLate(source: ModelChannel, limit: number): Promise<void> {
   const forwards: VerifiedChannelEvent[] = [];
   const known = new Map<number, ChannelDescriptor>();
   for (let isMore = true; isMore; ) {
     const range = { after: forwards.at(-1)?.sequence ?? -1, limit };
-    const { events, page } = await readPage(place, range, known);
+    const { events, page } = await readPage(source, range, known);
     forwards.push(...events);
     isMore = page.has_more;
   }
@@ -89,14 +89,14 @@ export async function readLate(place: Place, limit: number): Promise<void> {
   for (let isMore = true; isMore; ) {
     const first = backwards[0];
     const range = { ...(first && { before: first.sequence }), limit };
-    const { events, page } = await readPage(place, range, alsoKnown);
+    const { events, page } = await readPage(source, range, alsoKnown);
     backwards.unshift(...events);
     isMore = page.has_more;
   }
   expect(backwards).toEqual(forwards);
   const { descriptor, posts } = projectChannel(emptyProjection, forwards);
   const states = [...posts].map(([sequence, { state }]) => [sequence, canonicalJson(state)]);
-  const { model } = place;
+  const { model } = source;
   expect(descriptor).toEqual(model.descriptor);
   expect(states).toEqual(
     model.readablePosts.map(({ sequence, state }) => [sequence, textOf(state)]),

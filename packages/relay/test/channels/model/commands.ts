@@ -1,4 +1,4 @@
-/** What may happen to a channel: steps as fast-check makes, shrinks and prints them. */
+/** Steps of a channel as fast-check makes, shrinks and prints them. */
 import fc from 'fast-check';
 
 /** Ann owns the channel; ben and cem come and go as moderators, dora never is one. */
@@ -13,8 +13,8 @@ const owner = fc.oneof(
   { weight: 1, arbitrary: caller },
 );
 
-/** Mostly nothing is wrong with a call. */
-const flaw = <const T extends string>(...some: readonly T[]) =>
+/** Most calls have no flaw. */
+const flaw = <const T extends string>(...others: readonly T[]) =>
   fc.oneof(
     { weight: 12, arbitrary: fc.constant('none' as const) },
     {
@@ -23,7 +23,7 @@ const flaw = <const T extends string>(...some: readonly T[]) =>
         'signature' as const,
         'context' as const,
         'channel' as const,
-        ...some,
+        ...others,
       ),
     },
   );
@@ -49,14 +49,14 @@ const value = fc.constantFrom(1, '', 'x', [], { a: 1 }, { b: { c: [] } }, false)
 const extras = <T>(member: fc.Arbitrary<T>) =>
   fc.record({ topic: member, mood: member, proto: member });
 
-/** Of the posts there ever were, from the newest back; now and then just a position. */
+/** One of all posts ever made, counted from the newest, or sometimes a plain position. */
 const target = fc.oneof(
   { weight: 7, arbitrary: fc.record({ readable: fc.nat(3) }) },
   { weight: 3, arbitrary: fc.record({ post: fc.nat(5) }) },
   { weight: 1, arbitrary: fc.record({ position: fc.integer({ min: -1, max: 40 }) }) },
 );
 
-/** Whom an update names; the owner, or somebody twice, is refused. */
+/** Moderators of an update; the owner, or an account twice, is refused. */
 const moderators: readonly (readonly ('ann' | 'ben' | 'cem')[])[] = [
   [],
   ['ben'],

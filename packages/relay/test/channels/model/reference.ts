@@ -1,6 +1,6 @@
 /**
- * A channel as the tables of chapter 06 have it, as plainly as can be: lists that are gone through
- * from end to end. Each method says what the host must answer, and does what it must do then.
+ * A simple model of a channel after the tables of chapter 06: lists that are searched from end to
+ * end. Each method returns the expected answer and changes the model.
  */
 import {
   canonicalJson,
@@ -9,7 +9,7 @@ import {
   type JsonValue,
 } from '@posthouse/protocol';
 
-/** What a call is refused with: one of these codes, where the chapter leaves open which. */
+/** A refusal with one of these codes; several if the chapter leaves open which. */
 export class Refusal extends Error {
   readonly codes: readonly ErrorCode[];
   constructor(...codes: readonly ErrorCode[]) {
@@ -28,7 +28,7 @@ export interface Caller {
   readonly deviceId: string;
 }
 
-/** One event of the timeline, with what was promised at its acceptance. */
+/** One event of the timeline, with its deadline. */
 export interface Item {
   readonly sequence: number;
   readonly kind: 'descriptor' | 'post' | 'edit' | 'delete';
@@ -44,10 +44,10 @@ export interface Item {
 
 export interface PostItem extends Item {
   readonly kind: 'post';
-  /** Body, attachments and unknown members, as edits left them. */
+  /** Body, attachments and unknown members after all edits. */
   state: ReadonlyMap<string, JsonValue>;
   deletion: Item | undefined;
-  /** Neither readable nor known as deleted any more. */
+  /** Neither readable nor stored as deleted any more. */
   isForgotten: boolean;
 }
 
@@ -60,7 +60,7 @@ interface Descriptor extends JsonObject {
   readonly updated_at: number;
 }
 
-/** What a call brings beside its parameters. */
+/** A call with its parameters. */
 export interface Call {
   readonly by: Caller;
   readonly params: JsonObject;
@@ -78,20 +78,20 @@ interface Report {
 export interface Settings {
   readonly now: () => number;
   readonly tolerance: number;
-  readonly mostReports: number;
+  readonly reportLimit: number;
   readonly reportPeriod: number;
 }
 
-const mostModerators = 10;
+const moderatorLimit = 10;
 const blank = (text: unknown) => typeof text === 'string' && text.trim() === '';
 
-/** Members of an object but those. */
+/** Returns the members of an object without those named. */
 function membersBut(object: JsonObject, names: readonly string[]): Map<string, JsonValue> {
   const members = Object.entries(object) as [string, JsonValue][];
   return new Map(members.filter(([name]) => !names.includes(name)));
 }
 
-/** Canonical JSON of what edits made of a post. */
+/** Returns the state of a post as Canonical JSON. */
 export const textOf = (state: ReadonlyMap<string, JsonValue>) =>
   canonicalJson(Object.fromEntries(state));
 
@@ -105,7 +105,7 @@ function checkAttachments(attachments: JsonValue | undefined): void {
   require(new Set(hashes).size === hashes.length, 'bad_request');
 }
 
-/** Nothing that is only signed, and `null` at the root of an edit alone (01 J9). */
+/** Refuses `$context`, and `null` except at the root of an edit (01 J9). */
 function checkNames(params: JsonObject, isEdit = false): void {
   require(!Object.hasOwn(params, '$context'), 'bad_request');
   for (const value of Object.values(params) as JsonValue[]) {
@@ -143,12 +143,12 @@ export class Reference {
     return this.posts.filter(({ isGone }) => !isGone);
   }
 
-  /** What `channel.read` gives of the whole timeline. */
+  /** Every event that `channel.read` returns. */
   get readable(): Item[] {
     return this.items.filter(({ isGone }) => !isGone);
   }
 
-  /** 06 §8.2: everything is as it was, so that only the first checks differ. */
+  /** 06 §8.2: the channel exists already, so that only the first checks differ. */
   create({ by, params, isSigned }: Call): void {
     checkNames(params);
     require(by.account === (params as Descriptor).creator, 'forbidden');
@@ -166,7 +166,7 @@ export class Reference {
     const { moderators = [], description, creator } = next;
     const named = [creator, ...moderators];
     require(new Set(named).size === named.length &&
-      moderators.length <= mostModerators, 'bad_request');
+      moderators.length <= moderatorLimit, 'bad_request');
     require(description === '' || !blank(description), 'bad_request');
     require(next.created_at === this.descriptor.created_at, 'bad_request');
     require(next.status === 'active', 'bad_request');
@@ -193,7 +193,7 @@ export class Reference {
     this.#append('descriptor', { by, params: this.descriptor });
   }
 
-  /** 06 §8.7. Says the sequence. */
+  /** 06 §8.7. Returns the sequence. */
   post({ by, params, isSigned }: Call): number {
     checkNames(params);
     checkAttachments(params.attachments);
@@ -266,7 +266,7 @@ export class Reference {
     const own = this.reports.filter((report) => report.by.account === by.account);
     const before = own.find((report) => report.sequence === sequence);
     if (before === undefined) {
-      require(own.length < this.settings.mostReports, 'rate_limited');
+      require(own.length < this.settings.reportLimit, 'rate_limited');
     } else this.reports.splice(this.reports.indexOf(before), 1);
     const clearAfter = this.settings.now() + this.settings.reportPeriod;
     this.reports.push({ sequence, by, reason: reason as string, clearAfter });
@@ -278,11 +278,11 @@ export class Reference {
     require(before === undefined || before >= 0, 'bad_request');
     require(after === undefined || after <= this.head, 'bad_request');
     if (after !== undefined) {
-      const some = this.readable.filter(({ sequence }) => sequence > after);
-      return { events: some.slice(0, limit), hasMore: some.length > limit };
+      const found = this.readable.filter(({ sequence }) => sequence > after);
+      return { events: found.slice(0, limit), hasMore: found.length > limit };
     }
-    const some = this.readable.filter(({ sequence }) => sequence < (before ?? Infinity));
-    return { events: some.slice(-limit), hasMore: some.length > limit };
+    const found = this.readable.filter(({ sequence }) => sequence < (before ?? Infinity));
+    return { events: found.slice(-limit), hasMore: found.length > limit };
   }
 
   /** 06 §8.3. */
@@ -295,7 +295,7 @@ export class Reference {
     return found;
   }
 
-  /** What the host removes once nothing of it was promised any longer (06 §7.5). */
+  /** Removes everything whose deadline has passed (06 §7.5). */
   clean(): void {
     const now = this.settings.now();
     for (const post of this.posts) {
@@ -315,7 +315,7 @@ export class Reference {
     return kind === 'descriptor' && revision !== this.descriptor.revision;
   }
 
-  /** When it is not needed any more, whatever happens. */
+  /** Returns the time at which it can be removed. */
   #end(item: Item): number {
     if (item.kind === 'edit') return (item.post as Item).keepUntil;
     if (item.kind === 'delete') return Math.max(item.keepUntil, (item.post as Item).keepUntil);
@@ -359,7 +359,7 @@ export class Reference {
     require(Math.abs(now() - signedAt) <= tolerance, 'clock_skew');
   }
 
-  /** Permission before closure (06 §8). */
+  /** Checks the right to write before closure (06 §8). */
   #requireWriter({ account }: Caller): void {
     const { creator, moderators = [], status } = this.descriptor;
     require(account === creator || moderators.includes(account), 'forbidden');
@@ -376,7 +376,7 @@ export class Reference {
       return post;
     }
     if (!found.isGone) throw new Refusal('bad_request');
-    // What is hidden may be cleaned up at once, or a little later.
+    // Hidden edits may be removed at once or a little later.
     throw found.kind === 'edit'
       ? new Refusal('bad_request', 'not_found')
       : new Refusal('not_found');

@@ -1,4 +1,4 @@
-/** Each step is taken at a relay and in the reference: both must say the same of it. */
+/** Runs each step at a relay and in the reference model, and compares the answers. */
 import {
   canonicalJson,
   encodeBase64url,
@@ -22,13 +22,13 @@ export const limits = {
 
 type Name = (typeof callers)[number];
 
-/** A device with whose it is. */
+/** A device and its owner. */
 interface Speaker {
   readonly by: Person;
   readonly device: string;
 }
 
-/** Attachments that nobody has to fetch. */
+/** Attachments that are never fetched. */
 const files = [0, 1, 2].map((number) => ({
   uri: `https://files.example/${number}`,
   hash: `sha256:${encodeBase64url(new Uint8Array(32).fill(number))}`,
@@ -40,7 +40,7 @@ const elsewhere = `chan_${encodeBase64url(new Uint8Array(16))}`;
 type Extras = StepOf<'post' | 'edit'>['extras'];
 
 export class Scene {
-  /** What became of each kind of step. */
+  /** Outcomes by kind of step. */
   readonly tally = new Map<string, { accepted: number; refused: number }>();
   readonly #world: World;
   readonly #people: ReadonlyMap<string, Person>;
@@ -57,7 +57,7 @@ export class Scene {
     const settings = {
       now: () => world.clock.now(),
       tolerance: world.context.limits.authClockTolerance,
-      mostReports: limits.channelReports,
+      reportLimit: limits.channelReports,
       reportPeriod: limits.channelReportPeriod,
     };
     this.#model = new Reference(settings, {
@@ -65,10 +65,10 @@ export class Scene {
       params: channel.descriptor,
       retention: limits.channelTimelineRetention,
     });
-    this.#follower = new Follower(this.#place);
+    this.#follower = new Follower(this.#source);
   }
 
-  /** Ann's channel, which ben moderates at first. */
+  /** Creates ann's channel, which ben moderates at first. */
   static async open(world: World): Promise<Scene> {
     const people = new Map<string, Person>();
     for (const name of ['ann', 'ben', 'cem', 'dora']) {
@@ -76,31 +76,31 @@ export class Scene {
       people.set(name, await Person.atHome(world, name, devices));
     }
     const [ann, ben] = [...people.values()] as [Person, Person];
-    const channel = await TestChannel.found(world, ann, { moderators: [ben.account] });
+    const channel = await TestChannel.create(world, ann, { moderators: [ben.account] });
     world.takeNotices();
     return new Scene(world, people, channel);
   }
 
-  get #place() {
+  get #source() {
     return { channel: this.#channel, relayId: this.#world.relayId, model: this.#model };
   }
 
-  async take(step: Step): Promise<void> {
+  async run(step: Step): Promise<void> {
     switch (step.kind) {
       case 'wait':
         return void this.#world.clock.advance(step.seconds);
       case 'job':
         await this.#world.runJob('channels.retention');
         this.#model.clean();
-        return await this.#look();
+        return await this.#compareTimeline();
       case 'restart':
         await this.#world.restart({ channelTimelineRetention: step.retention });
         this.#model.retention = step.retention;
-        return await this.#look();
+        return await this.#compareTimeline();
       case 'follow':
         return await this.#follower.sync(step.limit);
       case 'late':
-        return await readLate(this.#place, step.limit);
+        return await readLate(this.#source, step.limit);
       case 'read':
         return await this.#read(step);
       case 'resolve':
@@ -109,16 +109,16 @@ export class Scene {
         if (!step.isMeant) return;
     }
     await this.#write(step);
-    await this.#look();
+    await this.#compareTimeline();
   }
 
-  /** What is stored in the end, and what clients have of it. */
+  /** Compares storage and clients with the model at the end. */
   async finish(): Promise<void> {
     await this.#follower.sync(3);
-    await readLate(this.#place, 4);
+    await readLate(this.#source, 4);
     await this.#world.runJob('channels.retention');
     this.#model.clean();
-    await this.#look();
+    await this.#compareTimeline();
     const { descriptor, head, posts, readable, reports } = this.#model;
     const { revision, status } = descriptor;
     const of = (table: string) => rows(this.#world, table);
@@ -142,8 +142,8 @@ export class Scene {
     expect(stored.toSorted()).toEqual(expected.toSorted());
   }
 
-  /** The whole timeline and nothing but what the reference has. */
-  async #look(): Promise<void> {
+  /** Checks that the timeline equals that of the model. */
+  async #compareTimeline(): Promise<void> {
     const { events, has_more } = await this.#channel.read({ after: -1, limit: 500 });
     expect(has_more).toBe(false);
     expect(events.map(shown)).toEqual(this.#model.readable.map(expected));
@@ -163,9 +163,9 @@ export class Scene {
     await this.#compare(
       () => this.#channel.read(range, this.#speaker(by)),
       () => this.#model.read(range),
-      (page, said) => {
-        expect(page.events.map(shown)).toEqual(said.events.map(expected));
-        expect(page.has_more).toBe(said.hasMore);
+      (page, wanted) => {
+        expect(page.events.map(shown)).toEqual(wanted.events.map(expected));
+        expect(page.has_more).toBe(wanted.hasMore);
       },
     );
   }
@@ -178,16 +178,16 @@ export class Scene {
     );
   }
 
-  /** Both answers must be the same; an accepted write is told once, anything else to nobody. */
+  /** Checks that both answers are equal, and that exactly an accepted write sends one notice. */
   async #write(step: WriteStep): Promise<void> {
     const { speaker, call, method } = this.#callOf(step);
     const before = this.#model.head;
     const session = speaker.by.session(speaker.device);
     await this.#compare(
       () => this.#world.call(method, call.params, { session }),
-      () => this.#say(step.kind, call),
-      (answer, said) => {
-        expect(answer).toEqual(typeof said === 'number' ? { sequence: said } : null);
+      () => this.#callModel(step.kind, call),
+      (answer, wanted) => {
+        expect(answer).toEqual(typeof wanted === 'number' ? { sequence: wanted } : null);
         this.#tally(step.kind, 'accepted');
         this.#channel.descriptor = this.#model.descriptor as never;
         if (step.kind === 'post') this.#posts.push({ by: speaker, params: call.params });
@@ -199,30 +199,30 @@ export class Scene {
     expect(this.#world.takeNotices()).toEqual(head > before ? [notice] : []);
   }
 
-  #say(kind: WriteStep['kind'], call: Call): unknown {
+  #callModel(kind: WriteStep['kind'], call: Call): unknown {
     return kind === 'repeat' ? this.#model.post(call) : this.#model[kind](call);
   }
 
   async #compare<A, S>(
-    ask: () => Promise<A>,
-    say: () => S,
-    compare: (answer: A, said: S) => void,
+    callRelay: () => Promise<A>,
+    callModel: () => S,
+    compare: (answer: A, wanted: S) => void,
     refused: () => void = () => {},
   ): Promise<void> {
-    const answer = await ask().catch((error: unknown) => {
+    const answer = await callRelay().catch((error: unknown) => {
       if (error instanceof ProtocolError) return error;
       throw error;
     });
-    let said: S;
+    let wanted: S;
     try {
-      said = say();
+      wanted = callModel();
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
       expect(error.codes).toContain(answer instanceof ProtocolError ? answer.code : 'ok');
       return refused();
     }
     if (answer instanceof ProtocolError) throw answer;
-    compare(answer, said);
+    compare(answer, wanted);
   }
 
   #callOf(step: WriteStep): { speaker: Speaker; call: Call; method: string } {
@@ -244,7 +244,7 @@ export class Scene {
     return { speaker, call: this.#call(speaker, params, isSigned), method: methodOf[step.kind] };
   }
 
-  /** What was signed, for a closure of the final descriptor, is not what is sent. */
+  /** Signs the object; a closure signs the final descriptor and sends only some of its members. */
   #signed(
     { kind }: WriteStep,
     { unsigned, signer }: { readonly unsigned: JsonObject; readonly signer: Speaker },
@@ -296,7 +296,7 @@ export class Scene {
     return { revision, updated_at: this.#world.clock.now() + skew };
   }
 
-  /** An earlier post once more: as it was, or something else under its ID. */
+  /** Repeats an earlier post, unchanged or with other content under its ID. */
   #repetition({ by, which, change }: StepOf<'repeat'>) {
     const known = this.#posts.at(-1 - (which % Math.max(this.#posts.length, 1)));
     const first = this.#channel.newPost() as JsonObject;
@@ -350,12 +350,12 @@ const methodOf = {
 
 const idOf = ({ by, device }: Speaker) => by.device(device).deviceId;
 
-/** Members that are there. */
+/** Drops undefined members. */
 function given(members: Record<string, JsonValue | undefined>): object {
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined));
 }
 
-/** What a post says, or an edit changes. */
+/** Makes the content members of a post or an edit. */
 function partsOf({
   body,
   attachments,
