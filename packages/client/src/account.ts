@@ -15,7 +15,7 @@ import type { AccountCore } from './core.ts';
 import { isClientError } from './errors.ts';
 import type { AccountEvent } from './events.ts';
 import { type FollowOptions, follow, isPassing } from './follow/follow.ts';
-import { groupOutbox } from './groups/keys/pending-keys.ts';
+import { groupOutbox } from './groups/outbox.ts';
 import { outbox } from './messages/message-rows.ts';
 import { readTimeline, timelinePosition } from './messages/read-timeline.ts';
 import { flush } from './messages/send-message.ts';

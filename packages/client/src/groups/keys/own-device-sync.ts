@@ -11,18 +11,14 @@ import type { AccountCore } from '../../core.ts';
 import { toOwnDevices } from '../../messages/send-to-own-devices.ts';
 import type { StoreReader, StoreWriter } from '../../store/index.ts';
 import { addDuty, type Duty } from '../../sync/tasks.ts';
+import { type GroupRow, groupRow, groupRows, nothingYet, putGroup } from '../group-rows.ts';
 import {
-  type GroupRow,
-  groupRow,
-  groupRows,
   memberKeysOf,
-  nothingYet,
-  putGroup,
   putMemberKey,
+  secretBytes,
   stageEpochSecret,
   verifiedSecrets,
-} from '../group-rows.ts';
-import { secretBytes } from '../timeline/open-message.ts';
+} from './key-rows.ts';
 
 export type GroupDuty = Extract<
   Duty,

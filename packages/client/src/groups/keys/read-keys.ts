@@ -12,21 +12,18 @@ import { isRefusal, RelayMisbehaviour, relayMust } from '../../errors.ts';
 import type { GroupAccountEvent } from '../../events.ts';
 import type { StoreReader, StoreWriter } from '../../store/index.ts';
 import { addDuty } from '../../sync/tasks.ts';
+import { type GroupRow, groupRow, memberOf, putGroup } from '../group-rows.ts';
+import { recoveryCandidates, rotationCandidates } from './key-candidates.ts';
 import {
   clientSecret,
   epochKeys,
   epochSecret,
-  type GroupRow,
-  groupRow,
   type MemberKey,
   memberKeysOf,
-  memberOf,
   putClientSecret,
   putEpochSecret,
-  putGroup,
-} from '../group-rows.ts';
-import { secretBytes } from '../timeline/open-message.ts';
-import { recoveryCandidates, rotationCandidates } from './pending-keys.ts';
+  secretBytes,
+} from './key-rows.ts';
 
 const method = 'group.key.sync';
 

@@ -6,11 +6,10 @@ import {
 } from '@posthouse/protocol';
 import type { AccountCore } from '../../core.ts';
 import { isRefusal, relayMust } from '../../errors.ts';
-import { putMemberKey } from '../group-rows.ts';
 import { listRecoveries } from '../membership/approve-requests.ts';
-import { newMemberKey } from '../membership/create-group.ts';
 import { refreshGroup, requireRow } from '../timeline/read-group.ts';
-import { recoveryCandidates } from './pending-keys.ts';
+import { recoveryCandidates } from './key-candidates.ts';
+import { newMemberKey, putMemberKey } from './key-rows.ts';
 
 /**
  * Asks for a new member key. The key is kept before the request leaves, and for good: the chain may

@@ -13,13 +13,11 @@ import type { AccountCore } from '../../core.ts';
 import { ClientError, isRefusal } from '../../errors.ts';
 import type { StoreWriter } from '../../store/index.ts';
 import { callHost } from '../../sync/host-calls.ts';
-import { putMemberKey } from '../group-rows.ts';
 import { accountsAtOnce } from '../membership/approve-requests.ts';
-import { newMemberKey } from '../membership/create-group.ts';
-import { secretBytes } from '../timeline/open-message.ts';
 import { refreshGroup, requireGroup } from '../timeline/read-group.ts';
 import { manageGroup } from '../timeline/write-chain-event.ts';
-import { type RotationCandidate, rotationCandidates } from './pending-keys.ts';
+import { type RotationCandidate, rotationCandidates } from './key-candidates.ts';
+import { newMemberKey, putMemberKey, secretBytes } from './key-rows.ts';
 import { sealBoxes } from './secret-boxes.ts';
 
 export interface RotationOptions {

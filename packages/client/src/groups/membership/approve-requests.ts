@@ -20,9 +20,8 @@ import {
 import type { AccountCore } from '../../core.ts';
 import { unixSeconds } from '../../environment.ts';
 import { ClientError, isRefusal } from '../../errors.ts';
-import { clientSecret } from '../group-rows.ts';
+import { clientSecret, secretBytes } from '../keys/key-rows.ts';
 import { sealBoxes } from '../keys/secret-boxes.ts';
-import { secretBytes } from '../timeline/open-message.ts';
 import { refreshGroup, requireGroup, requireRow } from '../timeline/read-group.ts';
 import { manageGroup } from '../timeline/write-chain-event.ts';
 import { resolveInvite } from './invitations.ts';

@@ -13,13 +13,8 @@ import {
 } from '@posthouse/protocol';
 import type { AccountCore } from '../../core.ts';
 import { ClientError, isRefusal } from '../../errors.ts';
-import {
-  type GroupRow,
-  nothingYet,
-  putClientSecret,
-  putGroup,
-  putMemberKey,
-} from '../group-rows.ts';
+import { type GroupRow, nothingYet, putGroup } from '../group-rows.ts';
+import { newMemberKey, putClientSecret, putMemberKey } from '../keys/key-rows.ts';
 import { readOnTheWay } from '../timeline/read-group.ts';
 
 export interface NewGroup {
@@ -30,16 +25,6 @@ export interface NewGroup {
   readonly invitePolicy?: GroupInvitePolicy | undefined;
   /** Host; the home relay by default. It never changes. */
   readonly relayId?: string | undefined;
-}
-
-/** A member key pair, base64url. */
-export function newMemberKey(core: AccountCore): {
-  readonly publicKey: string;
-  readonly privateKey: string;
-} {
-  const privateKey = core.random(32);
-  const publicKey = core.network.primitives.x25519.publicKey(privateKey);
-  return { publicKey: encodeBase64url(publicKey), privateKey: encodeBase64url(privateKey) };
 }
 
 /**

@@ -20,17 +20,9 @@ import {
 import type { AccountCore } from '../../core.ts';
 import { ClientError, isClientError, isRefusal, relayMust } from '../../errors.ts';
 import type { StoreWriter } from '../../store/index.ts';
-import {
-  type GroupRow,
-  groupRow,
-  groups,
-  noLonger,
-  nothingYet,
-  putGroup,
-  putMemberKey,
-} from '../group-rows.ts';
+import { type GroupRow, groupRow, groups, noLonger, nothingYet, putGroup } from '../group-rows.ts';
+import { newMemberKey, putMemberKey } from '../keys/key-rows.ts';
 import { readOnTheWay } from '../timeline/read-group.ts';
-import { newMemberKey } from './create-group.ts';
 
 /** Where an invitation leads: what somebody needs to find the group and to apply. */
 const InviteAddress = Type.Object({

@@ -12,16 +12,15 @@ import type { GroupAccountEvent } from '../../events.ts';
 import type { StoreWriter } from '../../store/index.ts';
 import { keyOf } from '../../store/row-keys.ts';
 import {
-  epochKeys,
   factsOf,
   type GroupBlock,
   type GroupRow,
   nicknames,
-  putEpochs,
   putGroup,
   putMembers,
 } from '../group-rows.ts';
-import { rotationCandidates } from '../keys/pending-keys.ts';
+import { rotationCandidates } from '../keys/key-candidates.ts';
+import { epochKeys, putEpochs } from '../keys/key-rows.ts';
 import { type GroupChangeRow, putEntry } from './group-entries.ts';
 import { secretsIn, takeMessage, type VerifiedMessage } from './open-message.ts';
 

@@ -1,7 +1,6 @@
 /** From a verified envelope to a message: decrypting, and what its content does (05 §14). */
 import {
   applyNickname,
-  decodeBase64url,
   type GroupContent,
   type GroupMember,
   type GroupMessageEnvelope,
@@ -10,12 +9,12 @@ import {
   readGroupContent,
 } from '@posthouse/protocol';
 import type { AccountCore } from '../../core.ts';
-import { ClientError } from '../../errors.ts';
 import type { GroupAccountEvent } from '../../events.ts';
 import type { StoreWriter } from '../../store/index.ts';
 import { keyOf } from '../../store/row-keys.ts';
-import { type EpochSecret, epochSecret, memberOf, nicknames } from '../group-rows.ts';
-import { removeWaiting, waitingIn } from '../keys/pending-keys.ts';
+import { memberOf, nicknames } from '../group-rows.ts';
+import { type EpochSecret, epochSecret, secretBytes } from '../keys/key-rows.ts';
+import { removeWaiting, waitingIn } from '../outbox.ts';
 import {
   addPending,
   claimMessageId,
@@ -25,13 +24,6 @@ import {
   putEntry,
   removePending,
 } from './group-entries.ts';
-
-/** 32 bytes from the form in which they are kept. */
-export function secretBytes(text: string): Uint8Array {
-  const bytes = decodeBase64url(text);
-  if (bytes?.length !== 32) throw new ClientError('store_mismatch', 'a stored secret is damaged');
-  return bytes;
-}
 
 /** An envelope that was verified, at its place. */
 export type VerifiedMessage = Omit<GroupMessageRow, 'kind' | 'outcome'> & {

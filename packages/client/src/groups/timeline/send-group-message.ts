@@ -10,7 +10,8 @@ import { isTemporary } from '../../connect/backoff.ts';
 import type { AccountCore } from '../../core.ts';
 import { ClientError, isClientError, isRefusal, RelayUnreachable } from '../../errors.ts';
 import type { GroupAccountEvent } from '../../events.ts';
-import { epochSecret, groupRow } from '../group-rows.ts';
+import { groupRow } from '../group-rows.ts';
+import { epochSecret, secretBytes } from '../keys/key-rows.ts';
 import {
   addWaiting,
   groupOutbox,
@@ -18,9 +19,8 @@ import {
   removeWaiting,
   type WaitingMessage,
   waitingIn,
-} from '../keys/pending-keys.ts';
+} from '../outbox.ts';
 import { sequenceOf } from './group-entries.ts';
-import { secretBytes } from './open-message.ts';
 import { refreshGroup, requireRow } from './read-group.ts';
 
 const method = 'group.message.send';
