@@ -13,7 +13,7 @@ export type { Group, GroupDraft, Groups, NamedMember } from './api/groups.ts';
 export type { Draft, Messages } from './api/messages.ts';
 export type { Abortable, WithAccountKey } from './api/options.ts';
 export type { Profiles } from './api/profiles.ts';
-export type { ChannelSpan, ChannelStanding } from './channels/channel-rows.ts';
+export type { ChannelSpan, FollowState } from './channels/channel-rows.ts';
 export type { ChannelFacts, NewChannelFacts } from './channels/descriptors/change-channel.ts';
 export type { ChannelAddress, FollowFrom } from './channels/follow-channel.ts';
 export type { ChannelDraft, ChannelPatch, SentToChannel } from './channels/posts/write-post.ts';
@@ -26,7 +26,7 @@ export type {
   ChannelRefusedEntry,
   EntryRange,
 } from './channels/timeline/channel-entries.ts';
-export type { ChannelReading } from './channels/timeline/read-channel.ts';
+export type { ChannelPreview } from './channels/timeline/read-channel.ts';
 export { Client, type ClientOptions, type NewAccountOptions } from './client.ts';
 export { Discovery, type DiscoveryParts, type VerifiedRelay } from './connect/discovery.ts';
 export * from './connect/index.ts';
@@ -34,7 +34,7 @@ export * from './environment.ts';
 export * from './errors.ts';
 export type { AccountEvent, ChannelAccountEvent, GroupAccountEvent } from './events.ts';
 export type { FollowOptions } from './follow/follow.ts';
-export type { GroupBlock, GroupStanding } from './groups/group-rows.ts';
+export type { GroupBlock, GroupMembership } from './groups/group-rows.ts';
 export type { RotationOptions } from './groups/keys/rotate-secret.ts';
 export type { PendingApplication, PendingRecovery } from './groups/membership/approve-requests.ts';
 export type { NewGroup } from './groups/membership/create-group.ts';

@@ -8,8 +8,8 @@ import { catchUpChannel } from '../channels/catch-up-channels.ts';
 import {
   type ChannelRow,
   type ChannelSpan,
-  type ChannelStanding,
   channelRows,
+  type FollowState,
   requireChannel,
 } from '../channels/channel-rows.ts';
 import {
@@ -22,10 +22,10 @@ import {
 import {
   type ChannelAddress,
   channelLink,
+  channelRefOf,
   type FollowFrom,
   followChannel,
-  leaveChannel,
-  placeOf,
+  unfollowChannel,
 } from '../channels/follow-channel.ts';
 import {
   type ChannelDraft,
@@ -39,15 +39,15 @@ import {
   type ChannelEntry,
   type ChannelPostEntry,
   type EntryRange,
-  listEntries,
+  listChannelEntries,
   listPosts,
 } from '../channels/timeline/channel-entries.ts';
 import {
-  type ChannelReading,
+  type ChannelPreview,
   currentDescriptor,
-  lookAt,
+  previewChannel,
   readChannel,
-  readOlder,
+  readOlderPage,
 } from '../channels/timeline/read-channel.ts';
 import type { AccountCore } from '../core.ts';
 import { ClientError } from '../errors.ts';
@@ -60,7 +60,7 @@ export interface Channel {
   readonly id: string;
   /** Relay ID of the host. */
   readonly relayId: string;
-  readonly standing: ChannelStanding;
+  readonly standing: FollowState;
   /** Verified; of the highest revision this device has seen. */
   readonly descriptor: ChannelDescriptor;
   /** What the own account may do in it. */
@@ -215,7 +215,7 @@ export class Channels {
     address: string | ChannelAddress,
     options: { readonly from?: FollowFrom } & Abortable = {},
   ): Promise<Channel> {
-    const place = placeOf(this.#core, address);
+    const place = channelRefOf(this.#core, address);
     const { from = 'latest' } = options;
     await followChannel(this.#core, place, { from, signal: signalOf(options) });
     await this.#read(place.channel_id, options);
@@ -227,7 +227,7 @@ export class Channels {
    * @throws ClientError `unknown_channel`
    */
   async unfollow(channelId: string): Promise<void> {
-    await leaveChannel(this.#core, channelId);
+    await unfollowChannel(this.#core, channelId);
   }
 
   /**
@@ -238,7 +238,7 @@ export class Channels {
     address: string | ChannelAddress,
     options: Abortable = {},
   ): Promise<ChannelDescriptor> {
-    const place = placeOf(this.#core, address);
+    const place = channelRefOf(this.#core, address);
     return await currentDescriptor(this.#core, place, signalOf(options));
   }
 
@@ -259,7 +259,7 @@ export class Channels {
    * @returns whether there is more before it
    */
   async older(channelId: string, options: Abortable = {}): Promise<boolean> {
-    return await readOlder(this.#core, channelId, signalOf(options));
+    return await readOlderPage(this.#core, channelId, signalOf(options));
   }
 
   /**
@@ -267,7 +267,7 @@ export class Channels {
    * oldest first.
    */
   async entries(channelId: string, range: EntryRange = {}): Promise<ChannelEntry[]> {
-    return await this.#core.store.read((tx) => listEntries(tx, channelId, range));
+    return await this.#core.store.read((tx) => listChannelEntries(tx, channelId, range));
   }
 
   /** The posts of it, as their edits left them; oldest first. */
@@ -288,10 +288,10 @@ export class Channels {
   async read(
     address: string | ChannelAddress,
     options: ChannelRange & Abortable = {},
-  ): Promise<ChannelReading> {
+  ): Promise<ChannelPreview> {
     const { signal, ...range } = options;
-    const place = placeOf(this.#core, address);
-    return await lookAt(this.#core, place, { range, signal: signalOf({ signal }) });
+    const place = channelRefOf(this.#core, address);
+    return await previewChannel(this.#core, place, { range, signal: signalOf({ signal }) });
   }
 
   /** Whoever follows the account is told of what is read on the way. */

@@ -12,12 +12,12 @@ import type { GroupAccountEvent } from '../events.ts';
 import { catchUpGroup } from '../groups/catch-up-groups.ts';
 import {
   type GroupBlock,
-  type GroupStanding,
+  type GroupMembership,
   groupRows,
   loadGroup,
   nicknames,
 } from '../groups/group-rows.ts';
-import { requestRecovery, settleRecovery } from '../groups/keys/recover-key.ts';
+import { removeSettledRecovery, requestRecovery } from '../groups/keys/recover-key.ts';
 import { type RotationOptions, rotateSecret } from '../groups/keys/rotate-secret.ts';
 import {
   approveApplications,
@@ -29,7 +29,7 @@ import {
   rejectApplications,
   rejectRecoveries,
 } from '../groups/membership/approve-requests.ts';
-import { foundGroup, type NewGroup } from '../groups/membership/create-group.ts';
+import { createGroup, type NewGroup } from '../groups/membership/create-group.ts';
 import {
   createInvite,
   type InviteTerms,
@@ -38,20 +38,20 @@ import {
   revokeInvite,
 } from '../groups/membership/invitations.ts';
 import {
+  addGroup,
   applyToGroup,
   decodeInviteAddress,
   forgetGroup,
-  knowGroup,
   previewGroup,
 } from '../groups/membership/join-group.ts';
 import {
   type GroupEntry,
   type GroupMessageRow,
   groupEntry,
-  listEntries,
+  listGroupEntries,
 } from '../groups/timeline/group-entries.ts';
 import { type SentToGroup, sendToGroup } from '../groups/timeline/send-group-message.ts';
-import { manageGroup } from '../groups/timeline/write-chain-event.ts';
+import { writeChainEvent } from '../groups/timeline/write-chain-event.ts';
 import { keyOf } from '../store/row-keys.ts';
 import { type Visit, visiting } from '../sync/budget.ts';
 import { type Abortable, signalOf } from './options.ts';
@@ -61,7 +61,7 @@ export interface Group {
   readonly id: string;
   /** Relay ID of the host. */
   readonly relayId: string;
-  readonly standing: GroupStanding;
+  readonly standing: GroupMembership;
   /** Sequence up to which it is read; -1 before the first read. */
   readonly position: number;
   /** Verified state; absent before the first read. */
@@ -129,7 +129,7 @@ export class Groups {
    * @throws ClientError `invalid_input`; `no_relay` where the relay hosts no groups
    */
   async create(facts: NewGroup, options: Abortable = {}): Promise<Group> {
-    return await this.get(await foundGroup(this.#core, facts, signalOf(options)));
+    return await this.get(await createGroup(this.#core, facts, signalOf(options)));
   }
 
   /**
@@ -163,7 +163,7 @@ export class Groups {
     address: { readonly groupId: string; readonly relayId: string },
     options: Abortable = {},
   ): Promise<Group> {
-    await knowGroup(this.#core, address, signalOf(options));
+    await addGroup(this.#core, address, signalOf(options));
     return await this.get(address.groupId);
   }
 
@@ -216,7 +216,7 @@ export class Groups {
     groupId: string,
     range: { readonly after?: number; readonly limit?: number; readonly last?: number } = {},
   ): Promise<GroupEntry[]> {
-    return await this.#core.store.read((tx) => listEntries(tx, groupId, range));
+    return await this.#core.store.read((tx) => listGroupEntries(tx, groupId, range));
   }
 
   /** Messages of people, decrypted; oldest first. */
@@ -410,7 +410,7 @@ export class Groups {
     options: Abortable = {},
   ): Promise<void> {
     await rejectRecoveries(this.#core, { groupId, accounts }, signalOf(options));
-    await settleRecovery(this.#core, groupId, signalOf(options));
+    await removeSettledRecovery(this.#core, groupId, signalOf(options));
   }
 
   /**
@@ -428,13 +428,13 @@ export class Groups {
     {
       fields,
       ...act
-    }: Pick<Parameters<typeof manageGroup>[2], 'kind' | 'method'> & {
+    }: Pick<Parameters<typeof writeChainEvent>[2], 'kind' | 'method'> & {
       readonly fields: JsonObject;
     },
     options: Abortable,
   ): Promise<void> {
     const signal = signalOf(options);
-    await manageGroup(this.#core, groupId, { ...act, signal, fields: () => fields });
+    await writeChainEvent(this.#core, groupId, { ...act, signal, fields: () => fields });
   }
 }
 

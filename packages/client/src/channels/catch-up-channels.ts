@@ -7,8 +7,14 @@ import { Allowance, byLeaving, type Visit } from '../sync/budget.ts';
 import type { HostVisit } from '../sync/host-visit.ts';
 import { type ChannelRow, channelRow, channelRows } from './channel-rows.ts';
 import { submitDescriptor } from './descriptors/submit-descriptor.ts';
-import { isContentWrite, isDescriptorWrite, isFinalRefusal, isKept, keptWrites } from './outbox.ts';
-import { submitContent, TooLate } from './posts/submit-post.ts';
+import {
+  isContentWrite,
+  isDescriptorWrite,
+  isFinalRefusal,
+  isPending,
+  pendingWrites,
+} from './outbox.ts';
+import { EditTooLate, submitContent } from './posts/submit-post.ts';
 import { readChannel } from './timeline/read-channel.ts';
 
 /**
@@ -74,7 +80,7 @@ export async function* flushChannel(
   { channel_id }: ChannelRow,
   signal: AbortSignal,
 ): AsyncGenerator<readonly ChannelAccountEvent[]> {
-  for (const kept of await core.store.read((tx) => keptWrites(tx, channel_id))) {
+  for (const kept of await core.store.read((tx) => pendingWrites(tx, channel_id))) {
     if (core.sending.has(kept.key)) continue;
     const row = await core.store.read((tx) => channelRow(tx, channel_id));
     if (row === undefined) return;
@@ -83,8 +89,8 @@ export async function* flushChannel(
       if (isDescriptorWrite(kept)) await submitDescriptor(core, { ...submission, kept }, signal);
       if (isContentWrite(kept)) await submitContent(core, { ...submission, kept }, signal);
     } catch (error) {
-      const isLeft = await core.store.read((tx) => isKept(tx, kept));
-      if (isLeft || !(isRefusal(error) || error instanceof TooLate || isFinalRefusal(error))) {
+      const isLeft = await core.store.read((tx) => isPending(tx, kept));
+      if (isLeft || !(isRefusal(error) || error instanceof EditTooLate || isFinalRefusal(error))) {
         throw error;
       }
       const { write } = kept.value;

@@ -9,7 +9,7 @@ import { Collection, type StoreReader, type StoreWriter } from '../store/index.t
 import { keyOf } from '../store/row-keys.ts';
 
 /** How this device stands to a channel. */
-export type ChannelStanding =
+export type FollowState =
   /** The creation left; whether the host took it is not known yet. */
   | 'creating'
   /** Read with every synchronisation. */
@@ -30,7 +30,7 @@ export interface ChannelRow {
   readonly channel_id: string;
   /** Relay ID of the host; the channel's ID is bound to it. */
   readonly relay_id: string;
-  readonly standing: ChannelStanding;
+  readonly standing: FollowState;
   /** The verified descriptor of the highest revision seen. */
   readonly descriptor: ChannelDescriptor;
   /** Absent before the first read. */
@@ -74,7 +74,7 @@ export async function removeChannel(tx: StoreWriter, channelId: string): Promise
 }
 
 /** Whether a hint or a synchronisation is a reason to read the channel. */
-export function isReadable({ standing, closed_at }: ChannelRow): boolean {
+export function shouldReadChannel({ standing, closed_at }: ChannelRow): boolean {
   return standing === 'followed' && closed_at === undefined;
 }
 
@@ -90,7 +90,8 @@ export async function noteChannelHint(
   head: number,
 ): Promise<boolean> {
   const row = await channels.get(tx, channelId);
-  if (row === undefined || !isReadable(row) || head <= (row.span?.position ?? -1)) return false;
+  if (row === undefined || !shouldReadChannel(row) || head <= (row.span?.position ?? -1))
+    return false;
   if (head > (row.hinted_head ?? -1)) await putChannel(tx, { ...row, hinted_head: head });
   return true;
 }

@@ -22,7 +22,7 @@ import {
   requireChannel,
 } from './channel-rows.ts';
 import { removeTimeline } from './timeline/channel-entries.ts';
-import type { ChannelPlace } from './timeline/channel-page.ts';
+import type { ChannelRef } from './timeline/channel-page.ts';
 import { currentDescriptor } from './timeline/read-channel.ts';
 
 /** Where a channel is: its ID and its host. */
@@ -38,13 +38,13 @@ const LinkedChannel = Type.Object({ relay_id: RelayId, channel_id: ChannelId });
  * A channel's address as one word of text, for links and QR codes. Nothing in it is believed: the
  * channel's ID is bound to its host and creator, and the host is asked for the descriptor (06 §4).
  */
-export function channelLink(core: AccountCore, { channel_id, relay_id }: ChannelPlace): string {
+export function channelLink(core: AccountCore, { channel_id, relay_id }: ChannelRef): string {
   const bytes = utf8(canonicalJson({ relay_id, channel_id }));
   return `${linkPrefix(core)}${encodeBase64url(bytes)}`;
 }
 
 /** The place of a link or an address. @throws ClientError `verification_failed` */
-export function placeOf(core: AccountCore, address: string | ChannelAddress): ChannelPlace {
+export function channelRefOf(core: AccountCore, address: string | ChannelAddress): ChannelRef {
   try {
     const place = typeof address === 'string' ? decoded(core, address) : fromParts(address);
     checkSchema(LinkedChannel, place, 'channel');
@@ -55,11 +55,11 @@ export function placeOf(core: AccountCore, address: string | ChannelAddress): Ch
   }
 }
 
-function fromParts({ channelId: channel_id, relayId: relay_id }: ChannelAddress): ChannelPlace {
+function fromParts({ channelId: channel_id, relayId: relay_id }: ChannelAddress): ChannelRef {
   return { channel_id, relay_id };
 }
 
-function decoded(core: AccountCore, text: string): ChannelPlace {
+function decoded(core: AccountCore, text: string): ChannelRef {
   const prefix = linkPrefix(core);
   const word = text.trim();
   const bytes = word.startsWith(prefix) ? decodeBase64url(word.slice(prefix.length)) : undefined;
@@ -84,7 +84,7 @@ export type FollowFrom = 'latest' | 'creation';
  */
 export async function followChannel(
   core: AccountCore,
-  place: ChannelPlace,
+  place: ChannelRef,
   { from, signal }: { readonly from: FollowFrom; readonly signal: AbortSignal },
 ): Promise<void> {
   const descriptor = await currentDescriptor(core, place, signal);
@@ -108,7 +108,7 @@ export async function followChannel(
 }
 
 /** Reads a channel no more, and removes what was read. @throws ClientError `unknown_channel` */
-export async function leaveChannel(core: AccountCore, channelId: string): Promise<void> {
+export async function unfollowChannel(core: AccountCore, channelId: string): Promise<void> {
   await core.store.write(async (tx) => {
     const row = await requireChannel(tx, channelId);
     if (row.standing === 'creating') {

@@ -41,18 +41,18 @@ export type ContentWrite = Exclude<ChannelWrite, { readonly descriptor: unknown 
 /** Writes of channels, in the order they were made. */
 export const channelOutbox = new Collection<ChannelWrite>('channel-outbox');
 
-export interface KeptWrite<W extends ChannelWrite = ChannelWrite> {
+export interface PendingWrite<W extends ChannelWrite = ChannelWrite> {
   readonly key: string;
   readonly channelId: string;
   readonly value: W;
 }
 
 /** Keeps a write behind those that wait already. */
-export async function keepWrite<W extends ChannelWrite>(
+export async function enqueueWrite<W extends ChannelWrite>(
   tx: StoreWriter,
   channelId: string,
   value: W,
-): Promise<KeptWrite<W>> {
+): Promise<PendingWrite<W>> {
   const prefix = `${channelId}/`;
   const [last] = await channelOutbox.list(tx, { prefix, limit: 1, reverse: true });
   const number = last === undefined ? 1 : Number(last.key.slice(prefix.length)) + 1;
@@ -61,25 +61,25 @@ export async function keepWrite<W extends ChannelWrite>(
   return { key, channelId, value };
 }
 
-export async function keptWrites(tx: StoreReader, channelId: string): Promise<KeptWrite[]> {
+export async function pendingWrites(tx: StoreReader, channelId: string): Promise<PendingWrite[]> {
   const rows = await channelOutbox.list(tx, { prefix: `${channelId}/` });
   return rows.map((row) => ({ ...row, channelId }));
 }
 
-export async function dropWrite(tx: StoreWriter, { key }: KeptWrite): Promise<void> {
+export async function dequeueWrite(tx: StoreWriter, { key }: PendingWrite): Promise<void> {
   await channelOutbox.delete(tx, key);
 }
 
 /** Whether a write still waits. */
-export async function isKept(tx: StoreReader, { key }: KeptWrite): Promise<boolean> {
+export async function isPending(tx: StoreReader, { key }: PendingWrite): Promise<boolean> {
   return (await channelOutbox.get(tx, key)) !== undefined;
 }
 
-export function isDescriptorWrite(kept: KeptWrite): kept is KeptWrite<DescriptorWrite> {
+export function isDescriptorWrite(kept: PendingWrite): kept is PendingWrite<DescriptorWrite> {
   return 'descriptor' in kept.value;
 }
 
-export function isContentWrite(kept: KeptWrite): kept is KeptWrite<ContentWrite> {
+export function isContentWrite(kept: PendingWrite): kept is PendingWrite<ContentWrite> {
   return !isDescriptorWrite(kept);
 }
 

@@ -1,12 +1,12 @@
 /** Following an account: the home relay, and every host of its groups and channels (02 §12). */
 import { isWrongHome } from '../accounts/home-relay.ts';
-import { channelRows, isReadable as isReadableChannel } from '../channels/channel-rows.ts';
+import { channelRows, shouldReadChannel as isReadableChannel } from '../channels/channel-rows.ts';
 import { backoff, hintOf, isTemporary } from '../connect/backoff.ts';
 import type { AccountCore } from '../core.ts';
 import { isClientError } from '../errors.ts';
 import type { AccountEvent } from '../events.ts';
 import { groupRows } from '../groups/group-rows.ts';
-import { isReadable } from '../groups/timeline/read-group.ts';
+import { shouldReadGroup } from '../groups/timeline/read-group.ts';
 import { Handoff } from '../sync/async-queue.ts';
 import type { Scope } from '../sync/catch-up-hosts.ts';
 import { type FollowedRelay, followRelay, isOwing } from './follow-relay.ts';
@@ -217,7 +217,7 @@ class Following {
     const { core } = this.#followed;
     const rows = await core.store.read((tx) => groupRows(tx));
     for (const row of rows) {
-      if (row.relay_id !== relayId || row.standing !== 'member' || !isReadable(row)) continue;
+      if (row.relay_id !== relayId || row.standing !== 'member' || !shouldReadGroup(row)) continue;
       const { group_id } = row;
       await this.#handoff.put({ kind: 'group-applications', group_id });
       await this.#handoff.put({ kind: 'group-recoveries', group_id });
@@ -231,7 +231,7 @@ class Following {
       channels: await channelRows(tx),
     }));
     for (const row of groups) {
-      if (row.relay_id !== relayId || !isReadable(row)) continue;
+      if (row.relay_id !== relayId || !shouldReadGroup(row)) continue;
       await this.#handoff.put({ kind: 'group-failed', group_id: row.group_id, error });
     }
     for (const row of channels) {
@@ -249,7 +249,7 @@ export function isPassing(error: unknown): boolean {
 /** Every relay that hosts something to be read. */
 async function hostsOf({ store }: AccountCore): Promise<Set<string>> {
   return await store.read(async (tx) => {
-    const groups = (await groupRows(tx)).filter(isReadable);
+    const groups = (await groupRows(tx)).filter(shouldReadGroup);
     const channels = (await channelRows(tx)).filter(isReadableChannel);
     return new Set([...groups, ...channels].map((row) => row.relay_id));
   });

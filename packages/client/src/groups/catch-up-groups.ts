@@ -7,11 +7,11 @@ import type { GroupAccountEvent } from '../events.ts';
 import { Allowance, byLeaving, type Visit } from '../sync/budget.ts';
 import type { HostVisit } from '../sync/host-visit.ts';
 import { type GroupRow, groupRows } from './group-rows.ts';
-import { settleRecovery } from './keys/recover-key.ts';
+import { removeSettledRecovery } from './keys/recover-key.ts';
 import { submitCreation } from './membership/create-group.ts';
 import { submitApplication } from './membership/join-group.ts';
-import { isReadable, isUnsettled, readGroup } from './timeline/read-group.ts';
-import { settleOutbox } from './timeline/send-group-message.ts';
+import { needsPolling, readGroup, shouldReadGroup } from './timeline/read-group.ts';
+import { flushOrGiveUp } from './timeline/send-group-message.ts';
 
 /**
  * Reads the groups of one host, sends what waits, and settles what is open.
@@ -29,11 +29,11 @@ export async function* catchUpGroups(
   const hosted = rows.filter(({ relay_id }) => relay_id === visit.host);
   for (const row of hosted.sort(byLeaving)) {
     const { group_id } = row;
-    if (!isReadable(row)) {
-      yield* settleOutbox(core, group_id, visit.signal);
+    if (!shouldReadGroup(row)) {
+      yield* flushOrGiveUp(core, group_id, visit.signal);
       continue;
     }
-    const isWanted = only?.has(group_id) !== false || isUnsettled(row);
+    const isWanted = only?.has(group_id) !== false || needsPolling(row);
     if (!isWanted || (only !== undefined && row.leftAt !== undefined)) continue;
     try {
       visit.checkAnswers();
@@ -55,7 +55,7 @@ async function* catchUpRow(
   if (standing === 'applied') await resubmit(core, row, signal);
   const isBehind = yield* catchUpGroup(core, groupId, visit);
   if (standing !== 'member' || isBehind) return;
-  await settleRecovery(core, groupId, signal).catch((error: unknown) => {
+  await removeSettledRecovery(core, groupId, signal).catch((error: unknown) => {
     const passing = ['not_a_member', 'group_blocked', 'group_behind'] as const;
     if (!passing.some((code) => isClientError(error, code))) throw error;
   });
@@ -75,7 +75,7 @@ export async function* catchUpGroup(
   // What was written for an epoch that is over would be refused.
   if (yield* readGroup(core, groupId, reading)) return true;
   // Whoever shows the group next shows what went out just now.
-  if (yield* settleOutbox(core, groupId, signal)) return yield* readGroup(core, groupId, reading);
+  if (yield* flushOrGiveUp(core, groupId, signal)) return yield* readGroup(core, groupId, reading);
   return false;
 }
 

@@ -18,7 +18,7 @@ import { Collection, type StoreReader, type StoreWriter } from '../store/index.t
 import { keyOf } from '../store/row-keys.ts';
 
 /** How this account stands to a group, as far as this device knows. */
-export type GroupStanding =
+export type GroupMembership =
   /** The creation left; whether the host took it is not known yet. */
   | 'creating'
   /** An application left; reading is tried until it is permitted. */
@@ -45,7 +45,7 @@ export interface GroupRow {
   readonly group_id: string;
   /** Relay ID of the host; the group's ID is bound to it. */
   readonly relay_id: string;
-  readonly standing: GroupStanding;
+  readonly standing: GroupMembership;
   /** Sequence up to which every event is completely processed; -1 before the creation. */
   readonly position: number;
   /** Verified state at the position; absent before the creation event. */
@@ -69,7 +69,7 @@ export interface GroupRow {
 export const groups = new Collection<GroupRow>('groups');
 
 /** A group nothing was read of. */
-export function nothingYet(
+export function emptyGroupRow(
   address: Pick<GroupRow, 'group_id' | 'relay_id'>,
 ): Omit<GroupRow, 'standing'> {
   return { ...address, position: -1, keysThrough: -1 };
@@ -79,7 +79,7 @@ export function nothingYet(
  * A group its account is no member of any more. Everything verified stays; should it be read again,
  * keys are asked for from the beginning.
  */
-export function noLonger({ activeKey: _active, ...row }: GroupRow): GroupRow {
+export function asEnded({ activeKey: _active, ...row }: GroupRow): GroupRow {
   return { ...row, standing: 'ended', keysThrough: -1 };
 }
 
@@ -90,13 +90,13 @@ const bans = new Collection<true>('group-bans');
 export const nicknames = new Collection<GroupNickname>('group-nicknames');
 
 /** A group with its verified state, one consistent read. */
-export interface KeptGroup {
+export interface StoredGroup {
   readonly row: GroupRow;
   readonly group: GroupProjection | undefined;
 }
 
 /** @throws ClientError `not_a_member` where this device knows no such group */
-export async function loadGroup(tx: StoreReader, groupId: string): Promise<KeptGroup> {
+export async function loadGroup(tx: StoreReader, groupId: string): Promise<StoredGroup> {
   const row = await groups.get(tx, groupId);
   if (row === undefined) throw new ClientError('not_a_member', `${groupId} is not known here`);
   if (row.facts === undefined) return { row, group: undefined };

@@ -13,18 +13,18 @@ export interface GroupOutboxRow {
 export const groupOutbox = new Collection<GroupOutboxRow>('group-outbox');
 
 /** A row of the outbox with its key. */
-export interface WaitingMessage {
+export interface PendingMessage {
   readonly key: string;
   readonly value: GroupOutboxRow;
 }
 
 /** What waits to be sent to a group, in the order in which it was written. */
-export async function waitingIn(tx: StoreReader, groupId: string): Promise<WaitingMessage[]> {
+export async function pendingMessages(tx: StoreReader, groupId: string): Promise<PendingMessage[]> {
   return await groupOutbox.list(tx, { prefix: `${groupId}/` });
 }
 
 /** Puts a message behind all that wait. @returns its key */
-export async function addWaiting(tx: StoreWriter, row: GroupOutboxRow): Promise<string> {
+export async function enqueueMessage(tx: StoreWriter, row: GroupOutboxRow): Promise<string> {
   const prefix = `${row.envelope.group_id}/`;
   const [last] = await groupOutbox.list(tx, { prefix, limit: 1, reverse: true });
   const place = last === undefined ? 0 : Number(last.key.slice(prefix.length)) + 1;
@@ -34,17 +34,17 @@ export async function addWaiting(tx: StoreWriter, row: GroupOutboxRow): Promise<
 }
 
 /** Whether a row is still what it was: another program may have sent it, or sealed it anew. */
-export async function isStillWaiting(
+export async function isStillPending(
   tx: StoreReader,
-  { key, value }: WaitingMessage,
+  { key, value }: PendingMessage,
 ): Promise<boolean> {
   const latest = await groupOutbox.get(tx, key);
   return latest?.envelope.message_id === value.envelope.message_id;
 }
 
 /** Lets go of a message that needs no more sending. @returns whether it was still waiting */
-export async function removeWaiting(tx: StoreWriter, waiting: WaitingMessage): Promise<boolean> {
-  const isThere = await isStillWaiting(tx, waiting);
+export async function dequeueMessage(tx: StoreWriter, waiting: PendingMessage): Promise<boolean> {
+  const isThere = await isStillPending(tx, waiting);
   if (isThere) await groupOutbox.delete(tx, waiting.key);
   return isThere;
 }

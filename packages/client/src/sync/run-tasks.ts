@@ -14,7 +14,7 @@ import { contactRow, contactRows } from '../contacts/contact-rows.ts';
 import type { AccountCore } from '../core.ts';
 import { unixSeconds } from '../environment.ts';
 import { isClientError, isRefusal } from '../errors.ts';
-import { doGroupDuty, isGroupDuty } from '../groups/keys/own-device-sync.ts';
+import { isGroupTask, runGroupTask } from '../groups/keys/own-device-sync.ts';
 import { send } from '../messages/send-message.ts';
 import { forget, toOwnDevices } from '../messages/send-to-own-devices.ts';
 import { Collection } from '../store/index.ts';
@@ -72,7 +72,7 @@ function isOfContact({ kind }: Duty): boolean {
 }
 
 async function doDuty(core: AccountCore, duty: Duty, signal: AbortSignal): Promise<void> {
-  if (isGroupDuty(duty)) return await doGroupDuty(core, duty, signal);
+  if (isGroupTask(duty)) return await runGroupTask(core, duty, signal);
   switch (duty.kind) {
     case 'request-snapshot':
       return await toOwnDevices(core, {

@@ -14,10 +14,10 @@ import { ClientError, isRefusal } from '../../errors.ts';
 import { type ChannelRow, putChannel, requireChannel } from '../channel-rows.ts';
 import {
   type DescriptorWrite,
+  enqueueWrite,
   isDescriptorWrite,
   isFinalRefusal,
-  keepWrite,
-  keptWrites,
+  pendingWrites,
 } from '../outbox.ts';
 import { currentDescriptor } from '../timeline/read-channel.ts';
 import { submitDescriptor } from './submit-descriptor.ts';
@@ -72,7 +72,7 @@ export async function createChannel(
     const { row, kept } = await store.write(async (tx) => {
       const made: ChannelRow = { channel_id, relay_id, standing: 'creating', descriptor };
       await putChannel(tx, made);
-      return { row: made, kept: await keepWrite(tx, channel_id, value) };
+      return { row: made, kept: await enqueueWrite(tx, channel_id, value) };
     });
     try {
       await submitDescriptor(core, { row, kept, isFresh: true }, signal);
@@ -149,7 +149,7 @@ async function writeDescriptor(
 ): Promise<void> {
   for (let attempt = 1; ; attempt += 1) {
     const row = await core.store.read((tx) => requireChannel(tx, channelId));
-    await settleDescriptors(core, row, signal);
+    await submitPendingDescriptors(core, row, signal);
     const current = await currentDescriptor(core, row, signal);
     if (current.creator !== core.account) {
       throw new ClientError('not_permitted', 'only the owner changes a channel');
@@ -158,7 +158,7 @@ async function writeDescriptor(
       throw new ClientError('not_permitted', 'the channel is closed');
     const relay = core.relay(row.relay_id);
     const value = checkedInput(() => make(current, relay.relayClock.now()));
-    const kept = await core.store.write((tx) => keepWrite(tx, channelId, value));
+    const kept = await core.store.write((tx) => enqueueWrite(tx, channelId, value));
     try {
       return await submitDescriptor(core, { row, kept, isFresh: true }, signal);
     } catch (error) {
@@ -169,12 +169,12 @@ async function writeDescriptor(
 }
 
 /** Settles what waits of descriptors; what was refused is not to stop what comes now. */
-async function settleDescriptors(
+async function submitPendingDescriptors(
   core: AccountCore,
   row: ChannelRow,
   signal: AbortSignal,
 ): Promise<void> {
-  for (const kept of await core.store.read((tx) => keptWrites(tx, row.channel_id))) {
+  for (const kept of await core.store.read((tx) => pendingWrites(tx, row.channel_id))) {
     if (!isDescriptorWrite(kept)) continue;
     try {
       await submitDescriptor(core, { row, kept, isFresh: false }, signal);

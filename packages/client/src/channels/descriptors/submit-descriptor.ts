@@ -13,9 +13,9 @@ import {
 import {
   type ChannelWrite,
   type DescriptorWrite,
-  dropWrite,
+  dequeueWrite,
   isFinalRefusal,
-  type KeptWrite,
+  type PendingWrite,
 } from '../outbox.ts';
 import { resolveDescriptor } from '../timeline/channel-page.ts';
 
@@ -33,23 +33,24 @@ export async function submitDescriptor(
     isFresh,
   }: {
     readonly row: ChannelRow;
-    readonly kept: KeptWrite<DescriptorWrite>;
+    readonly kept: PendingWrite<DescriptorWrite>;
     /** Whether it never left before. */
     readonly isFresh: boolean;
   },
   signal: AbortSignal,
 ): Promise<void> {
   const { value } = kept;
-  if (!isFresh && (await isTaken(core, row, { value, signal }))) return await take(core, kept);
+  if (!isFresh && (await isStoredByHost(core, row, { value, signal })))
+    return await settleAccepted(core, kept);
   try {
     await send(core, row, { value, signal });
   } catch (error) {
     // Refused, or perhaps done by this try or an earlier one: only the host's descriptor tells.
-    if (await isTaken(core, row, { value, signal })) return await take(core, kept);
-    if (isFinalRefusal(error) || isRefusal(error, 'rate_limited')) await abandon(core, kept);
+    if (await isStoredByHost(core, row, { value, signal })) return await settleAccepted(core, kept);
+    if (isFinalRefusal(error) || isRefusal(error, 'rate_limited')) await settleRefused(core, kept);
     throw error;
   }
-  await take(core, kept);
+  await settleAccepted(core, kept);
 }
 
 interface Submission {
@@ -77,7 +78,7 @@ async function send(
 }
 
 /** Whether the host has this very descriptor under its revision. */
-async function isTaken(
+async function isStoredByHost(
   core: AccountCore,
   row: ChannelRow,
   { value: { descriptor }, signal }: Submission,
@@ -92,10 +93,13 @@ async function isTaken(
 }
 
 /** The host has it: it counts from now on. */
-async function take(core: AccountCore, kept: KeptWrite<DescriptorWrite>): Promise<void> {
+async function settleAccepted(
+  core: AccountCore,
+  kept: PendingWrite<DescriptorWrite>,
+): Promise<void> {
   const { write, descriptor } = kept.value;
   await core.store.write(async (tx) => {
-    await dropWrite(tx, kept);
+    await dequeueWrite(tx, kept);
     const row = await channelRow(tx, kept.channelId);
     if (row === undefined) return;
     if (write !== 'create') {
@@ -112,9 +116,9 @@ async function take(core: AccountCore, kept: KeptWrite<DescriptorWrite>): Promis
   core.happenings.add([{ kind: 'channel-followed', channel_id: kept.channelId }]);
 }
 
-async function abandon(core: AccountCore, kept: KeptWrite<ChannelWrite>): Promise<void> {
+async function settleRefused(core: AccountCore, kept: PendingWrite<ChannelWrite>): Promise<void> {
   await core.store.write(async (tx) => {
-    await dropWrite(tx, kept);
+    await dequeueWrite(tx, kept);
     if (kept.value.write !== 'create') return;
     const row = await channelRow(tx, kept.channelId);
     if (row?.standing === 'creating') await removeChannel(tx, kept.channelId);

@@ -3,8 +3,8 @@ import type { AccountCore } from '../../core.ts';
 import { ClientError, isRefusal } from '../../errors.ts';
 import { Allowance } from '../../sync/budget.ts';
 import type { ChannelRow } from '../channel-rows.ts';
-import { type ContentWrite, dropWrite, isFinalRefusal, type KeptWrite } from '../outbox.ts';
-import { asRollback, pageSize, readPage } from '../timeline/channel-page.ts';
+import { type ContentWrite, dequeueWrite, isFinalRefusal, type PendingWrite } from '../outbox.ts';
+import { asRollback, pageSize, readChannelPage } from '../timeline/channel-page.ts';
 
 type ChangeWrite = Exclude<ContentWrite, { readonly write: 'post' }>;
 
@@ -23,7 +23,7 @@ export async function submitContent(
     isFresh,
   }: {
     readonly row: ChannelRow;
-    readonly kept: KeptWrite<ContentWrite>;
+    readonly kept: PendingWrite<ContentWrite>;
     /** Whether it never left before. */
     readonly isFresh: boolean;
   },
@@ -31,7 +31,7 @@ export async function submitContent(
 ): Promise<number | undefined> {
   const { value } = kept;
   const relay = core.relay(row.relay_id);
-  const settle = () => core.store.write((tx) => dropWrite(tx, kept));
+  const settle = () => core.store.write((tx) => dequeueWrite(tx, kept));
   try {
     if (value.write === 'post') {
       const { sequence } = await relay.call('channel.post', value.post, { signal });
@@ -46,7 +46,7 @@ export async function submitContent(
     // A change beyond a quota would wait for good, and all behind it; a post may be sent later.
     const isBarred =
       value.write !== 'post' && isRefusal(error, 'rate_limited') && error.method !== 'channel.read';
-    if (isBarred || isFinalRefusal(error) || error instanceof TooLate) await settle();
+    if (isBarred || isFinalRefusal(error) || error instanceof EditTooLate) await settle();
     throw error;
   }
 }
@@ -63,7 +63,7 @@ async function submitFresh(
     if (!isFinalRefusal(error)) return await repeatChange(core, row, submission);
     // Two may delete one post at the same time.
     const isDeletion = submission.value.write === 'delete' && isRefusal(error, 'state_conflict');
-    if (!isDeletion || !(await isDone(core, row, submission))) throw error;
+    if (!isDeletion || !(await hasTakenEffect(core, row, submission))) throw error;
   }
 }
 
@@ -89,18 +89,18 @@ async function repeatChange(
   row: ChannelRow,
   submission: Submission,
 ): Promise<void> {
-  if (await isDone(core, row, submission)) return;
+  if (await hasTakenEffect(core, row, submission)) return;
   try {
     await submitChange(core, row, submission);
   } catch (error) {
     // The earlier try may have arrived in between.
-    if (isFinalRefusal(error) && (await isDone(core, row, submission))) return;
+    if (isFinalRefusal(error) && (await hasTakenEffect(core, row, submission))) return;
     throw error;
   }
 }
 
 /** An edit that must not be sent again, because others were faster. */
-export class TooLate extends ClientError {
+export class EditTooLate extends ClientError {
   constructor(message: string) {
     super('not_permitted', message);
   }
@@ -110,7 +110,7 @@ export class TooLate extends ClientError {
  * Reads the timeline for what became of an edit or a deletion (06 §10.4).
  * @throws ClientError `not_permitted` where somebody else edited or deleted the post meanwhile
  */
-async function isDone(
+async function hasTakenEffect(
   core: AccountCore,
   row: ChannelRow,
   { value, signal }: Submission,
@@ -120,11 +120,12 @@ async function isDone(
   let rival: string | undefined;
   const allowance = new Allowance(core.reading);
   for (;;) {
-    const page = await readPage(core, row, { range: { after, limit: pageSize }, signal }).catch(
-      (error: unknown) => {
-        throw asRollback(error);
-      },
-    );
+    const page = await readChannelPage(core, row, {
+      range: { after, limit: pageSize },
+      signal,
+    }).catch((error: unknown) => {
+      throw asRollback(error);
+    });
     for (const { kind, payload } of page.events) {
       if (kind !== 'edit' && kind !== 'delete') continue;
       if (payload.target_sequence !== sent.target_sequence) continue;
@@ -140,6 +141,6 @@ async function isDone(
       break;
     }
   }
-  if (rival !== undefined && value.write === 'edit') throw new TooLate(rival);
+  if (rival !== undefined && value.write === 'edit') throw new EditTooLate(rival);
   return false;
 }

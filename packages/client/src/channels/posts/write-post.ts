@@ -22,7 +22,7 @@ import type { AccountCore } from '../../core.ts';
 import { ClientError } from '../../errors.ts';
 import { flushChannel } from '../catch-up-channels.ts';
 import { type ChannelRow, requireChannel } from '../channel-rows.ts';
-import { type ContentWrite, type KeptWrite, keepWrite } from '../outbox.ts';
+import { type ContentWrite, enqueueWrite, type PendingWrite } from '../outbox.ts';
 import { projectedPost } from '../timeline/channel-entries.ts';
 import { currentDescriptor } from '../timeline/read-channel.ts';
 import { submitContent } from './submit-post.ts';
@@ -68,20 +68,20 @@ export async function publish(
   const { network, random } = core;
   const { attachments } = draft;
   const body = bodyOf(draft);
-  const post = signed(core, {
+  const post = sign(core, {
     $type: network.type('channel.post'),
     channel_id: channelId,
     message_id: newMessageId(random),
     ...(body !== undefined && { body }),
     ...(attachments !== undefined && { attachments: [...attachments] }),
   }) as ChannelPost;
-  checked(() => {
+  checkPost(() => {
     checkChannelPost(network, post);
     checkChannelContentSize(post);
     checkReferences(post);
   });
   const row = await requireWriter(core, channelId, signal);
-  const kept = await core.store.write((tx) => keepWrite(tx, channelId, { write: 'post', post }));
+  const kept = await core.store.write((tx) => enqueueWrite(tx, channelId, { write: 'post', post }));
   const sequence = await submitInTurn(core, { row, kept }, signal);
   return { channel_id: channelId, message_id: post.message_id, sequence: sequence as number };
 }
@@ -101,7 +101,7 @@ export async function editPost(
   const { channelId, sequence, patch } = target;
   const body = bodyOf(patch);
   const { attachments } = patch;
-  const edit = signed(core, {
+  const edit = sign(core, {
     $type: network.type('channel.post.edit'),
     channel_id: channelId,
     target_sequence: sequence,
@@ -109,12 +109,12 @@ export async function editPost(
     ...(attachments !== undefined && { attachments: attachments && [...attachments] }),
   }) as ChannelPostEdit;
   const post = await core.store.read((tx) => projectedPost(tx, channelId, sequence));
-  checked(() => {
+  checkPost(() => {
     checkChannelPostEdit(network, edit);
     checkChannelContentSize(edit);
     if (post !== undefined) checkReferences(reducePost(post.state, edit));
   });
-  await change(core, { channelId, target: sequence, value: { write: 'edit', edit } }, signal);
+  await writeChange(core, { channelId, target: sequence, value: { write: 'edit', edit } }, signal);
 }
 
 /**
@@ -130,21 +130,21 @@ export async function deletePost(
 ): Promise<void> {
   const { network } = core;
   const { channelId, sequence, reason } = target;
-  const deletion = signed(core, {
+  const deletion = sign(core, {
     $type: network.type('channel.post.delete'),
     channel_id: channelId,
     target_sequence: sequence,
     ...(reason !== undefined && { reason }),
   }) as ChannelPostDelete;
-  checked(() => {
+  checkPost(() => {
     checkChannelPostDelete(network, deletion);
     checkChannelContentSize(deletion);
   });
   const value = { write: 'delete', deletion } as const;
-  await change(core, { channelId, target: sequence, value }, signal);
+  await writeChange(core, { channelId, target: sequence, value }, signal);
 }
 
-async function change(
+async function writeChange(
   core: AccountCore,
   {
     channelId,
@@ -161,14 +161,14 @@ async function change(
 ): Promise<void> {
   const row = await requireWriter(core, channelId, signal);
   const behind = Math.max(target, row.span?.position ?? -1);
-  const kept = await core.store.write((tx) => keepWrite(tx, channelId, { ...value, behind }));
+  const kept = await core.store.write((tx) => enqueueWrite(tx, channelId, { ...value, behind }));
   await submitInTurn(core, { row, kept }, signal);
 }
 
 /** Submits what was just kept, behind what waits from before; nobody else does meanwhile. */
 async function submitInTurn(
   core: AccountCore,
-  { row, kept }: { readonly row: ChannelRow; readonly kept: KeptWrite<ContentWrite> },
+  { row, kept }: { readonly row: ChannelRow; readonly kept: PendingWrite<ContentWrite> },
   signal: AbortSignal,
 ): Promise<number | undefined> {
   core.sending.add(kept.key);
@@ -215,12 +215,12 @@ function checkReferences({ body, attachments = [] }: Pick<PostState, 'body' | 'a
   if (body !== undefined) checkBodyReferences(body, attachments);
 }
 
-function signed({ network, device }: AccountCore, object: JsonObject) {
+function sign({ network, device }: AccountCore, object: JsonObject) {
   return signAsDevice(network, object, device);
 }
 
 /** What breaks the rules of content was not fit to be sent. */
-function checked(check: () => void): void {
+function checkPost(check: () => void): void {
   try {
     check();
   } catch (cause) {

@@ -21,7 +21,7 @@ import {
   noteDeleted,
   postEntry,
   projectedPost,
-  putEntry,
+  putChannelEntry,
   putPost,
   putWaitingEdit,
   removeEntriesAfter,
@@ -29,14 +29,14 @@ import {
   takeWaitingEdits,
   type WaitingEdit,
 } from './channel-entries.ts';
-import type { ReadPage } from './channel-page.ts';
+import type { ReadChannelPage } from './channel-page.ts';
 
 /** Which way a page goes on from what was read already. */
 export type Direction = 'latest' | 'newer' | 'older';
 
 /** A page in its place: what lies between `floor` and `ceiling` is in it, as far as it is readable. */
-interface Placed {
-  readonly page: ReadPage;
+interface PagePosition {
+  readonly page: ReadChannelPage;
   readonly direction: Direction;
   /** Everything behind this sequence… */
   readonly floor: number;
@@ -44,7 +44,7 @@ interface Placed {
   readonly ceiling: number;
 }
 
-export interface AppliedPage {
+export interface AppliedChannelPage {
   readonly row: ChannelRow;
   readonly events: readonly ChannelAccountEvent[];
 }
@@ -53,7 +53,7 @@ export interface AppliedPage {
  * Applies a page to a row it was read for: rebuilds posts, drops deleted ones, keeps descriptors,
  * notes gaps, and moves the span (06 §10.1, §10.2).
  */
-export async function applyPage(
+export async function applyChannelPage(
   tx: StoreWriter,
   row: ChannelRow,
   {
@@ -61,18 +61,18 @@ export async function applyPage(
     direction,
     covers = -1,
   }: {
-    readonly page: ReadPage;
+    readonly page: ReadChannelPage;
     readonly direction: Direction;
     /** The highest head that hints had named when the page was asked for. */
     readonly covers?: number | undefined;
   },
-): Promise<AppliedPage> {
-  const placed = placedPage(row, page, direction);
+): Promise<AppliedChannelPage> {
+  const placed = positionOf(row, page, direction);
   const span = spanAfter(row.span, placed);
   await putDescriptors(tx, page.descriptors);
-  const { before, waiting } = await startOf(tx, row, placed);
+  const { before, waiting } = await projectionBefore(tx, row, placed);
   const after = projectChannel(before, [...page.events, ...waiting]);
-  const counted = countedEvents(page);
+  const counted = effectiveEvents(page);
   const told: ChannelAccountEvent[] = [];
   let next = row;
   for (const event of counted) {
@@ -80,7 +80,7 @@ export async function applyPage(
     next = step.row;
     told.push(...step.told);
   }
-  told.push(...(await applyRest(tx, row, placed)));
+  told.push(...(await storeRefusedAndGaps(tx, row, placed)));
   const closing = counted.find(isClosing);
   if (closing !== undefined && direction === 'older') {
     // Whatever a host showed behind the end of the channel never was part of it (06 §7.4).
@@ -99,7 +99,11 @@ export async function applyPage(
   return { row: applied, events: told };
 }
 
-function placedPage({ span }: ChannelRow, page: ReadPage, direction: Direction): Placed {
+function positionOf(
+  { span }: ChannelRow,
+  page: ReadChannelPage,
+  direction: Direction,
+): PagePosition {
   const [lowest = 0] = page.sequences;
   const floor = page.hasMore ? lowest - 1 : -1;
   if (direction === 'latest') {
@@ -110,17 +114,17 @@ function placedPage({ span }: ChannelRow, page: ReadPage, direction: Direction):
   return { page, direction, floor: position, ceiling: (page.sequences.at(-1) ?? position) + 1 };
 }
 
-function spanAfter(span: ChannelSpan | undefined, { direction, floor, ceiling }: Placed) {
+function spanAfter(span: ChannelSpan | undefined, { direction, floor, ceiling }: PagePosition) {
   const { first = floor + 1, position = -1 } = span ?? {};
   if (direction === 'older') return { first: floor + 1, position };
   return { first, position: Math.max(position, ceiling - 1) };
 }
 
 /** What the events of a page act upon: posts that are here, and edits that wait for posts. */
-async function startOf(
+async function projectionBefore(
   tx: StoreWriter,
   row: ChannelRow,
-  { page, direction, floor }: Placed,
+  { page, direction, floor }: PagePosition,
 ): Promise<{ readonly before: ChannelProjection; readonly waiting: VerifiedChannelEvent[] }> {
   const posts = new Map<number, ProjectedPost>();
   const waiting: VerifiedChannelEvent[] = [];
@@ -154,7 +158,7 @@ function verifiedEdit(waiting: WaitingEdit): VerifiedChannelEvent {
 }
 
 /** The events that count: those up to the closing descriptor (06 §7.4). */
-function countedEvents({ events }: ReadPage): VerifiedChannelEvent[] {
+function effectiveEvents({ events }: ReadChannelPage): VerifiedChannelEvent[] {
   const closing = events.find(isClosing);
   if (closing === undefined) return [...events];
   return events.filter(({ sequence }) => sequence <= closing.sequence);
@@ -164,7 +168,7 @@ function isClosing(event: VerifiedChannelEvent): boolean {
   return event.kind === 'descriptor' && event.payload.status === 'closed';
 }
 
-interface Step {
+interface EventEffect {
   readonly row: ChannelRow;
   readonly told: readonly ChannelAccountEvent[];
 }
@@ -184,14 +188,14 @@ async function applyEvent(
     readonly before: ChannelProjection;
     readonly after: ChannelProjection;
   },
-): Promise<Step> {
+): Promise<EventEffect> {
   const { channel_id } = row;
   const { sequence, acceptedAt: accepted_at, account } = event;
   const placed = { channel_id, sequence, accepted_at, by: account };
   switch (event.kind) {
     case 'descriptor': {
       const descriptor = event.payload;
-      await putEntry(tx, { ...placed, kind: 'change', descriptor });
+      await putChannelEntry(tx, { ...placed, kind: 'change', descriptor });
       const adopted = await adoptDescriptor(tx, row, descriptor);
       const isNews = adopted !== row;
       return {
@@ -257,23 +261,23 @@ async function applyDeletion(
   if (target_sequence < span.first) await noteDeleted(tx, channel_id, target_sequence);
   const said = { ...(reason !== undefined && { reason }) };
   const placed = { channel_id, sequence, accepted_at, by, target_sequence, ...said };
-  await putEntry(tx, { kind: 'deletion', ...placed });
+  await putChannelEntry(tx, { kind: 'deletion', ...placed });
   return [{ kind: 'channel-deleted', channel_id, sequence: target_sequence, by, ...said }];
 }
 
 /** Notes what does not verify, and what is not there. */
-async function applyRest(
+async function storeRefusedAndGaps(
   tx: StoreWriter,
   { channel_id }: ChannelRow,
-  placed: Placed,
+  placed: PagePosition,
 ): Promise<ChannelAccountEvent[]> {
   const told: ChannelAccountEvent[] = [];
   for (const { sequence, reason } of placed.page.refused) {
-    await putEntry(tx, { kind: 'refused', channel_id, sequence, reason });
+    await putChannelEntry(tx, { kind: 'refused', channel_id, sequence, reason });
     told.push({ kind: 'channel-refused', channel_id, sequence, reason });
   }
   for (const gap of gapsOf(channel_id, placed)) {
-    await putEntry(tx, gap);
+    await putChannelEntry(tx, gap);
     told.push({ kind: 'channel-gap', channel_id, from: gap.sequence, through: gap.through });
   }
   return told;
@@ -282,7 +286,7 @@ async function applyRest(
 /** What lies between the bounds of a page and is not in it. */
 export function gapsOf(
   channel_id: string,
-  { page, floor, ceiling }: Pick<Placed, 'page' | 'floor' | 'ceiling'>,
+  { page, floor, ceiling }: Pick<PagePosition, 'page' | 'floor' | 'ceiling'>,
 ): ChannelGapEntry[] {
   const gaps: ChannelGapEntry[] = [];
   let last = floor;

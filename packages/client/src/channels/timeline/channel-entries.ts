@@ -10,7 +10,7 @@ import {
 import { Collection, type StoreReader, type StoreWriter } from '../../store/index.ts';
 import { keyOf } from '../../store/row-keys.ts';
 
-interface Placed {
+interface EntryPosition {
   readonly channel_id: string;
   readonly sequence: number;
   /** The host's Unix seconds; a claim, and never an order. */
@@ -18,7 +18,7 @@ interface Placed {
 }
 
 /** A post as its edits left it. */
-export interface ChannelPostEntry extends Placed {
+export interface ChannelPostEntry extends EntryPosition {
   readonly kind: 'post';
   readonly message_id: string;
   /** Account of the verified certificate. */
@@ -36,14 +36,14 @@ interface Edited {
 }
 
 /** A revision of the descriptor: creation, update or closure. */
-export interface ChannelChangeEntry extends Placed {
+export interface ChannelChangeEntry extends EntryPosition {
   readonly kind: 'change';
   readonly by: string;
   readonly descriptor: ChannelDescriptor;
 }
 
 /** A post was deleted; it may have been one that was never here. */
-export interface ChannelDeletionEntry extends Placed {
+export interface ChannelDeletionEntry extends EntryPosition {
   readonly kind: 'deletion';
   readonly by: string;
   readonly target_sequence: number;
@@ -71,12 +71,16 @@ export interface ChannelGapEntry {
   readonly through: number;
 }
 
-type OtherEntry = ChannelChangeEntry | ChannelDeletionEntry | ChannelRefusedEntry | ChannelGapEntry;
+type NonPostEntry =
+  | ChannelChangeEntry
+  | ChannelDeletionEntry
+  | ChannelRefusedEntry
+  | ChannelGapEntry;
 
-export type ChannelEntry = ChannelPostEntry | OtherEntry;
+export type ChannelEntry = ChannelPostEntry | NonPostEntry;
 
 /** A post as it is kept: the signed object, and what edits made of it. */
-interface KeptPost extends Placed {
+interface StoredPost extends EntryPosition {
   readonly kind: 'post';
   readonly from: string;
   readonly post: ChannelPost;
@@ -96,9 +100,9 @@ export interface WaitingEdit {
 }
 
 /** Rows read or removed in one go. */
-const portion = 500;
+const batchSize = 500;
 
-const timeline = new Collection<KeptPost | OtherEntry>('channel-timeline');
+const timeline = new Collection<StoredPost | NonPostEntry>('channel-timeline');
 /** By channel, target and sequence. */
 const waitingEdits = new Collection<WaitingEdit>('channel-edits');
 /** Deleted posts that lie before everything that was read so far, by channel and sequence. */
@@ -114,7 +118,7 @@ export interface EntryRange {
   readonly last?: number;
 }
 
-export async function listEntries(
+export async function listChannelEntries(
   tx: StoreReader,
   channelId: string,
   range: EntryRange = {},
@@ -145,24 +149,24 @@ export async function listPosts(
       ...(after !== undefined && { after }),
       ...(end !== undefined && { before: end }),
     };
-    const entries = await listEntries(tx, channelId, { ...range, last: portion });
+    const entries = await listChannelEntries(tx, channelId, { ...range, last: batchSize });
     found = [...entries.filter((entry) => entry.kind === 'post'), ...found];
-    if (entries.length < portion || found.length >= last) break;
+    if (entries.length < batchSize || found.length >= last) break;
     end = entries[0]?.sequence;
   }
   return found.slice(Math.max(0, found.length - last));
 }
 
-function entryOf({ post, state, ...row }: KeptPost): ChannelPostEntry {
+function entryOf({ post, state, ...row }: StoredPost): ChannelPostEntry {
   return { ...row, message_id: post.message_id, content: state ?? postState(post) };
 }
 
 /** A projected post, as it is shown. */
 export function postEntry(channelId: string, projected: ProjectedPost): ChannelPostEntry {
-  return entryOf(keptPost(channelId, projected));
+  return entryOf(storedPost(channelId, projected));
 }
 
-function keptPost(channelId: string, projected: ProjectedPost): KeptPost {
+function storedPost(channelId: string, projected: ProjectedPost): StoredPost {
   const { sequence, acceptedAt, account, post, state, edited } = projected;
   return {
     kind: 'post',
@@ -201,10 +205,10 @@ export async function putPost(
   projected: ProjectedPost,
 ): Promise<void> {
   const key = keyOf(channelId, projected.sequence);
-  await timeline.put(tx, key, keptPost(channelId, projected));
+  await timeline.put(tx, key, storedPost(channelId, projected));
 }
 
-export async function putEntry(tx: StoreWriter, entry: OtherEntry): Promise<void> {
+export async function putChannelEntry(tx: StoreWriter, entry: NonPostEntry): Promise<void> {
   await timeline.put(tx, keyOf(entry.channel_id, entry.sequence), entry);
 }
 
@@ -261,10 +265,10 @@ export async function removeEntriesAfter(
   channelId: string,
   sequence: number,
 ): Promise<boolean> {
-  const range = { prefix: `${channelId}/`, after: keyOf(channelId, sequence), limit: portion };
+  const range = { prefix: `${channelId}/`, after: keyOf(channelId, sequence), limit: batchSize };
   const rows = await timeline.list(tx, range);
   for (const { key } of rows) await timeline.delete(tx, key);
-  return rows.length === portion;
+  return rows.length === batchSize;
 }
 
 /**
@@ -274,9 +278,9 @@ export async function removeEntriesAfter(
 export async function removeTimeline(tx: StoreWriter, channelId: string): Promise<boolean> {
   let isMore = false;
   for (const collection of [timeline, waitingEdits, deleted]) {
-    const rows = await collection.list(tx, { prefix: `${channelId}/`, limit: portion });
+    const rows = await collection.list(tx, { prefix: `${channelId}/`, limit: batchSize });
     for (const { key } of rows) await collection.delete(tx, key);
-    isMore ||= rows.length === portion;
+    isMore ||= rows.length === batchSize;
   }
   return isMore;
 }

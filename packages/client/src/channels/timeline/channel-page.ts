@@ -17,13 +17,13 @@ import { knownDescriptors } from '../channel-rows.ts';
 export const pageSize = 100;
 
 /** Where a channel is hosted. */
-export interface ChannelPlace {
+export interface ChannelRef {
   readonly channel_id: string;
   readonly relay_id: string;
 }
 
 /** A verified page with what of it did not verify. */
-export interface ReadPage {
+export interface ReadChannelPage {
   /** Everything that holds, ascending. */
   readonly events: VerifiedChannelPage['events'];
   /** Verified descriptors that events of the page name or are. */
@@ -42,11 +42,11 @@ export interface ReadPage {
  * @throws RelayRefused, RelayUnreachable
  * @throws RelayMisbehaviour `invalid_channel_page` for a page no honest host gives
  */
-export async function readPage(
+export async function readChannelPage(
   core: AccountCore,
-  place: ChannelPlace,
+  place: ChannelRef,
   { range, signal }: { readonly range: ChannelRange; readonly signal: AbortSignal },
-): Promise<ReadPage> {
+): Promise<ReadChannelPage> {
   const method = 'channel.read';
   const { channel_id: channelId, relay_id: relayId } = place;
   const params = { channel_id: channelId, ...range };
@@ -58,7 +58,7 @@ export async function readPage(
     relayMust('invalid_channel_page', method, () =>
       verifyChannelPage(core.network, page, { channelId, relayId, descriptors: known }),
     );
-  const wanted = new Set(unresolved(core, page, known));
+  const wanted = new Set(unresolvedRevisions(core, page, known));
   await resolveInto(core, place, { known, revisions: wanted, signal });
   let verified = verify();
   const open = verified.missing.filter((revision) => !wanted.has(revision));
@@ -71,7 +71,7 @@ export async function readPage(
 }
 
 /** Revisions that are needed, but neither known nor, as it seems, in the page itself. */
-function unresolved(
+function unresolvedRevisions(
   { network }: AccountCore,
   { events }: ChannelPage,
   known: ReadonlyMap<number, ChannelDescriptor>,
@@ -87,7 +87,7 @@ function unresolved(
 /** What the host does not have, or what does not verify, stays missing. */
 async function resolveInto(
   core: AccountCore,
-  place: ChannelPlace,
+  place: ChannelRef,
   {
     known,
     revisions,
@@ -108,7 +108,7 @@ async function resolveInto(
   }
 }
 
-function summary(page: ChannelPage, verified: VerifiedChannelPage): ReadPage {
+function summary(page: ChannelPage, verified: VerifiedChannelPage): ReadChannelPage {
   const { events, descriptors, refused } = verified;
   const reasons = new Map(refused.map(({ sequence, error }) => [sequence, error.message]));
   const held = new Set(events.map(({ sequence }) => sequence));
@@ -134,7 +134,7 @@ function summary(page: ChannelPage, verified: VerifiedChannelPage): ReadPage {
  */
 export async function resolveDescriptor(
   core: AccountCore,
-  { channel_id: channelId, relay_id: relayId }: ChannelPlace,
+  { channel_id: channelId, relay_id: relayId }: ChannelRef,
   { revision, signal }: { readonly revision?: number; readonly signal: AbortSignal },
 ): Promise<ChannelDescriptor> {
   const method = 'channel.resolve';

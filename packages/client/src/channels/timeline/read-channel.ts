@@ -17,19 +17,24 @@ import {
   adoptDescriptor,
   type ChannelRow,
   channelRow,
-  isReadable,
   isSameDescriptor,
   putChannel,
   requireChannel,
+  shouldReadChannel,
 } from '../channel-rows.ts';
-import { type AppliedPage, applyPage, type Direction, gapsOf } from './apply-channel-page.ts';
+import {
+  type AppliedChannelPage,
+  applyChannelPage,
+  type Direction,
+  gapsOf,
+} from './apply-channel-page.ts';
 import { type ChannelEntry, postEntry } from './channel-entries.ts';
 import {
   asRollback,
-  type ChannelPlace,
+  type ChannelRef,
   pageSize,
-  type ReadPage,
-  readPage,
+  type ReadChannelPage,
+  readChannelPage,
   resolveDescriptor,
 } from './channel-page.ts';
 
@@ -48,22 +53,22 @@ export async function* readChannel(
   for (;;) {
     signal.throwIfAborted();
     const row = await core.store.read((tx) => requireChannel(tx, channelId));
-    if (!isReadable(row)) return;
+    if (!shouldReadChannel(row)) return;
     const direction = row.span === undefined ? 'latest' : 'newer';
-    const page = await readBeside(core, row, { direction, signal });
+    const page = await readPageInDirection(core, row, { direction, signal });
     allowance.take(page.sequences.length);
     const step = await core.store.write((tx) => commitPage(tx, row, { page, direction }));
     if (step !== undefined) {
       yield step.events;
       // The latest page is the end: it says nothing of newer events.
-      if (direction === 'latest' || !page.hasMore || !isReadable(step.row)) return;
+      if (direction === 'latest' || !page.hasMore || !shouldReadChannel(step.row)) return;
     }
-    if (allowance.isSpent) return yield await leaveBehind(core, channelId);
+    if (allowance.isSpent) return yield await markInterrupted(core, channelId);
   }
 }
 
 /** Notes that there is more to read; whatever was not left so comes first the next time. */
-async function leaveBehind(
+async function markInterrupted(
   core: AccountCore,
   channelId: string,
 ): Promise<readonly ChannelAccountEvent[]> {
@@ -78,7 +83,7 @@ async function leaveBehind(
  * Reads one page before everything that is here.
  * @returns whether there is more
  */
-export async function readOlder(
+export async function readOlderPage(
   core: AccountCore,
   channelId: string,
   signal: AbortSignal,
@@ -96,17 +101,17 @@ export async function readOlder(
     }
     if (row.span.first === 0) return false;
     const direction = 'older';
-    const page = await readBeside(core, row, { direction, signal });
+    const page = await readPageInDirection(core, row, { direction, signal });
     const step = await core.store.write((tx) => commitPage(tx, row, { page, direction }));
     if (step !== undefined) return (step.row.span?.first ?? 0) > 0;
   }
 }
 
-async function readBeside(
+async function readPageInDirection(
   core: AccountCore,
   row: ChannelRow,
   { direction, signal }: { readonly direction: Direction; readonly signal: AbortSignal },
-): Promise<ReadPage> {
+): Promise<ReadChannelPage> {
   const { first = 0, position = -1 } = row.span ?? {};
   const bounds: Record<Direction, ChannelRange> = {
     latest: {},
@@ -114,7 +119,10 @@ async function readBeside(
     older: { before: first },
   };
   try {
-    return await readPage(core, row, { range: { ...bounds[direction], limit: pageSize }, signal });
+    return await readChannelPage(core, row, {
+      range: { ...bounds[direction], limit: pageSize },
+      signal,
+    });
   } catch (error) {
     throw direction === 'newer' && position >= 0 ? asRollback(error) : error;
   }
@@ -124,8 +132,8 @@ async function readBeside(
 async function commitPage(
   tx: StoreWriter,
   read: ChannelRow,
-  { page, direction }: { readonly page: ReadPage; readonly direction: Direction },
-): Promise<AppliedPage | undefined> {
+  { page, direction }: { readonly page: ReadChannelPage; readonly direction: Direction },
+): Promise<AppliedChannelPage | undefined> {
   const row = await channelRow(tx, read.channel_id);
   const isSame =
     row?.standing === read.standing &&
@@ -135,11 +143,11 @@ async function commitPage(
   const { leftAt, ...rest } = row;
   // Older pages say nothing of what is left behind the position.
   const next = direction === 'older' ? row : rest;
-  return await applyPage(tx, next, { page, direction, covers: read.hinted_head });
+  return await applyChannelPage(tx, next, { page, direction, covers: read.hinted_head });
 }
 
 /** What lies in some part of a timeline; nothing of it is kept. */
-export interface ChannelReading {
+export interface ChannelPreview {
   /** The verified current descriptor. */
   readonly descriptor: ChannelDescriptor;
   /**
@@ -152,14 +160,14 @@ export interface ChannelReading {
 }
 
 /** Reads one page of any channel, from wherever, verified like any other and kept nowhere. */
-export async function lookAt(
+export async function previewChannel(
   core: AccountCore,
-  place: ChannelPlace,
+  place: ChannelRef,
   { range, signal }: { readonly range: ChannelRange; readonly signal: AbortSignal },
-): Promise<ChannelReading> {
+): Promise<ChannelPreview> {
   const { channel_id } = place;
   const descriptor = await currentDescriptor(core, place, signal);
-  const page = await readPage(core, place, { range: { limit: pageSize, ...range }, signal });
+  const page = await readChannelPage(core, place, { range: { limit: pageSize, ...range }, signal });
   const { posts } = projectChannel(emptyProjection, page.events);
   const entries: ChannelEntry[] = [...posts.values()].map((post) => postEntry(channel_id, post));
   for (const event of page.events) {
@@ -182,7 +190,7 @@ export async function lookAt(
 }
 
 /** Between which sequences a page has everything that is readable. */
-function boundsOf({ sequences, hasMore }: ReadPage, { before, after }: ChannelRange) {
+function boundsOf({ sequences, hasMore }: ReadChannelPage, { before, after }: ChannelRange) {
   const [first = 0, last = -1] = [sequences[0], sequences.at(-1)];
   if (after !== undefined)
     return { floor: after, ceiling: sequences.length > 0 ? last + 1 : after };
@@ -198,7 +206,7 @@ function boundsOf({ sequences, hasMore }: ReadPage, { before, after }: ChannelRa
  */
 export async function currentDescriptor(
   core: AccountCore,
-  place: ChannelPlace,
+  place: ChannelRef,
   signal: AbortSignal,
 ): Promise<ChannelDescriptor> {
   const find = () => core.store.read((tx) => channelRow(tx, place.channel_id));

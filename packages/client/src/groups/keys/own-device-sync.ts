@@ -11,7 +11,7 @@ import type { AccountCore } from '../../core.ts';
 import { toOwnDevices } from '../../messages/send-to-own-devices.ts';
 import type { StoreReader, StoreWriter } from '../../store/index.ts';
 import { addDuty, type Duty } from '../../sync/tasks.ts';
-import { type GroupRow, groupRow, groupRows, nothingYet, putGroup } from '../group-rows.ts';
+import { emptyGroupRow, type GroupRow, groupRow, groupRows, putGroup } from '../group-rows.ts';
 import {
   memberKeysOf,
   putMemberKey,
@@ -20,7 +20,7 @@ import {
   verifiedSecrets,
 } from './key-rows.ts';
 
-export type GroupDuty = Extract<
+export type GroupTask = Extract<
   Duty,
   {
     kind: 'request-groups' | 'request-group' | 'send-group' | 'send-groups' | 'send-group-history';
@@ -28,19 +28,19 @@ export type GroupDuty = Extract<
 >;
 
 /** Whether a duty is about groups. */
-export function isGroupDuty(duty: Duty): duty is GroupDuty {
+export function isGroupTask(duty: Duty): duty is GroupTask {
   return 'group' in duty || duty.kind === 'request-groups' || duty.kind === 'send-groups';
 }
 
 /** Items in one message; an envelope holds many more. */
-const batch = 500;
+const batchSize = 500;
 /** The newest epochs of a group whose secrets are sent. */
 const historyEpochs = 1_000;
 
 /** Sends what is owed to the own devices; without any, nothing is owed. */
-export async function doGroupDuty(
+export async function runGroupTask(
   core: AccountCore,
-  duty: GroupDuty,
+  duty: GroupTask,
   signal: AbortSignal,
 ): Promise<void> {
   const { name, contents } = await contentsOf(core, duty);
@@ -51,7 +51,7 @@ export async function doGroupDuty(
   if (contents.length === 0) await toOwnDevices(core, { name, due: [duty], signal });
 }
 
-async function contentsOf(core: AccountCore, duty: GroupDuty) {
+async function contentsOf(core: AccountCore, duty: GroupTask) {
   switch (duty.kind) {
     case 'request-groups':
       return { name: 'account.group.state.request', contents: [{}] };
@@ -73,7 +73,8 @@ async function contentsOf(core: AccountCore, duty: GroupDuty) {
 
 function inBatches<T>(items: readonly T[]): T[][] {
   const batches: T[][] = [];
-  for (let at = 0; at < items.length; at += batch) batches.push(items.slice(at, at + batch));
+  for (let withHost = 0; withHost < items.length; withHost += batchSize)
+    batches.push(items.slice(withHost, withHost + batchSize));
   return batches;
 }
 
@@ -133,7 +134,7 @@ export async function applyStateSync(
     const isNew = !(await memberKeysOf(tx, group_id)).has(publicKey);
     await putMemberKey(tx, { groupId: group_id, publicKey }, { privateKey, isOwn: false });
     if (known === undefined) {
-      await putGroup(tx, { ...nothingYet({ group_id, relay_id }), standing: 'known' });
+      await putGroup(tx, { ...emptyGroupRow({ group_id, relay_id }), standing: 'known' });
     } else if (known.standing === 'ended' || known.standing === 'applied') {
       // The other device reads it: this one tries again.
       const { isForgotten: _again, ...rest } = known;

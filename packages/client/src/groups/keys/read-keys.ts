@@ -46,14 +46,14 @@ export async function* readKeys(
   let after = await store.read((tx) => firstMissing(core, tx, groupId));
   while (after !== undefined) {
     signal.throwIfAborted();
-    const page = await readPage(core, { groupId, after, signal });
+    const page = await readKeyPage(core, { groupId, after, signal });
     if (page === undefined) return { isAhead: false };
-    const taken = await store.write((tx) => takePage(core, tx, { groupId, page }));
+    const taken = await store.write((tx) => applyKeyPage(core, tx, { groupId, page }));
     yield taken.events;
     if (taken.isAhead) return { isAhead: true };
     after = page.has_more ? page.keys.at(-1)?.epoch : undefined;
   }
-  await store.write((tx) => settleCandidates(core, tx, groupId));
+  await store.write((tx) => removeSettledCandidates(core, tx, groupId));
   return { isAhead: false };
 }
 
@@ -74,7 +74,7 @@ async function firstMissing(
 }
 
 /** @returns nothing where the host lets this device have none */
-async function readPage(
+async function readKeyPage(
   core: AccountCore,
   request: { readonly groupId: string; readonly after: number; readonly signal: AbortSignal },
 ): Promise<GroupKeyPage | undefined> {
@@ -96,7 +96,7 @@ async function readPage(
   }
 }
 
-async function takePage(
+async function applyKeyPage(
   core: AccountCore,
   tx: StoreWriter,
   { groupId, page }: { readonly groupId: string; readonly page: GroupKeyPage },
@@ -122,7 +122,7 @@ async function takePage(
   const known = results.filter(({ status }) => status !== 'unknown_epoch');
   const isAhead = known.length < results.length;
   const events: GroupAccountEvent[] = [];
-  for (const result of known) events.push(...(await takeKey(tx, { groupId, result, history })));
+  for (const result of known) events.push(...(await storeKey(tx, { groupId, result, history })));
   // At the end of the material everything up to the present epoch was asked for.
   const asked = page.has_more || isAhead ? known.at(-1)?.epoch : present;
   let next: GroupRow = { ...row, keysThrough: Math.max(row.keysThrough, asked ?? -1) };
@@ -132,7 +132,7 @@ async function takePage(
     next = activated.row;
     events.push(...activated.events);
   } else if (current?.status === 'missing_private_key') {
-    next = await askForKey(tx, { row: next, publicKey });
+    next = await requestKeyOnce(tx, { row: next, publicKey });
   }
   await putGroup(tx, next);
   return { events, isAhead };
@@ -152,7 +152,7 @@ async function historyOf(
   return periods;
 }
 
-async function takeKey(
+async function storeKey(
   tx: StoreWriter,
   {
     groupId,
@@ -205,7 +205,7 @@ async function activate(
 }
 
 /** Another own device may have the key; it is asked once for each. */
-async function askForKey(
+async function requestKeyOnce(
   tx: StoreWriter,
   { row, publicKey }: { readonly row: GroupRow; readonly publicKey: string },
 ): Promise<GroupRow> {
@@ -215,7 +215,7 @@ async function askForKey(
 }
 
 /** Lets go of candidates that came into use, or that something later made worthless. */
-async function settleCandidates(
+async function removeSettledCandidates(
   core: AccountCore,
   tx: StoreWriter,
   groupId: string,

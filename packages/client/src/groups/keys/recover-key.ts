@@ -7,7 +7,7 @@ import {
 import type { AccountCore } from '../../core.ts';
 import { isRefusal, relayMust } from '../../errors.ts';
 import { listRecoveries } from '../membership/approve-requests.ts';
-import { refreshGroup, requireRow } from '../timeline/read-group.ts';
+import { refreshGroup, requireGroupRow } from '../timeline/read-group.ts';
 import { recoveryCandidates } from './key-candidates.ts';
 import { newMemberKey, putMemberKey } from './key-rows.ts';
 
@@ -25,7 +25,7 @@ export async function requestRecovery(
 ): Promise<number> {
   const { network, account, device, store, clock } = core;
   await refreshGroup(core, groupId, signal);
-  const { relay_id: relayId } = await requireRow(core, groupId);
+  const { relay_id: relayId } = await requireGroupRow(core, groupId);
   const kept = await store.read((tx) => recoveryCandidates.get(tx, groupId));
   const isOver = (kept?.expires_at ?? Number.POSITIVE_INFINITY) * 1_000 <= clock.milliseconds();
   let candidate = isOver ? undefined : kept;
@@ -58,7 +58,7 @@ export async function requestRecovery(
  * Lets go of a request that the host no longer lists, once the group was read: either its key came
  * into use by that, or nobody approved it (05 §17.4).
  */
-export async function settleRecovery(
+export async function removeSettledRecovery(
   core: AccountCore,
   groupId: string,
   signal: AbortSignal,

@@ -15,7 +15,7 @@ import type { StoreWriter } from '../../store/index.ts';
 import { callHost } from '../../sync/host-calls.ts';
 import { accountsAtOnce } from '../membership/approve-requests.ts';
 import { refreshGroup, requireGroup } from '../timeline/read-group.ts';
-import { manageGroup } from '../timeline/write-chain-event.ts';
+import { writeChainEvent } from '../timeline/write-chain-event.ts';
 import { type RotationCandidate, rotationCandidates } from './key-candidates.ts';
 import { newMemberKey, putMemberKey, secretBytes } from './key-rows.ts';
 import { sealBoxes } from './secret-boxes.ts';
@@ -34,7 +34,7 @@ export interface RotationOptions {
 const attempts = 3;
 
 /** What the host has of this preparation can never be committed. */
-class Outdated extends ClientError {
+class RotationOutdated extends ClientError {
   constructor(message: string) {
     super('invalid_input', message);
   }
@@ -57,29 +57,32 @@ export async function rotateSecret(
   await refreshGroup(core, groupId, signal);
   // Only after reading: a commit whose answer was lost may have been carried out.
   if (options.fresh) await store.write((tx) => rotationCandidates.delete(tx, groupId));
-  else if (before !== undefined && fits(before, options)) {
+  else if (before !== undefined && meetsOptions(before, options)) {
     if (await isInUse(core, groupId, before)) return;
   }
   for (let attempt = 1; ; attempt += 1) {
     const { group } = await requireOwned(core, groupId);
     const candidate = await candidateFor(core, group, options);
     try {
-      await prepare(core, { groupId, candidate }, signal);
+      await uploadMissingBoxes(core, { groupId, candidate }, signal);
       return await commit(core, { groupId, candidate }, signal);
     } catch (error) {
       await refreshGroup(core, groupId, signal);
       // An earlier commit had been carried out.
       if (await isInUse(core, groupId, candidate)) return;
-      const isOver = isRefusal(error, 'state_conflict') || error instanceof Outdated;
+      const isOver = isRefusal(error, 'state_conflict') || error instanceof RotationOutdated;
       if (!isOver || attempt >= attempts) throw error;
       // Expired or replaced: whatever the host has of it can never be committed.
-      await drop(core, groupId, candidate);
+      await removeCandidate(core, groupId, candidate);
     }
   }
 }
 
 /** Whether a rotation that is under way does what is asked for now. */
-function fits({ ownerKey }: RotationCandidate, { newOwnerKey = false }: RotationOptions): boolean {
+function meetsOptions(
+  { ownerKey }: RotationCandidate,
+  { newOwnerKey = false }: RotationOptions,
+): boolean {
   return ownerKey !== undefined || !newOwnerKey;
 }
 
@@ -113,7 +116,7 @@ async function candidateFor(
   return await store.write(async (tx) => {
     const kept = await rotationCandidates.get(tx, group_id);
     const isUnderWay = kept?.base_commitment === base_commitment;
-    if (isUnderWay && fits(kept, options)) return kept;
+    if (isUnderWay && meetsOptions(kept, options)) return kept;
     const secret = createGroupSecret(random);
     const fresh: RotationCandidate = {
       base_commitment,
@@ -152,7 +155,7 @@ async function changeCandidate(
   return await core.store.write(async (tx) => {
     const latest = await rotationCandidates.get(tx, groupId);
     if (latest === undefined || !isSame(latest, candidate)) {
-      throw new Outdated('the rotation is over');
+      throw new RotationOutdated('the rotation is over');
     }
     const next = change(latest);
     if (next !== latest) await rotationCandidates.put(tx, groupId, next);
@@ -160,7 +163,7 @@ async function changeCandidate(
   });
 }
 
-async function drop(core: AccountCore, groupId: string, candidate: RotationCandidate) {
+async function removeCandidate(core: AccountCore, groupId: string, candidate: RotationCandidate) {
   await core.store.write(async (tx) => {
     const latest = await rotationCandidates.get(tx, groupId);
     if (latest !== undefined && isSame(latest, candidate)) {
@@ -190,7 +193,7 @@ function targetKeys(
 }
 
 /** Uploads the boxes that are missing, in batches; what the host confirmed is remembered. */
-async function prepare(
+async function uploadMissingBoxes(
   core: AccountCore,
   { groupId, candidate }: { readonly groupId: string; readonly candidate: RotationCandidate },
   signal: AbortSignal,
@@ -205,7 +208,7 @@ async function prepare(
     const batch = missing.slice(0, accountsAtOnce);
     try {
       const part = { relayId: row.relay_id, groupId, candidate: current, batch };
-      current = await upload(core, part, signal);
+      current = await uploadBatch(core, part, signal);
     } catch (error) {
       // Somebody left meanwhile: the whole batch was refused, and nothing of it was kept.
       if (!isRefusal(error, 'bad_request')) throw error;
@@ -216,7 +219,7 @@ async function prepare(
   }
 }
 
-async function upload(
+async function uploadBatch(
   core: AccountCore,
   part: {
     readonly relayId: string;
@@ -246,7 +249,7 @@ async function upload(
   return await changeCandidate(core, { groupId, candidate }, (latest) => {
     // The end of a preparation never moves: another device prepared, and took the place of this one.
     if (latest.expires_at !== undefined && latest.expires_at !== expires_at) {
-      throw new Outdated('the host began the preparation anew');
+      throw new RotationOutdated('the host began the preparation anew');
     }
     const uploaded = { ...latest.uploaded, ...Object.fromEntries(batch) };
     return { ...latest, uploaded, expires_at };
@@ -260,13 +263,13 @@ async function commit(
   signal: AbortSignal,
 ): Promise<void> {
   const of = { groupId, candidate };
-  await manageGroup(core, groupId, {
+  await writeChainEvent(core, groupId, {
     kind: 'group.secret.rotation',
     method: 'group.secret.rotation.commit',
     signal,
     fields: async () => {
       const latest = await changeCandidate(core, of, (each) => each);
-      const { client_secret_commitment, ownerKey } = await prepare(
+      const { client_secret_commitment, ownerKey } = await uploadMissingBoxes(
         core,
         { groupId, candidate: latest },
         signal,

@@ -22,10 +22,10 @@ import { unixSeconds } from '../../environment.ts';
 import { ClientError, isRefusal } from '../../errors.ts';
 import { clientSecret, secretBytes } from '../keys/key-rows.ts';
 import { sealBoxes } from '../keys/secret-boxes.ts';
-import { refreshGroup, requireGroup, requireRow } from '../timeline/read-group.ts';
-import { manageGroup } from '../timeline/write-chain-event.ts';
+import { refreshGroup, requireGroup, requireGroupRow } from '../timeline/read-group.ts';
+import { writeChainEvent } from '../timeline/write-chain-event.ts';
 import { resolveInvite } from './invitations.ts';
-import { readList } from './list-pages.ts';
+import { readListPages } from './list-pages.ts';
 
 /** An application as it was verified. */
 export type PendingApplication = GroupApplicationList['applications'][number];
@@ -35,7 +35,7 @@ export type PendingRecovery = GroupRecoveryList['requests'][number];
 /** Accounts in one change: with their boxes they stay well below what one call may carry. */
 export const accountsAtOnce = 1_000;
 
-interface Act {
+interface RequestSelection {
   readonly groupId: string;
   readonly accounts: readonly string[];
 }
@@ -46,8 +46,8 @@ export async function listApplications(
   groupId: string,
   signal: AbortSignal,
 ): Promise<PendingApplication[]> {
-  const { relay_id: relayId } = await requireRow(core, groupId);
-  const pages = await readList(core, {
+  const { relay_id: relayId } = await requireGroupRow(core, groupId);
+  const pages = await readListPages(core, {
     relayId,
     method: 'group.application.list',
     groupId,
@@ -71,7 +71,7 @@ export async function listApplications(
  */
 export async function approveApplications(
   core: AccountCore,
-  { groupId, accounts }: Act,
+  { groupId, accounts }: RequestSelection,
   signal: AbortSignal,
 ): Promise<void> {
   await refreshGroup(core, groupId, signal);
@@ -117,8 +117,8 @@ async function admit(
   { groupId, requests }: { readonly groupId: string; readonly requests: GroupApplication[] },
   signal: AbortSignal,
 ): Promise<void> {
-  const members = requests.map(keyOf);
-  await manageGroup(core, groupId, {
+  const members = requests.map(memberKeyOf);
+  await writeChainEvent(core, groupId, {
     kind: 'group.application.approval',
     method: 'group.application.approve',
     signal,
@@ -128,7 +128,7 @@ async function admit(
 }
 
 /** Account and key as the verified request has them, and nothing else of it. */
-function keyOf({ account, member_encryption_public_key }: GroupMemberKey): GroupMemberKey {
+function memberKeyOf({ account, member_encryption_public_key }: GroupMemberKey): GroupMemberKey {
   return { account, member_encryption_public_key };
 }
 
@@ -138,7 +138,7 @@ function keyOf({ account, member_encryption_public_key }: GroupMemberKey): Group
  */
 export async function rejectApplications(
   core: AccountCore,
-  { groupId, accounts }: Act,
+  { groupId, accounts }: RequestSelection,
   signal: AbortSignal,
 ): Promise<void> {
   await reject(
@@ -158,7 +158,7 @@ export async function rejectApplications(
 
 async function reject(
   core: AccountCore,
-  { groupId, accounts }: Act,
+  { groupId, accounts }: RequestSelection,
   what: {
     readonly method: 'group.application.reject' | 'group.member.recovery.reject';
     readonly isMissing: string;
@@ -167,7 +167,7 @@ async function reject(
   },
 ): Promise<void> {
   const { method, isMissing, pending, signal } = what;
-  const { relay_id: relayId } = await requireRow(core, groupId);
+  const { relay_id: relayId } = await requireGroupRow(core, groupId);
   const chosen = [...new Set(accounts)];
   const before = await pending();
   const missing = chosen.find((account) => !before.includes(account));
@@ -189,8 +189,8 @@ export async function listRecoveries(
   groupId: string,
   signal: AbortSignal,
 ): Promise<PendingRecovery[]> {
-  const { relay_id: relayId } = await requireRow(core, groupId);
-  const pages = await readList(core, {
+  const { relay_id: relayId } = await requireGroupRow(core, groupId);
+  const pages = await readListPages(core, {
     relayId,
     method: 'group.member.recovery.list',
     groupId,
@@ -210,7 +210,7 @@ export async function listRecoveries(
  */
 export async function approveRecoveries(
   core: AccountCore,
-  { groupId, accounts }: Act,
+  { groupId, accounts }: RequestSelection,
   signal: AbortSignal,
 ): Promise<void> {
   await refreshGroup(core, groupId, signal);
@@ -233,13 +233,13 @@ async function rekey(
   }: { readonly groupId: string; readonly requests: GroupMemberRecoveryRequest[] },
   signal: AbortSignal,
 ): Promise<void> {
-  const members = requests.map(keyOf);
-  await manageGroup(core, groupId, {
+  const members = requests.map(memberKeyOf);
+  await writeChainEvent(core, groupId, {
     kind: 'group.member.recovery.approval',
     method: 'group.member.recovery.approve',
     signal,
     fields: (group) => {
-      for (const member of members) checkKey(group, member);
+      for (const member of members) requireNewKey(group, member);
       return { members };
     },
     params: (approval, group) => approvalParams(core, { approval, group, members }),
@@ -247,7 +247,7 @@ async function rekey(
 }
 
 /** What no rule of the chain repeats: the key is a new one (05 §4.8). */
-function checkKey(group: GroupProjection, member: GroupMemberKey): void {
+function requireNewKey(group: GroupProjection, member: GroupMemberKey): void {
   const key = group.members.get(member.account)?.member_encryption_public_key;
   if (key === member.member_encryption_public_key) {
     throw new ClientError('invalid_input', `${member.account} has this key already`);
@@ -260,7 +260,7 @@ function checkKey(group: GroupProjection, member: GroupMemberKey): void {
  */
 export async function rejectRecoveries(
   core: AccountCore,
-  { groupId, accounts }: Act,
+  { groupId, accounts }: RequestSelection,
   signal: AbortSignal,
 ): Promise<void> {
   await reject(

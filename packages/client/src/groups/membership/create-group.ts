@@ -13,9 +13,9 @@ import {
 } from '@posthouse/protocol';
 import type { AccountCore } from '../../core.ts';
 import { ClientError, isRefusal } from '../../errors.ts';
-import { type GroupRow, nothingYet, putGroup } from '../group-rows.ts';
+import { emptyGroupRow, type GroupRow, putGroup } from '../group-rows.ts';
 import { newMemberKey, putClientSecret, putMemberKey } from '../keys/key-rows.ts';
-import { readOnTheWay } from '../timeline/read-group.ts';
+import { readGroupBuffered } from '../timeline/read-group.ts';
 
 export interface NewGroup {
   readonly name: string;
@@ -33,14 +33,14 @@ export interface NewGroup {
  *
  * @returns its ID
  */
-export async function foundGroup(
+export async function createGroup(
   core: AccountCore,
   facts: NewGroup,
   signal: AbortSignal,
 ): Promise<string> {
   const { network, account, device, random, store } = core;
   const relayId = facts.relayId ?? (await core.home()).relayId;
-  const most = await hostLimit(core, relayId, signal);
+  const most = await memberLimitOf(core, relayId, signal);
   const member_capacity = facts.capacity ?? most;
   const nonce = createGroupNonce(random);
   const group_id = deriveGroupId(network, { creator: account, nonce, relay_id: relayId });
@@ -68,7 +68,7 @@ export async function foundGroup(
   const context = { group_id, account, member_encryption_public_key, client_secret_commitment };
   const client_secret_box = sealClientSecret(network, context, { secret, random });
   const row: GroupRow = {
-    ...nothingYet({ group_id, relay_id: relayId }),
+    ...emptyGroupRow({ group_id, relay_id: relayId }),
     standing: 'creating',
     creation: { create, client_secret_box },
   };
@@ -80,7 +80,7 @@ export async function foundGroup(
     await putClientSecret(tx, secretId, encodeBase64url(secret));
   });
   await submitCreation(core, row, signal);
-  await readOnTheWay(core, group_id, signal);
+  await readGroupBuffered(core, group_id, signal);
   return group_id;
 }
 
@@ -108,7 +108,11 @@ function abandoned({ creation: _refused, ...row }: GroupRow): GroupRow {
 }
 
 /** @throws ClientError `no_relay` where the relay does not declare that it hosts groups */
-async function hostLimit(core: AccountCore, relayId: string, signal: AbortSignal): Promise<number> {
+async function memberLimitOf(
+  core: AccountCore,
+  relayId: string,
+  signal: AbortSignal,
+): Promise<number> {
   const connection = core.relay(relayId);
   const { descriptor } = (await connection.link(signal)).relay;
   const { limits } = await connection.call('relay.info', {}, { signal });

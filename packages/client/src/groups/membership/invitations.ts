@@ -11,9 +11,9 @@ import {
 } from '@posthouse/protocol';
 import type { AccountCore } from '../../core.ts';
 import { ClientError, isRefusal, relayMust } from '../../errors.ts';
-import { refreshGroup, requireGroup, requireRow } from '../timeline/read-group.ts';
+import { refreshGroup, requireGroup, requireGroupRow } from '../timeline/read-group.ts';
 import { encodeInviteAddress } from './join-group.ts';
-import { readList } from './list-pages.ts';
+import { readListPages } from './list-pages.ts';
 
 /** An invitation with its address as text and its uses so far. */
 export interface IssuedInvite {
@@ -114,8 +114,8 @@ export async function listInvites(
   groupId: string,
   signal: AbortSignal,
 ): Promise<IssuedInvite[]> {
-  const { relay_id: relayId } = await requireRow(core, groupId);
-  const pages = await readList(core, {
+  const { relay_id: relayId } = await requireGroupRow(core, groupId);
+  const pages = await readListPages(core, {
     relayId,
     method: 'group.invite.list',
     groupId,
@@ -137,7 +137,7 @@ export async function resolveInvite(
   { groupId, inviteId }: { readonly groupId: string; readonly inviteId: string },
   signal: AbortSignal,
 ): Promise<IssuedInvite> {
-  const { relay_id: relayId } = await requireRow(core, groupId);
+  const { relay_id: relayId } = await requireGroupRow(core, groupId);
   const method = 'group.invite.resolve';
   const params = { group_id: groupId, invite_id: inviteId };
   const answer = await core.relay(relayId).call(method, params, { signal });
@@ -153,7 +153,7 @@ export async function revokeInvite(
   { groupId, inviteId }: { readonly groupId: string; readonly inviteId: string },
   signal: AbortSignal,
 ): Promise<void> {
-  const { relay_id: relayId } = await requireRow(core, groupId);
+  const { relay_id: relayId } = await requireGroupRow(core, groupId);
   const params = { group_id: groupId, invite_id: inviteId };
   try {
     await core.relay(relayId).call('group.invite.revoke', params, { signal });

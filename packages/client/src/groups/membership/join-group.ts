@@ -20,9 +20,16 @@ import {
 import type { AccountCore } from '../../core.ts';
 import { ClientError, isClientError, isRefusal, relayMust } from '../../errors.ts';
 import type { StoreWriter } from '../../store/index.ts';
-import { type GroupRow, groupRow, groups, noLonger, nothingYet, putGroup } from '../group-rows.ts';
+import {
+  asEnded,
+  emptyGroupRow,
+  type GroupRow,
+  groupRow,
+  groups,
+  putGroup,
+} from '../group-rows.ts';
 import { newMemberKey, putMemberKey } from '../keys/key-rows.ts';
-import { readOnTheWay } from '../timeline/read-group.ts';
+import { readGroupBuffered } from '../timeline/read-group.ts';
 
 /** Where an invitation leads: what somebody needs to find the group and to apply. */
 const InviteAddress = Type.Object({
@@ -89,7 +96,7 @@ export async function previewGroup(
  * @throws ClientError `invalid_input`, `not_a_member`, `no_relay`
  * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour
  */
-export async function knowGroup(
+export async function addGroup(
   core: AccountCore,
   { groupId, relayId }: { readonly groupId: string; readonly relayId: string },
   signal: AbortSignal,
@@ -98,7 +105,7 @@ export async function knowGroup(
   checkAddress(groupId, relayId);
   const before = await store.write(async (tx) => {
     const known = await groupRow(tx, groupId);
-    const fresh = nothingYet({ group_id: groupId, relay_id: relayId });
+    const fresh = emptyGroupRow({ group_id: groupId, relay_id: relayId });
     // Verified state is bound to its host by the group's ID; anything else may be a wrong address.
     const isUnread = known?.standing === 'known' || known?.standing === 'ended';
     if (known === undefined || (isUnread && known.facts === undefined)) {
@@ -110,7 +117,7 @@ export async function knowGroup(
     return known;
   });
   try {
-    await readOnTheWay(core, groupId, signal);
+    await readGroupBuffered(core, groupId, signal);
     const row = await store.read((tx) => groupRow(tx, groupId));
     if (row?.standing === 'ended') {
       throw new ClientError(
@@ -124,13 +131,13 @@ export async function knowGroup(
       isRefusal(error, 'not_found') ||
       isClientError(error, 'not_a_member') ||
       isClientError(error, 'no_relay');
-    if (isWrong) await store.write((tx) => restore(tx, groupId, before));
+    if (isWrong) await store.write((tx) => restoreGroupRow(tx, groupId, before));
     throw error;
   }
 }
 
 /** Makes a group what it was to this device. */
-async function restore(
+async function restoreGroupRow(
   tx: StoreWriter,
   groupId: string,
   before: GroupRow | undefined,
@@ -173,7 +180,7 @@ export async function forgetGroup(
       throw new ClientError('invalid_input', 'a member leaves before the group is forgotten');
     }
     const { application: _withdrawn, creation: _given, ...rest } = row;
-    await putGroup(tx, { ...noLonger(rest), isForgotten: true });
+    await putGroup(tx, { ...asEnded(rest), isForgotten: true });
   });
 }
 
@@ -192,7 +199,7 @@ export async function applyToGroup(
   const { relay_id, group_id, invite_id } = address;
   const presumed = await store.read((tx) => groupRow(tx, group_id));
   // Removed meanwhile, it may be invited anew before this device has read of it.
-  if (presumed?.standing === 'member') await readOnTheWay(core, group_id, signal);
+  if (presumed?.standing === 'member') await readGroupBuffered(core, group_id, signal);
   const { publicKey: member_encryption_public_key, privateKey } = newMemberKey(core);
   const unsigned: JsonObject = {
     $type: network.type('group.application'),
@@ -208,7 +215,7 @@ export async function applyToGroup(
       throw new ClientError('invalid_input', `the account is a member of ${group_id} already`);
     }
     // Verified state is bound to its host by the group's ID; anything else may be a wrong address.
-    const fresh: GroupRow = { ...nothingYet({ group_id, relay_id }), standing: 'applied' };
+    const fresh: GroupRow = { ...emptyGroupRow({ group_id, relay_id }), standing: 'applied' };
     const { isForgotten: _again, ...row } = known?.facts === undefined ? fresh : known;
     await putGroup(tx, { ...row, standing: 'applied', application });
     const id = { groupId: group_id, publicKey: member_encryption_public_key };
@@ -223,7 +230,7 @@ export async function applyToGroup(
     const isFinal =
       isRefusal(error, 'forbidden', 'not_found', 'bad_request', 'state_conflict') ||
       isClientError(error, 'no_relay');
-    if (isFinal) await store.write((tx) => restore(tx, group_id, before));
+    if (isFinal) await store.write((tx) => restoreGroupRow(tx, group_id, before));
     throw error;
   }
 }

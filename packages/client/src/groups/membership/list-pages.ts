@@ -9,7 +9,7 @@ type ListMethod = Extract<
   'group.invite.list' | 'group.application.list' | 'group.member.recovery.list'
 >;
 
-interface Listing<P> {
+interface ListRequest<P> {
   readonly relayId: string;
   readonly method: ListMethod;
   readonly groupId: string;
@@ -30,21 +30,21 @@ const reason: MisbehaviourReason = 'invalid_group_record';
  *
  * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour
  */
-export async function readList<P extends { readonly next?: string }>(
+export async function readListPages<P extends { readonly next?: string }>(
   core: AccountCore,
-  listing: Listing<P>,
+  listing: ListRequest<P>,
 ): Promise<P[]> {
   try {
-    return await traverse(core, listing);
+    return await readFromStart(core, listing);
   } catch (error) {
     if (!isRefusal(error, 'not_found')) throw error;
-    return await traverse(core, listing);
+    return await readFromStart(core, listing);
   }
 }
 
-async function traverse<P extends { readonly next?: string }>(
+async function readFromStart<P extends { readonly next?: string }>(
   core: AccountCore,
-  { relayId, method, groupId, signal, verify, signatures }: Listing<P>,
+  { relayId, method, groupId, signal, verify, signatures }: ListRequest<P>,
 ): Promise<P[]> {
   const pages: P[] = [];
   const seen = new Set<string>();

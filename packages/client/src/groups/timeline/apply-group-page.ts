@@ -21,11 +21,11 @@ import {
 } from '../group-rows.ts';
 import { rotationCandidates } from '../keys/key-candidates.ts';
 import { epochKeys, putEpochs } from '../keys/key-rows.ts';
-import { type GroupChangeRow, putEntry } from './group-entries.ts';
-import { secretsIn, takeMessage, type VerifiedMessage } from './open-message.ts';
+import { type GroupChangeRow, putGroupEntry } from './group-entries.ts';
+import { secretsIn, storeMessage, type VerifiedMessage } from './open-message.ts';
 
 /** What a page led to. */
-export interface AppliedPage {
+export interface AppliedGroupPage {
   readonly row: GroupRow;
   readonly events: readonly GroupAccountEvent[];
 }
@@ -36,11 +36,11 @@ export interface AppliedPage {
  *
  * @param row as it stands in this transaction
  */
-export async function applyPage(
+export async function applyGroupPage(
   core: AccountCore,
   tx: StoreWriter,
   { row, advance }: { readonly row: GroupRow; readonly advance: GroupAdvance },
-): Promise<AppliedPage> {
+): Promise<AppliedGroupPage> {
   const { group, outcomes } = advance;
   const events: GroupAccountEvent[] = [];
   if (group !== undefined) {
@@ -107,31 +107,35 @@ async function writeState(
 }
 
 async function applyOutcome(
-  opening: Parameters<typeof takeMessage>[0],
+  opening: Parameters<typeof storeMessage>[0],
   groupId: string,
   outcome: GroupOutcome,
 ): Promise<GroupAccountEvent[]> {
   const { core, tx } = opening;
   if (outcome.kind === 'message') {
-    const message = messageOf(outcome.verified);
-    return message === undefined ? [] : await takeMessage(opening, message);
+    const message = verifiedMessageOf(outcome.verified);
+    return message === undefined ? [] : await storeMessage(opening, message);
   }
   if (outcome.kind === 'rejected') {
     const { sequence, epoch, accepted_at } = outcome.event;
     const reason = outcome.error.message;
     const placed = { group_id: groupId, sequence, epoch, accepted_at };
-    await putEntry(tx, { kind: 'rejected', ...placed, reason });
+    await putGroupEntry(tx, { kind: 'rejected', ...placed, reason });
     return [{ kind: 'group-rejected', group_id: groupId, sequence, reason }];
   }
   const { verified, effects } = outcome;
   const change = changeOf(groupId, verified, effects);
-  await putEntry(tx, change);
+  await putGroupEntry(tx, change);
   await forgetNicknames(core, tx, { groupId, effects });
-  await noteRotation(tx, groupId, verified);
+  await markRotationLanded(tx, groupId, verified);
   return eventsOf(change, effects);
 }
 
-function messageOf({ event, content, signer }: VerifiedGroupEvent): VerifiedMessage | undefined {
+function verifiedMessageOf({
+  event,
+  content,
+  signer,
+}: VerifiedGroupEvent): VerifiedMessage | undefined {
   if (content.kind !== 'group.message' || signer === undefined) return undefined;
   const { body } = content;
   return {
@@ -163,12 +167,12 @@ function changeOf(
     type: content.kind,
     ...(signer !== undefined && { by: signer.account }),
     ...(signature !== undefined && { signature }),
-    ...named('joined', effects.joined.map(accountOf)),
-    ...named('left', left),
-    ...named('banned', banned),
-    ...named('unbanned', unbanned),
-    ...named('rekeyed', effects.rekeyed.map(accountOf)),
-    ...named('roles', roles),
+    ...unlessEmpty('joined', effects.joined.map(accountOf)),
+    ...unlessEmpty('left', left),
+    ...unlessEmpty('banned', banned),
+    ...unlessEmpty('unbanned', unbanned),
+    ...unlessEmpty('rekeyed', effects.rekeyed.map(accountOf)),
+    ...unlessEmpty('roles', roles),
     ...(Object.keys(properties).length > 0 && { properties: { ...properties } }),
   };
 }
@@ -178,7 +182,10 @@ function accountOf({ account }: { readonly account: string }): string {
 }
 
 /** A member of an object where the list has something. */
-function named<N extends string, T>(name: N, list: readonly T[]): { [K in N]?: readonly T[] } {
+function unlessEmpty<N extends string, T>(
+  name: N,
+  list: readonly T[],
+): { [K in N]?: readonly T[] } {
   return list.length === 0 ? {} : ({ [name]: list } as { [K in N]?: readonly T[] });
 }
 
@@ -216,7 +223,7 @@ async function forgetNicknames(
 }
 
 /** Whether a rotation is the one this device signed (05 §17.5). */
-async function noteRotation(
+async function markRotationLanded(
   tx: StoreWriter,
   groupId: string,
   { content }: VerifiedGroupEvent,

@@ -3,7 +3,7 @@ import type { GroupMessageEnvelope, GroupRole, JsonObject } from '@posthouse/pro
 import { Collection, type StoreReader, type StoreWriter } from '../../store/index.ts';
 import { keyOf, positionKey } from '../../store/row-keys.ts';
 
-interface Placed {
+interface EntryPosition {
   readonly group_id: string;
   readonly sequence: number;
   readonly epoch: number;
@@ -12,7 +12,7 @@ interface Placed {
 }
 
 /** A message of a member, its envelope verified. */
-export interface GroupMessageRow extends Placed {
+export interface GroupMessageRow extends EntryPosition {
   readonly kind: 'message';
   readonly message_id: string;
   /** Account and device of the verified certificate. */
@@ -36,7 +36,7 @@ export interface GroupMessageRow extends Placed {
 }
 
 /** A management event that was verified and applied. */
-export interface GroupChangeRow extends Placed {
+export interface GroupChangeRow extends EntryPosition {
   readonly kind: 'change';
   /** The event's type behind the service word, such as `group.update`. */
   readonly type: string;
@@ -55,7 +55,7 @@ export interface GroupChangeRow extends Placed {
 }
 
 /** A message event that no member could have sent; synchronisation went on (05 §14.2). */
-export interface GroupRejectedRow extends Placed {
+export interface GroupRejectedRow extends EntryPosition {
   readonly kind: 'rejected';
   readonly reason: string;
 }
@@ -64,11 +64,11 @@ export type GroupEntry = GroupMessageRow | GroupChangeRow | GroupRejectedRow;
 
 const timeline = new Collection<GroupEntry>('group-timeline');
 /** Messages without their epoch's secret: group, epoch, sequence. */
-const pending = new Collection<number>('group-pending');
+const undecrypted = new Collection<number>('group-pending');
 /** Sequence of a message by sender and message ID: the host cannot show one twice. */
 const messageIds = new Collection<number>('group-message-ids');
 
-export async function putEntry(tx: StoreWriter, entry: GroupEntry): Promise<void> {
+export async function putGroupEntry(tx: StoreWriter, entry: GroupEntry): Promise<void> {
   await timeline.put(tx, keyOf(entry.group_id, entry.sequence), entry);
 }
 
@@ -81,7 +81,7 @@ export async function groupEntry(
 }
 
 /** Entries behind a sequence, oldest first; with `last` the newest so many. */
-export async function listEntries(
+export async function listGroupEntries(
   tx: StoreReader,
   groupId: string,
   range: { readonly after?: number; readonly limit?: number; readonly last?: number } = {},
@@ -111,23 +111,23 @@ export async function claimMessageId(tx: StoreWriter, row: GroupMessageRow): Pro
 }
 
 /** Where a message of this sender was read, if it was. */
-export async function sequenceOf(
+export async function sequenceOfMessage(
   tx: StoreReader,
   message: { readonly group_id: string; readonly from: string; readonly message_id: string },
 ): Promise<number | undefined> {
   return await messageIds.get(tx, keyOf(message.group_id, message.from, message.message_id));
 }
 
-export async function addPending(tx: StoreWriter, row: GroupMessageRow): Promise<void> {
-  await pending.put(tx, keyOf(row.group_id, row.epoch, row.sequence), row.sequence);
+export async function addUndecrypted(tx: StoreWriter, row: GroupMessageRow): Promise<void> {
+  await undecrypted.put(tx, keyOf(row.group_id, row.epoch, row.sequence), row.sequence);
 }
 
-export async function removePending(tx: StoreWriter, row: GroupMessageRow): Promise<void> {
-  await pending.delete(tx, keyOf(row.group_id, row.epoch, row.sequence));
+export async function removeUndecrypted(tx: StoreWriter, row: GroupMessageRow): Promise<void> {
+  await undecrypted.delete(tx, keyOf(row.group_id, row.epoch, row.sequence));
 }
 
 /** The first epoch behind another one in which messages wait. */
-export async function nextPendingEpoch(
+export async function nextUndecryptedEpoch(
   tx: StoreReader,
   groupId: string,
   after: number,
@@ -135,12 +135,12 @@ export async function nextPendingEpoch(
   const prefix = `${groupId}/`;
   // `~` is greater than every digit: behind all messages of that epoch.
   const behind = after < 0 ? {} : { after: `${keyOf(groupId, after)}/~` };
-  const [first] = await pending.list(tx, { prefix, ...behind, limit: 1 });
+  const [first] = await undecrypted.list(tx, { prefix, ...behind, limit: 1 });
   return first === undefined ? undefined : Number(first.key.slice(prefix.length).split('/')[0]);
 }
 
 /** Messages of an epoch that wait, behind a sequence, oldest first. */
-export async function pendingOf(
+export async function undecryptedOf(
   tx: StoreReader,
   groupId: string,
   range: { readonly epoch: number; readonly after: number; readonly limit: number },
@@ -148,7 +148,7 @@ export async function pendingOf(
   const prefix = `${keyOf(groupId, range.epoch)}/`;
   const after = range.after < 0 ? {} : { after: `${prefix}${positionKey(range.after)}` };
   const found: GroupMessageRow[] = [];
-  for (const { value } of await pending.list(tx, { prefix, ...after, limit: range.limit })) {
+  for (const { value } of await undecrypted.list(tx, { prefix, ...after, limit: range.limit })) {
     const entry = await groupEntry(tx, groupId, value);
     if (entry?.kind === 'message') found.push(entry);
   }

@@ -14,15 +14,15 @@ import type { StoreWriter } from '../../store/index.ts';
 import { keyOf } from '../../store/row-keys.ts';
 import { memberOf, nicknames } from '../group-rows.ts';
 import { type EpochSecret, epochSecret, secretBytes } from '../keys/key-rows.ts';
-import { removeWaiting, waitingIn } from '../outbox.ts';
+import { dequeueMessage, pendingMessages } from '../outbox.ts';
 import {
-  addPending,
+  addUndecrypted,
   claimMessageId,
   type GroupMessageRow,
-  nextPendingEpoch,
-  pendingOf,
-  putEntry,
-  removePending,
+  nextUndecryptedEpoch,
+  putGroupEntry,
+  removeUndecrypted,
+  undecryptedOf,
 } from './group-entries.ts';
 
 /** An envelope that was verified, at its place. */
@@ -30,14 +30,14 @@ export type VerifiedMessage = Omit<GroupMessageRow, 'kind' | 'outcome'> & {
   readonly envelope: GroupMessageEnvelope;
 };
 
-interface Opening {
+interface OpenContext {
   readonly core: AccountCore;
   readonly tx: StoreWriter;
   readonly secretOf: (epoch: number) => Promise<EpochSecret | undefined>;
 }
 
 /** Reads each epoch's secret once in a transaction. */
-export function secretsIn(tx: StoreWriter, groupId: string): Opening['secretOf'] {
+export function secretsIn(tx: StoreWriter, groupId: string): OpenContext['secretOf'] {
   const found = new Map<number, EpochSecret | undefined>();
   return async (epoch) => {
     if (!found.has(epoch)) found.set(epoch, await epochSecret(tx, groupId, epoch));
@@ -46,8 +46,8 @@ export function secretsIn(tx: StoreWriter, groupId: string): Opening['secretOf']
 }
 
 /** Takes a new message: decrypts it, or keeps it until its secret is here (05 §14.2). */
-export async function takeMessage(
-  opening: Opening,
+export async function storeMessage(
+  opening: OpenContext,
   message: VerifiedMessage,
 ): Promise<GroupAccountEvent[]> {
   const { core, tx } = opening;
@@ -55,26 +55,26 @@ export async function takeMessage(
   if (!(await claimMessageId(tx, row))) {
     const reason = 'a second event of one message';
     const { group_id, sequence, epoch, accepted_at } = row;
-    await putEntry(tx, { kind: 'rejected', group_id, sequence, epoch, accepted_at, reason });
+    await putGroupEntry(tx, { kind: 'rejected', group_id, sequence, epoch, accepted_at, reason });
     return [{ kind: 'group-rejected', group_id, sequence, reason }];
   }
   if (row.from === core.account && row.from_device_id === core.device.deviceId) {
-    for (const each of await waitingIn(tx, row.group_id)) {
-      if (each.value.envelope.message_id === row.message_id) await removeWaiting(tx, each);
+    for (const each of await pendingMessages(tx, row.group_id)) {
+      if (each.value.envelope.message_id === row.message_id) await dequeueMessage(tx, each);
     }
   }
   const events = await openMessage(opening, message);
   if (events !== undefined) return events;
-  await addPending(tx, row);
-  await putEntry(tx, row);
+  await addUndecrypted(tx, row);
+  await putGroupEntry(tx, row);
   return [];
 }
 
 /** Messages decrypted in one transaction. */
-const batch = 100;
+const batchSize = 100;
 
 /** Decrypts messages that waited for a secret that is here by now. */
-export async function* openPending(
+export async function* openUndecrypted(
   core: AccountCore,
   groupId: string,
 ): AsyncGenerator<readonly GroupAccountEvent[]> {
@@ -85,22 +85,22 @@ export async function* openPending(
     const step = await core.store.write(async (tx) => {
       const secretOf = secretsIn(tx, groupId);
       if (at.after < 0) {
-        const next = await nextPendingEpoch(tx, groupId, at.epoch);
+        const next = await nextUndecryptedEpoch(tx, groupId, at.epoch);
         if (next === undefined) return undefined;
         at.epoch = next;
       }
       if ((await secretOf(at.epoch)) === undefined)
         return { events: [], next: { ...at, after: -1 } };
-      const rows = await pendingOf(tx, groupId, { ...at, limit: batch });
+      const rows = await undecryptedOf(tx, groupId, { ...at, limit: batchSize });
       const events: GroupAccountEvent[] = [];
       for (const { kind: _kind, outcome: _outcome, envelope, ...row } of rows) {
         if (envelope === undefined) continue;
         const opened = await openMessage({ core, tx, secretOf }, { ...row, envelope });
         if (opened === undefined) continue;
-        await removePending(tx, { ...row, kind: 'message', outcome: 'pending' });
+        await removeUndecrypted(tx, { ...row, kind: 'message', outcome: 'pending' });
         events.push(...opened);
       }
-      const last = rows.length < batch ? -1 : (rows.at(-1)?.sequence ?? -1);
+      const last = rows.length < batchSize ? -1 : (rows.at(-1)?.sequence ?? -1);
       return { events, next: { epoch: at.epoch, after: last } };
     });
     if (step === undefined) return;
@@ -111,7 +111,7 @@ export async function* openPending(
 
 /** @returns what happened; `undefined` where the message must wait for its secret */
 async function openMessage(
-  { core, tx, secretOf }: Opening,
+  { core, tx, secretOf }: OpenContext,
   message: VerifiedMessage,
 ): Promise<GroupAccountEvent[] | undefined> {
   const { envelope, ...rest } = message;
@@ -127,16 +127,16 @@ async function openMessage(
   const content =
     plaintext === undefined ? 'does not decrypt' : contentOf(core, plaintext, message);
   if (typeof content === 'string') {
-    await putEntry(tx, { ...row, outcome: 'rejected', reason: content });
+    await putGroupEntry(tx, { ...row, outcome: 'rejected', reason: content });
     const { group_id, sequence } = message;
     return [{ kind: 'group-rejected', group_id, sequence, reason: content }];
   }
   const outcome = content.kind === 'unknown' ? 'stored' : 'applied';
   const shown: GroupMessageRow = { ...row, outcome, content: content.content };
-  await putEntry(tx, shown);
+  await putGroupEntry(tx, shown);
   if (content.kind === 'nickname') {
     const { nickname } = content.content;
-    return await takeNickname(core, tx, { ...shown, nickname });
+    return await storeNickname(core, tx, { ...shown, nickname });
   }
   return [{ kind: 'group-message', group_id: row.group_id, message: shown }];
 }
@@ -156,7 +156,7 @@ function contentOf(
 }
 
 /** The newest update of each member counts, whenever it is decrypted (05 §14.4). */
-async function takeNickname(
+async function storeNickname(
   core: AccountCore,
   tx: StoreWriter,
   update: { from: string; nickname: string | null; sequence: number; group_id: string },

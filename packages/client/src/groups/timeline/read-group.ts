@@ -17,18 +17,18 @@ import type { StoreWriter } from '../../store/index.ts';
 import { Allowance } from '../../sync/budget.ts';
 import { callForPage } from '../../sync/host-calls.ts';
 import {
+  asEnded,
   type GroupFacts,
   type GroupRow,
   groupRow,
-  type KeptGroup,
   loadGroup,
   memberOf,
-  noLonger,
   putGroup,
+  type StoredGroup,
 } from '../group-rows.ts';
 import { readKeys } from '../keys/read-keys.ts';
-import { type AppliedPage, applyPage } from './apply-group-page.ts';
-import { openPending } from './open-message.ts';
+import { type AppliedGroupPage, applyGroupPage } from './apply-group-page.ts';
+import { openUndecrypted } from './open-message.ts';
 
 const method = 'group.sync';
 
@@ -39,13 +39,13 @@ const pageSize = 100;
  * Whether reading a group is worth a call. Of a closed one only what could not be had before: its
  * end may be read long before the keys of what was said until then (05 §10.3, §11.3).
  */
-export function isReadable(row: GroupRow): boolean {
+export function shouldReadGroup(row: GroupRow): boolean {
   if (row.standing === 'ended') return false;
-  return row.facts?.status !== 'closed' || isUnsettled(row);
+  return row.facts?.status !== 'closed' || needsPolling(row);
 }
 
 /** Whether something about a group is open that no hint will tell of. */
-export function isUnsettled({ standing, keysThrough, facts }: GroupRow): boolean {
+export function needsPolling({ standing, keysThrough, facts }: GroupRow): boolean {
   return standing !== 'member' || keysThrough < (facts?.epoch ?? 0);
 }
 
@@ -72,9 +72,9 @@ export async function* readGroup(
     const end = yield* readEvents(core, groupId, reading);
     if (end === 'stopped') return false;
     const isBehind = end === 'behind';
-    if (!isBehind) await beginMembership(core, groupId);
+    if (!isBehind) await markMember(core, groupId);
     const keys = yield* readKeys(core, groupId, reading.signal);
-    yield* openPending(core, groupId);
+    yield* openUndecrypted(core, groupId);
     if (isBehind) return true;
     if (!keys.isAhead) return false;
   }
@@ -91,9 +91,9 @@ async function* readEvents(
   let kept = await store.read((tx) => loadGroup(tx, groupId));
   for (;;) {
     signal.throwIfAborted();
-    const page = await readPage(core, kept, signal);
+    const page = await readGroupPage(core, kept, signal);
     if (page === 'refused') {
-      yield* await endMembership(core, kept);
+      yield* await markExcluded(core, kept);
       return 'stopped';
     }
     allowance.take(page.events.length);
@@ -105,10 +105,10 @@ async function* readEvents(
       yield step.events;
       if (step.row.blocked !== undefined) return 'stopped';
       if (!page.has_more) return 'whole';
-      yield* openPending(core, groupId);
+      yield* openUndecrypted(core, groupId);
     }
     if (allowance.isSpent) {
-      yield await leaveBehind(core, groupId);
+      yield await markInterrupted(core, groupId);
       return 'behind';
     }
     // Another reader of this store was faster; its pages count.
@@ -117,7 +117,7 @@ async function* readEvents(
 }
 
 /** Notes that there is more to read; whatever was not left so comes first the next time. */
-async function leaveBehind(
+async function markInterrupted(
   core: AccountCore,
   groupId: string,
 ): Promise<readonly GroupAccountEvent[]> {
@@ -137,12 +137,12 @@ export async function refreshGroup(
   groupId: string,
   signal: AbortSignal,
 ): Promise<void> {
-  if (!(await readOnTheWay(core, groupId, signal))) return;
+  if (!(await readGroupBuffered(core, groupId, signal))) return;
   throw new ClientError('group_behind', `there is more of ${groupId} to read: synchronize first`);
 }
 
 /** The same after something that is done already. @returns whether there is more to read */
-export async function readOnTheWay(
+export async function readGroupBuffered(
   core: AccountCore,
   groupId: string,
   signal: AbortSignal,
@@ -157,16 +157,19 @@ export async function readOnTheWay(
 }
 
 /** A group whose verified state can be used. */
-type UsableRow = GroupRow & { readonly facts: GroupFacts };
+type VerifiedGroupRow = GroupRow & { readonly facts: GroupFacts };
 
 /**
  * A group this account is a member of, its state verified and usable, without its members.
  * @throws ClientError `not_a_member`, `group_blocked`
  */
-export async function requireRow(core: AccountCore, groupId: string): Promise<UsableRow> {
+export async function requireGroupRow(
+  core: AccountCore,
+  groupId: string,
+): Promise<VerifiedGroupRow> {
   return await core.store.read(async (tx) => {
     const row = await groupRow(tx, groupId);
-    return usable(row, { groupId, member: await memberOf(tx, groupId, core.account) });
+    return requireVerified(row, { groupId, member: await memberOf(tx, groupId, core.account) });
   });
 }
 
@@ -177,18 +180,18 @@ export async function requireRow(core: AccountCore, groupId: string): Promise<Us
 export async function requireGroup(
   core: AccountCore,
   groupId: string,
-): Promise<{ readonly row: UsableRow; readonly group: GroupProjection }> {
+): Promise<{ readonly row: VerifiedGroupRow; readonly group: GroupProjection }> {
   return await core.store.read(async (tx) => {
     const { row, group } = await loadGroup(tx, groupId);
     const member = group?.members.get(core.account);
-    return { row: usable(row, { groupId, member }), group: group as GroupProjection };
+    return { row: requireVerified(row, { groupId, member }), group: group as GroupProjection };
   });
 }
 
-function usable(
+function requireVerified(
   row: GroupRow | undefined,
   { groupId, member }: { readonly groupId: string; readonly member: GroupMember | undefined },
-): UsableRow {
+): VerifiedGroupRow {
   if (row?.blocked !== undefined) {
     const { sequence, reason } = row.blocked;
     throw new ClientError('group_blocked', `event ${sequence} does not verify: ${reason}`);
@@ -200,9 +203,9 @@ function usable(
 }
 
 /** @returns `refused` where the host lets this account read no events */
-async function readPage(
+async function readGroupPage(
   core: AccountCore,
-  { row, group }: KeptGroup,
+  { row, group }: StoredGroup,
   signal: AbortSignal,
 ): Promise<VerifiedGroupPage | 'refused'> {
   const params = { group_id: row.group_id, after: row.position, limit: pageSize };
@@ -232,15 +235,15 @@ async function commitPage(
   core: AccountCore,
   tx: StoreWriter,
   page: { readonly row: GroupRow; readonly led: GroupAdvance },
-): Promise<AppliedPage | undefined> {
+): Promise<AppliedGroupPage | undefined> {
   const latest = await groupRow(tx, page.row.group_id);
   if (latest === undefined || latest.position !== page.row.position) return undefined;
   const { leftAt: _goesOn, ...row } = latest;
-  return await applyPage(core, tx, { row, advance: page.led });
+  return await applyGroupPage(core, tx, { row, advance: page.led });
 }
 
 /** The end of the chain says whether the account is a member. */
-async function beginMembership(core: AccountCore, groupId: string): Promise<void> {
+async function markMember(core: AccountCore, groupId: string): Promise<void> {
   await core.store.write(async (tx) => {
     const row = await groupRow(tx, groupId);
     const member = await memberOf(tx, groupId, core.account);
@@ -254,15 +257,15 @@ async function beginMembership(core: AccountCore, groupId: string): Promise<void
  * The host reads to members only. What it says is no event of the chain and changes nothing of the
  * verified state; it is the reason to ask no more.
  */
-async function endMembership(
+async function markExcluded(
   core: AccountCore,
-  { row: { group_id } }: KeptGroup,
+  { row: { group_id } }: StoredGroup,
 ): Promise<(readonly GroupAccountEvent[])[]> {
   return await core.store.write(async (tx) => {
     const row = await groupRow(tx, group_id);
     // Applicants are refused until they are admitted.
     if (row === undefined || (row.standing !== 'member' && row.standing !== 'known')) return [];
-    await putGroup(tx, noLonger(row));
+    await putGroup(tx, asEnded(row));
     return row.standing === 'member' ? [[{ kind: 'group-ended', group_id }]] : [];
   });
 }

@@ -13,15 +13,15 @@ import type { GroupAccountEvent } from '../../events.ts';
 import { groupRow } from '../group-rows.ts';
 import { epochSecret, secretBytes } from '../keys/key-rows.ts';
 import {
-  addWaiting,
+  dequeueMessage,
+  enqueueMessage,
   groupOutbox,
-  isStillWaiting,
-  removeWaiting,
-  type WaitingMessage,
-  waitingIn,
+  isStillPending,
+  type PendingMessage,
+  pendingMessages,
 } from '../outbox.ts';
-import { sequenceOf } from './group-entries.ts';
-import { refreshGroup, requireRow } from './read-group.ts';
+import { sequenceOfMessage } from './group-entries.ts';
+import { refreshGroup, requireGroupRow } from './read-group.ts';
 
 const method = 'group.message.send';
 
@@ -54,7 +54,7 @@ export async function sendToGroup(
   if (known?.standing !== 'member') await refreshGroup(core, groupId, signal);
   const envelope = await sealFor(core, { groupId, content }, signal);
   // Kept before anything of it leaves.
-  const key = await core.store.write((tx) => addWaiting(tx, { envelope, content }));
+  const key = await core.store.write((tx) => enqueueMessage(tx, { envelope, content }));
   core.sending.add(key);
   try {
     for await (const events of flushGroup(core, groupId, signal)) core.happenings.add(events);
@@ -64,7 +64,7 @@ export async function sendToGroup(
       outcomeUnknown: true,
     });
   } catch (error) {
-    if (isOver(error) || isStuck(error))
+    if (isUndeliverable(error) || isBlocked(error))
       await core.store.write((tx) => groupOutbox.delete(tx, key));
     throw error;
   } finally {
@@ -73,14 +73,14 @@ export async function sendToGroup(
 }
 
 /** Whether a message cannot be sent any more; everything else leaves its fate open. */
-function isOver(error: unknown): boolean {
+function isUndeliverable(error: unknown): boolean {
   if (isRefusal(error)) return !isTemporary(error);
   const codes = ['not_a_member', 'not_permitted', 'invalid_input', 'no_relay'] as const;
   return codes.some((code) => isClientError(error, code));
 }
 
 /** Whether it cannot be sealed for now: a member waits for that, a caller is told. */
-function isStuck(error: unknown): boolean {
+function isBlocked(error: unknown): boolean {
   const codes = ['group_blocked', 'group_behind', 'group_key_missing'] as const;
   return codes.some((code) => isClientError(error, code));
 }
@@ -91,7 +91,7 @@ async function sealFor(
   { groupId, content }: { readonly groupId: string; readonly content: JsonObject },
   signal: AbortSignal,
 ): Promise<GroupMessageEnvelope> {
-  const { relay_id, facts } = await requireRow(core, groupId);
+  const { relay_id, facts } = await requireGroupRow(core, groupId);
   if (facts.status === 'closed') throw new ClientError('not_permitted', 'the group is closed');
   const { epoch } = facts;
   const applicationSecret = await verifiedSecret(core, { groupId, epoch }, signal);
@@ -104,7 +104,7 @@ async function sealFor(
     content,
     random: core.random,
   };
-  return sealed(() => sealGroupMessage(core.network, message));
+  return sealOrInvalidInput(() => sealGroupMessage(core.network, message));
 }
 
 /** @throws ClientError `group_key_missing` */
@@ -154,7 +154,7 @@ async function deliver(
 /** @throws RelayRefused, RelayUnreachable, RelayMisbehaviour */
 async function submit(
   core: AccountCore,
-  waiting: WaitingMessage,
+  waiting: PendingMessage,
   signal: AbortSignal,
 ): Promise<SentToGroup> {
   const { envelope } = waiting.value;
@@ -162,7 +162,7 @@ async function submit(
   const row = await core.store.read((tx) => groupRow(tx, group_id));
   if (row === undefined) throw new ClientError('not_a_member', `${group_id} is not known here`);
   const answer = await core.relay(row.relay_id).call(method, envelope, { signal });
-  await core.store.write((tx) => removeWaiting(tx, waiting));
+  await core.store.write((tx) => dequeueMessage(tx, waiting));
   return { group_id, message_id, sequence: answer.sequence };
 }
 
@@ -180,15 +180,15 @@ async function prepareRetry(
 /** Encrypting again takes a new message ID (05 §13.28); the old envelope is kept until then. */
 async function sealAnew(
   core: AccountCore,
-  waiting: WaitingMessage,
+  waiting: PendingMessage,
   signal: AbortSignal,
 ): Promise<void> {
   // Reading the group may have shown it: it was taken, and only the answer was lost.
-  if (!(await core.store.read((tx) => isStillWaiting(tx, waiting)))) return;
+  if (!(await core.store.read((tx) => isStillPending(tx, waiting)))) return;
   const { content, envelope } = waiting.value;
   const next = await sealFor(core, { groupId: envelope.group_id, content }, signal);
   await core.store.write(async (tx) => {
-    if (!(await isStillWaiting(tx, waiting))) return;
+    if (!(await isStillPending(tx, waiting))) return;
     await groupOutbox.put(tx, waiting.key, { envelope: next, content });
   });
 }
@@ -201,7 +201,11 @@ async function sentByOthers(
 ): Promise<SentToGroup | undefined> {
   return await core.store.read(async (tx) => {
     for (const message_id of ids) {
-      const sequence = await sequenceOf(tx, { group_id: groupId, from: core.account, message_id });
+      const sequence = await sequenceOfMessage(tx, {
+        group_id: groupId,
+        from: core.account,
+        message_id,
+      });
       if (sequence !== undefined) return { group_id: groupId, message_id, sequence };
     }
     return undefined;
@@ -212,7 +216,7 @@ async function sentByOthers(
  * Sends what waits for a group, or tells that the group takes no messages of this account.
  * @returns whether something was sent, which is to be read by now
  */
-export async function* settleOutbox(
+export async function* flushOrGiveUp(
   core: AccountCore,
   groupId: string,
   signal: AbortSignal,
@@ -238,13 +242,13 @@ async function* flushGroup(
   signal: AbortSignal,
 ): AsyncGenerator<readonly GroupAccountEvent[], boolean> {
   let hasSent = false;
-  for (const { key } of await waitingFor(core, groupId)) {
+  for (const { key } of await flushable(core, groupId)) {
     try {
       await deliver(core, { groupId, key }, signal);
       hasSent = true;
     } catch (error) {
-      if (isStuck(error)) break;
-      if (!isOver(error)) throw error;
+      if (isBlocked(error)) break;
+      if (!isUndeliverable(error)) throw error;
       yield await giveUp(core, key, (error as Error).message);
     }
   }
@@ -256,12 +260,12 @@ async function* giveUpAll(
   groupId: string,
   reason: string,
 ): AsyncGenerator<readonly GroupAccountEvent[]> {
-  for (const { key } of await waitingFor(core, groupId)) yield await giveUp(core, key, reason);
+  for (const { key } of await flushable(core, groupId)) yield await giveUp(core, key, reason);
 }
 
 /** What waits, but for what a caller is sending right now and will be told of. */
-async function waitingFor(core: AccountCore, groupId: string): Promise<WaitingMessage[]> {
-  const rows = await core.store.read((tx) => waitingIn(tx, groupId));
+async function flushable(core: AccountCore, groupId: string): Promise<PendingMessage[]> {
+  const rows = await core.store.read((tx) => pendingMessages(tx, groupId));
   return rows.filter(({ key }) => !core.sending.has(key));
 }
 
@@ -280,11 +284,11 @@ async function giveUp(
 }
 
 function checkContent(core: AccountCore, content: JsonObject): void {
-  sealed(() => checkGroupContent(core.network, content));
+  sealOrInvalidInput(() => checkGroupContent(core.network, content));
 }
 
 /** What breaks the rules of a message was not fit to be sent. */
-function sealed<T>(seal: () => T): T {
+function sealOrInvalidInput<T>(seal: () => T): T {
   try {
     return seal();
   } catch (cause) {

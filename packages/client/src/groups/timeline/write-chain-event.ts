@@ -15,16 +15,16 @@ import {
 import type { AccountCore } from '../../core.ts';
 import { ClientError, isRefusal, RelayUnreachable } from '../../errors.ts';
 import { callHost } from '../../sync/host-calls.ts';
-import { groupRow, noLonger, putGroup } from '../group-rows.ts';
-import { listEntries } from './group-entries.ts';
-import { readOnTheWay, refreshGroup, requireGroup } from './read-group.ts';
+import { asEnded, groupRow, putGroup } from '../group-rows.ts';
+import { listGroupEntries } from './group-entries.ts';
+import { readGroupBuffered, refreshGroup, requireGroup } from './read-group.ts';
 
-type LinkKind = Exclude<keyof GroupChainBodies, 'group.create'>;
-type LinkMethod = Exclude<GroupMethodName, 'group.create' | 'group.subscribe'>;
+type ChainEventKind = Exclude<keyof GroupChainBodies, 'group.create'>;
+type ChainEventMethod = Exclude<GroupMethodName, 'group.create' | 'group.subscribe'>;
 
 /** One change, made anew for every head it is tried on. */
-export interface GroupAct<M extends LinkMethod = LinkMethod> {
-  readonly kind: LinkKind;
+export interface ChainWrite<M extends ChainEventMethod = ChainEventMethod> {
+  readonly kind: ChainEventKind;
   readonly method: M;
   readonly signal: AbortSignal;
   /**
@@ -51,10 +51,10 @@ const attempts = 5;
  * @throws ClientError `not_a_member`, `not_permitted`, `group_blocked`, `invalid_input`
  * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour
  */
-export async function manageGroup<M extends LinkMethod>(
+export async function writeChainEvent<M extends ChainEventMethod>(
   core: AccountCore,
   groupId: string,
-  act: GroupAct<M>,
+  act: ChainWrite<M>,
 ): Promise<void> {
   const { signal } = act;
   const signatures = new Set<string>();
@@ -62,30 +62,30 @@ export async function manageGroup<M extends LinkMethod>(
   const { group: first } = await requireGroup(core, groupId);
   for (let attempt = 1; ; attempt += 1) {
     const { row, group } = await requireGroup(core, groupId);
-    const body = await signedBody(core, group, act);
+    const body = await signBody(core, group, act);
     signatures.add(body.device_signature);
     const params = await paramsOf(core, { body, group, act });
     await act.before?.(body);
     try {
       await callHost(core, row.relay_id, { method: act.method, params, signal });
-      if (act.kind === 'group.member.leave') return await noteLeave(core, groupId);
-      await readOnTheWay(core, groupId, signal);
+      if (act.kind === 'group.member.leave') return await markLeft(core, groupId);
+      await readGroupBuffered(core, groupId, signal);
       return;
     } catch (error) {
       signal.throwIfAborted();
       const isOpen = isRefusal(error) || error instanceof RelayUnreachable;
       if (!isOpen) throw error;
-      if (await isDone(core, groupId, { act, signatures, since: first.sequence })) return;
+      if (await hasTakenEffect(core, groupId, { act, signatures, since: first.sequence })) return;
       if (!isRefusal(error, 'state_conflict') || attempt >= attempts) throw error;
     }
   }
 }
 
 /** @throws ClientError `not_permitted`, `invalid_input` */
-async function signedBody(
+async function signBody(
   core: AccountCore,
   group: GroupProjection,
-  act: GroupAct,
+  act: ChainWrite,
 ): Promise<SignedBody> {
   const { network, account, device } = core;
   const { kind } = act;
@@ -98,29 +98,29 @@ async function signedBody(
     decideGroupLink(group, link, account);
     return body;
   } catch (error) {
-    throw locally(error, kind);
+    throw asInputError(error, kind);
   }
 }
 
-async function paramsOf<M extends LinkMethod>(
+async function paramsOf<M extends ChainEventMethod>(
   core: AccountCore,
   {
     body,
     group,
     act,
-  }: { readonly body: SignedBody; readonly group: GroupProjection; readonly act: GroupAct<M> },
+  }: { readonly body: SignedBody; readonly group: GroupProjection; readonly act: ChainWrite<M> },
 ): Promise<GroupParams<M>> {
   const params: unknown = (await act.params?.(body, group)) ?? body;
   try {
     checkGroupParams(core.network, act.method, params);
     return params as GroupParams<M>;
   } catch (error) {
-    throw locally(error);
+    throw asInputError(error);
   }
 }
 
 /** What the rules of the chain say of an own change, before anybody is asked. */
-function locally(cause: unknown, kind?: LinkKind): unknown {
+function asInputError(cause: unknown, kind?: ChainEventKind): unknown {
   if (!(cause instanceof ProtocolError)) return cause;
   if (cause.code !== 'forbidden') return new ClientError('invalid_input', cause.message, { cause });
   const reason =
@@ -131,7 +131,7 @@ function locally(cause: unknown, kind?: LinkKind): unknown {
 }
 
 /** Whether one of the requests that left has taken effect, by the verified chain. */
-async function isDone(
+async function hasTakenEffect(
   core: AccountCore,
   groupId: string,
   {
@@ -139,7 +139,7 @@ async function isDone(
     signatures,
     since,
   }: {
-    readonly act: GroupAct;
+    readonly act: ChainWrite;
     readonly signatures: ReadonlySet<string>;
     readonly since: number;
   },
@@ -148,15 +148,15 @@ async function isDone(
   const row = await core.store.read((tx) => groupRow(tx, groupId));
   // Who left reads no more: there is no other sign of it.
   if (row?.standing === 'ended') return act.kind === 'group.member.leave';
-  const entries = await core.store.read((tx) => listEntries(tx, groupId, { after: since }));
+  const entries = await core.store.read((tx) => listGroupEntries(tx, groupId, { after: since }));
   return entries.some((entry) => entry.kind === 'change' && signatures.has(entry.signature ?? ''));
 }
 
-async function noteLeave(core: AccountCore, groupId: string): Promise<void> {
+async function markLeft(core: AccountCore, groupId: string): Promise<void> {
   await core.store.write(async (tx) => {
     const row = await groupRow(tx, groupId);
     if (row === undefined) return;
-    await putGroup(tx, noLonger(row));
+    await putGroup(tx, asEnded(row));
   });
   core.happenings.add([{ kind: 'group-ended', group_id: groupId }]);
 }
