@@ -16,13 +16,13 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { loadTarget, type TestAccount, TestContext } from '@posthouse/conformance';
-import { nodeRandom } from '@posthouse/primitives-node';
 import {
   encodeBase64url,
   newMessageId,
   signAsDevice,
   signChannelDescriptor,
 } from '@posthouse/protocol';
+import { nodeRandom } from '@posthouse/protocol/node';
 import { RelayProcess } from '../packages/relay/test/cluster/relay-process.ts';
 import { TestPostgres } from '../packages/relay/test/support/postgres.ts';
 import { type FollowersOrder, type FollowersReport, machineTime } from './followers.ts';

@@ -4,7 +4,8 @@
  * relay's own store functions, a thousand to a transaction: nothing a client or the relay verifies
  * later is left away.
  */
-import { canonicalJson, type JsonObject, managementHash } from '@posthouse/protocol';
+import { managementHash } from '@posthouse/protocol';
+import { canonicalJson, type JsonObject } from '@posthouse/protocol/json';
 import { digest } from '../packages/relay/src/digest.ts';
 import { writeApplication } from '../packages/relay/src/groups/application-store.ts';
 import {

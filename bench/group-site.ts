@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type JsonValue, parseJson } from '@posthouse/protocol';
+import { type JsonValue, parseJson } from '@posthouse/protocol/json';
 import type { ConnectionBinding, Session } from '../packages/relay/src/call.ts';
 import type { RelayContext } from '../packages/relay/src/context.ts';
 import { ThreadPoolVerifier } from '../packages/relay/src/crypto/verifier.ts';

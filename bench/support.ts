@@ -9,8 +9,8 @@ import {
   TestContext,
   WssCaller,
 } from '@posthouse/conformance';
-import { importPublicKey, nodePrimitives, nodeRandom } from '@posthouse/primitives-node';
 import { errorCatalogue } from '@posthouse/protocol';
+import { importPublicKey, nodePrimitives, nodeRandom } from '@posthouse/protocol/node';
 
 /** How long raw costs are measured, milliseconds. */
 const rawPeriod = 2_000;

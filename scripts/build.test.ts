@@ -45,7 +45,7 @@ beforeAll(() => {
 afterAll(() => rmSync(folder, { recursive: true }));
 
 interface Published {
-  readonly exports: Record<string, { types: string; default: string }>;
+  readonly exports: Record<string, { types: string; default: string } | string>;
   readonly bin?: Record<string, string>;
   readonly [member: string]: unknown;
 }
@@ -54,6 +54,12 @@ const manifestOf = (name: string): Published =>
   JSON.parse(
     readFileSync(join(folder, 'node_modules/@posthouse', name, 'package.json'), 'utf8'),
   ) as Published;
+
+/** Names to import the package's modules by; entries for files of data are left out. */
+const modulesOf = (name: string): string[] =>
+  Object.entries(manifestOf(name).exports)
+    .filter(([, target]) => typeof target !== 'string')
+    .map(([entry]) => `@posthouse/${name}${entry.slice(1)}`);
 
 /** Runs a file of the folder with Node, which finds no TypeScript there to fall back on. */
 function run(file: string, ...parameters: string[]) {
@@ -66,8 +72,7 @@ function run(file: string, ...parameters: string[]) {
 
 describe.each(names)('@posthouse/%s as published', (name) => {
   test('every entry point imports in plain Node', () => {
-    const entries = Object.keys(manifestOf(name).exports);
-    const lines = entries.map((entry) => `await import('@posthouse/${name}${entry.slice(1)}');`);
+    const lines = modulesOf(name).map((module) => `await import('${module}');`);
     writeFileSync(join(folder, `import-${name}.js`), lines.join('\n'));
     expect(run(`import-${name}.js`)).toEqual({ status: 0, stdout: '', stderr: '' });
   });
@@ -90,6 +95,15 @@ describe.each(names)('@posthouse/%s as published', (name) => {
   });
 });
 
+test('the published vectors are imported by name', () => {
+  const lines = [
+    "import accounts from '@posthouse/protocol/vectors/accounts.json' with { type: 'json' };",
+    'console.log(accounts.source);',
+  ];
+  writeFileSync(join(folder, 'vectors.js'), lines.join('\n'));
+  expect(run('vectors.js')).toEqual({ status: 0, stdout: '01 §7, §12; 02 §8\n', stderr: '' });
+});
+
 test('the published relay works: its command makes keys and reads them again', () => {
   const command = 'node_modules/@posthouse/relay/main.js';
   const flags = ['--dev', '--data', join(folder, 'data')];
@@ -102,15 +116,13 @@ test('the published relay works: its command makes keys and reads them again', (
 
 test('the declarations serve another project’s compiler', () => {
   const lines = names.flatMap((name) =>
-    Object.keys(manifestOf(name).exports).map(
-      (entry, index) =>
-        `import * as ${name.replaceAll('-', '_')}_${index} from '@posthouse/${name}${entry.slice(1)}';`,
-    ),
+    modulesOf(name).map((module, index) => `import * as ${name}_${index} from '${module}';`),
   );
   const used = lines.map((line) => /as (\w+)/.exec(line)?.[1]);
   const source = [
     ...lines,
-    "import { Network, noblePrimitives, type ChannelPost } from '@posthouse/protocol';",
+    "import { Network, type ChannelPost } from '@posthouse/protocol';",
+    "import { noblePrimitives } from '@posthouse/protocol/crypto';",
     'export const network = new Network({ context: "", primitives: noblePrimitives });',
     'export const id = (post: ChannelPost): string => post.message_id;',
     '// @ts-expect-error a channel post has no such member',

@@ -60,6 +60,9 @@ function packagesInOrder(): Package[] {
   return ordered;
 }
 
+/** Whether an entry is a file of data, which is published as it is. */
+const isData = (source: string) => source.endsWith('.json');
+
 /** `./src/main.ts` is emitted as `./main.js`. */
 function emitted(source: string, extension: '.js' | '.d.ts'): string {
   const [, path] = /^\.\/src\/(.+)\.ts$/.exec(source) ?? [];
@@ -71,7 +74,7 @@ function emitted(source: string, extension: '.js' | '.d.ts'): string {
 function publishedManifest({ exports, bin, devDependencies: _, ...rest }: Manifest): object {
   const entries = Object.entries(exports).map(([name, source]) => [
     name,
-    { types: emitted(source, '.d.ts'), default: emitted(source, '.js') },
+    isData(source) ? source : { types: emitted(source, '.d.ts'), default: emitted(source, '.js') },
   ]);
   const commands = Object.entries(bin ?? {}).map(([name, source]) => [
     name,
@@ -89,6 +92,7 @@ function pathsTo(built: readonly Package[]): Record<string, string[]> {
   const paths: Record<string, string[]> = {};
   for (const { folder, manifest } of built) {
     for (const [name, source] of Object.entries(manifest.exports)) {
+      if (isData(source)) continue;
       const types = join(folder, 'dist', emitted(source, '.d.ts'));
       paths[manifest.name + name.slice(1)] = [types];
     }

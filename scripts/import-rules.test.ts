@@ -43,11 +43,12 @@ const sample = (file: string, names: string, from: string): Sample => ({
 const bad = [
   sample('protocol/src/a.ts', '{ a }', 'node:fs'),
   sample('protocol/src/json/b.ts', '{ a }', 'node:crypto'),
-  sample('protocol/src/c.ts', 'type { A }', '@posthouse/primitives-node'),
-  sample('primitives-node/src/d.ts', '{ a }', '@posthouse/relay'),
+  sample('protocol/src/c.ts', 'type { A }', '@posthouse/protocol/node'),
+  sample('protocol/src/identity/d.ts', '{ a }', '../node/primitives.ts'),
+  sample('protocol/src/node/d.ts', '{ a }', '@posthouse/relay'),
   sample('conformance/src/e.ts', '{ a }', '@posthouse/client'),
   sample('client/src/f.ts', '{ a }', 'node:fs'),
-  sample('client/src/messages/g.ts', '{ a }', '@posthouse/primitives-node'),
+  sample('client/src/messages/g.ts', '{ a }', '@posthouse/protocol/node'),
   sample('client/src/courier/h.ts', '{ a }', '@posthouse/relay'),
   sample('relay/src/i.ts', '{ a }', '@posthouse/conformance'),
   sample('relay/src/j.ts', '{ a }', '@posthouse/client/node'),
@@ -68,8 +69,9 @@ const bad = [
 
 const good = [
   sample('protocol/src/a-good.ts', '{ a }', '@noble/hashes/sha2.js'),
+  sample('protocol/src/node/b.ts', '{ a }', 'node:crypto'),
   sample('protocol/test/b.ts', '{ a }', 'node:fs'),
-  sample('client/src/node.ts', '{ a }', '@posthouse/primitives-node'),
+  sample('client/src/node.ts', '{ a }', '@posthouse/protocol/node'),
   sample('client/src/courier/files.ts', '{ a }', 'node:fs'),
   sample('client/test/c.ts', '{ a }', '@posthouse/relay'),
   sample('relay/test/d.ts', '{ a }', '@posthouse/conformance'),

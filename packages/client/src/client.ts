@@ -6,10 +6,10 @@ import {
   deviceSigner,
   encodeBase64url,
   type Network,
-  type Random,
   type Registry,
   signingDevice,
 } from '@posthouse/protocol';
+import type { Random } from '@posthouse/protocol/crypto';
 import { Account } from './account.ts';
 import {
   deviceKeys,

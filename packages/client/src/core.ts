@@ -4,10 +4,10 @@ import type {
   DeviceCertificate,
   DeviceSigner,
   Network,
-  Random,
   Registry,
   SigningDevice,
 } from '@posthouse/protocol';
+import type { Random } from '@posthouse/protocol/crypto';
 import type { RetryPolicy } from './connect/backoff.ts';
 import type { Discovery } from './connect/discovery.ts';
 import type { RelayConnection } from './connect/relay-connection.ts';

@@ -1,5 +1,5 @@
 /** Time and chance come in as parameters; the defaults stand here, at the edge. */
-import type { Random } from '@posthouse/protocol';
+import type { Random } from '@posthouse/protocol/crypto';
 
 /** What the client knows of time. Tests drive it. */
 export interface Clock {

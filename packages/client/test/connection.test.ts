@@ -1,6 +1,6 @@
 /** Sessions, retries and lost answers, with a network that breaks between client and relay. */
 import type { ServerResponse } from 'node:http';
-import { nodeRandom } from '@posthouse/primitives-node';
+import { nodeRandom } from '@posthouse/protocol/node';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type Account, type AccountEvent, MemoryStore } from '../src/index.ts';
 import { NodeTransport } from '../src/node.ts';

@@ -2,10 +2,10 @@
 import {
   addGrantSignature,
   type ContactGrant,
-  type JsonObject,
   signDeviceState,
   signGrant,
 } from '@posthouse/protocol';
+import type { JsonObject } from '@posthouse/protocol/json';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type Account, MemoryStore } from '../src/index.ts';
 import { LyingRelay } from './support/lying-relay.ts';

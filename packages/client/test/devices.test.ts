@@ -1,5 +1,5 @@
 /** Several devices of one account: joining, renewing, removing, knowing the same. */
-import { nodeRandom } from '@posthouse/primitives-node';
+import { nodeRandom } from '@posthouse/protocol/node';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Account, type AccountEvent, MemoryStore } from '../src/index.ts';
 import { befriend, texts, World } from './support/world.ts';
@@ -243,7 +243,7 @@ test('01 N4: a store belongs to one network', async () => {
   const store = new MemoryStore();
   await world.client({ store });
   const { Network } = await import('@posthouse/protocol');
-  const { nodePrimitives } = await import('@posthouse/primitives-node');
+  const { nodePrimitives } = await import('@posthouse/protocol/node');
   const other = new Network({ context: `neo:1:0x${'00'.repeat(20)}`, primitives: nodePrimitives });
   await expect(world.client({ store, network: other })).rejects.toMatchObject({
     code: 'store_mismatch',

@@ -4,7 +4,8 @@
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type GroupEvent, parseJson, staticRegistry } from '@posthouse/protocol';
+import { type GroupEvent, staticRegistry } from '@posthouse/protocol';
+import { parseJson } from '@posthouse/protocol/json';
 import { Relay } from '@posthouse/relay';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { Account, AccountEvent, ClientOptions, ReadingLimits, Store } from '../src/index.ts';

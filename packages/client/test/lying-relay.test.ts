@@ -7,7 +7,6 @@ import { readFileSync } from 'node:fs';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { nodeRandom } from '@posthouse/primitives-node';
 import {
   type AccountDeviceState,
   accountSigner,
@@ -15,6 +14,7 @@ import {
   signRouteDraft,
   type TimelinePage,
 } from '@posthouse/protocol';
+import { nodeRandom } from '@posthouse/protocol/node';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type Account, type Client, MemoryStore, type MisbehaviourReason } from '../src/index.ts';
 import { LyingRelay } from './support/lying-relay.ts';

@@ -1,8 +1,9 @@
 /** Changing the home relay: two relays of one registry (03 §12). */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { nodeRandom } from '@posthouse/primitives-node';
-import { parseJson, staticRegistry } from '@posthouse/protocol';
+import { staticRegistry } from '@posthouse/protocol';
+import { parseJson } from '@posthouse/protocol/json';
+import { nodeRandom } from '@posthouse/protocol/node';
 import { Relay } from '@posthouse/relay';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { RelayData } from '../../relay/test/support/engine.ts';

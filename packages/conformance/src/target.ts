@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
-import { nodePrimitives } from '@posthouse/primitives-node';
-import { type JsonObject, Network, parseJson, type RelayEntry } from '@posthouse/protocol';
+import { Network, type RelayEntry } from '@posthouse/protocol';
+import { type JsonObject, parseJson } from '@posthouse/protocol/json';
+import { nodePrimitives } from '@posthouse/protocol/node';
 import type { Answer } from './transport/answer.ts';
 
 /** The relay under test: its addresses and the trusted facts about it. */

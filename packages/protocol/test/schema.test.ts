@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { noblePrimitives } from '../src/crypto/index.ts';
 import {
   AccountId,
   Counter,
-  canonicalJson,
   checkBase64url,
   checkCanonicalSize,
   checkNoNull,
@@ -13,12 +13,9 @@ import {
   checkText,
   DeviceId,
   type ErrorCode,
-  type JsonObject,
   MessageId,
   Network,
-  noblePrimitives,
   ProtocolError,
-  parseJson,
   RelayId,
   Sha256,
   Signature,
@@ -26,6 +23,7 @@ import {
   Type,
   UnixSeconds,
 } from '../src/index.ts';
+import { canonicalJson, type JsonObject, parseJson } from '../src/json/index.ts';
 import { protocolJson } from './json/arbitraries.ts';
 
 const network = new Network({

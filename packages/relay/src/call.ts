@@ -1,5 +1,5 @@
 /** What travels between transport, dispatch and handlers. No handler knows its transport. */
-import type { JsonObject } from '@posthouse/protocol';
+import type { JsonObject } from '@posthouse/protocol/json';
 import type { RelayContext } from './context.ts';
 
 /** A session as a call sees it: confirmed, unexpired, of this origin. */

@@ -1,5 +1,7 @@
 /** The parts every handler may use; built once, in `relay.ts`, and passed by hand. */
-import type { FinalRoute, JsonObject, Network, Random, SignatureCheck } from '@posthouse/protocol';
+import type { FinalRoute, Network } from '@posthouse/protocol';
+import type { Random, SignatureCheck } from '@posthouse/protocol/crypto';
+import type { JsonObject } from '@posthouse/protocol/json';
 import type { Logger } from 'pino';
 import type { Sessions } from './auth/index.ts';
 import type { Notice } from './call.ts';

@@ -5,13 +5,11 @@
 import {
   encodeBase64url,
   isMethodName,
-  JsonError,
-  type JsonObject,
-  type JsonValue,
   type MethodDefinition,
   methods,
   ProtocolError,
 } from '@posthouse/protocol';
+import { JsonError, type JsonObject, type JsonValue } from '@posthouse/protocol/json';
 import type { ConnectionBinding, Handler, ResultValue, Session } from './call.ts';
 import type { RelayContext } from './context.ts';
 import { callAnswered, callFailed } from './observability/events.ts';

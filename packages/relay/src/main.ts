@@ -1,7 +1,7 @@
 #!/usr/bin/env node
-/** The operator's command `posthouse`: a thin shell over the library. */
-import { nodePrimitives, nodeRandom } from '@posthouse/primitives-node';
 import { Network } from '@posthouse/protocol';
+/** The operator's command `posthouse`: a thin shell over the library. */
+import { nodePrimitives, nodeRandom } from '@posthouse/protocol/node';
 import { Command } from 'commander';
 import { addressesOf, listenAddress } from './addresses.ts';
 import { systemClock } from './clock.ts';

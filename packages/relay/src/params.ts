@@ -3,11 +3,9 @@ import {
   checkDepth,
   checkNoNull,
   checkSchema,
-  isJsonObject,
-  type JsonObject,
-  type JsonValue,
   type MethodDefinition,
 } from '@posthouse/protocol';
+import { isJsonObject, type JsonObject, type JsonValue } from '@posthouse/protocol/json';
 
 /**
  * Checks decoded parameters against a method of the catalogue: an object, no `$context`, which never

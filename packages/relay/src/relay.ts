@@ -2,8 +2,9 @@
 import type { Server as TlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { nodePrimitives, nodeRandom } from '@posthouse/primitives-node';
-import { Network, type Random } from '@posthouse/protocol';
+import { Network } from '@posthouse/protocol';
+import type { Random } from '@posthouse/protocol/crypto';
+import { nodePrimitives, nodeRandom } from '@posthouse/protocol/node';
 import type { Logger } from 'pino';
 import { addressesOf, certificateHosts, listenAddress } from './addresses.ts';
 import { Sessions } from './auth/index.ts';

@@ -1,5 +1,5 @@
 /** `posthouse reports`: what an operator types and sees; the rows are channels/' own. */
-import { terminalJson } from '@posthouse/protocol';
+import { terminalJson } from '@posthouse/protocol/terminal';
 import type { Command } from 'commander';
 import { dismissReports, listReports, showReported } from './channels/index.ts';
 import {

@@ -1,5 +1,5 @@
 /** How posts and reports look on a terminal, and as JSON; what strangers wrote commands neither. */
-import { terminalColumns, terminalLine, terminalText } from '@posthouse/protocol';
+import { terminalColumns, terminalLine, terminalText } from '@posthouse/protocol/terminal';
 import type { ListedReport, ReportedPost } from './channels/index.ts';
 import type { Named } from './reports-arguments.ts';
 

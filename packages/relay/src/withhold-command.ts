@@ -1,6 +1,6 @@
 /** `posthouse reports withhold`, `restore` and `withheld`: what is public stays the operator's. */
 import { createInterface } from 'node:readline/promises';
-import { terminalColumns } from '@posthouse/protocol';
+import { terminalColumns } from '@posthouse/protocol/terminal';
 import type { Command } from 'commander';
 import {
   listWithheld,

@@ -1,6 +1,8 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { checkDescriptor, Network, noblePrimitives, parseJson } from '@posthouse/protocol';
+import { checkDescriptor, Network } from '@posthouse/protocol';
+import { noblePrimitives } from '@posthouse/protocol/crypto';
+import { parseJson } from '@posthouse/protocol/json';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { killAll, posthouse } from './support/command.ts';
 import { temporaryFolder } from './support/folder.ts';

@@ -21,16 +21,14 @@ import {
   deviceCertificateAccountInput,
   deviceCertificateDeviceInput,
   encodeBase64url,
-  JsonError,
   type Network,
   ProtocolError,
-  parseJson,
   type Static,
-  signatureCheck,
   Type,
   verifyDeviceCertificate,
-  verifySignatures,
 } from '@posthouse/protocol';
+import { signatureCheck, verifySignatures } from '@posthouse/protocol/crypto';
+import { JsonError, parseJson } from '@posthouse/protocol/json';
 import { ClientError } from '../errors.ts';
 
 const Request = Type.Object({

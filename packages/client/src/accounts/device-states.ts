@@ -2,7 +2,6 @@
 import {
   type AccountDeviceState,
   type Authorization,
-  canonicalJson,
   currentDevices,
   type DeviceCertificate,
   isGrant,
@@ -11,6 +10,7 @@ import {
   verifyDeviceState,
   verifyInvite,
 } from '@posthouse/protocol';
+import { canonicalJson } from '@posthouse/protocol/json';
 import type { RelayConnection } from '../connect/relay-connection.ts';
 import type { AccountCore, Core } from '../core.ts';
 import { unixSeconds } from '../environment.ts';

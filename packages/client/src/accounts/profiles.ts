@@ -1,7 +1,6 @@
 /** Profiles: the own one published, others read and verified (03 §7, §8). */
 import {
   type AccountProfile,
-  canonicalJson,
   type ProfileFacts,
   ProtocolError,
   type ResolvedProfile,
@@ -9,6 +8,7 @@ import {
   verifyDeviceCertificate,
   verifyProfile,
 } from '@posthouse/protocol';
+import { canonicalJson } from '@posthouse/protocol/json';
 import type { AccountCore } from '../core.ts';
 import {
   ClientError,

@@ -1,11 +1,6 @@
 /** Routes: verified, with a memory of the highest revision and of conflicts (03 §3.4, §10). */
-import {
-  type AccountRoute,
-  canonicalWith,
-  type FinalRoute,
-  routeContent,
-  verifyRoute,
-} from '@posthouse/protocol';
+import { type AccountRoute, type FinalRoute, routeContent, verifyRoute } from '@posthouse/protocol';
+import { canonicalWith } from '@posthouse/protocol/json';
 import type { Core } from '../core.ts';
 import { unixSeconds } from '../environment.ts';
 import { isClientError, RelayMisbehaviour, relayMust } from '../errors.ts';

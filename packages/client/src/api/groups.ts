@@ -4,8 +4,8 @@ import type {
   GroupMember,
   GroupProjection,
   GroupState,
-  JsonObject,
 } from '@posthouse/protocol';
+import type { JsonObject } from '@posthouse/protocol/json';
 import type { AccountCore } from '../core.ts';
 import { ClientError } from '../errors.ts';
 import type { GroupAccountEvent } from '../events.ts';

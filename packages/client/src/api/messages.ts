@@ -2,9 +2,9 @@ import {
   type ContentReference,
   checkDirectMessage,
   type DirectMessage,
-  type JsonObject,
   ProtocolError,
 } from '@posthouse/protocol';
+import type { JsonObject } from '@posthouse/protocol/json';
 import { contactRow } from '../contacts/contact-rows.ts';
 import type { AccountCore } from '../core.ts';
 import { ClientError } from '../errors.ts';

@@ -3,7 +3,8 @@
  * What one page changes is written in one transaction with the position behind it, row by row: what
  * a page costs depends on the page, not on the channel.
  */
-import { type ChannelDescriptor, canonicalJson, newerDescriptor } from '@posthouse/protocol';
+import { type ChannelDescriptor, newerDescriptor } from '@posthouse/protocol';
+import { canonicalJson } from '@posthouse/protocol/json';
 import { ClientError } from '../errors.ts';
 import { Collection, type StoreReader, type StoreWriter } from '../store/index.ts';
 import { keyOf } from '../store/row-keys.ts';

@@ -1,16 +1,14 @@
 /** Following a channel: its address, the first look at its host, and letting go. */
 import {
   ChannelId,
-  canonicalJson,
   checkSchema,
   decodeBase64url,
-  decodeUtf8,
   encodeBase64url,
-  parseJson,
   RelayId,
   Type,
   utf8,
 } from '@posthouse/protocol';
+import { canonicalJson, decodeUtf8, parseJson } from '@posthouse/protocol/json';
 import type { AccountCore } from '../core.ts';
 import { ClientError } from '../errors.ts';
 import {

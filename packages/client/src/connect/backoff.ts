@@ -1,4 +1,4 @@
-import type { Random } from '@posthouse/protocol';
+import type { Random } from '@posthouse/protocol/crypto';
 import { randomFraction } from '../environment.ts';
 import { isRefusal, RelayMisbehaviour, RelayRefused, RelayUnreachable } from '../errors.ts';
 

@@ -2,18 +2,20 @@
 import {
   checkNoNull,
   checkSchema,
-  decodeUtf8,
   errorCodeOfRpc,
   isErrorCode,
-  isJsonObject,
-  type JsonObject,
-  type JsonValue,
   type MethodName,
   methods,
-  parseJson,
   parseMediaType,
   type ResultOf,
 } from '@posthouse/protocol';
+import {
+  decodeUtf8,
+  isJsonObject,
+  type JsonObject,
+  type JsonValue,
+  parseJson,
+} from '@posthouse/protocol/json';
 import { RelayMisbehaviour, RelayRefused, RelayUnreachable, relayMust } from '../errors.ts';
 import type { HttpResponse } from './transport.ts';
 

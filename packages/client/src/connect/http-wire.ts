@@ -1,12 +1,11 @@
 import {
   encodeQuery,
-  type JsonObject,
-  type JsonValue,
   type MethodName,
   methodPath,
   methods,
   type Network,
 } from '@posthouse/protocol';
+import type { JsonObject, JsonValue } from '@posthouse/protocol/json';
 import { httpResult } from './check-response.ts';
 import type { Transport } from './transport.ts';
 import type { Channel, ExchangeOptions } from './wire.ts';

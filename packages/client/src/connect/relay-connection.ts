@@ -3,9 +3,9 @@ import {
   methods,
   type Network,
   type ParamsOf,
-  type Random,
   type ResultOf,
 } from '@posthouse/protocol';
+import type { Random } from '@posthouse/protocol/crypto';
 import type { Clock } from '../environment.ts';
 import { ClientError, isRefusal, RelayMisbehaviour, RelayUnreachable } from '../errors.ts';
 import { Link } from './authenticated-connection.ts';

@@ -1,12 +1,5 @@
-import {
-  checkSchema,
-  isJsonObject,
-  type JsonObject,
-  type JsonValue,
-  type MethodName,
-  notifications,
-  parseJson,
-} from '@posthouse/protocol';
+import { checkSchema, type MethodName, notifications } from '@posthouse/protocol';
+import { isJsonObject, type JsonObject, type JsonValue, parseJson } from '@posthouse/protocol/json';
 import { type ClientError, RelayMisbehaviour, RelayUnreachable, relayMust } from '../errors.ts';
 import { rpcResult } from './check-response.ts';
 import type { Socket, Transport } from './transport.ts';

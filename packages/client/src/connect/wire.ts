@@ -1,4 +1,5 @@
-import type { JsonValue, MethodName } from '@posthouse/protocol';
+import type { MethodName } from '@posthouse/protocol';
+import type { JsonValue } from '@posthouse/protocol/json';
 
 export interface ExchangeOptions {
   /** Session token, over HTTP; a WebSocket carries its session itself. */

@@ -1,11 +1,11 @@
 /** How the command writes: lines for people, or one JSON value a line for programs. */
-import { terminalJson, terminalLine, terminalText } from '@posthouse/protocol';
+import { terminalJson, terminalLine, terminalText } from '@posthouse/protocol/terminal';
 
 export {
   terminalColumns as columns,
   terminalJson as jsonLine,
   terminalText as printable,
-} from '@posthouse/protocol';
+} from '@posthouse/protocol/terminal';
 
 export interface Output {
   readonly isJson: boolean;

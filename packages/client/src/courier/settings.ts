@@ -2,18 +2,17 @@
 import { chmodSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { nodePrimitives } from '@posthouse/primitives-node';
 import {
   checkSchema,
-  JsonError,
   Network,
   ProtocolError,
-  parseJson,
   type Registry,
   type Static,
   staticRegistry,
   Type,
 } from '@posthouse/protocol';
+import { JsonError, parseJson } from '@posthouse/protocol/json';
+import { nodePrimitives } from '@posthouse/protocol/node';
 import { UsageError } from './exit.ts';
 
 /** What `setup` writes down, so that later commands need no flags. Paths are absolute. */

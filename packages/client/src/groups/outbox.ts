@@ -1,5 +1,6 @@
 /** Messages to groups that wait to be sent, or for the host's answer (05 §13.28). */
-import type { GroupMessageEnvelope, JsonObject } from '@posthouse/protocol';
+import type { GroupMessageEnvelope } from '@posthouse/protocol';
+import type { JsonObject } from '@posthouse/protocol/json';
 import { Collection, type StoreReader, type StoreWriter } from '../store/index.ts';
 import { keyOf } from '../store/row-keys.ts';
 

@@ -1,5 +1,6 @@
 /** Messages as this device keeps them, in both directions. */
-import type { DeliveryStatus, JsonObject, RelayError, SendRequest } from '@posthouse/protocol';
+import type { DeliveryStatus, RelayError, SendRequest } from '@posthouse/protocol';
+import type { JsonObject } from '@posthouse/protocol/json';
 import type { ContactRow } from '../contacts/contact-rows.ts';
 import { Collection, type StoreReader, type StoreWriter } from '../store/index.ts';
 import type { Duty } from '../sync/tasks.ts';

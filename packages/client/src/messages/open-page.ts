@@ -7,7 +7,6 @@
  * plaintext that is no valid object) is the sender's doing: that record alone is refused.
  */
 import {
-  canonicalBytes,
   checkEnvelope,
   checkNoNull,
   checkSchema,
@@ -24,9 +23,10 @@ import {
   sha256Text,
   TimelinePage,
   type TimelineReading,
-  verifySignatures,
   verifyTimelinePage,
 } from '@posthouse/protocol';
+import { verifySignatures } from '@posthouse/protocol/crypto';
+import { canonicalBytes } from '@posthouse/protocol/json';
 import type { AccountCore } from '../core.ts';
 import { type MisbehaviourReason, RelayMisbehaviour, relayMust } from '../errors.ts';
 

@@ -1,16 +1,15 @@
 /** Sending: what leaves is kept first, and sent unchanged until its fate is known (04 §12, §15). */
 import {
   type Authorization,
-  canonicalBytes,
   checkDeliveryStatus,
   type DeliveryStatus,
   type DeviceCertificate,
-  type JsonObject,
   ProtocolError,
   type SendRequest,
   sealMessage,
   sha256Text,
 } from '@posthouse/protocol';
+import { canonicalBytes, type JsonObject } from '@posthouse/protocol/json';
 import { stateHints, states } from '../accounts/account-rows.ts';
 import {
   devicesNow,

@@ -1,5 +1,6 @@
 /** Messages to the account's other devices, as self-delivery (03 §17, 05 §16). */
-import { currentDevices, type JsonObject } from '@posthouse/protocol';
+import { currentDevices } from '@posthouse/protocol';
+import type { JsonObject } from '@posthouse/protocol/json';
 import { knownState } from '../accounts/device-states.ts';
 import type { AccountCore } from '../core.ts';
 import { unixSeconds } from '../environment.ts';

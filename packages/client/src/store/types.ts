@@ -3,7 +3,8 @@
  * purpose, so that memory, a SQLite file and IndexedDB can all hold it. Keys are ASCII and sort by
  * code unit.
  */
-import { limits, parseJson } from '@posthouse/protocol';
+import { limits } from '@posthouse/protocol';
+import { parseJson } from '@posthouse/protocol/json';
 
 export interface StoreRange {
   /** Only keys that begin so. */

@@ -1,12 +1,6 @@
 /** Doing what is owed to contacts and to the account's other devices (03 §17, §18; 04 §7.4). */
-import {
-  type ContactGrant,
-  type ContactRecord,
-  canonicalJson,
-  cleanGrant,
-  type JsonObject,
-  utf8Length,
-} from '@posthouse/protocol';
+import { type ContactGrant, type ContactRecord, cleanGrant, utf8Length } from '@posthouse/protocol';
+import { canonicalJson, type JsonObject } from '@posthouse/protocol/json';
 import { knownState, resolveState } from '../accounts/device-states.ts';
 import { isTemporary } from '../connect/backoff.ts';
 import { settleUnverified } from '../contacts/apply-contact.ts';

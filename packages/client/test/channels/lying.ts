@@ -3,9 +3,9 @@ import {
   type ChannelEvent,
   type ChannelPage,
   type DeviceCertificate,
-  type JsonObject,
   signAsDevice,
 } from '@posthouse/protocol';
+import type { JsonObject } from '@posthouse/protocol/json';
 import { expect } from 'vitest';
 import type { Account } from '../../src/index.ts';
 import { type Accomplice, accompliceOf, person } from '../groups/lying.ts';

@@ -2,12 +2,8 @@
  * What people do to a channel through their clients, against the plainest model of a channel; and
  * what comes of it for readers, whenever they look and however little a page holds.
  */
-import {
-  type ChannelPage,
-  type ContentReference,
-  canonicalJson,
-  type JsonObject,
-} from '@posthouse/protocol';
+import type { ChannelPage, ContentReference } from '@posthouse/protocol';
+import { canonicalJson, type JsonObject } from '@posthouse/protocol/json';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { seed } from '../../../relay/test/support/chance.ts';

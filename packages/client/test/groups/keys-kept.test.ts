@@ -1,6 +1,7 @@
 /** Keys that nobody else has are never lost, whatever was given up, unheard or lied about. */
-import { nodePrimitives } from '@posthouse/primitives-node';
+
 import { type GroupKeyPage, Network } from '@posthouse/protocol';
+import { nodePrimitives } from '@posthouse/protocol/node';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { LyingRelay } from '../support/lying-relay.ts';
 import { network } from '../support/world.ts';

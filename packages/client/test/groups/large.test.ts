@@ -1,20 +1,19 @@
 /** Groups of more members than one call carries, and events that fill one. */
 import { join } from 'node:path';
-import { nodeRandom } from '@posthouse/primitives-node';
 import {
   accountSigner,
-  canonicalJson,
   deriveAccountId,
   deviceSigner,
   encodeBase64url,
   type GroupApplication,
   type GroupInvite,
-  type JsonObject,
   limits,
   signAsDevice,
   signDeviceCertificate,
   signingDevice,
 } from '@posthouse/protocol';
+import { canonicalJson, type JsonObject } from '@posthouse/protocol/json';
+import { nodeRandom } from '@posthouse/protocol/node';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { digest } from '../../../relay/src/digest.ts';
 import { writeApplication } from '../../../relay/src/groups/application-store.ts';

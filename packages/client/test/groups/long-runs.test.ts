@@ -1,6 +1,7 @@
 /** What takes long: rotations and requests that outlive a period, groups over a host's limits. */
-import { nodeRandom } from '@posthouse/primitives-node';
+
 import { errorCatalogue } from '@posthouse/protocol';
+import { nodeRandom } from '@posthouse/protocol/node';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { type Account, MemoryStore } from '../../src/index.ts';
 import { LyingRelay } from '../support/lying-relay.ts';

@@ -2,7 +2,7 @@
  * The client believes no host: messages, keys and records that are lies. Where chapter 05 says so
  * they are left aside and reading goes on; nothing is sealed to a key that does not verify.
  */
-import { nodeRandom } from '@posthouse/primitives-node';
+
 import {
   type GroupKeyPage,
   type GroupMessageEnvelope,
@@ -10,6 +10,7 @@ import {
   signAsDevice,
   signingDevice,
 } from '@posthouse/protocol';
+import { nodeRandom } from '@posthouse/protocol/node';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { MemoryStore, type MisbehaviourReason } from '../../src/index.ts';
 import { LyingRelay } from '../support/lying-relay.ts';

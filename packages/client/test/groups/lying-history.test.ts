@@ -7,10 +7,10 @@ import type { GroupEvent } from '@posthouse/protocol';
 import {
   errorCatalogue,
   type GroupSyncPage,
-  type JsonObject,
   managementHash,
   signAsDevice,
 } from '@posthouse/protocol';
+import type { JsonObject } from '@posthouse/protocol/json';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { LyingRelay } from '../support/lying-relay.ts';
 import { network } from '../support/world.ts';

@@ -8,9 +8,9 @@ import {
   type GroupEvent,
   type GroupProjection,
   type GroupSyncPage,
-  type JsonObject,
   signAsDevice,
 } from '@posthouse/protocol';
+import type { JsonObject } from '@posthouse/protocol/json';
 import { expect } from 'vitest';
 import type { Account } from '../../src/index.ts';
 import type { LyingRelay } from '../support/lying-relay.ts';

@@ -1,7 +1,7 @@
 /** What devices of one account tell each other of groups, and what is believed of it (05 §16). */
 
-import { nodeRandom } from '@posthouse/primitives-node';
 import { encodeBase64url, type GroupKeyPage } from '@posthouse/protocol';
+import { nodeRandom } from '@posthouse/protocol/node';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { type Account, MemoryStore, type Store } from '../../src/index.ts';
 import { LyingRelay } from '../support/lying-relay.ts';

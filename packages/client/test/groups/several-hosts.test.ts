@@ -1,7 +1,8 @@
 /** Groups on several hosts: one relay at home, another one that hosts groups, and may fail or lie. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { parseJson, type Registry, staticRegistry } from '@posthouse/protocol';
+import { type Registry, staticRegistry } from '@posthouse/protocol';
+import { parseJson } from '@posthouse/protocol/json';
 import { Relay } from '@posthouse/relay';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { defaultRetry } from '../../src/connect/backoff.ts';

@@ -1,5 +1,5 @@
 /** The life of a group, told by three people with two devices each, through a real relay. */
-import { nodeRandom } from '@posthouse/primitives-node';
+import { nodeRandom } from '@posthouse/protocol/node';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Account, isClientError } from '../../src/index.ts';
 import { World } from '../support/world.ts';

@@ -1,6 +1,5 @@
 /** Sends whatever a test wants, with a device's real keys: what no well-behaved client would. */
 
-import { nodeRandom } from '@posthouse/primitives-node';
 import {
   type AccountDeviceState,
   type Authorization,
@@ -9,11 +8,12 @@ import {
   type DeviceCertificate,
   decodeBase64url,
   deviceSigner,
-  type JsonObject,
   type SealedMessage,
   sealMessage,
   signingDevice,
 } from '@posthouse/protocol';
+import type { JsonObject } from '@posthouse/protocol/json';
+import { nodeRandom } from '@posthouse/protocol/node';
 import { RelayConnection } from '../../src/connect/relay-connection.ts';
 import { deviceIdentity } from '../../src/connect/session.ts';
 import { Discovery, type Store } from '../../src/index.ts';

@@ -1,8 +1,9 @@
 /** A network with real relays behind real TLS sockets, and people with their devices. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { nodePrimitives } from '@posthouse/primitives-node';
-import { Network, parseJson, type Registry, staticRegistry } from '@posthouse/protocol';
+import { Network, type Registry, staticRegistry } from '@posthouse/protocol';
+import { parseJson } from '@posthouse/protocol/json';
+import { nodePrimitives } from '@posthouse/protocol/node';
 import { type PartialConfig, Relay } from '@posthouse/relay';
 import { engine, RelayData } from '../../../relay/test/support/engine.ts';
 import { temporaryFolder } from '../../../relay/test/support/folder.ts';

@@ -1,5 +1,6 @@
 /** One call of every channel method that a relay must accept, for checks that all methods share. */
-import type { channelMethods, JsonObject } from '@posthouse/protocol';
+import type { channelMethods } from '@posthouse/protocol';
+import type { JsonObject } from '@posthouse/protocol/json';
 import type { TestAccount, TestContext } from '../fixtures/test-context.ts';
 import {
   type ChannelFixture,

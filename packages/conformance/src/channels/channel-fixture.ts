@@ -1,5 +1,5 @@
 /** A channel with people around it, for one check. */
-import type { JsonObject } from '@posthouse/protocol';
+import type { JsonObject } from '@posthouse/protocol/json';
 import { testAccounts } from '../fixtures/test-accounts.ts';
 import type { TestAccount, TestContext } from '../fixtures/test-context.ts';
 import { TestChannel } from './test-channel.ts';

@@ -1,14 +1,8 @@
 /** What the people of a channel sign: its descriptors, posts, edits and deletions. */
-import { nodeRandom } from '@posthouse/primitives-node';
-import {
-  canonicalJson,
-  deriveChannelId,
-  encodeBase64url,
-  type JsonObject,
-  type JsonValue,
-  newMessageId,
-  signAsDevice,
-} from '@posthouse/protocol';
+
+import { deriveChannelId, encodeBase64url, newMessageId, signAsDevice } from '@posthouse/protocol';
+import { canonicalJson, type JsonObject, type JsonValue } from '@posthouse/protocol/json';
+import { nodeRandom } from '@posthouse/protocol/node';
 import { unixSeconds } from '../fixtures/account.ts';
 import type { TestAccount, TestContext } from '../fixtures/test-context.ts';
 

@@ -4,15 +4,14 @@ import {
   type ChannelPage,
   type ChannelProjection,
   type ChannelRange,
-  canonicalJson,
   checkChannelPageBounds,
   emptyProjection,
-  type JsonObject,
   projectChannel,
   type VerifiedChannelEvent,
   verifyChannelPage,
   verifyChannelResolution,
 } from '@posthouse/protocol';
+import { canonicalJson, type JsonObject } from '@posthouse/protocol/json';
 import { assertConforms } from '../assert.ts';
 import type { TestAccount } from '../fixtures/test-context.ts';
 import type { ChannelObjects } from './channel-objects.ts';

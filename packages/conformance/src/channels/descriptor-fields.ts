@@ -1,5 +1,5 @@
 /** The fields of a descriptor at their edges: the same at creation and in an update (06 §4). */
-import type { JsonValue } from '@posthouse/protocol';
+import type { JsonValue } from '@posthouse/protocol/json';
 import type { TestContext } from '../fixtures/test-context.ts';
 
 type Fields = Readonly<Record<string, Readonly<Record<string, JsonValue>>>>;

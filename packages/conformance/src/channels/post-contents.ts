@@ -1,6 +1,8 @@
 /** Bodies and attachments, right and wrong: the same in posts and edits (06 §6; 04 §8 to §10). */
-import { nodeRandom } from '@posthouse/primitives-node';
-import { encodeBase64url, type JsonObject } from '@posthouse/protocol';
+
+import { encodeBase64url } from '@posthouse/protocol';
+import type { JsonObject } from '@posthouse/protocol/json';
+import { nodeRandom } from '@posthouse/protocol/node';
 import { attachment, textBody } from './channel-objects.ts';
 
 type Contents = Readonly<Record<string, JsonObject>>;

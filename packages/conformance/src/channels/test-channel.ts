@@ -1,5 +1,5 @@
 /** The people of a channel and what they do. */
-import type { JsonObject } from '@posthouse/protocol';
+import type { JsonObject } from '@posthouse/protocol/json';
 import type { TestAccount, TestContext } from '../fixtures/test-context.ts';
 import { ChannelObjects } from './channel-objects.ts';
 

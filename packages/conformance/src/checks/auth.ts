@@ -1,4 +1,5 @@
-import { encodeBase64url, isJsonObject, type JsonObject } from '@posthouse/protocol';
+import { encodeBase64url } from '@posthouse/protocol';
+import { isJsonObject, type JsonObject } from '@posthouse/protocol/json';
 import { assertConforms } from '../assert.ts';
 import { checksOf } from '../check.ts';
 import { unixSeconds } from '../fixtures/account.ts';

@@ -2,9 +2,9 @@ import {
   type ContactGrant,
   type ContactInvite,
   type ErrorCode,
-  type JsonObject,
   signDeviceStateQuery,
 } from '@posthouse/protocol';
+import type { JsonObject } from '@posthouse/protocol/json';
 import { assertConforms } from '../assert.ts';
 import { checksOf } from '../check.ts';
 import { type Device, unixSeconds } from '../fixtures/account.ts';

@@ -1,4 +1,4 @@
-import { isJsonObject, type JsonObject } from '@posthouse/protocol';
+import { isJsonObject, type JsonObject } from '@posthouse/protocol/json';
 import { assertConforms } from '../assert.ts';
 import { checksOf } from '../check.ts';
 import { type Account, type Device, unixSeconds } from '../fixtures/account.ts';

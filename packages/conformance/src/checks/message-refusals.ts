@@ -1,5 +1,6 @@
 /** Messages that are refused, before acceptance and without a trace (04 §12.2, §13, §15.1). */
-import type { ErrorCode, JsonObject, MessageEnvelope, MessageKeyBox } from '@posthouse/protocol';
+import type { ErrorCode, MessageEnvelope, MessageKeyBox } from '@posthouse/protocol';
+import type { JsonObject } from '@posthouse/protocol/json';
 import { assertConforms } from '../assert.ts';
 import { checksOf } from '../check.ts';
 import { unixSeconds } from '../fixtures/account.ts';

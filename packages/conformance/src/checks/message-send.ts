@@ -1,5 +1,6 @@
 /** Sending direct messages: delivery, repeats, conflicts and sizes (04 §3, §11 to §15). */
-import { canonicalJson, type JsonObject, type MessageEnvelope } from '@posthouse/protocol';
+import type { MessageEnvelope } from '@posthouse/protocol';
+import { canonicalJson, type JsonObject } from '@posthouse/protocol/json';
 import { assertConforms } from '../assert.ts';
 import { checksOf } from '../check.ts';
 import type { Device } from '../fixtures/account.ts';

@@ -1,9 +1,5 @@
-import {
-  checkTimelinePage,
-  type JsonObject,
-  type MessageTimelineEntry,
-  openMessage,
-} from '@posthouse/protocol';
+import { checkTimelinePage, type MessageTimelineEntry, openMessage } from '@posthouse/protocol';
+import type { JsonObject } from '@posthouse/protocol/json';
 import { assertConforms } from '../assert.ts';
 import { checksOf } from '../check.ts';
 import type { Device } from '../fixtures/account.ts';

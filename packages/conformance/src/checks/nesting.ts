@@ -1,5 +1,5 @@
 /** What comes back inside an answer is deeper than it came, and must still be lawful (01 J5). */
-import type { JsonObject, JsonValue } from '@posthouse/protocol';
+import type { JsonObject, JsonValue } from '@posthouse/protocol/json';
 import { assertConforms } from '../assert.ts';
 import { channelFixture } from '../channels/channel-fixture.ts';
 import { textBody } from '../channels/channel-objects.ts';

@@ -1,10 +1,10 @@
 import {
   type ErrorCode,
-  type JsonObject,
   type ProfileFacts,
   verifyDeviceCertificate,
   verifyProfile,
 } from '@posthouse/protocol';
+import type { JsonObject } from '@posthouse/protocol/json';
 import { assertConforms } from '../assert.ts';
 import { checksOf } from '../check.ts';
 import { unixSeconds } from '../fixtures/account.ts';

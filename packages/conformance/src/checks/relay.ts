@@ -1,4 +1,5 @@
-import { checkRelayInfo, type JsonObject } from '@posthouse/protocol';
+import { checkRelayInfo } from '@posthouse/protocol';
+import type { JsonObject } from '@posthouse/protocol/json';
 import { assertConforms } from '../assert.ts';
 import { checksOf } from '../check.ts';
 import { unixSeconds } from '../fixtures/account.ts';

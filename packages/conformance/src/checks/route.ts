@@ -2,10 +2,10 @@ import {
   type AccountRoute,
   type ErrorCode,
   encodeBase64url,
-  type JsonObject,
   routeAccountInput,
   verifyRoute,
 } from '@posthouse/protocol';
+import type { JsonObject } from '@posthouse/protocol/json';
 import { assertConforms } from '../assert.ts';
 import { checksOf } from '../check.ts';
 import { type Account, unixSeconds } from '../fixtures/account.ts';

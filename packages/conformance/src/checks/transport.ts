@@ -1,4 +1,5 @@
-import { isJsonObject, type JsonObject, parseJson, rpcErrors } from '@posthouse/protocol';
+import { rpcErrors } from '@posthouse/protocol';
+import { isJsonObject, type JsonObject, parseJson } from '@posthouse/protocol/json';
 import { assertConforms } from '../assert.ts';
 import { checksOf } from '../check.ts';
 import type { TestContext } from '../fixtures/test-context.ts';

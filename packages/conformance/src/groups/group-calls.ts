@@ -1,6 +1,8 @@
 /** One call of every group method that a relay must accept, for checks that all methods share. */
-import { nodeRandom } from '@posthouse/primitives-node';
-import { createGroupInviteId, type GroupMethodName, type JsonObject } from '@posthouse/protocol';
+
+import { createGroupInviteId, type GroupMethodName } from '@posthouse/protocol';
+import type { JsonObject } from '@posthouse/protocol/json';
+import { nodeRandom } from '@posthouse/protocol/node';
 import type { TestAccount, TestContext } from '../fixtures/test-context.ts';
 import { type GroupFixture, type GroupFixtureOptions, groupFixture } from './group-fixture.ts';
 import { type ChainBodyKind, newSecret } from './group-objects.ts';

@@ -1,5 +1,5 @@
 /** A group with people in it, for one check. */
-import type { JsonObject } from '@posthouse/protocol';
+import type { JsonObject } from '@posthouse/protocol/json';
 import { testAccounts } from '../fixtures/test-accounts.ts';
 import type { TestAccount, TestContext } from '../fixtures/test-context.ts';
 import { TestGroup } from './test-group.ts';

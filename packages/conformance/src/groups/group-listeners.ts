@@ -1,5 +1,5 @@
 /** People who listen to a group over WSS, and what they hear (05 §15). */
-import type { JsonObject } from '@posthouse/protocol';
+import type { JsonObject } from '@posthouse/protocol/json';
 import { assertConforms } from '../assert.ts';
 import type { TestAccount } from '../fixtures/test-context.ts';
 import type { WssCaller } from '../transport/caller.ts';

@@ -3,11 +3,11 @@ import {
   type GroupApplicationList,
   type GroupInviteList,
   type GroupRecoveryList,
-  type JsonObject,
   verifyGroupApplicationList,
   verifyGroupInviteList,
   verifyGroupRecoveryList,
 } from '@posthouse/protocol';
+import type { JsonObject } from '@posthouse/protocol/json';
 import type { TestAccount } from '../fixtures/test-context.ts';
 import type { GroupObjects } from './group-objects.ts';
 

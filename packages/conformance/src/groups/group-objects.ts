@@ -1,5 +1,5 @@
 /** What the people of a group hold and sign: its secret, the head of its chain, their keys. */
-import { nodeRandom } from '@posthouse/primitives-node';
+
 import {
   clientSecretCommitment,
   createGroupInviteId,
@@ -11,14 +11,14 @@ import {
   type GroupCreate,
   type GroupInvite,
   type GroupSecretBox,
-  type JsonObject,
-  type JsonValue,
   managementHash,
   newMessageId,
   sealClientSecret,
   sealGroupMessage,
   signAsDevice,
 } from '@posthouse/protocol';
+import type { JsonObject, JsonValue } from '@posthouse/protocol/json';
+import { nodeRandom } from '@posthouse/protocol/node';
 import { type Device, unixSeconds } from '../fixtures/account.ts';
 import { signerOf } from '../fixtures/contacts.ts';
 import type { TestAccount, TestContext } from '../fixtures/test-context.ts';

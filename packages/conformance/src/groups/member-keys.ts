@@ -1,6 +1,7 @@
 /** X25519 pairs of members, of people who want to be one, and boxes sealed to them. */
-import { nodePrimitives, nodeRandom } from '@posthouse/primitives-node';
+
 import { encodeBase64url } from '@posthouse/protocol';
+import { nodePrimitives, nodeRandom } from '@posthouse/protocol/node';
 
 /** An X25519 pair. */
 export interface MemberKey {

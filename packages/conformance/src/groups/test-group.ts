@@ -1,5 +1,6 @@
 /** The people of a group and what they do. */
-import { type GroupInvite, type JsonObject, managementHash } from '@posthouse/protocol';
+import { type GroupInvite, managementHash } from '@posthouse/protocol';
+import type { JsonObject } from '@posthouse/protocol/json';
 import type { TestAccount, TestContext } from '../fixtures/test-context.ts';
 import { type ChainBodyMembers, GroupObjects, idsOf, newSecret } from './group-objects.ts';
 import type { MemberKey } from './member-keys.ts';

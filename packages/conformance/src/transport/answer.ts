@@ -9,12 +9,10 @@ import {
   errorCatalogue,
   errorCodeOfRpc,
   isErrorCode,
-  isJsonObject,
-  type JsonValue,
   type MethodDefinition,
   methods,
-  parseJson,
 } from '@posthouse/protocol';
+import { isJsonObject, type JsonValue, parseJson } from '@posthouse/protocol/json';
 import { assertConforms } from '../assert.ts';
 import type { HttpAnswer } from './plain-http.ts';
 

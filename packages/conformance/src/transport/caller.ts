@@ -1,14 +1,7 @@
 /** Callers over HTTPS and WSS: each call is one request, and its answer is checked by answer.ts. */
 import { setTimeout } from 'node:timers/promises';
-import {
-  encodeQuery,
-  type HttpVerb,
-  isJsonObject,
-  type JsonObject,
-  type MethodDefinition,
-  methodPath,
-  parseJson,
-} from '@posthouse/protocol';
+import { encodeQuery, type HttpVerb, type MethodDefinition, methodPath } from '@posthouse/protocol';
+import { isJsonObject, type JsonObject, parseJson } from '@posthouse/protocol/json';
 import { assertConforms } from '../assert.ts';
 import type { Target } from '../target.ts';
 import { type Answer, definitionOf, readHttpAnswer, readRpcAnswer } from './answer.ts';

@@ -1,4 +1,4 @@
-import { isJsonObject, type JsonObject, parseJson } from '@posthouse/protocol';
+import { isJsonObject, type JsonObject, parseJson } from '@posthouse/protocol/json';
 import type { TestAccount } from '../fixtures/test-context.ts';
 import type { WssCaller } from './caller.ts';
 

@@ -1,5 +1,6 @@
 /** Vectors of chapter 03, sections 14 and 16: invites and grants. */
-import { deriveDeviceId, type JsonObject, signingDevice } from '../../src/index.ts';
+import { deriveDeviceId, signingDevice } from '../../src/index.ts';
+import type { JsonObject } from '../../src/json/index.ts';
 import {
   ann,
   ben,

@@ -1,5 +1,6 @@
 /** Vectors of chapter 01, sections 4, 5, 7 and 12: binding, keys, signatures and IDs. */
-import { encodeBase64url, fromHex, hex, Network, noblePrimitives } from '../../src/index.ts';
+import { noblePrimitives } from '../../src/crypto/index.ts';
+import { encodeBase64url, fromHex, hex, Network } from '../../src/index.ts';
 import {
   ann,
   ben,

@@ -6,13 +6,13 @@ import {
   deriveGroupId,
   deriveRelayId,
   encodeBase64url,
-  type JsonObject,
   type NewChannel,
   type RelayBoxContext,
   sealClientSecret,
   sealRelaySecret,
   signChannelDescriptor,
 } from '../../src/index.ts';
+import type { JsonObject } from '../../src/json/index.ts';
 import {
   ann,
   ben,

@@ -1,5 +1,6 @@
 /** Vectors of chapter 01, sections 8 to 11: certificates, device states, profiles. */
-import { canonicalBytes, type JsonObject, type Network } from '../../src/index.ts';
+import type { Network } from '../../src/index.ts';
+import { canonicalBytes, type JsonObject } from '../../src/json/index.ts';
 import {
   ann,
   ben,

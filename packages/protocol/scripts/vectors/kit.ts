@@ -1,16 +1,14 @@
 /** Keys, networks and the builder that all makers of vectors share. Keys are for testing only. */
+import { noblePrimitives, type Random } from '../../src/crypto/index.ts';
 import {
   accountSigner,
   type DeviceCertificate,
   type DeviceSigner,
   deviceSigner,
   encodeBase64url,
-  type JsonObject,
-  type JsonValue,
   Network,
-  noblePrimitives,
-  type Random,
 } from '../../src/index.ts';
+import type { JsonObject, JsonValue } from '../../src/json/index.ts';
 import { run } from './operations.ts';
 
 export const context = 'neo:860833102:0x0123456789abcdef0123456789abcdef01234567';

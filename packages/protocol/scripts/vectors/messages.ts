@@ -1,16 +1,16 @@
 /** Vectors of chapters 01 §5.5 and 04: payloads, envelopes, key boxes, content. */
+import { noblePrimitives } from '../../src/crypto/index.ts';
 import {
   deriveDeviceId,
   encodeBase64url,
   hex,
-  type JsonObject,
   type MessageKeyBox,
-  noblePrimitives,
   sealContent,
   sealMessage,
   signingDevice,
   utf8,
 } from '../../src/index.ts';
+import type { JsonObject } from '../../src/json/index.ts';
 import {
   ann,
   ben,

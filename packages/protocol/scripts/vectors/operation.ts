@@ -1,15 +1,13 @@
 /** What all operations of the vectors are made with. */
+import type { SignatureCheck } from '../../src/crypto/index.ts';
 import {
   decodeBase64url,
-  decodeUtf8,
   encodeBase64url,
   hex,
-  type JsonObject,
-  type JsonValue,
   type Network,
   ProtocolError,
-  type SignatureCheck,
 } from '../../src/index.ts';
+import { decodeUtf8, type JsonObject, type JsonValue } from '../../src/json/index.ts';
 
 /** What a case runs: its input to its outcome; a refusal is thrown. */
 export type Operation = (network: Network, input: JsonObject) => JsonObject;

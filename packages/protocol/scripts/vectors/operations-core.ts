@@ -1,29 +1,31 @@
 /** Operations on texts, keys and the network itself. */
+import type { SignatureCheck } from '../../src/crypto/index.ts';
 import {
   base64urlPattern,
-  canonicalJson,
   checkAccountId,
   checkSchema,
-  decodeUtf8,
   decodeVarint,
   deriveAccountId,
   deriveRelayId,
-  diagnoseEnvelope,
   encodeBase64url,
   encodeVarint,
   fromHex,
   hex,
   isOnlyWhitespace,
-  type JsonObject,
   ProtocolError,
-  parseJson,
   parseNetworkContext,
   RelayId,
   relayOrigin,
-  type SignatureCheck,
   scriptHash,
   utf8Length,
 } from '../../src/index.ts';
+import {
+  canonicalJson,
+  decodeUtf8,
+  diagnoseEnvelope,
+  type JsonObject,
+  parseJson,
+} from '../../src/json/index.ts';
 import { bytes, input, type Operation, operation } from './operation.ts';
 
 export const encoding: Record<string, Operation> = {

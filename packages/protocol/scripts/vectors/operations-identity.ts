@@ -1,4 +1,5 @@
 /** Operations on the objects of identity and of contacts. */
+import { verifySignatures } from '../../src/crypto/index.ts';
 import {
   type AccountDeviceState,
   accountAuthInput,
@@ -25,7 +26,6 @@ import {
   verifyInvite,
   verifyProfile,
   verifyRoute,
-  verifySignatures,
 } from '../../src/index.ts';
 import { input, type Operation, operation, signed } from './operation.ts';
 

@@ -1,4 +1,5 @@
 /** Operations on messages, content, groups and channels. */
+import { verifySignatures } from '../../src/crypto/index.ts';
 import {
   type ContentReference,
   checkContentReference,
@@ -8,7 +9,6 @@ import {
   clientSecretCommitment,
   contentAad,
   type DeviceCertificate,
-  decodeUtf8,
   deriveChannelId,
   deriveEpochApplicationSecret,
   deriveGroupId,
@@ -20,7 +20,6 @@ import {
   type GroupSecretBox,
   groupMessageAad,
   hex,
-  type JsonObject,
   keyBoxInfo,
   type MessageEnvelope,
   type MessageKeyBox,
@@ -32,8 +31,8 @@ import {
   openRelaySecret,
   verifyChannelDescriptor,
   verifyDeviceCertificate,
-  verifySignatures,
 } from '../../src/index.ts';
+import { decodeUtf8, type JsonObject } from '../../src/json/index.ts';
 import { bytes, type Operation, opened, operation, signed } from './operation.ts';
 
 export const messages: Record<string, Operation> = {

@@ -2,7 +2,8 @@
  * The operations that the vectors ask for, by name, on our implementation. The maker fills in what
  * they give, the tests hold them to it; what each does is said in `vectors/README.md`.
  */
-import { hex, type JsonObject, type Network, ProtocolError, utf8 } from '../../src/index.ts';
+import { hex, type Network, ProtocolError, utf8 } from '../../src/index.ts';
+import type { JsonObject } from '../../src/json/index.ts';
 import type { Operation } from './operation.ts';
 import { crypto, encoding, network } from './operations-core.ts';
 import { contacts, identity } from './operations-identity.ts';

@@ -25,15 +25,18 @@ async function bundle(contents: string, plugins: Plugin[] = []) {
   return { script: result.outputFiles[0]?.text ?? '', inputs: Object.keys(result.metafile.inputs) };
 }
 
-/** The package alone, as an application would take it. */
+/** Bundles every entry of the package but `./node`, as an application would. */
 export function bundlePackage() {
-  return bundle("import * as protocol from './src/index.ts'; globalThis.protocol = protocol;");
+  const entries = ['crypto/index', 'json/index', 'terminal', 'index'];
+  const imports = entries.map((name, index) => `import * as e${index} from './src/${name}.ts';`);
+  const all = entries.map((_, index) => `...e${index}`).join(', ');
+  return bundle(`${imports.join('\n')} globalThis.protocol = { ${all} };`);
 }
 
 /** What a page has in place of the modules that need Node. */
 const standIns: Readonly<Record<string, string>> = {
   vitest: 'page-vitest.ts',
-  '@posthouse/primitives-node': 'page-primitives.ts',
+  '../../src/node/primitives.ts': 'page-primitives.ts',
   './vector-files.ts': 'page-files.ts',
   './files.ts': 'page-files.ts',
 };
@@ -42,7 +45,7 @@ const standIn: Plugin = {
   name: 'stand-ins',
   setup({ onResolve }) {
     onResolve(
-      { filter: /^(vitest|@posthouse\/primitives-node|\.\/(vector-)?files\.ts)$/ },
+      { filter: /^(vitest|.*\/src\/node\/primitives\.ts|\.\/(vector-)?files\.ts)$/ },
       (args) => ({
         path: here(standIns[args.path] as string),
       }),

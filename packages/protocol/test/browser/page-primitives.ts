@@ -1,2 +1,2 @@
-/** Stands in for `@posthouse/primitives-node` inside a page, where only `@noble/*` runs. */
-export { noblePrimitives as nodePrimitives } from '../../src/index.ts';
+/** Stands in for `src/node/primitives.ts` inside a page, where only `@noble/*` runs. */
+export { noblePrimitives as nodePrimitives } from '../../src/crypto/index.ts';

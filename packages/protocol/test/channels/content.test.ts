@@ -1,16 +1,15 @@
 import { describe, expect, test } from 'vitest';
+import { verifySignatures } from '../../src/crypto/index.ts';
 import {
-  canonicalJson,
   checkChannelContentSize,
   checkChannelPost,
   checkChannelPostDelete,
   checkChannelPostEdit,
   checkChannelPostReport,
   deviceSignatures,
-  type JsonObject,
   utf8Length,
-  verifySignatures,
 } from '../../src/index.ts';
+import { canonicalJson, type JsonObject } from '../../src/json/index.ts';
 import {
   attachment,
   channelId,

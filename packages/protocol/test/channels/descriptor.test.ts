@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
+import { verifySignatures } from '../../src/crypto/index.ts';
 import {
   accountSigner,
   ChannelClose,
   type ChannelDescriptor,
-  canonicalJson,
   checkChannelDescriptor,
   checkChannelDescriptorSize,
   checkDescriptorUpdate,
@@ -14,15 +14,14 @@ import {
   deviceSignatures,
   deviceSigningInput,
   hex,
-  type JsonObject,
   mayWriteChannel,
   signChannelClose,
   signChannelDescriptor,
   signChannelUpdate,
   utf8Length,
   verifyChannelDescriptor,
-  verifySignatures,
 } from '../../src/index.ts';
+import { canonicalJson, type JsonObject } from '../../src/json/index.ts';
 import {
   channelId,
   codeOf,

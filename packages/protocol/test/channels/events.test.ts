@@ -2,10 +2,10 @@ import { describe, expect, test } from 'vitest';
 import {
   type ChannelEvent,
   type DeviceCertificate,
-  type JsonObject,
   verifyChannelPage,
   verifyChannelResolution,
 } from '../../src/index.ts';
+import type { JsonObject } from '../../src/json/index.ts';
 import {
   channelId,
   codeOf,

@@ -1,14 +1,14 @@
 import { describe, expect, test } from 'vitest';
+import { noblePrimitives } from '../../src/crypto/index.ts';
 import {
-  canonicalJson,
   channelIdInput,
   checkChannelId,
   checkChannelSubscription,
   deriveChannelId,
   Network,
-  noblePrimitives,
   sha256Text,
 } from '../../src/index.ts';
+import { canonicalJson } from '../../src/json/index.ts';
 import { channelId, codeOf, context, descriptor, facts, moderator, network } from './kit.ts';
 
 describe('06 §3: the channel ID', () => {

@@ -1,4 +1,5 @@
 /** A channel to test with: two accounts, their devices and certificates, and signed objects. */
+import { noblePrimitives } from '../../src/crypto/index.ts';
 import {
   accountSigner,
   type ChannelDescriptor,
@@ -12,16 +13,15 @@ import {
   deviceSigner,
   type ErrorCode,
   encodeBase64url,
-  type JsonObject,
   Network,
   type NewChannel,
-  noblePrimitives,
   ProtocolError,
   signAsDevice,
   signChannelDescriptor,
   signDeviceCertificate,
   utf8,
 } from '../../src/index.ts';
+import type { JsonObject } from '../../src/json/index.ts';
 
 /** Context of the worked example of chapter 06, section 13. */
 export const context = 'neo:860833102:0x00112233445566778899aabbccddeeff00112233';

@@ -2,10 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
   type ChannelPostEdit,
-  canonicalJson,
   emptyProjection,
-  type JsonObject,
-  type JsonValue,
   newerDescriptor,
   type PostState,
   postState,
@@ -13,6 +10,7 @@ import {
   reducePost,
   type VerifiedChannelEvent,
 } from '../../src/index.ts';
+import { canonicalJson, type JsonObject, type JsonValue } from '../../src/json/index.ts';
 import {
   attachment,
   codeOf,

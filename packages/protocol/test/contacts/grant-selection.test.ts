@@ -3,13 +3,12 @@ import { describe, expect, test } from 'vitest';
 import {
   addGrantSignature,
   type ContactGrant,
-  canonicalJson,
-  canonicalWith,
   cleanGrant,
   selectGrant,
   signGrant,
   validGrantDevices,
 } from '../../src/index.ts';
+import { canonicalJson, canonicalWith } from '../../src/json/index.ts';
 import {
   alice,
   bob,

@@ -7,11 +7,11 @@ import {
   grantSignatures,
   grantSigningInput,
   isGrantExpired,
-  parseJson,
   signGrant,
   validGrantDevices,
   verifyGrant,
 } from '../../src/index.ts';
+import { parseJson } from '../../src/json/index.ts';
 import {
   alice,
   bob,

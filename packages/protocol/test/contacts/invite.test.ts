@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import { noblePrimitives } from '../../src/crypto/index.ts';
 import {
   type ContactInvite,
-  canonicalBytes,
-  canonicalJson,
   checkInvite,
   checkInviteUse,
   decodeInvite,
@@ -11,11 +10,11 @@ import {
   inviteSignatures,
   inviteSigningInput,
   Network,
-  noblePrimitives,
   signInvite,
   utf8,
   verifyInvite,
 } from '../../src/index.ts';
+import { canonicalBytes, canonicalJson } from '../../src/json/index.ts';
 import {
   alice,
   bob,

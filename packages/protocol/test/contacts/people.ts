@@ -1,4 +1,5 @@
 /** The network and people of the worked examples of chapters 03 and 04, appendix A. */
+import { noblePrimitives, type Random } from '../../src/crypto/index.ts';
 import {
   type AccountDeviceState,
   accountSigner,
@@ -6,9 +7,7 @@ import {
   deviceSigner,
   type ErrorCode,
   Network,
-  noblePrimitives,
   ProtocolError,
-  type Random,
   type SigningDevice,
   signDeviceCertificate,
   signDeviceState,

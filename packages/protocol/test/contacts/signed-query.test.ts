@@ -5,12 +5,12 @@ import {
   deviceStateQuerySigningInput,
   encodeBase64url,
   isSignedQuery,
-  type JsonObject,
   signDeviceStateQuery,
   signGrant,
   signInvite,
   verifyDeviceStateQuery,
 } from '../../src/index.ts';
+import type { JsonObject } from '../../src/json/index.ts';
 import { alice, bob, codeOf, elsewhere, network, now, tampered, without } from './people.ts';
 
 const authorization = signInvite(network, bob, { expires_at: now + 100 });

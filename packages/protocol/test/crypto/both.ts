@@ -1,5 +1,5 @@
-import { nodePrimitives } from '@posthouse/primitives-node';
-import { noblePrimitives, type Primitives } from '../../src/index.ts';
+import { noblePrimitives, type Primitives } from '../../src/crypto/index.ts';
+import { nodePrimitives } from '../../src/node/primitives.ts';
 
 /** The two implementations of the primitives; they must never disagree. */
 export const both: readonly (readonly [string, Primitives])[] = [

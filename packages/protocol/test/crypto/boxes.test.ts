@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { concatBytes, fromHex, hex, noblePrimitives, utf8 } from '../../src/index.ts';
+import { noblePrimitives } from '../../src/crypto/index.ts';
+import { concatBytes, fromHex, hex, utf8 } from '../../src/index.ts';
 import { both, littleEndian } from './both.ts';
 
 const p = 2n ** 255n - 19n;

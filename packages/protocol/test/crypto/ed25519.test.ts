@@ -2,13 +2,8 @@ import { ed25519 } from '@noble/curves/ed25519.js';
 import { sha512 } from '@noble/hashes/sha2.js';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import {
-  concatBytes,
-  fromHex,
-  isAcceptableEd25519Key,
-  noblePrimitives,
-  utf8,
-} from '../../src/index.ts';
+import { isAcceptableEd25519Key, noblePrimitives } from '../../src/crypto/index.ts';
+import { concatBytes, fromHex, utf8 } from '../../src/index.ts';
 import { both, littleEndian } from './both.ts';
 
 const { Point } = ed25519;

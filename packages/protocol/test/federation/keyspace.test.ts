@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { noblePrimitives as primitives } from '../../src/crypto/index.ts';
 import {
   compareDistance,
   deriveRouteKey,
@@ -10,7 +11,6 @@ import {
   hex,
   Network,
   parsePeerId,
-  noblePrimitives as primitives,
 } from '../../src/index.ts';
 
 const context = 'neo:860833102:0x00112233445566778899aabbccddeeff00112233';

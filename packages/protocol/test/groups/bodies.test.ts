@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { verifySignatures } from '../../src/crypto/index.ts';
 import {
   checkGroupBody,
   deviceSignatures,
@@ -6,11 +7,10 @@ import {
   type GroupChainKind,
   groupChainKinds,
   isGroupChainKind,
-  type JsonObject,
   managementHash,
   signAsDevice,
-  verifySignatures,
 } from '../../src/index.ts';
+import type { JsonObject } from '../../src/json/index.ts';
 import {
   alice,
   bob,

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { noblePrimitives } from '../../src/crypto/index.ts';
 import {
   type ClientBoxContext,
   checkGroupSecretBox,
@@ -9,7 +10,6 @@ import {
   encodeBase64url,
   findMemberPrivateKey,
   Network,
-  noblePrimitives,
   openClientSecret,
   openRelaySecret,
   type RelayBoxContext,

@@ -8,7 +8,6 @@ import {
   createKeyRotated,
   encodeBase64url,
   type GroupProjection,
-  type JsonObject,
   ProtocolError,
   readGroupPayload,
   reduceGroup,
@@ -16,6 +15,7 @@ import {
   saveGroup,
   type VerifiedGroupEvent,
 } from '../../src/index.ts';
+import type { JsonObject } from '../../src/json/index.ts';
 import { alice, bob, carol, dave, eventOf, fill, groupId, network, Story } from './kit.ts';
 import { type Command, type Model, oracle } from './oracle.ts';
 

@@ -7,7 +7,6 @@ import {
   type GroupLink,
   type GroupView,
   groupStateOf,
-  type JsonObject,
   managementHash,
   nextGroupPosition,
   reduceGroup,
@@ -15,6 +14,7 @@ import {
   saveGroup,
   startGroup,
 } from '../../src/index.ts';
+import type { JsonObject } from '../../src/json/index.ts';
 import {
   alice,
   anchor,

@@ -1,5 +1,6 @@
 /** A group to test with: four people with one device each, and a story that signs its events. */
 import { expect } from 'vitest';
+import { noblePrimitives } from '../../src/crypto/index.ts';
 import {
   accountSigner,
   clientSecretCommitment,
@@ -15,9 +16,7 @@ import {
   type GroupEvent,
   type GroupProjection,
   type GroupSigners,
-  type JsonObject,
   Network,
-  noblePrimitives,
   ProtocolError,
   reduceGroup,
   type SigningDevice,
@@ -30,6 +29,7 @@ import {
   type VerifiedGroupEvent,
   verifyGroupEvent,
 } from '../../src/index.ts';
+import type { JsonObject } from '../../src/json/index.ts';
 
 export const context = 'neo:860833102:0x00112233445566778899aabbccddeeff00112233';
 export const network = new Network({ context, primitives: noblePrimitives });

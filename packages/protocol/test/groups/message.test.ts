@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import { verifySignatures } from '../../src/crypto/index.ts';
 import {
-  canonicalJson,
   checkGroupContent,
   checkGroupMemberNicknameUpdate,
   checkGroupMessage,
@@ -9,15 +9,14 @@ import {
   deviceSignatures,
   encodeBase64url,
   type GroupMessageEnvelope,
-  type JsonObject,
   openGroupMessage,
   readGroupContent,
   sealGroupMessage,
   signAsDevice,
   utf8,
   utf8Length,
-  verifySignatures,
 } from '../../src/index.ts';
+import { canonicalJson, type JsonObject } from '../../src/json/index.ts';
 import { alice, bob, codeOf, counting, fill, groupId, network, now } from './kit.ts';
 
 const applicationSecret = fill(9, 32);

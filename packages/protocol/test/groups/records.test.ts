@@ -11,12 +11,12 @@ import {
   type GroupMemberRecoveryRequest,
   groupInviteState,
   inviteAppliesTo,
-  type JsonObject,
   remainingInviteUses,
   verifyGroupApplication,
   verifyGroupInvite,
   verifyGroupMemberRecoveryRequest,
 } from '../../src/index.ts';
+import type { JsonObject } from '../../src/json/index.ts';
 import { alice, bob, carol, codeOf, fill, groupId, network, now, signed } from './kit.ts';
 
 const invite_id = `inv_${encodeBase64url(fill(1, 16))}`;

@@ -1,18 +1,17 @@
 import { describe, expect, test } from 'vitest';
 import {
-  canonicalJson,
   checkGroupParams,
   encodeBase64url,
   type GroupMethodName,
   groupMethods,
   groupNotifications,
   groupParams,
-  type JsonObject,
   Network,
   sealClientSecret,
   sealGroupMessage,
   utf8Length,
 } from '../../src/index.ts';
+import { canonicalJson, type JsonObject } from '../../src/json/index.ts';
 import { namedRows } from '../methods/chapters.ts';
 import {
   alice,

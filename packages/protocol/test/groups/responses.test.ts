@@ -7,12 +7,12 @@ import {
   GroupMessageAcceptance,
   GroupRotationPreparation,
   groupStateOf,
-  type JsonObject,
   verifyGroupApplicationList,
   verifyGroupInviteList,
   verifyGroupInviteResolution,
   verifyGroupRecoveryList,
 } from '../../src/index.ts';
+import type { JsonObject } from '../../src/json/index.ts';
 import {
   alice,
   bob,

@@ -5,12 +5,12 @@ import {
   decideGroupEvent,
   type GroupChainKind,
   type GroupSecretBox,
-  type JsonObject,
   prepareRotation,
   type RotationStaging,
   type RotationTerms,
   stagingAfter,
 } from '../../src/index.ts';
+import type { JsonObject } from '../../src/json/index.ts';
 import {
   alice,
   bob,

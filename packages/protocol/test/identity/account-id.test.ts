@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { noblePrimitives } from '../../src/crypto/index.ts';
 import {
   accountSigner,
   checkAccountId,
@@ -8,7 +9,6 @@ import {
   encodeBase64url,
   fromHex,
   hex,
-  noblePrimitives,
   scriptHash,
 } from '../../src/index.ts';
 import { account, codeOf, counting, network, otherChain, relay, relayId } from './appendix.ts';

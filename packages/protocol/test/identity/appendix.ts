@@ -1,4 +1,5 @@
 /** The network and the keys of chapter 01, appendix A, and the genuine objects made with them. */
+import { noblePrimitives } from '../../src/crypto/index.ts';
 import {
   type AccountDeviceState,
   type AccountProfile,
@@ -7,7 +8,6 @@ import {
   deviceSigner,
   type ErrorCode,
   Network,
-  noblePrimitives,
   ProtocolError,
   type RelayDescriptor,
 } from '../../src/index.ts';

@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import { noblePrimitives } from '../../src/crypto/index.ts';
 import {
   accountSigner,
-  canonicalBytes,
-  canonicalJson,
   checkDeviceCertificate,
   type DeviceCertificate,
   deriveDeviceId,
@@ -13,10 +12,10 @@ import {
   encodeBase64url,
   hex,
   isCertificateCurrent,
-  noblePrimitives,
   signDeviceCertificate,
   verifyDeviceCertificate,
 } from '../../src/index.ts';
+import { canonicalBytes, canonicalJson } from '../../src/json/index.ts';
 import {
   account,
   certificate,

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import { noblePrimitives } from '../../src/crypto/index.ts';
 import {
   accountSigner,
-  canonicalJson,
   checkDescriptor,
   checkDescriptorStanding,
   descriptorAddresses,
@@ -11,13 +11,13 @@ import {
   formatPeerId,
   hasCapability,
   hex,
-  noblePrimitives,
   peerIdOf,
   type RelayDescriptor,
   type RelayEntry,
   signDescriptor,
   verifyDescriptor,
 } from '../../src/index.ts';
+import { canonicalJson } from '../../src/json/index.ts';
 import {
   codeOf,
   counting,

@@ -1,8 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest';
+import { noblePrimitives } from '../../src/crypto/index.ts';
 import {
   type AccountDeviceState,
-  canonicalBytes,
-  canonicalJson,
   checkDeviceState,
   currentDevices,
   type DeviceCertificate,
@@ -14,11 +13,11 @@ import {
   encodeBase64url,
   hex,
   nextRevision,
-  noblePrimitives,
   signDeviceCertificate,
   signDeviceState,
   verifyDeviceState,
 } from '../../src/index.ts';
+import { canonicalBytes, canonicalJson } from '../../src/json/index.ts';
 import {
   account,
   certificate,

@@ -1,18 +1,17 @@
 import { describe, expect, test } from 'vitest';
+import { noblePrimitives } from '../../src/crypto/index.ts';
 import {
-  canonicalJson,
   checkDeviceState,
   checkObject,
   encodeBase64url,
-  type JsonObject,
   Network,
-  noblePrimitives,
   sha256Text,
   Type,
   utf8,
   verifyDeviceState,
   verifyProfile,
 } from '../../src/index.ts';
+import { canonicalJson, type JsonObject } from '../../src/json/index.ts';
 import {
   account,
   certificate,

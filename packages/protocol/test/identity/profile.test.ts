@@ -1,15 +1,15 @@
 import { describe, expect, test } from 'vitest';
+import { noblePrimitives } from '../../src/crypto/index.ts';
 import {
   type AccountProfile,
-  canonicalJson,
   checkProfile,
   encodeBase64url,
   hex,
-  noblePrimitives,
   profileSigningInput,
   signProfile,
   verifyProfile,
 } from '../../src/index.ts';
+import { canonicalJson } from '../../src/json/index.ts';
 import {
   certificate,
   codeOf,

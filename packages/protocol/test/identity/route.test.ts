@@ -1,7 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import {
   type AccountRoute,
-  canonicalJson,
   checkRoute,
   checkRouteDraft,
   cosignRoute,
@@ -14,6 +13,7 @@ import {
   signRouteDraft,
   verifyRoute,
 } from '../../src/index.ts';
+import { canonicalJson } from '../../src/json/index.ts';
 import {
   account,
   codeOf,

@@ -1,13 +1,11 @@
 import { describe, expect, test } from 'vitest';
+import { noblePrimitives, signatureCheck, verifySignatures } from '../../src/crypto/index.ts';
 import {
   accountSigner,
   decodeBase64url,
   deviceSigner,
   encodeBase64url,
-  noblePrimitives,
-  signatureCheck,
   utf8,
-  verifySignatures,
 } from '../../src/index.ts';
 import { account, codeOf, counting, device, network, tampered } from './appendix.ts';
 

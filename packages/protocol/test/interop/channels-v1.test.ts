@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import { verifySignatures } from '../../src/crypto/index.ts';
 import {
   type ChannelPost,
-  canonicalJson,
   channelIdInput,
   checkChannelContentSize,
   checkChannelPost,
@@ -13,7 +13,6 @@ import {
   deviceSigningInput,
   encodeBase64url,
   hex,
-  type JsonObject,
   openContent,
   type PostState,
   ProtocolError,
@@ -21,8 +20,8 @@ import {
   postState,
   reducePost,
   utf8,
-  verifySignatures,
 } from '../../src/index.ts';
+import { canonicalJson, type JsonObject } from '../../src/json/index.ts';
 import { describeVectors } from './vectors.ts';
 
 interface Write {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import { verifySignatures } from '../../src/crypto/index.ts';
 import {
   base64urlPattern,
-  canonicalJson,
   checkDeviceState,
   checkEncryptedPayload,
   checkEnvelope,
@@ -16,20 +16,22 @@ import {
   envelopeSigningInput,
   fromHex,
   hex,
-  isJsonObject,
-  JsonError,
-  type JsonObject,
-  type JsonValue,
   type MessageEnvelope,
   messageAad,
   Network,
   openPayload,
   ProtocolError,
-  parseJson,
   sha256Text,
   utf8,
-  verifySignatures,
 } from '../../src/index.ts';
+import {
+  canonicalJson,
+  isJsonObject,
+  JsonError,
+  type JsonObject,
+  type JsonValue,
+  parseJson,
+} from '../../src/json/index.ts';
 import { both } from '../crypto/both.ts';
 import { describeVectors, fromBase64, type Interop } from './vectors.ts';
 

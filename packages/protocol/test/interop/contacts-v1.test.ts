@@ -4,7 +4,6 @@ import {
   addGrantSignature,
   type ContactGrant,
   type ContactInvite,
-  canonicalJson,
   checkGrant,
   checkInvite,
   type DeviceCertificate,
@@ -14,9 +13,7 @@ import {
   grantSigningInput,
   hex,
   inviteSigningInput,
-  type JsonObject,
   Network,
-  parseJson,
   selectGrant,
   signInvite,
   utf8,
@@ -24,6 +21,7 @@ import {
   verifyDeviceCertificate,
   verifyInvite,
 } from '../../src/index.ts';
+import { canonicalJson, type JsonObject, parseJson } from '../../src/json/index.ts';
 import { both } from '../crypto/both.ts';
 import { describeVectors } from './vectors.ts';
 

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
 import {
-  canonicalJson,
   deriveRouteKey,
   dhtDistance,
   dhtPosition,
@@ -10,11 +9,11 @@ import {
   formatPeerId,
   fromHex,
   hex,
-  type JsonObject,
   parsePeerId,
   routeKeyInput,
   utf8,
 } from '../../src/index.ts';
+import { canonicalJson, type JsonObject } from '../../src/json/index.ts';
 import { describeVectors } from './vectors.ts';
 
 interface Keyspace {

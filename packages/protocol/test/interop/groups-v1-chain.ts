@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import {
   advanceGroup,
-  canonicalWith,
   checkGroupSyncPage,
   clientSecretCommitment,
   type DeviceAccess,
@@ -15,7 +14,6 @@ import {
   type GroupEvent,
   type GroupProjection,
   hex,
-  type JsonObject,
   managementHash,
   mayReadMessage,
   type Network,
@@ -26,6 +24,7 @@ import {
   verifyGroupMemberRecoveryRequest,
   verifyGroupSyncPage,
 } from '../../src/index.ts';
+import { canonicalWith, type JsonObject } from '../../src/json/index.ts';
 import {
   bytesOf,
   Chain,

@@ -11,7 +11,6 @@ import {
   GroupEvent,
   type GroupProjection,
   type GroupSigners,
-  type JsonObject,
   type Network,
   ProtocolError,
   reduceGroup,
@@ -20,6 +19,7 @@ import {
   startGroup,
   verifyGroupEvent,
 } from '../../src/index.ts';
+import type { JsonObject } from '../../src/json/index.ts';
 import type { Nicknames } from './groups-v1-nicknames.ts';
 
 export interface Step {

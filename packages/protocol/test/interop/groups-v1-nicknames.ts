@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import {
   applyNickname,
-  canonicalJson,
   checkGroupMemberNicknameUpdate,
   clientSecretCommitment,
   type DeviceCertificate,
@@ -21,7 +20,6 @@ import {
   type GroupNicknames,
   groupMessageAad,
   hex,
-  type JsonObject,
   Network,
   openGroupMessage,
   readGroupContent,
@@ -30,6 +28,7 @@ import {
   signAsDevice,
   verifyGroupEvent,
 } from '../../src/index.ts';
+import { canonicalJson, type JsonObject } from '../../src/json/index.ts';
 import { checkStep } from './groups-v1-chain.ts';
 import { bytesOf, Chain, codeOf, copy, type Groups, type Step } from './groups-v1-kit.ts';
 

@@ -7,13 +7,13 @@ import {
   encodeBase64url,
   type GroupEvent,
   groupRecordSignatures,
-  type JsonObject,
   Network,
   verifyDeviceCertificate,
   verifyGroupApplication,
   verifyGroupMemberRecoveryRequest,
   verifyGroupSyncPage,
 } from '../../src/index.ts';
+import type { JsonObject } from '../../src/json/index.ts';
 import { type Chain, codeOf, copy } from './groups-v1-kit.ts';
 
 interface Rejection {

@@ -1,7 +1,6 @@
-import { nodePrimitives } from '@posthouse/primitives-node';
 import { describe, expect, test } from 'vitest';
+import { noblePrimitives, type Random, verifySignatures } from '../../src/crypto/index.ts';
 import {
-  canonicalJson,
   clientSecretCommitment,
   deriveEpochApplicationSecret,
   deriveGroupId,
@@ -13,11 +12,9 @@ import {
   groupIdentityInput,
   groupMessageAad,
   hex,
-  noblePrimitives,
   openClientSecret,
   openGroupMessage,
   openRelaySecret,
-  type Random,
   readGroupContent,
   sealClientSecret,
   sealGroupMessage,
@@ -25,8 +22,9 @@ import {
   sealRelaySecret,
   signAsDevice,
   utf8,
-  verifySignatures,
 } from '../../src/index.ts';
+import { canonicalJson } from '../../src/json/index.ts';
+import { nodePrimitives } from '../../src/node/primitives.ts';
 import { chainVectors } from './groups-v1-chain.ts';
 import { bytesOf, type Groups } from './groups-v1-kit.ts';
 import { nicknameVectors } from './groups-v1-nicknames.ts';

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
+import { type Primitives, signatureCheck } from '../../src/crypto/index.ts';
 import {
   accountAuthInput,
   accountSigner,
-  canonicalJson,
   checkChallenge,
   type DeviceCertificate,
   decodeBase64url,
@@ -13,15 +13,13 @@ import {
   deviceSigner,
   fromHex,
   hex,
-  type JsonObject,
   Network,
-  type Primitives,
   relayOrigin,
-  signatureCheck,
   signDeviceCertificate,
   utf8,
   verifyDeviceCertificate,
 } from '../../src/index.ts';
+import { canonicalJson, type JsonObject } from '../../src/json/index.ts';
 import { describeVectors } from './vectors.ts';
 
 interface AuthVector {

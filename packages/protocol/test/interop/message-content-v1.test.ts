@@ -20,19 +20,18 @@ import {
   groupMessageAad,
   hashReferenceUri,
   hex,
-  type JsonObject,
   type MessageBody,
   type MessageEnvelope,
   messageAad,
   openContent,
   openPayload,
   parseContent,
-  parseJson,
   resolveHashReference,
   Sha256,
   sha256Text,
   targetKind,
 } from '../../src/index.ts';
+import { type JsonObject, parseJson } from '../../src/json/index.ts';
 import { both } from '../crypto/both.ts';
 import { describeVectors, fromBase64 } from './vectors.ts';
 

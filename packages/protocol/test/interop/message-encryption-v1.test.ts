@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import type { Primitives } from '../../src/crypto/index.ts';
 import {
-  canonicalJson,
   checkDirectMessage,
   checkEncryptedPayload,
   type DeviceCertificate,
@@ -9,7 +9,6 @@ import {
   envelopeSigningInput,
   fromHex,
   hex,
-  type JsonObject,
   keyBoxInfo,
   type MessageEnvelope,
   type MessageKeyBox,
@@ -17,15 +16,14 @@ import {
   Network,
   openKeyBox,
   openPayload,
-  type Primitives,
   parseContent,
-  parseJson,
   sealPayload,
   unwrapKey,
   utf8,
   verifyEnvelope,
   wrapKey,
 } from '../../src/index.ts';
+import { canonicalJson, type JsonObject, parseJson } from '../../src/json/index.ts';
 import { both } from '../crypto/both.ts';
 import { describeVectors, fromBase64 } from './vectors.ts';
 

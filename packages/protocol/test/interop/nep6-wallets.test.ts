@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
+import { noblePrimitives } from '../../src/crypto/index.ts';
 import {
   accountSigner,
   encodeBase64url,
   fromHex,
   Network,
-  noblePrimitives,
   openNep6Wallet,
   scriptHash,
 } from '../../src/index.ts';

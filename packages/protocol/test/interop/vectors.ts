@@ -11,7 +11,8 @@
  * });
  */
 import { describe, expect, test } from 'vitest';
-import { Network, noblePrimitives, type Primitives } from '../../src/index.ts';
+import { noblePrimitives, type Primitives } from '../../src/crypto/index.ts';
+import { Network } from '../../src/index.ts';
 import { Tracking } from './tracking.ts';
 import { readVectorFile } from './vector-files.ts';
 

@@ -8,7 +8,7 @@ import {
   type JsonObject,
   type JsonValue,
   parseJson,
-} from '../../src/index.ts';
+} from '../../src/json/index.ts';
 import { objectOf, protocolJson } from './arbitraries.ts';
 
 /** RFC 8785 written plainly, from its text: the judge. */

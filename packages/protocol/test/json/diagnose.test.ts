@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { diagnoseEnvelope, parseJson } from '../../src/index.ts';
+import { diagnoseEnvelope, parseJson } from '../../src/json/index.ts';
 
 /** A request text with members put in place of the usual ones. */
 function request(members: Record<string, string> = {}): string {

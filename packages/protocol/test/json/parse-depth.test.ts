@@ -1,4 +1,4 @@
-import { parseJson } from '@posthouse/protocol';
+import { parseJson } from '@posthouse/protocol/json';
 import { expect, test } from 'vitest';
 
 const nested = (depth: number) => `${'['.repeat(depth)}0${']'.repeat(depth)}`;

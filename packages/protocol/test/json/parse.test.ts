@@ -7,7 +7,7 @@ import {
   JsonError,
   type JsonValue,
   parseJson,
-} from '../../src/index.ts';
+} from '../../src/json/index.ts';
 import { isJson, judge, looseJsonText, mutatedJsonText, protocolJson } from './arbitraries.ts';
 
 const deep = (levels: number, inner = '') => '['.repeat(levels) + inner + ']'.repeat(levels);

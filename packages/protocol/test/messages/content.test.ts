@@ -1,17 +1,17 @@
 import { describe, expect, test } from 'vitest';
+import { noblePrimitives } from '../../src/crypto/index.ts';
 import {
   admitContent,
   type ContentName,
-  canonicalBytes,
   contentNames,
   encodeBase64url,
   messageDirection,
   Network,
-  noblePrimitives,
   parseContent,
   signGrant,
   utf8,
 } from '../../src/index.ts';
+import { canonicalBytes } from '../../src/json/index.ts';
 import { alice, bob, bobState, carol, fill, network } from '../contacts/people.ts';
 
 const grant = signGrant(network, bob, { grantee: alice.account });

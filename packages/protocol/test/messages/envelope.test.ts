@@ -1,19 +1,18 @@
 import { describe, expect, test } from 'vitest';
+import { noblePrimitives } from '../../src/crypto/index.ts';
 import {
-  canonicalJson,
   checkEnvelope,
   checkEnvelopeCertificate,
   encodeBase64url,
   envelopeSignatures,
   envelopeSigningInput,
   hex,
-  type JsonObject,
   type MessageEnvelope,
   messageAad,
   newMessageId,
-  noblePrimitives,
   verifyEnvelope,
 } from '../../src/index.ts';
+import { canonicalJson, type JsonObject } from '../../src/json/index.ts';
 import {
   alice,
   alicePhone,

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
 import {
-  canonicalJson,
   checkKeyBoxes,
   encodeBase64url,
   hex,
@@ -17,6 +16,7 @@ import {
   utf8,
   wrapKey,
 } from '../../src/index.ts';
+import { canonicalJson } from '../../src/json/index.ts';
 import {
   alice,
   alicePhone,

@@ -3,9 +3,9 @@ import {
   channelMethods,
   channelNotifications,
   checkSchema,
-  type JsonObject,
   type TSchema,
 } from '../../src/index.ts';
+import type { JsonObject } from '../../src/json/index.ts';
 import {
   channelId,
   codeOf,

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { operations, run } from '../../scripts/vectors/operations.ts';
-import { type JsonObject, Network, parseJson } from '../../src/index.ts';
+import { Network } from '../../src/index.ts';
+import { type JsonObject, parseJson } from '../../src/json/index.ts';
 import { both } from '../crypto/both.ts';
 import { ownVectorTexts } from './files.ts';
 

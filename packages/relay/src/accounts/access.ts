@@ -3,8 +3,6 @@ import {
   type AuthorizationUse,
   type ContactGrant,
   type ContactInvite,
-  canonicalJson,
-  canonicalWith,
   checkAuthorizationUse,
   type DevicesAt,
   grantSignatures,
@@ -12,6 +10,7 @@ import {
   isGrant,
   ProtocolError,
 } from '@posthouse/protocol';
+import { canonicalJson, canonicalWith } from '@posthouse/protocol/json';
 import type { RelayContext } from '../context.ts';
 import type { Reader } from '../storage/types.ts';
 import { parseCertificate } from './devices.ts';

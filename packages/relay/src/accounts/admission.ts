@@ -1,4 +1,5 @@
-import { type JsonObject, ProtocolError } from '@posthouse/protocol';
+import { ProtocolError } from '@posthouse/protocol';
+import type { JsonObject } from '@posthouse/protocol/json';
 import type { DeviceSession } from '../call.ts';
 import type { RelayContext } from '../context.ts';
 import type { AggregateKey, Reader, Writer } from '../storage/types.ts';

@@ -1,9 +1,5 @@
-import {
-  type DeviceCertificate,
-  deviceSignatures,
-  type JsonObject,
-  ProtocolError,
-} from '@posthouse/protocol';
+import { type DeviceCertificate, deviceSignatures, ProtocolError } from '@posthouse/protocol';
+import type { JsonObject } from '@posthouse/protocol/json';
 import type { DeviceSession, Session } from '../call.ts';
 import type { RelayContext } from '../context.ts';
 import type { Reader } from '../storage/types.ts';

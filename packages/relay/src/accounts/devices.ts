@@ -1,12 +1,11 @@
 import {
   type AccountDeviceState,
-  canonicalJson,
   type DeviceCertificate,
   devicesOf,
   type Network,
   ProtocolError,
-  parseJson,
 } from '@posthouse/protocol';
+import { canonicalJson, parseJson } from '@posthouse/protocol/json';
 import { capSessions, revokeSessions } from '../auth/index.ts';
 import type { DeviceSession, Notice, Outcome } from '../call.ts';
 import type { RelayContext } from '../context.ts';

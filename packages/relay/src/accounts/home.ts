@@ -1,4 +1,5 @@
-import { canonicalJson, type FinalRoute, type Network, routeContent } from '@posthouse/protocol';
+import { type FinalRoute, type Network, routeContent } from '@posthouse/protocol';
+import { canonicalJson } from '@posthouse/protocol/json';
 import type { Home, RelayContext } from '../context.ts';
 import { digest } from '../digest.ts';
 import type { Reader } from '../storage/types.ts';

@@ -1,10 +1,5 @@
-import {
-  isJsonObject,
-  type JsonObject,
-  methods,
-  type ParamsOf,
-  ProtocolError,
-} from '@posthouse/protocol';
+import { methods, type ParamsOf, ProtocolError } from '@posthouse/protocol';
+import { isJsonObject, type JsonObject } from '@posthouse/protocol/json';
 import type { Call } from '../call.ts';
 import type { RelayContext } from '../context.ts';
 import { checkParams } from '../params.ts';

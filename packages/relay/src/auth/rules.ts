@@ -1,7 +1,7 @@
 /** Decisions of authentication that need neither storage nor network. */
 import { createHash } from 'node:crypto';
-import type { Random } from '@posthouse/protocol';
 import { encodeBase64url, limits, ProtocolError } from '@posthouse/protocol';
+import type { Random } from '@posthouse/protocol/crypto';
 
 /** A nonce or a token: 32 fresh bytes, encoded completely (02 §9.2, §10.1). */
 export function newSecret(random: Random): string {

@@ -1,5 +1,6 @@
 /** What create, update and close have in common (06 §8.1). */
-import { type ChannelDescriptor, ProtocolError, parseJson } from '@posthouse/protocol';
+import { type ChannelDescriptor, ProtocolError } from '@posthouse/protocol';
+import { parseJson } from '@posthouse/protocol/json';
 import { type Caller, requireCaller } from '../accounts/index.ts';
 import type { DeviceSession, Notice } from '../call.ts';
 import type { RelayContext } from '../context.ts';

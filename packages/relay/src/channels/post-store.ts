@@ -1,5 +1,6 @@
 /** All SQL of posts: what is at a position, what edits made of it, and which message it was. */
-import { type ChannelPost, type PostState, parseJson, postState } from '@posthouse/protocol';
+import { type ChannelPost, type PostState, postState } from '@posthouse/protocol';
+import { parseJson } from '@posthouse/protocol/json';
 import type { Reader, Row, Writer } from '../storage/types.ts';
 
 /** A post to keep with its event. */

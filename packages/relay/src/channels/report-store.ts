@@ -1,5 +1,5 @@
 /** All SQL of reports: what accounts told the operator about posts (06 §8.10). */
-import { canonicalJson } from '@posthouse/protocol';
+import { canonicalJson } from '@posthouse/protocol/json';
 import type { Reader, Row, SqlValue, Writer } from '../storage/types.ts';
 import type { StoredPost } from './post-store.ts';
 

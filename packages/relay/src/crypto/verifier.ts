@@ -1,6 +1,7 @@
 import { createHash, type KeyObject, verify as nodeVerify } from 'node:crypto';
-import { importPublicKey, isAcceptableSignature, verifyOptions } from '@posthouse/primitives-node';
-import { ProtocolError, type SignatureCheck } from '@posthouse/protocol';
+import { ProtocolError } from '@posthouse/protocol';
+import type { SignatureCheck } from '@posthouse/protocol/crypto';
+import { importPublicKey, isAcceptableSignature, verifyOptions } from '@posthouse/protocol/node';
 import { BoundedMap } from '../bounded-map.ts';
 import type { Verifier } from '../context.ts';
 

@@ -1,12 +1,12 @@
 import { readFile, rename, writeFile } from 'node:fs/promises';
 import {
   type Network,
-  parseJson,
   type Registry,
   type RelayEntry,
   type StaticRegistryFile,
   staticRegistry,
 } from '@posthouse/protocol';
+import { parseJson } from '@posthouse/protocol/json';
 import type { Standing } from '../context.ts';
 
 /**

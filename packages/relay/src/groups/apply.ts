@@ -5,10 +5,10 @@ import {
   type GroupEffects,
   nextGroupPosition,
   openAccessAt,
-  type Random,
   stagingAfter,
   type TimelinePosition,
 } from '@posthouse/protocol';
+import type { Random } from '@posthouse/protocol/crypto';
 import type { Signer } from '../accounts/index.ts';
 import type { Notice } from '../call.ts';
 import type { RelayLimits } from '../limits.ts';

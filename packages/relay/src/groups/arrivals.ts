@@ -1,9 +1,5 @@
-import {
-  canonicalJson,
-  type GroupParams,
-  type GroupSecretBox,
-  ProtocolError,
-} from '@posthouse/protocol';
+import { type GroupParams, type GroupSecretBox, ProtocolError } from '@posthouse/protocol';
+import { canonicalJson } from '@posthouse/protocol/json';
 import type { Arrival } from './apply.ts';
 import type { Deciding } from './link.ts';
 

@@ -1,10 +1,6 @@
 /** Ends the access of devices that are not valid any more (05 §7.3, §10.3). */
-import {
-  canonicalJson,
-  createKeyRotated,
-  type Network,
-  nextGroupPosition,
-} from '@posthouse/protocol';
+import { createKeyRotated, type Network, nextGroupPosition } from '@posthouse/protocol';
+import { canonicalJson } from '@posthouse/protocol/json';
 import {
   type DeviceOf,
   forgetInactive,

@@ -1,14 +1,13 @@
 /** The one way of every signed link of a group's chain, from its request to its commit. */
 import {
-  canonicalJson,
   checkGroupAuthority,
   decideGroupLink,
   type GroupChainBody,
   type GroupEffects,
   type GroupLink,
-  type JsonObject,
   managementHash,
 } from '@posthouse/protocol';
+import { canonicalJson, type JsonObject } from '@posthouse/protocol/json';
 import { type Caller, callerAt, type Look, writeAdmitted } from '../accounts/index.ts';
 import type { Call, DeviceSession, Outcome } from '../call.ts';
 import type { RelayContext } from '../context.ts';

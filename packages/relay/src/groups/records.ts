@@ -3,9 +3,8 @@ import {
   type GroupApplication,
   type GroupMemberRecoveryRequest,
   groupRecordSignatures,
-  type JsonObject,
-  parseJson,
 } from '@posthouse/protocol';
+import { type JsonObject, parseJson } from '@posthouse/protocol/json';
 import type { RelayContext } from '../context.ts';
 import { digest } from '../digest.ts';
 import type { Reader } from '../storage/types.ts';

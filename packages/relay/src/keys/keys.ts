@@ -1,7 +1,8 @@
 /** The relay's two private keys: files in its data folder that nobody else may read. */
 import { mkdir, open, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { decodeBase64url, encodeBase64url, type Random } from '@posthouse/protocol';
+import { decodeBase64url, encodeBase64url } from '@posthouse/protocol';
+import type { Random } from '@posthouse/protocol/crypto';
 
 export interface RelayKeys {
   /** P-256 private key, 32 bytes: the relay's Neo account, from which its relay ID comes. */

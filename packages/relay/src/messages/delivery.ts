@@ -1,13 +1,11 @@
 import {
   type Authorization,
-  canonicalJson,
   deliveryEndCode,
   deliveryErrorAction,
-  type JsonObject,
   type MessageKeyBox,
   ProtocolError,
-  parseJson,
 } from '@posthouse/protocol';
+import { canonicalJson, type JsonObject, parseJson } from '@posthouse/protocol/json';
 import { homeOf, locate, proveAccess } from '../accounts/index.ts';
 import type { Notice } from '../call.ts';
 import type { Clock, DeliverAnswer, Job, RelayContext } from '../context.ts';

@@ -1,13 +1,12 @@
 import {
   type Authorization,
-  canonicalJson,
-  canonicalWith,
   checkSendRequest,
   type MessageEnvelope,
   type MessageKeyBox,
   ProtocolError,
   type SendRequest,
 } from '@posthouse/protocol';
+import { canonicalJson, canonicalWith } from '@posthouse/protocol/json';
 import type { RelayContext } from '../context.ts';
 import { digest } from '../digest.ts';
 import type { StoredEnvelope } from './store.ts';

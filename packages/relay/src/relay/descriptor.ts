@@ -1,10 +1,10 @@
 import {
   type AccountSigner,
-  canonicalJson,
   type Network,
   type RelayDescriptor,
   signDescriptor,
 } from '@posthouse/protocol';
+import { canonicalJson } from '@posthouse/protocol/json';
 import type { Clock } from '../context.ts';
 
 export interface DescriptorOptions {

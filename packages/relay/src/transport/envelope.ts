@@ -1,19 +1,21 @@
 /** JSON-RPC envelopes of the WebSocket transport (02 §3.3 to §3.8). Text in, text out. */
 import {
+  errorCatalogue,
+  limits,
+  type NotificationName,
+  type ProtocolError,
+  rpcErrors,
+  utf8Length,
+} from '@posthouse/protocol';
+import {
   decodeUtf8,
   diagnoseEnvelope,
-  errorCatalogue,
   isJsonObject,
   isRpcId,
   type JsonObject,
   type JsonValue,
-  limits,
-  type NotificationName,
-  type ProtocolError,
   parseJson,
-  rpcErrors,
-  utf8Length,
-} from '@posthouse/protocol';
+} from '@posthouse/protocol/json';
 import type { ResultValue } from '../call.ts';
 import { encodeResult } from './encode.ts';
 

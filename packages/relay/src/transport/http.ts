@@ -4,19 +4,21 @@ import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import {
   decodeQuery,
-  decodeUtf8,
   errorCatalogue,
-  isJsonObject,
-  JsonError,
-  type JsonValue,
   type MethodDefinition,
   methodPath,
   methods,
   type Network,
   ProtocolError,
-  parseJson,
   parseMediaType,
 } from '@posthouse/protocol';
+import {
+  decodeUtf8,
+  isJsonObject,
+  JsonError,
+  type JsonValue,
+  parseJson,
+} from '@posthouse/protocol/json';
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import type { RelayContext } from '../context.ts';
 import type { Answer, Dispatcher } from '../dispatch.ts';

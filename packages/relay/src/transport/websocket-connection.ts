@@ -1,4 +1,5 @@
-import { errorCatalogue, type JsonValue, ProtocolError, rpcErrors } from '@posthouse/protocol';
+import { errorCatalogue, ProtocolError, rpcErrors } from '@posthouse/protocol';
+import type { JsonValue } from '@posthouse/protocol/json';
 import type { RawData, WebSocket } from 'ws';
 import type { ConnectionBinding, Session } from '../call.ts';
 import type { RelayContext } from '../context.ts';

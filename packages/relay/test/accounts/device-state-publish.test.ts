@@ -1,4 +1,5 @@
-import { canonicalJson, encodeBase64url, signDeviceState } from '@posthouse/protocol';
+import { encodeBase64url, signDeviceState } from '@posthouse/protocol';
+import { canonicalJson } from '@posthouse/protocol/json';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { Person } from '../support/people.ts';
 import { network, World } from '../support/world.ts';

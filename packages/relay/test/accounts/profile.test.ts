@@ -1,4 +1,5 @@
-import { canonicalJson, verifyDeviceCertificate, verifyProfile } from '@posthouse/protocol';
+import { verifyDeviceCertificate, verifyProfile } from '@posthouse/protocol';
+import { canonicalJson } from '@posthouse/protocol/json';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { throughEveryFault } from '../support/faults.ts';
 import { Person } from '../support/people.ts';

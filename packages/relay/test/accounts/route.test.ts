@@ -1,13 +1,13 @@
 import {
   type AccountRoute,
   accountSigner,
-  canonicalJson,
   cosignRoute,
   deriveRelayId,
   encodeBase64url,
   type FinalRoute,
   verifyRoute,
 } from '@posthouse/protocol';
+import { canonicalJson } from '@posthouse/protocol/json';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { throughEveryFault } from '../support/faults.ts';
 import { Person } from '../support/people.ts';

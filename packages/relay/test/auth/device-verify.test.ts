@@ -2,9 +2,9 @@ import {
   decodeBase64url,
   deviceAuthInput,
   encodeBase64url,
-  type JsonObject,
   relayOrigin,
 } from '@posthouse/protocol';
+import type { JsonObject } from '@posthouse/protocol/json';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { codeOf } from '../support/http.ts';
 import type { Person } from '../support/people.ts';

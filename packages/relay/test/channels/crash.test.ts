@@ -1,10 +1,10 @@
 import {
   type ChannelPage,
   emptyProjection,
-  type JsonObject,
   projectChannel,
   verifyChannelPage,
 } from '@posthouse/protocol';
+import type { JsonObject } from '@posthouse/protocol/json';
 import { afterEach, expect, test } from 'vitest';
 import type { Row } from '../../src/storage/types.ts';
 import { seed, upTo } from '../support/chance.ts';

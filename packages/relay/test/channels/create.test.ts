@@ -1,11 +1,10 @@
 import {
   type ChannelDescriptor,
-  canonicalJson,
   deriveChannelId,
-  type JsonObject,
   limits,
   verifyChannelPage,
 } from '@posthouse/protocol';
+import { canonicalJson, type JsonObject } from '@posthouse/protocol/json';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { throughEveryFault } from '../support/faults.ts';
 import { Person } from '../support/people.ts';

@@ -1,10 +1,5 @@
-import {
-  type ChannelDescriptor,
-  canonicalJson,
-  closedDescriptor,
-  type JsonObject,
-  signAsDevice,
-} from '@posthouse/protocol';
+import { type ChannelDescriptor, closedDescriptor, signAsDevice } from '@posthouse/protocol';
+import { canonicalJson, type JsonObject } from '@posthouse/protocol/json';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { throughEveryFault } from '../support/faults.ts';
 import { Person } from '../support/people.ts';

@@ -1,12 +1,11 @@
 import {
-  canonicalJson,
   emptyProjection,
-  type JsonObject,
   limits,
   type PostState,
   projectChannel,
   verifyChannelPage,
 } from '@posthouse/protocol';
+import { canonicalJson, type JsonObject } from '@posthouse/protocol/json';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { throughEveryFault } from '../support/faults.ts';
 import { Person } from '../support/people.ts';

@@ -1,15 +1,14 @@
 /** Channels over HTTP and over WebSocket; hints have a file of their own. */
 import {
   type ChannelPage,
-  canonicalJson,
   type ErrorCode,
   errorCatalogue,
-  type JsonValue,
   limits,
   type MethodName,
   ProtocolError,
   verifyChannelPage,
 } from '@posthouse/protocol';
+import { canonicalJson, type JsonValue } from '@posthouse/protocol/json';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { DeviceSession } from '../../src/call.ts';
 import { DoorGround } from '../support/door.ts';

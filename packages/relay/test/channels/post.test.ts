@@ -1,4 +1,5 @@
-import { type ChannelPost, canonicalJson, type JsonObject, limits } from '@posthouse/protocol';
+import { type ChannelPost, limits } from '@posthouse/protocol';
+import { canonicalJson, type JsonObject } from '@posthouse/protocol/json';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { throughEveryFault } from '../support/faults.ts';
 import { Person } from '../support/people.ts';

@@ -5,10 +5,10 @@
 import {
   type ChannelPage,
   emptyProjection,
-  type JsonObject,
   projectChannel,
   verifyChannelPage,
 } from '@posthouse/protocol';
+import type { JsonObject } from '@posthouse/protocol/json';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Person } from '../support/people.ts';
 import {

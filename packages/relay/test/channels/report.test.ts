@@ -1,4 +1,4 @@
-import type { JsonObject } from '@posthouse/protocol';
+import type { JsonObject } from '@posthouse/protocol/json';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { listReports, showReported } from '../../src/channels/index.ts';
 import { detours } from '../support/engine.ts';

@@ -1,5 +1,5 @@
 /** A channel for tests: its current descriptor, and signed calls of its accounts. */
-import { nodeRandom } from '@posthouse/primitives-node';
+
 import {
   type ChannelChange,
   type ChannelClose,
@@ -11,7 +11,6 @@ import {
   type ChannelResolution,
   type ContentReference,
   encodeBase64url,
-  type JsonObject,
   type NewChannel,
   type PostState,
   ProtocolError,
@@ -20,6 +19,8 @@ import {
   signChannelDescriptor,
   signChannelUpdate,
 } from '@posthouse/protocol';
+import type { JsonObject } from '@posthouse/protocol/json';
+import { nodeRandom } from '@posthouse/protocol/node';
 import { expect } from 'vitest';
 import type { Ground, Person } from '../support/people.ts';
 import { network } from '../support/subjects.ts';

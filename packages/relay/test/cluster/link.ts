@@ -6,7 +6,7 @@ import {
   type Target,
   Violation,
 } from '@posthouse/conformance';
-import { isJsonObject, type JsonObject, type JsonValue, parseJson } from '@posthouse/protocol';
+import { isJsonObject, type JsonObject, type JsonValue, parseJson } from '@posthouse/protocol/json';
 import type { Outcome } from './log.ts';
 
 export interface Reply {

@@ -4,7 +4,7 @@
  */
 import { setTimeout } from 'node:timers/promises';
 import type { TestContext } from '@posthouse/conformance';
-import { isJsonObject, type JsonObject } from '@posthouse/protocol';
+import { isJsonObject, type JsonObject } from '@posthouse/protocol/json';
 import { type Link, type Reply, RequestLink, SocketLink } from './link.ts';
 import type { Log, Outcome } from './log.ts';
 import { type Letter, type Phone, readPage } from './people.ts';

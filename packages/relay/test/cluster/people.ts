@@ -1,7 +1,12 @@
 /** Who takes part: accounts at home at the cluster, and their devices under readable names. */
 import { createHash } from 'node:crypto';
 import { grantedMessage, type TestAccount, type TestContext } from '@posthouse/conformance';
-import { canonicalJson, isJsonObject, type JsonObject, type JsonValue } from '@posthouse/protocol';
+import {
+  canonicalJson,
+  isJsonObject,
+  type JsonObject,
+  type JsonValue,
+} from '@posthouse/protocol/json';
 import type { Entry, Seen } from './log.ts';
 
 type Account = TestAccount['account'];

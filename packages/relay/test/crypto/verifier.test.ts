@@ -1,4 +1,5 @@
-import { noblePrimitives, type SignatureCheck, utf8 } from '@posthouse/protocol';
+import { utf8 } from '@posthouse/protocol';
+import { noblePrimitives, type SignatureCheck } from '@posthouse/protocol/crypto';
 import { expect, test } from 'vitest';
 import { defaultVerifierLimits, ThreadPoolVerifier } from '../../src/crypto/verifier.ts';
 

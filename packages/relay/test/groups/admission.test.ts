@@ -1,6 +1,8 @@
 /** 05 §12.3: who may not write in a group is refused before the group is held. */
-import { nodeRandom } from '@posthouse/primitives-node';
-import { createGroupSecret, type JsonObject } from '@posthouse/protocol';
+
+import { createGroupSecret } from '@posthouse/protocol';
+import type { JsonObject } from '@posthouse/protocol/json';
+import { nodeRandom } from '@posthouse/protocol/node';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { Person } from '../support/people.ts';
 import { network, World } from '../support/world.ts';

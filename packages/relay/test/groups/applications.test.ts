@@ -1,10 +1,10 @@
 import {
-  canonicalJson,
   type GroupApplication,
   type GroupApplicationList,
   limits,
   verifyGroupApplicationList,
 } from '@posthouse/protocol';
+import { canonicalJson } from '@posthouse/protocol/json';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { throughEveryFault } from '../support/faults.ts';
 import { Person } from '../support/people.ts';

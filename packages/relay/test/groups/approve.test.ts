@@ -1,9 +1,5 @@
-import {
-  canonicalJson,
-  type GroupApplicationApproval,
-  type GroupInvite,
-  type GroupParams,
-} from '@posthouse/protocol';
+import type { GroupApplicationApproval, GroupInvite, GroupParams } from '@posthouse/protocol';
+import { canonicalJson } from '@posthouse/protocol/json';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { digest } from '../../src/digest.ts';
 import { throughEveryFault } from '../support/faults.ts';

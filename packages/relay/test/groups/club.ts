@@ -3,9 +3,9 @@ import {
   type GroupMemberRecoveryRequest,
   type GroupParams,
   type GroupRecoveryList,
-  type JsonObject,
   verifyGroupRecoveryList,
 } from '@posthouse/protocol';
+import type { JsonObject } from '@posthouse/protocol/json';
 import { expect } from 'vitest';
 import { Person } from '../support/people.ts';
 import { network, World } from '../support/world.ts';

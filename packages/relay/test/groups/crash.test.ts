@@ -1,4 +1,4 @@
-import type { JsonObject } from '@posthouse/protocol';
+import type { JsonObject } from '@posthouse/protocol/json';
 import { afterEach, expect, test } from 'vitest';
 import type { Row } from '../../src/storage/types.ts';
 import { seed, upTo } from '../support/chance.ts';

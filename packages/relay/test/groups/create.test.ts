@@ -1,12 +1,12 @@
-import { nodeRandom } from '@posthouse/primitives-node';
 import {
   createGroupNonce,
   encodeBase64url,
   type GroupCreate,
   type GroupState,
-  type JsonObject,
   limits,
 } from '@posthouse/protocol';
+import type { JsonObject } from '@posthouse/protocol/json';
+import { nodeRandom } from '@posthouse/protocol/node';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { defaultLimits } from '../../src/limits.ts';
 import { throughEveryFault } from '../support/faults.ts';

@@ -1,16 +1,14 @@
 /** What every method stands: members nobody expects, and devices that are not there any more. */
-import { nodeRandom } from '@posthouse/primitives-node';
+
 import {
   createGroupInviteId,
   createGroupNonce,
   createGroupSecret,
   deriveGroupId,
   encodeBase64url,
-  isJsonObject,
-  type JsonObject,
-  type JsonValue,
-  parseJson,
 } from '@posthouse/protocol';
+import { isJsonObject, type JsonObject, type JsonValue, parseJson } from '@posthouse/protocol/json';
+import { nodeRandom } from '@posthouse/protocol/node';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { readGroup } from '../../src/groups/group-store.ts';
 import { Person } from '../support/people.ts';

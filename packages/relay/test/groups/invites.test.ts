@@ -1,10 +1,10 @@
 import {
-  canonicalJson,
   type GroupInvite,
   limits,
   signAsDevice,
   verifyGroupInviteResolution,
 } from '@posthouse/protocol';
+import { canonicalJson } from '@posthouse/protocol/json';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { defaultLimits } from '../../src/limits.ts';
 import { throughEveryFault } from '../support/faults.ts';

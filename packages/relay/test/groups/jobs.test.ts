@@ -1,5 +1,5 @@
-import { nodeRandom } from '@posthouse/primitives-node';
 import { createGroupSecret } from '@posthouse/protocol';
+import { nodeRandom } from '@posthouse/protocol/node';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { accounts } from '../../src/accounts/index.ts';
 import { groups } from '../../src/groups/index.ts';

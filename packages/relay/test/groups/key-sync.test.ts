@@ -1,5 +1,5 @@
-import { nodeRandom } from '@posthouse/primitives-node';
 import { createGroupSecret, encodeBase64url } from '@posthouse/protocol';
+import { nodeRandom } from '@posthouse/protocol/node';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { closeInterval } from '../../src/groups/access-store.ts';
 import { throughEveryFault } from '../support/faults.ts';

@@ -1,5 +1,6 @@
 /** Which events of groups have happened, as people learn it who lose answers. */
-import { type JsonObject, managementHash } from '@posthouse/protocol';
+import { managementHash } from '@posthouse/protocol';
+import type { JsonObject } from '@posthouse/protocol/json';
 import type { KillableCall, KillableGround, Outcomes } from '../support/killable.ts';
 import { network } from '../support/world.ts';
 import { readChain } from './member.ts';

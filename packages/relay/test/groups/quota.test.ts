@@ -1,5 +1,6 @@
 /** 05 §12.2, §13.9: how much one account leaves in one group, whatever its records carry. */
-import { canonicalJson, type GroupInvite, type JsonObject } from '@posthouse/protocol';
+import type { GroupInvite } from '@posthouse/protocol';
+import { canonicalJson, type JsonObject } from '@posthouse/protocol/json';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { Person } from '../support/people.ts';
 import { World } from '../support/world.ts';

@@ -2,13 +2,10 @@
  * What must hold when many call at the same moment, whichever process each of them calls. A test
  * file says which processes there are.
  */
-import { nodeRandom } from '@posthouse/primitives-node';
-import {
-  canonicalJson,
-  createGroupSecret,
-  type JsonObject,
-  managementHash,
-} from '@posthouse/protocol';
+
+import { createGroupSecret, managementHash } from '@posthouse/protocol';
+import { canonicalJson, type JsonObject } from '@posthouse/protocol/json';
+import { nodeRandom } from '@posthouse/protocol/node';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Person } from '../support/people.ts';
 import { onlyOne, type Place, RaceCourse, type RacingCall, type Rows } from '../support/races.ts';

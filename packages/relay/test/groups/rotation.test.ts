@@ -1,5 +1,5 @@
-import { nodeRandom } from '@posthouse/primitives-node';
 import { createGroupSecret, encodeBase64url, type GroupSecretBox } from '@posthouse/protocol';
+import { nodeRandom } from '@posthouse/protocol/node';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { inactiveDevicesJob } from '../../src/accounts/index.ts';
 import { throughEveryFault } from '../support/faults.ts';

@@ -1,5 +1,5 @@
 /** A group as the people in it hold it: its secret, the head of its chain, everybody's keys. */
-import { nodePrimitives, nodeRandom } from '@posthouse/primitives-node';
+
 import {
   clientSecretCommitment,
   createGroupInviteId,
@@ -17,11 +17,12 @@ import {
   type GroupParams,
   type GroupRole,
   type GroupSecretBox,
-  type JsonObject,
   managementHash,
   sealClientSecret,
   signAsDevice,
 } from '@posthouse/protocol';
+import type { JsonObject } from '@posthouse/protocol/json';
+import { nodePrimitives, nodeRandom } from '@posthouse/protocol/node';
 import type { Ground, Person } from '../support/people.ts';
 import { network } from '../support/subjects.ts';
 

@@ -1,10 +1,5 @@
-import {
-  canonicalJson,
-  type GroupParams,
-  type GroupSyncPage,
-  type JsonObject,
-  verifyGroupSyncPage,
-} from '@posthouse/protocol';
+import { type GroupParams, type GroupSyncPage, verifyGroupSyncPage } from '@posthouse/protocol';
+import { canonicalJson, type JsonObject } from '@posthouse/protocol/json';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { Person } from '../support/people.ts';
 import { network, World } from '../support/world.ts';

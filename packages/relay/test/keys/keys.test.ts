@@ -1,6 +1,5 @@
 import { chmodSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { nodeRandom } from '@posthouse/primitives-node';
 import {
   accountSigner,
   decodeBase64url,
@@ -9,6 +8,7 @@ import {
   parsePeerId,
   utf8,
 } from '@posthouse/protocol';
+import { nodeRandom } from '@posthouse/protocol/node';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { relayIdentity } from '../../src/keys/identity.ts';
 import { createKeys, loadKeys } from '../../src/keys/keys.ts';

@@ -1,10 +1,5 @@
-import {
-  accountSigner,
-  canonicalJson,
-  cosignRoute,
-  deriveRelayId,
-  type JsonObject,
-} from '@posthouse/protocol';
+import { accountSigner, cosignRoute, deriveRelayId } from '@posthouse/protocol';
+import { canonicalJson, type JsonObject } from '@posthouse/protocol/json';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { DeliverAnswer } from '../../src/context.ts';
 import { throughEveryFault } from '../support/faults.ts';

@@ -1,9 +1,5 @@
-import {
-  errorCodeOfRpc,
-  type JsonObject,
-  type MethodName,
-  signDeviceStateQuery,
-} from '@posthouse/protocol';
+import { errorCodeOfRpc, type MethodName, signDeviceStateQuery } from '@posthouse/protocol';
+import type { JsonObject } from '@posthouse/protocol/json';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { codeOf } from '../support/http.ts';
 import type { Person } from '../support/people.ts';

@@ -1,4 +1,5 @@
-import { canonicalJson, encodeBase64url, type MessageEnvelope } from '@posthouse/protocol';
+import { encodeBase64url, type MessageEnvelope } from '@posthouse/protocol';
+import { canonicalJson } from '@posthouse/protocol/json';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { throughEveryFault } from '../support/faults.ts';
 import { type MessageOptions, Person, type SendParams } from '../support/people.ts';

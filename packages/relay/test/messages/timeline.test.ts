@@ -1,4 +1,5 @@
-import { canonicalJson, type TimelinePage, verifyTimelinePage } from '@posthouse/protocol';
+import { type TimelinePage, verifyTimelinePage } from '@posthouse/protocol';
+import { canonicalJson } from '@posthouse/protocol/json';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { detours } from '../support/engine.ts';
 import { type MessageOptions, Person } from '../support/people.ts';

@@ -1,6 +1,7 @@
 /** A relay that people use, moved to PostgreSQL and back: they notice nothing. */
-import { nodePrimitives } from '@posthouse/primitives-node';
+
 import type { Challenge, SessionCredentials } from '@posthouse/protocol';
+import { nodePrimitives } from '@posthouse/protocol/node';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { RelayConfig } from '../../src/config/index.ts';
 import { type DatabaseAddress, parseAddress } from '../../src/storage/move/move.ts';

@@ -1,6 +1,7 @@
 /** Three processes of one relay: one database, one NATS server, one public address. */
 import { connect } from '@nats-io/transport-node';
-import type { Challenge, JsonObject, MethodName } from '@posthouse/protocol';
+import type { Challenge, MethodName } from '@posthouse/protocol';
+import type { JsonObject } from '@posthouse/protocol/json';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { Notice } from '../../src/call.ts';
 import { codeOf } from '../support/http.ts';

@@ -1,11 +1,11 @@
 import {
   checkRelayInfo,
   descriptorAddresses,
-  parseJson,
   type RelayDescriptor,
   type RelayEntry,
   verifyDescriptor,
 } from '@posthouse/protocol';
+import { parseJson } from '@posthouse/protocol/json';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { codeOf } from '../support/http.ts';
 import { FrontDoor } from '../support/relay.ts';

@@ -1,7 +1,7 @@
 /** Connections of a world without sockets: what a relay sends is written down. */
 
-import { nodeRandom } from '@posthouse/primitives-node';
 import { encodeBase64url } from '@posthouse/protocol';
+import { nodeRandom } from '@posthouse/protocol/node';
 import { insertSession } from '../../src/auth/store.ts';
 import type { ConnectionBinding, DeviceSession } from '../../src/call.ts';
 import type { Bus } from '../../src/context.ts';

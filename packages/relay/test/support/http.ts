@@ -1,12 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { Agent, request } from 'node:https';
-import {
-  encodeQuery,
-  type JsonObject,
-  type MethodName,
-  methodPath,
-  methods,
-} from '@posthouse/protocol';
+import { encodeQuery, type MethodName, methodPath, methods } from '@posthouse/protocol';
+import type { JsonObject } from '@posthouse/protocol/json';
 
 export interface HttpAnswer {
   readonly status: number;

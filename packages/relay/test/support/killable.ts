@@ -8,12 +8,11 @@ import {
   deviceAuthInput,
   type ErrorCode,
   encodeBase64url,
-  type JsonObject,
-  type JsonValue,
   type MethodName,
   ProtocolError,
   relayOrigin,
 } from '@posthouse/protocol';
+import type { JsonObject, JsonValue } from '@posthouse/protocol/json';
 import type { Session } from '../../src/call.ts';
 import { ManualClock } from './clock.ts';
 import { type Command, posthouse } from './command.ts';

@@ -6,10 +6,10 @@ import {
   type Challenge,
   deviceAuthInput,
   encodeBase64url,
-  type JsonValue,
   relayOrigin,
   type SessionCredentials,
 } from '@posthouse/protocol';
+import type { JsonValue } from '@posthouse/protocol/json';
 import { pino } from 'pino';
 import type { PartialConfig } from '../../src/config/index.ts';
 import { Relay } from '../../src/index.ts';

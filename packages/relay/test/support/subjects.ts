@@ -1,6 +1,7 @@
 /** The subjects of a relay on a database that is already there, without sockets and without jobs. */
-import { nodePrimitives, nodeRandom } from '@posthouse/primitives-node';
+
 import { accountSigner, deriveRelayId, encodeBase64url, Network } from '@posthouse/protocol';
+import { nodePrimitives, nodeRandom } from '@posthouse/protocol/node';
 import { pino } from 'pino';
 import { accounts } from '../../src/accounts/index.ts';
 import { auth, Sessions } from '../../src/auth/index.ts';

@@ -2,13 +2,8 @@
  * A relay's subjects on a real database, called through dispatch without sockets: for what
  * does not depend on a transport. Time, and where storage fails, are in the test's hands.
  */
-import {
-  type FinalRoute,
-  type JsonObject,
-  type JsonValue,
-  type ProtocolError,
-  parseJson,
-} from '@posthouse/protocol';
+import type { FinalRoute, ProtocolError } from '@posthouse/protocol';
+import { type JsonObject, type JsonValue, parseJson } from '@posthouse/protocol/json';
 import type { ConnectionBinding, Notice, Session } from '../../src/call.ts';
 import type { DeliverAnswer, Job, RelayContext, Verifier } from '../../src/context.ts';
 import { ThreadPoolVerifier } from '../../src/crypto/verifier.ts';

@@ -1,4 +1,3 @@
-import { nodeRandom } from '@posthouse/primitives-node';
 import {
   type AccountDeviceState,
   createGroupSecret,
@@ -7,15 +6,14 @@ import {
   deviceCertificateDeviceInput,
   deviceStateSigningInput,
   encodeBase64url,
-  type JsonObject,
-  type JsonValue,
   type MethodDefinition,
   type MethodName,
   methods,
-  parseJson,
   signAsDevice,
   signRouteDraft,
 } from '@posthouse/protocol';
+import { type JsonObject, type JsonValue, parseJson } from '@posthouse/protocol/json';
+import { nodeRandom } from '@posthouse/protocol/node';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Session } from '../../src/call.ts';
 import { TestChannel } from '../channels/support.ts';

@@ -1,10 +1,5 @@
-import {
-  canonicalJson,
-  isJsonObject,
-  type JsonValue,
-  ProtocolError,
-  parseJson,
-} from '@posthouse/protocol';
+import { ProtocolError } from '@posthouse/protocol';
+import { canonicalJson, isJsonObject, type JsonValue, parseJson } from '@posthouse/protocol/json';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { JsonText, type ResultValue } from '../../src/call.ts';

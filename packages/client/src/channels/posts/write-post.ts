@@ -9,7 +9,6 @@ import {
   checkChannelPost,
   checkChannelPostDelete,
   checkChannelPostEdit,
-  type JsonObject,
   type MessageBody,
   mayWriteChannel,
   newMessageId,
@@ -18,6 +17,7 @@ import {
   reducePost,
   signAsDevice,
 } from '@posthouse/protocol';
+import type { JsonObject } from '@posthouse/protocol/json';
 import type { AccountCore } from '../../core.ts';
 import { ClientError } from '../../errors.ts';
 import { flushChannel } from '../catch-up-channels.ts';

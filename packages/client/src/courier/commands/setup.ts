@@ -1,11 +1,6 @@
 import { join } from 'node:path';
-import {
-  decodeBase64url,
-  decodeUtf8,
-  isJsonObject,
-  type Network,
-  parseJson,
-} from '@posthouse/protocol';
+import { decodeBase64url, type Network } from '@posthouse/protocol';
+import { decodeUtf8, isJsonObject, parseJson } from '@posthouse/protocol/json';
 import type { Command } from 'commander';
 import { withDeadline } from '../../connect/deadline.ts';
 import { NodeTransport } from '../../connect/node-transport.ts';

@@ -12,11 +12,11 @@ import {
   type GroupProjection,
   type GroupRecoveryList,
   isGroupManager,
-  type JsonObject,
   ProtocolError,
   verifyGroupApplicationList,
   verifyGroupRecoveryList,
 } from '@posthouse/protocol';
+import type { JsonObject } from '@posthouse/protocol/json';
 import type { AccountCore } from '../../core.ts';
 import { unixSeconds } from '../../environment.ts';
 import { ClientError, isRefusal } from '../../errors.ts';

@@ -1,22 +1,19 @@
 /** Becoming a member of a group: its address, an application, and letting go (05 §13.13, §17.3). */
 import {
-  canonicalJson,
   checkGroupResolution,
   checkSchema,
   decodeBase64url,
-  decodeUtf8,
   encodeBase64url,
   GroupId,
   GroupInviteId,
   type GroupState,
-  type JsonObject,
-  parseJson,
   RelayId,
   type Static,
   signAsDevice,
   Type,
   utf8,
 } from '@posthouse/protocol';
+import { canonicalJson, decodeUtf8, type JsonObject, parseJson } from '@posthouse/protocol/json';
 import type { AccountCore } from '../../core.ts';
 import { ClientError, isClientError, isRefusal, relayMust } from '../../errors.ts';
 import type { StoreWriter } from '../../store/index.ts';

@@ -1,5 +1,6 @@
 /** A group's timeline as this device keeps it: messages, changes, and what was rejected. */
-import type { GroupMessageEnvelope, GroupRole, JsonObject } from '@posthouse/protocol';
+import type { GroupMessageEnvelope, GroupRole } from '@posthouse/protocol';
+import type { JsonObject } from '@posthouse/protocol/json';
 import { Collection, type StoreReader, type StoreWriter } from '../../store/index.ts';
 import { keyOf, positionKey } from '../../store/row-keys.ts';
 

@@ -2,10 +2,10 @@
 import {
   checkGroupContent,
   type GroupMessageEnvelope,
-  type JsonObject,
   ProtocolError,
   sealGroupMessage,
 } from '@posthouse/protocol';
+import type { JsonObject } from '@posthouse/protocol/json';
 import { isTemporary } from '../../connect/backoff.ts';
 import type { AccountCore } from '../../core.ts';
 import { ClientError, isClientError, isRefusal, RelayUnreachable } from '../../errors.ts';

@@ -8,10 +8,10 @@ import {
   type GroupMethodName,
   type GroupParams,
   type GroupProjection,
-  type JsonObject,
   ProtocolError,
   signAsDevice,
 } from '@posthouse/protocol';
+import type { JsonObject } from '@posthouse/protocol/json';
 import type { AccountCore } from '../../core.ts';
 import { ClientError, isRefusal, RelayUnreachable } from '../../errors.ts';
 import { callHost } from '../../sync/host-calls.ts';

@@ -1,5 +1,5 @@
 /** The end of a channel (06 §7.4, §8.5). */
-import type { JsonObject } from '@posthouse/protocol';
+import type { JsonObject } from '@posthouse/protocol/json';
 import { assertConforms } from '../../assert.ts';
 import { channelFixture } from '../../channels/channel-fixture.ts';
 import { paddedTo } from '../../channels/channel-objects.ts';

@@ -1,12 +1,6 @@
 /** What holds of all channel methods alike (06 §8, §8.1, §8.6; 02 §2). */
-import {
-  type HttpVerb,
-  isJsonObject,
-  type JsonObject,
-  methods,
-  Network,
-  signAsDevice,
-} from '@posthouse/protocol';
+import { type HttpVerb, methods, Network, signAsDevice } from '@posthouse/protocol';
+import { isJsonObject, type JsonObject } from '@posthouse/protocol/json';
 import { assertConforms } from '../../assert.ts';
 import {
   type ChannelMethodName,

@@ -1,5 +1,5 @@
 /** Deleting posts (06 §6.3, §7.3, §8.9). */
-import type { JsonObject } from '@posthouse/protocol';
+import type { JsonObject } from '@posthouse/protocol/json';
 import { assertConforms } from '../../assert.ts';
 import { channelFixture } from '../../channels/channel-fixture.ts';
 import { textBody } from '../../channels/channel-objects.ts';

@@ -1,5 +1,5 @@
 /** Edits: who, of what, in which order (06 §6.2, §8.8). */
-import type { JsonObject } from '@posthouse/protocol';
+import type { JsonObject } from '@posthouse/protocol/json';
 import { assertConforms } from '../../assert.ts';
 import { channelFixture } from '../../channels/channel-fixture.ts';
 import { attachment, textBody } from '../../channels/channel-objects.ts';

@@ -1,5 +1,5 @@
 /** What subscribers are told, and what they are not (06 §5.4, §9.2; 02 §12.8). */
-import type { JsonObject } from '@posthouse/protocol';
+import type { JsonObject } from '@posthouse/protocol/json';
 import { assertConforms } from '../../assert.ts';
 import type { ChannelMethodName } from '../../channels/channel-calls.ts';
 import { type ChannelFixture, channelFixture } from '../../channels/channel-fixture.ts';

@@ -1,5 +1,5 @@
 /** What edits make of a post (06 §6.2, §10.2). */
-import type { JsonObject, JsonValue } from '@posthouse/protocol';
+import type { JsonObject, JsonValue } from '@posthouse/protocol/json';
 import { assertConforms } from '../../assert.ts';
 import { channelFixture } from '../../channels/channel-fixture.ts';
 import { attachment, textBody } from '../../channels/channel-objects.ts';

@@ -1,5 +1,5 @@
 /** Publishing (06 §6.1, §8.6, §8.7). */
-import type { JsonObject } from '@posthouse/protocol';
+import type { JsonObject } from '@posthouse/protocol/json';
 import { assertConforms } from '../../assert.ts';
 import { channelFixture } from '../../channels/channel-fixture.ts';
 import { attachment, textBody, withoutUndefined } from '../../channels/channel-objects.ts';

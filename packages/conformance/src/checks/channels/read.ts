@@ -1,5 +1,6 @@
 /** Reading a timeline, page by page (06 §8.11, §5.2, §7.1; 02 §6). */
-import { type ChannelRange, deriveDeviceId, type JsonObject } from '@posthouse/protocol';
+import { type ChannelRange, deriveDeviceId } from '@posthouse/protocol';
+import type { JsonObject } from '@posthouse/protocol/json';
 import { assertConforms } from '../../assert.ts';
 import { channelFixture } from '../../channels/channel-fixture.ts';
 import { textBody } from '../../channels/channel-objects.ts';

@@ -1,5 +1,6 @@
 /** Descriptors on request, the current one and those before it (06 §8.3, §5.2). */
-import { type ChannelResolution, deriveDeviceId, type JsonObject } from '@posthouse/protocol';
+import { type ChannelResolution, deriveDeviceId } from '@posthouse/protocol';
+import type { JsonObject } from '@posthouse/protocol/json';
 import { assertConforms } from '../../assert.ts';
 import { channelFixture } from '../../channels/channel-fixture.ts';
 import { equal, resolveChannel } from '../../channels/channel-reader.ts';

@@ -1,6 +1,8 @@
 /** Subscriptions of one connection (06 §9.1, 02 §13). */
-import { nodeRandom } from '@posthouse/primitives-node';
-import { encodeBase64url, type JsonObject } from '@posthouse/protocol';
+
+import { encodeBase64url } from '@posthouse/protocol';
+import type { JsonObject } from '@posthouse/protocol/json';
+import { nodeRandom } from '@posthouse/protocol/node';
 import { assertConforms } from '../../assert.ts';
 import { channelFixture } from '../../channels/channel-fixture.ts';
 import { appendEvent, subscribeChannels, waitForHead } from '../../channels/channel-listeners.ts';

@@ -1,5 +1,5 @@
 /** The post that an edit, a deletion or a report is about (06 §8.8, §8.9, §8.10). */
-import type { JsonObject } from '@posthouse/protocol';
+import type { JsonObject } from '@posthouse/protocol/json';
 import { channelFixture } from '../../channels/channel-fixture.ts';
 import { textBody } from '../../channels/channel-objects.ts';
 import { assertUnchanged, lastEvent } from '../../channels/channel-reader.ts';

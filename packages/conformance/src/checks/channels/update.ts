@@ -1,6 +1,8 @@
 /** Later revisions of the descriptor (06 §4, §8.4). */
-import { nodeRandom } from '@posthouse/primitives-node';
-import { encodeBase64url, type JsonObject } from '@posthouse/protocol';
+
+import { encodeBase64url } from '@posthouse/protocol';
+import type { JsonObject } from '@posthouse/protocol/json';
+import { nodeRandom } from '@posthouse/protocol/node';
 import { assertConforms } from '../../assert.ts';
 import { channelFixture } from '../../channels/channel-fixture.ts';
 import { paddedTo } from '../../channels/channel-objects.ts';

@@ -1,5 +1,5 @@
 /** Approval of applications (05 §8.2, §8.3, §13.15). */
-import { canonicalJson, type JsonObject } from '@posthouse/protocol';
+import { canonicalJson, type JsonObject } from '@posthouse/protocol/json';
 import { assertConforms } from '../../assert.ts';
 import { checksOf } from '../../check.ts';
 import { assertAllRefused } from '../../fixtures/refusals.ts';

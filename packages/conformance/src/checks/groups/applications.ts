@@ -1,6 +1,8 @@
 /** Applications: submitted, listed, rejected (05 §8.2, §13.13, §13.14, §13.16). */
-import { nodeRandom } from '@posthouse/primitives-node';
-import { canonicalJson, createGroupInviteId, type JsonObject } from '@posthouse/protocol';
+
+import { createGroupInviteId } from '@posthouse/protocol';
+import { canonicalJson, type JsonObject } from '@posthouse/protocol/json';
+import { nodeRandom } from '@posthouse/protocol/node';
 import { assertConforms } from '../../assert.ts';
 import { checksOf } from '../../check.ts';
 import { unixSeconds } from '../../fixtures/account.ts';

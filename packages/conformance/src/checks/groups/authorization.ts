@@ -1,6 +1,7 @@
 /** Who may call the group methods, and when: what holds of all alike (05 §5.2, §6, §12.4). */
-import { nodeRandom } from '@posthouse/primitives-node';
+
 import { encodeBase64url, type GroupMethodName } from '@posthouse/protocol';
+import { nodeRandom } from '@posthouse/protocol/node';
 import { assertConforms } from '../../assert.ts';
 import { type Check, checksOf } from '../../check.ts';
 import { assertAllRefused } from '../../fixtures/refusals.ts';

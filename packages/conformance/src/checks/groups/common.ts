@@ -1,11 +1,5 @@
-import {
-  canonicalJson,
-  type GroupMethodName,
-  isJsonObject,
-  type JsonObject,
-  limits,
-  methods,
-} from '@posthouse/protocol';
+import { type GroupMethodName, limits, methods } from '@posthouse/protocol';
+import { canonicalJson, isJsonObject, type JsonObject } from '@posthouse/protocol/json';
 import { type Check, checksOf } from '../../check.ts';
 import { malformed, malformedQueries } from '../../fixtures/malformed.ts';
 import { assertAllRefused } from '../../fixtures/refusals.ts';

@@ -1,10 +1,6 @@
-import { nodeRandom } from '@posthouse/primitives-node';
-import {
-  canonicalJson,
-  createGroupNonce,
-  deriveGroupId,
-  type JsonObject,
-} from '@posthouse/protocol';
+import { createGroupNonce, deriveGroupId } from '@posthouse/protocol';
+import { canonicalJson, type JsonObject } from '@posthouse/protocol/json';
+import { nodeRandom } from '@posthouse/protocol/node';
 import { assertConforms } from '../../assert.ts';
 import { checksOf } from '../../check.ts';
 import { unixSeconds } from '../../fixtures/account.ts';

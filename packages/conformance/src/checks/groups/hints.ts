@@ -1,5 +1,6 @@
 /** Whom each method tells what (05 §15, §19; 02 §12.6, §12.7). */
-import type { GroupMethodName, JsonObject } from '@posthouse/protocol';
+import type { GroupMethodName } from '@posthouse/protocol';
+import type { JsonObject } from '@posthouse/protocol/json';
 import { type Check, checksOf } from '../../check.ts';
 import type { TestAccount, TestContext } from '../../fixtures/test-context.ts';
 import { type GroupFixture, groupFixture } from '../../groups/group-fixture.ts';

@@ -1,12 +1,12 @@
 /** Invitations: who may make and see them (05 §8.1, §13.9, §13.10). */
-import { nodeRandom } from '@posthouse/primitives-node';
+
 import {
-  canonicalJson,
   createGroupInviteId,
   type GroupInvite,
-  type JsonObject,
   verifyGroupInviteResolution,
 } from '@posthouse/protocol';
+import { canonicalJson, type JsonObject } from '@posthouse/protocol/json';
+import { nodeRandom } from '@posthouse/protocol/node';
 import { assertConforms } from '../../assert.ts';
 import { checksOf } from '../../check.ts';
 import { assertAllRefused } from '../../fixtures/refusals.ts';

@@ -1,5 +1,5 @@
 /** What ends by itself after a period that the relay sets (05 §9.3, §13.26, §15.4). */
-import type { JsonObject } from '@posthouse/protocol';
+import type { JsonObject } from '@posthouse/protocol/json';
 import { assertConforms, NotApplicable } from '../../assert.ts';
 import { checksOf } from '../../check.ts';
 import { assertAllRefused } from '../../fixtures/refusals.ts';

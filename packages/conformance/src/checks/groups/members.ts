@@ -1,5 +1,5 @@
 /** The end of memberships: leaving, removal, bans (05 §9, §13.17 to §13.20). */
-import { canonicalJson, type JsonObject } from '@posthouse/protocol';
+import { canonicalJson, type JsonObject } from '@posthouse/protocol/json';
 import { assertConforms } from '../../assert.ts';
 import { checksOf } from '../../check.ts';
 import { assertAllRefused } from '../../fixtures/refusals.ts';

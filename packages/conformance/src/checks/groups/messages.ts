@@ -1,6 +1,8 @@
 /** Messages of a group (05 §4.12, §13.28). */
-import { nodeRandom } from '@posthouse/primitives-node';
-import { canonicalJson, encodeBase64url, type JsonObject, newMessageId } from '@posthouse/protocol';
+
+import { encodeBase64url, newMessageId } from '@posthouse/protocol';
+import { canonicalJson, type JsonObject } from '@posthouse/protocol/json';
+import { nodeRandom } from '@posthouse/protocol/node';
 import { assertConforms } from '../../assert.ts';
 import { checksOf } from '../../check.ts';
 import { unixSeconds } from '../../fixtures/account.ts';

@@ -1,6 +1,6 @@
 /** Properties, roles, ownership and the end of a group (05 §13.5 to §13.8). */
 
-import { canonicalJson, type JsonObject } from '@posthouse/protocol';
+import { canonicalJson, type JsonObject } from '@posthouse/protocol/json';
 import { assertConforms } from '../../assert.ts';
 import { checksOf } from '../../check.ts';
 import { assertAllRefused } from '../../fixtures/refusals.ts';

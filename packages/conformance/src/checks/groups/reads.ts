@@ -1,12 +1,11 @@
 /** Pages of events and keys (05 §12.8, §13.4, §13.25). */
 import {
-  canonicalJson,
   encodeBase64url,
   type GroupEvent,
-  type JsonObject,
   openRelaySecret,
   verifyGroupSyncPage,
 } from '@posthouse/protocol';
+import { canonicalJson, type JsonObject } from '@posthouse/protocol/json';
 import { assertConforms } from '../../assert.ts';
 import { checksOf } from '../../check.ts';
 import { assertAllRefused } from '../../fixtures/refusals.ts';

@@ -1,4 +1,5 @@
-import { canonicalJson, checkGroupRecoveryAcceptance, type JsonObject } from '@posthouse/protocol';
+import { checkGroupRecoveryAcceptance } from '@posthouse/protocol';
+import { canonicalJson, type JsonObject } from '@posthouse/protocol/json';
 import { assertConforms } from '../../assert.ts';
 import { checksOf } from '../../check.ts';
 import { assertAllRefused } from '../../fixtures/refusals.ts';

@@ -1,6 +1,7 @@
 /** Revocation of invitations (05 §13.12). */
-import { nodeRandom } from '@posthouse/primitives-node';
+
 import { createGroupInviteId } from '@posthouse/protocol';
+import { nodeRandom } from '@posthouse/protocol/node';
 import { assertConforms } from '../../assert.ts';
 import { checksOf } from '../../check.ts';
 import type { TestAccount } from '../../fixtures/test-context.ts';

@@ -1,5 +1,5 @@
 /** The first phase of a rotation: boxes of a new client secret (05 §13.26). */
-import { canonicalJson, type JsonObject } from '@posthouse/protocol';
+import { canonicalJson, type JsonObject } from '@posthouse/protocol/json';
 import { assertConforms } from '../../assert.ts';
 import { checksOf } from '../../check.ts';
 import { assertAllRefused } from '../../fixtures/refusals.ts';

@@ -1,6 +1,8 @@
 /** Subscriptions of one connection (05 §13.29, 02 §13). */
-import { nodeRandom } from '@posthouse/primitives-node';
-import { encodeBase64url, type JsonObject } from '@posthouse/protocol';
+
+import { encodeBase64url } from '@posthouse/protocol';
+import type { JsonObject } from '@posthouse/protocol/json';
+import { nodeRandom } from '@posthouse/protocol/node';
 import { assertConforms } from '../../assert.ts';
 import { checksOf } from '../../check.ts';
 import { relayLimit } from '../../fixtures/relay-info.ts';

@@ -6,10 +6,10 @@ import {
   checkRouteDraft,
   type FinalRoute,
   ProtocolError,
-  parseJson,
   routeDraftSignatures,
   routeRelayInput,
 } from '@posthouse/protocol';
+import { parseJson } from '@posthouse/protocol/json';
 import { type Handler, JsonText, type Notice, type Outcome } from '../../call.ts';
 import type { RelayContext } from '../../context.ts';
 import type { Writer } from '../../storage/types.ts';

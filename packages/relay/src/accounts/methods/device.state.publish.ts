@@ -1,10 +1,10 @@
 import {
   type AccountDeviceState,
-  canonicalJson,
   checkDeviceState,
   deviceStateSignatures,
   ProtocolError,
 } from '@posthouse/protocol';
+import { canonicalJson } from '@posthouse/protocol/json';
 import type { Call, Handler, Notice, Outcome, ResultValue } from '../../call.ts';
 import type { RelayContext } from '../../context.ts';
 import type { Writer } from '../../storage/types.ts';

@@ -1,10 +1,10 @@
 import {
   type AccountProfile,
-  canonicalJson,
   checkProfile,
   ProtocolError,
   profileSignatures,
 } from '@posthouse/protocol';
+import { canonicalJson } from '@posthouse/protocol/json';
 import type { DeviceSession, Handler } from '../../call.ts';
 import type { RelayContext } from '../../context.ts';
 import type { Reader } from '../../storage/types.ts';

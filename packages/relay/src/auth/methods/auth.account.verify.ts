@@ -1,4 +1,5 @@
-import { accountAuthInput, checkAccountKey, signatureCheck } from '@posthouse/protocol';
+import { accountAuthInput, checkAccountKey } from '@posthouse/protocol';
+import { signatureCheck } from '@posthouse/protocol/crypto';
 import type { Handler } from '../../call.ts';
 import { beginAttempt } from '../challenges.ts';
 import { checkRenewal, createSession, takeEffect } from '../establish.ts';

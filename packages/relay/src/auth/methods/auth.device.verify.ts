@@ -1,12 +1,12 @@
 import {
-  canonicalJson,
   checkDeviceCertificate,
   deriveDeviceId,
   deviceAuthInput,
   deviceCertificateSignatures,
   ProtocolError,
-  signatureCheck,
 } from '@posthouse/protocol';
+import { signatureCheck } from '@posthouse/protocol/crypto';
+import { canonicalJson } from '@posthouse/protocol/json';
 import { currentDevice, homeOf, locate, requireAnswerable } from '../../accounts/index.ts';
 import type { Handler, Session } from '../../call.ts';
 import type { RelayContext } from '../../context.ts';

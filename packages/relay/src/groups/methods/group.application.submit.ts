@@ -1,10 +1,10 @@
 import {
-  canonicalJson,
   checkGroupOpen,
   checkGroupParams,
   type GroupApplication,
   ProtocolError,
 } from '@posthouse/protocol';
+import { canonicalJson } from '@posthouse/protocol/json';
 import { requireCaller, requireOwnAccount, writeAdmitted } from '../../accounts/index.ts';
 import type { DeviceSession, Handler } from '../../call.ts';
 import { digest } from '../../digest.ts';

@@ -1,5 +1,4 @@
 import {
-  canonicalJson,
   checkCapacityCap,
   checkGroupParams,
   type GroupCreate,
@@ -9,6 +8,7 @@ import {
   ProtocolError,
   startGroup,
 } from '@posthouse/protocol';
+import { canonicalJson } from '@posthouse/protocol/json';
 import { type Caller, requireCaller, verifyOwnSignature } from '../../accounts/index.ts';
 import type { DeviceSession, Handler } from '../../call.ts';
 import type { RelayContext } from '../../context.ts';

@@ -1,5 +1,4 @@
 import {
-  canonicalJson,
   checkGroupInviteTimes,
   checkGroupOpen,
   checkGroupParams,
@@ -7,6 +6,7 @@ import {
   mayCreateInvite,
   ProtocolError,
 } from '@posthouse/protocol';
+import { canonicalJson } from '@posthouse/protocol/json';
 import { requireOwnAccount, writeAdmitted } from '../../accounts/index.ts';
 import type { DeviceSession, Handler } from '../../call.ts';
 import type { RelayContext } from '../../context.ts';

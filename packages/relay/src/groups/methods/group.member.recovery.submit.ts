@@ -1,10 +1,10 @@
 import {
   badRequest,
-  canonicalJson,
   checkGroupOpen,
   checkGroupParams,
   type GroupMemberRecoveryRequest,
 } from '@posthouse/protocol';
+import { canonicalJson } from '@posthouse/protocol/json';
 import { requireOwnAccount, writeAdmitted } from '../../accounts/index.ts';
 import type { DeviceSession, Handler, Outcome } from '../../call.ts';
 import { digest } from '../../digest.ts';

@@ -1,5 +1,4 @@
 import {
-  canonicalJson,
   checkGroupOpen,
   checkGroupParams,
   checkGroupSender,
@@ -7,6 +6,7 @@ import {
   nextGroupPosition,
   ProtocolError,
 } from '@posthouse/protocol';
+import { canonicalJson } from '@posthouse/protocol/json';
 import { type Signer, writeAdmitted } from '../../accounts/index.ts';
 import type { DeviceSession, Handler, Notice, Outcome } from '../../call.ts';
 import type { RelayContext } from '../../context.ts';

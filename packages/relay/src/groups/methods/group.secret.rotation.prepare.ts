@@ -1,9 +1,5 @@
-import {
-  canonicalJson,
-  checkGroupParams,
-  type GroupParams,
-  prepareRotation,
-} from '@posthouse/protocol';
+import { checkGroupParams, type GroupParams, prepareRotation } from '@posthouse/protocol';
+import { canonicalJson } from '@posthouse/protocol/json';
 import { writeAdmitted } from '../../accounts/index.ts';
 import type { DeviceSession, Handler } from '../../call.ts';
 import { forEach } from '../../storage/in-lists.ts';

@@ -3,7 +3,6 @@ import {
   type ChannelDescriptor,
   type ChannelPage,
   type ChannelProjection,
-  canonicalJson,
   checkChannelPageBounds,
   emptyProjection,
   projectChannel,
@@ -11,6 +10,7 @@ import {
   verifyChannelPage,
   verifyChannelResolution,
 } from '@posthouse/protocol';
+import { canonicalJson } from '@posthouse/protocol/json';
 import { expect } from 'vitest';
 import { network } from '../../support/world.ts';
 import type { ReadRange, TestChannel } from '../support.ts';

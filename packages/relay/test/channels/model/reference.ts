@@ -2,12 +2,8 @@
  * A simple model of a channel after the tables of chapter 06: lists that are searched from end to
  * end. Each method returns the expected answer and changes the model.
  */
-import {
-  canonicalJson,
-  type ErrorCode,
-  type JsonObject,
-  type JsonValue,
-} from '@posthouse/protocol';
+import type { ErrorCode } from '@posthouse/protocol';
+import { canonicalJson, type JsonObject, type JsonValue } from '@posthouse/protocol/json';
 
 /** A refusal with one of these codes; several if the chapter leaves open which. */
 export class Refusal extends Error {

@@ -1,11 +1,6 @@
 /** Runs each step at a relay and in the reference model, and compares the answers. */
-import {
-  canonicalJson,
-  encodeBase64url,
-  type JsonObject,
-  type JsonValue,
-  ProtocolError,
-} from '@posthouse/protocol';
+import { encodeBase64url, ProtocolError } from '@posthouse/protocol';
+import { canonicalJson, type JsonObject, type JsonValue } from '@posthouse/protocol/json';
 import { expect } from 'vitest';
 import { Person } from '../../support/people.ts';
 import { network, type World } from '../../support/world.ts';

@@ -1,6 +1,7 @@
 /** Steps that are events of the chain, and what prepares them. */
-import { nodeRandom } from '@posthouse/primitives-node';
+
 import { clientSecretCommitment, createGroupSecret, managementHash } from '@posthouse/protocol';
+import { nodeRandom } from '@posthouse/protocol/node';
 import { expect } from 'vitest';
 import { network } from '../../support/world.ts';
 import { newMemberKey, type TestGroup } from '../support.ts';

@@ -1,10 +1,6 @@
 /** Steps that send and read. */
-import {
-  encodeBase64url,
-  type GroupEvent,
-  type GroupMessageEnvelope,
-  type JsonObject,
-} from '@posthouse/protocol';
+import { encodeBase64url, type GroupEvent, type GroupMessageEnvelope } from '@posthouse/protocol';
+import type { JsonObject } from '@posthouse/protocol/json';
 import { expect } from 'vitest';
 import type { Epoch } from './ground.ts';
 import { type Observer, openPage } from './observer.ts';

@@ -1,5 +1,6 @@
 /** Each step is taken at a relay and in the reference: both must say the same of it. */
-import type { GroupInvite, JsonObject } from '@posthouse/protocol';
+import type { GroupInvite } from '@posthouse/protocol';
+import type { JsonObject } from '@posthouse/protocol/json';
 import { expect } from 'vitest';
 import { Switchboard } from '../../support/connections.ts';
 import type { World } from '../../support/world.ts';

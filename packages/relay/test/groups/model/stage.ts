@@ -1,10 +1,6 @@
 /** What a sequence of steps is about: people, their group, and the reference beside it. */
-import {
-  encodeBase64url,
-  type GroupInvite,
-  type GroupMessageEnvelope,
-  type JsonObject,
-} from '@posthouse/protocol';
+import { encodeBase64url, type GroupInvite, type GroupMessageEnvelope } from '@posthouse/protocol';
+import type { JsonObject } from '@posthouse/protocol/json';
 import { Person } from '../../support/people.ts';
 import type { World } from '../../support/world.ts';
 import { type MemberKey, privateKeyOf, TestGroup } from '../support.ts';

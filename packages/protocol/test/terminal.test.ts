@@ -1,10 +1,5 @@
 import { expect, test } from 'vitest';
-import {
-  terminalColumns,
-  terminalJson,
-  terminalLine,
-  terminalText,
-} from '../../src/encoding/terminal.ts';
+import { terminalColumns, terminalJson, terminalLine, terminalText } from '../src/terminal.ts';
 
 /** Everything a terminal may obey, and what turns the direction of writing. */
 const commands = [

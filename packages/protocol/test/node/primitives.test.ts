@@ -7,7 +7,7 @@ import {
   nodePrimitives,
   nodeRandom,
   verifyOptions,
-} from '../src/index.ts';
+} from '../../src/node/primitives.ts';
 
 const message = new TextEncoder().encode('post');
 

@@ -16,15 +16,10 @@ import {
   sign,
   verify,
 } from 'node:crypto';
-import {
-  concatBytes,
-  isAcceptableEd25519Key,
-  isAcceptableEd25519Signature,
-  noblePrimitives,
-  type Primitives,
-  type Random,
-  type SignatureCheck,
-} from '@posthouse/protocol';
+import { isAcceptableEd25519Key, isAcceptableEd25519Signature } from '../crypto/ed25519-keys.ts';
+import { noblePrimitives } from '../crypto/noble.ts';
+import type { Primitives, Random, SignatureCheck } from '../crypto/primitives.ts';
+import { concatBytes } from '../encoding/bytes.ts';
 
 /** DER in front of the raw key bytes of each kind. */
 const der = {

@@ -1,0 +1,4 @@
+export { isAcceptableEd25519Key, isAcceptableEd25519Signature } from './ed25519-keys.ts';
+export * from './noble.ts';
+export * from './primitives.ts';
+export * from './signatures.ts';
