@@ -1,12 +1,12 @@
 /**
- * Accepted `message.send` per second with one, two and three relay processes on PostgreSQL, beside
- * one process on SQLite in the same run, and what each of them costs: CPU time by part for every
- * accepted message, next to what this machine does raw.
+ * Measures accepted `message.send` per second with one, two and three relay processes on PostgreSQL
+ * and with one process on SQLite in the same run, the CPU time by part for each accepted message,
+ * and this machine's raw verifications and disk flushes to compare with.
  *
  *   npm run bench:cluster [-- --connections 48 --messages 60 --window 4 --pool 10]
  *
- * Everything is durable. The load generator is a process of its own; it has sealed its messages
- * before the clock starts and spreads its connections over the relay processes.
+ * Everything is durable. The load generator is a process of its own; it seals its messages before
+ * the clock starts and spreads its connections over the relay processes.
  */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -37,14 +37,14 @@ const options = {
 /** Connections of each relay process to PostgreSQL. */
 const pool = Number(values.pool);
 
-/** Of a clock tick in `/proc`, which is the same on every Linux. */
+/** Clock ticks of `/proc`, the same on every Linux. */
 const ticksPerSecond = 100;
 
-/** CPU seconds of a process so far; of those it waited for too. */
+/** Reads the CPU seconds of a process and of the children it waited for. */
 function cpuOf(pid: number): number {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    // The name before it may hold anything, even spaces.
+    // The name in brackets before the fields may contain spaces.
     const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
     const ticks = fields.slice(11, 15).reduce((sum, field) => sum + Number(field), 0);
     return ticks / ticksPerSecond;
@@ -65,7 +65,7 @@ function childrenOf(parent: number): number[] {
   });
 }
 
-/** CPU seconds of some processes, and of the children they have. */
+/** Adds up the CPU seconds of processes and of their running children. */
 function cpuWithChildren(pids: readonly number[]): number {
   const all = [...pids, ...pids.flatMap(childrenOf)];
   return all.reduce((sum, pid) => sum + cpuOf(pid), 0);
@@ -75,7 +75,7 @@ interface Setup {
   readonly name: string;
   readonly processes: number;
   readonly settings: Readonly<Record<string, unknown>>;
-  /** Servers beside the relay, whose CPU time counts. */
+  /** PIDs of the database and NATS servers, whose CPU time is reported. */
   readonly servers: readonly number[];
 }
 
@@ -91,7 +91,7 @@ async function measure({ processes, settings, servers }: Setup): Promise<Measure
   const ports: number[] = [];
   for (let count = 0; count < processes; count += 1) ports.push(await freePort());
   const base = `https://127.0.0.1:${ports[0]}/svc/v1`;
-  // One name for all; whoever connects to another port than the first one's finds the same relay.
+  // All processes announce the first one's address; each port leads to the same relay.
   const named = { https: [base], peer: '/ip4/127.0.0.1/tcp/4201' };
   const config = writeConfig(folder, { public: named, ...settings });
   const pids: number[] = [];
@@ -110,10 +110,10 @@ async function measure({ processes, settings, servers }: Setup): Promise<Measure
     options,
   };
   generator.send(order);
-  await heard(generator);
+  await nextMessage(generator);
   const before = { relay: cpuWithChildren(pids), server: cpuWithChildren(servers) };
   generator.send('go');
-  const report = (await heard(generator)) as LoadReport;
+  const report = (await nextMessage(generator)) as LoadReport;
   return {
     ...report,
     relayCpu: cpuWithChildren(pids) - before.relay,
@@ -121,8 +121,8 @@ async function measure({ processes, settings, servers }: Setup): Promise<Measure
   };
 }
 
-/** What the generator says next; that it ends instead is an error. */
-async function heard(generator: ReturnType<typeof fork>): Promise<unknown> {
+/** Waits for the generator's next message; throws if the generator ends instead. */
+async function nextMessage(generator: ReturnType<typeof fork>): Promise<unknown> {
   const over = new AbortController();
   const { signal } = over;
   const ended = once(generator, 'exit', { signal }).then(([code]) => {
@@ -138,10 +138,10 @@ async function heard(generator: ReturnType<typeof fork>): Promise<unknown> {
 }
 
 const columns = [
-  ...['', 'accepted/s', 'ratio', 'again', 'median', '99 %'],
+  ...['', 'accepted/s', 'ratio', 'retried', 'median', '99 %'],
   ...['relay', 'servers', 'load', 'cores'],
 ];
-const widths = [24, 11, 7, 7, 11, 11, 7, 9, 6, 7];
+const widths = [24, 11, 7, 9, 11, 11, 7, 9, 6, 7];
 
 function line(cells: readonly string[]): string {
   const padded = cells.map((cell, index) =>
@@ -192,7 +192,9 @@ console.log(`Ed25519 verifications    ${raw.toFixed(0)} per second on one thread
 console.log(`durable appends          ${flushes.toFixed(0)} per second`);
 console.log(`load                     ${options.connections} connections, ${options.window} each`);
 if (withoutNats !== undefined) console.log(`several processes        not measured: ${withoutNats}`);
-console.log('ratio: accepted per raw verification; again: sends answered temporarily_unavailable');
+console.log(
+  'ratio: accepted per raw verification; retried: sends answered temporarily_unavailable',
+);
 console.log('relay, servers, load: CPU milliseconds for each accepted message; cores: busy in all');
 console.log(line(columns));
 for (const setup of setups) console.log(row(setup, await measure(setup), raw));

@@ -1,12 +1,12 @@
 /**
- * One post to many: how long until the last of a channel's connected followers has its hint, what
- * another account's calls take meanwhile, and what a follower costs the relay in memory.
+ * Measures one post to many connected followers: the time until the last one has its hint, the time
+ * that another account's calls take meanwhile, and the relay's memory for each follower.
  *
  *   npm run bench:fanout [-- --followers 1000,5000 --rounds 30 --silent 0.1 --engine sqlite]
  *
  * The relay is a process of its own with TLS; followers are real connections of a few processes.
- * Rounds take turns: a post to the channel they follow, and a post to one that nobody follows, with
- * the same calls of another account in as long a time. That is what latencies are compared with.
+ * Two kinds of rounds alternate: a post to the followed channel, and a post to a channel without
+ * followers, with the same calls of another account for as long. Latencies of both are compared.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -46,19 +46,19 @@ const silent = Number(values.silent);
 
 /** Followers of one process. */
 const perProcess = 1_250;
-/** Milliseconds for the connections of one process, and for a round, before all is given up. */
-const patience = { opening: 180_000, round: 60_000 } as const;
-/** Milliseconds of rest before memory is looked at. */
-const rest = 3_000;
-/** More than all of it takes: those that never read do not answer pings either. */
+/** Milliseconds to open the connections of one process, and for a round, before the run fails. */
+const timeouts = { opening: 180_000, round: 60_000 } as const;
+/** Milliseconds to wait before memory is measured. */
+const settleTime = 3_000;
+/** Longer than the whole run: followers that never read do not answer pings either. */
 const pingInterval = 2_147_483_647;
-/** Open files a process needs beside its connections. */
+/** Open files that a process needs in addition to its connections. */
 const otherFiles = 200;
 
-/** A crowd of followers in a process of its own. */
-class Crowd implements Disposable {
+/** A process with many followers. */
+class FollowerProcess implements Disposable {
   readonly #child: ChildProcess;
-  readonly #heard = new Map<number, PromiseWithResolvers<number>>();
+  readonly #hints = new Map<number, PromiseWithResolvers<number>>();
 
   private constructor(child: ChildProcess) {
     this.#child = child;
@@ -66,25 +66,25 @@ class Crowd implements Disposable {
     process.once('exit', end);
     child.once('exit', () => process.off('exit', end));
     child.on('message', (report: FollowersReport) => {
-      if (report.kind === 'heard') this.#of(report.head).resolve(report.at);
+      if (report.kind === 'hint') this.#of(report.head).resolve(report.at);
     });
   }
 
-  static async gather(order: FollowersOrder): Promise<Crowd> {
+  static async start(order: FollowersOrder): Promise<FollowerProcess> {
     const child = fork(new URL('./followers.ts', import.meta.url));
-    const crowd = new Crowd(child);
+    const followers = new FollowerProcess(child);
     const failed = once(child, 'exit').then(([code]) => {
       throw new Error(`followers ended with ${code}`);
     });
     failed.catch(() => {});
     child.send(order);
-    const ready = once(child, 'message', { signal: AbortSignal.timeout(patience.opening) });
+    const ready = once(child, 'message', { signal: AbortSignal.timeout(timeouts.opening) });
     await Promise.race([ready, failed]);
-    return crowd;
+    return followers;
   }
 
-  /** When the last that reads heard of a head. */
-  heard(head: number): Promise<number> {
+  /** Returns the machine time at which the last reading follower got the hint of a head. */
+  lastHintAt(head: number): Promise<number> {
     return this.#of(head).promise;
   }
 
@@ -93,13 +93,13 @@ class Crowd implements Disposable {
   }
 
   #of(head: number): PromiseWithResolvers<number> {
-    const known = this.#heard.get(head) ?? Promise.withResolvers<number>();
-    this.#heard.set(head, known);
+    const known = this.#hints.get(head) ?? Promise.withResolvers<number>();
+    this.#hints.set(head, known);
     return known;
   }
 }
 
-/** A channel of an account, which posts to it. */
+/** A channel, with the account that posts to it. */
 class Channel {
   readonly id: string;
   readonly #context: TestContext;
@@ -111,7 +111,7 @@ class Channel {
     this.id = id;
   }
 
-  static async found(context: TestContext, owner: TestAccount): Promise<Channel> {
+  static async create(context: TestContext, owner: TestAccount): Promise<Channel> {
     const descriptor = signChannelDescriptor(context.network, owner.device.signer, {
       creator: owner.account.id,
       relay_id: context.relayId,
@@ -144,21 +144,23 @@ function memoryOf(pid: number): number {
   return Number(text);
 }
 
-function requireFiles(connections: number): void {
-  const [, most] =
+function requireOpenFiles(connections: number): void {
+  const [, allowed] =
     /Max open files\s+\S+\s+(\d+)/.exec(readFileSync('/proc/self/limits', 'utf8')) ?? [];
-  if (connections + otherFiles <= Number(most)) return;
-  throw new Error(`${connections} connections need more open files than ${most}`);
+  if (connections + otherFiles <= Number(allowed)) return;
+  throw new Error(
+    `${connections} connections need more than ${allowed} open files: raise ulimit -n`,
+  );
 }
 
-/** Milliseconds of a call of another account, one after the other while something lasts. */
-async function callsWhile(context: TestContext, other: TestAccount, lasts: Promise<unknown>) {
+/** Calls as another account, one call after the other until `pending` settles; milliseconds each. */
+async function callsWhile(context: TestContext, other: TestAccount, pending: Promise<unknown>) {
   const latencies: number[] = [];
   let isOver = false;
   const end = () => {
     isOver = true;
   };
-  lasts.then(end, end);
+  pending.then(end, end);
   while (!isOver) {
     const started = machineTime();
     await context.expectOk(other.caller, 'message.timeline.sync', {});
@@ -177,54 +179,56 @@ interface Rounds {
 
 async function measure(
   context: TestContext,
-  { news, quiet, other, crowds }: Cast,
+  { followed, unfollowed, other, processes }: Participants,
 ): Promise<{ readonly with: Rounds; readonly without: Rounds }> {
-  const found = { with: newRounds(), without: newRounds() };
+  const results = { with: newRounds(), without: newRounds() };
   // The first round warms up.
   for (let round = 0; round <= rounds; round += 1) {
-    const kept = round === 0 ? { with: newRounds(), without: newRounds() } : found;
+    const into = round === 0 ? { with: newRounds(), without: newRounds() } : results;
     const started = machineTime();
-    const posted = news.post().then((head) => ({ head, at: machineTime() }));
+    const posted = followed.post().then((head) => ({ head, at: machineTime() }));
     const last = posted.then(async ({ head }) => {
-      const all = Promise.all(crowds.map((crowd) => crowd.heard(head)));
-      const late = AbortSignal.timeout(patience.round);
+      const all = Promise.all(processes.map((followers) => followers.lastHintAt(head)));
+      const late = AbortSignal.timeout(timeouts.round);
       const tooLate = once(late, 'abort').then(() => {
-        throw new Error('not every follower heard of a post');
+        throw new Error('not every follower got the hint of a post in time');
       });
       return Math.max(...(await Promise.race([all, tooLate])));
     });
-    kept.with.calls.push(...(await callsWhile(context, other, last)));
+    into.with.calls.push(...(await callsWhile(context, other, last)));
     const [{ at: answered }, end] = await Promise.all([posted, last]);
-    kept.with.answers.push(answered - started);
-    kept.with.hints.push(end - answered);
-    const begun = machineTime();
-    const quietly = quiet.post().then(() => void kept.without.answers.push(machineTime() - begun));
-    const asLong = Promise.all([quietly, sleep(end - started)]);
-    kept.without.calls.push(...(await callsWhile(context, other, asLong)));
-    await asLong;
+    into.with.answers.push(answered - started);
+    into.with.hints.push(end - answered);
+    const postStarted = machineTime();
+    const post = unfollowed.post().then(() => {
+      into.without.answers.push(machineTime() - postStarted);
+    });
+    const sameTime = Promise.all([post, sleep(end - started)]);
+    into.without.calls.push(...(await callsWhile(context, other, sameTime)));
+    await sameTime;
   }
-  return found;
+  return results;
 }
 
-interface Cast {
-  readonly news: Channel;
-  readonly quiet: Channel;
+interface Participants {
+  readonly followed: Channel;
+  readonly unfollowed: Channel;
   readonly other: TestAccount;
-  readonly crowds: readonly Crowd[];
+  readonly processes: readonly FollowerProcess[];
 }
 
 function newRounds(): Rounds {
   return { answers: [], hints: [], calls: [] };
 }
 
-function at(share: number, numbers: readonly number[]): number {
+function quantile(share: number, numbers: readonly number[]): number {
   const sorted = numbers.toSorted((a, b) => a - b);
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
 }
 
 const ms = (milliseconds: number) => `${milliseconds.toFixed(1)} ms`;
 
-requireFiles(Math.max(...sizes));
+requireOpenFiles(Math.max(...sizes));
 await using parts = new AsyncDisposableStack();
 const folder = mkdtempSync(join(tmpdir(), 'posthouse-bench-'));
 parts.defer(() => rmSync(folder, { recursive: true, force: true }));
@@ -237,19 +241,19 @@ const config = writeConfig(folder, {
   ...(postgres && { storage: { engine: 'postgres', url: await postgres.createDatabase() } }),
 });
 const relay = parts.use(await RelayProcess.start({ config, port: 0 }, console.error));
-const facts = {
+const targetOptions = {
   relay: relay.base,
   registry: join(folder, 'registry.json'),
   ca: join(folder, 'tls', 'ca.pem'),
 };
-const context = parts.use(await TestContext.open(await loadTarget(facts), 'wss'));
+const context = parts.use(await TestContext.open(await loadTarget(targetOptions), 'wss'));
 const owner = await context.testAccount();
 const other = await context.testAccount();
-const news = await Channel.found(context, owner);
-const quiet = await Channel.found(context, owner);
-const crowds: Crowd[] = [];
+const followed = await Channel.create(context, owner);
+const unfollowed = await Channel.create(context, owner);
+const processes: FollowerProcess[] = [];
 parts.defer(() => {
-  for (const crowd of crowds) crowd[Symbol.dispose]();
+  for (const followers of processes) followers[Symbol.dispose]();
 });
 
 console.log(`cores                      ${availableParallelism()}, shared by relay and followers`);
@@ -263,26 +267,37 @@ for (const size of sizes) {
   const added = size - connected;
   for (let left = added; left > 0; left -= perProcess) {
     const count = Math.min(left, perProcess);
-    const order = { target: facts, channel: news.id, count, silent: Math.round(count * silent) };
-    crowds.push(await Crowd.gather(order));
+    const order = {
+      target: targetOptions,
+      channel: followed.id,
+      count,
+      silent: Math.round(count * silent),
+    };
+    processes.push(await FollowerProcess.start(order));
   }
   connected = size;
   const seconds = (performance.now() - started) / 1_000;
-  await sleep(rest);
+  await sleep(settleTime);
   const before = memory;
   memory = memoryOf(relay.pid);
-  const { with: told, without } = await measure(context, { news, quiet, other, crowds });
+  const { with: followedRounds, without: otherRounds } = await measure(context, {
+    followed,
+    unfollowed,
+    other,
+    processes,
+  });
   const after = memoryOf(relay.pid);
-  const ratio = (share: number) => (at(share, told.calls) / at(share, without.calls)).toFixed(2);
+  const ratio = (share: number) =>
+    (quantile(share, followedRounds.calls) / quantile(share, otherRounds.calls)).toFixed(2);
   const line = (name: string, text: string) => console.log(`  ${name.padEnd(34)}${text}`);
   console.log(`\n${size} followers, the last ${added} connected in ${seconds.toFixed(0)} s`);
   line(
     'last hint after the answer',
-    `${ms(at(0.5, told.hints))} median, ${ms(at(1, told.hints))} worst`,
+    `${ms(quantile(0.5, followedRounds.hints))} median, ${ms(quantile(1, followedRounds.hints))} worst`,
   );
   line(
     'answer of channel.post',
-    `${ms(at(0.5, told.answers))}, ${ms(at(0.5, without.answers))} where nobody follows`,
+    `${ms(quantile(0.5, followedRounds.answers))}, ${ms(quantile(0.5, otherRounds.answers))} without followers`,
   );
   for (const [name, share] of [
     ['median', 0.5],
@@ -291,10 +306,10 @@ for (const size of sizes) {
   ] as const) {
     line(
       `call of another account, ${name}`,
-      `${ms(at(share, told.calls))} against ${ms(at(share, without.calls))}, x ${ratio(share)}`,
+      `${ms(quantile(share, followedRounds.calls))} against ${ms(quantile(share, otherRounds.calls))}, x ${ratio(share)}`,
     );
   }
-  line('such calls', `${told.calls.length} against ${without.calls.length}`);
+  line('such calls', `${followedRounds.calls.length} against ${otherRounds.calls.length}`);
   line(
     'memory of the relay',
     `${((memory - before) / added).toFixed(1)} KiB for each new follower, ${(memory / 1_024).toFixed(0)} MiB in all, ${(after / 1_024).toFixed(0)} MiB after the posts`,

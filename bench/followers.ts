@@ -1,6 +1,6 @@
 /**
- * Followers of a channel for `fan-out.ts`, a process of its own: it opens the connections it is
- * told, of one account, and says when the last of those that read has heard of a head.
+ * The follower process of `fan-out.ts`: opens connections of one account, subscribes each to a
+ * channel, and reports when the last reading connection has the hint of a head.
  */
 import { setPriority } from 'node:os';
 import { loadTarget, TestContext, type WssCaller } from '@posthouse/conformance';
@@ -9,28 +9,28 @@ export interface FollowersOrder {
   readonly target: Parameters<typeof loadTarget>[0];
   readonly channel: string;
   readonly count: number;
-  /** How many of them never read again once they subscribed. */
+  /** Number of connections that read nothing after they subscribed. */
   readonly silent: number;
 }
 
-/** What it says: first that all are there, then for each head when the last one heard of it. */
+/** What the process sends: first `ready`, then for each head when the last hint arrived. */
 export type FollowersReport =
   | { readonly kind: 'ready' }
-  | { readonly kind: 'heard'; readonly head: number; readonly at: number };
+  | { readonly kind: 'hint'; readonly head: number; readonly at: number };
 
-/** Milliseconds of the clock that all processes of a machine share. */
+/** Reads the clock that all processes of a machine share; milliseconds. */
 export function machineTime(): number {
   return Number(process.hrtime.bigint()) / 1e6;
 }
 
 /** Connections that are opened at once. */
-const together = 20;
+const openedAtOnce = 20;
 
-/** Below the relay and whoever measures: the machine's cores are no part of what is measured. */
+/** Lower priority than the relay and the measuring process, which share the machine's cores. */
 const niceness = 10;
 
-async function follow({ target: facts, channel, count, silent }: FollowersOrder): Promise<void> {
-  const target = await loadTarget(facts);
+async function follow({ target: options, channel, count, silent }: FollowersOrder): Promise<void> {
+  const target = await loadTarget(options);
   await using context = await TestContext.open(target, 'wss');
   const account = context.account();
   const device = await account.device();
@@ -42,8 +42,8 @@ async function follow({ target: facts, channel, count, silent }: FollowersOrder)
     await context.expectOk(caller, 'channel.subscribe', { channel_ids: [channel] });
     callers.push(caller);
   };
-  for (let left = count; left > 0; left -= together) {
-    await Promise.all(Array.from({ length: Math.min(left, together) }, open));
+  for (let left = count; left > 0; left -= openedAtOnce) {
+    await Promise.all(Array.from({ length: Math.min(left, openedAtOnce) }, open));
   }
   const heads = new Map<number, number>();
   for (const [index, { socket }] of callers.entries()) {
@@ -51,19 +51,19 @@ async function follow({ target: facts, channel, count, silent }: FollowersOrder)
     else {
       socket.listen((text) => {
         const head = Number(/"head":([0-9]+)/.exec(text)?.[1]);
-        const heard = (heads.get(head) ?? 0) + 1;
-        heads.set(head, heard);
-        if (heard === count - silent) say({ kind: 'heard', head, at: machineTime() });
+        const received = (heads.get(head) ?? 0) + 1;
+        heads.set(head, received);
+        if (received === count - silent) send({ kind: 'hint', head, at: machineTime() });
       });
     }
   }
   const over = new Promise((resolve) => process.once('disconnect', resolve));
-  say({ kind: 'ready' });
+  send({ kind: 'ready' });
   await over;
 }
 
-function say(report: FollowersReport): void {
-  process.send?.(report);
+function send(message: FollowersReport): void {
+  process.send?.(message);
 }
 
 if (process.send !== undefined) {

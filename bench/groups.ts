@@ -1,8 +1,8 @@
 /**
- * What the calls of a group cost as its members and its events grow: medians of each method, as
- * multiples of what it costs in a small group of the same run, and how many statements it takes.
- * Then what a call costs that carries many accounts, for each of them; reading everything; and a
- * client's verification of all events in a process of its own.
+ * Measures how the cost of group calls grows with members and events: the median of each method as a
+ * multiple of its cost in a small group of the same run, and its number of statements. Then the cost
+ * per account of calls with many accounts, the cost of reading all events, and the verification of
+ * all events by a client in a process of its own.
  *
  *   npm run bench:groups [-- --members 10,1000,10000 --events 1000,100000 --engine postgres]
  *
@@ -18,8 +18,8 @@ import { createGroupSecret } from '@posthouse/protocol';
 import { nodeRandom } from '@posthouse/protocol/node';
 import { TestGroup } from '../packages/relay/test/groups/support.ts';
 import { Person } from '../packages/relay/test/support/people.ts';
-import { admitAll, applyAll, fillTimeline, makeCrowd } from './group-building.ts';
-import { type Cost, Site } from './group-site.ts';
+import { type Cost, InProcessRelay } from './in-process-relay.ts';
+import { admitAll, applyAll, fillTimeline, makeMembers } from './large-groups.ts';
 
 const { values } = parseArgs({
   options: {
@@ -33,27 +33,31 @@ const memberCounts = values.members.split(',').map(Number);
 const eventCounts = values.events.split(',').map(Number);
 const rounds = Number(values.rounds);
 
-/** Accounts in a call that carries many. */
-const batch = 500;
-/** Boxes in one call of a preparation. */
-const boxesAtOnce = 1_000;
+/** Accounts in one call of a batch method. */
+const batchSize = 500;
+/** Boxes in one call of `group.secret.rotation.prepare`. */
+const boxesPerCall = 1_000;
 
-/** Costs of one group at one size, by method. */
+/** Costs by method, of one group at one size. */
 type Costs = Map<string, Cost[]>;
 
-interface Cast {
+interface Accounts {
   readonly ann: Person;
   readonly ben: Person;
   readonly cem: Person;
   readonly guest: Person;
 }
 
-/** Everything that is done to a group again and again, which leaves it as large as it was. */
-async function round(site: Site, group: TestGroup, { ann, ben, cem, guest }: Cast) {
+/** Calls every method of a group once or more; afterwards the group has the same size. */
+async function callAllMethods(
+  relay: InProcessRelay,
+  group: TestGroup,
+  { ann, ben, cem, guest }: Accounts,
+) {
   const { groupId: group_id } = group;
   const session = ann.session();
   const read = (method: string, params: object = {}, as = method) =>
-    site.call(method, { group_id, ...params }, { session, as });
+    relay.call(method, { group_id, ...params }, { session, as });
   const invite = await group.invite();
   const { invite_id } = invite;
   await group.apply(guest, invite);
@@ -61,13 +65,13 @@ async function round(site: Site, group: TestGroup, { ann, ben, cem, guest }: Cas
   await read('group.invite.list');
   await read('group.invite.resolve', { invite_id });
   await group.approve([guest], { by: ben });
-  const sequence = await group.send(ann, await epochOf(site, group));
+  const sequence = await group.send(ann, await epochOf(relay, group));
   await read('group.resolve');
   await read('group.sync', {}, 'group.sync (first page)');
   await read('group.sync', { after: Math.floor(sequence / 2) }, 'group.sync (in the middle)');
   await read('group.sync', { after: sequence - 10 }, 'group.sync (last 10)');
-  await read('group.key.sync', { after: (await epochOf(site, group)) - 3 });
-  await site.call('group.subscribe', { group_ids: [group_id] }, { session });
+  await read('group.key.sync', { after: (await epochOf(relay, group)) - 3 });
+  await relay.call('group.subscribe', { group_ids: [group_id] }, { session });
   await group.update({ name: `round ${sequence}` });
   await group.setRole(guest, 'administrator');
   await group.setRole(guest, 'member');
@@ -80,7 +84,7 @@ async function round(site: Site, group: TestGroup, { ann, ben, cem, guest }: Cas
   await read('group.member.recovery.reject', { accounts: [guest.account] });
   const secret = createGroupSecret(nodeRandom);
   const preparation = group.preparation(secret, [guest]);
-  await site.call('group.secret.rotation.prepare', preparation, { session });
+  await relay.call('group.secret.rotation.prepare', preparation, { session });
   if (sequence % 2 === 0) await group.remove([guest]);
   else await group.leave(guest);
   await group.ban([guest]);
@@ -90,33 +94,37 @@ async function round(site: Site, group: TestGroup, { ann, ben, cem, guest }: Cas
   await read('group.invite.revoke', { invite_id });
 }
 
-async function epochOf(site: Site, { groupId }: TestGroup): Promise<number> {
-  const row = await site.context.storage.read((tx) =>
+async function epochOf(relay: InProcessRelay, { groupId }: TestGroup): Promise<number> {
+  const row = await relay.context.storage.read((tx) =>
     tx.get<{ epoch: number }>('SELECT epoch FROM groups WHERE group_id = ?', groupId),
   );
   return row?.epoch ?? 0;
 }
 
-async function measure(site: Site, group: TestGroup, cast: Cast): Promise<Costs> {
+async function measure(
+  relay: InProcessRelay,
+  group: TestGroup,
+  accounts: Accounts,
+): Promise<Costs> {
   const costs: Costs = new Map();
-  // The first round warms caches up.
-  await round(site, group, cast);
-  site.meter = (method, cost) => void costs.set(method, [...(costs.get(method) ?? []), cost]);
-  for (let count = 0; count < rounds; count += 1) await round(site, group, cast);
-  site.meter = undefined;
+  // The first round warms up caches.
+  await callAllMethods(relay, group, accounts);
+  relay.meter = (method, cost) => void costs.set(method, [...(costs.get(method) ?? []), cost]);
+  for (let count = 0; count < rounds; count += 1) await callAllMethods(relay, group, accounts);
+  relay.meter = undefined;
   return costs;
 }
 
 const median = (numbers: readonly number[]) =>
   numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)] ?? 0;
 
-/** Calls that carry many accounts: milliseconds and statements for each. */
-async function measureBatches(site: Site, group: TestGroup, crowd: readonly Person[]) {
+/** Measures calls with many accounts: milliseconds and statements per account. */
+async function measureBatches(relay: InProcessRelay, group: TestGroup, people: readonly Person[]) {
   const lines: string[] = [];
-  const size = Math.min(batch, crowd.length);
-  const some = crowd.slice(-size);
+  const size = Math.min(batchSize, people.length);
+  const batch = people.slice(-size);
   let cost: Cost = { milliseconds: 0, statements: 0 };
-  site.meter = (_, latest) => {
+  relay.meter = (_, latest) => {
     cost = latest;
   };
   const note = (what: string, items: number) => {
@@ -124,47 +132,47 @@ async function measureBatches(site: Site, group: TestGroup, crowd: readonly Pers
     const statements = (cost.statements / items).toFixed(2);
     lines.push(`${what.padEnd(28)} ${each} ms and ${statements} statements each of ${items}`);
   };
-  await group.remove(some);
+  await group.remove(batch);
   note('remove at once', size);
-  await applyAll(site, group, some);
-  await group.approve(some);
+  await applyAll(relay, group, batch);
+  await group.approve(batch);
   note('admit at once', size);
-  await group.ban(some);
+  await group.ban(batch);
   note('ban at once', size);
-  await group.unban(some);
+  await group.unban(batch);
   note('unban at once', size);
-  await applyAll(site, group, some);
-  await group.approve(some);
+  await applyAll(relay, group, batch);
+  await group.approve(batch);
   const secret = createGroupSecret(nodeRandom);
   const { members } = group;
   const session = group.owner.session();
-  for (let start = 0; start < members.length; start += boxesAtOnce) {
-    const part = members.slice(start, start + boxesAtOnce);
-    const preparation = group.preparation(secret, part);
-    await site.call('group.secret.rotation.prepare', preparation, { session });
-    const isEnd = start === 0 || start + boxesAtOnce >= members.length;
-    if (isEnd) note(start === 0 ? 'prepare, first boxes' : 'prepare, last boxes', part.length);
+  for (let start = 0; start < members.length; start += boxesPerCall) {
+    const boxBatch = members.slice(start, start + boxesPerCall);
+    const preparation = group.preparation(secret, boxBatch);
+    await relay.call('group.secret.rotation.prepare', preparation, { session });
+    const isEnd = start === 0 || start + boxesPerCall >= members.length;
+    if (isEnd) note(start === 0 ? 'prepare, first boxes' : 'prepare, last boxes', boxBatch.length);
   }
   await group.write('group.secret.rotation.commit', group.rotation(secret));
   group.secret = secret;
   lines.push(
     `commit of the rotation       ${cost.milliseconds.toFixed(1)} ms, ${cost.statements} statements`,
   );
-  site.meter = undefined;
+  relay.meter = undefined;
   return lines;
 }
 
-/** Reads all pages into a file and lets a process of its own verify them. */
-async function readAll(site: Site, group: TestGroup, folder: string) {
+/** Reads all pages into a file and verifies them in a process of its own. */
+async function readAll(relay: InProcessRelay, group: TestGroup, folder: string) {
   const file = join(folder, 'pages.jsonl');
   const out = createWriteStream(file);
   const session = group.owner.session();
   const times: number[] = [];
-  site.meter = (_, { milliseconds }) => void times.push(milliseconds);
+  relay.meter = (_, { milliseconds }) => void times.push(milliseconds);
   let bytes = 0;
   for (let after = -1, isMore = true; isMore; ) {
     const params = { group_id: group.groupId, after, limit: 500 };
-    const page = (await site.call('group.sync', params, { session })) as unknown as {
+    const page = (await relay.call('group.sync', params, { session })) as unknown as {
       readonly events: readonly { readonly sequence: number }[];
       readonly has_more: boolean;
     };
@@ -174,12 +182,12 @@ async function readAll(site: Site, group: TestGroup, folder: string) {
     after = page.events.at(-1)?.sequence ?? after;
     isMore = page.has_more;
   }
-  site.meter = undefined;
+  relay.meter = undefined;
   out.end();
   await once(out, 'finish');
-  const reader = new URL('group-reader.ts', import.meta.url).pathname;
-  const said = execFileSync(process.execPath, [reader, file, group.groupId, site.relayId]);
-  const { events, seconds, maxRss } = JSON.parse(String(said)) as {
+  const verifier = new URL('group-verifier.ts', import.meta.url).pathname;
+  const output = execFileSync(process.execPath, [verifier, file, group.groupId, relay.relayId]);
+  const { events, seconds, maxRss } = JSON.parse(String(output)) as {
     readonly events: number;
     readonly seconds: number;
     readonly maxRss: number;
@@ -192,60 +200,60 @@ async function readAll(site: Site, group: TestGroup, folder: string) {
   ];
 }
 
-/** Statements that read more than they return, by the engine's own account. */
-async function detours(site: Site, statements: Iterable<string>): Promise<string[]> {
+/** Finds statements whose query plan reads a whole table or sorts (SQLite only). */
+async function tableScans(relay: InProcessRelay, statements: Iterable<string>): Promise<string[]> {
   if (values.engine !== 'sqlite') return [];
-  const found: string[] = [];
+  const scans: string[] = [];
   for (const sql of statements) {
     if (!/^\s*(SELECT|INSERT|UPDATE|DELETE|WITH)/i.test(sql)) continue;
     const blanks = [...sql.matchAll(/\?/g)].map(() => 0);
-    const plan = await site.context.storage.read((tx) =>
+    const plan = await relay.context.storage.read((tx) =>
       tx.all<{ detail: string }>(`EXPLAIN QUERY PLAN ${sql}`, ...blanks),
     );
-    // A list of a statement's own is read whole, and what reads no table has one row.
+    // Reading a list that is in the statement, or no table at all, is no full scan.
     const isOwn = (detail: string) =>
       detail === 'SCAN CONSTANT ROW' || sql.includes(`AS ${/^SCAN (\w+)$/.exec(detail)?.[1]}`);
     const bad = plan
       .map(({ detail }) => detail)
       .filter((detail) => /^SCAN|TEMP B-TREE/.test(detail) && !isOwn(detail));
-    if (bad.length > 0) found.push(`${bad.join('; ')}: ${sql.replace(/\s+/g, ' ')}`);
+    if (bad.length > 0) scans.push(`${bad.join('; ')}: ${sql.replace(/\s+/g, ' ')}`);
   }
-  return found;
+  return scans;
 }
 
-await using site = await Site.open(values.engine as 'sqlite' | 'postgres');
+await using relay = await InProcessRelay.open(values.engine as 'sqlite' | 'postgres');
 const folder = mkdtempSync(join(tmpdir(), 'posthouse-pages-'));
 process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
-const ann = await Person.atHome(site, 'ann');
-const ben = await Person.atHome(site, 'ben');
-const cem = await Person.atHome(site, 'cem');
-const guest = await Person.atHome(site, 'guest');
-const cast = { ann, ben, cem, guest };
-const crowd = await makeCrowd(site, Math.max(...memberCounts));
+const ann = await Person.atHome(relay, 'ann');
+const ben = await Person.atHome(relay, 'ben');
+const cem = await Person.atHome(relay, 'cem');
+const guest = await Person.atHome(relay, 'guest');
+const accounts = { ann, ben, cem, guest };
+const allMembers = await makeMembers(relay, Math.max(...memberCounts));
 const tables: { readonly label: string; readonly costs: Costs }[] = [];
 const lines: string[] = [];
 for (const members of memberCounts) {
   const started = performance.now();
-  const group = await TestGroup.found(site, ann, { member_capacity: 10_000 });
+  const group = await TestGroup.found(relay, ann, { member_capacity: 10_000 });
   await group.admit(ben, cem);
   await group.setRole(ben, 'administrator');
   // Room for the guest.
-  const others = crowd.slice(0, Math.max(1, members - 4));
-  await admitAll(site, group, others);
+  const others = allMembers.slice(0, Math.max(1, members - 4));
+  await admitAll(relay, group, others);
   for (const events of eventCounts) {
-    await fillTimeline(site, group, events);
+    await fillTimeline(relay, group, events);
     const label = `${members} members, ${events} events`;
     const seconds = ((performance.now() - started) / 1_000).toFixed(0);
     console.error(`${label}: built after ${seconds} s`);
-    tables.push({ label, costs: await measure(site, group, cast) });
-    lines.push(`\n${label}`, ...(await readAll(site, group, folder)));
+    tables.push({ label, costs: await measure(relay, group, accounts) });
+    lines.push(`\n${label}`, ...(await readAll(relay, group, folder)));
     if (events !== Math.max(...eventCounts)) continue;
-    lines.push(...(await measureBatches(site, group, others)));
+    lines.push(...(await measureBatches(relay, group, others)));
   }
 }
 await report();
 
-/** Rows of methods; the first column in milliseconds, the others as multiples of it. */
+/** Prints one row for each method: the first column in milliseconds, the others as multiples. */
 async function report(): Promise<void> {
   const [first] = tables as [(typeof tables)[number]];
   const names = [...first.costs.keys()].sort();
@@ -264,13 +272,13 @@ async function report(): Promise<void> {
     const cells = times.map((time, index) =>
       (index === 0 ? `${time.toFixed(2)} ms` : `x ${(time / base).toFixed(2)}`).padStart(9),
     );
-    const least = Math.min(...counts);
-    const most = Math.max(...counts);
-    const range = least === most ? `${least}` : `${least} to ${most}`;
+    const fewest = Math.min(...counts);
+    const largest = Math.max(...counts);
+    const range = fewest === largest ? `${fewest}` : `${fewest} to ${largest}`;
     console.log(`${name.padEnd(34)}${cells.join('')}  ${range}`);
   }
   console.log(lines.join('\n'));
-  const found = await detours(site, site.seen);
-  console.log(`\nstatements that read a whole table or sort: ${found.length}`);
-  for (const each of found) console.log(`  ${each}`);
+  const scans = await tableScans(relay, relay.allStatements);
+  console.log(`\nstatements that read a whole table or sort: ${scans.length}`);
+  for (const each of scans) console.log(`  ${each}`);
 }

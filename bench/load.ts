@@ -1,6 +1,6 @@
 /**
- * The load generator of `cluster.ts`, a process of its own: it prepares what it is told, says so,
- * waits for the word, and tells what came of it with the CPU time that sending took.
+ * The load generator process of `cluster.ts`: seals its messages, reports `prepared`, sends when it
+ * gets `go`, and reports the result with the CPU time of sending.
  */
 import { loadTarget } from '@posthouse/conformance';
 import { Load, type LoadOptions, type LoadResult } from './support.ts';
@@ -16,19 +16,19 @@ export interface LoadReport extends LoadResult {
   readonly cpu: number;
 }
 
-/** The next message of the process that started this one. */
-function hear<T>(): Promise<T> {
+/** Waits for the next message of the parent process. */
+function nextMessage<T>(): Promise<T> {
   const { promise, resolve } = Promise.withResolvers<T>();
   process.once('message', (message) => resolve(message as T));
   return promise;
 }
 
-const order = await hear<LoadOrder>();
+const order = await nextMessage<LoadOrder>();
 const target = await loadTarget(order.target);
 const load = await Load.prepare(target, order.sockets, order.options);
-const word = hear<'go'>();
+const start = nextMessage<'go'>();
 process.send?.('prepared');
-await word;
+await start;
 const before = process.cpuUsage();
 const result = await load.run();
 const { user, system } = process.cpuUsage(before);

@@ -1,6 +1,6 @@
 /**
- * Accepted `message.send` per second over WSS, next to raw Ed25519 verifications per second of the
- * same run: how much of the machine's signature budget the relay turns into stored messages.
+ * Measures accepted `message.send` per second over WSS, as a ratio to raw Ed25519 verifications per
+ * second of the same run: the share of the machine's signature budget that becomes stored messages.
  *
  *   npm run bench:send [-- --connections 50 --messages 100 --window 4]
  *
@@ -43,7 +43,7 @@ const { accepted, retried, seconds, median, ninetyNine } = await load.run();
 const perSecond = accepted / seconds;
 const raw = verificationsPerSecond();
 const { connections, window } = options;
-console.log(`connections              ${connections}, ${window} requests under way on each`);
+console.log(`connections              ${connections}, ${window} requests in flight on each`);
 console.log(`accepted message.send    ${perSecond.toFixed(0)} per second (${accepted})`);
 if (retried > 0) console.log(`sent again               ${retried}`);
 console.log(

@@ -1,4 +1,4 @@
-/** What the benches share: a relay of their own, sealed messages, and the raw costs beside them. */
+/** What the benches share: a relay's configuration, sealed messages, and raw costs to compare with. */
 import { verify } from 'node:crypto';
 import { closeSync, fsyncSync, openSync, rmSync, writeFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
@@ -15,7 +15,7 @@ import { importPublicKey, nodePrimitives, nodeRandom } from '@posthouse/protocol
 /** How long raw costs are measured, milliseconds. */
 const rawPeriod = 2_000;
 
-/** How often something can be done in a second, on this thread. */
+/** Measures how many times per second this thread can run a function. */
 function rate(once: () => void): number {
   const started = performance.now();
   let count = 0;
@@ -26,7 +26,7 @@ function rate(once: () => void): number {
   return (count * 1_000) / (performance.now() - started);
 }
 
-/** Verifications of a signature over 500 bytes in a second, on this thread. */
+/** Measures verifications per second of a signature over 500 bytes, on this thread. */
 export function verificationsPerSecond(): number {
   const seed = nodeRandom(32);
   const message = nodeRandom(500);
@@ -38,7 +38,7 @@ export function verificationsPerSecond(): number {
   });
 }
 
-/** Appends of 8 KiB in a second that reached the disk of a folder, one after another. */
+/** Measures durable appends per second of 8 KiB to a folder's disk, one after another. */
 export function flushesPerSecond(folder: string): number {
   const path = join(folder, `posthouse-flushes-${process.pid}`);
   const file = openSync(path, 'w');
@@ -54,19 +54,19 @@ export function flushesPerSecond(folder: string): number {
   }
 }
 
-const generous = 1_000_000;
+const unlimited = 1_000_000;
 
-/** Writes a configuration file for a development relay that refuses nobody for coming often. */
+/** Writes a development relay's configuration file, with rate limits that are never reached. */
 export function writeConfig(
   folder: string,
   { limits: others, ...settings }: Readonly<Record<string, unknown>> & { readonly limits?: object },
 ): string {
   const path = join(folder, 'config.json');
   const limits = {
-    accountRate: generous,
-    accountBurst: generous,
-    addressRate: generous,
-    addressBurst: generous,
+    accountRate: unlimited,
+    accountBurst: unlimited,
+    addressRate: unlimited,
+    addressBurst: unlimited,
     ...others,
   };
   writeFileSync(
@@ -80,14 +80,14 @@ export interface LoadOptions {
   readonly connections: number;
   /** Messages of each connection. */
   readonly messages: number;
-  /** Requests under way on each connection. */
+  /** Requests in flight on each connection. */
   readonly window: number;
 }
 
 export interface LoadResult {
   readonly accepted: number;
   readonly seconds: number;
-  /** Sends that were answered `temporarily_unavailable` and made again. */
+  /** Sends that were answered `temporarily_unavailable` and repeated. */
   readonly retried: number;
   /** Milliseconds from a request to the answer that accepts it. */
   readonly median: number;
@@ -95,8 +95,8 @@ export interface LoadResult {
 }
 
 /**
- * Connections of as many accounts, and for each its messages, sealed before the clock starts: every
- * one has a grant, goes to another account and gets a sent record.
+ * Many connections, each of an account of its own, with messages that are sealed before the clock
+ * starts. Each message has a grant, goes to another account and gets a sent record.
  */
 export class Load implements AsyncDisposable {
   readonly #context: TestContext;
@@ -113,7 +113,10 @@ export class Load implements AsyncDisposable {
     this.#window = window;
   }
 
-  /** @param sockets WebSocket addresses of the relay's processes; connections take turns */
+  /**
+   * Registers the accounts, connects them and seals their messages.
+   * @param sockets WebSocket addresses of the relay's processes; connections use them in turn
+   */
   static async prepare(
     target: Target,
     sockets: readonly string[],
@@ -144,19 +147,19 @@ export class Load implements AsyncDisposable {
     return new Load(context, connections, options.window);
   }
 
-  /** Sends everything. */
+  /** Sends all messages and measures. */
   async run(): Promise<LoadResult> {
     const started = performance.now();
     const sent = this.#connections.map(({ caller, texts }) => sendAll(caller, texts, this.#window));
-    const outcomes = await Promise.all(sent);
-    const latencies = outcomes.flatMap((outcome) => outcome.latencies).sort((a, b) => a - b);
-    const at = (share: number) => latencies[Math.floor(latencies.length * share)] ?? 0;
+    const results = await Promise.all(sent);
+    const latencies = results.flatMap((result) => result.latencies).sort((a, b) => a - b);
+    const quantile = (share: number) => latencies[Math.floor(latencies.length * share)] ?? 0;
     return {
       accepted: latencies.length,
-      retried: outcomes.reduce((sum, outcome) => sum + outcome.retried, 0),
+      retried: results.reduce((sum, result) => sum + result.retried, 0),
       seconds: (performance.now() - started) / 1_000,
-      median: at(0.5),
-      ninetyNine: at(0.99),
+      median: quantile(0.5),
+      ninetyNine: quantile(0.99),
     };
   }
 
@@ -167,8 +170,8 @@ export class Load implements AsyncDisposable {
 }
 
 /**
- * How far the recipient of a message is, so that everybody writes to everybody: neighbours alone
- * would make one chain of accounts that wait for each other.
+ * The recipient's distance from the sender in the list of accounts. It varies, so that all accounts
+ * write to all others: with neighbours alone, accounts would wait for each other in one chain.
  */
 function distance(message: number, accounts: number): number {
   return 1 + ((message * 31) % (accounts - 1));
@@ -182,7 +185,7 @@ interface Sent {
 
 const unavailable = `"code":${errorCatalogue.temporarily_unavailable.rpc}`;
 
-/** Sends prepared texts on one connection, a few under way at once. */
+/** Sends prepared texts on one connection, `window` of them in flight. */
 function sendAll({ socket }: WssCaller, texts: readonly string[], window: number): Promise<Sent> {
   const started: number[] = [];
   const latencies: number[] = [];
@@ -198,7 +201,7 @@ function sendAll({ socket }: WssCaller, texts: readonly string[], window: number
     const id = /"id":([0-9]+)/.exec(text)?.[1];
     if (id === undefined) return; // A hint about the timeline.
     if (text.includes(unavailable)) {
-      // The relay has kept it waiting for seconds: this is no loop without a pause.
+      // The relay answers this only after seconds, so repeating at once is no busy loop.
       retried += 1;
       socket.send(texts[Number(id)] as string);
       return;

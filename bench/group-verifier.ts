@@ -1,7 +1,7 @@
 /**
- * A client's verification of a group from its beginning, in a process of its own: pages of
- * `group.sync` come one to a line from a file, and nothing but the state and the last page is kept.
- * Prints the events, the seconds and the most memory the process ever had.
+ * Verifies a group from its beginning as a client does, in a process of its own. Reads pages of
+ * `group.sync` from a file, one a line, and retains only the state and the current page. Prints the
+ * number of events, the seconds and the peak memory of the process.
  */
 import { createReadStream } from 'node:fs';
 import { createInterface } from 'node:readline';

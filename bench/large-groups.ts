@@ -1,8 +1,7 @@
 /**
- * Makes groups large in little time. Admissions are real calls, 500 accounts each; what they rest
- * on, and the events that only fill the timeline, are signed as they must be and written with the
- * relay's own store functions, a thousand to a transaction: nothing a client or the relay verifies
- * later is left away.
+ * Builds large groups in little time. Admissions are real calls with 500 accounts each. Applications
+ * and the events that fill the timeline are signed as usual and written with the relay's own store
+ * functions, a thousand in a transaction, so that a client or the relay can verify all of them.
  */
 import { managementHash } from '@posthouse/protocol';
 import { canonicalJson, type JsonObject } from '@posthouse/protocol/json';
@@ -18,28 +17,28 @@ import { readGroup, updateGroup } from '../packages/relay/src/groups/group-store
 import type { TestGroup } from '../packages/relay/test/groups/support.ts';
 import { Person } from '../packages/relay/test/support/people.ts';
 import { network } from '../packages/relay/test/support/subjects.ts';
-import type { Site } from './group-site.ts';
+import type { InProcessRelay } from './in-process-relay.ts';
 
 const admittedAtOnce = 500;
 const writtenAtOnce = 1_000;
 
-/** People with a device each, who are at home nowhere: as members they need not call. */
-export async function makeCrowd(site: Site, size: number): Promise<Person[]> {
-  const crowd = Array.from({ length: size }, (_, index) => new Person(site, `member ${index}`));
-  for (const person of crowd) await person.addDevice('phone');
-  return crowd;
+/** Makes accounts with one device each that are registered at no relay: these members never call. */
+export async function makeMembers(relay: InProcessRelay, size: number): Promise<Person[]> {
+  const members = Array.from({ length: size }, (_, index) => new Person(relay, `member ${index}`));
+  for (const person of members) await person.addDevice('phone');
+  return members;
 }
 
-/** Signs applications of people and stores them. */
-export async function applyAll(site: Site, group: TestGroup, people: readonly Person[]) {
+/** Signs and stores one application for each account. */
+export async function applyAll(relay: InProcessRelay, group: TestGroup, people: readonly Person[]) {
   const invite = await group.invite();
-  const now = site.clock.now();
+  const now = relay.clock.now();
   const applications = people.map((person) => {
     const application = group.application(person, invite);
     const { certificate, deviceId } = person.device();
     return { application, text: canonicalJson(certificate), deviceId };
   });
-  await site.context.storage.write(`group:${group.groupId}`, async (tx) => {
+  await relay.context.storage.write(`group:${group.groupId}`, async (tx) => {
     for (const { application, text: certificate, deviceId } of applications) {
       const signer = { deviceId, certificateId: digest(certificate), certificate };
       const text = canonicalJson(application as unknown as JsonObject);
@@ -60,22 +59,27 @@ export async function applyAll(site: Site, group: TestGroup, people: readonly Pe
   });
 }
 
-export async function admitAll(site: Site, group: TestGroup, people: readonly Person[]) {
+/** Stores applications and approves them, in batches. */
+export async function admitAll(relay: InProcessRelay, group: TestGroup, people: readonly Person[]) {
   for (let start = 0; start < people.length; start += admittedAtOnce) {
-    const some = people.slice(start, start + admittedAtOnce);
-    await applyAll(site, group, some);
-    await group.approve(some);
+    const batch = people.slice(start, start + admittedAtOnce);
+    await applyAll(relay, group, batch);
+    await group.approve(batch);
   }
 }
 
-/** Fills a timeline up to so many events: messages, and every second one a new name. */
-export async function fillTimeline(site: Site, group: TestGroup, events: number): Promise<void> {
+/** Fills a timeline up to a number of events: messages and changes of the name, in turn. */
+export async function fillTimeline(
+  relay: InProcessRelay,
+  group: TestGroup,
+  events: number,
+): Promise<void> {
   const { groupId, owner } = group;
-  const { storage, limits } = site.context;
+  const { storage, limits } = relay.context;
   const { certificate, deviceId } = owner.device();
   const text = canonicalJson(certificate);
   const signer = { deviceId, certificateId: digest(text), certificate: text };
-  const acceptedAt = site.clock.now();
+  const acceptedAt = relay.clock.now();
   const keepUntil = acceptedAt + limits.groupMessageRetention;
   for (let isMore = true; isMore; ) {
     isMore = await storage.write(`group:${groupId}`, async (tx) => {

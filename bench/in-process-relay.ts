@@ -1,4 +1,4 @@
-/** Groups of any size on the subjects of a relay: what `groups.ts` measures. */
+/** A relay without sockets, whose calls and SQL statements are measured: for `groups.ts`. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -21,25 +21,31 @@ import {
   unhurried,
 } from '../packages/relay/test/support/subjects.ts';
 
-const nobody = { lost() {}, restored() {}, conflicted() {}, commitUnknown() {}, lockLost() {} };
+const silentObserver = {
+  lost() {},
+  restored() {},
+  conflicted() {},
+  commitUnknown() {},
+  lockLost() {},
+};
 
-/** What a call took. */
+/** The cost of one call. */
 export interface Cost {
   readonly milliseconds: number;
   readonly statements: number;
 }
 
-/** The subjects of a relay, called without sockets; statements are counted on the way. */
-export class Site implements Ground, AsyncDisposable {
+/** Runs a relay's modules in this process, calls them without sockets and counts statements. */
+export class InProcessRelay implements Ground, AsyncDisposable {
   readonly clock = new ManualClock();
   readonly relayId = relayId;
   readonly context: RelayContext;
-  /** Who wants to know what a call cost. */
+  /** Called with the cost of each call. */
   meter: ((method: string, cost: Cost) => void) | undefined;
-  /** How often each statement ran since somebody cleared it. */
+  /** Number of runs of each statement in the current call. */
   readonly statements: Map<string, number>;
-  /** Every statement there ever was. */
-  readonly seen = new Set<string>();
+  /** Every statement that ran so far. */
+  readonly allStatements = new Set<string>();
   readonly #dispatcher: Dispatcher;
   readonly #parts: AsyncDisposableStack;
 
@@ -54,7 +60,7 @@ export class Site implements Ground, AsyncDisposable {
     this.statements = statements;
   }
 
-  static async open(engine: 'sqlite' | 'postgres'): Promise<Site> {
+  static async open(engine: 'sqlite' | 'postgres'): Promise<InProcessRelay> {
     await using parts = new AsyncDisposableStack();
     const data = mkdtempSync(join(tmpdir(), 'posthouse-bench-'));
     parts.defer(() => rmSync(data, { recursive: true, force: true }));
@@ -65,8 +71,8 @@ export class Site implements Ground, AsyncDisposable {
     const server =
       engine === 'postgres' ? parts.use(await TestPostgres.start({ durable: true })) : undefined;
     const url = (await server?.createDatabase()) ?? '';
-    const place = { data, storage: { engine, url, connections: 10 }, bus: { nats: '' } };
-    const storage = parts.use(await openStorage(place, { faults, observer: nobody }));
+    const location = { data, storage: { engine, url, connections: 10 }, bus: { nats: '' } };
+    const storage = parts.use(await openStorage(location, { faults, observer: silentObserver }));
     const clock = new ManualClock();
     const running = await openSubjects({
       storage,
@@ -80,14 +86,14 @@ export class Site implements Ground, AsyncDisposable {
         throw error;
       }),
     });
-    return new Site(parts.move(), running, statements);
+    return new InProcessRelay(parts.move(), running, statements);
   }
 
   /**
-   * Between the text of the parameters and that of the answer the clock runs.
+   * Calls a method; measured from the text of the parameters to the text of the answer.
    *
-   * @param options `as`: what the cost is noted under, else the method
-   * @throws ProtocolError what the relay refuses with
+   * @param options `as`: the name the cost is reported under, by default the method
+   * @throws ProtocolError if the relay refuses the call
    */
   async call(
     method: string,
@@ -96,7 +102,7 @@ export class Site implements Ground, AsyncDisposable {
   ): Promise<JsonValue> {
     const text = JSON.stringify(params);
     const bound = session && { session, dead: false };
-    const credentials = bound && ({ bound, ...unbindable } as unknown as ConnectionBinding);
+    const credentials = bound && ({ bound, ...unboundConnection } as unknown as ConnectionBinding);
     this.statements.clear();
     const started = performance.now();
     const answer = await this.#dispatcher.answer({
@@ -106,7 +112,7 @@ export class Site implements Ground, AsyncDisposable {
     const result = answer.ok ? encodeResult(answer.result) : '';
     const milliseconds = performance.now() - started;
     if (!answer.ok) throw answer.error;
-    for (const sql of this.statements.keys()) this.seen.add(sql);
+    for (const sql of this.statements.keys()) this.allStatements.add(sql);
     const statements = [...this.statements.values()].reduce((sum, count) => sum + count, 0);
     this.meter?.(as, { milliseconds, statements });
     return parseJson(result);
@@ -117,8 +123,8 @@ export class Site implements Ground, AsyncDisposable {
   }
 }
 
-/** A connection whose subscriptions nobody keeps. */
-const unbindable = {
+/** A connection that stores no subscriptions. */
+const unboundConnection = {
   bind: () => {},
   hearOf: async (_: unknown, confirm: () => Promise<unknown>) => {
     await confirm();
