@@ -211,7 +211,7 @@ export class Member implements AsyncDisposable {
   async #look(line: Line): Promise<void> {
     const { signal } = this.#leaving;
     let isClosed = false;
-    line.link.closed.then(() => {
+    void line.link.closed.then(() => {
       isClosed = true;
     });
     while (!isClosed && !signal.aborted) {

@@ -19,7 +19,7 @@ function statements(): string[] {
   const files = globSync(`{${Object.keys(subjects)}}/**/*.ts`, { cwd: folder });
   const texts = files.map((file) => readFileSync(`${folder}${file}`, 'utf8')).join('\n');
   const found = texts.matchAll(/(['`])\s*((?:SELECT|INSERT INTO|UPDATE|DELETE FROM) [^1]*?)\1/g);
-  return [...found].map(([, , sql = '']) => sql.replaceAll(/\${placeholders\([^}]*\}/g, '?, ?'));
+  return [...found].map(([, , sql = '']) => sql.replaceAll(/\$\{placeholders\([^}]*\}/g, '?, ?'));
 }
 
 interface Plan {

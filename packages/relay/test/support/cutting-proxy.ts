@@ -95,7 +95,7 @@ export class CuttingProxy implements AsyncDisposable {
     });
     if (this.#isSilent) link.fallSilent();
     this.#links.add(link);
-    link.over.then(() => this.#links.delete(link));
+    void link.over.then(() => this.#links.delete(link));
   }
 
   /** Whether the statement must not go on. */
