@@ -34,20 +34,20 @@ import { Hub } from './notifications/hub.ts';
 import { NatsBus } from './notifications/nats-bus.ts';
 import { Turns } from './notifications/turns.ts';
 import {
-  busBack,
   busLost,
+  busRestored,
+  invalidNoticesReceived,
   noTrustedProxy,
   noticeFailed,
   noticesDropped,
-  noticesRefused,
   notRegistered,
   relayStarted,
   relayStopped,
-  storageBack,
+  storageCommitUnknown,
   storageConflicted,
-  storageDisplaced,
+  storageLockLost,
   storageLost,
-  storageUnsettled,
+  storageRestored,
 } from './observability/events.ts';
 import { createLog } from './observability/log.ts';
 import { Metrics } from './observability/metrics.ts';
@@ -172,10 +172,10 @@ async function startParts(
       faults: options.faults,
       observer: {
         lost: (error) => storageLost(observed, error),
-        restored: () => storageBack(observed),
+        restored: () => storageRestored(observed),
         conflicted: () => storageConflicted(observed),
-        commitUnknown: (error) => storageUnsettled(observed, error),
-        lockLost: (error) => storageDisplaced(observed, error),
+        commitUnknown: (error) => storageCommitUnknown(observed, error),
+        lockLost: (error) => storageLockLost(observed, error),
       },
     }),
   );
@@ -281,9 +281,9 @@ async function openBus(
       observer: {
         failed,
         lost: (error) => busLost(observed, error),
-        back: () => busBack(observed),
+        back: () => busRestored(observed),
         dropped: (count) => noticesDropped(observed, count),
-        refused: (count) => noticesRefused(observed, count),
+        refused: (count) => invalidNoticesReceived(observed, count),
       },
     }),
   );

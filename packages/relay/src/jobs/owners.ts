@@ -1,6 +1,6 @@
 /** Work of jobs that goes from one group, channel or account to the next. */
 import type { RelayContext } from '../context.ts';
-import { ownedTaskFailed } from '../observability/events.ts';
+import { jobTaskFailed } from '../observability/events.ts';
 import type { AggregateKey, Reader } from '../storage/types.ts';
 
 /** A task of a job, and how what it is about is found. */
@@ -42,7 +42,7 @@ export async function eachOwner<T>(
       } catch (error) {
         if (signal.aborted) throw error;
         const retryInSeconds = setbacks.add(owned, clock.now());
-        ownedTaskFailed(context, { ...owned, error, retryInSeconds });
+        jobTaskFailed(context, { ...owned, error, retryInSeconds });
       }
     }
     after = found.at(-1);

@@ -9,7 +9,7 @@ import { canonicalJson, type JsonObject, parseJson } from '@posthouse/protocol/j
 import { homeOf, locate, proveAccess } from '../accounts/index.ts';
 import type { Notice } from '../call.ts';
 import type { Clock, DeliverAnswer, Job, RelayContext } from '../context.ts';
-import { deliveryBroke } from '../observability/events.ts';
+import { deliveryFailed } from '../observability/events.ts';
 import {
   claimDue,
   type Delivery,
@@ -74,7 +74,7 @@ async function attemptSafely(context: RelayContext, delivery: Delivery): Promise
   try {
     await attempt(context, delivery);
   } catch (error) {
-    deliveryBroke(context, { messageId: delivery.messageId, error });
+    deliveryFailed(context, { messageId: delivery.messageId, error });
   }
 }
 

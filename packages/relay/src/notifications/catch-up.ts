@@ -1,7 +1,7 @@
 import { readEnds } from '../auth/index.ts';
 import type { Notice } from '../call.ts';
 import type { RelayContext } from '../context.ts';
-import { catchUpFailed, caughtUp } from '../observability/events.ts';
+import { connectionsResynced, resyncFailed } from '../observability/events.ts';
 import type { News, SubscribedNews } from '../subject.ts';
 import type { Hub } from './hub.ts';
 import { stands } from './look-ups.ts';
@@ -95,10 +95,10 @@ export class CatchUp implements AsyncDisposable {
         await this.#compare(accounts.slice(start, start + portion));
       }
       await this.#compareSubscribed();
-      caughtUp(this.#context);
+      connectionsResynced(this.#context);
       return true;
     } catch (error) {
-      catchUpFailed(this.#context, error);
+      resyncFailed(this.#context, error);
       return false;
     }
   }

@@ -1,4 +1,4 @@
-/** One function for each thing that happens: its log line and its counter stand together. */
+/** One function for each event: it writes the log line and updates the counter. */
 import type { ErrorCode } from '@posthouse/protocol';
 import type { RelayContext } from '../context.ts';
 
@@ -11,13 +11,13 @@ export function relayStarted(
   log.info({ relayId, https }, 'relay started');
 }
 
-/** Clients that go by the registry will not find this relay. */
+/** Records that the registry does not list this relay: clients will not find it through the registry. */
 export function notRegistered({ log, metrics }: Observed, registry: string): void {
   metrics.count('not_registered');
   log.warn({ registry }, 'the registry does not name this relay as active');
 }
 
-/** Every client behind the proxy counts as the proxy. */
+/** Records that no proxy is trusted: rate limits treat all clients of the proxy as one. */
 export function noTrustedProxy({ log, metrics }: Observed): void {
   metrics.count('no_trusted_proxy');
   log.warn('tls.mode is off and trustedProxies is empty: all clients share one limit');
@@ -27,13 +27,13 @@ export function relayStopped({ log }: Observed): void {
   log.info('relay stopped');
 }
 
-/** New certificates could not be read; the old ones stay in use. */
-export function certificatesFailed({ log, metrics }: Observed, error: unknown): void {
-  metrics.count('certificates_failed');
-  log.error({ err: error }, 'certificates not renewed');
+/** Records that new certificates could not be read; the relay continues to use the old ones. */
+export function certificateReloadFailed({ log, metrics }: Observed, error: unknown): void {
+  metrics.count('certificate_reloads_failed');
+  log.error({ err: error }, 'certificates not reloaded');
 }
 
-/** A call was answered; `code` is `ok` for success. */
+/** Records an answered call; `code` is `ok` for success. */
 export function callAnswered(
   { log, metrics }: Observed,
   call: {
@@ -49,7 +49,7 @@ export function callAnswered(
   log.debug(call, 'call answered');
 }
 
-/** Something broke that no caller is told about; `id` is what the caller was told instead. */
+/** Records an internal error; the caller sees only the error's `id`. */
 export function callFailed(
   { log, metrics }: Observed,
   failure: { readonly method: string; readonly id: string; readonly error: unknown },
@@ -59,7 +59,7 @@ export function callFailed(
   log.error({ method, id, err: error }, 'call failed');
 }
 
-/** Why a WebSocket connection is over. */
+/** Why a WebSocket connection ended. */
 export type EndReason =
   | 'closed by peer'
   | 'relay stops'
@@ -92,8 +92,8 @@ export function jobFailed(
   log.error({ job, retryInSeconds, err: error }, 'job failed');
 }
 
-/** A job could not do something for one group, channel or account; it went on with the others. */
-export function ownedTaskFailed(
+/** Records that a job failed for one group, channel or account; the job continues with the rest. */
+export function jobTaskFailed(
   { log, metrics }: Observed,
   failure: {
     readonly job: string;
@@ -106,7 +106,7 @@ export function ownedTaskFailed(
 ): void {
   metrics.count('job_tasks_failed', { job: failure.job });
   const { error, ...facts } = failure;
-  log.error({ ...facts, err: error }, 'job failed for one');
+  log.error({ ...facts, err: error }, 'job task failed');
 }
 
 export function noticeFailed({ log, metrics }: Observed, error: unknown): void {
@@ -114,93 +114,92 @@ export function noticeFailed({ log, metrics }: Observed, error: unknown): void {
   log.error({ err: error }, 'notice not handled');
 }
 
-/** An attempt to deliver a message broke here; the message stays in the queue. */
-export function deliveryBroke(
+/** Records an internal error during a delivery attempt; the message stays in the queue. */
+export function deliveryFailed(
   { log, metrics }: Observed,
   failure: { readonly messageId: string; readonly error: unknown },
 ): void {
-  metrics.count('deliveries_broken');
+  metrics.count('delivery_errors');
   const { messageId, error } = failure;
-  log.error({ messageId, err: error }, 'delivery attempt broke');
+  log.error({ messageId, err: error }, 'delivery attempt failed');
 }
 
-/** The database server cannot be reached; calls wait a moment and are refused then. */
+/** Records that the database server is unreachable; calls wait a moment, then fail. */
 export function storageLost({ log, metrics }: Observed, error: unknown): void {
   metrics.count('storage_lost');
   log.error({ err: error }, 'storage lost');
 }
 
-export function storageBack({ log }: Observed): void {
-  log.info('storage back');
+export function storageRestored({ log }: Observed): void {
+  log.info('storage reachable again');
 }
 
-/** A write met another one and is tried again. */
+/** Records a write that is retried after a conflict. */
 export function storageConflicted({ metrics }: Observed): void {
   metrics.count('storage_conflicts');
 }
 
-/** Nobody could tell whether a write was committed; its caller was told so. */
-export function storageUnsettled({ log, metrics }: Observed, error: unknown): void {
-  metrics.count('storage_unsettled');
+/** Records a commit whose outcome is unknown; the caller got `temporarily_unavailable`. */
+export function storageCommitUnknown({ log, metrics }: Observed, error: unknown): void {
+  metrics.count('storage_commits_unknown');
   log.error({ err: error }, 'outcome of a commit unknown');
 }
 
-/** Another process uses the database in a way that excludes this one. */
-export function storageDisplaced({ log, metrics }: Observed, error: unknown): void {
-  metrics.count('storage_displaced');
-  log.error({ err: error }, 'storage is used by another process as well');
+/** Records that another process now holds the database's process lock. */
+export function storageLockLost({ log, metrics }: Observed, error: unknown): void {
+  metrics.count('storage_lock_lost');
+  log.error({ err: error }, 'storage lock lost to another process');
 }
 
-/** Notices of other processes do not arrive; nothing but storage is believed about sessions. */
+/** Records that notices of other processes do not arrive; sessions are read from storage meanwhile. */
 export function busLost({ log, metrics }: Observed, error: unknown): void {
   metrics.count('bus_lost');
   log.error({ err: error }, 'bus to other processes lost');
 }
 
-export function busBack({ log, metrics }: Observed): void {
-  metrics.count('bus_back');
-  log.info('bus to other processes back');
+export function busRestored({ log, metrics }: Observed): void {
+  metrics.count('bus_restored');
+  log.info('bus to other processes restored');
 }
 
-/** Notices left this process for nobody: who they were for catches up from storage. */
+/** Counts notices that were not published; the other processes resync from storage. */
 export function noticesDropped({ metrics }: Observed, count: number): void {
   metrics.count('notices_dropped', {}, count);
 }
 
-/** Somebody writes to the bus who does not belong there, or a newer relay. */
-export function noticesRefused({ log, metrics }: Observed, count: number): void {
-  metrics.count('notices_refused', {}, count);
-  log.debug({ count }, 'no notices arrived on the bus');
+/** Records bus messages that are not notices: from a stranger, or from a newer relay. */
+export function invalidNoticesReceived({ log, metrics }: Observed, count: number): void {
+  metrics.count('notices_invalid', {}, count);
+  log.debug({ count }, 'invalid notices on the bus');
 }
 
-/** Connections were compared with storage, for notices that never came. */
-export function caughtUp({ metrics }: Observed): void {
-  metrics.count('catch_ups');
+/** Counts a resync: connections were compared with storage because notices may have been lost. */
+export function connectionsResynced({ metrics }: Observed): void {
+  metrics.count('resyncs');
 }
 
-export function catchUpFailed({ log, metrics }: Observed, error: unknown): void {
-  metrics.count('catch_ups_failed');
-  log.error({ err: error }, 'connections not compared with storage');
+export function resyncFailed({ log, metrics }: Observed, error: unknown): void {
+  metrics.count('resyncs_failed');
+  log.error({ err: error }, 'resync of connections failed');
 }
 
-/** Who may hear of a group could not be looked up; it is tried again, and the hints wait. */
+/** Records that read access could not be checked; hints wait until a retry succeeds. */
 export function hintsDelayed({ log, metrics }: Observed, error: unknown): void {
   metrics.count('hints_delayed');
-  log.error({ err: error }, 'hints wait: rights not looked up');
+  log.error({ err: error }, 'hints delayed: access not checked');
 }
 
 /**
- * Somebody reported a post to the operator. Never with the reason: whoever reads logs need not read
- * what strangers write.
+ * Records a report of a post. The log line omits the reason, which is text written by a stranger.
  */
 export function postReported(
   { log, metrics }: Observed,
   report: {
     readonly channel: string;
     readonly sequence: number;
-    /** Reports there are about the post now. */
+    /** Number of reports about the post now. */
     readonly count: number;
-    /** Whether it took the place of one by the same account. */
+    /** Whether it replaces an earlier report by the same account. */
     readonly replaces: boolean;
   },
 ): void {
@@ -210,7 +209,7 @@ export function postReported(
   else log.warn(facts, 'post reported');
 }
 
-/** The operator took a post out of a channel's timeline, or put it back: a line to go by later. */
+/** Records that the operator withheld a post from a channel's timeline; kept as an audit trail. */
 export function postWithheld(
   { log }: Pick<Observed, 'log'>,
   post: { readonly channel: string; readonly sequence: number; readonly reports: number },

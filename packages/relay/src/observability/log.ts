@@ -2,8 +2,8 @@ import { type DestinationStream, type Logger, pino } from 'pino';
 
 export type LogLevel = 'silent' | 'error' | 'warn' | 'info' | 'debug';
 
-/** What never reaches a log, should a call site ever pass an object that has it. */
-const secrets = [
+/** Members that are always redacted, if a call site logs an object that has one. */
+const redacted = [
   'token',
   'nonce',
   'params',
@@ -15,21 +15,21 @@ const secrets = [
   'key',
 ];
 
-/** Bytes of lines that wait where standard error takes none; later ones are lost. */
-const maxWaiting = 65_536;
+/** Limit of buffered bytes while standard error is blocked; later lines are dropped. */
+const maxBuffered = 65_536;
 
-/** The relay's logger: JSON lines on stderr, standard output is for results. */
+/** Creates the relay's logger: JSON lines on stderr; standard output is for results. */
 export function createLog(
   level: LogLevel,
   destination: DestinationStream = standardError(),
 ): Logger {
-  const paths = secrets.flatMap((name) => [name, `*.${name}`]);
+  const paths = redacted.flatMap((name) => [name, `*.${name}`]);
   return pino({ level, base: null, redact: { paths, censor: '[secret]' } }, destination);
 }
 
-/** A relay that cannot write its log, as when that disk is full, goes on without. */
+/** If the log cannot be written, for example to a full disk, the relay continues without it. */
 function standardError(): DestinationStream {
-  const stream = pino.destination({ fd: 2, sync: true, maxLength: maxWaiting });
+  const stream = pino.destination({ fd: 2, sync: true, maxLength: maxBuffered });
   stream.on('error', () => {});
   return stream;
 }

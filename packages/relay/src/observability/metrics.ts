@@ -1,33 +1,33 @@
-/** Every number the relay keeps about itself: what operators watch. */
+/** Lists every metric of the relay. */
 const catalogue = {
   calls: ['counter', 'Calls answered, by method, transport and code.'],
   call_seconds: ['histogram', 'Seconds from a decoded request to its answer.'],
-  internal_errors: ['counter', 'Calls that broke here, by method.'],
+  internal_errors: ['counter', 'Calls that failed with an internal error, by method.'],
   connections: ['gauge', 'Open WebSocket connections.'],
   connections_ended: ['counter', 'WebSocket connections that ended, by reason.'],
   connections_refused: ['counter', 'Connections refused, by reason.'],
   jobs_failed: ['counter', 'Runs of jobs that failed, by job.'],
   job_tasks_failed: [
     'counter',
-    'Times a job failed for one group, channel or account and went on, by job.',
+    'Times a job failed for one group, channel or account and continued with the rest, by job.',
   ],
-  deliveries_broken: ['counter', 'Attempts to deliver that broke here.'],
-  notices_failed: ['counter', 'Notices that could not be handled here.'],
-  notices_dropped: ['counter', 'Notices that other processes had to catch up with.'],
-  notices_refused: ['counter', 'Things on the bus that are no notices.'],
-  bus_lost: ['counter', 'Times the bus to other processes was lost.'],
-  bus_back: ['counter', 'Times the bus to other processes came back.'],
-  catch_ups: ['counter', 'Comparisons of connections with storage.'],
-  catch_ups_failed: ['counter', 'Comparisons of connections with storage that failed.'],
+  delivery_errors: ['counter', 'Delivery attempts that failed with an internal error.'],
+  notices_failed: ['counter', 'Notices that could not be processed.'],
+  notices_dropped: ['counter', 'Notices not published to other processes, which then resync.'],
+  notices_invalid: ['counter', 'Invalid notices received from the bus.'],
+  bus_lost: ['counter', 'Times the connection to the bus was lost.'],
+  bus_restored: ['counter', 'Times the connection to the bus was restored.'],
+  resyncs: ['counter', 'Resyncs: comparisons of connections with storage.'],
+  resyncs_failed: ['counter', 'Resyncs that failed.'],
   hints_delayed: [
     'counter',
-    'Times it could not be looked up who may hear of a group or a channel.',
+    'Times hints waited because read access to a group or channel could not be checked.',
   ],
   storage_lost: ['counter', 'Times the database could not be reached.'],
-  storage_conflicts: ['counter', 'Writes tried again after a conflict.'],
-  storage_unsettled: ['counter', 'Commits whose outcome nobody could tell.'],
-  storage_displaced: ['counter', 'Times another process used the database against the rules.'],
-  certificates_failed: ['counter', 'Times new TLS certificates could not be read.'],
+  storage_conflicts: ['counter', 'Writes retried after a conflict.'],
+  storage_commits_unknown: ['counter', 'Commits whose outcome is unknown.'],
+  storage_lock_lost: ['counter', 'Times another process took the lock on the database.'],
+  certificate_reloads_failed: ['counter', 'Times new TLS certificates could not be read.'],
   not_registered: ['counter', 'Starts at which the registry did not name this relay.'],
   channel_reports: ['counter', 'Reports of posts that were accepted, for `posthouse reports`.'],
   no_trusted_proxy: ['counter', 'Starts behind a proxy that is not trusted.'],
@@ -45,7 +45,7 @@ type Labels = Readonly<Record<string, string>>;
 const bounds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10] as const;
 
 interface Histogram {
-  /** Of each bound, how many were at most that. */
+  /** Number of values up to each bound. */
   readonly buckets: number[];
   count: number;
   sum: number;
@@ -65,7 +65,7 @@ export class Metrics {
     values.set(key, (values.get(key) ?? 0) + by);
   }
 
-  /** Takes a value into a histogram. */
+  /** Adds a value to a histogram. */
   observe(name: HistogramName, labels: Labels, seconds: number): void {
     const histograms = this.#histograms.get(name) ?? new Map<string, Histogram>();
     this.#histograms.set(name, histograms);
@@ -79,12 +79,12 @@ export class Metrics {
     }
   }
 
-  /** Current value of a counter or a gauge; 0 where nothing was counted. */
+  /** Returns the current value of a counter or a gauge; 0 if nothing was counted. */
   value(name: Exclude<MetricName, HistogramName>, labels: Labels = {}): number {
     return this.#values.get(name)?.get(labelText(labels)) ?? 0;
   }
 
-  /** Everything in Prometheus's text format, version 0.0.4. */
+  /** Returns all metrics in Prometheus's text format, version 0.0.4. */
   exposition(): string {
     const lines: string[] = [];
     for (const [name, [kind, help]] of Object.entries(catalogue)) {

@@ -1,5 +1,5 @@
 import type { RelayContext } from '../context.ts';
-import { certificatesFailed } from '../observability/events.ts';
+import { certificateReloadFailed } from '../observability/events.ts';
 
 /** Milliseconds between looks: certificates are renewed weeks before their end. */
 const interval = 12 * 3_600_000;
@@ -26,7 +26,7 @@ export class CertificateRenewal implements Disposable {
   #schedule(): void {
     this.#timer = this.#context.clock.after(interval, () => {
       this.#schedule();
-      this.#renew().catch((error: unknown) => certificatesFailed(this.#context, error));
+      this.#renew().catch((error: unknown) => certificateReloadFailed(this.#context, error));
     });
   }
 }

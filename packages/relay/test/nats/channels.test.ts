@@ -75,10 +75,10 @@ describe.skipIf(withoutNats !== undefined)(
     const compared = async (doors: FrontDoor[]) => {
       for (const { relay } of doors) {
         const { metrics } = relay.context;
-        const before = metrics.value('catch_ups');
+        const before = metrics.value('resyncs');
         await vi.waitFor(() => {
           a.clock.advance(5);
-          expect(metrics.value('catch_ups')).toBeGreaterThan(before + 1);
+          expect(metrics.value('resyncs')).toBeGreaterThan(before + 1);
         }, patience);
       }
     };

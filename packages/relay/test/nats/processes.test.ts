@@ -80,7 +80,7 @@ describe.skipIf(withoutNats !== undefined)(
 
     /** Resolves when each has compared its connections with storage once more. */
     const caughtUp = async (doors: FrontDoor[], cause: () => Promise<void> | void) => {
-      const times = () => doors.map(({ relay }) => relay.context.metrics.value('catch_ups'));
+      const times = () => doors.map(({ relay }) => relay.context.metrics.value('resyncs'));
       const before = times();
       await cause();
       await vi.waitFor(() => {
@@ -235,7 +235,7 @@ describe.skipIf(withoutNats !== undefined)(
           stranger.publish(subject, text);
         }
         await stranger.drain();
-        await vi.waitFor(() => expect(metrics.value('notices_refused')).toBe(4), patience);
+        await vi.waitFor(() => expect(metrics.value('notices_invalid')).toBe(4), patience);
         const head = await note(a, ann);
         expect(await atB.notification()).toEqual(changed(head));
       });

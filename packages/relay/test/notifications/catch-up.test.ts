@@ -90,7 +90,7 @@ function connection(session: DeviceSession): { bound: BoundSession; sent: string
   return { bound, sent };
 }
 
-const done = () => metrics.value('catch_ups');
+const done = () => metrics.value('resyncs');
 const compared = (times = 1) => vi.waitFor(() => expect(done()).toBe(times));
 const gap = () => bus.publish([{ kind: 'gap' }]);
 
@@ -191,7 +191,7 @@ test('storage that fails is asked again after five seconds', async () => {
     throw new Error('broken disk');
   };
   gap();
-  await vi.waitFor(() => expect(metrics.value('catch_ups_failed')).toBe(1));
+  await vi.waitFor(() => expect(metrics.value('resyncs_failed')).toBe(1));
   delete faults.beforeStatement;
   clock.advance(5);
   await compared();

@@ -12,6 +12,6 @@ test('a relay of one process compares nothing with storage: nobody else tells it
     door.clock.advance(3_600);
     await socket.notificationsSoFar();
   }
-  expect(metrics.value('catch_ups')).toBe(0);
+  expect(metrics.value('resyncs')).toBe(0);
   expect(bus).toMatchObject({ isShared: false, isWhole: true });
 });

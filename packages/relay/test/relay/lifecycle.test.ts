@@ -167,7 +167,7 @@ describe('starting', () => {
     // Files that are wrong for now change nothing.
     writeFileSync(tls.certificate, 'half a certificate');
     clock.advance(43_200);
-    const failed = () => relay.context.metrics.value('certificates_failed');
+    const failed = () => relay.context.metrics.value('certificate_reloads_failed');
     while (failed() === 0) await new Promise((resolve) => setImmediate(resolve));
     expect(await trusts(second)).toBe(true);
   });
