@@ -15,7 +15,7 @@ let data: RelayData;
 let second: Relay;
 beforeAll(async () => {
   world = await World.start();
-  data = await RelayData.make();
+  data = await RelayData.empty();
   second = await Relay.start(
     {
       ...data.config,

@@ -19,7 +19,7 @@ interface TestRelay extends AsyncDisposable {
 
 export async function startRelay(config: Omit<PartialConfig, 'storage'>): Promise<TestRelay> {
   await using stack = new AsyncDisposableStack();
-  const data = stack.use(await RelayData.make());
+  const data = stack.use(await RelayData.empty());
   const relay = stack.use(
     await Relay.start({
       dev: true,

@@ -36,7 +36,7 @@ describe('beside a relay', () => {
   let channel: TestChannel;
 
   beforeAll(async () => {
-    data = await RelayData.make();
+    data = await RelayData.empty();
     ground = await KillableGround.start(data);
     ann = await ground.person('ann');
     ben = await ground.person('ben');
@@ -279,7 +279,7 @@ describe('beside a relay', () => {
 describe('without a relay that fits', () => {
   let data: RelayData;
   beforeEach(async () => {
-    data = await RelayData.make();
+    data = await RelayData.empty();
   });
   afterEach(async () => {
     killAll();

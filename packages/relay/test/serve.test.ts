@@ -8,7 +8,7 @@ import { WebSocketClient } from './support/websocket.ts';
 
 let data: RelayData;
 beforeEach(async () => {
-  data = await RelayData.make();
+  data = await RelayData.empty();
 });
 afterEach(async () => {
   killAll();

@@ -19,7 +19,7 @@ let about: readonly [string, string];
 let post: number;
 
 beforeAll(async () => {
-  data = await RelayData.make();
+  data = await RelayData.empty();
   ground = await KillableGround.start(data);
   ann = await ground.person('ann');
   ben = await ground.person('ben');

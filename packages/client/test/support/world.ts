@@ -41,7 +41,7 @@ export class World implements AsyncDisposable {
 
   static async start(config: PartialConfig = {}): Promise<World> {
     const world = new World(config);
-    if (engine !== undefined) world.#data = await RelayData.furnished();
+    if (engine !== undefined) world.#data = await RelayData.withSchema();
     await world.startRelay();
     return world;
   }

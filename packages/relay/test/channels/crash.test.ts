@@ -245,7 +245,7 @@ function expectConsistent(
 test(`06 §7.2: after a crash at any point, confirmed writes exist exactly once and nothing is partial (seed ${seed})`, {
   timeout: 180_000,
 }, async () => {
-  await using data = await RelayData.make();
+  await using data = await RelayData.empty();
   const ground = await KillableGround.start(data);
   const channelsUnderTest: ChannelUnderTest[] = [];
   for (let index = 0; index < channels; index += 1) {

@@ -138,7 +138,7 @@ test('more than a portion has, and each group by itself', async () => {
 });
 
 test('a database of before keeps what each group refers to, and for how long', async () => {
-  await using data = await RelayData.make();
+  await using data = await RelayData.empty();
   await using storage = await data.open();
   const before = groups.migrations.filter(({ id }) => id < 407);
   await migrate(storage, before, 1);

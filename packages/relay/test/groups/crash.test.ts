@@ -166,7 +166,7 @@ function expectConsistent(tables: Record<string, unknown[]>, clubs: readonly Clu
 test(`05 §12.6: killed at any moment, a relay has what it confirmed, once, and no half of anything (seed ${seed})`, {
   timeout: 180_000,
 }, async () => {
-  await using data = await RelayData.make();
+  await using data = await RelayData.empty();
   const ground = await KillableGround.start(data);
   const outcomes = new GroupOutcomes(ground);
   ground.outcomes = outcomes;

@@ -47,7 +47,7 @@ describe('the catalogue', () => {
 describe('starting', () => {
   let data: RelayData;
   beforeEach(async () => {
-    data = await RelayData.make();
+    data = await RelayData.empty();
   });
   afterEach(() => data[Symbol.asyncDispose]());
   const values = () => ({ dev: true, ...data.config, listen: '127.0.0.1:0' });
@@ -61,7 +61,7 @@ describe('starting', () => {
   test('a port that is taken is refused, and the data is free again', async () => {
     await using relay = await Relay.start(values(), { log });
     const listen = new URL(relay.https[0] as string).host;
-    await using other = await RelayData.make();
+    await using other = await RelayData.empty();
     const taken = { dev: true, ...other.config, listen };
     await expect(Relay.start(taken, { log })).rejects.toThrow(/EADDRINUSE/);
     await using again = await Relay.start({ ...taken, listen: '127.0.0.1:0' }, { log });
@@ -347,7 +347,7 @@ describe('stopping', () => {
   }
 
   test('aborting the signal stops it', async () => {
-    await using data = await RelayData.make();
+    await using data = await RelayData.empty();
     const stopping = new AbortController();
     const relay = await Relay.start(
       { dev: true, ...data.config, listen: '127.0.0.1:0' },

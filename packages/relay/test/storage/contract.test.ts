@@ -8,7 +8,7 @@ let storage: Storage;
 let faults: StorageFaults;
 
 beforeEach(async () => {
-  data = await RelayData.make();
+  data = await RelayData.empty();
   faults = {};
   storage = await data.open(faults);
   await storage.write('relay', (tx) =>

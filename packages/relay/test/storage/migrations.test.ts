@@ -7,7 +7,7 @@ let data: RelayData;
 let storage: Storage;
 
 beforeEach(async () => {
-  data = await RelayData.make();
+  data = await RelayData.empty();
   storage = await data.open();
 });
 

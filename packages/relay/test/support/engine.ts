@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { inject } from 'vitest';
 import type { PartialConfig, RelayConfig } from '../../src/config/index.ts';
 import { openStorage } from '../../src/storage/open.ts';
-import type { Storage, StorageFaults } from '../../src/storage/types.ts';
+import type { Reader, Row, Storage, StorageFaults } from '../../src/storage/types.ts';
 import { temporaryFolder } from './folder.ts';
 import { PostgresDatabases } from './postgres.ts';
 
@@ -16,8 +16,8 @@ declare module 'vitest' {
     engine: 'sqlite' | 'postgres';
     /** A server for the run's databases; there with the engine `postgres`. */
     postgres: string;
-    /** What has the relay's schema to be copied: a database's name there, or a file of SQLite. */
-    furnished: string;
+    /** A database with the relay's schema, to be copied: its name there, or a file of SQLite. */
+    template: string;
   }
 }
 
@@ -37,40 +37,38 @@ const observer = { lost() {}, restored() {}, conflicted() {}, commitUnknown() {}
  * database. Both are of this test alone and go with it.
  *
  * @example
- * await using data = await RelayData.make();
+ * await using data = await RelayData.empty();
  * await using storage = await data.open();
  * await using relay = await Relay.start({ ...data.config, dev: true }); // or a whole relay
  */
 export class RelayData implements AsyncDisposable {
   readonly #folder: ReturnType<typeof temporaryFolder>;
   readonly #storage: RelayConfig['storage'];
+  readonly #hasSchema: boolean;
 
-  private constructor(folder: ReturnType<typeof temporaryFolder>, storage: RelayConfig['storage']) {
-    this.#folder = folder;
-    this.#storage = storage;
-  }
-
-  /** With an empty database. */
-  static async make(): Promise<RelayData> {
-    return await RelayData.#make();
-  }
-
-  /** With the relay's schema, as migrations made it: sooner than {@link make} and a start. */
-  static async furnished(): Promise<RelayData> {
-    return await RelayData.#make(inject('furnished'));
-  }
-
-  static async #make(like?: string): Promise<RelayData> {
+  private constructor(url: string, hasSchema: boolean) {
     if (engine === undefined) {
-      throw new Error('a test that stores something runs once per engine: see vitest.config.ts');
+      throw new Error('a test that stores something needs an engine: see vitest.config.ts');
     }
-    const folder = temporaryFolder();
-    if (engine === 'sqlite') {
-      if (like !== undefined) copyFileSync(like, join(folder.path, 'relay.sqlite'));
-      return new RelayData(folder, { engine, url: '', connections: 10 });
-    }
-    const url = await server().create(ownName(), like);
-    return new RelayData(folder, { engine, url, connections: 10 });
+    this.#folder = temporaryFolder();
+    this.#storage = { engine, url, connections: 10 };
+    this.#hasSchema = hasSchema;
+  }
+
+  /** Makes an empty database. */
+  static async empty(): Promise<RelayData> {
+    return new RelayData(engine === 'postgres' ? await server().create() : '', false);
+  }
+
+  /**
+   * Makes a database with the relay's schema and no rows, which is faster than migrations. A test
+   * that changes the schema starts from {@link empty}: PostgreSQL databases are used again.
+   */
+  static async withSchema(): Promise<RelayData> {
+    if (engine === 'postgres') return new RelayData(await server().withSchema(), true);
+    const data = new RelayData('', true);
+    copyFileSync(inject('template'), join(data.path, 'relay.sqlite'));
+    return data;
   }
 
   /** The data folder. */
@@ -98,40 +96,66 @@ export class RelayData implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#folder[Symbol.dispose]();
-    if (this.#storage.engine === 'postgres') await server().drop(this.#storage.url);
+    const { engine, url } = this.#storage;
+    if (engine === 'sqlite') return;
+    if (this.#hasSchema) await server().release(url);
+    else await server().drop(url);
   }
 }
 
 let postgres: PostgresDatabases | undefined;
 
 function server(): PostgresDatabases {
-  postgres ??= new PostgresDatabases(inject('postgres'));
+  postgres ??= new PostgresDatabases(inject('postgres'), inject('template'));
   return postgres;
 }
 
-let databases = 0;
+/** Columns of each table, those of its key first. */
+type Tables = ReadonlyMap<string, readonly string[]>;
 
-/** Every test file has a process of its own, for a while. */
-function ownName(): string {
-  databases += 1;
-  return `test_${crypto.randomUUID().slice(0, 8)}_${databases}`;
+const tablesOf = new WeakMap<Storage, Promise<Tables>>();
+
+/** The tables of a database; its schema does not change any more. */
+async function readTables(storage: Storage): Promise<Tables> {
+  const columns = await storage.read((tx) =>
+    tx.all<{ table_name: string; column_name: string }>(storage.catalogueSql),
+  );
+  const byTable = Map.groupBy(columns, ({ table_name }) => table_name);
+  return new Map([...byTable].map(([name, of]) => [name, of.map((row) => row.column_name)]));
 }
 
+async function withTables<T>(
+  storage: Storage,
+  work: (tx: Reader, tables: Tables) => Promise<T>,
+): Promise<T> {
+  const known = tablesOf.get(storage) ?? readTables(storage);
+  tablesOf.set(storage, known);
+  const tables = await known;
+  return await storage.read((tx) => work(tx, tables));
+}
+
+const rowsSql = (table: string, tables: Tables) =>
+  `SELECT * FROM ${table} ORDER BY ${tables.get(table)?.join(', ')}`;
+
 /** Every row of every table, in the order of their keys, to compare before and after. */
-export async function dump(storage: Storage): Promise<Record<string, unknown[]>> {
-  return await storage.read(async (tx) => {
-    const columns = await tx.all<{
-      table_name: string;
-      column_name: string;
-      key_position: number;
-    }>(storage.catalogueSql);
-    const rows: Record<string, unknown[]> = {};
-    for (const [table, of] of Map.groupBy(columns, ({ table_name }) => table_name)) {
-      const order = of.map(({ column_name }) => column_name).join(', ');
-      rows[table] = await tx.all(`SELECT * FROM ${table} ORDER BY ${order}`);
-    }
-    return rows;
+export async function dump(storage: Storage): Promise<Record<string, Row[]>> {
+  return await withTables(storage, async (tx, tables) => {
+    const names = [...tables.keys()];
+    // Most tables are empty in most tests.
+    const filled = await tx.all<{ name: string }>(
+      names
+        .map((name) => `SELECT '${name}' AS name WHERE EXISTS (SELECT 1 FROM ${name})`)
+        .join(' UNION ALL '),
+    );
+    const all: Record<string, Row[]> = Object.fromEntries(names.map((name) => [name, []]));
+    for (const { name } of filled) all[name] = await tx.all(rowsSql(name, tables));
+    return all;
   });
+}
+
+/** Every row of a table, in the order of its key. */
+export async function rowsOf(storage: Storage, table: string): Promise<Row[]> {
+  return await withTables(storage, (tx, tables) => tx.all(rowsSql(table, tables)));
 }
 
 /** What of a statement's plan reads a whole table or sorts. */

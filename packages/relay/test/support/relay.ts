@@ -53,7 +53,7 @@ export class FrontDoor implements AsyncDisposable {
   }
 
   static async start(config: PartialConfig = {}, data?: DoorData): Promise<FrontDoor> {
-    const door = new FrontDoor(data ?? (await RelayData.furnished()), config);
+    const door = new FrontDoor(data ?? (await RelayData.withSchema()), config);
     await door.#start();
     return door;
   }

@@ -12,6 +12,6 @@ export default async function setUp(project: TestProject): Promise<() => void> {
     await using storage = openSqlite(folder.path);
     await migrate(storage, relayMigrations, 0);
   }
-  project.provide('furnished', join(folder.path, 'relay.sqlite'));
+  project.provide('template', join(folder.path, 'relay.sqlite'));
   return () => folder[Symbol.dispose]();
 }

@@ -54,7 +54,7 @@ export class World implements AsyncDisposable {
   }
 
   static async start(limits: Partial<RelayLimits> = {}): Promise<World> {
-    const world = new World(await RelayData.furnished(), limits);
+    const world = new World(await RelayData.withSchema(), limits);
     await world.#open();
     return world;
   }
