@@ -110,12 +110,12 @@ function server(): PostgresDatabases {
   return postgres;
 }
 
-/** Columns of each table, those of its key first. */
+/** The columns of each table. */
 type Tables = ReadonlyMap<string, readonly string[]>;
 
 const tablesOf = new WeakMap<Storage, Promise<Tables>>();
 
-/** The tables of a database; its schema does not change any more. */
+/** Reads the tables of a database, once: its schema is complete. */
 async function readTables(storage: Storage): Promise<Tables> {
   const columns = await storage.read((tx) =>
     tx.all<{ table_name: string; column_name: string }>(storage.catalogueSql),
@@ -137,7 +137,7 @@ async function withTables<T>(
 const rowsSql = (table: string, tables: Tables) =>
   `SELECT * FROM ${table} ORDER BY ${tables.get(table)?.join(', ')}`;
 
-/** Every row of every table, in the order of their keys, to compare before and after. */
+/** Reads every row of every table, in the order of their columns, to compare before and after. */
 export async function dump(storage: Storage): Promise<Record<string, Row[]>> {
   return await withTables(storage, async (tx, tables) => {
     const names = [...tables.keys()];
@@ -153,7 +153,7 @@ export async function dump(storage: Storage): Promise<Record<string, Row[]>> {
   });
 }
 
-/** Every row of a table, in the order of its key. */
+/** Reads every row of a table, in the order of its columns. */
 export async function rowsOf(storage: Storage, table: string): Promise<Row[]> {
   return await withTables(storage, (tx, tables) => tx.all(rowsSql(table, tables)));
 }

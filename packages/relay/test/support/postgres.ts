@@ -157,7 +157,9 @@ export class PostgresDatabases {
   /** Returns the URL of a database with the schema and the rows of the template. */
   async withSchema(): Promise<string> {
     // To copy files is faster than to write every row to the log.
-    return this.#free.pop() ?? (await this.#create(`TEMPLATE ${this.#template} STRATEGY FILE_COPY`));
+    return (
+      this.#free.pop() ?? (await this.#create(`TEMPLATE ${this.#template} STRATEGY FILE_COPY`))
+    );
   }
 
   /** Empties a database made by {@link withSchema}, for the next test. */

@@ -3,7 +3,7 @@ import { errorCodeOfRpc } from '@posthouse/protocol';
 import { expect } from 'vitest';
 import type { PartialConfig } from '../../src/config/index.ts';
 import { DoorGround } from './door.ts';
-import { dump } from './engine.ts';
+import { rowsOf } from './engine.ts';
 import { TestNats } from './nats.ts';
 import type { Person } from './people.ts';
 import { FrontDoor } from './relay.ts';
@@ -82,7 +82,7 @@ export class RaceCourse {
   /** Rows of a table. */
   async rows(table: string): Promise<Rows> {
     const { storage } = this.ground.door.relay.context;
-    return ((await dump(storage))[table] ?? []) as Rows;
+    return (await rowsOf(storage, table)) as Rows;
   }
 
   async #socketOf({ by, device = 'phone' }: RacingCall, index: number): Promise<WebSocketClient> {

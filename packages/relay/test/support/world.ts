@@ -13,7 +13,7 @@ import { MemoryBus } from '../../src/notifications/bus.ts';
 import type { Storage, StorageFaults } from '../../src/storage/types.ts';
 import { encodeResult } from '../../src/transport/encode.ts';
 import { ManualClock } from './clock.ts';
-import { dump, RelayData } from './engine.ts';
+import { dump, RelayData, rowsOf } from './engine.ts';
 import { openSubjects, origin, relayId, subjects, unhurried } from './subjects.ts';
 
 export { network, relayPublicKey } from './subjects.ts';
@@ -128,6 +128,11 @@ export class World implements AsyncDisposable {
   /** Every row of every table, to compare before and after. */
   async dump(): Promise<Record<string, unknown[]>> {
     return await dump(this.context.storage);
+  }
+
+  /** Every row of a table. */
+  async rows(table: string): Promise<Record<string, unknown>[]> {
+    return await rowsOf(this.context.storage, table);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
