@@ -14,17 +14,17 @@ import { channelOutbox } from './channels/outbox.ts';
 import type { AccountCore } from './core.ts';
 import { isClientError } from './errors.ts';
 import type { AccountEvent } from './events.ts';
-import { type FollowOptions, follow, isPassing } from './follow/follow.ts';
+import { type FollowOptions, follow, mayRecover } from './follow/follow.ts';
 import { groupOutbox } from './groups/outbox.ts';
-import { outbox } from './messages/message-rows.ts';
+import { outbox } from './messages/outbox.ts';
 import { readTimeline, timelinePosition } from './messages/read-timeline.ts';
-import { flush } from './messages/send-message.ts';
+import { flushOutbox } from './messages/send-message.ts';
 import type { StoreReader } from './store/index.ts';
-import { endless, type Visit, visiting } from './sync/budget.ts';
-import type { Scope } from './sync/catch-up-hosts.ts';
+import { noTimeLimit, type TimeLimit, withTimeLimit } from './sync/budget.ts';
+import type { SyncScope } from './sync/catch-up-hosts.ts';
 import { catchUpHosts } from './sync/catch-up-hosts.ts';
-import { runDuties } from './sync/run-tasks.ts';
-import { duties } from './sync/tasks.ts';
+import { runTasks } from './sync/run-tasks.ts';
+import { pendingTasks } from './sync/tasks.ts';
 
 export interface AccountStatus {
   readonly account: string;
@@ -88,7 +88,7 @@ export class Account {
     options: Abortable & { readonly formerRelays?: boolean } = {},
   ): Promise<AccountEvent[]> {
     const signal = signalOf(options);
-    const events = this.#core.happenings.take();
+    const events = this.#core.eventBuffer.take();
     const collect = async (found: AsyncIterable<readonly AccountEvent[]>) => {
       for await (const batch of found) events.push(...batch);
     };
@@ -104,10 +104,10 @@ export class Account {
       if (options.formerRelays) await collect(this.#readFormerRelays(signal));
     } catch (error) {
       // What was applied is in the store, and nobody would be told of it any more.
-      this.#core.happenings.add(events);
+      this.#core.eventBuffer.add(events);
       throw error;
     }
-    events.push(...this.#core.happenings.take());
+    events.push(...this.#core.eventBuffer.take());
     return events;
   }
 
@@ -124,7 +124,7 @@ export class Account {
   follow(options: FollowOptions): AsyncGenerator<AccountEvent> {
     const followed = {
       core: this.#core,
-      catchUp: (signal: AbortSignal, scope: Scope) =>
+      catchUp: (signal: AbortSignal, scope: SyncScope) =>
         this.#catchUp(signal, { ...scope, isTimed: false }),
       refreshHome: async (signal: AbortSignal) => {
         await refreshHome(this.#core, this.id, signal);
@@ -160,24 +160,24 @@ export class Account {
       position: await timelinePosition(tx, relayId),
       gap: (await timelines.get(tx, relayId))?.gap ?? false,
       outbox: await waiting(tx),
-      owed: (await duties.list(tx)).length,
+      owed: (await pendingTasks.list(tx)).length,
     }));
   }
 
   async *#catchUp(
     signal: AbortSignal,
-    { home: withHome, ...scope }: Scope & { readonly isTimed: boolean },
+    { home: withHome, ...scope }: SyncScope & { readonly isTimed: boolean },
   ): AsyncGenerator<readonly AccountEvent[]> {
     const core = this.#core;
     const { relayId: homeId } = await core.home();
     let failure: { readonly cause: unknown } | undefined;
     if (withHome) {
       try {
-        const read = (visit: Visit) => this.#readHome(visit);
-        yield* scope.isTimed ? visiting(core, signal, read) : read(endless(signal));
+        const read = (visit: TimeLimit) => this.#readHome(visit);
+        yield* scope.isTimed ? withTimeLimit(core, signal, read) : read(noTimeLimit(signal));
       } catch (cause) {
         signal.throwIfAborted();
-        if (scope.host !== undefined || !isPassing(cause)) throw cause;
+        if (scope.host !== undefined || !mayRecover(cause)) throw cause;
         failure = { cause };
       }
     }
@@ -186,17 +186,17 @@ export class Account {
     yield* catchUpHosts(core, signal, { ...scope, but });
     if (failure !== undefined) throw failure.cause;
     // These are messages over the home relay.
-    if (scope.host === undefined || scope.host === homeId) await runDuties(core, signal);
+    if (scope.host === undefined || scope.host === homeId) await runTasks(core, signal);
   }
 
   /** The home relay's own part: device state, timeline, what waits to be sent. */
-  async *#readHome(visit: Visit): AsyncGenerator<readonly AccountEvent[]> {
+  async *#readHome(visit: TimeLimit): AsyncGenerator<readonly AccountEvent[]> {
     const core = this.#core;
     const home = await core.home();
     const { signal } = visit;
     await resolveOwnState(core, home, { account: this.id, signal });
     yield* readTimeline(core, home.relayId, visit);
-    await flush(core, signal);
+    await flushOutbox(core, signal);
   }
 
   /** A dead relay keeps what it has; that is no reason to fail. */
@@ -207,7 +207,7 @@ export class Account {
     for (const { key: relayId } of known) {
       if (relayId === home) continue;
       try {
-        yield* visiting(core, signal, (visit) => readTimeline(core, relayId, visit));
+        yield* withTimeLimit(core, signal, (visit) => readTimeline(core, relayId, visit));
       } catch (error) {
         if (!isClientError(error) || isClientError(error, 'relay_misbehaviour')) throw error;
         signal.throwIfAborted();

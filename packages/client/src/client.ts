@@ -15,8 +15,8 @@ import {
   deviceKeys,
   networkRecords,
   type OwnRecord,
-  own,
   ownCertificates,
+  ownKey,
   ownRecords,
 } from './accounts/account-rows.ts';
 import {
@@ -27,7 +27,7 @@ import {
 } from './accounts/device-pairing.ts';
 import { resolveOwnState } from './accounts/device-states.ts';
 import { homeRelay } from './accounts/home-relay.ts';
-import { learnRoute } from './accounts/routes.ts';
+import { verifyAndStoreRoute } from './accounts/routes.ts';
 import {
   certificateLead,
   certificateLifetime,
@@ -35,7 +35,7 @@ import {
   type SetUpOptions,
   setUp,
 } from './accounts/setup.ts';
-import { accountKeyOf, keptKey, keysFromRecord } from './accounts/stored-keys.ts';
+import { deviceKeyBytes, requireAccountKey, storedAccountKey } from './accounts/stored-keys.ts';
 import { defaultRetry, type RetryPolicy } from './connect/backoff.ts';
 import { Discovery } from './connect/discovery.ts';
 import { RelayConnection } from './connect/relay-connection.ts';
@@ -44,10 +44,10 @@ import type { Transport } from './connect/transport.ts';
 import type { AccountCore, Core } from './core.ts';
 import { type Clock, systemClock, unixSeconds, webRandom } from './environment.ts';
 import { ClientError } from './errors.ts';
-import { Happenings } from './follow/event-buffer.ts';
+import { EventBuffer } from './follow/event-buffer.ts';
 import type { Store } from './store/index.ts';
 import { defaultReading, type ReadingLimits } from './sync/budget.ts';
-import { addDuty } from './sync/tasks.ts';
+import { enqueueTask } from './sync/tasks.ts';
 
 export interface ClientOptions {
   readonly network: Network;
@@ -141,7 +141,7 @@ export class Client implements AsyncDisposable {
   /** The account of the store. @throws ClientError `not_set_up` */
   async account(): Promise<Account> {
     if (this.#account !== undefined) return this.#account;
-    const record = await this.#core.store.read((tx) => ownRecords.get(tx, own));
+    const record = await this.#core.store.read((tx) => ownRecords.get(tx, ownKey));
     if (record === undefined) throw new ClientError('not_set_up', 'no account is set up here');
     this.#account = new Account(await this.#accountCore(record));
     return this.#account;
@@ -168,7 +168,7 @@ export class Client implements AsyncDisposable {
       return keys;
     });
     const notBefore = unixSeconds(clock) - certificateLead;
-    return makeDeviceRequest(network, deviceSigner(network, keysFromRecord(record)), {
+    return makeDeviceRequest(network, deviceSigner(network, deviceKeyBytes(record)), {
       accountPublicKey,
       notBefore,
       expiresAt: notBefore + certificateLifetime,
@@ -192,8 +192,8 @@ export class Client implements AsyncDisposable {
     const { account } = request.certificate;
     const deviceId = deriveDeviceId(core.network, request.certificate);
     await checkApproval(core.network, approval, { account, deviceId });
-    await learnRoute(core, approval.route, { account, method: 'device approval', signal });
-    await core.store.write((tx) => ownCertificates.put(tx, own, approval.certificate));
+    await verifyAndStoreRoute(core, approval.route, { account, method: 'device approval', signal });
+    await core.store.write((tx) => ownCertificates.put(tx, ownKey, approval.certificate));
     const record = { account, publicKey: accountPublicKey, deviceId, awaitsContactsUntil: 0 };
     const accountCore = await this.#accountCore(record);
     const home = await accountCore.home();
@@ -203,10 +203,10 @@ export class Client implements AsyncDisposable {
       throw new ClientError('verification_failed', 'the account does not have this device');
     }
     await core.store.write(async (tx) => {
-      if ((await ownRecords.get(tx, own)) !== undefined) return;
-      await ownRecords.put(tx, own, { ...record, awaitsContactsUntil: now + contactsWait });
-      await addDuty(tx, { kind: 'request-snapshot' });
-      await addDuty(tx, { kind: 'request-groups' });
+      if ((await ownRecords.get(tx, ownKey)) !== undefined) return;
+      await ownRecords.put(tx, ownKey, { ...record, awaitsContactsUntil: now + contactsWait });
+      await enqueueTask(tx, { kind: 'request-snapshot' });
+      await enqueueTask(tx, { kind: 'request-groups' });
     });
     return await this.account();
   }
@@ -224,7 +224,7 @@ export class Client implements AsyncDisposable {
       return { signer: given, keepKey: undefined, isNewKey: false };
     }
     // The key that an interrupted set-up made is the account's, and nobody else has it.
-    const key = given ?? (await keptKey(store)) ?? newAccountKey(network, random);
+    const key = given ?? (await storedAccountKey(store)) ?? newAccountKey(network, random);
     const keepKey = given === undefined || keep ? key : undefined;
     return { signer: accountSigner(network, key), keepKey, isNewKey: given === undefined };
   }
@@ -235,10 +235,10 @@ export class Client implements AsyncDisposable {
     const { account, publicKey } = record;
     const kept = await store.read((tx) => deviceKeys.get(tx, 'device'));
     if (kept === undefined) throw new ClientError('store_mismatch', 'the device keys are missing');
-    const keys = keysFromRecord(kept);
+    const keys = deviceKeyBytes(kept);
     const signer = deviceSigner(network, keys);
     const certificate = async () => {
-      const found = await store.read((tx) => ownCertificates.get(tx, own));
+      const found = await store.read((tx) => ownCertificates.get(tx, ownKey));
       if (found === undefined) {
         throw new ClientError('store_mismatch', 'the device certificate is missing');
       }
@@ -255,10 +255,10 @@ export class Client implements AsyncDisposable {
       certificate,
       relay,
       relayOverHttp: (relayId) => this.#relayOverHttp(relayId, identity),
-      happenings: new Happenings(),
+      eventBuffer: new EventBuffer(),
       sending: new Set(),
       home: async () => relay(await homeRelay(core, account)),
-      accountKey: (given) => accountKeyOf(network, store, { account, given }),
+      accountKey: (given) => requireAccountKey(network, store, { account, given }),
     };
   }
 

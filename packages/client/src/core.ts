@@ -14,7 +14,7 @@ import type { RelayConnection } from './connect/relay-connection.ts';
 import type { Identity } from './connect/session.ts';
 import type { Transport } from './connect/transport.ts';
 import type { Clock } from './environment.ts';
-import type { Happenings } from './follow/event-buffer.ts';
+import type { EventBuffer } from './follow/event-buffer.ts';
 import type { Store } from './store/index.ts';
 import type { ReadingLimits } from './sync/budget.ts';
 
@@ -47,7 +47,7 @@ export interface AccountCore extends Core {
   /** The same over HTTPS alone, for what does not fit a WebSocket message. */
   relayOverHttp(relayId: string): RelayConnection;
   /** What was found while something else was done, for the next who reads events. */
-  readonly happenings: Happenings;
+  readonly eventBuffer: EventBuffer;
   /** Group messages and writes of channels that are leaving right now, by their outbox keys. */
   readonly sending: Set<string>;
   /** Device connection to the current home relay. */

@@ -185,7 +185,7 @@ export class RelayMisbehaviour extends ClientError {
 }
 
 /** Runs a check of what a relay answered; what the check throws becomes a misbehaviour. */
-export function relayMust<T>(reason: MisbehaviourReason, method: string, check: () => T): T {
+export function checkRelayAnswer<T>(reason: MisbehaviourReason, method: string, check: () => T): T {
   try {
     return check();
   } catch (cause) {

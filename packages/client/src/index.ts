@@ -47,6 +47,6 @@ export type {
 } from './groups/timeline/group-entries.ts';
 export type { SentToGroup } from './groups/timeline/send-group-message.ts';
 export { type DownloadOptions, downloadContent } from './messages/download.ts';
-export type { MessageRow, Outcome, SendingStatus } from './messages/message-rows.ts';
+export type { MessageRow, RecordOutcome, SendingStatus } from './messages/message-rows.ts';
 export * from './store/index.ts';
 export { defaultReading, type ReadingLimits } from './sync/budget.ts';

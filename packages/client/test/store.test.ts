@@ -4,8 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { Collection, MemoryStore, type Store } from '../src/index.ts';
+import { MemoryStore, type Store } from '../src/index.ts';
 import { SqliteStore } from '../src/node.ts';
+import { Collection } from '../src/store/collection.ts';
 
 let folder: string;
 let files = 0;

@@ -6,7 +6,7 @@ import type {
   FinalRoute,
   ResolvedProfile,
 } from '@posthouse/protocol';
-import { Collection } from '../store/index.ts';
+import { Collection } from '../store/collection.ts';
 
 /** Which network a store belongs to: key `network` (01 N4). */
 export interface NetworkRecord {
@@ -46,7 +46,7 @@ export interface StateRecord {
   /** Unix milliseconds of the last read that confirmed it. */
   readonly checkedAt: number;
 }
-export const states = new Collection<StateRecord>('states');
+export const deviceStates = new Collection<StateRecord>('states');
 
 /** Highest revision that a hint announced and no verified read reached yet (02 §12.4, 04 §7.4). */
 export interface StateHint {
@@ -77,4 +77,4 @@ export interface TimelineRecord {
 }
 export const timelines = new Collection<TimelineRecord>('timelines');
 
-export const own = 'own';
+export const ownKey = 'own';

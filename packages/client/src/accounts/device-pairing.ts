@@ -98,7 +98,7 @@ export async function approveDevice(
   request: DeviceRequest,
 ): Promise<DeviceCertificate> {
   const { certificate: draft } = request;
-  const signature = await verifying('device request', async () => {
+  const signature = await verifyInput('device request', async () => {
     checkDeviceCertificate(network, { ...draft, account_signature: draft.device_signature });
     const check = signatureCheck({
       scheme: 'ed25519',
@@ -129,7 +129,7 @@ export async function checkApproval(
   approval: DeviceApproval,
   expected: { readonly account: string; readonly deviceId: string },
 ): Promise<void> {
-  await verifying('device approval', async () => {
+  await verifyInput('device approval', async () => {
     verifyDeviceCertificate(network, approval.certificate);
     const { account } = approval.certificate;
     if (account !== expected.account || approval.route.account !== account) {
@@ -143,7 +143,7 @@ export async function checkApproval(
 
 /** Reads a request from the text of its file. @throws ClientError `verification_failed` */
 export function parseDeviceRequest(network: Network, text: string): Promise<DeviceRequest> {
-  return verifying('device request', async () => {
+  return verifyInput('device request', async () => {
     const value = parseJson(text);
     checkSchema(Request, value);
     checkContext(network, value.context);
@@ -153,7 +153,7 @@ export function parseDeviceRequest(network: Network, text: string): Promise<Devi
 
 /** Reads an approval from the text of its file. @throws ClientError `verification_failed` */
 export function parseDeviceApproval(network: Network, text: string): Promise<DeviceApproval> {
-  return verifying('device approval', async () => {
+  return verifyInput('device approval', async () => {
     const value = parseJson(text);
     checkSchema(Approval, value);
     checkContext(network, value.context);
@@ -165,7 +165,7 @@ function checkContext(network: Network, context: string): void {
   if (context !== network.context) throw new ProtocolError('forbidden', 'of another network');
 }
 
-async function verifying<T>(what: string, check: () => Promise<T>): Promise<T> {
+async function verifyInput<T>(what: string, check: () => Promise<T>): Promise<T> {
   try {
     return await check();
   } catch (cause) {

@@ -14,9 +14,9 @@ import { canonicalJson } from '@posthouse/protocol/json';
 import type { RelayConnection } from '../connect/relay-connection.ts';
 import type { AccountCore, Core } from '../core.ts';
 import { unixSeconds } from '../environment.ts';
-import { ClientError, isRefusal, RelayMisbehaviour, relayMust } from '../errors.ts';
+import { ClientError, checkRelayAnswer, isRefusal, RelayMisbehaviour } from '../errors.ts';
 import type { StoreReader, StoreWriter } from '../store/index.ts';
-import { stateHints, states } from './account-rows.ts';
+import { deviceStates, stateHints } from './account-rows.ts';
 
 const method = 'device.state.resolve';
 
@@ -29,20 +29,20 @@ function verifiedState(network: Network, value: unknown, account: string): Accou
   if (typeof claimed === 'string' && claimed !== account) {
     throw new RelayMisbehaviour('wrong_account', 'device state of another account', { method });
   }
-  return relayMust('invalid_device_state', method, () => {
+  return checkRelayAnswer('invalid_device_state', method, () => {
     verifyDeviceState(network, value);
     return value;
   });
 }
 
 /** How a verified state stands to the known history. */
-type StateStanding = 'higher' | 'same' | 'lower' | 'conflicting';
+type StateOrder = 'higher' | 'same' | 'lower' | 'conflicting';
 
 /** Compares by revision; equal revisions are the same only with the same complete content. */
 function compareStates(
   known: AccountDeviceState | undefined,
   state: AccountDeviceState,
-): StateStanding {
+): StateOrder {
   if (known === undefined || state.revision > known.revision) return 'higher';
   if (state.revision < known.revision) return 'lower';
   return canonicalJson(state) === canonicalJson(known) ? 'same' : 'conflicting';
@@ -59,7 +59,7 @@ export async function adoptState(
   state: AccountDeviceState,
   checkedAt: number,
 ): Promise<void> {
-  const known = await states.get(tx, state.account);
+  const known = await deviceStates.get(tx, state.account);
   const standing = compareStates(known?.state, state);
   if (standing === 'lower') {
     throw new RelayMisbehaviour('lower_revision', 'older than the known device state', { method });
@@ -70,7 +70,7 @@ export async function adoptState(
     });
   }
   const latest = standing === 'same' ? Math.max(checkedAt, known?.checkedAt ?? 0) : checkedAt;
-  await states.put(tx, state.account, { state, checkedAt: latest });
+  await deviceStates.put(tx, state.account, { state, checkedAt: latest });
   const hint = await stateHints.get(tx, state.account);
   if (hint !== undefined && hint.revision <= state.revision) {
     await stateHints.delete(tx, state.account);
@@ -83,7 +83,7 @@ export async function noteStateHint(
   account: string,
   revision: number,
 ): Promise<boolean> {
-  const known = await states.get(tx, account);
+  const known = await deviceStates.get(tx, account);
   if (known !== undefined && revision <= known.state.revision) return false;
   const pending = await stateHints.get(tx, account);
   if (pending === undefined || pending.revision < revision) {
@@ -97,7 +97,7 @@ export async function knownState(
   tx: StoreReader,
   account: string,
 ): Promise<AccountDeviceState | undefined> {
-  return (await states.get(tx, account))?.state;
+  return (await deviceStates.get(tx, account))?.state;
 }
 
 /**
@@ -142,7 +142,7 @@ export async function resolveState(
   );
   const state = verifiedState(network, answer, account);
   if (authorization !== undefined && !isGrant(network, authorization)) {
-    relayMust('invite_signer_missing', method, () =>
+    checkRelayAnswer('invite_signer_missing', method, () =>
       verifyInvite(network, authorization, { state, now: unixSeconds(clock), inviter: account }),
     );
   }
@@ -168,7 +168,7 @@ async function withRelayClock<T>(
  * The certificates of an account's devices that are valid now.
  * @throws ClientError `no_recipient_device`
  */
-export function devicesNow(core: Core, state: AccountDeviceState): DeviceCertificate[] {
+export function requireCurrentDevices(core: Core, state: AccountDeviceState): DeviceCertificate[] {
   const devices = [...currentDevices(core.network, state, unixSeconds(core.clock)).values()];
   if (devices.length === 0) {
     throw new ClientError(

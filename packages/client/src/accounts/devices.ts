@@ -17,9 +17,9 @@ import { nextUpdatedAt } from '../contacts/relationship-rules.ts';
 import type { AccountCore } from '../core.ts';
 import { unixSeconds } from '../environment.ts';
 import { ClientError } from '../errors.ts';
-import { runDuties } from '../sync/run-tasks.ts';
-import { addDuty, duties } from '../sync/tasks.ts';
-import { own, ownCertificates } from './account-rows.ts';
+import { runTasks } from '../sync/run-tasks.ts';
+import { enqueueTask, pendingTasks } from '../sync/tasks.ts';
+import { ownCertificates, ownKey } from './account-rows.ts';
 import {
   approveDevice,
   type DeviceApproval,
@@ -43,7 +43,7 @@ export interface DeviceInfo {
   readonly expiresAt: number;
 }
 
-interface Act {
+interface SigningCall {
   readonly signer: AccountSigner;
   readonly signal: AbortSignal;
 }
@@ -71,7 +71,7 @@ export async function listDevices(core: AccountCore, signal: AbortSignal): Promi
 export async function approveRequest(
   core: AccountCore,
   request: DeviceRequest,
-  act: Act,
+  act: SigningCall,
 ): Promise<DeviceApproval> {
   const certificate = await approveDevice(core.network, act.signer, request);
   await publish(core, act, (current) => withCertificate(core, current, certificate));
@@ -81,7 +81,10 @@ export async function approveRequest(
 }
 
 /** Gives this device a new period, with the keys and so the ID it has. */
-export async function renewThisDevice(core: AccountCore, act: Act): Promise<DeviceCertificate> {
+export async function renewThisDevice(
+  core: AccountCore,
+  act: SigningCall,
+): Promise<DeviceCertificate> {
   const now = unixSeconds(core.clock);
   const certificate = await signDeviceCertificate(core.network, {
     account: act.signer,
@@ -90,7 +93,7 @@ export async function renewThisDevice(core: AccountCore, act: Act): Promise<Devi
     expiresAt: now - certificateLead + certificateLifetime,
   });
   // Kept before it is in any state, so that no crash leaves a device without its certificate.
-  await core.store.write((tx) => ownCertificates.put(tx, own, certificate));
+  await core.store.write((tx) => ownCertificates.put(tx, ownKey, certificate));
   await publish(core, act, (current) => withCertificate(core, current, certificate));
   return certificate;
 }
@@ -106,21 +109,21 @@ export async function renewThisDevice(core: AccountCore, act: Act): Promise<Devi
 export async function removeDevice(
   core: AccountCore,
   deviceId: string,
-  act: Act & { readonly force: boolean },
+  act: SigningCall & { readonly force: boolean },
 ): Promise<void> {
   const { network, account } = core;
   const state = await resolveOwnState(core, await core.home(), { account, signal: act.signal });
   if (!devicesOf(network, state).has(deviceId)) {
     throw new ClientError('invalid_input', `${deviceId} is not a device of the account`);
   }
-  if (!act.force) await endorseWithout(core, { deviceId, state, signal: act.signal });
+  if (!act.force) await renewGrantsWithout(core, { deviceId, state, signal: act.signal });
   await publish(core, act, (current) =>
     current.filter((item) => deriveDeviceId(network, item) !== deviceId),
   );
 }
 
 /** Makes sure that each contact holds a grant that stands without one device. */
-async function endorseWithout(
+async function renewGrantsWithout(
   core: AccountCore,
   leaving: {
     readonly deviceId: string;
@@ -145,12 +148,12 @@ async function endorseWithout(
       const signed = addGrantSignature(network, grant, device);
       const updated = { ...record, grant_to_contact: signed, updated_at: nextUpdatedAt(core, row) };
       await putContact(tx, { ...row, record: updated });
-      await addDuty(tx, { kind: 'update-grant', account: row.account });
-      await addDuty(tx, { kind: 'sync-contact', account: row.account });
+      await enqueueTask(tx, { kind: 'update-grant', account: row.account });
+      await enqueueTask(tx, { kind: 'sync-contact', account: row.account });
     }
   });
-  await runDuties(core, leaving.signal);
-  const left = await store.read((tx) => duties.list(tx, { prefix: 'update-grant/' }));
+  await runTasks(core, leaving.signal);
+  const left = await store.read((tx) => pendingTasks.list(tx, { prefix: 'update-grant/' }));
   if (left.length > 0) {
     throw new ClientError('invalid_input', 'not every contact could be given the new grant');
   }
@@ -159,7 +162,7 @@ async function endorseWithout(
 /** Publishes over an account session: it needs no device that is still valid. */
 async function publish(
   core: AccountCore,
-  { signer, signal }: Act,
+  { signer, signal }: SigningCall,
   change: (current: readonly DeviceCertificate[]) => DeviceCertificate[],
 ): Promise<void> {
   const { relayId } = await core.home();
@@ -167,7 +170,8 @@ async function publish(
   await publishDevices(core, connection, { signer, change, signal });
   await core.store.write(async (tx) => {
     for (const { account, relationship } of await contactRows(tx)) {
-      if (relationship.status === 'active') await addDuty(tx, { kind: 'tell-devices', account });
+      if (relationship.status === 'active')
+        await enqueueTask(tx, { kind: 'tell-devices', account });
     }
   });
 }

@@ -3,7 +3,7 @@ import type { FinalRoute } from '@posthouse/protocol';
 import { callWithoutSession } from '../connect/unauthenticated-call.ts';
 import type { Core } from '../core.ts';
 import { ClientError, isClientError, isRefusal } from '../errors.ts';
-import { learnRoute, usableRoute } from './routes.ts';
+import { usableRoute, verifyAndStoreRoute } from './routes.ts';
 
 /** Errors by which a relay says that it is not the home, or cannot tell. */
 export function isWrongHome(error: unknown): boolean {
@@ -40,7 +40,7 @@ export async function refreshHome(
       const relay = await discovery.find(relayId, signal);
       const call = { method, params: { account } } as const;
       const answer = await callWithoutSession(core, { relay, signal }, call);
-      return await learnRoute(core, answer, { account, method, signal });
+      return await verifyAndStoreRoute(core, answer, { account, method, signal });
     } catch (error) {
       if (!isClientError(error)) throw error;
       cause = error;

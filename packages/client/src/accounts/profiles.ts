@@ -12,10 +12,10 @@ import { canonicalJson } from '@posthouse/protocol/json';
 import type { AccountCore } from '../core.ts';
 import {
   ClientError,
+  checkRelayAnswer,
   isRefusal,
   RelayMisbehaviour,
   RelayUnreachable,
-  relayMust,
 } from '../errors.ts';
 import { profiles } from './account-rows.ts';
 
@@ -45,10 +45,12 @@ export async function resolveProfile(
   if (profile.account !== account || certificate.account !== account) {
     throw new RelayMisbehaviour('wrong_account', 'profile of another account', { method });
   }
-  relayMust('invalid_certificate', method, () => {
+  checkRelayAnswer('invalid_certificate', method, () => {
     verifyDeviceCertificate(core.network, certificate);
   });
-  relayMust('invalid_profile', method, () => verifyProfile(core.network, profile, certificate));
+  checkRelayAnswer('invalid_profile', method, () =>
+    verifyProfile(core.network, profile, certificate),
+  );
   await core.store.write((tx) => profiles.put(tx, account, answer));
   return profile;
 }
@@ -74,7 +76,7 @@ export async function publishProfile(
 ): Promise<AccountProfile> {
   const home = await core.home();
   const last = await knownProfile(core, core.account);
-  const profile = signed(core, {
+  const profile = signOrInvalidInput(core, {
     ...facts,
     account: core.account,
     updated_at: Math.max(home.relayClock.now(), last?.updated_at ?? 0),
@@ -92,7 +94,7 @@ export async function publishProfile(
   return profile;
 }
 
-function signed(core: AccountCore, facts: ProfileFacts): AccountProfile {
+function signOrInvalidInput(core: AccountCore, facts: ProfileFacts): AccountProfile {
   try {
     return signProfile(core.network, core.device, facts);
   } catch (cause) {

@@ -19,7 +19,7 @@ import { unixSeconds } from '../environment.ts';
 import { ClientError, isRefusal, RelayMisbehaviour } from '../errors.ts';
 import { routes } from './account-rows.ts';
 import { adoptState, resolveOwnState } from './device-states.ts';
-import { highestRouteRevision, isCosigned, learnRoute } from './routes.ts';
+import { highestRouteRevision, isCosigned, verifyAndStoreRoute } from './routes.ts';
 
 /** Seconds a route is signed for: five years. */
 const routeLifetime = 157_680_000;
@@ -199,5 +199,5 @@ async function publishRoute(
       method,
     });
   }
-  return await learnRoute(core, answer, { account: signer.account, method, signal });
+  return await verifyAndStoreRoute(core, answer, { account: signer.account, method, signal });
 }

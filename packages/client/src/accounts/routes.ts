@@ -3,7 +3,7 @@ import { type AccountRoute, type FinalRoute, routeContent, verifyRoute } from '@
 import { canonicalWith } from '@posthouse/protocol/json';
 import type { Core } from '../core.ts';
 import { unixSeconds } from '../environment.ts';
-import { isClientError, RelayMisbehaviour, relayMust } from '../errors.ts';
+import { checkRelayAnswer, isClientError, RelayMisbehaviour } from '../errors.ts';
 import type { StoreReader, StoreWriter } from '../store/index.ts';
 import { type RouteRecord, routes } from './account-rows.ts';
 
@@ -30,7 +30,7 @@ async function verifiedRoute(
     throw new RelayMisbehaviour('invalid_route', 'outside its period', { method });
   }
   const relayPublicKey = await relayKey(core, value.relay_id, { method, signal });
-  return relayMust('invalid_route', method, () => {
+  return checkRelayAnswer('invalid_route', method, () => {
     verifyRoute(core.network, value, { relayPublicKey });
     return value;
   });
@@ -86,7 +86,7 @@ async function isRouteConflict(core: Core, tx: StoreReader, route: FinalRoute): 
  *
  * @throws RelayMisbehaviour
  */
-export async function learnRoute(
+export async function verifyAndStoreRoute(
   core: Core,
   value: AccountRoute,
   expected: { readonly account: string; readonly method: string; readonly signal: AbortSignal },

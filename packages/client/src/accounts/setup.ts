@@ -15,20 +15,21 @@ import { callWithoutSession } from '../connect/unauthenticated-call.ts';
 import type { Core } from '../core.ts';
 import { randomFraction, unixSeconds } from '../environment.ts';
 import { ClientError, isClientError, isRefusal } from '../errors.ts';
-import { Collection, type StoreReader, type StoreWriter } from '../store/index.ts';
-import { addDuty } from '../sync/tasks.ts';
+import { Collection } from '../store/collection.ts';
+import type { StoreReader, StoreWriter } from '../store/index.ts';
+import { enqueueTask } from '../sync/tasks.ts';
 import {
   accountKeys,
   deviceKeys,
-  own,
+  deviceStates,
   ownCertificates,
+  ownKey,
   ownRecords,
-  states,
 } from './account-rows.ts';
 import { adoptState } from './device-states.ts';
 import { nextState, publishDevices, stageAndRoute, withCertificate } from './publish-devices.ts';
-import { learnRoute } from './routes.ts';
-import { keysFromRecord } from './stored-keys.ts';
+import { verifyAndStoreRoute } from './routes.ts';
+import { deviceKeyBytes } from './stored-keys.ts';
 
 export interface SetUpOptions {
   /** Signs for the account: a key in memory, or a wallet behind the same interface. */
@@ -75,25 +76,28 @@ export const certificateLead = 86_400;
  */
 export async function setUp(core: Core, options: SetUpOptions): Promise<void> {
   const { signer, signal } = options;
-  if ((await core.store.read((tx) => ownRecords.get(tx, own))) !== undefined) {
+  if ((await core.store.read((tx) => ownRecords.get(tx, ownKey))) !== undefined) {
     throw new ClientError('already_set_up', 'this store already holds an account');
   }
-  const begun = await core.store.read((tx) => underWay(tx, signer));
-  const record = begun ?? (await begin(core, options));
-  if (record.state === undefined) await join(core, record, { signer, signal });
-  else await create(core, { ...record, state: record.state }, { signer, signal });
+  const begun = await core.store.read((tx) => setupInProgress(tx, signer));
+  const record = begun ?? (await beginSetup(core, options));
+  if (record.state === undefined) await joinAccount(core, record, { signer, signal });
+  else await createAccount(core, { ...record, state: record.state }, { signer, signal });
 }
 
 /** The set-up begun before, if one was. @throws ClientError where it is of another account */
-async function underWay(tx: StoreReader, signer: AccountSigner): Promise<SetupRecord | undefined> {
-  const begun = await setups.get(tx, own);
+async function setupInProgress(
+  tx: StoreReader,
+  signer: AccountSigner,
+): Promise<SetupRecord | undefined> {
+  const begun = await setups.get(tx, ownKey);
   if (begun !== undefined && begun.account !== signer.account) {
     throw new ClientError('already_set_up', `a set-up of ${begun.account} is under way here`);
   }
   return begun;
 }
 
-async function begin(core: Core, options: SetUpOptions): Promise<SetupRecord> {
+async function beginSetup(core: Core, options: SetUpOptions): Promise<SetupRecord> {
   const { signer, keepKey, recover = false, signal } = options;
   const route = recover ? undefined : await existingRoute(core, options);
   const keys = {
@@ -103,7 +107,7 @@ async function begin(core: Core, options: SetUpOptions): Promise<SetupRecord> {
   const now = unixSeconds(core.clock);
   const certificate = await signDeviceCertificate(core.network, {
     account: signer,
-    device: deviceSigner(core.network, keysFromRecord(keys)),
+    device: deviceSigner(core.network, deviceKeyBytes(keys)),
     notBefore: now - certificateLead,
     expiresAt: now - certificateLead + certificateLifetime,
   });
@@ -117,15 +121,15 @@ async function begin(core: Core, options: SetUpOptions): Promise<SetupRecord> {
   };
   return await core.store.write(async (tx) => {
     // Another process may have begun or ended meanwhile; its keys must not be lost.
-    if ((await ownRecords.get(tx, own)) !== undefined) {
+    if ((await ownRecords.get(tx, ownKey)) !== undefined) {
       throw new ClientError('already_set_up', 'this store already holds an account');
     }
-    const other = await underWay(tx, signer);
+    const other = await setupInProgress(tx, signer);
     if (other !== undefined) return other;
     await deviceKeys.put(tx, 'device', keys);
     if (keepKey !== undefined) await accountKeys.put(tx, 'account', encodeBase64url(keepKey));
-    await ownCertificates.put(tx, own, certificate);
-    await setups.put(tx, own, record);
+    await ownCertificates.put(tx, ownKey, certificate);
+    await setups.put(tx, ownKey, record);
     return record;
   });
 }
@@ -136,7 +140,7 @@ async function firstState(
   signer: AccountSigner,
   certificate: DeviceCertificate,
 ): Promise<AccountDeviceState> {
-  const known = await core.store.read((tx) => states.get(tx, signer.account));
+  const known = await core.store.read((tx) => deviceStates.get(tx, signer.account));
   return await nextState(core, signer, {
     current: known?.state.revision,
     certificates: [certificate],
@@ -186,42 +190,46 @@ async function routeKnownTo(
   try {
     const call = { method, params: { account } } as const;
     const answer = await callWithoutSession(core, { relay, signal }, call);
-    return await learnRoute(core, answer, { account, method, signal });
+    return await verifyAndStoreRoute(core, answer, { account, method, signal });
   } catch (error) {
     if (isRefusal(error, 'not_found', 'route_not_found')) return undefined;
     throw error;
   }
 }
 
-interface Act {
+interface SigningCall {
   readonly signer: AccountSigner;
   readonly signal: AbortSignal;
 }
 
 /** Stages the state, then publishes the route that makes both take effect (03 §11.1). */
-async function create(
+async function createAccount(
   core: Core,
   record: SetupRecord & { readonly state: AccountDeviceState },
-  { signer, signal }: Act,
+  { signer, signal }: SigningCall,
 ): Promise<void> {
   await using connection = core.connect(record.relayId, accountIdentity(core.network, signer));
   const { state, recover: mayBeHome } = record;
   await stageAndRoute(core, connection, { state, signer, mayBeHome, signal });
-  await core.store.write((tx) => finish(core, tx, { record, state, signer }));
+  await core.store.write((tx) => finishSetup(core, tx, { record, state, signer }));
 }
 
 /** Adds this device to the state of an account that exists (03 §11.2). */
-async function join(core: Core, record: SetupRecord, { signer, signal }: Act): Promise<void> {
+async function joinAccount(
+  core: Core,
+  record: SetupRecord,
+  { signer, signal }: SigningCall,
+): Promise<void> {
   await using connection = core.connect(record.relayId, accountIdentity(core.network, signer));
   const state = await publishDevices(core, connection, {
     signer,
     signal,
     change: (current) => withCertificate(core, current, record.certificate),
   });
-  await core.store.write((tx) => finish(core, tx, { record, state, signer }));
+  await core.store.write((tx) => finishSetup(core, tx, { record, state, signer }));
 }
 
-async function finish(
+async function finishSetup(
   core: Core,
   tx: StoreWriter,
   done: {
@@ -237,12 +245,12 @@ async function finish(
     throw new ClientError('invalid_input', 'the new device is not valid now');
   }
   await adoptState(tx, state, core.clock.milliseconds());
-  await ownRecords.put(tx, own, {
+  await ownRecords.put(tx, ownKey, {
     account: signer.account,
     publicKey: signer.publicKey,
     deviceId,
     awaitsContactsUntil: current.size > 1 ? unixSeconds(core.clock) + contactsWait : 0,
   });
-  if (current.size > 1) await addDuty(tx, { kind: 'request-snapshot' });
-  await setups.delete(tx, own);
+  if (current.size > 1) await enqueueTask(tx, { kind: 'request-snapshot' });
+  await setups.delete(tx, ownKey);
 }

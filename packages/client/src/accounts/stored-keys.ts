@@ -9,7 +9,7 @@ import type { Store } from '../store/index.ts';
 import { accountKeys, type DeviceKeys } from './account-rows.ts';
 
 /** Private keys of a device from the form in which they are kept. */
-export function keysFromRecord(record: DeviceKeys): {
+export function deviceKeyBytes(record: DeviceKeys): {
   readonly signingSeed: Uint8Array;
   readonly encryptionKey: Uint8Array;
 } {
@@ -23,12 +23,12 @@ export function keysFromRecord(record: DeviceKeys): {
  * The account key to sign with: the one given, else the one kept in the store.
  * @throws ClientError `account_key_required`; `verification_failed` for a key of another account
  */
-export async function accountKeyOf(
+export async function requireAccountKey(
   network: Network,
   store: Store,
   wanted: { readonly account: string; readonly given: AccountSigner | undefined },
 ): Promise<AccountSigner> {
-  const signer = wanted.given ?? (await keptSigner(network, store));
+  const signer = wanted.given ?? (await storedSigner(network, store));
   if (signer === undefined) {
     throw new ClientError('account_key_required', 'this needs the account key');
   }
@@ -38,13 +38,13 @@ export async function accountKeyOf(
   return signer;
 }
 
-async function keptSigner(network: Network, store: Store): Promise<AccountSigner | undefined> {
-  const kept = await keptKey(store);
+async function storedSigner(network: Network, store: Store): Promise<AccountSigner | undefined> {
+  const kept = await storedAccountKey(store);
   return kept === undefined ? undefined : accountSigner(network, kept);
 }
 
 /** The account key kept in the store, 32 bytes, if one is. */
-export async function keptKey(store: Store): Promise<Uint8Array | undefined> {
+export async function storedAccountKey(store: Store): Promise<Uint8Array | undefined> {
   const kept = await store.read((tx) => accountKeys.get(tx, 'account'));
   return kept === undefined ? undefined : keyBytes(kept);
 }

@@ -52,7 +52,7 @@ import {
 import type { AccountCore } from '../core.ts';
 import { ClientError } from '../errors.ts';
 import type { ChannelAccountEvent } from '../events.ts';
-import { Allowance, visiting } from '../sync/budget.ts';
+import { ReadBudget, withTimeLimit } from '../sync/budget.ts';
 import { type Abortable, signalOf } from './options.ts';
 
 /** A channel as this device knows it. */
@@ -248,7 +248,9 @@ export class Channels {
     const row = await this.#core.store.read((tx) => requireChannel(tx, channelId));
     const events: ChannelAccountEvent[] = [];
     const core = this.#core;
-    for await (const found of visiting(core, signal, (visit) => catchUpChannel(core, row, visit))) {
+    for await (const found of withTimeLimit(core, signal, (visit) =>
+      catchUpChannel(core, row, visit),
+    )) {
       events.push(...found);
     }
     return events;
@@ -296,10 +298,10 @@ export class Channels {
 
   /** Whoever follows the account is told of what is read on the way. */
   async #read(channelId: string, options: Abortable): Promise<void> {
-    const allowance = new Allowance(this.#core.reading);
+    const allowance = new ReadBudget(this.#core.reading);
     const pages = readChannel(this.#core, channelId, { signal: signalOf(options), allowance });
     // Page by page: a channel may have a hundred thousand events.
-    for await (const found of pages) this.#core.happenings.add(found);
+    for await (const found of pages) this.#core.eventBuffer.add(found);
   }
 
   #channelOf(row: ChannelRow): Channel {

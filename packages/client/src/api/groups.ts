@@ -53,7 +53,7 @@ import {
 import { type SentToGroup, sendToGroup } from '../groups/timeline/send-group-message.ts';
 import { writeChainEvent } from '../groups/timeline/write-chain-event.ts';
 import { keyOf } from '../store/row-keys.ts';
-import { type Visit, visiting } from '../sync/budget.ts';
+import { type TimeLimit, withTimeLimit } from '../sync/budget.ts';
 import { type Abortable, signalOf } from './options.ts';
 
 /** A group as this device knows it. */
@@ -184,9 +184,9 @@ export class Groups {
     const signal = signalOf(options);
     const core = this.#core;
     const events: GroupAccountEvent[] = [];
-    const read = (visit: Visit) => catchUpGroup(core, groupId, visit);
-    for await (const found of visiting(core, signal, read)) events.push(...found);
-    if (events.some(({ kind }) => kind === 'group-joined')) this.#core.happenings.wake();
+    const read = (visit: TimeLimit) => catchUpGroup(core, groupId, visit);
+    for await (const found of withTimeLimit(core, signal, read)) events.push(...found);
+    if (events.some(({ kind }) => kind === 'group-joined')) this.#core.eventBuffer.wake();
     return events;
   }
 

@@ -9,7 +9,7 @@ import { contactRow } from '../contacts/contact-rows.ts';
 import type { AccountCore } from '../core.ts';
 import { ClientError } from '../errors.ts';
 import { listMessages, type MessageRow, messageRow } from '../messages/message-rows.ts';
-import { send } from '../messages/send-message.ts';
+import { sendMessage } from '../messages/send-message.ts';
 import { type Abortable, signalOf } from './options.ts';
 
 /** A message to send: text, attachments, or both. */
@@ -40,7 +40,7 @@ export class Messages {
   async send(to: string, draft: Draft, options: Abortable = {}): Promise<MessageRow> {
     const core = this.#core;
     const authorization = to === core.account ? undefined : await this.#grantOf(to);
-    return await send(core, {
+    return await sendMessage(core, {
       to,
       content: directMessage(core, draft),
       authorization,

@@ -3,7 +3,7 @@
 import type { AccountCore } from '../core.ts';
 import { isRefusal } from '../errors.ts';
 import type { ChannelAccountEvent } from '../events.ts';
-import { Allowance, byLeaving, type Visit } from '../sync/budget.ts';
+import { byLastInterrupted, ReadBudget, type TimeLimit } from '../sync/budget.ts';
 import type { HostVisit } from '../sync/host-visit.ts';
 import { type ChannelRow, channelRow, channelRows } from './channel-rows.ts';
 import { submitDescriptor } from './descriptors/submit-descriptor.ts';
@@ -31,12 +31,12 @@ export async function* catchUpChannels(
 ): AsyncGenerator<readonly ChannelAccountEvent[]> {
   const rows = await core.store.read((tx) => channelRows(tx));
   const hosted = rows.filter(({ relay_id }) => relay_id === visit.host);
-  for (const row of hosted.sort(byLeaving)) {
+  for (const row of hosted.sort(byLastInterrupted)) {
     const { channel_id } = row;
     const isHinted = only?.has(channel_id) === true || row.hinted_head !== undefined;
     const isWanted = only === undefined || (isHinted && row.leftAt === undefined);
     try {
-      visit.checkAnswers();
+      visit.throwIfUnavailable();
       yield* isWanted
         ? catchUpChannel(core, row, visit)
         : flushBeforeReading(core, row, visit.signal);
@@ -50,10 +50,10 @@ export async function* catchUpChannels(
 export async function* catchUpChannel(
   core: AccountCore,
   row: ChannelRow,
-  { signal, isOver }: Visit,
+  { signal, isReached }: TimeLimit,
 ): AsyncGenerator<readonly ChannelAccountEvent[]> {
   yield* flushBeforeReading(core, row, signal);
-  const allowance = new Allowance(core.reading, isOver);
+  const allowance = new ReadBudget(core.reading, isReached);
   yield* readChannel(core, row.channel_id, { signal, allowance });
 }
 

@@ -6,7 +6,8 @@
 import { type ChannelDescriptor, newerDescriptor } from '@posthouse/protocol';
 import { canonicalJson } from '@posthouse/protocol/json';
 import { ClientError } from '../errors.ts';
-import { Collection, type StoreReader, type StoreWriter } from '../store/index.ts';
+import { Collection } from '../store/collection.ts';
+import type { StoreReader, StoreWriter } from '../store/index.ts';
 import { keyOf } from '../store/row-keys.ts';
 
 /** How this device stands to a channel. */

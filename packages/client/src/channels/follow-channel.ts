@@ -102,7 +102,7 @@ export async function followChannel(
     await adoptDescriptor(tx, row, descriptor);
   });
   // Whoever follows the account subscribes it now.
-  core.happenings.add([{ kind: 'channel-followed', channel_id }]);
+  core.eventBuffer.add([{ kind: 'channel-followed', channel_id }]);
 }
 
 /** Reads a channel no more, and removes what was read. @throws ClientError `unknown_channel` */

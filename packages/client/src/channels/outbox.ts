@@ -11,7 +11,8 @@ import type {
 } from '@posthouse/protocol';
 import { isTemporary } from '../connect/backoff.ts';
 import { ClientError, isRefusal } from '../errors.ts';
-import { Collection, type StoreReader, type StoreWriter } from '../store/index.ts';
+import { Collection } from '../store/collection.ts';
+import type { StoreReader, StoreWriter } from '../store/index.ts';
 import { keyOf } from '../store/row-keys.ts';
 
 export type ChannelWrite =

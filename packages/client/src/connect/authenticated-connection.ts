@@ -4,7 +4,7 @@ import type { Clock } from '../environment.ts';
 import { ClientError, isRefusal, RelayUnreachable } from '../errors.ts';
 import { untilAborted, withDeadline } from './deadline.ts';
 import type { VerifiedRelay } from './discovery.ts';
-import { HttpChannel } from './http-wire.ts';
+import { HttpWire } from './http-wire.ts';
 import {
   authenticate,
   confirmRelay,
@@ -13,10 +13,10 @@ import {
   type Session,
 } from './session.ts';
 import type { Transport } from './transport.ts';
-import { type Notification, WebSocketChannel } from './websocket-wire.ts';
-import type { Channel } from './wire.ts';
+import { type Notification, WebSocketWire } from './websocket-wire.ts';
+import type { Wire } from './wire.ts';
 
-export interface LinkOptions {
+export interface AuthenticatedConnectionOptions {
   readonly network: Network;
   readonly transport: Transport;
   readonly clock: Clock;
@@ -33,16 +33,16 @@ export interface LinkOptions {
 /** How long before the next try a failed renewal waits, milliseconds. */
 const renewalPause = 5_000;
 
-export class Link {
-  readonly channel: Channel;
-  readonly #options: LinkOptions;
+export class AuthenticatedConnection {
+  readonly wire: Wire;
+  readonly #options: AuthenticatedConnectionOptions;
   readonly #origin: string;
   readonly #stop = new AbortController();
   #session: Session | undefined;
   #renewal: Promise<void> | undefined;
 
-  private constructor(channel: Channel, options: LinkOptions) {
-    this.channel = channel;
+  private constructor(channel: Wire, options: AuthenticatedConnectionOptions) {
+    this.wire = channel;
     this.#options = options;
     this.#origin = relayOrigin(channel.address);
   }
@@ -53,16 +53,19 @@ export class Link {
    *
    * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour
    */
-  static async open(options: LinkOptions, signal: AbortSignal): Promise<Link> {
+  static async open(
+    options: AuthenticatedConnectionOptions,
+    signal: AbortSignal,
+  ): Promise<AuthenticatedConnection> {
     const { relay, transport, preferWebSocket } = options;
     const useWebSocket = preferWebSocket && transport.connect !== undefined;
     const addresses = [...(useWebSocket ? relay.wss : []), ...relay.https];
     let failure: unknown;
     for (const address of addresses) {
-      let channel: Channel | undefined;
+      let channel: Wire | undefined;
       try {
-        channel = await openChannel(address, options, signal);
-        const link = new Link(channel, options);
+        channel = await openWire(address, options, signal);
+        const link = new AuthenticatedConnection(channel, options);
         await link.#begin(signal);
         return link;
       } catch (error) {
@@ -77,7 +80,7 @@ export class Link {
 
   /** The WebSocket's end, where it is one. */
   get ended(): Promise<ClientError> | undefined {
-    return this.channel instanceof WebSocketChannel ? this.channel.ended : undefined;
+    return this.wire instanceof WebSocketWire ? this.wire.ended : undefined;
   }
 
   /** The relay as its descriptor was verified for this link. */
@@ -86,7 +89,7 @@ export class Link {
   }
 
   get isUsable(): boolean {
-    if (this.channel instanceof WebSocketChannel && !this.channel.isOpen) return false;
+    if (this.wire instanceof WebSocketWire && !this.wire.isOpen) return false;
     return !this.#stop.signal.aborted && !this.#isOver();
   }
 
@@ -95,24 +98,24 @@ export class Link {
     await this.#renewWhenDue(signal);
     const token = methods[method].session === 'none' ? undefined : this.#session?.token;
     return await withDeadline(signal, this.#options.timeout, (bounded) =>
-      this.channel.exchange(method, params, { token, signal: bounded }),
+      this.wire.exchange(method, params, { token, signal: bounded }),
     );
   }
 
   close(): void {
     this.#stop.abort(new ClientError('relay_unreachable', 'link was closed'));
-    this.channel.close();
+    this.wire.close();
   }
 
   async #begin(signal: AbortSignal): Promise<void> {
     const { relay, relayClock, timeout } = this.#options;
     const info = await withDeadline(signal, timeout, (bounded) =>
-      confirmRelay(this.channel, relay, bounded),
+      confirmRelay(this.wire, relay, bounded),
     );
     relayClock.observe(info.server_time);
     await this.#authenticate(signal);
-    if (this.channel instanceof WebSocketChannel) {
-      this.channel.ended.then(() => this.#stop.abort());
+    if (this.wire instanceof WebSocketWire) {
+      this.wire.ended.then(() => this.#stop.abort());
       this.#keepRenewed().catch(() => this.close());
     }
   }
@@ -121,7 +124,7 @@ export class Link {
     const { relay, identity, clock, relayClock, timeout } = this.#options;
     const target = { relay, origin: this.#origin, identity, clock, relayClock };
     this.#session = await withDeadline(signal, timeout, (bounded) =>
-      authenticate(this.channel, target, bounded),
+      authenticate(this.wire, target, bounded),
     );
   }
 
@@ -161,13 +164,13 @@ export class Link {
   }
 }
 
-async function openChannel(
+async function openWire(
   address: string,
-  { network, transport, timeout, listener }: LinkOptions,
+  { network, transport, timeout, listener }: AuthenticatedConnectionOptions,
   signal: AbortSignal,
-): Promise<Channel> {
-  if (!address.startsWith('wss:')) return new HttpChannel(address, network, transport);
+): Promise<Wire> {
+  if (!address.startsWith('wss:')) return new HttpWire(address, network, transport);
   return await withDeadline(signal, timeout, (bounded) =>
-    WebSocketChannel.open(address, transport, { listener, signal: bounded }),
+    WebSocketWire.open(address, transport, { listener, signal: bounded }),
   );
 }

@@ -56,12 +56,12 @@ export function isTemporary(error: unknown): boolean {
 }
 
 /** Whether a request that failed may have been carried out all the same (02 §7). */
-export function mayBeDone(error: unknown): boolean {
+export function mayHaveTakenEffect(error: unknown): boolean {
   if (error instanceof RelayUnreachable) return error.outcomeUnknown;
   return isRefusal(error, 'internal_error') || error instanceof RelayMisbehaviour;
 }
 
 /** The relay's hint in an error, seconds. */
-export function hintOf(error: unknown): number | undefined {
+export function retryHintOf(error: unknown): number | undefined {
   return error instanceof RelayRefused ? error.retryAfter : undefined;
 }

@@ -16,7 +16,7 @@ import {
   type JsonValue,
   parseJson,
 } from '@posthouse/protocol/json';
-import { RelayMisbehaviour, RelayRefused, RelayUnreachable, relayMust } from '../errors.ts';
+import { checkRelayAnswer, RelayMisbehaviour, RelayRefused, RelayUnreachable } from '../errors.ts';
 import type { HttpResponse } from './transport.ts';
 
 /** Statuses that a proxy in front of a relay answers by itself, without a protocol body. */
@@ -51,7 +51,7 @@ export function httpResult(method: MethodName, response: HttpResponse): JsonValu
 }
 
 function parsed(method: MethodName, body: Uint8Array): JsonValue {
-  return relayMust('malformed_response', method, () => parseJson(decodeUtf8(body)));
+  return checkRelayAnswer('malformed_response', method, () => parseJson(decodeUtf8(body)));
 }
 
 function isJson(contentType: string | undefined): boolean {
@@ -124,7 +124,7 @@ export function checkResult<M extends MethodName>(method: M, value: JsonValue): 
     if (value !== null) throw new RelayMisbehaviour('malformed_result', 'expected no result');
     return null as ResultOf<M>;
   }
-  relayMust('malformed_result', method, () => {
+  checkRelayAnswer('malformed_result', method, () => {
     checkSchema(result, value);
     // Only edits of channel posts may carry `null` (01 J9); their own checks know where.
     if (!('capability' in methods[method])) checkNoNull(value);

@@ -11,13 +11,13 @@ import {
 import { type Clock, unixSeconds } from '../environment.ts';
 import {
   ClientError,
+  checkRelayAnswer,
   isClientError,
   RelayMisbehaviour,
   RelayUnreachable,
-  relayMust,
 } from '../errors.ts';
+import { Collection } from '../store/collection.ts';
 import type { Store } from '../store/index.ts';
-import { Collection } from '../store/index.ts';
 import { httpResult } from './check-response.ts';
 import { withDeadline } from './deadline.ts';
 import type { Transport } from './transport.ts';
@@ -122,7 +122,7 @@ export class Discovery {
         method: 'relay.descriptor',
       });
     }
-    return relayMust('invalid_descriptor', 'relay.descriptor', () => {
+    return checkRelayAnswer('invalid_descriptor', 'relay.descriptor', () => {
       verifyDescriptor(network, value, { entry, now: unixSeconds(clock) });
       return value;
     });

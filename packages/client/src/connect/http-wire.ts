@@ -8,13 +8,13 @@ import {
 import type { JsonObject, JsonValue } from '@posthouse/protocol/json';
 import { httpResult } from './check-response.ts';
 import type { Transport } from './transport.ts';
-import type { Channel, ExchangeOptions } from './wire.ts';
+import type { ExchangeOptions, Wire } from './wire.ts';
 
 /** A page holds at the most a few hundred records; this is far above any honest one. */
 const maxResponseBytes = 16_777_216;
 
 /** Exchanges with one HTTPS base address of a verified descriptor. */
-export class HttpChannel implements Channel {
+export class HttpWire implements Wire {
   readonly kind = 'http';
   readonly address: string;
   readonly #network: Network;

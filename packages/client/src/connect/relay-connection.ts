@@ -8,13 +8,13 @@ import {
 import type { Random } from '@posthouse/protocol/crypto';
 import type { Clock } from '../environment.ts';
 import { ClientError, isRefusal, RelayMisbehaviour, RelayUnreachable } from '../errors.ts';
-import { Link } from './authenticated-connection.ts';
+import { AuthenticatedConnection } from './authenticated-connection.ts';
 import {
   defaultRetry,
-  hintOf,
   isTemporary,
-  mayBeDone,
+  mayHaveTakenEffect,
   type RetryPolicy,
+  retryHintOf,
   waitBeforeRetry,
 } from './backoff.ts';
 import { checkResult } from './check-response.ts';
@@ -67,8 +67,8 @@ export class RelayConnection implements AsyncDisposable {
   readonly #options: ConnectionOptions;
   readonly #retry: RetryPolicy;
   readonly #stop = new AbortController();
-  #link: Link | undefined;
-  #opening: Promise<Link> | undefined;
+  #current: AuthenticatedConnection | undefined;
+  #opening: Promise<AuthenticatedConnection> | undefined;
 
   constructor(parts: ConnectionParts, options: ConnectionOptions) {
     this.relayId = options.relayId;
@@ -90,22 +90,22 @@ export class RelayConnection implements AsyncDisposable {
   ): Promise<ResultOf<M>> {
     let authenticatedAgain = false;
     for (let attempt = 1; ; attempt += 1) {
-      let link: Link | undefined;
+      let connection: AuthenticatedConnection | undefined;
       try {
-        link = await this.link(signal);
-        checkOffer(method, link.relay);
-        return checkResult(method, await link.exchange(method, params as object, signal));
+        connection = await this.authenticated(signal);
+        checkCapability(method, connection.relay);
+        return checkResult(method, await connection.exchange(method, params as object, signal));
       } catch (error) {
         signal.throwIfAborted();
         const lost = error instanceof RelayUnreachable || error instanceof RelayMisbehaviour;
         const ended = isRefusal(error, 'unauthorized');
-        if (link !== undefined && (lost || ended)) this.#drop(link);
+        if (connection !== undefined && (lost || ended)) this.#drop(connection);
         if (ended && !authenticatedAgain) {
           authenticatedAgain = true;
           continue;
         }
         const wait = this.#waitBefore(attempt, error);
-        const isBarred = repeat === 'unsent' && mayBeDone(error);
+        const isBarred = repeat === 'unsent' && mayHaveTakenEffect(error);
         if (isBarred || wait === undefined) throw error;
         await this.#parts.clock.sleep(wait, signal);
       }
@@ -113,9 +113,9 @@ export class RelayConnection implements AsyncDisposable {
   }
 
   /** The link in use, or a new one. @throws RelayRefused, RelayUnreachable, RelayMisbehaviour */
-  async link(signal: AbortSignal): Promise<Link> {
-    if (this.#link?.isUsable) return this.#link;
-    if (this.#link !== undefined) this.#drop(this.#link);
+  async authenticated(signal: AbortSignal): Promise<AuthenticatedConnection> {
+    if (this.#current?.isUsable) return this.#current;
+    if (this.#current !== undefined) this.#drop(this.#current);
     // Shared by all who wait for it, so it does not end with the signal of the first.
     this.#opening ??= this.#open().finally(() => {
       this.#opening = undefined;
@@ -124,25 +124,25 @@ export class RelayConnection implements AsyncDisposable {
   }
 
   /** Gives up an HTTPS link where a WebSocket is wanted, so that the next one tries again. */
-  reconsider(): void {
-    if (this.#options.prefer === 'websocket' && this.#link?.ended === undefined) {
-      if (this.#link !== undefined) this.#drop(this.#link);
+  retryWebSocket(): void {
+    if (this.#options.prefer === 'websocket' && this.#current?.ended === undefined) {
+      if (this.#current !== undefined) this.#drop(this.#current);
     }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#stop.abort(new RelayUnreachable('client was closed', { outcomeUnknown: false }));
     await this.#opening?.catch(() => undefined);
-    this.#link?.close();
+    this.#current?.close();
   }
 
-  async #open(): Promise<Link> {
+  async #open(): Promise<AuthenticatedConnection> {
     const { network, discovery, transport, clock } = this.#parts;
     const { identity, prefer, timeout = 30_000 } = this.#options;
     const { signal } = this.#stop;
     signal.throwIfAborted();
     const relay = await discovery.find(this.relayId, signal);
-    this.#link = await Link.open(
+    this.#current = await AuthenticatedConnection.open(
       {
         network,
         transport,
@@ -156,24 +156,24 @@ export class RelayConnection implements AsyncDisposable {
       },
       signal,
     );
-    return this.#link;
+    return this.#current;
   }
 
-  #drop(link: Link): void {
+  #drop(link: AuthenticatedConnection): void {
     link.close();
-    if (this.#link === link) this.#link = undefined;
+    if (this.#current === link) this.#current = undefined;
   }
 
   /** Milliseconds, or `undefined` where trying again is over. */
   #waitBefore(attempt: number, error: unknown): number | undefined {
     if (!isTemporary(error)) return undefined;
     const { random } = this.#parts;
-    return waitBeforeRetry(attempt, this.#retry, { random, hintSeconds: hintOf(error) });
+    return waitBeforeRetry(attempt, this.#retry, { random, hintSeconds: retryHintOf(error) });
   }
 }
 
 /** A module is used only where the verified descriptor declares it (05 §1.1, 06 §1). */
-function checkOffer(method: MethodName, { relayId, descriptor }: VerifiedRelay): void {
+function checkCapability(method: MethodName, { relayId, descriptor }: VerifiedRelay): void {
   const definition = methods[method];
   const capability = 'capability' in definition ? definition.capability : undefined;
   if (capability === undefined || descriptor.capabilities?.includes(capability)) return;

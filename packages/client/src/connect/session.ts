@@ -15,9 +15,9 @@ import {
   type SessionMode,
 } from '@posthouse/protocol';
 import { type Clock, unixSeconds } from '../environment.ts';
-import { isRefusal, RelayMisbehaviour, relayMust } from '../errors.ts';
+import { checkRelayAnswer, isRefusal, RelayMisbehaviour } from '../errors.ts';
 import type { VerifiedRelay } from './discovery.ts';
-import type { Channel } from './wire.ts';
+import type { Wire } from './wire.ts';
 
 /** What a proof is made for: never for another relay, origin or account (02 §9.1). */
 interface ProofRequest {
@@ -138,7 +138,7 @@ export interface AuthenticationTarget {
  * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour
  */
 export async function authenticate(
-  channel: Channel,
+  channel: Wire,
   target: AuthenticationTarget,
   signal: AbortSignal,
 ): Promise<Session> {
@@ -151,16 +151,20 @@ export async function authenticate(
 }
 
 async function authenticateOnce(
-  channel: Channel,
+  channel: Wire,
   { relay, origin, identity, clock, relayClock }: AuthenticationTarget,
   { signal, adoptClock }: { readonly signal: AbortSignal; readonly adoptClock: boolean },
 ): Promise<Session> {
   const { account, mode } = identity;
   const challenge = await channel.exchange('auth.challenge', { account }, { signal });
-  const { nonce, created_at: createdAt } = relayMust('invalid_challenge', 'auth.challenge', () => {
-    checkChallenge(challenge);
-    return challenge;
-  });
+  const { nonce, created_at: createdAt } = checkRelayAnswer(
+    'invalid_challenge',
+    'auth.challenge',
+    () => {
+      checkChallenge(challenge);
+      return challenge;
+    },
+  );
   const started = clock.milliseconds();
   relayClock.observe(createdAt);
   if (adoptClock) relayClock.adopt();
@@ -176,7 +180,7 @@ async function authenticateOnce(
   if (claimed !== undefined && claimed !== mode) {
     throw new RelayMisbehaviour('wrong_session_mode', `expected a ${mode} session`, { method });
   }
-  const credentials = relayMust('invalid_session', method, () => {
+  const credentials = checkRelayAnswer('invalid_session', method, () => {
     checkSessionCredentials(answer, mode);
     return answer;
   });
@@ -197,7 +201,7 @@ async function authenticateOnce(
  * @throws RelayMisbehaviour `wrong_relay_id`
  */
 export async function confirmRelay(
-  channel: Channel,
+  channel: Wire,
   relay: VerifiedRelay,
   signal: AbortSignal,
 ): Promise<RelayInfo> {
@@ -208,7 +212,7 @@ export async function confirmRelay(
       method: 'relay.info',
     });
   }
-  return relayMust('malformed_result', 'relay.info', () => {
+  return checkRelayAnswer('malformed_result', 'relay.info', () => {
     checkRelayInfo(info, relay.descriptor);
     return info;
   });

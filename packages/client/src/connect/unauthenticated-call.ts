@@ -1,11 +1,11 @@
 import type { MethodName, ParamsOf, ResultOf } from '@posthouse/protocol';
 import type { Core } from '../core.ts';
 import { RelayUnreachable } from '../errors.ts';
-import { hintOf, isTemporary, waitBeforeRetry } from './backoff.ts';
+import { isTemporary, retryHintOf, waitBeforeRetry } from './backoff.ts';
 import { checkResult } from './check-response.ts';
 import { withDeadline } from './deadline.ts';
 import type { VerifiedRelay } from './discovery.ts';
-import { HttpChannel } from './http-wire.ts';
+import { HttpWire } from './http-wire.ts';
 
 /** Milliseconds one exchange may take. */
 const timeout = 30_000;
@@ -27,7 +27,7 @@ export async function callWithoutSession<M extends MethodName>(
       return await callOnce(core, { relay, signal }, call);
     } catch (error) {
       if (error instanceof RelayUnreachable || !isTemporary(error)) throw error;
-      const wait = waitBeforeRetry(attempt, retry, { random, hintSeconds: hintOf(error) });
+      const wait = waitBeforeRetry(attempt, retry, { random, hintSeconds: retryHintOf(error) });
       if (wait === undefined) throw error;
       await clock.sleep(wait, signal);
     }
@@ -41,7 +41,7 @@ async function callOnce<M extends MethodName>(
 ): Promise<ResultOf<M>> {
   let failure: unknown;
   for (const address of relay.https) {
-    const channel = new HttpChannel(address, network, transport);
+    const channel = new HttpWire(address, network, transport);
     try {
       const value = await withDeadline(signal, timeout, (bounded) =>
         channel.exchange(method, params as object, { signal: bounded }),

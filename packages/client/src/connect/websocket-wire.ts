@@ -1,9 +1,14 @@
 import { checkSchema, type MethodName, notifications } from '@posthouse/protocol';
 import { isJsonObject, type JsonObject, type JsonValue, parseJson } from '@posthouse/protocol/json';
-import { type ClientError, RelayMisbehaviour, RelayUnreachable, relayMust } from '../errors.ts';
+import {
+  type ClientError,
+  checkRelayAnswer,
+  RelayMisbehaviour,
+  RelayUnreachable,
+} from '../errors.ts';
 import { rpcResult } from './check-response.ts';
 import type { Socket, Transport } from './transport.ts';
-import type { Channel, ExchangeOptions } from './wire.ts';
+import type { ExchangeOptions, Wire } from './wire.ts';
 
 /** A notification of the catalogue whose parameters have the right shape. */
 export interface Notification {
@@ -18,7 +23,7 @@ interface Pending {
 }
 
 /** JSON-RPC over one open WebSocket (02 §3.3 to §3.8). A broken rule of the relay ends it. */
-export class WebSocketChannel implements Channel {
+export class WebSocketWire implements Wire {
   readonly kind = 'websocket';
   readonly address: string;
   /** Settles with the reason once the connection has ended; never rejects. */
@@ -45,9 +50,9 @@ export class WebSocketChannel implements Channel {
     address: string,
     transport: Transport,
     options: { readonly listener: (notification: Notification) => void; signal: AbortSignal },
-  ): Promise<WebSocketChannel> {
+  ): Promise<WebSocketWire> {
     if (transport.connect === undefined) throw new TypeError('transport has no WebSocket');
-    const channel = new WebSocketChannel(address, options.listener);
+    const channel = new WebSocketWire(address, options.listener);
     const events = {
       message: (text: string | undefined) => channel.#receive(text),
       oversized: () => channel.#end(broken('oversized_response', 'message over 1 MiB'), 1009),
@@ -113,7 +118,7 @@ export class WebSocketChannel implements Channel {
   }
 
   #dispatch(text: string): void {
-    const value = relayMust('malformed_response', 'websocket', () => parseJson(text));
+    const value = checkRelayAnswer('malformed_response', 'websocket', () => parseJson(text));
     if (!isJsonObject(value) || value.jsonrpc !== '2.0') {
       throw broken('malformed_response', 'not a JSON-RPC 2.0 object');
     }
@@ -149,7 +154,7 @@ export class WebSocketChannel implements Channel {
       : undefined;
     if (definition === undefined) return;
     const params = Object.hasOwn(message, 'params') ? message.params : {};
-    relayMust('malformed_notification', message.method, () => {
+    checkRelayAnswer('malformed_notification', message.method, () => {
       checkSchema(definition.params, params);
     });
     this.#listener({ method: message.method, params: params as JsonObject });

@@ -8,7 +8,7 @@ export interface ExchangeOptions {
 }
 
 /** One way to a relay's methods: an HTTPS base address, or an open WebSocket. */
-export interface Channel {
+export interface Wire {
   readonly kind: 'http' | 'websocket';
   /** The address of the descriptor it talks to. */
   readonly address: string;

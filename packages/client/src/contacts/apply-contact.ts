@@ -19,9 +19,9 @@ import type { AccountCore } from '../core.ts';
 import { unixSeconds } from '../environment.ts';
 import type { AccountEvent } from '../events.ts';
 import type { StoreWriter } from '../store/index.ts';
-import { addDuty } from '../sync/tasks.ts';
+import { enqueueTask } from '../sync/tasks.ts';
 import { type ContactRow, contactRow, putContact } from './contact-rows.ts';
-import { activated, issuedGrant, nextUpdatedAt } from './relationship-rules.ts';
+import { issuedGrant, nextUpdatedAt, withActiveRelationship } from './relationship-rules.ts';
 
 /** A consent from another account (03 §15). @throws ProtocolError where it is not valid */
 export async function applyConsent(
@@ -44,19 +44,19 @@ export async function applyConsent(
     return [{ kind: 'request', account, ...note }];
   }
   if (row.relationship.status === 'active') {
-    await putContact(tx, withIncoming(core, row, consent.grant, consent.device_state));
+    await putContact(tx, withIncomingGrant(core, row, consent.grant, consent.device_state));
     return [];
   }
-  await putContact(tx, activated(core, row, { incoming: consent.grant }));
+  await putContact(tx, withActiveRelationship(core, row, { incoming: consent.grant }));
   // The other devices read the same consent; the one that asked for it tells them the rest.
   if (issuedGrant(row)?.signatures[core.device.deviceId] !== undefined) {
-    await addDuty(tx, { kind: 'sync-contact', account });
+    await enqueueTask(tx, { kind: 'sync-contact', account });
   }
   return [{ kind: 'contact', account, status: 'active' }];
 }
 
 /** The incoming grant of an active contact, selected against the one at hand (03 §16.4). */
-function withIncoming(
+function withIncomingGrant(
   core: AccountCore,
   row: ContactRow,
   candidate: ContactGrant,
@@ -99,7 +99,7 @@ export async function applyOwnConsent(
   }
   if (row.request !== undefined) {
     const grants = { incoming: row.request.grant, outgoing: consent.grant };
-    await putContact(tx, activated(core, row, grants));
+    await putContact(tx, withActiveRelationship(core, row, grants));
     return [{ kind: 'contact', account, status: 'active' }];
   }
   const { state: relationship } = relationshipStep(row.relationship, 'user-adds');
@@ -121,11 +121,11 @@ export async function applyGrant(
   if (grant.grantor !== from || grant.grantee !== core.account) {
     throw new ProtocolError('bad_request', 'grant is not from the sender to this account');
   }
-  await considerIncoming(core, tx, { row, candidate: grant });
+  await selectIncomingGrant(core, tx, { row, candidate: grant });
 }
 
 /** Selects a received grant, or puts it aside until the contact's devices are known. */
-async function considerIncoming(
+async function selectIncomingGrant(
   core: AccountCore,
   tx: StoreWriter,
   { row, candidate }: { readonly row: ContactRow; readonly candidate: ContactGrant },
@@ -143,7 +143,7 @@ async function considerIncoming(
         });
   if (selection === undefined || selection.outcome === 'invalid') {
     await putContact(tx, { ...row, unverified: candidate });
-    await addDuty(tx, { kind: 'refresh-state', account: row.account });
+    await enqueueTask(tx, { kind: 'refresh-state', account: row.account });
   } else if (row.record !== undefined && selection.grant !== undefined) {
     const record = { ...row.record, grant_from_contact: selection.grant };
     await putContact(tx, { ...row, record });
@@ -151,7 +151,7 @@ async function considerIncoming(
 }
 
 /** Decides about a grant that was put aside, with the device state read since. */
-export async function settleUnverified(
+export async function retryUnverifiedGrant(
   core: AccountCore,
   tx: StoreWriter,
   account: string,
@@ -159,7 +159,7 @@ export async function settleUnverified(
   const { unverified, ...row } = await contactRow(tx, account);
   const state = await knownState(tx, account);
   if (unverified === undefined || state === undefined) return;
-  await putContact(tx, withIncoming(core, row, unverified, state));
+  await putContact(tx, withIncomingGrant(core, row, unverified, state));
 }
 
 /** A batch of records of another own device (03 §17). */
@@ -173,7 +173,7 @@ export async function applyContactSync(
     const event = await applyRecord(core, tx, record);
     if (event !== undefined) events.push(event);
   }
-  if (sync.request_snapshot === true) await addDuty(tx, { kind: 'send-snapshot' });
+  if (sync.request_snapshot === true) await enqueueTask(tx, { kind: 'send-snapshot' });
   return events;
 }
 
@@ -216,7 +216,7 @@ async function applyRecord(
   const signed = await withOwnSignature(core, tx, adopted, received);
   await putContact(tx, signed);
   if (received.grant_from_contact !== undefined) {
-    await considerIncoming(core, tx, { row: signed, candidate: received.grant_from_contact });
+    await selectIncomingGrant(core, tx, { row: signed, candidate: received.grant_from_contact });
   }
   return event;
 }
@@ -243,8 +243,8 @@ async function withOwnSignature(
   const grant = isSigned ? outgoing : addGrantSignature(core.network, outgoing, core.device);
   const before = Object.keys(received.grant_to_contact?.signatures ?? {}).length;
   if (Object.keys(grant.signatures).length <= before) return row;
-  await addDuty(tx, { kind: 'sync-contact', account: row.account });
-  if (!isSigned) await addDuty(tx, { kind: 'update-grant', account: row.account });
+  await enqueueTask(tx, { kind: 'sync-contact', account: row.account });
+  if (!isSigned) await enqueueTask(tx, { kind: 'update-grant', account: row.account });
   const record = { ...row.record, grant_to_contact: grant };
   return { ...row, record: { ...record, updated_at: nextUpdatedAt(core, row) } };
 }

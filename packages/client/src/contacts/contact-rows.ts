@@ -5,7 +5,8 @@ import {
   noRelationship,
   type Relationship,
 } from '@posthouse/protocol';
-import { Collection, type StoreReader, type StoreWriter } from '../store/index.ts';
+import { Collection } from '../store/collection.ts';
+import type { StoreReader, StoreWriter } from '../store/index.ts';
 
 /** A consent that waits for the person to decide. */
 interface ContactRequest {

@@ -16,8 +16,8 @@ import {
   signInvite,
 } from '@posthouse/protocol';
 import {
-  devicesNow,
   knownState,
+  requireCurrentDevices,
   resolveOwnState,
   resolveState,
 } from '../accounts/device-states.ts';
@@ -25,10 +25,10 @@ import type { AccountCore } from '../core.ts';
 import { unixSeconds } from '../environment.ts';
 import { ClientError } from '../errors.ts';
 import type { MessageRow } from '../messages/message-rows.ts';
-import { send } from '../messages/send-message.ts';
-import { addDuty } from '../sync/tasks.ts';
+import { sendMessage } from '../messages/send-message.ts';
+import { enqueueTask } from '../sync/tasks.ts';
 import { type ContactRow, contactRow, putContact } from './contact-rows.ts';
-import { activated, nextUpdatedAt } from './relationship-rules.ts';
+import { nextUpdatedAt, withActiveRelationship } from './relationship-rules.ts';
 
 /** An invite as text, for a link or a QR code; signed by this device. */
 export function makeInvite(core: AccountCore, lifetime: number): string {
@@ -43,7 +43,7 @@ export function makeInvite(core: AccountCore, lifetime: number): string {
  * @throws ClientError `verification_failed`
  */
 export function readInvite(core: AccountCore, text: string): ContactInvite {
-  return checkedInput('invite', () => {
+  return verifyInput('invite', () => {
     const invite = decodeInvite(core.network, text.trim());
     checkInviteUse(invite, { now: unixSeconds(core.clock) });
     if (invite.inviter === core.account) throw new ProtocolError('bad_request', 'an own invite');
@@ -67,7 +67,7 @@ export async function addContact(
   },
 ): Promise<MessageRow> {
   const { invite, note, signal } = options;
-  checkedInput('account', () => checkAccountId(core.network, account));
+  verifyInput('account', () => checkAccountId(core.network, account));
   if (account === core.account) throw new ClientError('invalid_input', 'that is the own account');
   const row = await core.store.read((tx) => contactRow(tx, account));
   if (row.relationship.status === 'active') {
@@ -75,7 +75,7 @@ export async function addContact(
   }
   // A pending request of theirs is answered with their grant; nothing else is needed then.
   if (row.request !== undefined) return await acceptRequest(core, account, { note, signal });
-  devicesNow(
+  requireCurrentDevices(
     core,
     await resolveState(core, account, { ...(invite && { authorization: invite }), signal }),
   );
@@ -102,9 +102,12 @@ export async function acceptRequest(
   const { grant } = row.request;
   // Where nobody could read it, nothing is made: neither a grant nor a consent (03 §13.2).
   const state = await core.store.read((tx) => knownState(tx, account));
-  devicesNow(core, state ?? (await resolveState(core, account, { authorization: grant, signal })));
+  requireCurrentDevices(
+    core,
+    state ?? (await resolveState(core, account, { authorization: grant, signal })),
+  );
   const consent = await makeConsent(core, row, { note, signal });
-  const after = activated(core, row, { incoming: grant, outgoing: consent.grant });
+  const after = withActiveRelationship(core, row, { incoming: grant, outgoing: consent.grant });
   return await sendConsent(core, { consent, before: row, after, authorization: grant, signal });
 }
 
@@ -125,7 +128,7 @@ async function makeConsent(
     grant,
     ...(note !== undefined && { note }),
   };
-  checkedInput('note', () => checkConsent(network, consent));
+  verifyInput('note', () => checkConsent(network, consent));
   return consent;
 }
 
@@ -140,16 +143,16 @@ async function sendConsent(
   },
 ): Promise<MessageRow> {
   const { before, after, authorization, signal } = consent;
-  return await send(core, {
+  return await sendMessage(core, {
     to: before.account,
     content: consent.consent,
     authorization,
     purpose: { kind: 'consent', before, after },
     signal,
-    along: async (tx) => {
+    inTransaction: async (tx) => {
       await putContact(tx, after);
       if (after.relationship.status === 'active') {
-        await addDuty(tx, { kind: 'sync-contact', account: after.account });
+        await enqueueTask(tx, { kind: 'sync-contact', account: after.account });
       }
     },
   });
@@ -189,7 +192,7 @@ export async function removeContact(core: AccountCore, account: string): Promise
         updated_at: nextUpdatedAt(core, row),
       },
     });
-    await addDuty(tx, { kind: 'sync-contact', account });
+    await enqueueTask(tx, { kind: 'sync-contact', account });
   });
 }
 
@@ -210,10 +213,10 @@ export async function renameContact(
     }
     const updated_at = nextUpdatedAt(core, row);
     const record = { ...(row.record ?? { account, status: 'active' as const }), alias, updated_at };
-    checkedInput('alias', () => checkContactRecord(core.network, record, core));
+    verifyInput('alias', () => checkContactRecord(core.network, record, core));
     if (status !== 'active') return await putContact(tx, { ...row, alias });
     await putContact(tx, { ...row, record });
-    await addDuty(tx, { kind: 'sync-contact', account });
+    await enqueueTask(tx, { kind: 'sync-contact', account });
   });
 }
 
@@ -222,7 +225,7 @@ function noRequest(account: string): ClientError {
 }
 
 /** What a person handed over and does not verify. */
-function checkedInput<T>(what: string, check: () => T): T {
+function verifyInput<T>(what: string, check: () => T): T {
   try {
     return check();
   } catch (cause) {

@@ -28,7 +28,7 @@ export function issuedGrant(row: ContactRow): ContactGrant | undefined {
  * Whether this account still lets another one write to it: the grant it issued is kept, unexpired,
  * and carried by a device of the own account that is valid now.
  */
-export async function isAuthority(
+export async function mayWriteToUs(
   core: AccountCore,
   tx: StoreReader,
   row: ContactRow,
@@ -41,7 +41,7 @@ export async function isAuthority(
 }
 
 /** The row as an active relationship, with a new record of the grants of both directions. */
-export function activated(
+export function withActiveRelationship(
   core: AccountCore,
   row: ContactRow,
   grants: { readonly incoming: ContactGrant | undefined; readonly outgoing?: ContactGrant },

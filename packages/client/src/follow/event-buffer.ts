@@ -8,7 +8,7 @@ const kept = 10_000;
  * is in the store then, but nobody was told. Whoever follows the account, or synchronizes next,
  * takes it from here.
  */
-export class Happenings {
+export class EventBuffer {
   #events: AccountEvent[] = [];
   #isWoken = false;
   #waiting = Promise.withResolvers<void>();
@@ -34,12 +34,12 @@ export class Happenings {
   }
 
   /** Whether there is something to take, or somebody asked to look around. */
-  get isWaiting(): boolean {
+  get isSignaled(): boolean {
     return this.#isWoken || this.#events.length > 0;
   }
 
   /** Resolves as soon as there is something to take. */
-  next(): Promise<void> {
+  signaled(): Promise<void> {
     return this.#waiting.promise;
   }
 }

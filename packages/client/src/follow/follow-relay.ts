@@ -2,17 +2,17 @@
 import { noteStateHint } from '../accounts/device-states.ts';
 import { channelRows, noteChannelHint } from '../channels/channel-rows.ts';
 import { channelsByHost } from '../channels/channels-by-host.ts';
-import type { Link } from '../connect/authenticated-connection.ts';
+import type { AuthenticatedConnection } from '../connect/authenticated-connection.ts';
 import type { RelayConnection } from '../connect/relay-connection.ts';
 import type { AccountCore } from '../core.ts';
 import type { AccountEvent } from '../events.ts';
 import { groupRow, groupRows } from '../groups/group-rows.ts';
 import { groupsByHost } from '../groups/groups-by-host.ts';
 import { timelinePosition } from '../messages/read-timeline.ts';
-import type { Scope } from '../sync/catch-up-hosts.ts';
-import { subscribeHosted } from '../sync/host-calls.ts';
-import { duties } from '../sync/tasks.ts';
+import type { SyncScope } from '../sync/catch-up-hosts.ts';
+import { pendingTasks } from '../sync/tasks.ts';
 import { Hints } from './hints.ts';
+import { subscribeAtHost } from './subscribe.ts';
 
 /** One relay and what is done about it. */
 export interface FollowedRelay {
@@ -22,21 +22,21 @@ export interface FollowedRelay {
   /** Milliseconds between reads where the relay sends no notifications. */
   readonly pollInterval: number;
   /** Reads, and gives what happened. */
-  catchUp(scope: Scope): AsyncGenerator<readonly AccountEvent[]>;
-  give(event: AccountEvent): Promise<void>;
+  catchUp(scope: SyncScope): AsyncGenerator<readonly AccountEvent[]>;
+  emit(event: AccountEvent): Promise<void>;
   /** The relay answers; everything is read next. */
-  begun(kind: Link['channel']['kind']): Promise<void>;
+  started(kind: AuthenticatedConnection['wire']['kind']): Promise<void>;
   /** Everything was read that there was to read. */
   caughtUp(hints: Hints): Promise<void>;
   /** The relay had something to say. */
-  heard(): void;
+  responded(): void;
 }
 
 /**
  * Milliseconds after which everything is read all the same: a WebSocket may be dead without knowing,
  * its session revoked without a word, a notification lost, a read have failed.
  */
-const silenceLimit = 60_000;
+const fullReadInterval = 60_000;
 
 /**
  * Follows one relay until everything is to be read again.
@@ -46,51 +46,56 @@ export async function followRelay(relay: FollowedRelay, signal: AbortSignal): Pr
   const { core, connection, isHome, pollInterval } = relay;
   const { relayId } = connection;
   const hints = new Hints(isHome);
-  connection.onNotification = (notification) => hints.take(notification);
-  const link = await connection.link(signal);
-  void link.ended?.then((reason) => hints.end(reason));
-  const wholeAt = core.clock.milliseconds();
-  let isWhole = true;
+  connection.onNotification = (notification) => hints.add(notification);
+  const established = await connection.authenticated(signal);
+  void established.ended?.then((reason) => hints.end(reason));
+  const lastFullReadAt = core.clock.milliseconds();
+  let allSubscribed = true;
   let subscribed: string | undefined;
-  let scope: Scope = { home: isHome, host: relayId };
+  let scope: SyncScope = { home: isHome, host: relayId };
   for (;;) {
     // Subscribed first, so that nothing falls between reading and being told (05 §17.1).
-    const hosted = await hostedAt(core, relayId);
+    const hosted = await hostedIds(core, relayId);
     const key = JSON.stringify(hosted);
-    if (key !== subscribed) isWhole = await subscribe(relay, { hosted, hints, signal });
-    if (subscribed === undefined) await relay.begun(link.channel.kind);
+    if (key !== subscribed) allSubscribed = await subscribe(relay, { hosted, hints, signal });
+    if (subscribed === undefined) await relay.started(established.wire.kind);
     subscribed = key;
     for await (const events of relay.catchUp(scope)) {
-      for (const event of events) await relay.give(event);
+      for (const event of events) await relay.emit(event);
     }
     await relay.caughtUp(hints);
     signal.throwIfAborted();
     // Read to the end, and only that shows which groups there are.
     scope = { home: false, host: relayId };
-    if (JSON.stringify(await hostedAt(core, relayId)) !== key) continue;
+    if (JSON.stringify(await hostedIds(core, relayId)) !== key) continue;
     // What no hint will tell of is read at intervals, however much is heard of the rest.
-    const isHeard = link.ended !== undefined && isWhole && !(await isBehindAt(core, relayId));
-    const patience = isHeard ? silenceLimit : pollInterval;
-    const news = await quiet(relay, { hints, readAllAt: wholeAt + patience, signal });
-    if (news === undefined) break;
-    scope = { ...scope, ...news };
+    const isHeard =
+      established.ended !== undefined && allSubscribed && !(await hasMoreToRead(core, relayId));
+    const interval = isHeard ? fullReadInterval : pollInterval;
+    const request = await waitForChange(relay, {
+      hints,
+      readAllAt: lastFullReadAt + interval,
+      signal,
+    });
+    if (request === undefined) break;
+    scope = { ...scope, ...request };
   }
-  if (link.ended === undefined) connection.reconsider();
+  if (established.ended === undefined) connection.retryWebSocket();
 }
 
 /** What is subscribed at one host. */
-interface Hosted {
+interface HostedIds {
   readonly groups: readonly string[];
   readonly channels: readonly string[];
 }
 
-async function hostedAt(core: AccountCore, relayId: string): Promise<Hosted> {
+async function hostedIds(core: AccountCore, relayId: string): Promise<HostedIds> {
   const [groups, channels] = [await groupsByHost(core), await channelsByHost(core)];
   return { groups: groups.get(relayId) ?? [], channels: channels.get(relayId) ?? [] };
 }
 
 /** Whether something of a host was left with more to read: its turn is when everything is read. */
-async function isBehindAt({ store }: AccountCore, relayId: string): Promise<boolean> {
+async function hasMoreToRead({ store }: AccountCore, relayId: string): Promise<boolean> {
   return await store.read(async (tx) => {
     const rows = [...(await groupRows(tx)), ...(await channelRows(tx))];
     return rows.some(({ relay_id, leftAt }) => relay_id === relayId && leftAt !== undefined);
@@ -100,22 +105,22 @@ async function isBehindAt({ store }: AccountCore, relayId: string): Promise<bool
 /** @returns whether hints will tell of all of it */
 async function subscribe(
   { connection, isHome }: FollowedRelay,
-  to: { readonly hosted: Hosted; readonly hints: Hints; readonly signal: AbortSignal },
+  to: { readonly hosted: HostedIds; readonly hints: Hints; readonly signal: AbortSignal },
 ): Promise<boolean> {
   const { hosted, hints, signal } = to;
   const [groups, channels] = [new Set(hosted.groups), new Set(hosted.channels)];
-  hints.heard = { isHome, groups, channels };
-  let isWhole = true;
+  hints.subscribed = { isHome, groups, channels };
+  let allSubscribed = true;
   for (const kind of ['groups', 'channels'] as const) {
     if (hosted[kind].length === 0) continue;
-    const subscribed = await subscribeHosted(connection, kind, { ids: hosted[kind], signal });
-    isWhole &&= subscribed.isWhole;
+    const ids = hosted[kind];
+    if (!(await subscribeAtHost(connection, kind, { ids, signal }))) allSubscribed = false;
   }
-  return isWhole;
+  return allSubscribed;
 }
 
 /** What is to be read again. */
-type News = Required<Pick<Scope, 'home' | 'groups' | 'channels'>>;
+type ReadRequest = Required<Pick<SyncScope, 'home' | 'groups' | 'channels'>>;
 
 /**
  * Waits until there is a reason to read again.
@@ -123,10 +128,10 @@ type News = Required<Pick<Scope, 'home' | 'groups' | 'channels'>>;
  * @returns nothing where everything is to be read
  * @throws ClientError with which the connection ended
  */
-async function quiet(
+async function waitForChange(
   relay: FollowedRelay,
   until: { readonly hints: Hints; readonly readAllAt: number; readonly signal: AbortSignal },
-): Promise<News | undefined> {
+): Promise<ReadRequest | undefined> {
   const { core, isHome } = relay;
   const { hints, readAllAt, signal } = until;
   for (;;) {
@@ -135,22 +140,25 @@ async function quiet(
     const left = Math.max(0, readAllAt - core.clock.milliseconds());
     const pause = core.clock.sleep(left, bounded);
     const isOver = await Promise.race([
-      hints.next().then(() => false),
-      ...(isHome ? [core.happenings.next().then(() => false)] : []),
+      hints.changed().then(() => false),
+      ...(isHome ? [core.eventBuffer.signaled().then(() => false)] : []),
       pause.then(() => true),
     ]).finally(() => {
       stop.abort();
       pause.catch(() => undefined);
     });
-    relay.heard();
-    const news = await newsOf(relay, hints);
+    relay.responded();
+    const news = await takeReadRequest(relay, hints);
     if (isOver) return undefined;
     if (news !== undefined) return news;
   }
 }
 
 /** What hints tell of that was not read yet. They prove and move nothing themselves. */
-async function newsOf(relay: FollowedRelay, hints: Hints): Promise<News | undefined> {
+async function takeReadRequest(
+  relay: FollowedRelay,
+  hints: Hints,
+): Promise<ReadRequest | undefined> {
   const { core, connection, isHome } = relay;
   const drained = hints.drain();
   const found = await core.store.write(async (tx) => {
@@ -168,14 +176,14 @@ async function newsOf(relay: FollowedRelay, hints: Hints): Promise<News | undefi
     return { home: isHome && (unread || outdated), groups, channels };
   });
   for (const kind of ['group-applications', 'group-recoveries'] as const) {
-    for (const group_id of drained[kind]) await relay.give({ kind, group_id });
+    for (const group_id of drained[kind]) await relay.emit({ kind, group_id });
   }
-  const isOwed = drained.isWoken || (isHome && core.happenings.isWaiting);
+  const isOwed = drained.isWoken || (isHome && core.eventBuffer.isSignaled);
   const isUnread = found.home || found.groups.size + found.channels.size > 0;
   return isOwed || isUnread ? found : undefined;
 }
 
 /** Whether there is something to be sent over the home relay. */
-export async function isOwing({ store }: AccountCore): Promise<boolean> {
-  return (await store.read((tx) => duties.list(tx, { limit: 1 }))).length > 0;
+export async function hasTasks({ store }: AccountCore): Promise<boolean> {
+  return (await store.read((tx) => pendingTasks.list(tx, { limit: 1 }))).length > 0;
 }

@@ -1,15 +1,15 @@
 /** Following an account: the home relay, and every host of its groups and channels (02 §12). */
 import { isWrongHome } from '../accounts/home-relay.ts';
-import { channelRows, shouldReadChannel as isReadableChannel } from '../channels/channel-rows.ts';
-import { backoff, hintOf, isTemporary } from '../connect/backoff.ts';
+import { channelRows, shouldReadChannel } from '../channels/channel-rows.ts';
+import { backoff, isTemporary, retryHintOf } from '../connect/backoff.ts';
 import type { AccountCore } from '../core.ts';
 import { isClientError } from '../errors.ts';
 import type { AccountEvent } from '../events.ts';
 import { groupRows } from '../groups/group-rows.ts';
 import { shouldReadGroup } from '../groups/timeline/read-group.ts';
-import { Handoff } from '../sync/async-queue.ts';
-import type { Scope } from '../sync/catch-up-hosts.ts';
-import { type FollowedRelay, followRelay, isOwing } from './follow-relay.ts';
+import { AsyncQueue } from '../sync/async-queue.ts';
+import type { SyncScope } from '../sync/catch-up-hosts.ts';
+import { type FollowedRelay, followRelay, hasTasks } from './follow-relay.ts';
 import type { Hints } from './hints.ts';
 
 export interface FollowOptions {
@@ -22,7 +22,7 @@ export interface FollowOptions {
 export interface Followed {
   readonly core: AccountCore;
   /** Everything that catching up is, in one go; of a smaller scope, where one is given. */
-  catchUp(signal: AbortSignal, scope: Scope): AsyncGenerator<readonly AccountEvent[]>;
+  catchUp(signal: AbortSignal, scope: SyncScope): AsyncGenerator<readonly AccountEvent[]>;
   /** Looks for the home relay again. */
   refreshHome(signal: AbortSignal): Promise<void>;
 }
@@ -43,22 +43,22 @@ export async function* follow(
 ): AsyncGenerator<AccountEvent> {
   const stop = new AbortController();
   const signal = AbortSignal.any([options.signal, stop.signal]);
-  const handoff = new Handoff<AccountEvent>();
-  const following = new Following(followed, { ...options, signal }, handoff);
+  const queue = new AsyncQueue<AccountEvent>();
+  const following = new AccountFollower(followed, { ...options, signal }, queue);
   try {
-    following.begin();
-    yield* handoff.items();
+    following.start();
+    yield* queue.items();
   } finally {
     stop.abort();
-    handoff.abandon();
-    await following.ended();
+    queue.discard();
+    await following.stopped();
   }
 }
 
-class Following {
+class AccountFollower {
   readonly #followed: Followed;
   readonly #options: Required<FollowOptions>;
-  readonly #handoff: Handoff<AccountEvent>;
+  readonly #queue: AsyncQueue<AccountEvent>;
   /** Foreign hosts that are followed: what ends that, and where the reader waits. */
   readonly #hosts = new Map<string, { readonly stop: AbortController; hints?: Hints }>();
   readonly #running = new Set<Promise<void>>();
@@ -66,24 +66,24 @@ class Following {
   /** Where the home relay's reader waits. */
   #homeHints: Hints | undefined;
 
-  constructor(followed: Followed, options: FollowOptions, handoff: Handoff<AccountEvent>) {
+  constructor(followed: Followed, options: FollowOptions, queue: AsyncQueue<AccountEvent>) {
     this.#followed = followed;
     this.#options = { pollInterval: 30_000, ...options };
-    this.#handoff = handoff;
+    this.#queue = queue;
   }
 
-  begin(): void {
-    this.#run(this.#followHome().then(() => this.#handoff.close()));
+  start(): void {
+    this.#run(this.#followHome().then(() => this.#queue.close()));
   }
 
-  async ended(): Promise<void> {
+  async stopped(): Promise<void> {
     while (this.#running.size > 0) await Promise.all(this.#running);
   }
 
   /** What fails here is told to whoever follows. */
   #run(work: Promise<void>): void {
     const safe = work
-      .catch((error: unknown) => this.#handoff.fail(error))
+      .catch((error: unknown) => this.#queue.fail(error))
       .finally(() => this.#running.delete(safe));
     this.#running.add(safe);
   }
@@ -96,26 +96,26 @@ class Following {
       try {
         const connection = await core.home();
         this.#homeId = connection.relayId;
-        await this.#tendHosts();
+        await this.#syncFollowedHosts();
         await followRelay(
           {
             ...this.#relay(connection.relayId, signal),
             isHome: true,
-            begun: async (kind) => {
+            started: async (kind) => {
               if (transport === kind) return;
               transport = kind;
-              await this.#handoff.put({ kind: 'connected', transport });
+              await this.#queue.put({ kind: 'connected', transport });
             },
             caughtUp: async (hints) => {
               this.#homeHints = hints;
-              const isNews = core.happenings.isWaiting;
-              for (const event of core.happenings.take()) await this.#handoff.put(event);
-              await this.#tendHosts();
+              const hasNewEvents = core.eventBuffer.isSignaled;
+              for (const event of core.eventBuffer.take()) await this.#queue.put(event);
+              await this.#syncFollowedHosts();
               // What was found on the way may be a group that is to be subscribed.
-              if (isNews) for (const host of this.#hosts.values()) host.hints?.wake();
+              if (hasNewEvents) for (const host of this.#hosts.values()) host.hints?.wake();
             },
             // Only now: a relay that ends every connection at once is no relay that works.
-            heard: () => {
+            responded: () => {
               failures = 0;
             },
           },
@@ -124,8 +124,8 @@ class Following {
       } catch (error) {
         if (signal.aborted) return;
         if (isWrongHome(error)) await refreshHome(signal);
-        else if (!isPassing(error)) throw error;
-        if (transport !== undefined) await this.#handoff.put({ kind: 'disconnected', error });
+        else if (!mayRecover(error)) throw error;
+        if (transport !== undefined) await this.#queue.put({ kind: 'disconnected', error });
         transport = undefined;
         failures += 1;
         await this.#pause(failures, { error, signal });
@@ -134,7 +134,7 @@ class Following {
   }
 
   /** Follows every host of groups and channels, and no other relay. */
-  async #tendHosts(): Promise<void> {
+  async #syncFollowedHosts(): Promise<void> {
     const { core } = this.#followed;
     const wanted = await hostsOf(core);
     if (this.#homeId !== undefined) wanted.delete(this.#homeId);
@@ -162,19 +162,19 @@ class Following {
           {
             ...this.#relay(relayId, signal),
             isHome: false,
-            begun: async () => {
+            started: async () => {
               hasBegun = true;
               // Lists may have changed while nothing was heard (02 §12.9).
-              if (!isFirst) await this.#tellOfLists(relayId);
+              if (!isFirst) await this.#emitListChanges(relayId);
               isFirst = false;
             },
             caughtUp: async (hints) => {
               const host = this.#hosts.get(relayId);
               if (host !== undefined) host.hints = hints;
-              await this.#tendHosts();
-              if (await isOwing(core)) this.#homeHints?.wake();
+              await this.#syncFollowedHosts();
+              if (await hasTasks(core)) this.#homeHints?.wake();
             },
-            heard: () => {
+            responded: () => {
               failures = 0;
             },
           },
@@ -183,7 +183,7 @@ class Following {
       } catch (error) {
         if (signal.aborted) return;
         if (!isClientError(error)) throw error;
-        if (!hasBegun) await this.#tellOfFailure(relayId, error);
+        if (!hasBegun) await this.#emitHostFailure(relayId, error);
         failures += 1;
         await this.#pause(failures, { error, signal });
       }
@@ -193,14 +193,14 @@ class Following {
   #relay(
     relayId: string,
     signal: AbortSignal,
-  ): Pick<FollowedRelay, 'core' | 'connection' | 'pollInterval' | 'catchUp' | 'give'> {
+  ): Pick<FollowedRelay, 'core' | 'connection' | 'pollInterval' | 'catchUp' | 'emit'> {
     const { core } = this.#followed;
     return {
       core,
       connection: core.relay(relayId),
       pollInterval: this.#options.pollInterval,
       catchUp: (scope) => this.#followed.catchUp(signal, scope),
-      give: (event) => this.#handoff.put(event),
+      emit: (event) => this.#queue.put(event),
     };
   }
 
@@ -209,22 +209,22 @@ class Following {
     { error, signal }: { readonly error: unknown; readonly signal: AbortSignal },
   ): Promise<void> {
     const { core } = this.#followed;
-    const wait = backoff(failures, retry, { random: core.random, hintSeconds: hintOf(error) });
+    const wait = backoff(failures, retry, { random: core.random, hintSeconds: retryHintOf(error) });
     await core.clock.sleep(wait, signal).catch(() => undefined);
   }
 
-  async #tellOfLists(relayId: string): Promise<void> {
+  async #emitListChanges(relayId: string): Promise<void> {
     const { core } = this.#followed;
     const rows = await core.store.read((tx) => groupRows(tx));
     for (const row of rows) {
       if (row.relay_id !== relayId || row.standing !== 'member' || !shouldReadGroup(row)) continue;
       const { group_id } = row;
-      await this.#handoff.put({ kind: 'group-applications', group_id });
-      await this.#handoff.put({ kind: 'group-recoveries', group_id });
+      await this.#queue.put({ kind: 'group-applications', group_id });
+      await this.#queue.put({ kind: 'group-recoveries', group_id });
     }
   }
 
-  async #tellOfFailure(relayId: string, error: unknown): Promise<void> {
+  async #emitHostFailure(relayId: string, error: unknown): Promise<void> {
     const { store } = this.#followed.core;
     const { groups, channels } = await store.read(async (tx) => ({
       groups: await groupRows(tx),
@@ -232,17 +232,17 @@ class Following {
     }));
     for (const row of groups) {
       if (row.relay_id !== relayId || !shouldReadGroup(row)) continue;
-      await this.#handoff.put({ kind: 'group-failed', group_id: row.group_id, error });
+      await this.#queue.put({ kind: 'group-failed', group_id: row.group_id, error });
     }
     for (const row of channels) {
-      if (row.relay_id !== relayId || !isReadableChannel(row)) continue;
-      await this.#handoff.put({ kind: 'channel-failed', channel_id: row.channel_id, error });
+      if (row.relay_id !== relayId || !shouldReadChannel(row)) continue;
+      await this.#queue.put({ kind: 'channel-failed', channel_id: row.channel_id, error });
     }
   }
 }
 
 /** A misbehaving relay may be a relay under repair; nothing it answered was used. */
-export function isPassing(error: unknown): boolean {
+export function mayRecover(error: unknown): boolean {
   return isTemporary(error) || isClientError(error, 'relay_misbehaviour');
 }
 
@@ -250,7 +250,7 @@ export function isPassing(error: unknown): boolean {
 async function hostsOf({ store }: AccountCore): Promise<Set<string>> {
   return await store.read(async (tx) => {
     const groups = (await groupRows(tx)).filter(shouldReadGroup);
-    const channels = (await channelRows(tx)).filter(isReadableChannel);
+    const channels = (await channelRows(tx)).filter(shouldReadChannel);
     return new Set([...groups, ...channels].map((row) => row.relay_id));
   });
 }

@@ -2,7 +2,7 @@ import type { Notification } from '../connect/websocket-wire.ts';
 import type { ClientError } from '../errors.ts';
 
 /** What one relay tells of: whatever else it says is nothing it has to say (02 §12.3). */
-export interface Heard {
+export interface SubscribedSet {
   /** Whether it is the home relay, which alone tells of timeline and device state. */
   readonly isHome: boolean;
   /** What is subscribed there. */
@@ -11,7 +11,7 @@ export interface Heard {
 }
 
 /** What notifications said until somebody looked. */
-export interface Drained {
+export interface HintSnapshot {
   readonly head: number;
   readonly revision: number;
   /** Highest head by group. */
@@ -30,7 +30,7 @@ export interface Drained {
  */
 export class Hints {
   /** Widened as subscriptions are made. */
-  heard: Heard;
+  subscribed: SubscribedSet;
   #head = -1;
   #revision = -1;
   #groups = new Map<string, number>();
@@ -42,11 +42,11 @@ export class Hints {
   #waiting = Promise.withResolvers<void>();
 
   constructor(isHome: boolean) {
-    this.heard = { isHome, groups: new Set(), channels: new Set() };
+    this.subscribed = { isHome, groups: new Set(), channels: new Set() };
   }
 
-  take({ method, params }: Notification): void {
-    const { isHome, groups, channels } = this.heard;
+  add({ method, params }: Notification): void {
+    const { isHome, groups, channels } = this.subscribed;
     const { group_id: groupId, channel_id: channelId } = params as Record<string, string>;
     const { head, revision } = params as Record<string, number>;
     if (groupId !== undefined && !groups.has(groupId)) return;
@@ -91,12 +91,12 @@ export class Hints {
   }
 
   /** Resolves as soon as something was said. @throws ClientError with which the connection ended */
-  async next(): Promise<void> {
+  async changed(): Promise<void> {
     await this.#waiting.promise;
     if (this.#end !== undefined) throw this.#end;
   }
 
-  drain(): Drained {
+  drain(): HintSnapshot {
     const drained = {
       head: this.#head,
       revision: this.#revision,

@@ -4,7 +4,7 @@ import { isTemporary } from '../connect/backoff.ts';
 import type { AccountCore } from '../core.ts';
 import { ClientError, isClientError, isRefusal } from '../errors.ts';
 import type { GroupAccountEvent } from '../events.ts';
-import { Allowance, byLeaving, type Visit } from '../sync/budget.ts';
+import { byLastInterrupted, ReadBudget, type TimeLimit } from '../sync/budget.ts';
 import type { HostVisit } from '../sync/host-visit.ts';
 import { type GroupRow, groupRows } from './group-rows.ts';
 import { removeSettledRecovery } from './keys/recover-key.ts';
@@ -27,7 +27,7 @@ export async function* catchUpGroups(
 ): AsyncGenerator<readonly GroupAccountEvent[]> {
   const rows = await core.store.read((tx) => groupRows(tx));
   const hosted = rows.filter(({ relay_id }) => relay_id === visit.host);
-  for (const row of hosted.sort(byLeaving)) {
+  for (const row of hosted.sort(byLastInterrupted)) {
     const { group_id } = row;
     if (!shouldReadGroup(row)) {
       yield* flushOrGiveUp(core, group_id, visit.signal);
@@ -36,7 +36,7 @@ export async function* catchUpGroups(
     const isWanted = only?.has(group_id) !== false || needsPolling(row);
     if (!isWanted || (only !== undefined && row.leftAt !== undefined)) continue;
     try {
-      visit.checkAnswers();
+      visit.throwIfUnavailable();
       yield* catchUpRow(core, row, visit);
     } catch (error) {
       yield [{ kind: 'group-failed', group_id, error: visit.failureOf(error) }];
@@ -47,7 +47,7 @@ export async function* catchUpGroups(
 async function* catchUpRow(
   core: AccountCore,
   row: GroupRow,
-  visit: Visit,
+  visit: TimeLimit,
 ): AsyncGenerator<readonly GroupAccountEvent[]> {
   const { group_id: groupId, standing } = row;
   const { signal } = visit;
@@ -68,9 +68,9 @@ async function* catchUpRow(
 export async function* catchUpGroup(
   core: AccountCore,
   groupId: string,
-  { signal, isOver }: Visit,
+  { signal, isReached }: TimeLimit,
 ): AsyncGenerator<readonly GroupAccountEvent[], boolean> {
-  const allowance = new Allowance(core.reading, isOver);
+  const allowance = new ReadBudget(core.reading, isReached);
   const reading = { signal, allowance };
   // What was written for an epoch that is over would be refused.
   if (yield* readGroup(core, groupId, reading)) return true;

@@ -14,7 +14,8 @@ import {
   type SavedGroup,
 } from '@posthouse/protocol';
 import { ClientError } from '../errors.ts';
-import { Collection, type StoreReader, type StoreWriter } from '../store/index.ts';
+import { Collection } from '../store/collection.ts';
+import type { StoreReader, StoreWriter } from '../store/index.ts';
 import { keyOf } from '../store/row-keys.ts';
 
 /** How this account stands to a group, as far as this device knows. */

@@ -1,7 +1,8 @@
 /** Messages to groups that wait to be sent, or for the host's answer (05 §13.28). */
 import type { GroupMessageEnvelope } from '@posthouse/protocol';
 import type { JsonObject } from '@posthouse/protocol/json';
-import { Collection, type StoreReader, type StoreWriter } from '../store/index.ts';
+import { Collection } from '../store/collection.ts';
+import type { StoreReader, StoreWriter } from '../store/index.ts';
 import { keyOf } from '../store/row-keys.ts';
 
 /** A group message whose fate is not known yet, by its group and place (05 §13.28). */

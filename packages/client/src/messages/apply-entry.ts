@@ -5,7 +5,7 @@ import {
   type ParsedContent,
   ProtocolError,
 } from '@posthouse/protocol';
-import { own, ownRecords } from '../accounts/account-rows.ts';
+import { ownKey, ownRecords } from '../accounts/account-rows.ts';
 import { knownState, noteStateHint } from '../accounts/device-states.ts';
 import {
   applyConsent,
@@ -14,7 +14,7 @@ import {
   applyOwnConsent,
 } from '../contacts/apply-contact.ts';
 import { contactRow } from '../contacts/contact-rows.ts';
-import { isAuthority } from '../contacts/relationship-rules.ts';
+import { mayWriteToUs } from '../contacts/relationship-rules.ts';
 import type { AccountCore } from '../core.ts';
 import { unixSeconds } from '../environment.ts';
 import type { AccountEvent } from '../events.ts';
@@ -24,16 +24,16 @@ import {
   applyStateSync,
 } from '../groups/keys/own-device-sync.ts';
 import type { StoreReader, StoreWriter } from '../store/index.ts';
-import { addDuty } from '../sync/tasks.ts';
+import { enqueueTask } from '../sync/tasks.ts';
 import {
   addMessage,
-  canHold,
-  hold,
+  canHoldMessage,
+  holdMessage,
   type MessageRow,
   messageRow,
-  type Outcome,
+  type RecordOutcome,
   removeMessage,
-  takeHeld,
+  takeHeldMessages,
   updateMessage,
 } from './message-rows.ts';
 import type { OpenedEntry } from './open-page.ts';
@@ -42,15 +42,15 @@ import type { OpenedEntry } from './open-page.ts';
  * What became of a record. `undefined` events: its processing is not complete, because the own
  * device state must be read first; the position stays before it.
  */
-export type Applied =
+export type ApplyResult =
   | { readonly complete: true; readonly events: readonly AccountEvent[] }
   | { readonly complete: false; readonly needs: 'own-state' };
 
 /** Refused because box or payload did not authenticate; another relay may hold a sound copy. */
 const notDecryptable = 'not_decryptable';
 
-interface Verdict {
-  readonly outcome: Outcome;
+interface Decision {
+  readonly outcome: RecordOutcome;
   readonly reason?: string;
   readonly events?: readonly AccountEvent[];
 }
@@ -66,7 +66,7 @@ export async function applyEntry(
   tx: StoreWriter,
   opened: OpenedEntry,
   options: { readonly ownStateIsFresh: boolean },
-): Promise<Applied> {
+): Promise<ApplyResult> {
   const { envelope, accepted_at: acceptedAt } = opened.entry;
   const { from, message_id: messageId } = envelope;
   const known = await messageRow(tx, { from, message_id: messageId });
@@ -79,7 +79,7 @@ export async function applyEntry(
     }
     return { complete: true, events: [] };
   }
-  const verdict = await judge(core, tx, opened, options);
+  const verdict = await decideOutcome(core, tx, opened, options);
   if (verdict === 'own-state') return { complete: false, needs: verdict };
   if (known !== undefined) await removeMessage(tx, known);
   const row = await addMessage(tx, {
@@ -106,11 +106,11 @@ async function eventsOf(
   core: AccountCore,
   tx: StoreWriter,
   row: MessageRow,
-  { outcome, events = [] }: Verdict,
+  { outcome, events = [] }: Decision,
 ): Promise<AccountEvent[]> {
-  const released = await release(core, tx, events);
+  const released = await releaseHeldMessages(core, tx, events);
   if (outcome === 'held') {
-    await hold(tx, row);
+    await holdMessage(tx, row);
     return [];
   }
   if (outcome === 'refused') return [{ kind: 'refused', message: row }];
@@ -120,7 +120,7 @@ async function eventsOf(
 }
 
 /** Messages put aside become messages once their sender turns out to be a contact. */
-async function release(
+async function releaseHeldMessages(
   core: AccountCore,
   tx: StoreWriter,
   events: readonly AccountEvent[],
@@ -129,8 +129,8 @@ async function release(
   for (const event of events) {
     if (event.kind !== 'contact' || event.status !== 'active') continue;
     const row = await contactRow(tx, event.account);
-    if (!(await isAuthority(core, tx, row))) continue;
-    for (const { reason: _held, ...held } of await takeHeld(tx, event.account)) {
+    if (!(await mayWriteToUs(core, tx, row))) continue;
+    for (const { reason: _held, ...held } of await takeHeldMessages(tx, event.account)) {
       const message: MessageRow = { ...held, outcome: 'applied' };
       await updateMessage(tx, message);
       released.push({ kind: 'message', message });
@@ -139,12 +139,12 @@ async function release(
   return released;
 }
 
-async function judge(
+async function decideOutcome(
   core: AccountCore,
   tx: StoreWriter,
   opened: OpenedEntry,
   { ownStateIsFresh }: { readonly ownStateIsFresh: boolean },
-): Promise<Verdict | 'own-state'> {
+): Promise<Decision | 'own-state'> {
   const { parsed, direction, entry } = opened;
   const { envelope } = entry;
   if (parsed === undefined) return { outcome: 'refused', reason: notDecryptable };
@@ -160,11 +160,11 @@ async function judge(
   }
   if (admission.requires === 'issued-grant') {
     const contact = await contactRow(tx, envelope.from);
-    if (!(await isAuthority(core, tx, contact))) return await withoutRelationship(core, tx, name);
+    if (!(await mayWriteToUs(core, tx, contact))) return await withoutRelationship(core, tx, name);
   }
   if (parsed.kind === 'unknown') return { outcome: 'stored' };
   try {
-    return { outcome: 'applied', events: await take(core, tx, { opened, parsed }) };
+    return { outcome: 'applied', events: await applyContent(core, tx, { opened, parsed }) };
   } catch (error) {
     if (!(error instanceof ProtocolError)) throw error;
     return { outcome: 'refused', reason: error.message };
@@ -186,15 +186,15 @@ async function withoutRelationship(
   core: AccountCore,
   tx: StoreReader,
   name: string | undefined,
-): Promise<Verdict> {
-  const self = await ownRecords.get(tx, own);
+): Promise<Decision> {
+  const self = await ownRecords.get(tx, ownKey);
   const waits = unixSeconds(core.clock) < (self?.awaitsContactsUntil ?? 0);
-  const held = waits && name === 'message.direct' && (await canHold(tx));
+  const held = waits && name === 'message.direct' && (await canHoldMessage(tx));
   return { outcome: held ? 'held' : 'refused', reason: 'no_relationship' };
 }
 
 /** Lets an admitted object take its effect. @throws ProtocolError where its own rules refuse it */
-async function take(
+async function applyContent(
   core: AccountCore,
   tx: StoreWriter,
   item: {
@@ -219,7 +219,7 @@ async function take(
       if (opened.direction === 'received') {
         const { revision } = parsed.content;
         const pending = await noteStateHint(tx, envelope.from, revision);
-        if (pending) await addDuty(tx, { kind: 'refresh-state', account: envelope.from });
+        if (pending) await enqueueTask(tx, { kind: 'refresh-state', account: envelope.from });
       }
       return [];
     case 'account.contacts.sync':

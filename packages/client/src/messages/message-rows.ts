@@ -1,9 +1,8 @@
 /** Messages as this device keeps them, in both directions. */
-import type { DeliveryStatus, RelayError, SendRequest } from '@posthouse/protocol';
+import type { DeliveryStatus, RelayError } from '@posthouse/protocol';
 import type { JsonObject } from '@posthouse/protocol/json';
-import type { ContactRow } from '../contacts/contact-rows.ts';
-import { Collection, type StoreReader, type StoreWriter } from '../store/index.ts';
-import type { Duty } from '../sync/tasks.ts';
+import { Collection } from '../store/collection.ts';
+import type { StoreReader, StoreWriter } from '../store/index.ts';
 
 /**
  * What became of a record of the timeline:
@@ -12,7 +11,7 @@ import type { Duty } from '../sync/tasks.ts';
  * - `held`: a message of an account this new device does not know yet;
  * - `refused`: invalid, not permitted, or in conflict.
  */
-export type Outcome = 'applied' | 'stored' | 'held' | 'refused';
+export type RecordOutcome = 'applied' | 'stored' | 'held' | 'refused';
 
 /** What became of a message this account sent, as far as this device knows. */
 export type SendingStatus =
@@ -33,7 +32,7 @@ export interface MessageRow {
   readonly digest: string;
   /** The business object; absent where it could not be opened. */
   readonly content?: JsonObject;
-  readonly outcome: Outcome;
+  readonly outcome: RecordOutcome;
   /** Why it was refused. */
   readonly reason?: string;
   /** Where it stands in this device's own order of arrival. */
@@ -96,16 +95,16 @@ const held = new Collection<string>('held');
 const heldLimit = 1_000;
 
 /** Whether there is room to put another message aside. */
-export async function canHold(tx: StoreReader): Promise<boolean> {
+export async function canHoldMessage(tx: StoreReader): Promise<boolean> {
   return (await held.list(tx, { limit: heldLimit })).length < heldLimit;
 }
 
-export async function hold(tx: StoreWriter, row: MessageRow): Promise<void> {
+export async function holdMessage(tx: StoreWriter, row: MessageRow): Promise<void> {
   await held.put(tx, messageKey(row), messageKey(row));
 }
 
 /** Takes the messages of an account that were put aside, in order of arrival. */
-export async function takeHeld(tx: StoreWriter, account: string): Promise<MessageRow[]> {
+export async function takeHeldMessages(tx: StoreWriter, account: string): Promise<MessageRow[]> {
   const rows: MessageRow[] = [];
   for (const { key } of await held.list(tx, { prefix: `${account}/` })) {
     await held.delete(tx, key);
@@ -128,22 +127,3 @@ export async function listMessages(
   }
   return found;
 }
-
-/** Why a message is in the outbox, and so what its fate means. */
-export type Purpose =
-  | { readonly kind: 'direct' }
-  /** The contact as it was and as the consent made it, for a consent that does not arrive. */
-  | { readonly kind: 'consent'; readonly before: ContactRow; readonly after: ContactRow }
-  /** What is owed again where the message must be made anew. */
-  | { readonly kind: 'duty'; readonly duties: readonly Duty[] };
-
-/** A message that has left, or is about to; kept until its fate is known. By message ID. */
-export interface OutboxRow {
-  /** Sent unchanged, as often as it takes (04 §15.1). */
-  readonly params: SendRequest;
-  /** The one relay it may be sent to. */
-  readonly relayId: string;
-  readonly purpose: Purpose;
-  readonly accepted: boolean;
-}
-export const outbox = new Collection<OutboxRow>('outbox');

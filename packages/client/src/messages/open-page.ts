@@ -28,7 +28,7 @@ import {
 import { verifySignatures } from '@posthouse/protocol/crypto';
 import { canonicalBytes } from '@posthouse/protocol/json';
 import type { AccountCore } from '../core.ts';
-import { type MisbehaviourReason, RelayMisbehaviour, relayMust } from '../errors.ts';
+import { checkRelayAnswer, type MisbehaviourReason, RelayMisbehaviour } from '../errors.ts';
 
 const method = 'message.timeline.sync';
 
@@ -53,7 +53,7 @@ export function openPage(
 ): OpenedEntry[] {
   const fault = pageFault(page, reading);
   if (fault !== undefined) throw new RelayMisbehaviour(fault, 'page of the timeline', { method });
-  const certificates = relayMust('page_certificates', method, () =>
+  const certificates = checkRelayAnswer('page_certificates', method, () =>
     verifyTimelinePage(core.network, page, reading),
   );
   const { items } = page as TimelinePage;
@@ -62,7 +62,7 @@ export function openPage(
 
 /** The faults of a page that have names of their own; the rest is told by its certificates. */
 function pageFault(page: unknown, reading: TimelineReading): MisbehaviourReason | undefined {
-  relayMust('malformed_result', method, () => {
+  checkRelayAnswer('malformed_result', method, () => {
     checkSchema(TimelinePage, page);
     checkNoNull(page);
   });
@@ -93,7 +93,7 @@ function openEntry(
   if (direction === undefined || certificate === undefined) {
     throw new RelayMisbehaviour('page_certificates', 'a sender has no certificate', { method });
   }
-  relayMust('altered_envelope', method, () => {
+  checkRelayAnswer('altered_envelope', method, () => {
     checkEnvelope(network, envelope);
     const checks = envelopeSignatures(network, envelope, certificate);
     verifySignatures(network.primitives, checks, 'envelope');

@@ -5,7 +5,7 @@ import type { AccountCore } from '../core.ts';
 import { RelayMisbehaviour } from '../errors.ts';
 import type { AccountEvent } from '../events.ts';
 import type { StoreReader, StoreWriter } from '../store/index.ts';
-import type { Visit } from '../sync/budget.ts';
+import type { TimeLimit } from '../sync/budget.ts';
 import { applyEntry } from './apply-entry.ts';
 import { type OpenedEntry, openPage } from './open-page.ts';
 
@@ -14,11 +14,11 @@ const method = 'message.timeline.sync';
 /** Records asked for at once. The relay may give fewer; only `has_more` says whether there are. */
 const pageSize = 100;
 
-const unread: TimelineRecord = { position: -1, gap: false };
+const emptyTimeline: TimelineRecord = { position: -1, gap: false };
 
 /** Largest sequence of a relay that is completely processed, with all before it; else -1. */
 export async function timelinePosition(tx: StoreReader, relayId: string): Promise<number> {
-  return ((await timelines.get(tx, relayId)) ?? unread).position;
+  return ((await timelines.get(tx, relayId)) ?? emptyTimeline).position;
 }
 
 /**
@@ -32,7 +32,7 @@ export async function timelinePosition(tx: StoreReader, relayId: string): Promis
 export async function* readTimeline(
   core: AccountCore,
   relayId: string,
-  { signal, isOver }: Visit,
+  { signal, isReached }: TimeLimit,
 ): AsyncGenerator<readonly AccountEvent[]> {
   const { account, device, store } = core;
   const seen = new Set<string>();
@@ -48,19 +48,19 @@ export async function* readTimeline(
       throw new RelayMisbehaviour('page_without_end', 'the same records again', { method });
     }
     for (const { digest } of opened) seen.add(digest);
-    if (page.has_retention_gap === true) yield await noteGap(core, relayId);
+    if (page.has_retention_gap === true) yield await storeGap(core, relayId);
     yield* applyPage(core, relayId, { opened, after, signal });
     if (!page.has_more) return;
-    if (isOver()) {
+    if (isReached()) {
       yield [{ kind: 'behind', relayId }];
       return;
     }
   }
 }
 
-async function noteGap(core: AccountCore, relayId: string): Promise<AccountEvent[]> {
+async function storeGap(core: AccountCore, relayId: string): Promise<AccountEvent[]> {
   return await core.store.write(async (tx) => {
-    const known = (await timelines.get(tx, relayId)) ?? unread;
+    const known = (await timelines.get(tx, relayId)) ?? emptyTimeline;
     if (known.gap) return [];
     await timelines.put(tx, relayId, { ...known, gap: true });
     return [{ kind: 'gap', relayId }];
@@ -107,7 +107,7 @@ async function applyUntilBlocked(
   },
 ): Promise<{ applied: number; position: number; events: AccountEvent[] }> {
   const { relayId, opened, after, ownStateIsFresh } = work;
-  const known = (await timelines.get(tx, relayId)) ?? unread;
+  const known = (await timelines.get(tx, relayId)) ?? emptyTimeline;
   const done = { applied: 0, position: after, events: [] as AccountEvent[] };
   for (const entry of opened) {
     const result = await applyEntry(core, tx, entry, { ownStateIsFresh });

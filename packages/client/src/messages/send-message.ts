@@ -10,10 +10,10 @@ import {
   sha256Text,
 } from '@posthouse/protocol';
 import { canonicalBytes, type JsonObject } from '@posthouse/protocol/json';
-import { stateHints, states } from '../accounts/account-rows.ts';
+import { deviceStates, stateHints } from '../accounts/account-rows.ts';
 import {
-  devicesNow,
   knownState,
+  requireCurrentDevices,
   resolveOwnState,
   resolveState,
 } from '../accounts/device-states.ts';
@@ -22,38 +22,36 @@ import { contactRow, putContact } from '../contacts/contact-rows.ts';
 import type { AccountCore } from '../core.ts';
 import {
   ClientError,
+  checkRelayAnswer,
   isRefusal,
   RelayMisbehaviour,
   type RelayRefused,
-  relayMust,
 } from '../errors.ts';
 import type { StoreWriter } from '../store/index.ts';
-import { addDuty } from '../sync/tasks.ts';
+import { enqueueTask } from '../sync/tasks.ts';
 import {
   addMessage,
   type MessageRow,
   messageRow,
-  type OutboxRow,
-  outbox,
-  type Purpose,
   removeMessage,
   updateMessage,
 } from './message-rows.ts';
+import { type OutboxRow, outbox, type Purpose } from './outbox.ts';
 
 /** Milliseconds for which a device state is used without asking again, unless a hint came. */
 const stateMaxAge = 3_600_000;
 
-export interface Outgoing {
+export interface OutgoingMessage {
   readonly to: string;
   /** The business object, with its `$type`. */
   readonly content: JsonObject;
   readonly authorization?: Authorization | undefined;
   readonly purpose: Purpose;
   /** Of a self-delivery: whether this device gets a box as well. */
-  readonly toThisDevice?: boolean;
+  readonly includeThisDevice?: boolean;
   readonly signal: AbortSignal;
   /** Runs in the transaction that puts the message into the outbox. */
-  readonly along?: (tx: StoreWriter) => Promise<void>;
+  readonly inTransaction?: (tx: StoreWriter) => Promise<void>;
 }
 
 /**
@@ -64,11 +62,14 @@ export interface Outgoing {
  * @throws RelayRefused where the relay does not take it
  * @throws RelayUnreachable with the message kept, to be submitted again
  */
-export async function send(core: AccountCore, message: Outgoing): Promise<MessageRow> {
+export async function sendMessage(
+  core: AccountCore,
+  message: OutgoingMessage,
+): Promise<MessageRow> {
   let replaces: MessageRow | undefined;
   for (let attempt = 1; ; attempt += 1) {
     const recipients = await recipientsOf(core, message, { refresh: attempt > 1 });
-    const row = await post(core, { ...message, recipients, replaces });
+    const row = await sealAndStore(core, { ...message, recipients, replaces });
     try {
       return await submit(core, row, message.signal);
     } catch (error) {
@@ -83,7 +84,7 @@ export async function send(core: AccountCore, message: Outgoing): Promise<Messag
 /** Devices of the target that are valid now, by a state that is recent enough. */
 async function recipientsOf(
   core: AccountCore,
-  { to, authorization, toThisDevice = true, signal }: Outgoing,
+  { to, authorization, includeThisDevice = true, signal }: OutgoingMessage,
   { refresh }: { readonly refresh: boolean },
 ): Promise<DeviceCertificate[]> {
   if (refresh || to === core.account) {
@@ -91,8 +92,8 @@ async function recipientsOf(
   }
   if (to === core.account) {
     const state = await ownState(core);
-    const devices = devicesNow(core, state);
-    if (toThisDevice) return devices;
+    const devices = requireCurrentDevices(core, state);
+    if (includeThisDevice) return devices;
     const others = devices.filter(
       (item) => item.signing_public_key !== core.device.signingPublicKey,
     );
@@ -103,12 +104,12 @@ async function recipientsOf(
   }
   const known = refresh ? undefined : await recentState(core, to);
   const options = { ...(authorization !== undefined && { authorization }), signal };
-  return devicesNow(core, known ?? (await resolveState(core, to, options)));
+  return requireCurrentDevices(core, known ?? (await resolveState(core, to, options)));
 }
 
 async function recentState(core: AccountCore, account: string) {
   return await core.store.read(async (tx) => {
-    const record = await states.get(tx, account);
+    const record = await deviceStates.get(tx, account);
     if (record === undefined || (await stateHints.get(tx, account)) !== undefined) return undefined;
     const age = core.clock.milliseconds() - record.checkedAt;
     return age >= 0 && age < stateMaxAge ? record.state : undefined;
@@ -131,18 +132,18 @@ async function ownState(core: AccountCore) {
 }
 
 /** Seals a message and keeps it, before anything of it leaves. */
-async function post(
+async function sealAndStore(
   core: AccountCore,
-  message: Outgoing & {
+  message: OutgoingMessage & {
     readonly recipients: readonly DeviceCertificate[];
     readonly replaces: MessageRow | undefined;
   },
 ): Promise<OutboxRow> {
-  const { to, content, authorization, purpose, recipients, replaces, along } = message;
+  const { to, content, authorization, purpose, recipients, replaces, inTransaction } = message;
   const home = await core.home();
-  const senders = to === core.account ? [] : devicesNow(core, await ownState(core));
+  const senders = to === core.account ? [] : requireCurrentDevices(core, await ownState(core));
   const params: SendRequest = {
-    ...sealed(() =>
+    ...sealOrInvalidInput(() =>
       sealMessage(core.network, {
         from: core.device,
         to,
@@ -171,13 +172,13 @@ async function post(
       outcome: 'applied',
       status: 'sending',
     });
-    await along?.(tx);
+    await inTransaction?.(tx);
   });
   return row;
 }
 
 /** What cannot be sealed was not fit to be sent. */
-function sealed<T>(seal: () => T): T {
+function sealOrInvalidInput<T>(seal: () => T): T {
   try {
     return seal();
   } catch (cause) {
@@ -201,22 +202,22 @@ async function submit(core: AccountCore, row: OutboxRow, signal: AbortSignal): P
         method,
       });
     }
-    return await settle(core, row, status);
+    return await storeStatus(core, row, status);
   } catch (error) {
-    if (isRefusal(error) && !isTemporary(error)) await reject(core, row, error);
+    if (isRefusal(error) && !isTemporary(error)) await storeRejection(core, row, error);
     throw error;
   }
 }
 
 function checkedStatus(answer: unknown, method: string): DeliveryStatus {
-  return relayMust('invalid_delivery_status', method, () => {
+  return checkRelayAnswer('invalid_delivery_status', method, () => {
     checkDeliveryStatus(answer);
     return answer;
   });
 }
 
 /** Submits what has no answer yet, and asks for the fate of what is being delivered. */
-export async function flush(core: AccountCore, signal: AbortSignal): Promise<void> {
+export async function flushOutbox(core: AccountCore, signal: AbortSignal): Promise<void> {
   const home = await core.home();
   const rows = await core.store.read((tx) => outbox.list(tx));
   for (const { value: row } of rows) {
@@ -237,14 +238,14 @@ async function askStatus(core: AccountCore, row: OutboxRow, signal: AbortSignal)
   const params = { message_id: row.params.envelope.message_id };
   try {
     const answer = await core.relay(row.relayId).call(method, params, { signal });
-    await settle(core, row, checkedStatus(answer, method));
+    await storeStatus(core, row, checkedStatus(answer, method));
   } catch (error) {
     if (!isRefusal(error, 'not_found', 'message_expired')) throw error;
-    await reject(core, row, error);
+    await storeRejection(core, row, error);
   }
 }
 
-async function settle(
+async function storeStatus(
   core: AccountCore,
   row: OutboxRow,
   status: DeliveryStatus,
@@ -257,7 +258,7 @@ async function settle(
       await outbox.delete(tx, envelope.message_id);
     }
     if (status.status === 'failed') {
-      await undo(tx, row.purpose, { again: status.error?.code === 'device_unknown' });
+      await undoPurpose(tx, row.purpose, { again: status.error?.code === 'device_unknown' });
     }
     const known = await messageRow(tx, envelope);
     if (known === undefined) throw new ClientError('store_mismatch', 'a sent message is missing');
@@ -276,11 +277,17 @@ async function settle(
 }
 
 /** The relay did not take it: no record, no responsibility (04 §12.1). */
-async function reject(core: AccountCore, row: OutboxRow, refusal: RelayRefused): Promise<void> {
+async function storeRejection(
+  core: AccountCore,
+  row: OutboxRow,
+  refusal: RelayRefused,
+): Promise<void> {
   const { envelope } = row.params;
   await core.store.write(async (tx) => {
     await outbox.delete(tx, envelope.message_id);
-    await undo(tx, row.purpose, { again: isRefusal(refusal, 'device_unknown', 'clock_skew') });
+    await undoPurpose(tx, row.purpose, {
+      again: isRefusal(refusal, 'device_unknown', 'clock_skew'),
+    });
     const known = await messageRow(tx, envelope);
     if (known === undefined) return;
     if (row.purpose.kind === 'duty') await removeMessage(tx, known);
@@ -292,13 +299,13 @@ async function reject(core: AccountCore, row: OutboxRow, refusal: RelayRefused):
 }
 
 /** Takes back what depended on a message that will not arrive. */
-async function undo(
+async function undoPurpose(
   tx: StoreWriter,
   purpose: Purpose,
   { again }: { readonly again: boolean },
 ): Promise<void> {
   if (purpose.kind === 'duty' && again) {
-    for (const duty of purpose.duties) await addDuty(tx, duty);
+    for (const duty of purpose.duties) await enqueueTask(tx, duty);
   }
   if (purpose.kind !== 'consent') return;
   const now = await contactRow(tx, purpose.before.account);

@@ -4,41 +4,34 @@ import type { JsonObject } from '@posthouse/protocol/json';
 import { knownState } from '../accounts/device-states.ts';
 import type { AccountCore } from '../core.ts';
 import { unixSeconds } from '../environment.ts';
-import { type Duty, removeDuty } from '../sync/tasks.ts';
-import { send } from './send-message.ts';
+import { dropTasks, type PendingTask, removeTask } from '../sync/tasks.ts';
+import { sendMessage } from './send-message.ts';
 
 /**
- * Sends an object to the other devices, and settles what was owed by it. Where there is no other
- * device, or nothing to say, nothing is owed any more.
+ * Sends an object to the account's other devices and removes the tasks it completes. If there is
+ * no other device or no content, the tasks are dropped.
  */
-export async function toOwnDevices(
+export async function sendToOwnDevices(
   core: AccountCore,
   message: {
-    /** Type of the object behind the service word. */
+    /** Type of the object, without the service word. */
     readonly name: string;
     readonly content?: JsonObject;
-    readonly due: readonly Duty[];
+    readonly tasks: readonly PendingTask[];
     readonly signal: AbortSignal;
   },
 ): Promise<void> {
-  const { name, content, due, signal } = message;
-  if (content === undefined || !(await hasOtherDevices(core))) return await forget(core, due);
-  await send(core, {
+  const { name, content, tasks, signal } = message;
+  if (content === undefined || !(await hasOtherDevices(core))) return await dropTasks(core, tasks);
+  await sendMessage(core, {
     to: core.account,
     content: { ...content, $type: core.network.type(name) },
-    purpose: { kind: 'duty', duties: due },
-    toThisDevice: false,
+    purpose: { kind: 'duty', duties: tasks },
+    includeThisDevice: false,
     signal,
-    along: async (tx) => {
-      for (const duty of due) await removeDuty(tx, duty);
+    inTransaction: async (tx) => {
+      for (const task of tasks) await removeTask(tx, task);
     },
-  });
-}
-
-/** Drops duties that nothing is to be done for. */
-export async function forget(core: AccountCore, due: readonly Duty[]): Promise<void> {
-  await core.store.write(async (tx) => {
-    for (const duty of due) await removeDuty(tx, duty);
   });
 }
 

@@ -1,8 +1,2 @@
 export { MemoryStore } from './memory.ts';
-export {
-  Collection,
-  type Store,
-  type StoreRange,
-  type StoreReader,
-  type StoreWriter,
-} from './types.ts';
+export type { Store, StoreRange, StoreReader, StoreWriter } from './types.ts';

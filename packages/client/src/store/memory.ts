@@ -1,11 +1,12 @@
-import { type Store, type StoreRange, type StoreWriter, Turnstile } from './types.ts';
+import { Mutex } from './mutex.ts';
+import type { Store, StoreRange, StoreWriter } from './types.ts';
 
 type Tables = Map<string, Map<string, string>>;
 
 /** A store that lives and dies with the process. */
 export class MemoryStore implements Store {
   readonly #tables: Tables = new Map();
-  readonly #turnstile = new Turnstile();
+  readonly #turnstile = new Mutex();
 
   read<T>(work: (tx: StoreWriter) => Promise<T>): Promise<T> {
     return this.#turnstile.run(() => work(new MemoryTransaction(this.#tables)));

@@ -1,13 +1,8 @@
 import { chmodSync, closeSync, openSync } from 'node:fs';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { ClientError } from '../errors.ts';
-import {
-  type Store,
-  type StoreRange,
-  type StoreReader,
-  type StoreWriter,
-  Turnstile,
-} from './types.ts';
+import { Mutex } from './mutex.ts';
+import type { Store, StoreRange, StoreReader, StoreWriter } from './types.ts';
 
 /** Version of the file's layout, in SQLite's `user_version`. */
 const layout = 1;
@@ -27,7 +22,7 @@ const lockTimeout = 10_000;
  */
 export class SqliteStore implements Store {
   readonly #database: DatabaseSync;
-  readonly #turnstile = new Turnstile();
+  readonly #turnstile = new Mutex();
   readonly #transaction: SqliteTransaction;
 
   private constructor(database: DatabaseSync) {

@@ -1,5 +1,5 @@
 /** Passes what several readers find to one consumer, who is waited for. */
-export class Handoff<T> {
+export class AsyncQueue<T> {
   readonly #waiting: { readonly item: T; readonly done: () => void }[] = [];
   #isClosed = false;
   #failure: { readonly cause: unknown } | undefined;
@@ -46,7 +46,7 @@ export class Handoff<T> {
   }
 
   /** Lets go of everybody who waits for the consumer. */
-  abandon(): void {
+  discard(): void {
     this.close();
     for (const { done } of this.#waiting.splice(0)) done();
   }

@@ -25,7 +25,7 @@ export const defaultReading: ReadingLimits = {
 };
 
 /** What reading one group, channel or list may still take. */
-export class Allowance {
+export class ReadBudget {
   #events: number;
   #pages: number;
   readonly #isLate: () => boolean;
@@ -37,7 +37,7 @@ export class Allowance {
   }
 
   /** Counts a page that was read. */
-  take(events: number): void {
+  spendPage(events: number): void {
     this.#events -= events;
     this.#pages -= 1;
   }
@@ -48,16 +48,16 @@ export class Allowance {
 }
 
 /** The time one host gets. */
-export interface Visit {
+export interface TimeLimit {
   /** Also aborts where an answer is still under way long after the time is over. */
   readonly signal: AbortSignal;
   /** Whether no further page is to be asked for. */
-  readonly isOver: () => boolean;
+  readonly isReached: () => boolean;
 }
 
 /** A visit that lasts as long as whoever asked for it wants. */
-export function endless(signal: AbortSignal): Visit {
-  return { signal, isOver: () => false };
+export function noTimeLimit(signal: AbortSignal): TimeLimit {
+  return { signal, isReached: () => false };
 }
 
 /**
@@ -66,10 +66,10 @@ export function endless(signal: AbortSignal): Visit {
  *
  * @throws RelayUnreachable as the signal's reason
  */
-export async function* visiting<T>(
+export async function* withTimeLimit<T>(
   { clock, reading }: { readonly clock: Clock; readonly reading: ReadingLimits },
   signal: AbortSignal,
-  work: (visit: Visit) => AsyncGenerator<T>,
+  work: (visit: TimeLimit) => AsyncGenerator<T>,
 ): AsyncGenerator<T> {
   const over = clock.milliseconds() + reading.time;
   const isOver = () => clock.milliseconds() >= over;
@@ -81,14 +81,14 @@ export async function* visiting<T>(
     () => undefined,
   );
   try {
-    yield* work({ signal: AbortSignal.any([signal, late.signal]), isOver });
+    yield* work({ signal: AbortSignal.any([signal, late.signal]), isReached: isOver });
   } finally {
     done.abort();
   }
 }
 
 /** Rows in the order in which they are read: what was left with more to read comes last. */
-export function byLeaving(
+export function byLastInterrupted(
   a: { readonly leftAt?: number },
   b: { readonly leftAt?: number },
 ): number {

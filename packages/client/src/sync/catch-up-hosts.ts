@@ -8,12 +8,12 @@ import type { AccountCore } from '../core.ts';
 import type { AccountEvent } from '../events.ts';
 import { catchUpGroups } from '../groups/catch-up-groups.ts';
 import { groupRows } from '../groups/group-rows.ts';
-import { endless, type Visit, visiting } from './budget.ts';
+import { noTimeLimit, type TimeLimit, withTimeLimit } from './budget.ts';
 import { HostVisit } from './host-visit.ts';
-import { together } from './merge.ts';
+import { mergeGenerators } from './merge.ts';
 
 /** What is to be read. */
-export interface Scope {
+export interface SyncScope {
   /** Whether the account's own timeline is. */
   readonly home: boolean;
   /** Only what this relay hosts; everything by default. */
@@ -34,24 +34,24 @@ export interface Scope {
 export async function* catchUpHosts(
   core: AccountCore,
   signal: AbortSignal,
-  scope: Omit<Scope, 'home'> & { readonly isTimed: boolean; readonly but?: string | undefined },
+  scope: Omit<SyncScope, 'home'> & { readonly isTimed: boolean; readonly but?: string | undefined },
 ): AsyncGenerator<readonly AccountEvent[]> {
   const { relayId: homeId } = await core.home();
   const hosts = scope.host === undefined ? await allHosts(core) : [scope.host];
   const works = hosts
     .filter((host) => host !== scope.but)
     .map((host) => (either: AbortSignal) => {
-      const read = (visit: Visit) =>
+      const read = (visit: TimeLimit) =>
         readHost(core, new HostVisit({ host, isHome: host === homeId }, visit, either), scope);
-      return scope.isTimed ? visiting(core, either, read) : read(endless(either));
+      return scope.isTimed ? withTimeLimit(core, either, read) : read(noTimeLimit(either));
     });
-  yield* together<readonly AccountEvent[]>(signal, works);
+  yield* mergeGenerators<readonly AccountEvent[]>(signal, works);
 }
 
 async function* readHost(
   core: AccountCore,
   visit: HostVisit,
-  { groups, channels }: Omit<Scope, 'home'>,
+  { groups, channels }: Omit<SyncScope, 'home'>,
 ): AsyncGenerator<readonly AccountEvent[]> {
   yield* catchUpGroups(core, visit, groups);
   yield* catchUpChannels(core, visit, channels);

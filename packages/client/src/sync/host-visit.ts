@@ -1,32 +1,32 @@
 import { type ClientError, isClientError } from '../errors.ts';
-import type { Visit } from './budget.ts';
-import { isSilence } from './host-calls.ts';
+import type { TimeLimit } from './budget.ts';
+import { isHostUnavailable } from './host-calls.ts';
 
 /** One host while it is read. */
-export class HostVisit implements Visit {
+export class HostVisit implements TimeLimit {
   readonly host: string;
   readonly signal: AbortSignal;
-  readonly isOver: () => boolean;
+  readonly isReached: () => boolean;
   readonly #isHome: boolean;
   /** Whoever asked for all of it; the visit itself may end earlier. */
-  readonly #asker: AbortSignal;
-  #silence: ClientError | undefined;
+  readonly #callerSignal: AbortSignal;
+  #unavailable: ClientError | undefined;
 
   constructor(
     place: { readonly host: string; readonly isHome: boolean },
-    { signal, isOver }: Visit,
-    asker: AbortSignal,
+    { signal, isReached }: TimeLimit,
+    callerSignal: AbortSignal,
   ) {
     this.host = place.host;
     this.#isHome = place.isHome;
     this.signal = signal;
-    this.isOver = isOver;
-    this.#asker = asker;
+    this.isReached = isReached;
+    this.#callerSignal = callerSignal;
   }
 
   /** A host that did not answer just now is not asked again for each of its groups. */
-  checkAnswers(): void {
-    if (this.#silence !== undefined) throw this.#silence;
+  throwIfUnavailable(): void {
+    if (this.#unavailable !== undefined) throw this.#unavailable;
   }
 
   /**
@@ -34,11 +34,11 @@ export class HostVisit implements Visit {
    * @throws whatever concerns more than that: an abort, a silent home relay, a fault of the program
    */
   failureOf(error: unknown): ClientError {
-    this.#asker.throwIfAborted();
+    this.#callerSignal.throwIfAborted();
     if (!isClientError(error)) throw error;
-    if (isSilence(error)) {
+    if (isHostUnavailable(error)) {
       if (this.#isHome) throw error;
-      this.#silence = error;
+      this.#unavailable = error;
     }
     return error;
   }

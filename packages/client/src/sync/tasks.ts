@@ -1,12 +1,12 @@
 /**
- * What this device still owes: messages to send because of something that was applied or decided.
- * A duty is written in the transaction that gives rise to it and removed in the one that puts its
- * message into the outbox, so that no crash loses one. The key says what is owed, so that the same
- * duty twice is one duty.
+ * Pending tasks: messages this device must send because of something that was applied or decided.
+ * A task is written in the transaction that causes it and removed in the one that puts its message
+ * into the outbox, so that a crash loses none. Equal tasks have one key and are stored once.
  */
-import { Collection, type StoreWriter } from '../store/index.ts';
+import { Collection } from '../store/collection.ts';
+import type { Store, StoreWriter } from '../store/index.ts';
 
-export type Duty =
+export type PendingTask =
   /** Tell the account's other devices about a contact (03 §17). */
   | { readonly kind: 'sync-contact'; readonly account: string }
   /** Send every contact to the account's other devices. */
@@ -28,17 +28,27 @@ export type Duty =
   /** Send them the application secrets of a group. */
   | { readonly kind: 'send-group-history'; readonly group: string };
 
-export const duties = new Collection<Duty>('duties');
+export const pendingTasks = new Collection<PendingTask>('duties');
 
-function dutyKey(duty: Duty): string {
-  if ('account' in duty) return `${duty.kind}/${duty.account}`;
-  return 'group' in duty ? `${duty.kind}/${duty.group}` : duty.kind;
+function taskKey(task: PendingTask): string {
+  if ('account' in task) return `${task.kind}/${task.account}`;
+  return 'group' in task ? `${task.kind}/${task.group}` : task.kind;
 }
 
-export async function addDuty(tx: StoreWriter, duty: Duty): Promise<void> {
-  await duties.put(tx, dutyKey(duty), duty);
+export async function enqueueTask(tx: StoreWriter, task: PendingTask): Promise<void> {
+  await pendingTasks.put(tx, taskKey(task), task);
 }
 
-export async function removeDuty(tx: StoreWriter, duty: Duty): Promise<void> {
-  await duties.delete(tx, dutyKey(duty));
+export async function removeTask(tx: StoreWriter, task: PendingTask): Promise<void> {
+  await pendingTasks.delete(tx, taskKey(task));
+}
+
+/** Removes tasks for which nothing is left to be done. */
+export async function dropTasks(
+  { store }: { readonly store: Store },
+  tasks: readonly PendingTask[],
+): Promise<void> {
+  await store.write(async (tx) => {
+    for (const task of tasks) await removeTask(tx, task);
+  });
 }

@@ -91,7 +91,7 @@ async function requireHost(
   signal: AbortSignal,
 ): Promise<RelayConnection> {
   const connection = core.relay(relayId);
-  const { descriptor } = (await connection.link(signal)).relay;
+  const { descriptor } = (await connection.authenticated(signal)).relay;
   if (descriptor.capabilities?.includes('channel.host.v1')) return connection;
   throw new ClientError('no_relay', `${relayId} hosts no channels`);
 }

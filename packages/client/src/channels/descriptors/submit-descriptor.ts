@@ -113,7 +113,7 @@ async function settleAccepted(
     await putChannel(tx, { ...row, standing: 'followed', descriptor, span });
   });
   if (write !== 'create') return;
-  core.happenings.add([{ kind: 'channel-followed', channel_id: kept.channelId }]);
+  core.eventBuffer.add([{ kind: 'channel-followed', channel_id: kept.channelId }]);
 }
 
 async function settleRefused(core: AccountCore, kept: PendingWrite<ChannelWrite>): Promise<void> {

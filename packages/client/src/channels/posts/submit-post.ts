@@ -1,7 +1,7 @@
 /** Submitting posts, edits and deletions, and learning what became of them (06 §10.4). */
 import type { AccountCore } from '../../core.ts';
 import { ClientError, isRefusal } from '../../errors.ts';
-import { Allowance } from '../../sync/budget.ts';
+import { ReadBudget } from '../../sync/budget.ts';
 import type { ChannelRow } from '../channel-rows.ts';
 import { type ContentWrite, dequeueWrite, isFinalRefusal, type PendingWrite } from '../outbox.ts';
 import { asRollback, pageSize, readChannelPage } from '../timeline/channel-page.ts';
@@ -118,7 +118,7 @@ async function hasTakenEffect(
   const sent = value.write === 'edit' ? value.edit : value.deletion;
   let after = value.behind;
   let rival: string | undefined;
-  const allowance = new Allowance(core.reading);
+  const allowance = new ReadBudget(core.reading);
   for (;;) {
     const page = await readChannelPage(core, row, {
       range: { after, limit: pageSize },
@@ -135,7 +135,7 @@ async function hasTakenEffect(
     }
     after = page.sequences.at(-1) ?? after;
     if (!page.hasMore) break;
-    allowance.take(page.sequences.length);
+    allowance.spendPage(page.sequences.length);
     if (allowance.isSpent) {
       rival ??= 'more was written meanwhile than can be looked through';
       break;

@@ -173,7 +173,7 @@ async function submitInTurn(
 ): Promise<number | undefined> {
   core.sending.add(kept.key);
   try {
-    for await (const events of flushChannel(core, row, signal)) core.happenings.add(events);
+    for await (const events of flushChannel(core, row, signal)) core.eventBuffer.add(events);
     return await submitContent(core, { row, kept, isFresh: true }, signal);
   } finally {
     core.sending.delete(kept.key);

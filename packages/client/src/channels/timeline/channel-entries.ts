@@ -7,7 +7,8 @@ import {
   type ProjectedPost,
   postState,
 } from '@posthouse/protocol';
-import { Collection, type StoreReader, type StoreWriter } from '../../store/index.ts';
+import { Collection } from '../../store/collection.ts';
+import type { StoreReader, StoreWriter } from '../../store/index.ts';
 import { keyOf } from '../../store/row-keys.ts';
 
 interface EntryPosition {

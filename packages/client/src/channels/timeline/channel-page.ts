@@ -9,8 +9,8 @@ import {
   verifyChannelResolution,
 } from '@posthouse/protocol';
 import type { AccountCore } from '../../core.ts';
-import { isClientError, isRefusal, RelayMisbehaviour, relayMust } from '../../errors.ts';
-import { callForPage } from '../../sync/host-calls.ts';
+import { checkRelayAnswer, isClientError, isRefusal, RelayMisbehaviour } from '../../errors.ts';
+import { callPage } from '../../sync/host-calls.ts';
 import { knownDescriptors } from '../channel-rows.ts';
 
 /** Events asked for at once; the host may give fewer. */
@@ -50,12 +50,12 @@ export async function readChannelPage(
   const method = 'channel.read';
   const { channel_id: channelId, relay_id: relayId } = place;
   const params = { channel_id: channelId, ...range };
-  const page = await callForPage(core, relayId, { method, params, signal });
-  relayMust('invalid_channel_page', method, () => checkChannelPageBounds(page, range));
+  const page = await callPage(core, relayId, { method, params, signal });
+  checkRelayAnswer('invalid_channel_page', method, () => checkChannelPageBounds(page, range));
   const revisions = page.events.map(({ descriptor_rev }) => descriptor_rev);
   const known = await core.store.read((tx) => knownDescriptors(tx, channelId, revisions));
   const verify = () =>
-    relayMust('invalid_channel_page', method, () =>
+    checkRelayAnswer('invalid_channel_page', method, () =>
       verifyChannelPage(core.network, page, { channelId, relayId, descriptors: known }),
     );
   const wanted = new Set(unresolvedRevisions(core, page, known));
@@ -141,7 +141,7 @@ export async function resolveDescriptor(
   const exact = revision === undefined ? {} : { revision };
   const params = { channel_id: channelId, ...exact };
   const answer = await core.relay(relayId).call(method, params, { signal });
-  return relayMust('invalid_channel_descriptor', method, () =>
+  return checkRelayAnswer('invalid_channel_descriptor', method, () =>
     verifyChannelResolution(core.network, answer, { channelId, relayId, ...exact }),
   );
 }

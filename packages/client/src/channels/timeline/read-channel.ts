@@ -12,7 +12,7 @@ import type { AccountCore } from '../../core.ts';
 import { RelayMisbehaviour } from '../../errors.ts';
 import type { ChannelAccountEvent } from '../../events.ts';
 import type { StoreWriter } from '../../store/index.ts';
-import { Allowance } from '../../sync/budget.ts';
+import { ReadBudget } from '../../sync/budget.ts';
 import {
   adoptDescriptor,
   type ChannelRow,
@@ -48,7 +48,7 @@ import {
 export async function* readChannel(
   core: AccountCore,
   channelId: string,
-  { signal, allowance }: { readonly signal: AbortSignal; readonly allowance: Allowance },
+  { signal, allowance }: { readonly signal: AbortSignal; readonly allowance: ReadBudget },
 ): AsyncGenerator<readonly ChannelAccountEvent[]> {
   for (;;) {
     signal.throwIfAborted();
@@ -56,7 +56,7 @@ export async function* readChannel(
     if (!shouldReadChannel(row)) return;
     const direction = row.span === undefined ? 'latest' : 'newer';
     const page = await readPageInDirection(core, row, { direction, signal });
-    allowance.take(page.sequences.length);
+    allowance.spendPage(page.sequences.length);
     const step = await core.store.write((tx) => commitPage(tx, row, { page, direction }));
     if (step !== undefined) {
       yield step.events;
@@ -92,9 +92,9 @@ export async function readOlderPage(
     signal.throwIfAborted();
     const row = await core.store.read((tx) => requireChannel(tx, channelId));
     if (row.span === undefined) {
-      const allowance = new Allowance(core.reading);
+      const allowance = new ReadBudget(core.reading);
       for await (const found of readChannel(core, channelId, { signal, allowance })) {
-        core.happenings.add(found);
+        core.eventBuffer.add(found);
       }
       const read = await core.store.read((tx) => requireChannel(tx, channelId));
       return (read.span?.first ?? 0) > 0;
@@ -219,7 +219,7 @@ export async function currentDescriptor(
     const adopted = await adoptDescriptor(tx, row, found);
     if (adopted !== row && row.standing === 'followed') {
       const { channel_id, descriptor } = adopted;
-      core.happenings.add([{ kind: 'channel-changed', channel_id, descriptor }]);
+      core.eventBuffer.add([{ kind: 'channel-changed', channel_id, descriptor }]);
     }
     return adopted.descriptor;
   });

@@ -5,7 +5,7 @@
  * or a commit that was given up may have taken effect all the same, and then nobody else has them.
  */
 import type { GroupMemberRecoveryRequest } from '@posthouse/protocol';
-import { Collection } from '../../store/index.ts';
+import { Collection } from '../../store/collection.ts';
 
 /** A key recovery request of the own account, by group. */
 export interface RecoveryCandidate {

@@ -7,7 +7,8 @@ import {
 } from '@posthouse/protocol';
 import type { AccountCore } from '../../core.ts';
 import { ClientError } from '../../errors.ts';
-import { Collection, type StoreReader, type StoreWriter } from '../../store/index.ts';
+import { Collection } from '../../store/collection.ts';
+import type { StoreReader, StoreWriter } from '../../store/index.ts';
 import { keyOf } from '../../store/row-keys.ts';
 
 /** Commitment and own member key of every epoch of the verified chain (05 §7.5). */

@@ -8,9 +8,9 @@ import {
   type GroupMemberPrivateState,
 } from '@posthouse/protocol';
 import type { AccountCore } from '../../core.ts';
-import { toOwnDevices } from '../../messages/send-to-own-devices.ts';
+import { sendToOwnDevices } from '../../messages/send-to-own-devices.ts';
 import type { StoreReader, StoreWriter } from '../../store/index.ts';
-import { addDuty, type Duty } from '../../sync/tasks.ts';
+import { enqueueTask, type PendingTask } from '../../sync/tasks.ts';
 import { emptyGroupRow, type GroupRow, groupRow, groupRows, putGroup } from '../group-rows.ts';
 import {
   memberKeysOf,
@@ -21,14 +21,14 @@ import {
 } from './key-rows.ts';
 
 export type GroupTask = Extract<
-  Duty,
+  PendingTask,
   {
     kind: 'request-groups' | 'request-group' | 'send-group' | 'send-groups' | 'send-group-history';
   }
 >;
 
 /** Whether a duty is about groups. */
-export function isGroupTask(duty: Duty): duty is GroupTask {
+export function isGroupTask(duty: PendingTask): duty is GroupTask {
   return 'group' in duty || duty.kind === 'request-groups' || duty.kind === 'send-groups';
 }
 
@@ -45,10 +45,10 @@ export async function runGroupTask(
 ): Promise<void> {
   const { name, contents } = await contentsOf(core, duty);
   for (const [index, content] of contents.entries()) {
-    const due = index === contents.length - 1 ? [duty] : [];
-    await toOwnDevices(core, { name, content, due, signal });
+    const tasks = index === contents.length - 1 ? [duty] : [];
+    await sendToOwnDevices(core, { name, content, tasks, signal });
   }
-  if (contents.length === 0) await toOwnDevices(core, { name, due: [duty], signal });
+  if (contents.length === 0) await sendToOwnDevices(core, { name, tasks: [duty], signal });
 }
 
 async function contentsOf(core: AccountCore, duty: GroupTask) {
@@ -113,9 +113,10 @@ export async function applyStateRequest(
   const asked = rows.filter((row) => group_id === undefined || row.group_id === group_id);
   const held = asked.filter((row) => row.standing === 'member' && row.activeKey !== undefined);
   if (held.length === 0) return;
-  if (group_id === undefined) await addDuty(tx, { kind: 'send-groups' });
-  else await addDuty(tx, { kind: 'send-group', group: group_id });
-  for (const row of held) await addDuty(tx, { kind: 'send-group-history', group: row.group_id });
+  if (group_id === undefined) await enqueueTask(tx, { kind: 'send-groups' });
+  else await enqueueTask(tx, { kind: 'send-group', group: group_id });
+  for (const row of held)
+    await enqueueTask(tx, { kind: 'send-group-history', group: row.group_id });
 }
 
 /**

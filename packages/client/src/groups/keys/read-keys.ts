@@ -8,10 +8,10 @@ import {
   openGroupKeys,
 } from '@posthouse/protocol';
 import type { AccountCore } from '../../core.ts';
-import { isRefusal, RelayMisbehaviour, relayMust } from '../../errors.ts';
+import { checkRelayAnswer, isRefusal, RelayMisbehaviour } from '../../errors.ts';
 import type { GroupAccountEvent } from '../../events.ts';
 import type { StoreReader, StoreWriter } from '../../store/index.ts';
-import { addDuty } from '../../sync/tasks.ts';
+import { enqueueTask } from '../../sync/tasks.ts';
 import { type GroupRow, groupRow, memberOf, putGroup } from '../group-rows.ts';
 import { recoveryCandidates, rotationCandidates } from './key-candidates.ts';
 import {
@@ -84,7 +84,7 @@ async function readKeyPage(
   const params = { group_id: groupId, after, limit: pageSize };
   try {
     const page = await core.relay(row.relay_id).call(method, params, { signal });
-    relayMust('invalid_group_keys', method, () => checkGroupKeyPage(page, params));
+    checkRelayAnswer('invalid_group_keys', method, () => checkGroupKeyPage(page, params));
     return page;
   } catch (error) {
     if (isRefusal(error, 'forbidden')) return undefined;
@@ -197,7 +197,7 @@ async function activate(
   const { group_id: groupId } = row;
   const held = privateKeys.get(publicKey);
   if (held === undefined || row.activeKey === publicKey) return { row, events: [] };
-  if (held.isOwn) await addDuty(tx, { kind: 'send-group', group: groupId });
+  if (held.isOwn) await enqueueTask(tx, { kind: 'send-group', group: groupId });
   const events: GroupAccountEvent[] =
     row.activeKey === undefined ? [{ kind: 'group-joined', group_id: groupId }] : [];
   const { askedFor: _asked, ...rest } = row;
@@ -210,7 +210,7 @@ async function requestKeyOnce(
   { row, publicKey }: { readonly row: GroupRow; readonly publicKey: string },
 ): Promise<GroupRow> {
   if (row.askedFor === publicKey) return row;
-  await addDuty(tx, { kind: 'request-group', group: row.group_id });
+  await enqueueTask(tx, { kind: 'request-group', group: row.group_id });
   return { ...row, askedFor: publicKey };
 }
 

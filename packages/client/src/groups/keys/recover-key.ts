@@ -5,7 +5,7 @@ import {
   signAsDevice,
 } from '@posthouse/protocol';
 import type { AccountCore } from '../../core.ts';
-import { isRefusal, relayMust } from '../../errors.ts';
+import { checkRelayAnswer, isRefusal } from '../../errors.ts';
 import { listRecoveries } from '../membership/approve-requests.ts';
 import { refreshGroup, requireGroupRow } from '../timeline/read-group.ts';
 import { recoveryCandidates } from './key-candidates.ts';
@@ -48,7 +48,7 @@ export async function requestRecovery(
   const method = 'group.member.recovery.submit';
   const { request } = candidate;
   const answer = await core.relay(relayId).call(method, request, { signal });
-  relayMust('invalid_group_answer', method, () => checkGroupRecoveryAcceptance(answer));
+  checkRelayAnswer('invalid_group_answer', method, () => checkGroupRecoveryAcceptance(answer));
   const { expires_at } = answer;
   await store.write((tx) => recoveryCandidates.put(tx, groupId, { request, expires_at }));
   return expires_at;

@@ -114,7 +114,7 @@ async function memberLimitOf(
   signal: AbortSignal,
 ): Promise<number> {
   const connection = core.relay(relayId);
-  const { descriptor } = (await connection.link(signal)).relay;
+  const { descriptor } = (await connection.authenticated(signal)).relay;
   const { limits } = await connection.call('relay.info', {}, { signal });
   const most = limits.max_group_members;
   if (!descriptor.capabilities?.includes('group.host.v1') || most === undefined) {

@@ -10,7 +10,7 @@ import {
   verifyGroupInviteResolution,
 } from '@posthouse/protocol';
 import type { AccountCore } from '../../core.ts';
-import { ClientError, isRefusal, relayMust } from '../../errors.ts';
+import { ClientError, checkRelayAnswer, isRefusal } from '../../errors.ts';
 import { refreshGroup, requireGroup, requireGroupRow } from '../timeline/read-group.ts';
 import { encodeInviteAddress } from './join-group.ts';
 import { readListPages } from './list-pages.ts';
@@ -141,7 +141,7 @@ export async function resolveInvite(
   const method = 'group.invite.resolve';
   const params = { group_id: groupId, invite_id: inviteId };
   const answer = await core.relay(relayId).call(method, params, { signal });
-  relayMust('invalid_group_record', method, () =>
+  checkRelayAnswer('invalid_group_record', method, () =>
     verifyGroupInviteResolution(core.network, answer, params),
   );
   const { invite, uses } = answer;

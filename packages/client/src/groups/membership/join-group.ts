@@ -15,7 +15,7 @@ import {
 } from '@posthouse/protocol';
 import { canonicalJson, decodeUtf8, type JsonObject, parseJson } from '@posthouse/protocol/json';
 import type { AccountCore } from '../../core.ts';
-import { ClientError, isClientError, isRefusal, relayMust } from '../../errors.ts';
+import { ClientError, checkRelayAnswer, isClientError, isRefusal } from '../../errors.ts';
 import type { StoreWriter } from '../../store/index.ts';
 import {
   asEnded,
@@ -80,7 +80,7 @@ export async function previewGroup(
   const method = 'group.resolve';
   const params = { group_id, invite_id };
   const answer = await core.relay(relay_id).call(method, params, { signal });
-  relayMust('invalid_group_state', method, () =>
+  checkRelayAnswer('invalid_group_state', method, () =>
     checkGroupResolution(core.network, answer, params),
   );
   return answer;
@@ -122,7 +122,7 @@ export async function addGroup(
         `its host lets this account read nothing of ${groupId}`,
       );
     }
-    core.happenings.wake();
+    core.eventBuffer.wake();
   } catch (error) {
     const isWrong =
       isRefusal(error, 'not_found') ||
@@ -221,7 +221,7 @@ export async function applyToGroup(
   });
   try {
     await submitApplication(core, { group_id, relay_id, application }, signal);
-    core.happenings.wake();
+    core.eventBuffer.wake();
   } catch (error) {
     // Refused for good: the group is what it was to this device.
     const isFinal =

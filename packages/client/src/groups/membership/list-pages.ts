@@ -1,8 +1,13 @@
 /** Reading the lists of a group from their beginning to their end (05 §12.7). */
 import type { GroupMethodName } from '@posthouse/protocol';
 import type { AccountCore } from '../../core.ts';
-import { isRefusal, type MisbehaviourReason, RelayMisbehaviour, relayMust } from '../../errors.ts';
-import { Allowance } from '../../sync/budget.ts';
+import {
+  checkRelayAnswer,
+  isRefusal,
+  type MisbehaviourReason,
+  RelayMisbehaviour,
+} from '../../errors.ts';
+import { ReadBudget } from '../../sync/budget.ts';
 
 type ListMethod = Extract<
   GroupMethodName,
@@ -48,13 +53,13 @@ async function readFromStart<P extends { readonly next?: string }>(
 ): Promise<P[]> {
   const pages: P[] = [];
   const seen = new Set<string>();
-  const allowance = new Allowance(core.reading);
+  const allowance = new ReadBudget(core.reading);
   let cursor: string | undefined;
   do {
     const request = { group_id: groupId, limit: pageSize };
     const params = { ...request, ...(cursor !== undefined && { cursor }) };
     const answer = await core.relay(relayId).call(method, params, { signal });
-    const page = relayMust(reason, method, () => verify(answer, request));
+    const page = checkRelayAnswer(reason, method, () => verify(answer, request));
     pages.push(page);
     cursor = page.next;
     // With the same records again a host could lead around in a circle for ever.
@@ -63,7 +68,7 @@ async function readFromStart<P extends { readonly next?: string }>(
       throw new RelayMisbehaviour(reason, 'the same records again', { method });
     }
     for (const each of found) seen.add(each);
-    allowance.take(found.length);
+    allowance.spendPage(found.length);
   } while (cursor !== undefined && !allowance.isSpent);
   return pages;
 }

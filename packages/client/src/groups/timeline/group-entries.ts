@@ -1,7 +1,8 @@
 /** A group's timeline as this device keeps it: messages, changes, and what was rejected. */
 import type { GroupMessageEnvelope, GroupRole } from '@posthouse/protocol';
 import type { JsonObject } from '@posthouse/protocol/json';
-import { Collection, type StoreReader, type StoreWriter } from '../../store/index.ts';
+import { Collection } from '../../store/collection.ts';
+import type { StoreReader, StoreWriter } from '../../store/index.ts';
 import { keyOf, positionKey } from '../../store/row-keys.ts';
 
 interface EntryPosition {

@@ -11,11 +11,11 @@ import {
   verifyGroupSyncPage,
 } from '@posthouse/protocol';
 import type { AccountCore } from '../../core.ts';
-import { ClientError, isRefusal, RelayMisbehaviour, relayMust } from '../../errors.ts';
+import { ClientError, checkRelayAnswer, isRefusal, RelayMisbehaviour } from '../../errors.ts';
 import type { GroupAccountEvent } from '../../events.ts';
 import type { StoreWriter } from '../../store/index.ts';
-import { Allowance } from '../../sync/budget.ts';
-import { callForPage } from '../../sync/host-calls.ts';
+import { ReadBudget } from '../../sync/budget.ts';
+import { callPage } from '../../sync/host-calls.ts';
 import {
   asEnded,
   type GroupFacts,
@@ -52,7 +52,7 @@ export function needsPolling({ standing, keysThrough, facts }: GroupRow): boolea
 /** What reading a group may take. */
 export interface GroupReading {
   readonly signal: AbortSignal;
-  readonly allowance: Allowance;
+  readonly allowance: ReadBudget;
 }
 
 /**
@@ -96,7 +96,7 @@ async function* readEvents(
       yield* await markExcluded(core, kept);
       return 'stopped';
     }
-    allowance.take(page.events.length);
+    allowance.spendPage(page.events.length);
     const { group_id, relay_id } = kept.row;
     const led = advanceGroup(core.network, kept.group ?? { group_id, relay_id }, page);
     const step = await store.write((tx) => commitPage(core, tx, { row: kept.row, led }));
@@ -147,12 +147,12 @@ export async function readGroupBuffered(
   groupId: string,
   signal: AbortSignal,
 ): Promise<boolean> {
-  const reading = { signal, allowance: new Allowance(core.reading) };
+  const reading = { signal, allowance: new ReadBudget(core.reading) };
   const pages = readGroup(core, groupId, reading);
   for (;;) {
     const step = await pages.next();
     if (step.done === true) return step.value;
-    core.happenings.add(step.value);
+    core.eventBuffer.add(step.value);
   }
 }
 
@@ -211,7 +211,7 @@ async function readGroupPage(
   const params = { group_id: row.group_id, after: row.position, limit: pageSize };
   let answer: unknown;
   try {
-    answer = await callForPage(core, row.relay_id, { method, params, signal });
+    answer = await callPage(core, row.relay_id, { method, params, signal });
   } catch (error) {
     if (isRefusal(error, 'forbidden')) return 'refused';
     if (!isRefusal(error, 'bad_request') || row.position < 0) throw error;
@@ -221,7 +221,7 @@ async function readGroupPage(
       cause: error,
     });
   }
-  const page = relayMust('invalid_group_page', method, () =>
+  const page = checkRelayAnswer('invalid_group_page', method, () =>
     verifyGroupSyncPage(core.network, answer, params),
   );
   if (group === undefined && page.events.length === 0) {

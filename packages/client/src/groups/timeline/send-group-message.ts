@@ -57,7 +57,7 @@ export async function sendToGroup(
   const key = await core.store.write((tx) => enqueueMessage(tx, { envelope, content }));
   core.sending.add(key);
   try {
-    for await (const events of flushGroup(core, groupId, signal)) core.happenings.add(events);
+    for await (const events of flushGroup(core, groupId, signal)) core.eventBuffer.add(events);
     const sent = await deliver(core, { groupId, key }, signal);
     if (sent !== undefined) return sent;
     throw new RelayUnreachable('another program of this device has sent the message', {

@@ -1,0 +1,41 @@
+import { limits } from '@posthouse/protocol';
+import { parseJson } from '@posthouse/protocol/json';
+import type { StoreRange, StoreReader, StoreWriter } from './types.ts';
+
+/** Records hold protocol objects of full depth in members of their own. */
+const recordDepth = limits.jsonDepth + 8;
+
+/** Not `JSON.parse`: what is kept is hashed and verified again. */
+function parseRecord<V>(text: string): V {
+  return parseJson(text, recordDepth) as V;
+}
+
+/** Typed access to one collection; values are JSON. */
+export class Collection<V> {
+  readonly name: string;
+
+  constructor(name: string) {
+    this.name = name;
+  }
+
+  async get(tx: StoreReader, key: string): Promise<V | undefined> {
+    const text = await tx.get(this.name, key);
+    return text === undefined ? undefined : parseRecord<V>(text);
+  }
+
+  async list(
+    tx: StoreReader,
+    range?: StoreRange,
+  ): Promise<{ readonly key: string; readonly value: V }[]> {
+    const entries = await tx.list(this.name, range);
+    return entries.map(([key, text]) => ({ key, value: parseRecord<V>(text) }));
+  }
+
+  put(tx: StoreWriter, key: string, value: V): Promise<void> {
+    return tx.put(this.name, key, JSON.stringify(value));
+  }
+
+  delete(tx: StoreWriter, key: string): Promise<void> {
+    return tx.delete(this.name, key);
+  }
+}
