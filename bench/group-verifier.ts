@@ -6,7 +6,7 @@
 import { createReadStream } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { advanceGroup, type GroupProjection, verifyGroupSyncPage } from '@posthouse/protocol';
-import { network } from '../packages/relay/test/support/subjects.ts';
+import { network } from '../packages/relay/test/support/modules.ts';
 
 const [file = '', group_id = '', relay_id = ''] = process.argv.slice(2);
 let group: GroupProjection | undefined;

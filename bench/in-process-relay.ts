@@ -3,23 +3,19 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type JsonValue, parseJson } from '@posthouse/protocol/json';
-import type { ConnectionBinding, Session } from '../packages/relay/src/call.ts';
 import type { RelayContext } from '../packages/relay/src/context.ts';
 import { ThreadPoolVerifier } from '../packages/relay/src/crypto/verifier.ts';
-import type { Dispatcher } from '../packages/relay/src/dispatch.ts';
+import type { ConnectionBinding } from '../packages/relay/src/dispatch/call.ts';
+import type { Dispatcher } from '../packages/relay/src/dispatch/dispatcher.ts';
 import { MemoryBus } from '../packages/relay/src/notifications/bus.ts';
+import type { Session } from '../packages/relay/src/sessions/session.ts';
 import { openStorage } from '../packages/relay/src/storage/open.ts';
 import type { StorageFaults } from '../packages/relay/src/storage/types.ts';
 import { encodeResult } from '../packages/relay/src/transport/encode.ts';
 import { ManualClock } from '../packages/relay/test/support/clock.ts';
+import { openModules, origin, relayId, unhurried } from '../packages/relay/test/support/modules.ts';
 import type { Ground } from '../packages/relay/test/support/people.ts';
 import { TestPostgres } from '../packages/relay/test/support/postgres.ts';
-import {
-  openSubjects,
-  origin,
-  relayId,
-  unhurried,
-} from '../packages/relay/test/support/subjects.ts';
 
 const silentObserver = {
   lost() {},
@@ -74,14 +70,14 @@ export class InProcessRelay implements Ground, AsyncDisposable {
     const location = { data, storage: { engine, url, connections: 10 }, bus: { nats: '' } };
     const storage = parts.use(await openStorage(location, { faults, observer: silentObserver }));
     const clock = new ManualClock();
-    const running = await openSubjects({
+    const running = await openModules({
       storage,
       clock,
       limits: unhurried,
       verifier: new ThreadPoolVerifier(),
-      routes: { resolveRemote: () => Promise.resolve([]) },
-      relays: { deliver: () => Promise.resolve({ kind: 'unreachable' }) },
-      standing: { isActive: () => Promise.resolve(true) },
+      routeDirectory: { resolveRemote: () => Promise.resolve([]) },
+      relayClient: { deliver: () => Promise.resolve({ kind: 'unreachable' }) },
+      registryStatus: { isActive: () => Promise.resolve(true) },
       bus: new MemoryBus((error) => {
         throw error;
       }),

@@ -15,8 +15,8 @@ import {
 } from '../packages/relay/src/groups/event-store.ts';
 import { readGroup, updateGroup } from '../packages/relay/src/groups/group-store.ts';
 import type { TestGroup } from '../packages/relay/test/groups/support.ts';
+import { network } from '../packages/relay/test/support/modules.ts';
 import { Person } from '../packages/relay/test/support/people.ts';
-import { network } from '../packages/relay/test/support/subjects.ts';
 import type { InProcessRelay } from './in-process-relay.ts';
 
 const admittedAtOnce = 500;

@@ -56,7 +56,7 @@ const bad = [
   sample('relay/src/messages/l.ts', '{ a }', '../accounts/store.ts'),
   sample('relay/src/messages/methods/m.ts', '{ a }', '../../accounts/rules.ts'),
   sample('relay/src/accounts/methods/n.ts', '{ a }', '../../groups/methods/group.create.ts'),
-  sample('relay/src/relay/o.ts', '{ a }', '../channels/store.ts'),
+  sample('relay/src/about/o.ts', '{ a }', '../channels/store.ts'),
   sample('relay/src/storage/p.ts', '{ a }', '../accounts/store.ts'),
   sample('relay/src/storage/q.ts', '{ a }', 'node:sqlite'),
   sample('relay/src/storage/move/r.ts', '{ a }', 'pg'),

@@ -3,11 +3,11 @@ import type { FinalRoute, Network } from '@posthouse/protocol';
 import type { Random, SignatureCheck } from '@posthouse/protocol/crypto';
 import type { JsonObject } from '@posthouse/protocol/json';
 import type { Logger } from 'pino';
-import type { Sessions } from './auth/index.ts';
-import type { Notice } from './call.ts';
-import type { Setbacks } from './jobs/setbacks.ts';
+import type { Notice } from './dispatch/notice.ts';
+import type { JobBackoff } from './jobs/retry-backoff.ts';
 import type { RelayLimits } from './limits.ts';
 import type { Metrics } from './observability/metrics.ts';
+import type { Session } from './sessions/session.ts';
 import type { Storage } from './storage/types.ts';
 
 export interface RelayContext {
@@ -18,15 +18,30 @@ export interface RelayContext {
   readonly verifier: Verifier;
   readonly limits: RelayLimits;
   readonly identity: RelayIdentity;
-  readonly routes: RouteDirectory;
-  readonly relays: RelayNetwork;
-  readonly standing: Standing;
+  readonly routeDirectory: RouteDirectory;
+  readonly relayClient: RelayClient;
+  readonly registryStatus: RegistryStatus;
   readonly bus: Bus;
   readonly sessions: Sessions;
   readonly jobs: Jobs;
-  readonly setbacks: Setbacks;
+  readonly backoff: JobBackoff;
   readonly metrics: Metrics;
   readonly log: Logger;
+}
+
+/** Finds the session of a token, and says whether sessions ended meanwhile (02 §10). */
+export interface Sessions {
+  /**
+   * Counts notices of sessions that end or end earlier, and gaps in which such notices may have
+   * been lost. A caller that read a session before the count changed must read it again.
+   */
+  readonly changes: number;
+  /** Whether {@link find} would answer from memory. */
+  isCached(token: string): boolean;
+  /** Returns the valid session of a token at an origin; every other case is `undefined` (02 §2.6). */
+  find(token: string, origin: string): Promise<Session | undefined>;
+  /** Reads the session from storage, past any cache; `undefined` once it is over. */
+  confirm(session: Session): Promise<Session | undefined>;
 }
 
 /** Time comes in as a parameter; tests drive it. */
@@ -78,22 +93,22 @@ export interface RouteDirectory {
 }
 
 /** What the network's registry says of this relay (01 section 12). */
-export interface Standing {
+export interface RegistryStatus {
   /** Whether it names this relay as `active` now. */
   isActive(): Promise<boolean>;
 }
 
 /** Requests to other relays (07). */
-export interface RelayNetwork {
+export interface RelayClient {
   /**
    * One `message.deliver`; settles within a minute, and never throws for what the other side or
    * the way to it does.
    */
-  deliver(relayId: string, params: JsonObject): Promise<DeliverAnswer>;
+  deliver(relayId: string, params: JsonObject): Promise<DeliveryAnswer>;
 }
 
 /** What became of one `message.deliver` (04 section 16). */
-export type DeliverAnswer =
+export type DeliveryAnswer =
   /** The target accepted it. */
   | { readonly kind: 'accepted' }
   /** The target refused it. A code the catalogue does not have stays as it came. */

@@ -3,16 +3,16 @@ import { Network } from '@posthouse/protocol';
 /** The operator's command `posthouse`: a thin shell over the library. */
 import { nodePrimitives, nodeRandom } from '@posthouse/protocol/node';
 import { Command } from 'commander';
-import { addressesOf, listenAddress } from './addresses.ts';
+import { configuredDescriptor } from './about/configured-descriptor.ts';
 import { systemClock } from './clock.ts';
-import { configOf, type Flags, withConfig } from './command-line.ts';
+import { configFrom, type Flags, withConfig } from './commands/config-flags.ts';
+import { moveCommand } from './commands/move.ts';
+import { reportsCommand } from './commands/reports.ts';
+import { listenAddress, publicAddresses } from './config/addresses.ts';
 import { ConfigError, explainConfig, type RelayConfig } from './config/index.ts';
-import { descriptorSource } from './descriptor.ts';
 import { relayIdentity } from './keys/identity.ts';
 import { createKeys, keyFolder, loadKeys } from './keys/keys.ts';
-import { moveCommand } from './move-command.ts';
 import { Relay } from './relay.ts';
-import { reportsCommand } from './reports-command.ts';
 
 function command(name: string, description: string): Command {
   return withConfig(new Command(name).description(description));
@@ -20,7 +20,7 @@ function command(name: string, description: string): Command {
 
 /** Runs until SIGTERM or SIGINT; the process then ends by itself. */
 async function serve(options: Flags): Promise<void> {
-  const { config } = configOf(options);
+  const { config } = configFrom(options);
   const stopping = new AbortController();
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     process.once(signal, () => stopping.abort());
@@ -33,7 +33,7 @@ async function serve(options: Flags): Promise<void> {
 }
 
 async function init(options: Flags): Promise<void> {
-  const { config } = configOf(options, 'keys');
+  const { config } = configFrom(options, 'keys');
   const made = await createKeys(config.data, nodeRandom);
   const identity = relayIdentity(networkOf(config), await loadKeys(config.data));
   const state = made ? 'made' : 'there already';
@@ -49,17 +49,17 @@ async function init(options: Flags): Promise<void> {
 }
 
 async function descriptor(options: Flags): Promise<void> {
-  const { config } = configOf(options, 'descriptor');
+  const { config } = configFrom(options, 'descriptor');
   const network = networkOf(config);
   const identity = relayIdentity(network, await loadKeys(config.data));
-  const addresses = addressesOf(network, config);
+  const addresses = publicAddresses(network, config);
   addresses.listensOn(listenAddress(config).port);
-  const source = descriptorSource(config, { network, identity, clock: systemClock, addresses });
+  const source = configuredDescriptor(config, { network, identity, clock: systemClock, addresses });
   process.stdout.write(`${await source.current()}\n`);
 }
 
 async function explain(options: Flags): Promise<void> {
-  process.stdout.write(explainConfig(configOf(options)));
+  process.stdout.write(explainConfig(configFrom(options)));
 }
 
 function networkOf({ network: context, service: word }: RelayConfig): Network {

@@ -6,26 +6,28 @@ import { Network } from '@posthouse/protocol';
 import type { Random } from '@posthouse/protocol/crypto';
 import { nodePrimitives, nodeRandom } from '@posthouse/protocol/node';
 import type { Logger } from 'pino';
-import { addressesOf, certificateHosts, listenAddress } from './addresses.ts';
-import { Sessions } from './auth/index.ts';
+import { configuredDescriptor, hostedCapabilities } from './about/configured-descriptor.ts';
+import { aboutModule } from './about/index.ts';
 import { systemClock } from './clock.ts';
+import { certificateHosts, listenAddress, publicAddresses } from './config/addresses.ts';
 import { loadConfig, type PartialConfig, type RelayConfig } from './config/index.ts';
 import type { Bus, Clock, RelayContext } from './context.ts';
 import { ThreadPoolVerifier } from './crypto/verifier.ts';
-import { descriptorSource, hostedModules } from './descriptor.ts';
-import { Dispatcher } from './dispatch.ts';
+import { Dispatcher } from './dispatch/dispatcher.ts';
+import { combineModules } from './dispatch/module-set.ts';
+import { RateLimiter } from './dispatch/rate-limiter.ts';
 import {
   enterRelay,
-  noOtherRelay,
+  noRelayClient,
+  noRoutes,
   readRegistry,
-  routesOfNoOtherRelay,
-  standingIn,
+  registryStatusIn,
 } from './federation/index.ts';
-import { combine } from './handlers.ts';
+import { JobBackoff } from './jobs/retry-backoff.ts';
 import { JobRunner } from './jobs/runner.ts';
-import { Setbacks } from './jobs/setbacks.ts';
 import { relayIdentity } from './keys/identity.ts';
 import { createKeys, loadKeys } from './keys/keys.ts';
+import { relayMigrations, storedModules } from './modules.ts';
 import { MemoryBus } from './notifications/bus.ts';
 import { CatchUp } from './notifications/catch-up.ts';
 import { ChannelListeners } from './notifications/channel-listeners.ts';
@@ -52,9 +54,7 @@ import {
 import { createLog } from './observability/log.ts';
 import { Metrics } from './observability/metrics.ts';
 import { Operations } from './operations/index.ts';
-import { RateLimiter } from './rate-limiter.ts';
-import { relaySubject } from './relay/index.ts';
-import { relayMigrations, storedSubjects } from './schema.ts';
+import { SessionCache } from './sessions/session-cache.ts';
 import { bindDatabase } from './storage/identity.ts';
 import { migrate } from './storage/migrations.ts';
 import { checkInService } from './storage/move/mark.ts';
@@ -191,24 +191,27 @@ async function startParts(
     verifier: new ThreadPoolVerifier(),
     limits,
     identity,
-    routes: routesOfNoOtherRelay,
-    relays: noOtherRelay,
-    standing: standingIn(network, registryPath(config), identity.relayId),
+    routeDirectory: noRoutes,
+    relayClient: noRelayClient,
+    registryStatus: registryStatusIn(network, registryPath(config), identity.relayId),
     bus,
-    sessions: parts.use(new Sessions({ storage, clock, bus })),
+    sessions: parts.use(new SessionCache({ storage, clock, bus })),
     jobs,
-    setbacks: new Setbacks(),
+    backoff: new JobBackoff(),
     metrics,
     log,
   };
 
-  const addresses = addressesOf(network, config);
-  const descriptor = descriptorSource(config, { network, identity, clock, addresses });
-  const modules = hostedModules(config);
-  const hosted = storedSubjects.filter(
+  const addresses = publicAddresses(network, config);
+  const descriptor = configuredDescriptor(config, { network, identity, clock, addresses });
+  const modules = hostedCapabilities(config);
+  const hosted = storedModules.filter(
     ({ capability }) => capability === undefined || modules.includes(capability),
   );
-  const offer = combine([...hosted, relaySubject({ name: config.name, descriptor, modules })]);
+  const offer = combineModules([
+    ...hosted,
+    aboutModule({ name: config.name, descriptor, modules }),
+  ]);
   await checkInService(storage);
   await migrate(storage, relayMigrations, clock.now());
   await bindDatabase(storage, { network: context, service: word, relay: identity.relayId });
@@ -326,7 +329,7 @@ async function useRegistry(
   }
   const registry = await readRegistry(network, path);
   if (registry === undefined && config.registry !== '') throw new Error(`${path}: is not there`);
-  if (!(await context.standing.isActive())) notRegistered(context, path);
+  if (!(await context.registryStatus.isActive())) notRegistered(context, path);
 }
 
 function registryPath(config: RelayConfig): string {

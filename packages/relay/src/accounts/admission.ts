@@ -1,7 +1,7 @@
 import { ProtocolError } from '@posthouse/protocol';
 import type { JsonObject } from '@posthouse/protocol/json';
-import type { DeviceSession } from '../call.ts';
 import type { RelayContext } from '../context.ts';
+import type { DeviceSession } from '../sessions/session.ts';
 import type { AggregateKey, Reader, Writer } from '../storage/types.ts';
 import { type Caller, requireCaller, verifySignature } from './caller.ts';
 

@@ -1,7 +1,7 @@
 import { type DeviceCertificate, deviceSignatures, ProtocolError } from '@posthouse/protocol';
 import type { JsonObject } from '@posthouse/protocol/json';
-import type { DeviceSession, Session } from '../call.ts';
 import type { RelayContext } from '../context.ts';
+import type { DeviceSession, Session } from '../sessions/session.ts';
 import type { Reader } from '../storage/types.ts';
 import { parseCertificate, requireCallingDevice } from './devices.ts';
 import type { Device } from './store.ts';

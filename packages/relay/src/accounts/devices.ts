@@ -6,10 +6,12 @@ import {
   ProtocolError,
 } from '@posthouse/protocol';
 import { canonicalJson, parseJson } from '@posthouse/protocol/json';
-import { capSessions, revokeSessions } from '../auth/index.ts';
-import type { DeviceSession, Notice, Outcome } from '../call.ts';
 import type { RelayContext } from '../context.ts';
 import { digest } from '../digest.ts';
+import type { HandlerResult } from '../dispatch/handler.ts';
+import type { Notice } from '../dispatch/notice.ts';
+import type { DeviceSession } from '../sessions/session.ts';
+import { capSessions, revokeSessions } from '../sessions/session-store.ts';
 import type { Reader, Writer } from '../storage/types.ts';
 import { homeOf } from './home.ts';
 import { forgetInactive, noteInactive, readInactiveOf } from './inactive-store.ts';
@@ -167,7 +169,7 @@ async function endSessions(
  * Has the access of removed devices ended soon, and that of others when their certificates end;
  * called with what the commit led to.
  */
-export function endAccessSoon({ jobs }: RelayContext, outcome: Outcome): Outcome {
+export function endAccessSoon({ jobs }: RelayContext, outcome: HandlerResult): HandlerResult {
   const kinds = new Set(outcome.notices?.map(({ kind }) => kind));
   if (kinds.has('revoked')) jobs.wake(inactiveDevicesJob);
   if (kinds.has('device-state')) jobs.wake(expiredDevicesJobName);

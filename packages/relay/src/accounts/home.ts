@@ -32,10 +32,10 @@ export async function locate(
   account: string,
   { now, refresh = false }: LocateOptions,
 ): Promise<Home> {
-  const { storage, identity, routes } = context;
+  const { storage, identity, routeDirectory } = context;
   const stored = await storage.read((tx) => homeOf(tx, account, identity.relayId, now));
   if (stored.kind === 'local' || (stored.kind === 'elsewhere' && !refresh)) return stored;
-  const found = await routes.resolveRemote(account);
+  const found = await routeDirectory.resolveRemote(account);
   const usable = found.filter(
     (route) =>
       route.account === account &&

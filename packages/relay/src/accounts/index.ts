@@ -1,4 +1,5 @@
-import { defineHandlers, type Subject } from '../subject.ts';
+import { defineHandlers } from '../dispatch/handler.ts';
+import type { StoredModule } from '../dispatch/module.ts';
 import { expiredDevicesJob, stagedStatesJob } from './jobs.ts';
 import { accountRoutePublish } from './methods/account.route.publish.ts';
 import { accountRouteResolve } from './methods/account.route.resolve.ts';
@@ -7,7 +8,7 @@ import { deviceStateResolve } from './methods/device.state.resolve.ts';
 import { profilePublish } from './methods/profile.publish.ts';
 import { profileResolve } from './methods/profile.resolve.ts';
 import { migrations } from './migrations.ts';
-import { deviceStateNews } from './news.ts';
+import { deviceStateResync } from './resync.ts';
 
 export { type Access, proveAccess, requireAccess } from './access.ts';
 export { callerAt, type Look, writeAdmitted } from './admission.ts';
@@ -30,7 +31,7 @@ export { type DeviceOf, forgetInactive, isNotedInactive, readInactive } from './
 export { requireAnswerable, requireHome } from './rules.ts';
 export { type Device, readAudiences, readCurrentDeviceIds } from './store.ts';
 
-export const accounts: Subject = {
+export const accounts: StoredModule = {
   name: 'accounts',
   migrations,
   handlers: defineHandlers({
@@ -42,5 +43,5 @@ export const accounts: Subject = {
     'account.route.resolve': accountRouteResolve,
   }),
   jobs: [stagedStatesJob, expiredDevicesJob],
-  news: deviceStateNews,
+  accountResync: deviceStateResync,
 };

@@ -1,5 +1,5 @@
 import type { Job } from '../context.ts';
-import { eachOwner, nextRun } from '../jobs/owners.ts';
+import { forEachAggregate, nextRun } from '../jobs/for-each-aggregate.ts';
 import { expiredDevicesJobName, inactiveDevicesJob } from './devices.ts';
 import {
   type ExpiredDevice,
@@ -31,7 +31,7 @@ export const expiredDevicesJob: Job = {
   async run(context, signal) {
     const { clock, jobs, storage } = context;
     const now = clock.now();
-    await eachOwner(context, signal, {
+    await forEachAggregate(context, signal, {
       job: expiredDevicesJobName,
       task: 'certificates',
       find: (tx, after: ExpiredDevice | undefined) =>

@@ -1,9 +1,9 @@
 import { methods, type ParamsOf, ProtocolError } from '@posthouse/protocol';
 import { isJsonObject, type JsonObject } from '@posthouse/protocol/json';
-import type { Call } from '../call.ts';
 import type { RelayContext } from '../context.ts';
-import { checkParams } from '../params.ts';
-import { isSecretText, secretHash } from './rules.ts';
+import type { Call } from '../dispatch/call.ts';
+import { checkParams } from '../dispatch/params.ts';
+import { isSecretText, secretHash } from '../sessions/secrets.ts';
 import { takeChallenge } from './store.ts';
 
 /** The two methods that use a challenge up. */

@@ -1,9 +1,10 @@
 import { ProtocolError, type SessionCredentials } from '@posthouse/protocol';
-import type { AccountSession, Call, DeviceSession, Session } from '../call.ts';
 import type { RelayContext } from '../context.ts';
+import type { Call } from '../dispatch/call.ts';
+import { newSecret, secretHash } from '../sessions/secrets.ts';
+import type { AccountSession, DeviceSession, Session } from '../sessions/session.ts';
+import { insertSession } from '../sessions/session-store.ts';
 import type { Writer } from '../storage/types.ts';
-import { newSecret, secretHash } from './rules.ts';
-import { insertSession } from './store.ts';
 
 /** Who is being authenticated; `deviceId` once it is derived. */
 export interface Claim {

@@ -1,14 +1,12 @@
-import { defineHandlers, type Subject } from '../subject.ts';
+import { defineHandlers } from '../dispatch/handler.ts';
+import type { StoredModule } from '../dispatch/module.ts';
 import { expiry } from './jobs.ts';
 import { verifyAccount } from './methods/auth.account.verify.ts';
 import { challenge } from './methods/auth.challenge.ts';
 import { verifyDevice } from './methods/auth.device.verify.ts';
 import { migrations } from './store.ts';
 
-export { Sessions } from './sessions.ts';
-export { capSessions, readEnds, revokeSessions } from './store.ts';
-
-export const auth: Subject = {
+export const auth: StoredModule = {
   name: 'auth',
   migrations,
   handlers: defineHandlers({

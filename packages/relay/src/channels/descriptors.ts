@@ -2,8 +2,9 @@
 import { type ChannelDescriptor, ProtocolError } from '@posthouse/protocol';
 import { parseJson } from '@posthouse/protocol/json';
 import { type Caller, requireCaller } from '../accounts/index.ts';
-import type { DeviceSession, Notice } from '../call.ts';
 import type { RelayContext } from '../context.ts';
+import type { Notice } from '../dispatch/notice.ts';
+import type { DeviceSession } from '../sessions/session.ts';
 import type { Reader, Writer } from '../storage/types.ts';
 import { requireChannel, type StoredChannel, updateChannel } from './channel-store.ts';
 import { insertEvent, readDescriptor, releaseDescriptor } from './event-store.ts';

@@ -1,4 +1,5 @@
-import { defineHandlers, type Subject } from '../subject.ts';
+import { defineHandlers } from '../dispatch/handler.ts';
+import type { StoredModule } from '../dispatch/module.ts';
 import { retentionJob } from './jobs.ts';
 import { channelClose } from './methods/channel.close.ts';
 import { channelCreate } from './methods/channel.create.ts';
@@ -11,14 +12,14 @@ import { channelResolve } from './methods/channel.resolve.ts';
 import { channelSubscribe } from './methods/channel.subscribe.ts';
 import { channelUpdate } from './methods/channel.update.ts';
 import { migrations } from './migrations.ts';
-import { channelNews } from './news.ts';
+import { channelResync } from './resync.ts';
 
 export type { ListedReport } from './report-store.ts';
 export { dismissReports, listReports, type ReportedPost, showReported } from './reported.ts';
 export type { WithheldPost } from './withheld-store.ts';
 export { listWithheld, restorePost, withholdPost } from './withholding.ts';
 
-export const channels: Subject = {
+export const channels: StoredModule = {
   name: 'channels',
   capability: 'channel.host.v1',
   migrations,
@@ -35,5 +36,5 @@ export const channels: Subject = {
     'channel.subscribe': channelSubscribe,
   }),
   jobs: [retentionJob],
-  subscribedNews: channelNews,
+  subscriptionResync: channelResync,
 };

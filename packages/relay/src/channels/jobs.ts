@@ -1,5 +1,5 @@
 import type { Job, RelayContext } from '../context.ts';
-import { eachOwner, nextRun } from '../jobs/owners.ts';
+import { forEachAggregate, nextRun } from '../jobs/for-each-aggregate.ts';
 import type { Reader, Writer } from '../storage/types.ts';
 import { deleteDueReports } from './report-store.ts';
 import {
@@ -28,7 +28,7 @@ export const retentionJobName = 'channels.retention';
 export const retentionJob: Job = {
   name: retentionJobName,
   async run(context, signal) {
-    const { clock, setbacks, storage } = context;
+    const { clock, backoff, storage } = context;
     const now = clock.now();
     const run = { context, signal, now };
     await eachChannel(run, {
@@ -54,7 +54,7 @@ export const retentionJob: Job = {
     });
     await removeReports(run);
     // What is overdue of a channel that failed is no deadline: its next try is.
-    const behind = setbacks.nextRetry(retentionJobName) === undefined ? undefined : now;
+    const behind = backoff.nextRetry(retentionJobName) === undefined ? undefined : now;
     const next = await storage.read((tx) => nextRetentionDeadline(tx, behind));
     // What became due meanwhile, or could not go yet, has its turn a moment later.
     return nextRun(context, retentionJobName, next && Math.max(next, now + 1));
@@ -81,7 +81,7 @@ async function eachChannel(
   { context, signal, now }: Run,
   { task, find, remove }: Step,
 ): Promise<void> {
-  await eachOwner(context, signal, {
+  await forEachAggregate(context, signal, {
     ...{ job: retentionJobName, task },
     find: (tx, after: Due | undefined) => find(tx, { now, after, portion }),
     ownerOf: ({ channelId }) => `channel:${channelId}`,

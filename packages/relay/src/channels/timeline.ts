@@ -1,7 +1,7 @@
 /** Appending to a channel's timeline: one event, and the place the channel is at then. */
 import { ProtocolError } from '@posthouse/protocol';
 import type { Signer } from '../accounts/index.ts';
-import type { Notice } from '../call.ts';
+import type { Notice } from '../dispatch/notice.ts';
 import type { Writer } from '../storage/types.ts';
 import { type StoredChannel, updateChannel } from './channel-store.ts';
 import { insertEvent, type NewEvent } from './event-store.ts';

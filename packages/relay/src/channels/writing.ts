@@ -1,7 +1,7 @@
 /** What post, edit and delete have in common (06 §8.6). */
 import { checkChannelOpen, mayWriteChannel, ProtocolError } from '@posthouse/protocol';
 import { type Caller, callerAt, type Look } from '../accounts/index.ts';
-import type { DeviceSession } from '../call.ts';
+import type { DeviceSession } from '../sessions/session.ts';
 import type { Reader } from '../storage/types.ts';
 import { requireChannel, type StoredChannel } from './channel-store.ts';
 import { hasOtherEvent } from './event-store.ts';

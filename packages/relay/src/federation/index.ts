@@ -1,2 +1,2 @@
-export * from './alone.ts';
+export * from './no-federation.ts';
 export * from './registry.ts';

@@ -7,7 +7,7 @@ import {
   staticRegistry,
 } from '@posthouse/protocol';
 import { parseJson } from '@posthouse/protocol/json';
-import type { Standing } from '../context.ts';
+import type { RegistryStatus } from '../context.ts';
 
 /**
  * The registry in a file; `undefined` where there is no file.
@@ -25,7 +25,7 @@ export async function readRegistry(network: Network, path: string): Promise<Regi
 }
 
 /** What a registry file says of a relay, read anew each time: an operator may change it. */
-export function standingIn(network: Network, path: string, relayId: string): Standing {
+export function registryStatusIn(network: Network, path: string, relayId: string): RegistryStatus {
   return {
     async isActive() {
       try {

@@ -10,7 +10,7 @@ import {
 } from '@posthouse/protocol';
 import type { Random } from '@posthouse/protocol/crypto';
 import type { Signer } from '../accounts/index.ts';
-import type { Notice } from '../call.ts';
+import type { Notice } from '../dispatch/notice.ts';
 import type { RelayLimits } from '../limits.ts';
 import { forEach } from '../storage/in-lists.ts';
 import type { Writer } from '../storage/types.ts';

@@ -5,7 +5,7 @@ import {
   ProtocolError,
 } from '@posthouse/protocol';
 import { type Caller, requireCaller } from '../accounts/index.ts';
-import type { DeviceSession } from '../call.ts';
+import type { DeviceSession } from '../sessions/session.ts';
 import type { Reader } from '../storage/types.ts';
 import { type LoadedGroup, loadGroup } from './view.ts';
 

@@ -8,9 +8,9 @@ import {
   isNotedInactive,
   readInactive,
 } from '../accounts/index.ts';
-import type { Notice } from '../call.ts';
 import type { Job, RelayContext } from '../context.ts';
-import { eachOwner, nextRun } from '../jobs/owners.ts';
+import type { Notice } from '../dispatch/notice.ts';
+import { forEachAggregate, nextRun } from '../jobs/for-each-aggregate.ts';
 import type { Reader, Writer } from '../storage/types.ts';
 import { closeInterval, readIntervals, readOpenGroups } from './access-store.ts';
 import { beginEpoch } from './apply.ts';
@@ -29,7 +29,7 @@ const portion = 50;
 export const inactivityJob: Job = {
   name: inactiveDevicesJob,
   async run(context, signal) {
-    await eachOwner(context, signal, {
+    await forEachAggregate(context, signal, {
       job: inactiveDevicesJob,
       task: 'devices',
       find: (tx, after: DeviceOf | undefined) => readInactive(tx, { after, most: portion }),
@@ -47,9 +47,9 @@ async function endDevice(
   device: DeviceOf,
   signal: AbortSignal,
 ): Promise<void> {
-  const { setbacks } = context;
+  const { backoff } = context;
   do {
-    await eachOwner(context, signal, {
+    await forEachAggregate(context, signal, {
       job: inactiveDevicesJob,
       task: `access of ${device.deviceId}`,
       find: (tx, after: string | undefined) => groupsToEnd(tx, device, after),
@@ -58,7 +58,7 @@ async function endDevice(
     });
     if (signal.aborted || (await isOver(context, device))) return;
     // A group that failed has its turn again, and the device with it.
-  } while (setbacks.nextRetry(inactiveDevicesJob) === undefined);
+  } while (backoff.nextRetry(inactiveDevicesJob) === undefined);
 }
 
 /** Ends what inactive devices have in a group; what a call does itself that comes before the job. */

@@ -1,4 +1,5 @@
-import { defineHandlers, type Subject } from '../subject.ts';
+import { defineHandlers } from '../dispatch/handler.ts';
+import type { StoredModule } from '../dispatch/module.ts';
 import { inactivityJob } from './inactive.ts';
 import { expiryJob, retentionJob } from './jobs.ts';
 import { groupApplicationApprove } from './methods/group.application.approve.ts';
@@ -30,12 +31,12 @@ import { groupSubscribe } from './methods/group.subscribe.ts';
 import { groupSync } from './methods/group.sync.ts';
 import { groupUpdate } from './methods/group.update.ts';
 import { migrations } from './migrations.ts';
-import { groupNews } from './news.ts';
+import { groupResync } from './resync.ts';
 import { settled } from './settled.ts';
 
 export { type GroupStanding, readGroupStanding } from './subscription-store.ts';
 
-export const groups: Subject = {
+export const groups: StoredModule = {
   name: 'groups',
   capability: 'group.host.v1',
   migrations,
@@ -72,5 +73,5 @@ export const groups: Subject = {
     }),
   ),
   jobs: [expiryJob, retentionJob, inactivityJob],
-  subscribedNews: groupNews,
+  subscriptionResync: groupResync,
 };

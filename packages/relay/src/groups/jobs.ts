@@ -1,6 +1,6 @@
-import type { Notice } from '../call.ts';
 import type { Job, RelayContext } from '../context.ts';
-import { eachOwner, nextRun } from '../jobs/owners.ts';
+import type { Notice } from '../dispatch/notice.ts';
+import { forEachAggregate, nextRun } from '../jobs/for-each-aggregate.ts';
 import type { Writer } from '../storage/types.ts';
 import {
   clearStaging,
@@ -86,7 +86,7 @@ async function endDue(
   }: { readonly task: string; readonly find: typeof readExpiredInvites; readonly end: End },
 ): Promise<void> {
   const { bus, storage } = context;
-  await eachOwner(context, signal, {
+  await forEachAggregate(context, signal, {
     ...{ job: expiryJobName, task, ownerOf },
     find: (tx, after: Due | undefined) => find(tx, { now, after, portion }),
     work: async (owner, due) => {
@@ -123,7 +123,7 @@ const endDueStaging: End = async (tx, groupId, { now }) => {
 
 /** Applications of dead invitations are in no list; they only take room. */
 async function clearApplications({ context, signal }: Run): Promise<void> {
-  await eachOwner(context, signal, {
+  await forEachAggregate(context, signal, {
     ...{ job: expiryJobName, task: 'applications', ownerOf },
     find: (tx, after: Due | undefined) => readDeadInvites(tx, { after, portion }),
     work: async (owner, due) => {
@@ -156,7 +156,7 @@ export const retentionJob: Job = {
 };
 
 async function removeEpochs({ context, signal, now }: Run): Promise<void> {
-  await eachOwner(context, signal, {
+  await forEachAggregate(context, signal, {
     ...{ job: retentionJobName, task: 'epochs', ownerOf },
     find: (tx, after: DueEpoch | undefined) => readExpiredEpochs(tx, { now, after, portion }),
     work: (owner, [{ groupId }]) =>
@@ -167,7 +167,7 @@ async function removeEpochs({ context, signal, now }: Run): Promise<void> {
 }
 
 async function removeBoxes({ context, signal }: Run): Promise<void> {
-  await eachOwner(context, signal, {
+  await forEachAggregate(context, signal, {
     ...{ job: retentionJobName, task: 'boxes', ownerOf },
     find: (tx, after: DroppedSet | undefined) => readDroppedSets(tx, { after, portion }),
     work: async (owner, sets) => {
@@ -179,7 +179,7 @@ async function removeBoxes({ context, signal }: Run): Promise<void> {
 }
 
 async function removeCertificates({ context, signal, now }: Run): Promise<void> {
-  await eachOwner(context, signal, {
+  await forEachAggregate(context, signal, {
     ...{ job: retentionJobName, task: 'certificates', ownerOf },
     find: (tx, after: DueCertificate | undefined) =>
       readDueCertificates(tx, { now, after, portion }),

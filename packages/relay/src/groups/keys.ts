@@ -2,8 +2,8 @@
 import { setImmediate } from 'node:timers/promises';
 import { decodeBase64url, sealRelaySecret } from '@posthouse/protocol';
 import type { Caller } from '../accounts/index.ts';
-import { JsonText, type ResultValue } from '../call.ts';
 import type { RelayContext } from '../context.ts';
+import { JsonText, type ResultValue } from '../dispatch/handler.ts';
 import type { Reader, Writer } from '../storage/types.ts';
 import { markDelivered, type StoredInterval } from './access-store.ts';
 import { readBox, readKeys, type StoredKey } from './key-store.ts';

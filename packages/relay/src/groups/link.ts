@@ -9,8 +9,10 @@ import {
 } from '@posthouse/protocol';
 import { canonicalJson, type JsonObject } from '@posthouse/protocol/json';
 import { type Caller, callerAt, type Look, writeAdmitted } from '../accounts/index.ts';
-import type { Call, DeviceSession, Outcome } from '../call.ts';
 import type { RelayContext } from '../context.ts';
+import type { Call } from '../dispatch/call.ts';
+import type { HandlerResult } from '../dispatch/handler.ts';
+import type { DeviceSession } from '../sessions/session.ts';
 import type { Reader, Writer } from '../storage/types.ts';
 import { applyChange, type Change } from './apply.ts';
 import { type LoadedGroup, loadGroup } from './view.ts';
@@ -40,7 +42,7 @@ export async function writeLink(
   call: Call<JsonObject>,
   link: GroupLink,
   complete: (deciding: Deciding) => Promise<Completion> = async () => ({}),
-): Promise<Outcome> {
+): Promise<HandlerResult> {
   const session = call.session as DeviceSession;
   const { body } = link;
   const payload = canonicalJson(body);

@@ -1,6 +1,6 @@
 /** What subscribed connections must hear (05 §15), with recipients as the commit saw them. */
 import { type GroupRole, mayViewRecovery } from '@posthouse/protocol';
-import type { Notice } from '../call.ts';
+import type { Notice } from '../dispatch/notice.ts';
 import type { Reader } from '../storage/types.ts';
 import { readManagers, type StoredGroup } from './group-store.ts';
 

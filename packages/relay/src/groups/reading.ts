@@ -1,8 +1,8 @@
 /** Who may read a group, and from where on: the front door of every read (05 §10). */
 import { hasOpenAccess, openAccessBehind, type TimelinePosition } from '@posthouse/protocol';
 import type { Caller } from '../accounts/index.ts';
-import type { DeviceSession } from '../call.ts';
 import type { RelayContext } from '../context.ts';
+import type { DeviceSession } from '../sessions/session.ts';
 import type { Reader, Writer } from '../storage/types.ts';
 import { openInterval, readIntervals, type StoredInterval } from './access-store.ts';
 import { requireMember } from './caller.ts';

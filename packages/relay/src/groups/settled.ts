@@ -1,4 +1,4 @@
-import type { Handler } from '../call.ts';
+import type { Handler } from '../dispatch/handler.ts';
 import { AccessToEnd } from './endings.ts';
 import { endAccessIn } from './inactive.ts';
 

@@ -1,6 +1,6 @@
 import type { Job, Jobs, RelayContext } from '../context.ts';
 import { jobFailed } from '../observability/events.ts';
-import { pauseAfter } from './setbacks.ts';
+import { delayAfter } from './retry-backoff.ts';
 
 /**
  * Seconds between looks of a job that is not due: what wakes it in another process is not heard
@@ -93,7 +93,7 @@ class JobLoop {
     } catch (error) {
       if (signal.aborted) return this.#idleInterval;
       this.#failures += 1;
-      const retryInSeconds = pauseAfter(this.#failures);
+      const retryInSeconds = delayAfter(this.#failures);
       jobFailed(this.#context, { job: this.#job.name, error, retryInSeconds });
       return retryInSeconds;
     }

@@ -6,8 +6,9 @@ import {
   requireCallingDevice,
   requireHome,
 } from '../accounts/index.ts';
-import type { DeviceSession, Notice } from '../call.ts';
 import type { RelayContext } from '../context.ts';
+import type { Notice } from '../dispatch/notice.ts';
+import type { DeviceSession } from '../sessions/session.ts';
 import type { Reader, Writer } from '../storage/types.ts';
 import { insertDelivery, isQueueFull } from './queue-store.ts';
 import { keepMessage, keepSent, type Message, receive } from './receive.ts';

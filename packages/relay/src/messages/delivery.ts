@@ -7,8 +7,8 @@ import {
 } from '@posthouse/protocol';
 import { canonicalJson, type JsonObject, parseJson } from '@posthouse/protocol/json';
 import { homeOf, locate, proveAccess } from '../accounts/index.ts';
-import type { Notice } from '../call.ts';
-import type { Clock, DeliverAnswer, Job, RelayContext } from '../context.ts';
+import type { Clock, DeliveryAnswer, Job, RelayContext } from '../context.ts';
+import type { Notice } from '../dispatch/notice.ts';
 import { deliveryFailed } from '../observability/events.ts';
 import {
   claimDue,
@@ -207,7 +207,7 @@ async function deliverTo(
     setTarget(tx, delivery, relayId),
   );
   if (!isMine) return undefined;
-  const answer = await context.relays.deliver(relayId, params);
+  const answer = await context.relayClient.deliver(relayId, params);
   return afterAnswer(answer, { relayId, asked: delivery.target });
 }
 
@@ -225,7 +225,7 @@ async function deliverParams(context: RelayContext, delivery: Delivery): Promise
 
 /** What an answer means for the delivery (16.2, 16.3). */
 function afterAnswer(
-  answer: DeliverAnswer,
+  answer: DeliveryAnswer,
   { relayId, asked }: { readonly relayId: string; readonly asked: string | undefined },
 ): Ending {
   switch (answer.kind) {

@@ -1,13 +1,14 @@
-import { defineHandlers, type Subject } from '../subject.ts';
+import { defineHandlers } from '../dispatch/handler.ts';
+import type { StoredModule } from '../dispatch/module.ts';
 import { deliveryJob } from './delivery.ts';
 import { retentionJob } from './jobs.ts';
 import { messageDeliveryStatus } from './methods/message.delivery.status.ts';
 import { messageSend } from './methods/message.send.ts';
 import { messageTimelineSync } from './methods/message.timeline.sync.ts';
 import { migrations } from './migrations.ts';
-import { timelineNews } from './news.ts';
+import { timelineResync } from './resync.ts';
 
-export const messages: Subject = {
+export const messages: StoredModule = {
   name: 'messages',
   migrations,
   handlers: defineHandlers({
@@ -16,5 +17,5 @@ export const messages: Subject = {
     'message.timeline.sync': messageTimelineSync,
   }),
   jobs: [deliveryJob, retentionJob],
-  news: timelineNews,
+  accountResync: timelineResync,
 };

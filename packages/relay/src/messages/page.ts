@@ -1,4 +1,4 @@
-import { JsonText } from '../call.ts';
+import { JsonText } from '../dispatch/handler.ts';
 import type { Reader } from '../storage/types.ts';
 import {
   type PageRow,

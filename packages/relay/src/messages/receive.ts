@@ -1,6 +1,6 @@
 import { ProtocolError } from '@posthouse/protocol';
 import { type Access, readCurrentDeviceIds, requireAccess } from '../accounts/index.ts';
-import type { Notice } from '../call.ts';
+import type { Notice } from '../dispatch/notice.ts';
 import type { Writer } from '../storage/types.ts';
 import { certificateDeadline, visibleBoxes } from './rules.ts';
 import {

@@ -1,4 +1,4 @@
-import type { ResultValue } from '../call.ts';
+import type { ResultValue } from '../dispatch/handler.ts';
 import type { StoredResult } from './store.ts';
 
 /** A `DeliveryStatus` (04 section 14.1). */

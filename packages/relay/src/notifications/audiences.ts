@@ -1,4 +1,4 @@
-import type { Listener } from './hub.ts';
+import type { Listener } from './listener.ts';
 
 /** Something that somebody here subscribed. */
 export interface Audience {

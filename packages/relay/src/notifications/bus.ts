@@ -1,5 +1,5 @@
-import type { Notice } from '../call.ts';
 import type { Bus } from '../context.ts';
+import type { Notice } from '../dispatch/notice.ts';
 
 /** The bus of a relay that is one process: notices go to every listener at once, in order. */
 export class MemoryBus implements Bus {

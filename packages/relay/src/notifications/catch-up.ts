@@ -1,8 +1,8 @@
-import { readEnds } from '../auth/index.ts';
-import type { Notice } from '../call.ts';
 import type { RelayContext } from '../context.ts';
+import type { AccountResync, SubscriptionResync } from '../dispatch/module.ts';
+import type { Notice } from '../dispatch/notice.ts';
 import { connectionsResynced, resyncFailed } from '../observability/events.ts';
-import type { News, SubscribedNews } from '../subject.ts';
+import { readEnds } from '../sessions/session-store.ts';
 import type { Hub } from './hub.ts';
 import { stands } from './look-ups.ts';
 
@@ -24,8 +24,8 @@ const listInterval = 60_000;
 export class CatchUp implements AsyncDisposable {
   readonly #context: RelayContext;
   readonly #hub: Hub;
-  readonly #news: readonly News[];
-  readonly #subscribedNews: readonly SubscribedNews[];
+  readonly #accountResyncs: readonly AccountResync[];
+  readonly #subscriptionResyncs: readonly SubscriptionResync[];
   readonly #subscription: Disposable | undefined;
   #timer: Disposable | undefined;
   #running: Promise<void> | undefined;
@@ -39,14 +39,14 @@ export class CatchUp implements AsyncDisposable {
     context: RelayContext,
     parts: {
       readonly hub: Hub;
-      readonly news: readonly News[];
-      readonly subscribedNews: readonly SubscribedNews[];
+      readonly accountResyncs: readonly AccountResync[];
+      readonly subscriptionResyncs: readonly SubscriptionResync[];
     },
   ) {
     this.#context = context;
     this.#hub = parts.hub;
-    this.#news = parts.news;
-    this.#subscribedNews = parts.subscribedNews;
+    this.#accountResyncs = parts.accountResyncs;
+    this.#subscriptionResyncs = parts.subscriptionResyncs;
     if (!context.bus.isShared) return;
     this.#subscription = context.bus.subscribe((notice) => {
       if (notice.kind !== 'gap') return;
@@ -111,7 +111,8 @@ export class CatchUp implements AsyncDisposable {
     const { ends, notices } = await storage.read(async (tx) => {
       const ids = seen.map(({ id }) => id);
       const found = { ends: await readEnds(tx, ids), notices: [] as Notice[] };
-      for (const tell of this.#news) found.notices.push(...(await tell(tx, accounts, place)));
+      for (const tell of this.#accountResyncs)
+        found.notices.push(...(await tell(tx, accounts, place)));
       return found;
     });
     for (const { listener, id } of seen) stands(listener, id, ends);
@@ -121,7 +122,7 @@ export class CatchUp implements AsyncDisposable {
   /** Sessions were compared before: whoever may not hear any more is gone. */
   async #compareSubscribed(): Promise<void> {
     const withLists = this.#takeLists();
-    for (const { kind, tell } of this.#subscribedNews) {
+    for (const { kind, notices: tell } of this.#subscriptionResyncs) {
       const ids = this.#hub.subscribed[kind].ids();
       for (let start = 0; start < ids.length && !this.#isStopping; start += subscribedPortion) {
         const some = ids.slice(start, start + subscribedPortion);

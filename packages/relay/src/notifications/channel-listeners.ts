@@ -1,9 +1,9 @@
-import { readEnds } from '../auth/index.ts';
-import type { Notice } from '../call.ts';
 import type { RelayContext } from '../context.ts';
+import type { Notice } from '../dispatch/notice.ts';
+import { readEnds } from '../sessions/session-store.ts';
 import { type Audience, Audiences, type Subscribed } from './audiences.ts';
 import { channelTimelineHint } from './hint.ts';
-import type { Listener } from './hub.ts';
+import type { Listener } from './listener.ts';
 import { LookUps, lookUpPortion, stands } from './look-ups.ts';
 import { restSince, Turns } from './turns.ts';
 

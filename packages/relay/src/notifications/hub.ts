@@ -1,24 +1,9 @@
-import type { DeviceSession, Notice, SubscriptionKind } from '../call.ts';
 import type { Bus } from '../context.ts';
+import type { Notice } from '../dispatch/notice.ts';
 import type { ChannelListeners } from './channel-listeners.ts';
 import type { GroupListeners } from './group-listeners.ts';
 import { deviceStateHint, type Hint, timelineHint } from './hint.ts';
-
-/** A connection that is bound to a device session. */
-export interface Listener {
-  readonly account: string;
-  readonly deviceId: string;
-  /** As it is now: a renewal puts another in its place. */
-  readonly session: Pick<DeviceSession, 'id' | 'expiresAt'>;
-  /** Passes a hint on, or drops it where the session is no longer valid (02 §12.3). */
-  hint(hint: Hint): void;
-  /** The session ended: no pushes, no subscriptions, a dead binding (02 §10.3, §10.5). */
-  revoke(): void;
-  /** The session ends at `expiresAt` at the latest. */
-  cap(expiresAt: number): void;
-  /** Ends its subscription of a group or a channel. */
-  leave(kind: SubscriptionKind, id: string): void;
-}
+import type { Listener } from './listener.ts';
 
 /** Who hears of what must be subscribed. */
 export interface SubscribedListeners {

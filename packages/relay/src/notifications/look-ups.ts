@@ -1,6 +1,6 @@
 import type { RelayContext } from '../context.ts';
 import { hintsDelayed } from '../observability/events.ts';
-import type { Listener } from './hub.ts';
+import type { Listener } from './listener.ts';
 
 /** Connections whose standing one snapshot tells. */
 export const lookUpPortion = 250;

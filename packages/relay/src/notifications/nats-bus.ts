@@ -1,6 +1,6 @@
 import { connect, type NatsConnection, type NodeConnectionOptions } from '@nats-io/transport-node';
-import type { Notice } from '../call.ts';
 import type { Bus } from '../context.ts';
+import type { Notice } from '../dispatch/notice.ts';
 import { MemoryBus } from './bus.ts';
 import { readNotices, writeNotices } from './wire.ts';
 

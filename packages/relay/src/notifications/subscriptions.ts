@@ -1,10 +1,10 @@
 import { badRequest } from '@posthouse/protocol';
-import type { ConnectionBinding, SubscriptionKind, SubscriptionRequest } from '../call.ts';
+import type { ConnectionBinding, SubscriptionKind, SubscriptionRequest } from '../dispatch/call.ts';
 import type { Subscribed } from './audiences.ts';
 import type { HintQueue } from './hint-queue.ts';
-import type { Listener } from './hub.ts';
+import type { Listener } from './listener.ts';
 
-type Confirm = Parameters<ConnectionBinding['hearOf']>[1];
+type Confirm = Parameters<ConnectionBinding['setSubscriptions']>[1];
 
 export interface SubscriptionsParts {
   readonly kind: SubscriptionKind;
@@ -46,10 +46,10 @@ export class Subscriptions {
     for (const id of [...this.#ids]) this.leave(id);
   }
 
-  async #replace({ ids, most }: SubscriptionRequest, confirm: Confirm): Promise<void> {
+  async #replace({ ids, limit }: SubscriptionRequest, confirm: Confirm): Promise<void> {
     const adds = ids.some((id) => !this.#ids.has(id));
-    if (adds && ids.length > most) {
-      throw badRequest(`${this.#parts.kind}_ids`, `at most ${most}`);
+    if (adds && ids.length > limit) {
+      throw badRequest(`${this.#parts.kind}_ids`, `at most ${limit}`);
     }
     // What happens between the look and the joining is told to who joins.
     using _expected = this.#parts.subscribed.expect(ids);

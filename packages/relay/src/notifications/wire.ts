@@ -8,7 +8,7 @@ import {
   Type,
   UnixSeconds,
 } from '@posthouse/protocol';
-import type { Notice } from '../call.ts';
+import type { Notice } from '../dispatch/notice.ts';
 
 const Name = Type.String({ minLength: 1 });
 const Names = Type.Array(Name);

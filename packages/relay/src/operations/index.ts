@@ -1,7 +1,7 @@
 /** What an operator's tools ask the process itself: is it well, and what does it count. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { listenAddress } from '../addresses.ts';
+import { listenAddress } from '../config/addresses.ts';
 import type { RelayContext } from '../context.ts';
 
 /**

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { BlockList, isIPv4, isIPv6 } from 'node:net';
 import { relayOrigin } from '@posthouse/protocol';
-import { ipv6Groups } from '../ip.ts';
+import { ipv6Groups } from './ipv6.ts';
 
 /**
  * The public addresses of a relay. The origin of a request comes from this configuration and the

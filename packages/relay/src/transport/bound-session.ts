@@ -1,9 +1,11 @@
-import type { ConnectionBinding, Session, SubscriptionKind } from '../call.ts';
 import type { Clock } from '../context.ts';
+import type { ConnectionBinding, SubscriptionKind } from '../dispatch/call.ts';
 import type { Hint } from '../notifications/hint.ts';
 import { HintQueue, type HintQueueParts } from '../notifications/hint-queue.ts';
-import type { Hub, Listener } from '../notifications/hub.ts';
+import type { Hub } from '../notifications/hub.ts';
+import type { Listener } from '../notifications/listener.ts';
 import { Subscriptions } from '../notifications/subscriptions.ts';
+import type { Session } from '../sessions/session.ts';
 
 export interface BoundSessionParts {
   readonly hub: Hub;
@@ -70,7 +72,9 @@ export class BoundSession implements Listener {
   }
 
   /** @see ConnectionBinding */
-  async hearOf(...[request, confirm]: Parameters<ConnectionBinding['hearOf']>): Promise<void> {
+  async setSubscriptions(
+    ...[request, confirm]: Parameters<ConnectionBinding['setSubscriptions']>
+  ): Promise<void> {
     await this.#subscriptions[request.kind].replace(request, confirm);
   }
 

@@ -1,5 +1,5 @@
 import type { ProtocolError } from '@posthouse/protocol';
-import { JsonText, type ResultValue } from '../call.ts';
+import { JsonText, type ResultValue } from '../dispatch/handler.ts';
 
 /**
  * JSON of a response object. Stored canonical text goes in as it is; members that are `undefined`

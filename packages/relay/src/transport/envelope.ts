@@ -16,7 +16,7 @@ import {
   type JsonValue,
   parseJson,
 } from '@posthouse/protocol/json';
-import type { ResultValue } from '../call.ts';
+import type { ResultValue } from '../dispatch/handler.ts';
 import { encodeResult } from './encode.ts';
 
 export type RpcId = string | number;

@@ -21,9 +21,9 @@ import {
 } from '@posthouse/protocol/json';
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import type { RelayContext } from '../context.ts';
-import type { Answer, Dispatcher } from '../dispatch.ts';
+import type { Answer, Dispatcher } from '../dispatch/dispatcher.ts';
+import type { RateLimiter } from '../dispatch/rate-limiter.ts';
 import { connectionRefused } from '../observability/events.ts';
-import type { RateLimiter } from '../rate-limiter.ts';
 import type { ClientAddresses, PublicAddresses } from './addresses.ts';
 import { encodeRelayError, encodeResult } from './encode.ts';
 

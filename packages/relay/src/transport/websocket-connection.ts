@@ -1,12 +1,13 @@
 import { errorCatalogue, ProtocolError, rpcErrors } from '@posthouse/protocol';
 import type { JsonValue } from '@posthouse/protocol/json';
 import type { RawData, WebSocket } from 'ws';
-import type { ConnectionBinding, Session } from '../call.ts';
 import type { RelayContext } from '../context.ts';
-import type { Answer, Dispatcher } from '../dispatch.ts';
+import type { ConnectionBinding } from '../dispatch/call.ts';
+import type { Answer, Dispatcher } from '../dispatch/dispatcher.ts';
+import type { RateLimiter } from '../dispatch/rate-limiter.ts';
 import type { Hub } from '../notifications/hub.ts';
 import { connectionEnded, connectionOpened, type EndReason } from '../observability/events.ts';
-import type { RateLimiter } from '../rate-limiter.ts';
+import type { Session } from '../sessions/session.ts';
 import { BoundSession } from './bound-session.ts';
 import {
   encodeFailure,
@@ -154,8 +155,8 @@ export class WebSocketConnection {
       end(session) {
         if (connection.#bound?.session.id === session.id) connection.#bound.revoke();
       },
-      async hearOf(request, confirm) {
-        await connection.#bound?.hearOf(request, confirm);
+      async setSubscriptions(request, confirm) {
+        await connection.#bound?.setSubscriptions(request, confirm);
       },
     };
     const answer = await dispatcher.answer({

@@ -10,7 +10,7 @@ import {
 } from '@posthouse/protocol';
 import { canonicalJson, type JsonValue } from '@posthouse/protocol/json';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { DeviceSession } from '../../src/call.ts';
+import type { DeviceSession } from '../../src/sessions/session.ts';
 import { DoorGround } from '../support/door.ts';
 import { codeOf } from '../support/http.ts';
 import type { Ground, Person } from '../support/people.ts';

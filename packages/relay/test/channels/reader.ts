@@ -5,8 +5,8 @@ import {
   verifyChannelPage,
   verifyChannelResolution,
 } from '@posthouse/protocol';
+import { network } from '../support/modules.ts';
 import type { Ground } from '../support/people.ts';
-import { network } from '../support/subjects.ts';
 import type { TestChannel } from './support.ts';
 
 /**

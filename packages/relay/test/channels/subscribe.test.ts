@@ -280,7 +280,7 @@ test('subscribing needs one indexed statement, and so does resync', async () => 
   world.faults.beforeStatement = (sql) => void statements.push(sql);
   await subscribe({ channel_ids: ids(0, 1) });
   await storage.read(async (tx) => {
-    await channelsModule.subscribedNews?.tell(tx, ids(0, 1), { withLists: true });
+    await channelsModule.subscriptionResync?.notices(tx, ids(0, 1), { withLists: true });
   });
   delete world.faults.beforeStatement;
   const searched = statements.filter((each) => /^\s*SELECT .* FROM/s.test(each));

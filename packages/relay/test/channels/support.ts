@@ -22,8 +22,8 @@ import {
 import type { JsonObject } from '@posthouse/protocol/json';
 import { nodeRandom } from '@posthouse/protocol/node';
 import { expect } from 'vitest';
+import { network } from '../support/modules.ts';
 import type { Ground, Person } from '../support/people.ts';
-import { network } from '../support/subjects.ts';
 import type { World } from '../support/world.ts';
 
 /** The device that signs and calls; by default the owner's phone. */

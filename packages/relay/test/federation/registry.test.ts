@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { RelayEntry } from '@posthouse/protocol';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { enterRelay, readRegistry, standingIn } from '../../src/federation/index.ts';
+import { enterRelay, readRegistry, registryStatusIn } from '../../src/federation/index.ts';
 import { temporaryFolder } from '../support/folder.ts';
 import { network } from '../support/world.ts';
 
@@ -48,7 +48,7 @@ test('a file of another network is refused, and not overwritten', async () => {
 
 test('01 §12: a relay is active exactly while its registry file says so', async () => {
   const own = entry('1');
-  const standing = standingIn(network, path, own.relay_id);
+  const standing = registryStatusIn(network, path, own.relay_id);
   expect(await standing.isActive()).toBe(false);
   await enterRelay(network, path, own);
   expect(await standing.isActive()).toBe(true);
@@ -57,7 +57,7 @@ test('01 §12: a relay is active exactly while its registry file says so', async
     expect(await standing.isActive()).toBe(false);
   }
   await enterRelay(network, path, own);
-  expect(await standingIn(network, path, entry('2').relay_id).isActive()).toBe(false);
+  expect(await registryStatusIn(network, path, entry('2').relay_id).isActive()).toBe(false);
   writeFileSync(path, '{');
   expect(await standing.isActive()).toBe(false);
 });

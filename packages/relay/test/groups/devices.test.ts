@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import type { Notice } from '../../src/call.ts';
+import type { Notice } from '../../src/dispatch/notice.ts';
 import { Switchboard } from '../support/connections.ts';
 import { crashJob } from '../support/faults.ts';
 import { Person } from '../support/people.ts';

@@ -1,11 +1,11 @@
 /** Many subscribers of one group at one process. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { insertSession } from '../../src/auth/store.ts';
 import { GroupListeners } from '../../src/notifications/group-listeners.ts';
 import type { Hint } from '../../src/notifications/hint.ts';
-import type { Listener } from '../../src/notifications/hub.ts';
+import type { Listener } from '../../src/notifications/listener.ts';
 import { lookUpPortion } from '../../src/notifications/look-ups.ts';
 import { portion } from '../../src/notifications/turns.ts';
+import { insertSession } from '../../src/sessions/session-store.ts';
 import { Person } from '../support/people.ts';
 import { World } from '../support/world.ts';
 import { TestGroup } from './support.ts';

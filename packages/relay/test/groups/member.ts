@@ -11,8 +11,8 @@ import {
   openGroupKeys,
   verifyGroupSyncPage,
 } from '@posthouse/protocol';
+import { network } from '../support/modules.ts';
 import type { Ground, Person } from '../support/people.ts';
-import { network } from '../support/subjects.ts';
 import { privateKeyOf, type TestGroup } from './support.ts';
 
 /** Which device reads, and what it asks for. */

@@ -402,7 +402,7 @@ test('no statement of it, nor of looking who may hear, reads a whole table or so
   await subscribe({ group_ids: ids(0, 1) });
   await storage.read(async (tx) => {
     await readGroupStanding(tx, group(0).groupId, [ann.account, ben.account]);
-    await groupsSubject.subscribedNews?.tell(tx, ids(0, 1), { withLists: true });
+    await groupsSubject.subscriptionResync?.notices(tx, ids(0, 1), { withLists: true });
   });
   delete world.faults.beforeStatement;
   const searched = [...statements].filter((each) => /^\s*SELECT .* FROM/s.test(each));

@@ -23,8 +23,8 @@ import {
 } from '@posthouse/protocol';
 import type { JsonObject } from '@posthouse/protocol/json';
 import { nodePrimitives, nodeRandom } from '@posthouse/protocol/node';
+import { network } from '../support/modules.ts';
 import type { Ground, Person } from '../support/people.ts';
-import { network } from '../support/subjects.ts';
 
 /** An X25519 pair of a member, or of somebody who wants to be one. */
 export interface MemberKey {

@@ -1,7 +1,7 @@
 import { accountSigner, cosignRoute, deriveRelayId } from '@posthouse/protocol';
 import { canonicalJson, type JsonObject } from '@posthouse/protocol/json';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { DeliverAnswer } from '../../src/context.ts';
+import type { DeliveryAnswer } from '../../src/context.ts';
 import { throughEveryFault } from '../support/faults.ts';
 import { type MessageOptions, Person, type SendParams } from '../support/people.ts';
 import { network, World } from '../support/world.ts';
@@ -53,16 +53,16 @@ async function atRelay(index: number, person = ben): Promise<void> {
   world.routes = (account) => (account === person.account ? [route] : []);
 }
 /** Answers requests to other relays one after another; the last answer repeats. */
-function answering(...answers: DeliverAnswer[]): { relayId: string; params: JsonObject }[] {
+function answering(...answers: DeliveryAnswer[]): { relayId: string; params: JsonObject }[] {
   const asked: { relayId: string; params: JsonObject }[] = [];
   world.deliver = (relayId, params) => {
-    const answer = answers[Math.min(asked.length, answers.length - 1)] as DeliverAnswer;
+    const answer = answers[Math.min(asked.length, answers.length - 1)] as DeliveryAnswer;
     asked.push({ relayId, params });
     return Promise.resolve(answer);
   };
   return asked;
 }
-const refused = (code: string, retryAfter?: number): DeliverAnswer => ({
+const refused = (code: string, retryAfter?: number): DeliveryAnswer => ({
   kind: 'refused',
   code,
   message: 'no',
@@ -455,12 +455,12 @@ describe('04 §16.2: attempts at other relays', () => {
   ] as const)(
     '16.3: %s that comes when others have the delivery changes nothing of it',
     async (_, answer) => {
-      const late = Promise.withResolvers<DeliverAnswer>();
+      const late = Promise.withResolvers<DeliveryAnswer>();
       const asked: string[] = [];
       const answers = [late.promise, refused('route_stale'), { kind: 'unknown' } as const];
       world.deliver = async (relayId) => {
         asked.push(relayId);
-        return (await answers[asked.length - 1]) as DeliverAnswer;
+        return (await answers[asked.length - 1]) as DeliveryAnswer;
       };
       const message = toBen();
       await send(message);
@@ -496,7 +496,7 @@ describe('04 §16.2: attempts at other relays', () => {
     world = await World.start({ deliveryConcurrency: 2 });
     await settle();
     await atRelay(0);
-    const slow = Promise.withResolvers<DeliverAnswer>();
+    const slow = Promise.withResolvers<DeliveryAnswer>();
     let underWay = 0;
     let maximum = 0;
     let count = 0;
@@ -507,7 +507,7 @@ describe('04 §16.2: attempts at other relays', () => {
       const answer = count === 1 ? await slow.promise : await Promise.resolve({ kind: 'accepted' });
       underWay -= 1;
       if (count === 6) slow.resolve({ kind: 'accepted' });
-      return answer as DeliverAnswer;
+      return answer as DeliveryAnswer;
     };
     const messages = Array.from({ length: 6 }, () => toBen());
     for (const message of messages) await send(message);

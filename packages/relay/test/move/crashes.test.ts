@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { cpSync } from 'node:fs';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { relayMigrations } from '../../src/schema.ts';
+import { relayMigrations } from '../../src/modules.ts';
 import { identityMigration } from '../../src/storage/identity.ts';
 import { moveMigration } from '../../src/storage/move/mark.ts';
 import { type DatabaseAddress, type MovedTable, moveStorage } from '../../src/storage/move/move.ts';

@@ -1,6 +1,6 @@
 /** What the tests of `posthouse move` share: databases of both engines, with all kinds of rows. */
 import type { RelayConfig } from '../../src/config/index.ts';
-import { relayMigrations } from '../../src/schema.ts';
+import { relayMigrations } from '../../src/modules.ts';
 import { bindDatabase } from '../../src/storage/identity.ts';
 import { migrate } from '../../src/storage/migrations.ts';
 import { checkInService, findMark, type MoveState } from '../../src/storage/move/mark.ts';

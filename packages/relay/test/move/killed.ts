@@ -1,5 +1,6 @@
 /** A move in a process of its own, which kills itself in front of a statement, or of its commit. */
-import { relayMigrations } from '../../src/schema.ts';
+
+import { relayMigrations } from '../../src/modules.ts';
 import { moveStorage, parseAddress } from '../../src/storage/move/move.ts';
 
 const [from = '', to = '', last = ''] = process.argv.slice(2);

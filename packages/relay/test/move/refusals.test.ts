@@ -3,7 +3,7 @@ import { cpSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { relayMigrations } from '../../src/schema.ts';
+import { relayMigrations } from '../../src/modules.ts';
 import { migrate } from '../../src/storage/migrations.ts';
 import { abandonMove, type DatabaseAddress, parseAddress } from '../../src/storage/move/move.ts';
 import { openPostgres } from '../../src/storage/postgres/storage.ts';

@@ -1,7 +1,7 @@
 /** Whatever a relay may store arrives as it was, through both engines, in any amount. */
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { relayMigrations } from '../../src/schema.ts';
+import { relayMigrations } from '../../src/modules.ts';
 import type { DatabaseAddress } from '../../src/storage/move/move.ts';
 import { type Batch, readBatch, readTables } from '../../src/storage/move/rows.ts';
 import type { Writer } from '../../src/storage/types.ts';

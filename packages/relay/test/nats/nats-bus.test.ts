@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { connect } from '@nats-io/transport-node';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import type { Notice } from '../../src/call.ts';
+import type { Notice } from '../../src/dispatch/notice.ts';
 import { NatsBus } from '../../src/notifications/nats-bus.ts';
 import { devCertificate } from '../../src/tls/dev-ca.ts';
 import { temporaryFolder } from '../support/folder.ts';

@@ -3,7 +3,7 @@ import { connect } from '@nats-io/transport-node';
 import type { Challenge, MethodName } from '@posthouse/protocol';
 import type { JsonObject } from '@posthouse/protocol/json';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
-import type { Notice } from '../../src/call.ts';
+import type { Notice } from '../../src/dispatch/notice.ts';
 import { codeOf } from '../support/http.ts';
 import { TestNats, withoutNats } from '../support/nats.ts';
 import type { Person } from '../support/people.ts';

@@ -1,17 +1,18 @@
 import { pino } from 'pino';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { auth } from '../../src/auth/index.ts';
-import { insertSession } from '../../src/auth/store.ts';
-import type { DeviceSession, Notice } from '../../src/call.ts';
 import type { RelayContext } from '../../src/context.ts';
+import type { AccountResync } from '../../src/dispatch/module.ts';
+import type { Notice } from '../../src/dispatch/notice.ts';
 import { MemoryBus } from '../../src/notifications/bus.ts';
 import { CatchUp } from '../../src/notifications/catch-up.ts';
 import { Hub, type SubscribedListeners } from '../../src/notifications/hub.ts';
 import { Metrics } from '../../src/observability/metrics.ts';
+import type { DeviceSession } from '../../src/sessions/session.ts';
+import { insertSession } from '../../src/sessions/session-store.ts';
 import { migrate } from '../../src/storage/migrations.ts';
 import { openSqlite, type SqliteStorage } from '../../src/storage/sqlite/storage.ts';
 import type { StorageFaults } from '../../src/storage/types.ts';
-import type { News } from '../../src/subject.ts';
 import { BoundSession } from '../../src/transport/bound-session.ts';
 import { ManualClock } from '../support/clock.ts';
 import { temporaryFolder } from '../support/folder.ts';
@@ -45,7 +46,7 @@ beforeEach(async () => {
   metrics = new Metrics();
   meanwhile = undefined;
   asked = [];
-  const news: News = async (_tx, accounts): Promise<Notice[]> => {
+  const news: AccountResync = async (_tx, accounts): Promise<Notice[]> => {
     asked.push(accounts);
     meanwhile?.();
     meanwhile = undefined;
@@ -59,7 +60,11 @@ beforeEach(async () => {
   const log = pino({ level: 'silent' });
   const context = { storage, clock, bus, metrics, log, identity: { relayId: '0x00' } };
   parts.use(
-    new CatchUp(context as unknown as RelayContext, { hub, news: [news], subscribedNews: [] }),
+    new CatchUp(context as unknown as RelayContext, {
+      hub,
+      accountResyncs: [news],
+      subscriptionResyncs: [],
+    }),
   );
 });
 afterEach(() => parts.disposeAsync());

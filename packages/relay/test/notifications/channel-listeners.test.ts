@@ -2,7 +2,7 @@
 import { beforeEach, expect, test, vi } from 'vitest';
 import { ChannelListeners } from '../../src/notifications/channel-listeners.ts';
 import type { Hint } from '../../src/notifications/hint.ts';
-import type { Listener } from '../../src/notifications/hub.ts';
+import type { Listener } from '../../src/notifications/listener.ts';
 import { portion } from '../../src/notifications/turns.ts';
 import { ManualClock } from '../support/clock.ts';
 

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import type { DeviceSession } from '../../src/call.ts';
 import { MemoryBus } from '../../src/notifications/bus.ts';
 import { Hub, type SubscribedListeners } from '../../src/notifications/hub.ts';
+import type { DeviceSession } from '../../src/sessions/session.ts';
 import { BoundSession } from '../../src/transport/bound-session.ts';
 import { ManualClock } from '../support/clock.ts';
 

@@ -2,12 +2,13 @@
 
 import { encodeBase64url } from '@posthouse/protocol';
 import { nodeRandom } from '@posthouse/protocol/node';
-import { insertSession } from '../../src/auth/store.ts';
-import type { ConnectionBinding, DeviceSession } from '../../src/call.ts';
 import type { Bus } from '../../src/context.ts';
+import type { ConnectionBinding } from '../../src/dispatch/call.ts';
 import { ChannelListeners } from '../../src/notifications/channel-listeners.ts';
 import { GroupListeners } from '../../src/notifications/group-listeners.ts';
 import { Hub } from '../../src/notifications/hub.ts';
+import type { DeviceSession } from '../../src/sessions/session.ts';
+import { insertSession } from '../../src/sessions/session-store.ts';
 import type { Reader, Storage } from '../../src/storage/types.ts';
 import { BoundSession } from '../../src/transport/bound-session.ts';
 import type { Person } from './people.ts';
@@ -117,8 +118,8 @@ export class Connection implements ConnectionBinding {
     this.bound.revoke();
   }
 
-  hearOf(...request: Parameters<ConnectionBinding['hearOf']>): Promise<void> {
-    return this.bound.hearOf(...request);
+  setSubscriptions(...request: Parameters<ConnectionBinding['setSubscriptions']>): Promise<void> {
+    return this.bound.setSubscriptions(...request);
   }
 
   /** @throws ProtocolError what the relay refuses with */

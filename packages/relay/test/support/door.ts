@@ -1,7 +1,7 @@
 /** Groups and channels behind a front door: people call over HTTP, and listen on connections. */
 import { type ErrorCode, type MethodName, ProtocolError } from '@posthouse/protocol';
 import type { JsonValue } from '@posthouse/protocol/json';
-import type { DeviceSession } from '../../src/call.ts';
+import type { DeviceSession } from '../../src/sessions/session.ts';
 import { type Heard, shortly } from './connections.ts';
 import { codeOf } from './http.ts';
 import type { Ground, Person } from './people.ts';

@@ -13,7 +13,7 @@ import {
   relayOrigin,
 } from '@posthouse/protocol';
 import type { JsonObject, JsonValue } from '@posthouse/protocol/json';
-import type { Session } from '../../src/call.ts';
+import type { Session } from '../../src/sessions/session.ts';
 import { ManualClock } from './clock.ts';
 import { type Command, posthouse } from './command.ts';
 import type { RelayData } from './engine.ts';

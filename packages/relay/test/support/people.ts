@@ -24,8 +24,9 @@ import {
   signProfile,
   signRouteDraft,
 } from '@posthouse/protocol';
-import type { AccountSession, DeviceSession, Notice } from '../../src/call.ts';
-import { network } from './subjects.ts';
+import type { Notice } from '../../src/dispatch/notice.ts';
+import type { AccountSession, DeviceSession } from '../../src/sessions/session.ts';
+import { network } from './modules.ts';
 import type { World } from './world.ts';
 
 const year = 31_536_000;

@@ -3,7 +3,7 @@
  * copies of one with the relay's schema.
  */
 import type { TestProject } from 'vitest/node';
-import { relayMigrations } from '../../src/schema.ts';
+import { relayMigrations } from '../../src/modules.ts';
 import { migrate } from '../../src/storage/migrations.ts';
 import { openPostgres } from '../../src/storage/postgres/storage.ts';
 import { createDatabase, TestPostgres } from './postgres.ts';

@@ -1,7 +1,7 @@
 /** A database file with the relay's schema, for the tests of a run to copy. */
 import { join } from 'node:path';
 import type { TestProject } from 'vitest/node';
-import { relayMigrations } from '../../src/schema.ts';
+import { relayMigrations } from '../../src/modules.ts';
 import { migrate } from '../../src/storage/migrations.ts';
 import { openSqlite } from '../../src/storage/sqlite/storage.ts';
 import { temporaryFolder } from './folder.ts';

@@ -4,19 +4,21 @@
  */
 import type { FinalRoute, ProtocolError } from '@posthouse/protocol';
 import { type JsonObject, type JsonValue, parseJson } from '@posthouse/protocol/json';
-import type { ConnectionBinding, Notice, Session } from '../../src/call.ts';
-import type { DeliverAnswer, Job, RelayContext, Verifier } from '../../src/context.ts';
+import type { DeliveryAnswer, Job, RelayContext, Verifier } from '../../src/context.ts';
 import { ThreadPoolVerifier } from '../../src/crypto/verifier.ts';
-import type { Dispatcher } from '../../src/dispatch.ts';
+import type { ConnectionBinding } from '../../src/dispatch/call.ts';
+import type { Dispatcher } from '../../src/dispatch/dispatcher.ts';
+import type { Notice } from '../../src/dispatch/notice.ts';
 import type { RelayLimits } from '../../src/limits.ts';
 import { MemoryBus } from '../../src/notifications/bus.ts';
+import type { Session } from '../../src/sessions/session.ts';
 import type { Storage, StorageFaults } from '../../src/storage/types.ts';
 import { encodeResult } from '../../src/transport/encode.ts';
 import { ManualClock } from './clock.ts';
 import { dump, RelayData, rowsOf } from './engine.ts';
-import { openSubjects, origin, relayId, subjects, unhurried } from './subjects.ts';
+import { modules, openModules, origin, relayId, unhurried } from './modules.ts';
 
-export { network, relayPublicKey } from './subjects.ts';
+export { network, relayPublicKey } from './modules.ts';
 
 /** Records that others signed, as the verifier is told of them. */
 const proofs: ReadonlySet<string> = new Set(['grant', 'invite', 'application', 'recovery request']);
@@ -36,7 +38,7 @@ export class World implements AsyncDisposable {
   #notices: Notice[] = [];
   /** Answers of other relays; replaced by tests that know some. */
   routes: (account: string) => readonly FinalRoute[] = () => [];
-  deliver: (relayId: string, params: JsonObject) => Promise<DeliverAnswer> = () =>
+  deliver: (relayId: string, params: JsonObject) => Promise<DeliveryAnswer> = () =>
     Promise.resolve({ kind: 'unreachable' });
   /** Whether the registry names this relay as active. */
   isActive = true;
@@ -119,7 +121,7 @@ export class World implements AsyncDisposable {
     name: string,
     signal: AbortSignal = new AbortController().signal,
   ): Promise<number | undefined> {
-    const jobs = subjects.flatMap((subject) => subject.jobs);
+    const jobs = modules.flatMap((subject) => subject.jobs);
     const job = jobs.find((known: Job) => known.name === name);
     if (job === undefined) throw new Error(`no job ${name}`);
     return await job.run(this.context, signal);
@@ -166,14 +168,14 @@ export class World implements AsyncDisposable {
       throw error;
     });
     bus.subscribe((notice) => this.#notices.push(notice));
-    const parts = await openSubjects({
+    const parts = await openModules({
       storage,
       clock: this.clock,
       limits: this.#limits,
       verifier: this.#verifier(),
-      routes: { resolveRemote: (account) => Promise.resolve(this.routes(account)) },
-      relays: { deliver: (to, params) => this.deliver(to, params) },
-      standing: { isActive: () => Promise.resolve(this.isActive) },
+      routeDirectory: { resolveRemote: (account) => Promise.resolve(this.routes(account)) },
+      relayClient: { deliver: (to, params) => this.deliver(to, params) },
+      registryStatus: { isActive: () => Promise.resolve(this.isActive) },
       bus,
     });
     this.#running = { storage, ...parts };

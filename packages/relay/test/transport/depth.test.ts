@@ -15,7 +15,7 @@ import {
 import { type JsonObject, type JsonValue, parseJson } from '@posthouse/protocol/json';
 import { nodeRandom } from '@posthouse/protocol/node';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { Session } from '../../src/call.ts';
+import type { Session } from '../../src/sessions/session.ts';
 import { TestChannel } from '../channels/support.ts';
 import { TestGroup } from '../groups/support.ts';
 import { Person } from '../support/people.ts';

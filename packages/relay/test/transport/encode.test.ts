@@ -2,7 +2,7 @@ import { ProtocolError } from '@posthouse/protocol';
 import { canonicalJson, isJsonObject, type JsonValue, parseJson } from '@posthouse/protocol/json';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { JsonText, type ResultValue } from '../../src/call.ts';
+import { JsonText, type ResultValue } from '../../src/dispatch/handler.ts';
 import { encodeRelayError, encodeResult } from '../../src/transport/encode.ts';
 import {
   encodeFailure,

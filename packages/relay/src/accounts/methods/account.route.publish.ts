@@ -10,8 +10,9 @@ import {
   routeRelayInput,
 } from '@posthouse/protocol';
 import { parseJson } from '@posthouse/protocol/json';
-import { type Handler, JsonText, type Notice, type Outcome } from '../../call.ts';
 import type { RelayContext } from '../../context.ts';
+import { type Handler, type HandlerResult, JsonText } from '../../dispatch/handler.ts';
+import type { Notice } from '../../dispatch/notice.ts';
 import type { Writer } from '../../storage/types.ts';
 import { activateState, devicesFrom, endAccessSoon } from '../devices.ts';
 import { knownRoute } from '../home.ts';
@@ -27,7 +28,7 @@ import {
 
 /** `account.route.publish` (03 section 9). */
 export const accountRoutePublish: Handler<AccountRoute> = async (context, call) => {
-  const { network, clock, identity, limits, standing, storage, verifier } = context;
+  const { network, clock, identity, limits, registryStatus, storage, verifier } = context;
   const { params: draft } = call;
   const { account } = draft;
   const now = clock.now();
@@ -39,12 +40,12 @@ export const accountRoutePublish: Handler<AccountRoute> = async (context, call) 
   checkTime(draft.updated_at, now, { ahead: limits.futureTolerance });
   if (draft.expires_at <= now) throw badRequest('expires_at', 'has passed');
   await verifier.verify(routeDraftSignatures(network, draft), 'route');
-  if (!(await standing.isActive())) {
+  if (!(await registryStatus.isActive())) {
     throw new ProtocolError('temporarily_unavailable', 'the registry does not name this relay');
   }
   const route = cosign(context, draft);
   const submitted = knownRoute(network, route);
-  const outcome = await storage.write(`account:${account}`, async (tx): Promise<Outcome> => {
+  const outcome = await storage.write(`account:${account}`, async (tx): Promise<HandlerResult> => {
     const known = await readRoute(tx, account);
     const notices = await activate(context, tx, { account, known, now });
     // The same route with another signature of the account is the same route; the answer must

@@ -1,5 +1,5 @@
 import { checkAccountId, ProtocolError } from '@posthouse/protocol';
-import { type Handler, JsonText } from '../../call.ts';
+import { type Handler, JsonText } from '../../dispatch/handler.ts';
 import { locate } from '../home.ts';
 import { readRoute } from '../store.ts';
 

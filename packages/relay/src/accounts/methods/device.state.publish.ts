@@ -5,8 +5,10 @@ import {
   ProtocolError,
 } from '@posthouse/protocol';
 import { canonicalJson } from '@posthouse/protocol/json';
-import type { Call, Handler, Notice, Outcome, ResultValue } from '../../call.ts';
 import type { RelayContext } from '../../context.ts';
+import type { Call } from '../../dispatch/call.ts';
+import type { Handler, HandlerResult, ResultValue } from '../../dispatch/handler.ts';
+import type { Notice } from '../../dispatch/notice.ts';
 import type { Writer } from '../../storage/types.ts';
 import { activateState, confirmDevice, devicesFrom, endAccessSoon } from '../devices.ts';
 import { homeOf } from '../home.ts';
@@ -39,7 +41,7 @@ export const deviceStatePublish: Handler<AccountDeviceState> = async (context, c
   const submission = await readSubmission(context, call);
   const { account } = submission;
   const now = clock.now();
-  const outcome = await storage.write(`account:${account}`, async (tx): Promise<Outcome> => {
+  const outcome = await storage.write(`account:${account}`, async (tx): Promise<HandlerResult> => {
     if (session?.mode === 'device') await confirmDevice(context, tx, { session, now });
     const home = await homeOf(tx, account, identity.relayId, now);
     if (home.kind === 'local') return await accept(tx, submission, now);

@@ -11,14 +11,9 @@ import {
   type ParamsOf,
   ProtocolError,
 } from '@posthouse/protocol';
-import {
-  type DeviceSession,
-  type Handler,
-  JsonText,
-  type Outcome,
-  type Session,
-} from '../../call.ts';
 import type { RelayContext } from '../../context.ts';
+import { type Handler, type HandlerResult, JsonText } from '../../dispatch/handler.ts';
+import type { DeviceSession, Session } from '../../sessions/session.ts';
 import { type Access, proveAccess, requireAccess } from '../access.ts';
 import { confirmDevice, requireCallingDevice } from '../devices.ts';
 import { homeOf, locate } from '../home.ts';
@@ -50,7 +45,11 @@ export const deviceStateResolve: Handler<Params> = async (context, call) => {
 };
 
 /** Form A: at the home relay only, without any further condition (5.4). */
-async function resolveOwn(context: RelayContext, session: Session, now: number): Promise<Outcome> {
+async function resolveOwn(
+  context: RelayContext,
+  session: Session,
+  now: number,
+): Promise<HandlerResult> {
   const { account } = session;
   const { identity, storage } = context;
   requireHome(await locate(context, account, { now }));
@@ -68,7 +67,7 @@ async function resolveSigned(
   context: RelayContext,
   query: unknown,
   session: DeviceSession,
-): Promise<Outcome> {
+): Promise<HandlerResult> {
   const { network, clock, limits } = context;
   checkObject(network, { type: 'device.state.resolve', schema: DeviceStateQuery }, query);
   // Before the rules of grants: one for the own account would be refused as none (03 §21).
@@ -108,7 +107,7 @@ async function readOther(
   context: RelayContext,
   account: string,
   reading: { readonly session: DeviceSession; readonly access: Access; readonly now: number },
-): Promise<Outcome> {
+): Promise<HandlerResult> {
   const { identity, storage } = context;
   const { access, now } = reading;
   const state = await storage.read(async (tx) => {
@@ -121,7 +120,7 @@ async function readOther(
   return answer(state);
 }
 
-function answer(state: StoredState | undefined): Outcome {
+function answer(state: StoredState | undefined): HandlerResult {
   if (state === undefined) throw new ProtocolError('not_found', 'the account has no state');
   return { result: new JsonText(state.text) };
 }

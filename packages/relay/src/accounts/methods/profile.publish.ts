@@ -5,8 +5,9 @@ import {
   profileSignatures,
 } from '@posthouse/protocol';
 import { canonicalJson } from '@posthouse/protocol/json';
-import type { DeviceSession, Handler } from '../../call.ts';
 import type { RelayContext } from '../../context.ts';
+import type { Handler } from '../../dispatch/handler.ts';
+import type { DeviceSession } from '../../sessions/session.ts';
 import type { Reader } from '../../storage/types.ts';
 import { parseCertificate } from '../devices.ts';
 import { homeOf } from '../home.ts';

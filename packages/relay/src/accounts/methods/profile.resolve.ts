@@ -1,5 +1,6 @@
 import { checkAccountId, ProtocolError } from '@posthouse/protocol';
-import { type DeviceSession, type Handler, JsonText } from '../../call.ts';
+import { type Handler, JsonText } from '../../dispatch/handler.ts';
+import type { DeviceSession } from '../../sessions/session.ts';
 import { confirmDevice } from '../devices.ts';
 import { homeOf, locate } from '../home.ts';
 import { requireAnswerable } from '../rules.ts';

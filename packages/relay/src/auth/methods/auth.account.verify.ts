@@ -1,6 +1,6 @@
 import { accountAuthInput, checkAccountKey } from '@posthouse/protocol';
 import { signatureCheck } from '@posthouse/protocol/crypto';
-import type { Handler } from '../../call.ts';
+import type { Handler } from '../../dispatch/handler.ts';
 import { beginAttempt } from '../challenges.ts';
 import { checkRenewal, createSession, takeEffect } from '../establish.ts';
 

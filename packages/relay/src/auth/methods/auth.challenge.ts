@@ -1,6 +1,6 @@
 import { checkAccountId, type ParamsOf } from '@posthouse/protocol';
-import type { Handler } from '../../call.ts';
-import { newSecret, secretHash } from '../rules.ts';
+import type { Handler } from '../../dispatch/handler.ts';
+import { newSecret, secretHash } from '../../sessions/secrets.ts';
 import { insertChallenge } from '../store.ts';
 
 /** Makes a one-time challenge for any account, known here or not (02 §9.2). */

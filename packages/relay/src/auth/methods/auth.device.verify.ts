@@ -8,13 +8,14 @@ import {
 import { signatureCheck } from '@posthouse/protocol/crypto';
 import { canonicalJson } from '@posthouse/protocol/json';
 import { currentDevice, homeOf, locate, requireAnswerable } from '../../accounts/index.ts';
-import type { Handler, Session } from '../../call.ts';
 import type { RelayContext } from '../../context.ts';
+import type { Handler } from '../../dispatch/handler.ts';
+import type { Session } from '../../sessions/session.ts';
+import { readSession, revokeSessions } from '../../sessions/session-store.ts';
 import type { Reader } from '../../storage/types.ts';
 import { type Attempt, beginAttempt } from '../challenges.ts';
 import { checkRenewal, createSession, type NewSession, takeEffect } from '../establish.ts';
 import { checkTimestamp } from '../rules.ts';
-import { readSession, revokeSessions } from '../store.ts';
 
 /** Opens a session for one currently valid device of an account (02 §9.3). */
 export const verifyDevice: Handler = async (context, call) => {

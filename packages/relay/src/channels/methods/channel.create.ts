@@ -13,8 +13,9 @@ import {
   requireOwnAccount,
   verifyOwnSignature,
 } from '../../accounts/index.ts';
-import type { DeviceSession, Handler } from '../../call.ts';
 import type { RelayContext } from '../../context.ts';
+import type { Handler } from '../../dispatch/handler.ts';
+import type { DeviceSession } from '../../sessions/session.ts';
 import type { Writer } from '../../storage/types.ts';
 import { hasCreated, insertChannel, readChannel } from '../channel-store.ts';
 import { checkSigningTime } from '../descriptors.ts';

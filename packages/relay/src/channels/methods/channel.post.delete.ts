@@ -4,7 +4,8 @@ import {
   checkChannelPostDelete,
 } from '@posthouse/protocol';
 import { writeAdmitted } from '../../accounts/index.ts';
-import type { DeviceSession, Handler } from '../../call.ts';
+import type { Handler } from '../../dispatch/handler.ts';
+import type { DeviceSession } from '../../sessions/session.ts';
 import { retentionJobName } from '../jobs.ts';
 import { hidePost } from '../post-store.ts';
 import { deletePostEvents, dropCertificates } from '../retention-store.ts';

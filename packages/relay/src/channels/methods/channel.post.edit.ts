@@ -6,7 +6,8 @@ import {
   reducePost,
 } from '@posthouse/protocol';
 import { writeAdmitted } from '../../accounts/index.ts';
-import type { DeviceSession, Handler, Outcome } from '../../call.ts';
+import type { Handler, HandlerResult } from '../../dispatch/handler.ts';
+import type { DeviceSession } from '../../sessions/session.ts';
 import { readPostState, setPostState } from '../post-store.ts';
 import { appendContent, nextSequence } from '../timeline.ts';
 import { requireTarget, requireWriter } from '../writing.ts';
@@ -22,7 +23,7 @@ export const channelPostEdit: Handler<ChannelPostEdit> = async (context, call) =
   return await writeAdmitted(context, {
     ...{ session, aggregates: `channel:${channelId}`, signed: edit },
     admit: (tx, look) => requireWriter(tx, session, { channelId, look }),
-    work: async (tx, { caller, channel }, acceptedAt): Promise<Outcome> => {
+    work: async (tx, { caller, channel }, acceptedAt): Promise<HandlerResult> => {
       const post = await requireTarget(tx, channelId, target);
       const before = await readPostState(tx, channelId, post);
       const after = reducePost(before, edit);

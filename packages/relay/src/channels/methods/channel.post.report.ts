@@ -5,8 +5,9 @@ import {
   ProtocolError,
 } from '@posthouse/protocol';
 import { confirmDevice } from '../../accounts/index.ts';
-import type { DeviceSession, Handler } from '../../call.ts';
+import type { Handler } from '../../dispatch/handler.ts';
 import { postReported } from '../../observability/events.ts';
+import type { DeviceSession } from '../../sessions/session.ts';
 import { countReports, hasReport, hasReports, putReport } from '../report-store.ts';
 import { requireTarget } from '../writing.ts';
 

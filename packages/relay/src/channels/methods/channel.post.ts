@@ -5,8 +5,9 @@ import {
   ProtocolError,
 } from '@posthouse/protocol';
 import { callerAt, writeAdmitted } from '../../accounts/index.ts';
-import type { DeviceSession, Handler, Outcome } from '../../call.ts';
 import { digest } from '../../digest.ts';
+import type { Handler, HandlerResult } from '../../dispatch/handler.ts';
+import type { DeviceSession } from '../../sessions/session.ts';
 import { requirePublishing } from '../channel-store.ts';
 import { insertPost } from '../post-store.ts';
 import { appendContent, nextSequence } from '../timeline.ts';
@@ -34,7 +35,7 @@ export const channelPost: Handler<ChannelPost> = async (context, call) => {
       }
       return { signer, channel, published };
     },
-    work: async (tx, { signer, channel, published }, acceptedAt): Promise<Outcome> => {
+    work: async (tx, { signer, channel, published }, acceptedAt): Promise<HandlerResult> => {
       if (published !== undefined) return { result: { sequence: published.sequence } };
       const sequence = nextSequence(channel);
       const keepUntil = acceptedAt + limits.channelTimelineRetention;

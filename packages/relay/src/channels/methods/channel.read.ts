@@ -1,5 +1,5 @@
 import { badRequest } from '@posthouse/protocol';
-import type { Handler } from '../../call.ts';
+import type { Handler } from '../../dispatch/handler.ts';
 import { requireChannel, type StoredChannel } from '../channel-store.ts';
 import { type PageRange, readChannelPage } from '../page.ts';
 

@@ -1,5 +1,5 @@
 import { ProtocolError } from '@posthouse/protocol';
-import { type Handler, JsonText } from '../../call.ts';
+import { type Handler, JsonText } from '../../dispatch/handler.ts';
 import { requireChannel } from '../channel-store.ts';
 import { readDescriptor } from '../event-store.ts';
 

@@ -3,7 +3,7 @@ import {
   checkChannelSubscription,
   ProtocolError,
 } from '@posthouse/protocol';
-import type { Handler } from '../../call.ts';
+import type { Handler } from '../../dispatch/handler.ts';
 import { readChannelHeads } from '../subscription-store.ts';
 
 /** `channel.subscribe` (06 §9.1, 02 §13). Any device session may hear of any channel, closed or not. */
@@ -11,9 +11,9 @@ export const channelSubscribe: Handler<ChannelSubscription> = async (context, ca
   const { limits, storage } = context;
   checkChannelSubscription(call.params);
   const { channel_ids: wanted } = call.params;
-  const request = { kind: 'channel', ids: wanted, most: limits.channelSubscriptions } as const;
+  const request = { kind: 'channel', ids: wanted, limit: limits.channelSubscriptions } as const;
   // Over HTTP the method does not exist.
-  await call.connection?.hearOf(request, async () => {
+  await call.connection?.setSubscriptions(request, async () => {
     const heads = await storage.read((tx) => readChannelHeads(tx, wanted));
     const refused = wanted.filter((id) => !heads.has(id));
     if (refused.length === 0) return heads;

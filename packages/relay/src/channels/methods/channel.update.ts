@@ -7,7 +7,8 @@ import {
   checkNextRevision,
   deviceSignatures,
 } from '@posthouse/protocol';
-import type { DeviceSession, Handler } from '../../call.ts';
+import type { Handler } from '../../dispatch/handler.ts';
+import type { DeviceSession } from '../../sessions/session.ts';
 import {
   checkSigningTime,
   currentDescriptor,

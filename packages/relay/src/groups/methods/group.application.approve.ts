@@ -7,8 +7,9 @@ import {
   remainingInviteUses,
 } from '@posthouse/protocol';
 import { requireCaller } from '../../accounts/index.ts';
-import type { DeviceSession, Handler } from '../../call.ts';
 import type { RelayContext } from '../../context.ts';
+import type { Handler } from '../../dispatch/handler.ts';
+import type { DeviceSession } from '../../sessions/session.ts';
 import {
   isCurrent,
   type KnownApplication,

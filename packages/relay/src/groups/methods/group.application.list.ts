@@ -1,5 +1,6 @@
 import { checkGroupParams, type GroupParams } from '@posthouse/protocol';
-import { type DeviceSession, type Handler, JsonText } from '../../call.ts';
+import { type Handler, JsonText } from '../../dispatch/handler.ts';
+import type { DeviceSession } from '../../sessions/session.ts';
 import {
   type ApplicationTexts,
   type ListedApplication,

@@ -1,6 +1,7 @@
 import { checkGroupOpen, checkGroupParams, type GroupParams } from '@posthouse/protocol';
 import { writeAdmitted } from '../../accounts/index.ts';
-import type { DeviceSession, Handler } from '../../call.ts';
+import type { Handler } from '../../dispatch/handler.ts';
+import type { DeviceSession } from '../../sessions/session.ts';
 import { deleteApplications, isCurrent, readApplications } from '../application-store.ts';
 import { noRequest } from '../arrivals.ts';
 import { requireManager } from '../caller.ts';

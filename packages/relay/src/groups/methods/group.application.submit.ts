@@ -6,8 +6,9 @@ import {
 } from '@posthouse/protocol';
 import { canonicalJson } from '@posthouse/protocol/json';
 import { requireCaller, requireOwnAccount, writeAdmitted } from '../../accounts/index.ts';
-import type { DeviceSession, Handler } from '../../call.ts';
 import { digest } from '../../digest.ts';
+import type { Handler } from '../../dispatch/handler.ts';
+import type { DeviceSession } from '../../sessions/session.ts';
 import type { Reader } from '../../storage/types.ts';
 import { readApplications, writeApplication } from '../application-store.ts';
 import { keepCertificate } from '../event-store.ts';

@@ -1,5 +1,5 @@
 import { checkGroupParams, type GroupParams } from '@posthouse/protocol';
-import type { Handler } from '../../call.ts';
+import type { Handler } from '../../dispatch/handler.ts';
 import { writeLink } from '../link.ts';
 
 /** `group.close` (05 §13.5). */

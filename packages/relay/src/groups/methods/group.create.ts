@@ -10,8 +10,9 @@ import {
 } from '@posthouse/protocol';
 import { canonicalJson } from '@posthouse/protocol/json';
 import { type Caller, requireCaller, verifyOwnSignature } from '../../accounts/index.ts';
-import type { DeviceSession, Handler } from '../../call.ts';
 import type { RelayContext } from '../../context.ts';
+import type { Handler } from '../../dispatch/handler.ts';
+import type { DeviceSession } from '../../sessions/session.ts';
 import type { Writer } from '../../storage/types.ts';
 import { openInterval } from '../access-store.ts';
 import { beginEpoch } from '../apply.ts';

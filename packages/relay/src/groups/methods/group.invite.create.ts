@@ -8,8 +8,9 @@ import {
 } from '@posthouse/protocol';
 import { canonicalJson } from '@posthouse/protocol/json';
 import { requireOwnAccount, writeAdmitted } from '../../accounts/index.ts';
-import type { DeviceSession, Handler } from '../../call.ts';
 import type { RelayContext } from '../../context.ts';
+import type { Handler } from '../../dispatch/handler.ts';
+import type { DeviceSession } from '../../sessions/session.ts';
 import type { Writer } from '../../storage/types.ts';
 import { type CallingMember, requireMember } from '../caller.ts';
 import { keepCertificate } from '../event-store.ts';

@@ -1,5 +1,6 @@
 import { checkGroupParams, type GroupParams, isGroupManager } from '@posthouse/protocol';
-import { type DeviceSession, type Handler, JsonText } from '../../call.ts';
+import { type Handler, JsonText } from '../../dispatch/handler.ts';
+import type { DeviceSession } from '../../sessions/session.ts';
 import { requireMember } from '../caller.ts';
 import { fittingRows, readCursor, traversalOf, writeCursor } from '../cursors.ts';
 import { type ListedInvitation, listInvites, readInviteTexts } from '../invite-store.ts';

@@ -5,7 +5,8 @@ import {
   mayViewInvite,
   ProtocolError,
 } from '@posthouse/protocol';
-import { type DeviceSession, type Handler, JsonText } from '../../call.ts';
+import { type Handler, JsonText } from '../../dispatch/handler.ts';
+import type { DeviceSession } from '../../sessions/session.ts';
 import { requireMember } from '../caller.ts';
 import { readCertificates } from '../event-store.ts';
 import { readInvite, readInviteTexts } from '../invite-store.ts';

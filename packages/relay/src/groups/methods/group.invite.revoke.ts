@@ -7,7 +7,8 @@ import {
   ProtocolError,
 } from '@posthouse/protocol';
 import { writeAdmitted } from '../../accounts/index.ts';
-import type { DeviceSession, Handler } from '../../call.ts';
+import type { Handler } from '../../dispatch/handler.ts';
+import type { DeviceSession } from '../../sessions/session.ts';
 import type { Reader } from '../../storage/types.ts';
 import { type CallingMember, requireMember } from '../caller.ts';
 import { readInvite, revokeInvite, type StoredInvitation } from '../invite-store.ts';

@@ -1,5 +1,6 @@
 import { badRequest, checkGroupParams, type GroupParams } from '@posthouse/protocol';
-import type { DeviceSession, Handler } from '../../call.ts';
+import type { Handler } from '../../dispatch/handler.ts';
+import type { DeviceSession } from '../../sessions/session.ts';
 import { readKeyMaterial, rememberDelivery, sealKeys } from '../keys.ts';
 import { readGroupPage } from '../reading.ts';
 

@@ -1,5 +1,5 @@
 import { checkBanCap, checkGroupParams, type GroupParams } from '@posthouse/protocol';
-import type { Handler } from '../../call.ts';
+import type { Handler } from '../../dispatch/handler.ts';
 import { writeLink } from '../link.ts';
 
 /** `group.member.ban` (05 §13.19). */

@@ -1,6 +1,6 @@
 import { checkGroupParams, type GroupParams } from '@posthouse/protocol';
 import { requireOwnAccount } from '../../accounts/index.ts';
-import type { Handler } from '../../call.ts';
+import type { Handler } from '../../dispatch/handler.ts';
 import { writeLink } from '../link.ts';
 
 /** `group.member.leave` (05 §13.17). */

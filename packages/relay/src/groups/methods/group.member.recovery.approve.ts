@@ -1,6 +1,7 @@
 import { checkGroupParams, type GroupParams, isGroupManager } from '@posthouse/protocol';
-import type { DeviceSession, Handler } from '../../call.ts';
 import type { RelayContext } from '../../context.ts';
+import type { Handler } from '../../dispatch/handler.ts';
+import type { DeviceSession } from '../../sessions/session.ts';
 import { arrivalsOf } from '../arrivals.ts';
 import { writeLink } from '../link.ts';
 import { verifyRecords } from '../records.ts';

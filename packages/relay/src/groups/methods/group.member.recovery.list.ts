@@ -6,7 +6,8 @@ import {
   limits as protocolLimits,
 } from '@posthouse/protocol';
 import { requireCaller } from '../../accounts/index.ts';
-import { type DeviceSession, type Handler, JsonText } from '../../call.ts';
+import { type Handler, JsonText } from '../../dispatch/handler.ts';
+import type { DeviceSession } from '../../sessions/session.ts';
 import type { Reader } from '../../storage/types.ts';
 import { fittingRows, readCursor, traversalOf, writeCursor } from '../cursors.ts';
 import {

@@ -8,7 +8,8 @@ import {
   ProtocolError,
 } from '@posthouse/protocol';
 import { requireCaller, writeAdmitted } from '../../accounts/index.ts';
-import type { DeviceSession, Handler } from '../../call.ts';
+import type { Handler } from '../../dispatch/handler.ts';
+import type { DeviceSession } from '../../sessions/session.ts';
 import { forEach } from '../../storage/in-lists.ts';
 import { type Requester, recoveriesNotice } from '../notices.ts';
 import { deleteRecovery } from '../recovery-store.ts';

@@ -6,8 +6,9 @@ import {
 } from '@posthouse/protocol';
 import { canonicalJson } from '@posthouse/protocol/json';
 import { requireOwnAccount, writeAdmitted } from '../../accounts/index.ts';
-import type { DeviceSession, Handler, Outcome } from '../../call.ts';
 import { digest } from '../../digest.ts';
+import type { Handler, HandlerResult } from '../../dispatch/handler.ts';
+import type { DeviceSession } from '../../sessions/session.ts';
 import { requireMember } from '../caller.ts';
 import { keepCertificate } from '../event-store.ts';
 import { expiryJobName } from '../jobs.ts';
@@ -30,7 +31,11 @@ export const groupMemberRecoverySubmit: Handler<GroupMemberRecoveryRequest> = as
   const outcome = await writeAdmitted(context, {
     ...{ session, aggregates: `group:${groupId}`, signed: request },
     admit: (tx, { now }) => requireMember(tx, session, { groupId, now }),
-    work: async (tx, { caller: { deviceId, signer }, group, member }, now): Promise<Outcome> => {
+    work: async (
+      tx,
+      { caller: { deviceId, signer }, group, member },
+      now,
+    ): Promise<HandlerResult> => {
       checkGroupOpen(group.view);
       if (memberKey === member.member_encryption_public_key) {
         throw badRequest('member_encryption_public_key', 'is the current key');

@@ -8,9 +8,11 @@ import {
 } from '@posthouse/protocol';
 import { canonicalJson } from '@posthouse/protocol/json';
 import { type Signer, writeAdmitted } from '../../accounts/index.ts';
-import type { DeviceSession, Handler, Notice, Outcome } from '../../call.ts';
 import type { RelayContext } from '../../context.ts';
 import { digest } from '../../digest.ts';
+import type { Handler, HandlerResult } from '../../dispatch/handler.ts';
+import type { Notice } from '../../dispatch/notice.ts';
+import type { DeviceSession } from '../../sessions/session.ts';
 import type { Writer } from '../../storage/types.ts';
 import { requireMember } from '../caller.ts';
 import { insertMessage, insertSent, readSent, wholeHour } from '../event-store.ts';
@@ -38,7 +40,7 @@ export const groupMessageSend: Handler<GroupMessageEnvelope> = async (context, c
       checkGroupOpen(member.group.view);
       return member;
     },
-    work: async (tx, { group, caller: { signer } }, now): Promise<Outcome> => {
+    work: async (tx, { group, caller: { signer } }, now): Promise<HandlerResult> => {
       const sent = await readSent(tx, key);
       if (sent !== undefined) {
         if (sent.envelope === digest(text)) return { result: { sequence: sent.sequence } };

@@ -5,7 +5,8 @@ import {
   ProtocolError,
 } from '@posthouse/protocol';
 import { requireCaller } from '../../accounts/index.ts';
-import type { DeviceSession, Handler } from '../../call.ts';
+import type { Handler } from '../../dispatch/handler.ts';
+import type { DeviceSession } from '../../sessions/session.ts';
 import type { Reader } from '../../storage/types.ts';
 import { usableInvite } from '../invites.ts';
 import { type LoadedGroup, loadGroup } from '../view.ts';

@@ -1,5 +1,5 @@
 import { checkGroupParams, checkRotationCommit, type GroupParams } from '@posthouse/protocol';
-import type { Handler } from '../../call.ts';
+import type { Handler } from '../../dispatch/handler.ts';
 import { readStaging } from '../key-store.ts';
 import { writeLink } from '../link.ts';
 

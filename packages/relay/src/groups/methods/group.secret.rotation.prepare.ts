@@ -1,7 +1,8 @@
 import { checkGroupParams, type GroupParams, prepareRotation } from '@posthouse/protocol';
 import { canonicalJson } from '@posthouse/protocol/json';
 import { writeAdmitted } from '../../accounts/index.ts';
-import type { DeviceSession, Handler } from '../../call.ts';
+import type { Handler } from '../../dispatch/handler.ts';
+import type { DeviceSession } from '../../sessions/session.ts';
 import { forEach } from '../../storage/in-lists.ts';
 import type { Writer } from '../../storage/types.ts';
 import { requireOwner } from '../caller.ts';

@@ -5,8 +5,9 @@ import {
   ProtocolError,
 } from '@posthouse/protocol';
 import { requireCaller } from '../../accounts/index.ts';
-import type { DeviceSession, Handler } from '../../call.ts';
 import type { RelayContext } from '../../context.ts';
+import type { Handler } from '../../dispatch/handler.ts';
+import type { DeviceSession } from '../../sessions/session.ts';
 import { forEach } from '../../storage/in-lists.ts';
 import type { Reader } from '../../storage/types.ts';
 import { openInterval } from '../access-store.ts';
@@ -19,9 +20,9 @@ export const groupSubscribe: Handler<GroupParams<'group.subscribe'>> = async (co
   checkGroupParams(network, 'group.subscribe', call.params);
   const { group_ids: wanted } = call.params;
   const session = call.session as DeviceSession;
-  const request = { kind: 'group', ids: wanted, most: limits.groupSubscriptions } as const;
+  const request = { kind: 'group', ids: wanted, limit: limits.groupSubscriptions } as const;
   // Over HTTP the method does not exist.
-  await connection?.hearOf(request, async () => {
+  await connection?.setSubscriptions(request, async () => {
     const groups = await confirm(context, session, wanted);
     return new Map(groups.map(({ groupId, sequence }) => [groupId, sequence]));
   });

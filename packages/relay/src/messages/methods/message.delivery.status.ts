@@ -1,6 +1,7 @@
 import { type DeliveryStatusQuery, ProtocolError } from '@posthouse/protocol';
 import { confirmDevice } from '../../accounts/index.ts';
-import type { DeviceSession, Handler } from '../../call.ts';
+import type { Handler } from '../../dispatch/handler.ts';
+import type { DeviceSession } from '../../sessions/session.ts';
 import { deliveryStatus } from '../status.ts';
 import { readResult } from '../store.ts';
 

@@ -5,8 +5,9 @@ import {
   type SendRequest,
 } from '@posthouse/protocol';
 import { type Access, parseCertificate, proveAccess } from '../../accounts/index.ts';
-import type { DeviceSession, Handler } from '../../call.ts';
 import type { RelayContext } from '../../context.ts';
+import type { Handler } from '../../dispatch/handler.ts';
+import type { DeviceSession } from '../../sessions/session.ts';
 import { accept, lookUp, type Seen, type Sending } from '../acceptance.ts';
 import { deliveryJobName } from '../delivery.ts';
 import { checkCreatedAt } from '../rules.ts';

@@ -1,6 +1,7 @@
 import { badRequest, type TimelineSyncRequest } from '@posthouse/protocol';
 import { confirmDevice } from '../../accounts/index.ts';
-import type { DeviceSession, Handler } from '../../call.ts';
+import type { Handler } from '../../dispatch/handler.ts';
+import type { DeviceSession } from '../../sessions/session.ts';
 import { readTimelinePage } from '../page.ts';
 import { readGap, readHead } from '../store.ts';
 

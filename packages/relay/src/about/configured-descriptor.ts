@@ -1,0 +1,40 @@
+import type { Capability, Network } from '@posthouse/protocol';
+import { peerAddress } from '../config/addresses.ts';
+import type { RelayConfig } from '../config/index.ts';
+import type { Clock } from '../context.ts';
+import type { SigningIdentity } from '../keys/identity.ts';
+import type { PublicAddresses } from '../transport/addresses.ts';
+import { DescriptorSource } from './index.ts';
+
+/** The descriptor of a configured relay: its addresses, its modules, its keys. */
+export function configuredDescriptor(
+  config: RelayConfig,
+  parts: {
+    readonly network: Network;
+    readonly identity: SigningIdentity;
+    readonly clock: Pick<Clock, 'now'>;
+    readonly addresses: PublicAddresses;
+  },
+): DescriptorSource {
+  const { network, identity, clock, addresses } = parts;
+  return new DescriptorSource({
+    network,
+    signer: identity.signer,
+    clock,
+    endpoints: () => [
+      ...addresses.https,
+      ...addresses.wss,
+      peerAddress(config, identity.peerId, addresses.port),
+    ],
+    capabilities: hostedCapabilities(config),
+    lifetime: config.descriptorLifetime,
+  });
+}
+
+/** The optional modules a configured relay hosts. */
+export function hostedCapabilities({ host }: Pick<RelayConfig, 'host'>): Capability[] {
+  return [
+    ...(host.groups ? (['group.host.v1'] as const) : []),
+    ...(host.channels ? (['channel.host.v1'] as const) : []),
+  ];
+}

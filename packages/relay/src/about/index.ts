@@ -1,0 +1,24 @@
+import type { Capability } from '@posthouse/protocol';
+import { defineHandlers } from '../dispatch/handler.ts';
+import type { Module } from '../dispatch/module.ts';
+import type { DescriptorSource } from './descriptor-source.ts';
+import { relayDescriptor } from './methods/relay.descriptor.ts';
+import { relayInfo } from './methods/relay.info.ts';
+
+export { DescriptorSource } from './descriptor-source.ts';
+
+/** The relay about itself. */
+export function aboutModule(options: {
+  readonly name: string;
+  readonly descriptor: DescriptorSource;
+  readonly modules: readonly Capability[];
+}): Module {
+  return {
+    name: 'relay',
+    handlers: defineHandlers({
+      'relay.descriptor': relayDescriptor(options.descriptor),
+      'relay.info': relayInfo(options),
+    }),
+    jobs: [],
+  };
+}

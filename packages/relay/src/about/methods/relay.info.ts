@@ -1,0 +1,39 @@
+import type { Capability } from '@posthouse/protocol';
+import type { Handler } from '../../dispatch/handler.ts';
+import type { RelayLimits } from '../../limits.ts';
+
+/** What the relay says about itself and its limits (02 §11.2). */
+export function relayInfo(options: {
+  readonly name: string;
+  readonly modules: readonly Capability[];
+}): Handler {
+  const { name, modules } = options;
+  return async ({ identity, clock, limits }) => ({
+    result: {
+      relay_id: identity.relayId,
+      name,
+      server_time: clock.now(),
+      limits: {
+        message_retention: limits.messageRetention,
+        ...(modules.includes('group.host.v1') ? groupLimits(limits) : {}),
+        ...(modules.includes('channel.host.v1') ? channelLimits(limits) : {}),
+      },
+    },
+  });
+}
+
+function groupLimits(limits: RelayLimits) {
+  return {
+    group_message_retention: limits.groupMessageRetention,
+    max_group_members: limits.groupMembers,
+    max_group_subscriptions: limits.groupSubscriptions,
+    max_group_invite_ttl: limits.groupInviteTtl,
+  };
+}
+
+function channelLimits(limits: RelayLimits) {
+  return {
+    channel_timeline_retention: limits.channelTimelineRetention,
+    max_channel_subscriptions: limits.channelSubscriptions,
+  };
+}

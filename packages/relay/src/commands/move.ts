@@ -1,0 +1,215 @@
+/** `posthouse move`: what an operator types and sees; the work is done in storage/move/. */
+import { Command } from 'commander';
+import { relayMigrations } from '../modules.ts';
+import {
+  abandonMove,
+  type DatabaseAddress,
+  DatabaseAddressError,
+  differs,
+  type MovedTable,
+  type MoveProgress,
+  type MoveResult,
+  moveStorage,
+  parseAddress,
+} from '../storage/move/move.ts';
+
+interface MoveFlags {
+  readonly from: string;
+  readonly to?: string;
+  readonly replace?: boolean;
+  readonly abandon?: boolean;
+  readonly lost?: string;
+}
+
+const help = `
+A database is named by
+  sqlite:DIR        the data folder with relay.sqlite
+  postgres://user:password@host:port/database
+                    or postgres: and such a URL. Without a password in it, the environment's
+                    PGPASSWORD or the file ~/.pgpass is used; no password is ever printed.
+
+Stop every process of the relay first. Neither database may be in use meanwhile, and no relay
+starts on either until the move is complete. It can be interrupted at any moment, however hard:
+the same command goes on where it was. At the end both databases are read again and compared, table
+by table; only then is the source closed for good and the target opened. The source keeps its
+rows, marked as moved.
+
+The relay's keys are not copied: they stay in keys/ of the data folder.
+
+Exit status: 0 moved (or given up, with --abandon), 1 not moved, 2 wrong arguments.
+
+Examples:
+  posthouse move --from sqlite:/var/lib/posthouse --to postgres://relay@db.example/relay
+  posthouse move --from postgres://relay@db.example/relay --to sqlite:/var/lib/posthouse --replace`;
+
+export function moveCommand(): Command {
+  return new Command('move')
+    .description("copy the relay's whole state to another database, and hand it over")
+    .requiredOption('--from <database>', 'where the state is')
+    .option('--to <database>', 'where it shall be: an empty database')
+    .option('--replace', 'empty the target first, if an earlier move left its copy there')
+    .option('--abandon', 'give up a move that is not complete: the source is as before')
+    .option('--lost <database>', 'with --abandon: the target, if it is gone with all that is in it')
+    .addHelpText('after', help)
+    .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2))
+    .action(run);
+}
+
+/** Ends with 0, 1 or 2. */
+async function run(flags: MoveFlags): Promise<void> {
+  try {
+    process.exitCode = flags.abandon ? await abandon(flags) : await move(flags);
+  } catch (error) {
+    if (!(error instanceof DatabaseAddressError)) throw error;
+    process.stderr.write(`${error.message}\n`);
+    process.exitCode = 2;
+  }
+}
+
+function addresses({ from, to, replace, abandon, lost }: MoveFlags): {
+  from: DatabaseAddress;
+  to?: DatabaseAddress;
+} {
+  if (replace && abandon)
+    throw new DatabaseAddressError('--abandon replaces nothing: leave --replace out');
+  if (lost !== undefined && !abandon) throw new DatabaseAddressError('--lost goes with --abandon');
+  if (lost !== undefined && to !== undefined)
+    throw new DatabaseAddressError('--to or --lost, not both');
+  const source = parseAddress(from);
+  if (to === undefined) return { from: source };
+  const target = parseAddress(to);
+  if (source.name === target.name)
+    throw new DatabaseAddressError('--from and --to are the same database');
+  return { from: source, to: target };
+}
+
+async function abandon(flags: MoveFlags): Promise<number> {
+  const { from, to } = addresses(flags);
+  const lost = flags.lost === undefined ? undefined : parseAddress(flags.lost);
+  const target = await abandonMove({ from, to, lost });
+  if (lost !== undefined) {
+    print([
+      `given up: ${from.name} is the relay's database again, as of the move`,
+      `What was accepted since is missing. Should it come back, no relay may ever run on ${target}.`,
+    ]);
+    return 0;
+  }
+  print([
+    `given up: ${from.name} is the relay's database, as before`,
+    `${target} holds an unfinished copy that no relay starts on: remove it, or empty it`,
+  ]);
+  return 0;
+}
+
+async function move(flags: MoveFlags): Promise<number> {
+  const { from, to } = addresses(flags);
+  if (to === undefined) throw new DatabaseAddressError('--to is needed');
+  const stopping = new AbortController();
+  const stop = () => stopping.abort();
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, stop);
+  using progress = new ProgressLines(process.stderr);
+  try {
+    const outcome = await moveStorage({
+      from,
+      to,
+      migrations: relayMigrations,
+      replace: flags.replace,
+      signal: stopping.signal,
+      progress: (now) => progress.show(now),
+    });
+    progress[Symbol.dispose]();
+    print([...table(outcome.tables), ...conclusion(outcome, from, to)]);
+    return outcome.state === 'differs' ? 1 : 0;
+  } catch (error) {
+    if (!stopping.signal.aborted) throw error;
+    progress[Symbol.dispose]();
+    process.stderr.write('stopped: run the same command again to go on, nothing is lost\n');
+    return 1;
+  } finally {
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.off(signal, stop);
+  }
+}
+
+function print(lines: readonly string[]): void {
+  process.stdout.write(`${lines.join('\n')}\n`);
+}
+
+function table(tables: readonly MovedTable[]): string[] {
+  if (tables.length === 0) return [];
+  const width = Math.max(...tables.map(({ table }) => table.length));
+  const line = (name: string, rows: string | number, digest: string) =>
+    `${name.padEnd(width)}  ${String(rows).padStart(12)}  ${digest}`;
+  return [
+    line('table', 'rows', 'SHA-256'),
+    ...tables.flatMap((moved) =>
+      differs(moved)
+        ? [
+            line(moved.table, moved.source.rows, `${moved.source.digest}  source, differs from`),
+            line(moved.table, moved.target.rows, `${moved.target.digest}  target`),
+          ]
+        : [line(moved.table, moved.source.rows, moved.source.digest)],
+    ),
+    '',
+  ];
+}
+
+function conclusion(
+  { state, relayId }: MoveResult,
+  from: DatabaseAddress,
+  to: DatabaseAddress,
+): string[] {
+  if (state === 'differs') {
+    return [
+      `not moved: ${from.name} and ${to.name} differ, and neither lets a relay run`,
+      'One of them was changed since its rows were copied. Either give the move up, with --abandon,',
+      'and go on with the source; or remove the target, and run the same command with an empty one.',
+    ];
+  }
+  return [
+    `${state}: ${from.name} -> ${to.name}`,
+    `The relay ${relayId} starts on ${to.name} now, and on nothing else.`,
+    keysHint(from, to),
+  ];
+}
+
+function keysHint(from: DatabaseAddress, to: DatabaseAddress): string {
+  const needs = "The relay's keys were not copied: it needs";
+  if (to.engine === 'sqlite') return `${needs} them in ${to.folder}/keys.`;
+  const folder = from.engine === 'sqlite' ? from.folder : 'the data folder it ran with';
+  return `${needs} keys/ of ${folder}, and \`data\` set to a folder that has it.`;
+}
+
+/** Milliseconds between two lines of one table in a log. */
+const logInterval = 5_000;
+
+/** One line that is written over on a terminal; a line now and then in a log. */
+class ProgressLines implements Disposable {
+  readonly #stream: NodeJS.WriteStream;
+  #writtenAt = 0;
+  #written = '';
+  #isOpen = false;
+
+  constructor(stream: NodeJS.WriteStream) {
+    this.#stream = stream;
+  }
+
+  show({ step, table, rows, total }: MoveProgress): void {
+    const line = `${step} ${table} ${rows} of ${total}`;
+    if (this.#stream.isTTY) {
+      this.#stream.write(`\r\u001b[K${line}`);
+      this.#isOpen = true;
+      return;
+    }
+    const now = performance.now();
+    const isDue = rows >= total || now - this.#writtenAt >= logInterval;
+    if (!isDue || line === this.#written) return;
+    this.#writtenAt = now;
+    this.#written = line;
+    this.#stream.write(`${line}\n`);
+  }
+
+  [Symbol.dispose](): void {
+    if (this.#isOpen) this.#stream.write('\r\u001b[K');
+    this.#isOpen = false;
+  }
+}

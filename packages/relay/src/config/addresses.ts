@@ -1,0 +1,41 @@
+/** What the configured addresses come to: defaults, certificate hosts, the descriptor's list. */
+import type { Network } from '@posthouse/protocol';
+import { PublicAddresses } from '../transport/addresses.ts';
+import type { RelayConfig } from './index.ts';
+
+export interface ListenAddress {
+  /** Without brackets. */
+  readonly host: string;
+  readonly port: number;
+}
+
+/** Host and port of an address to listen on. */
+export function listenAddress({ listen }: { readonly listen: string }): ListenAddress {
+  const split = listen.lastIndexOf(':');
+  const host = listen.slice(0, split).replace(/^\[|\]$/g, '');
+  return { host, port: Number(listen.slice(split + 1)) };
+}
+
+/** The public addresses; without configured ones they are those the relay listens on. */
+export function publicAddresses(network: Network, config: RelayConfig): PublicAddresses {
+  const { https, wss } = config.public;
+  const bases = https.length > 0 ? https : [`https://${config.listen}${network.pathPrefix}`];
+  const sockets = wss.length > 0 ? wss : bases.map((base) => base.replace('https://', 'wss://'));
+  return new PublicAddresses(bases, sockets);
+}
+
+/** Names a development certificate must carry. */
+export function certificateHosts(config: RelayConfig): string[] {
+  const named = config.public.https.map((address) => new URL(address).hostname);
+  const hosts = [listenAddress(config).host, ...named, '127.0.0.1', '::1', 'localhost'];
+  return [...new Set(hosts.map((host) => host.replace(/^\[|\]$/g, '')))];
+}
+
+/**
+ * The libp2p address a descriptor must name (01 EP1). Nothing listens there in this release; a
+ * development relay names the port after its own.
+ */
+export function peerAddress(config: RelayConfig, peerId: string, port: number): string {
+  const neighbour = port < 65_535 ? port + 1 : port - 1;
+  return `${config.public.peer || `/ip4/127.0.0.1/tcp/${neighbour}`}/p2p/${peerId}`;
+}

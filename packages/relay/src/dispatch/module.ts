@@ -1,0 +1,50 @@
+import type { Capability } from '@posthouse/protocol';
+import type { Job } from '../context.ts';
+import type { Migration, Reader } from '../storage/types.ts';
+import type { SubscriptionKind } from './call.ts';
+import type { Handler } from './handler.ts';
+import type { Notice } from './notice.ts';
+
+/** What one folder adds to the relay: methods, jobs and resync sources. */
+export interface Module {
+  readonly name: string;
+  /** The optional module it implements; a relay that does not host it answers none of its methods. */
+  readonly capability?: Capability;
+  /** Handlers by the method's dotted name; made with {@link defineHandlers}. */
+  readonly handlers: Readonly<Record<string, Handler>>;
+  readonly jobs: readonly Job[];
+  readonly accountResync?: AccountResync;
+  readonly subscriptionResync?: SubscriptionResync;
+}
+
+/** A module with tables of its own; `modules.ts` lists them. */
+export interface StoredModule extends Module {
+  readonly migrations: readonly Migration[];
+}
+
+/**
+ * Reads the notices that would bring connections of these accounts up to date, from one snapshot.
+ * For processes that may have missed some (`notifications/catch-up.ts`); a notice that a connection
+ * has received already has no effect.
+ *
+ * @param accounts accounts with connections to this process, at most 100
+ */
+export type AccountResync = (
+  tx: Reader,
+  accounts: readonly string[],
+  at: { readonly relayId: string; readonly now: number },
+) => Promise<readonly Notice[]>;
+
+/** As {@link AccountResync}, for subscribed groups or channels. */
+export interface SubscriptionResync {
+  readonly kind: SubscriptionKind;
+  /**
+   * @param ids IDs of groups or channels, at most 500
+   * @param options.withLists if hints of lists may have been lost: lists have no version to compare
+   */
+  notices(
+    tx: Reader,
+    ids: readonly string[],
+    options: { readonly withLists: boolean },
+  ): Promise<readonly Notice[]>;
+}

@@ -1,0 +1,67 @@
+import { BoundedMap } from '../bounded-map.ts';
+import type { Clock } from '../context.ts';
+
+export interface RateOptions {
+  /** Calls in a second, sustained. */
+  readonly rate: number;
+  /** Calls at once. */
+  readonly burst: number;
+  readonly clock: Pick<Clock, 'monotonic'>;
+  /** Keys remembered; the one unused for longest starts afresh. */
+  readonly keys?: number;
+}
+
+interface Bucket {
+  tokens: number;
+  /** When `tokens` was right, monotonic milliseconds. */
+  at: number;
+}
+
+/** One token bucket for each key, in bounded memory. A token is a call, or whatever is counted. */
+export class RateLimiter {
+  readonly #options: RateOptions;
+  readonly #buckets: BoundedMap<string, Bucket>;
+
+  constructor(options: RateOptions) {
+    this.#options = options;
+    this.#buckets = new BoundedMap(options.keys ?? 100_000);
+  }
+
+  /** Takes one call from a key's allowance: 0, or the whole seconds to wait where none is left. */
+  take(key: string): number {
+    const bucket = this.#bucket(key);
+    if (bucket.tokens < 1) return this.#wait(bucket);
+    bucket.tokens -= 1;
+    return 0;
+  }
+
+  /**
+   * Takes what was used already, whether it is there or not: 0, or the whole seconds until the key
+   * is out of debt.
+   */
+  spend(key: string, tokens: number): number {
+    const bucket = this.#bucket(key);
+    bucket.tokens -= tokens;
+    return bucket.tokens < 1 ? this.#wait(bucket) : 0;
+  }
+
+  /** Undoes a {@link take}, for a call that turned out to count elsewhere. */
+  giveBack(key: string): void {
+    const bucket = this.#buckets.get(key);
+    if (bucket !== undefined) bucket.tokens += 1;
+  }
+
+  #bucket(key: string): Bucket {
+    const { rate, burst, clock } = this.#options;
+    const now = clock.monotonic();
+    const bucket = this.#buckets.get(key) ?? { tokens: burst, at: now };
+    bucket.tokens = Math.min(burst, bucket.tokens + ((now - bucket.at) / 1_000) * rate);
+    bucket.at = now;
+    this.#buckets.set(key, bucket);
+    return bucket;
+  }
+
+  #wait({ tokens }: Bucket): number {
+    return Math.max(1, Math.ceil((1 - tokens) / this.#options.rate));
+  }
+}

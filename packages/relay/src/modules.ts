@@ -1,0 +1,19 @@
+import { accounts } from './accounts/index.ts';
+import { auth } from './auth/index.ts';
+import { channels } from './channels/index.ts';
+import type { StoredModule } from './dispatch/module.ts';
+import { groups } from './groups/index.ts';
+import { messages } from './messages/index.ts';
+import { identityMigration } from './storage/identity.ts';
+import { moveMigration } from './storage/move/mark.ts';
+import type { Migration } from './storage/types.ts';
+
+/** The modules that have tables. */
+export const storedModules: readonly StoredModule[] = [auth, accounts, messages, groups, channels];
+
+/** Every migration of a relay's database: the only list. */
+export const relayMigrations: readonly Migration[] = [
+  identityMigration,
+  moveMigration,
+  ...storedModules.flatMap((module) => module.migrations),
+];

@@ -1,0 +1,101 @@
+import { BoundedMap } from '../bounded-map.ts';
+import type { Bus, Clock, Sessions } from '../context.ts';
+import type { Storage } from '../storage/types.ts';
+import { isSecretText, secretHash } from './secrets.ts';
+import type { Session } from './session.ts';
+import { readSession, type StoredSession } from './session-store.ts';
+
+/** Sessions kept in memory, and for how long what no notice told of could go unnoticed. */
+const cacheSize = 20_000;
+const cacheMilliseconds = 5_000;
+
+interface Cached extends StoredSession {
+  readonly readAt: number;
+}
+
+/**
+ * Finds the session of a token: in memory for a moment, in storage otherwise, and in storage alone
+ * while notices of other processes do not arrive.
+ */
+export class SessionCache implements Sessions, Disposable {
+  readonly #storage: Storage;
+  readonly #clock: Clock;
+  readonly #bus: Bus;
+  readonly #cache = new BoundedMap<string, Cached>(cacheSize);
+  readonly #subscription: Disposable;
+  #changes = 0;
+
+  constructor(parts: { readonly storage: Storage; readonly clock: Clock; readonly bus: Bus }) {
+    this.#storage = parts.storage;
+    this.#clock = parts.clock;
+    this.#bus = parts.bus;
+    this.#subscription = parts.bus.subscribe((notice) => {
+      if (notice.kind === 'revoked') this.#forget(notice.account, new Set(notice.deviceIds));
+      if (notice.kind === 'capped') this.#forget(notice.account, new Set([notice.deviceId]));
+      if (notice.kind === 'gap') this.#forgetAll();
+    });
+  }
+
+  /**
+   * How many times this process has heard of sessions that end, or end earlier, or that it may not
+   * have heard of some. Who read a session before and finds another number after must read again:
+   * it may be one of those.
+   */
+  get changes(): number {
+    return this.#changes;
+  }
+
+  /** Whether {@link find} would answer from memory. */
+  isCached(token: string): boolean {
+    return this.#fresh(secretHash(token)) !== undefined;
+  }
+
+  /** The valid session of a token at an origin; every other case is `undefined` (02 §2.6). */
+  async find(token: string, origin: string): Promise<Session | undefined> {
+    if (!isSecretText(token)) return undefined;
+    const hash = secretHash(token);
+    const found = this.#fresh(hash) ?? (await this.#read(hash));
+    if (found === undefined || found.origin !== origin) return undefined;
+    return this.#clock.now() < found.session.expiresAt ? found.session : undefined;
+  }
+
+  /** The session as storage has it, past any memory of it; `undefined` once it is over. */
+  async confirm({ id }: Session): Promise<Session | undefined> {
+    const session = (await this.#read(id))?.session;
+    return session !== undefined && this.#clock.now() < session.expiresAt ? session : undefined;
+  }
+
+  [Symbol.dispose](): void {
+    this.#subscription[Symbol.dispose]();
+  }
+
+  #fresh(hash: string): Cached | undefined {
+    const cached = this.#bus.isWhole ? this.#cache.get(hash) : undefined;
+    if (cached === undefined) return undefined;
+    return this.#clock.monotonic() - cached.readAt < cacheMilliseconds ? cached : undefined;
+  }
+
+  async #read(hash: string): Promise<StoredSession | undefined> {
+    const changes = this.#changes;
+    const readAt = this.#clock.monotonic();
+    const stored = await this.#storage.read((tx) => readSession(tx, hash));
+    // A change heard of meanwhile may be newer than the snapshot that was read.
+    if (stored !== undefined && changes === this.#changes) {
+      this.#cache.set(hash, { ...stored, readAt });
+    }
+    return stored;
+  }
+
+  #forget(account: string, deviceIds: ReadonlySet<string>): void {
+    this.#changes += 1;
+    for (const [hash, { session }] of this.#cache.entries()) {
+      if (session.mode !== 'device' || session.account !== account) continue;
+      if (deviceIds.has(session.deviceId)) this.#cache.delete(hash);
+    }
+  }
+
+  #forgetAll(): void {
+    this.#changes += 1;
+    this.#cache.clear();
+  }
+}

@@ -1,0 +1,86 @@
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { accounts } from '../../src/accounts/index.ts';
+import type { Notice } from '../../src/dispatch/notice.ts';
+import { messages } from '../../src/messages/index.ts';
+import { Person } from '../support/people.ts';
+import { World } from '../support/world.ts';
+
+let world: World;
+let ann: Person;
+
+beforeEach(async () => {
+  world = await World.start();
+  ann = await Person.atHome(world, 'ann', ['phone', 'laptop']);
+});
+afterEach(() => world[Symbol.asyncDispose]());
+
+/** Returns the notices that the modules accounts and messages make for clients that missed some. */
+const news = async (...people: Person[]): Promise<Notice[]> =>
+  await world.context.storage.read(async (tx) => {
+    const place = { relayId: world.relayId, now: world.clock.now() };
+    const of = people.map(({ account }) => account);
+    const found = await Promise.all(
+      [accounts, messages].map(({ accountResync }) => accountResync?.(tx, of, place)),
+    );
+    return found.flatMap((notices) => notices ?? []);
+  });
+
+const kinds = async (...people: Person[]) => (await news(...people)).map(({ kind }) => kind).sort();
+
+const note = () => world.call('message.send', ann.message(ann), { session: ann.session() });
+
+test('the notices have the current device state and the head, for the currently valid devices', async () => {
+  const state = await ann.state();
+  await ann.publishState(state);
+  await note();
+  await note();
+  const found = await news(ann);
+  const sorted = found.map((notice) =>
+    'deviceIds' in notice ? { ...notice, deviceIds: notice.deviceIds.toSorted() } : notice,
+  );
+  expect(sorted).toEqual([
+    {
+      kind: 'device-state',
+      account: ann.account,
+      revision: state.revision,
+      deviceIds: ann.deviceIds(),
+    },
+    ann.timelineNotice(1),
+  ]);
+});
+
+test('exactly the requested accounts get notices', async () => {
+  const ben = await Person.atHome(world, 'ben');
+  const accountsOf = (notices: Notice[]) =>
+    notices.map((notice) => ('account' in notice ? notice.account : ''));
+  expect(accountsOf(await news(ann, ben)).sort()).toEqual([ann.account, ben.account].sort());
+  expect(accountsOf(await news(ben))).toEqual([ben.account]);
+  expect(await news(new Person(world, 'carl'))).toEqual([]);
+});
+
+test('04 §19: a timeline that never had a record gives no notice', async () => {
+  expect(await kinds(ann)).toEqual(['device-state']);
+  await note();
+  expect(await kinds(ann)).toEqual(['device-state', 'timeline']);
+});
+
+test('a removed device and one whose certificate expired are not among the device IDs', async () => {
+  await ann.addDevice('watch', { expiresAt: world.clock.now() + 10 });
+  await ann.publishState(await ann.state({ devices: ['phone', 'watch'] }));
+  world.clock.advance(10);
+  expect(await news(ann)).toMatchObject([{ deviceIds: ann.deviceIds('phone') }]);
+});
+
+test('02 §12.2: an account that is at home elsewhere, or nowhere any more, gets no notice', async () => {
+  await note();
+  const place = (sql: string, ...values: (string | number)[]) =>
+    world.context.storage.write('test', (tx) => tx.run(sql, ...values));
+  await place('UPDATE account_routes SET conflict = 1');
+  expect(await news(ann)).toEqual([]);
+  await place('UPDATE account_routes SET conflict = 0, relay_id = ?', `0x${'11'.repeat(20)}`);
+  expect(await news(ann)).toEqual([]);
+  await place('UPDATE account_routes SET relay_id = ?', world.relayId);
+  expect(await kinds(ann)).toEqual(['device-state', 'timeline']);
+  await place('UPDATE account_routes SET expires_at = ?', world.clock.now());
+  expect(await news(ann)).toEqual([]);
+});

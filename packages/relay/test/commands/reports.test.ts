@@ -1,0 +1,387 @@
+/** `posthouse reports` as an operator types it, beside a relay process that runs, or does not. */
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { relayMigrations } from '../../src/modules.ts';
+import { migrate } from '../../src/storage/migrations.ts';
+import { TestChannel, text } from '../channels/support.ts';
+import { killAll, posthouse } from '../support/command.ts';
+import { dump, engine, RelayData } from '../support/engine.ts';
+import { KillableGround } from '../support/killable.ts';
+import type { Person } from '../support/people.ts';
+
+interface Ended {
+  readonly code: number | string | null;
+  readonly output: string;
+  readonly errors: string;
+}
+
+/** Milliseconds for a test that runs many commands on a busy machine. */
+const patience = 180_000;
+
+async function run(
+  args: readonly string[],
+  environment: Record<string, string> = {},
+): Promise<Ended> {
+  const { ended, output } = posthouse(['reports', ...args], environment);
+  const code = await ended;
+  return { code, output: output.text, errors: output.errors };
+}
+
+describe('beside a relay', () => {
+  let data: RelayData;
+  let ground: KillableGround;
+  let ann: Person;
+  let ben: Person;
+  let cem: Person;
+  let channel: TestChannel;
+
+  beforeAll(async () => {
+    data = await RelayData.empty();
+    ground = await KillableGround.start(data);
+    ann = await ground.person('ann');
+    ben = await ground.person('ben');
+    cem = await ground.person('cem');
+  });
+  afterAll(async () => {
+    await ground.stop();
+    killAll();
+    await data[Symbol.asyncDispose]();
+  });
+  beforeEach(async () => {
+    channel = await TestChannel.create(ground, ann, { name: 'Release notes' });
+  });
+
+  /** The command with the configuration of the relay. */
+  const reports = (...args: string[]) => run([...args, '--config', join(data.path, 'config.json')]);
+  const report = async (by: Person, target: number, reason = 'spam') => {
+    const params = { channel_id: channel.channelId, target_sequence: target, reason };
+    await ground.call('channel.post.report', params, { session: by.session() });
+  };
+  const ofChannel = () => ['--channel', channel.channelId];
+  /** What the command prints, which must have succeeded. */
+  const printed = async (...args: string[]) => {
+    const { code, output, errors } = await reports(...args);
+    expect([code, errors]).toEqual([0, '']);
+    return output;
+  };
+  const listed = async (...args: string[]) => {
+    const lines = (await printed('--json', ...ofChannel(), ...args)).split('\n').slice(0, -1);
+    return lines.map((line) => JSON.parse(line) as Record<string, unknown>);
+  };
+
+  test('a list for people, and one for programs; the newest last', async () => {
+    const posts = [await channel.post(), await channel.post()] as [number, number];
+    await report(ben, posts[1], 'second post');
+    await report(cem, posts[0], 'x'.repeat(100));
+    await channel.delete(posts[1]);
+    const lines = (await printed(...ofChannel())).split('\n');
+    expect(lines[0]).toMatch(/^reported +channel +post +is +by +reason$/);
+    expect(lines).toHaveLength(4);
+    const time = '\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\dZ';
+    const row = (post: string, person: Person, reason: string) =>
+      expect.stringMatching(
+        new RegExp(`^${time}  ${channel.channelId}  ${post} +${person.account}  ${reason}$`),
+      );
+    expect(lines).toContainEqual(row(`${posts[1]} +deleted`, ben, 'second post'));
+    expect(lines).toContainEqual(row(`${posts[0]} +readable`, cem, `${'x'.repeat(59)}…`));
+    const facts = { channel_id: channel.channelId, reported_at: expect.any(Number) };
+    const all = await listed();
+    expect(all).toHaveLength(2);
+    expect(all).toContainEqual({
+      ...facts,
+      ...{ sequence: posts[0], post: 'readable', account: cem.account },
+      ...{ device_id: cem.device().deviceId, reason: 'x'.repeat(100) },
+    });
+    expect(all).toContainEqual({
+      ...facts,
+      ...{ sequence: posts[1], post: 'deleted', account: ben.account },
+      ...{ device_id: ben.device().deviceId, reason: 'second post' },
+    });
+    const times = all.map(({ reported_at }) => reported_at as number);
+    expect(times).toEqual(times.toSorted());
+  });
+
+  test('--limit leaves older ones out and says so; no reports are said to be none', async () => {
+    const empty = await reports(...ofChannel());
+    expect(empty).toEqual({ code: 0, output: '', errors: 'no reports\n' });
+    const post = await channel.post();
+    for (const person of [ann, ben, cem]) await report(person, post);
+    const all = await listed();
+    const { code, output, errors } = await reports(...ofChannel(), '--json', '--limit', '2');
+    expect([code, errors]).toEqual([0, 'older ones are left out, see --limit\n']);
+    expect(
+      output
+        .split('\n')
+        .slice(0, -1)
+        .map((line) => JSON.parse(line)),
+    ).toEqual(all.slice(1));
+    expect(await listed('--limit', '3')).toEqual(all);
+  });
+
+  test('show has the post as edits made it, and every reason in full', async () => {
+    const post = await channel.post({ body: text('before') });
+    await channel.edit(post, { body: text('one\ntwo') });
+    await report(ben, post, 'long\nreason');
+    const output = await printed('show', channel.channelId, String(post));
+    expect(output).toMatch(
+      new RegExp(
+        [
+          `^channel  ${channel.channelId} Release notes`,
+          `post     ${post}, readable`,
+          `by       ${ann.account}`,
+          'at       \\S+Z',
+          'text     text/plain',
+          '    one',
+          '    two',
+          '',
+          `reported \\S+Z by ${ben.account} \\(${ben.device().deviceId}\\)`,
+          '    long',
+          '    reason',
+          '$',
+        ].join('\n'),
+      ),
+    );
+    const json = JSON.parse(await printed('show', channel.channelId, String(post), '--json'));
+    expect(json).toMatchObject({
+      ...{ channel_id: channel.channelId, channel_name: 'Release notes', sequence: post },
+      ...{ post: 'readable', account: ann.account, state: { body: text('one\ntwo') } },
+      reports: [{ account: ben.account, reason: 'long\nreason' }],
+    });
+  });
+
+  test('show of a deleted post has its reports; what nobody knows is said, with 1', async () => {
+    const post = await channel.post({ body: text('secret') });
+    await report(ben, post, 'bad');
+    await channel.delete(post);
+    const output = await printed('show', channel.channelId, String(post));
+    expect(output).toContain(`post     ${post}, deleted by the owner or a moderator\n`);
+    expect(output).toContain('    bad\n');
+    expect(output).not.toContain('secret');
+    const nowhere = await reports('show', `chan_${'A'.repeat(22)}`, '5');
+    expect(nowhere).toEqual({
+      code: 1,
+      output: '',
+      errors: `post 5 of chan_${'A'.repeat(22)}: there is no such post, and no report about one\n`,
+    });
+    const unreported = await channel.post();
+    expect(await printed('show', channel.channelId, String(unreported))).toMatch(/\nno reports\n$/);
+  });
+
+  test(
+    "strangers' texts command no terminal, forge no line, and stay whole in JSON",
+    async () => {
+      const evil = 'a\u001b[2Jb\u0007\u009bc\u202ed\r\n2026-01-01T00:00:00Z  forged';
+      channel = await TestChannel.create(ground, ann, { name: evil });
+      const post = await channel.post({ body: text(evil) });
+      await report(ben, post, evil);
+      const dangerous = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e]/;
+      const outputs = [
+        await printed(...ofChannel()),
+        await printed('show', channel.channelId, String(post)),
+        await printed('--json', ...ofChannel()),
+        await printed('show', '--json', channel.channelId, String(post)),
+      ];
+      for (const output of outputs) {
+        expect(output).not.toMatch(dangerous);
+        expect(output).not.toMatch(/^2026-01-01/m);
+      }
+      expect(outputs[0]?.split('\n')).toHaveLength(3);
+      expect(JSON.parse(outputs[2] as string)).toMatchObject({ reason: evil });
+      expect(JSON.parse(outputs[3] as string)).toMatchObject({
+        ...{ channel_name: evil, state: { body: text(evil) } },
+      });
+    },
+    patience,
+  );
+
+  test(
+    'dismiss removes those of one account or all; they can be made again',
+    async () => {
+      const post = await channel.post();
+      const other = await channel.post();
+      for (const person of [ann, ben, cem]) await report(person, post);
+      await report(ben, other);
+      const about = [channel.channelId, String(post)];
+      expect(await printed('dismiss', ...about, '--account', ben.account)).toBe(
+        '1 report dismissed\n',
+      );
+      const again = await reports('dismiss', ...about, '--account', ben.account);
+      expect(again).toEqual({
+        code: 1,
+        output: '',
+        errors: `post ${post} of ${channel.channelId}: there are no reports by ${ben.account}\n`,
+      });
+      expect(await printed('dismiss', ...about)).toBe('2 reports dismissed\n');
+      expect(await reports('dismiss', ...about)).toMatchObject({ code: 1, output: '' });
+      expect(await listed()).toMatchObject([{ sequence: other }]);
+      await report(ben, post);
+      expect(await listed()).toHaveLength(2);
+    },
+    patience,
+  );
+
+  test(
+    'the relay is not disturbed: it goes on while one dismisses, and keeps its place',
+    async () => {
+      const posts: number[] = [];
+      for (let count = 0; count < 6; count += 1) posts.push(await channel.post());
+      for (const post of posts) for (const person of [ben, cem]) await report(person, post);
+      const commands = posts.map((post) => reports('dismiss', channel.channelId, String(post)));
+      let isOver = false;
+      const over = Promise.all(commands).finally(() => {
+        isOver = true;
+      });
+      let written = 0;
+      while (!isOver) {
+        await channel.post();
+        written += 1;
+      }
+      expect((await over).map(({ code, errors }) => [code, errors])).toEqual(
+        posts.map(() => [0, '']),
+      );
+      expect(written).toBeGreaterThan(0);
+      expect(await channel.post()).toBe(posts.length + written + 1);
+      const second = posthouse(['serve', '--config', join(data.path, 'config.json')]);
+      expect(await second.ended).toBe(1);
+    },
+    patience,
+  );
+
+  test(
+    'a relay that is killed or stopped makes no difference, nor does starting it again',
+    async () => {
+      const posts = [await channel.post({ body: text('hello') }), await channel.post()];
+      const [first, second] = posts as [number, number];
+      for (const post of posts) await report(ben, post);
+      const seen = async () => [
+        await printed(...ofChannel()),
+        await printed('show', channel.channelId, String(first)),
+      ];
+      const running = await seen();
+      await ground.killAfter({ answers: 0, turns: 0 });
+      expect(await seen()).toEqual(running);
+      expect(await printed('dismiss', channel.channelId, String(second))).toContain('1 report');
+      await ground.revive();
+      expect(await listed()).toMatchObject([{ sequence: first }]);
+      await report(cem, second);
+      await ground.stop();
+      const stopped = await listed();
+      expect(stopped).toHaveLength(2);
+      expect(await printed('dismiss', channel.channelId, String(second))).toContain('1 report');
+      await ground.revive();
+      expect(await listed()).toMatchObject([{ sequence: first }]);
+      expect(await channel.post()).toBe(second + 1);
+    },
+    patience,
+  );
+});
+
+describe('without a relay that fits', () => {
+  let data: RelayData;
+  beforeEach(async () => {
+    data = await RelayData.empty();
+  });
+  afterEach(async () => {
+    killAll();
+    await data[Symbol.asyncDispose]();
+  });
+
+  const refusal = async (...args: string[]) => {
+    const { code, output, errors } = await run(['--data', data.path, ...args], data.environment);
+    expect([code, output]).toEqual([1, '']);
+    return errors;
+  };
+  const furnish = async (migrations = relayMigrations, sql: readonly string[] = []) => {
+    await using storage = await data.open();
+    await migrate(storage, migrations, 1_750_000_000);
+    await storage.write('relay', async (tx) => {
+      for (const statement of sql) await tx.run(statement);
+    });
+    return await dump(storage);
+  };
+  const state = async () => {
+    await using storage = await data.open();
+    return await dump(storage);
+  };
+
+  test('a database that no relay has used: that is said, and nothing is made', async () => {
+    expect(await refusal()).toBe(
+      engine === 'sqlite'
+        ? `there is no relay.sqlite in ${data.path}\n`
+        : 'no relay has used the database yet\n',
+    );
+    expect(await state()).toEqual({});
+  });
+
+  test('one of an older version is not migrated', async () => {
+    const before = await furnish(relayMigrations.filter(({ id }) => id < 500));
+    expect(await refusal()).toMatch(
+      /^the database is older than this command: it lacks migration 501 \(channels\)\. Start /,
+    );
+    expect(await state()).toEqual(before);
+  });
+
+  test('one of a newer version is not touched', async () => {
+    const later = { id: 9_999, name: 'later', statements: ['CREATE TABLE later (a BIGINT)'] };
+    const before = await furnish([...relayMigrations, later]);
+    expect(await refusal('dismiss', `chan_${'A'.repeat(22)}`, '1')).toBe(
+      'the database is newer than this relay: it has migration 9999 (later)\n',
+    );
+    expect(await state()).toEqual(before);
+  });
+
+  test('one that a move has a hand on is not either', async () => {
+    const mark = `INSERT INTO relay_move (slot, state, move_id, other)
+      VALUES (1, 'moved', 'id', 'sqlite:/elsewhere')`;
+    await furnish(relayMigrations, [mark]);
+    expect(await refusal()).toContain('the database was moved to sqlite:/elsewhere');
+  });
+
+  test('one without reports, of a relay that hosts no channels', async () => {
+    await furnish();
+    const environment = { ...data.environment, POSTHOUSE_HOST_CHANNELS: 'false' };
+    expect(await run(['--data', data.path], environment)).toEqual({
+      ...{ code: 0, output: '', errors: 'no reports: host.channels is off\n' },
+    });
+  });
+
+  if (engine === 'postgres') {
+    test('a server that is not there is told of without the password', async () => {
+      const url = 'postgres://relay:hunter2@127.0.0.1:1/relay';
+      const environment = { ...data.environment, POSTHOUSE_STORAGE_URL: url };
+      expect(await run(['--data', data.path], environment)).toEqual({
+        code: 1,
+        output: '',
+        errors: 'cannot use PostgreSQL at 127.0.0.1:1/relay: connect ECONNREFUSED 127.0.0.1:1\n',
+      });
+    });
+  }
+
+  test(
+    'wrong arguments, and a wrong configuration, end with 2',
+    async () => {
+      const some = `chan_${'A'.repeat(22)}`;
+      const wrong = [
+        ['show', 'chan_x', '1'],
+        ['show', some, '0'],
+        ['dismiss', some, '1', '--limit', '1'],
+        ['--limit', '0'],
+        ['nonsense'],
+      ];
+      for (const args of wrong) {
+        const { code, output, errors } = await run(args);
+        expect([args, code, output]).toEqual([args, 2, '']);
+        expect(errors).toMatch(/^error: /);
+      }
+      expect(await run([], { POSTHOUSE_STORAGE_ENGINE: 'none' })).toMatchObject({
+        code: 2,
+        errors: expect.stringMatching(/^the configuration is wrong:\nstorage.engine: /),
+      });
+      expect(await run(['--help'])).toMatchObject({
+        code: 0,
+        output: expect.stringContaining('Exit status: 0 done'),
+      });
+    },
+    patience,
+  );
+});

@@ -1,0 +1,180 @@
+/** `posthouse reports withhold`, `restore` and `withheld`, as an operator types them. */
+import { join } from 'node:path';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { TestChannel, text } from '../channels/support.ts';
+import { killAll, posthouse } from '../support/command.ts';
+import { RelayData } from '../support/engine.ts';
+import { KillableGround } from '../support/killable.ts';
+import type { Person } from '../support/people.ts';
+
+/** Milliseconds for a test that runs many commands on a busy machine. */
+const patience = 180_000;
+
+let data: RelayData;
+let ground: KillableGround;
+let ann: Person;
+let ben: Person;
+let channel: TestChannel;
+let about: readonly [string, string];
+let post: number;
+
+beforeAll(async () => {
+  data = await RelayData.empty();
+  ground = await KillableGround.start(data);
+  ann = await ground.person('ann');
+  ben = await ground.person('ben');
+});
+afterAll(async () => {
+  await ground.stop();
+  killAll();
+  await data[Symbol.asyncDispose]();
+});
+beforeEach(async () => {
+  channel = await TestChannel.create(ground, ann, { name: 'Market' });
+  post = await channel.post({ body: text('a bicycle') });
+  await channel.edit(post, { body: text('a stolen\nbicycle') });
+  about = [channel.channelId, String(post)];
+});
+
+const reports = async (args: readonly string[], input = '') => {
+  const all = ['reports', ...args, '--config', join(data.path, 'config.json')];
+  const { ended, output } = posthouse(all, { POSTHOUSE_LOG: 'info' }, { input });
+  const code = await ended;
+  return { code, output: output.text, errors: output.errors };
+};
+const report = async (by: Person) => {
+  const params = { channel_id: channel.channelId, target_sequence: post, reason: 'stolen' };
+  await ground.call('channel.post.report', params, { session: by.session() });
+};
+/** Facts and message of a log line. */
+const logged = (line: string) => {
+  const { time, ...rest } = JSON.parse(line) as Record<string, unknown>;
+  expect(time).toEqual(expect.any(Number));
+  return rest;
+};
+
+test(
+  'withhold and restore beside a relay that runs, is killed, or is stopped',
+  async () => {
+    await report(ann);
+    await report(ben);
+    const place = { channel: channel.channelId, sequence: post };
+    const withheld = await reports(['withhold', ...about, '--yes']);
+    expect(withheld).toMatchObject({
+      code: 0,
+      output: `post ${post} of ${channel.channelId} is withheld, 2 reports dismissed\n`,
+    });
+    expect(logged(withheld.errors)).toEqual({
+      ...{ level: 40, msg: 'post withheld', reports: 2, ...place },
+    });
+    expect(await channel.sequences()).toEqual([0]);
+    expect(await reports(['withhold', ...about, '--yes'])).toEqual({
+      code: 0,
+      output: `post ${post} of ${channel.channelId} is withheld already, 0 reports dismissed\n`,
+      errors: '',
+    });
+    await ground.killAfter({ answers: 0, turns: 0 });
+    const restored = await reports(['restore', ...about]);
+    expect(restored).toMatchObject({
+      code: 0,
+      output: `post ${post} of ${channel.channelId} is readable again\n`,
+    });
+    expect(logged(restored.errors)).toEqual({ level: 40, msg: 'post restored', ...place });
+    await ground.revive();
+    expect(await channel.sequences()).toEqual([0, 1, 2]);
+    await ground.stop();
+    expect(await reports(['withhold', ...about, '--yes'])).toMatchObject({ code: 0 });
+    await ground.revive();
+    expect(await channel.sequences()).toEqual([0]);
+    expect(await channel.post()).toBe(3);
+  },
+  patience,
+);
+
+test(
+  'without --yes it shows the post and asks; whatever is not yes leaves it there',
+  async () => {
+    for (const input of ['', '\n', 'no\n', 'yesterday\n']) {
+      const { code, output, errors } = await reports(['withhold', ...about], input);
+      expect([input, code, output]).toEqual([input, 1, '']);
+      expect(errors).toContain(`post     ${post}, readable\n`);
+      expect(errors).toContain('    a stolen\n    bicycle\n');
+      expect(errors).toMatch(/withhold it\? \[y\/N\] [\s\S]*not withheld: nobody said yes\n$/);
+    }
+    expect(await channel.sequences()).toEqual([0, 1, 2]);
+    expect(await reports(['withhold', ...about], 'y\n')).toMatchObject({ code: 0 });
+    expect(await channel.sequences()).toEqual([0]);
+  },
+  patience,
+);
+
+test(
+  'withheld lists them, and show says since when',
+  async () => {
+    const time = '\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\dZ';
+    await reports(['withhold', ...about, '--yes']);
+    const isOwn = (line: string) => line.includes(channel.channelId);
+    const list = await reports(['withheld']);
+    expect(list).toMatchObject({ code: 0, errors: '' });
+    const [head, ...rows] = list.output.trimEnd().split('\n');
+    expect(head).toMatch(/^withheld +channel +post +by +kept until$/);
+    const row = `${time}  ${channel.channelId}  ${post} +${ann.account}  ${time}`;
+    expect(rows.filter(isOwn)).toEqual([expect.stringMatching(new RegExp(`^${row}$`))]);
+    const json = (await reports(['withheld', '--json'])).output.trimEnd().split('\n');
+    expect(json.filter(isOwn).map((line) => JSON.parse(line))).toEqual([
+      {
+        ...{ channel_id: channel.channelId, sequence: post, account: ann.account },
+        ...{ withheld_at: expect.any(Number), keep_until: expect.any(Number) },
+      },
+    ]);
+    const shown = await reports(['show', ...about]);
+    expect(shown.output).toMatch(new RegExp(`\npost      ${post}, withheld from its channel\n`));
+    expect(shown.output).toMatch(new RegExp(`\nwithheld  ${time}\n`));
+    expect(shown.output).toContain('    a stolen\n    bicycle\n');
+    expect(JSON.parse((await reports(['show', ...about, '--json'])).output)).toMatchObject({
+      ...{ post: 'withheld', withheld_at: expect.any(Number) },
+      state: { body: text('a stolen\nbicycle') },
+    });
+  },
+  patience,
+);
+
+test(
+  'withheld --limit leaves older ones out, and says so',
+  async () => {
+    await reports(['withhold', ...about, '--yes']);
+    const other = await TestChannel.create(ground, ann, { name: 'Fair' });
+    await reports(['withhold', other.channelId, String(await other.post()), '--yes']);
+    const { code, output, errors } = await reports(['withheld', '--limit', '1', '--json']);
+    expect([code, errors]).toEqual([0, 'older ones are left out, see --limit\n']);
+    expect(output.trimEnd().split('\n')).toHaveLength(1);
+  },
+  patience,
+);
+
+test(
+  'what is not there, is deleted or not withheld ends with 1, wrong arguments with 2',
+  async () => {
+    const refusal = async (...args: string[]) => {
+      const { code, output, errors } = await reports(args);
+      expect([code, output]).toEqual([1, '']);
+      return errors;
+    };
+    const name = (sequence: number) => `post ${sequence} of ${channel.channelId}`;
+    const [id] = about;
+    expect(await refusal('withhold', id, '2', '--yes')).toBe(`${name(2)} does not exist\n`);
+    expect(await refusal('withhold', id, '2')).toBe(`${name(2)} does not exist\n`);
+    expect(await refusal('restore', ...about)).toBe(`${name(1)} is not withheld\n`);
+    await channel.delete(post);
+    expect(await refusal('withhold', ...about, '--yes')).toBe(`${name(1)} was deleted\n`);
+    for (const args of [
+      ['withhold', 'x', '1'],
+      ['restore', id],
+      ['withheld', '--yes'],
+    ]) {
+      expect(await reports(args)).toMatchObject({ code: 2, output: '' });
+    }
+    expect(await channel.sequences()).toEqual([0, 3]);
+  },
+  patience,
+);

@@ -1,0 +1,76 @@
+/** The subjects of a relay on a database that is already there, without sockets and without jobs. */
+
+import { accountSigner, deriveRelayId, encodeBase64url, Network } from '@posthouse/protocol';
+import { nodePrimitives, nodeRandom } from '@posthouse/protocol/node';
+import { pino } from 'pino';
+import { accounts } from '../../src/accounts/index.ts';
+import { auth } from '../../src/auth/index.ts';
+import { channels } from '../../src/channels/index.ts';
+import type { RelayContext } from '../../src/context.ts';
+import { Dispatcher } from '../../src/dispatch/dispatcher.ts';
+import { groups } from '../../src/groups/index.ts';
+import { JobBackoff } from '../../src/jobs/retry-backoff.ts';
+import { defaultLimits, type RelayLimits } from '../../src/limits.ts';
+import { messages } from '../../src/messages/index.ts';
+import { relayMigrations } from '../../src/modules.ts';
+import { Metrics } from '../../src/observability/metrics.ts';
+import { SessionCache } from '../../src/sessions/session-cache.ts';
+import { migrate } from '../../src/storage/migrations.ts';
+
+export const network = new Network({
+  context: 'neo:860833102:0x1234567890abcdef1234567890abcdef12345678',
+  primitives: nodePrimitives,
+});
+
+export const modules = [auth, accounts, messages, groups, channels];
+
+/** Limits of one who is refused nothing for coming often. */
+export const unhurried: RelayLimits = {
+  ...defaultLimits,
+  ...{ accountRate: 1e9, accountBurst: 1e9, addressRate: 1e9, addressBurst: 1e9 },
+};
+
+export const origin = 'https://relay.example';
+const relayKey = new Uint8Array(32).fill(0x77);
+const signer = accountSigner(network, relayKey);
+export const relayPublicKey = signer.publicKey;
+export const relayId = deriveRelayId(network, signer.publicKey);
+
+/** What is the caller's to choose. */
+type Parts = Pick<
+  RelayContext,
+  | 'storage'
+  | 'clock'
+  | 'limits'
+  | 'verifier'
+  | 'routeDirectory'
+  | 'relayClient'
+  | 'registryStatus'
+  | 'bus'
+>;
+
+/** Brings the schema up to date and puts the subjects on it. */
+export async function openModules(
+  parts: Parts,
+): Promise<{ readonly context: RelayContext; readonly dispatcher: Dispatcher }> {
+  const { storage, clock, bus } = parts;
+  await migrate(storage, relayMigrations, clock.now());
+  const context: RelayContext = {
+    ...parts,
+    network,
+    random: nodeRandom,
+    identity: {
+      relayId,
+      publicKey: signer.publicKey,
+      peerId: 'unused',
+      sign: (message) => encodeBase64url(nodePrimitives.p256.sign(relayKey, message)),
+    },
+    sessions: new SessionCache({ storage, clock, bus }),
+    jobs: { wake: () => {} },
+    backoff: new JobBackoff(),
+    metrics: new Metrics(),
+    log: pino({ level: 'silent' }),
+  };
+  const handlers = Object.assign({}, ...modules.map((subject) => subject.handlers));
+  return { context, dispatcher: new Dispatcher(context, handlers) };
+}
