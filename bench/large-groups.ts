@@ -6,14 +6,14 @@
 import { managementHash } from '@posthouse/protocol';
 import { canonicalJson, type JsonObject } from '@posthouse/protocol/json';
 import { digest } from '../packages/relay/src/digest.ts';
-import { writeApplication } from '../packages/relay/src/groups/application-store.ts';
 import {
   insertEvent,
   insertMessage,
   insertSent,
   keepCertificate,
-} from '../packages/relay/src/groups/event-store.ts';
-import { readGroup, updateGroup } from '../packages/relay/src/groups/group-store.ts';
+} from '../packages/relay/src/groups/chain/event-store.ts';
+import { readGroup, updateGroup } from '../packages/relay/src/groups/chain/group-store.ts';
+import { writeApplication } from '../packages/relay/src/groups/requests/application-store.ts';
 import type { TestGroup } from '../packages/relay/test/groups/support.ts';
 import { network } from '../packages/relay/test/support/modules.ts';
 import { Person } from '../packages/relay/test/support/people.ts';

@@ -1,7 +1,5 @@
 import { defineHandlers } from '../dispatch/handler.ts';
 import type { StoredModule } from '../dispatch/module.ts';
-import { inactivityJob } from './inactive.ts';
-import { expiryJob, retentionJob } from './jobs.ts';
 import { groupApplicationApprove } from './methods/group.application.approve.ts';
 import { groupApplicationList } from './methods/group.application.list.ts';
 import { groupApplicationReject } from './methods/group.application.reject.ts';
@@ -31,10 +29,12 @@ import { groupSubscribe } from './methods/group.subscribe.ts';
 import { groupSync } from './methods/group.sync.ts';
 import { groupUpdate } from './methods/group.update.ts';
 import { migrations } from './migrations.ts';
-import { groupResync } from './resync.ts';
+import { groupResync } from './reading/resync.ts';
 import { settled } from './settled.ts';
+import { inactivityJob } from './upkeep/inactive-devices.ts';
+import { expiryJob, retentionJob } from './upkeep/jobs.ts';
 
-export { type GroupStanding, readGroupStanding } from './subscription-store.ts';
+export { type GroupStanding, readGroupStanding } from './reading/subscription-store.ts';
 
 export const groups: StoredModule = {
   name: 'groups',

@@ -1,6 +1,6 @@
 import type { Handler } from '../dispatch/handler.ts';
-import { AccessToEnd } from './endings.ts';
-import { endAccessIn } from './inactive.ts';
+import { AccessToEnd } from './chain/stale-access.ts';
+import { endAccessIn } from './upkeep/inactive-devices.ts';
 
 /**
  * Handlers that find access ended where it has, although the job that ends it has not had its turn:

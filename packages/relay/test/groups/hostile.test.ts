@@ -10,7 +10,7 @@ import {
 import { isJsonObject, type JsonObject, type JsonValue, parseJson } from '@posthouse/protocol/json';
 import { nodeRandom } from '@posthouse/protocol/node';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { readGroup } from '../../src/groups/group-store.ts';
+import { readGroup } from '../../src/groups/chain/group-store.ts';
 import { Person } from '../support/people.ts';
 import { network, World } from '../support/world.ts';
 import { TestGroup } from './support.ts';

@@ -1,7 +1,7 @@
 import { createGroupSecret, encodeBase64url } from '@posthouse/protocol';
 import { nodeRandom } from '@posthouse/protocol/node';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { closeInterval } from '../../src/groups/access-store.ts';
+import { closeInterval } from '../../src/groups/chain/access-store.ts';
 import { throughEveryFault } from '../support/faults.ts';
 import { Person } from '../support/people.ts';
 import { World } from '../support/world.ts';

@@ -10,17 +10,17 @@ import { requireCaller } from '../../accounts/index.ts';
 import type { RelayContext } from '../../context.ts';
 import type { Handler } from '../../dispatch/handler.ts';
 import type { DeviceSession } from '../../sessions/session.ts';
+import { loadGroup } from '../chain/load-group.ts';
+import { writeLink } from '../chain/write-event.ts';
 import {
   isCurrent,
   type KnownApplication,
   readApplications,
   readApplicationTexts,
-} from '../application-store.ts';
-import { arrivalsOf, noRequest } from '../arrivals.ts';
-import type { InviteUse } from '../invite-store.ts';
-import { writeLink } from '../link.ts';
-import { verifyRecords } from '../records.ts';
-import { loadGroup } from '../view.ts';
+} from '../requests/application-store.ts';
+import { arrivalsOf, noRequest } from '../requests/approvals.ts';
+import type { InviteUse } from '../requests/invite-store.ts';
+import { verifyRecords } from '../requests/verify-requests.ts';
 
 type Params = GroupParams<'group.application.approve'>;
 

@@ -1,14 +1,14 @@
 import { checkGroupParams, type GroupParams } from '@posthouse/protocol';
 import { type Handler, JsonText } from '../../dispatch/handler.ts';
 import type { DeviceSession } from '../../sessions/session.ts';
+import { requireManager } from '../chain/require-member.ts';
+import { fittingRows, readCursor, traversalOf, writeCursor } from '../reading/list-cursors.ts';
 import {
   type ApplicationTexts,
   type ListedApplication,
   listApplications,
   readApplicationTexts,
-} from '../application-store.ts';
-import { requireManager } from '../caller.ts';
-import { fittingRows, readCursor, traversalOf, writeCursor } from '../cursors.ts';
+} from '../requests/application-store.ts';
 
 /** Names and numbers of an item, generously. */
 const itemOverhead = 128;

@@ -2,10 +2,10 @@ import { checkGroupOpen, checkGroupParams, type GroupParams } from '@posthouse/p
 import { writeAdmitted } from '../../accounts/index.ts';
 import type { Handler } from '../../dispatch/handler.ts';
 import type { DeviceSession } from '../../sessions/session.ts';
-import { deleteApplications, isCurrent, readApplications } from '../application-store.ts';
-import { noRequest } from '../arrivals.ts';
-import { requireManager } from '../caller.ts';
-import { applicationsNotice } from '../notices.ts';
+import { applicationsNotice } from '../chain/notices.ts';
+import { requireManager } from '../chain/require-member.ts';
+import { deleteApplications, isCurrent, readApplications } from '../requests/application-store.ts';
+import { noRequest } from '../requests/approvals.ts';
 
 /** `group.application.reject` (05 §13.16). */
 export const groupApplicationReject: Handler<GroupParams<'group.application.reject'>> = async (

@@ -10,13 +10,13 @@ import { digest } from '../../digest.ts';
 import type { Handler } from '../../dispatch/handler.ts';
 import type { DeviceSession } from '../../sessions/session.ts';
 import type { Reader } from '../../storage/types.ts';
-import { readApplications, writeApplication } from '../application-store.ts';
-import { keepCertificate } from '../event-store.ts';
-import type { StoredInvitation } from '../invite-store.ts';
-import { usableInvite } from '../invites.ts';
-import { applicationsNotice } from '../notices.ts';
-import { checkRecordBytes } from '../record-quota.ts';
-import { type LoadedGroup, loadGroup } from '../view.ts';
+import { keepCertificate } from '../chain/event-store.ts';
+import { type LoadedGroup, loadGroup } from '../chain/load-group.ts';
+import { applicationsNotice } from '../chain/notices.ts';
+import { readApplications, writeApplication } from '../requests/application-store.ts';
+import type { StoredInvitation } from '../requests/invite-store.ts';
+import { checkRecordBytes } from '../requests/record-quota.ts';
+import { usableInvite } from '../requests/usable-invite.ts';
 
 /** `group.application.submit` (05 §13.13). */
 export const groupApplicationSubmit: Handler<GroupApplication> = async (context, call) => {

@@ -1,6 +1,6 @@
 import { checkGroupParams, type GroupParams } from '@posthouse/protocol';
 import type { Handler } from '../../dispatch/handler.ts';
-import { writeLink } from '../link.ts';
+import { writeLink } from '../chain/write-event.ts';
 
 /** `group.close` (05 §13.5). */
 export const groupClose: Handler<GroupParams<'group.close'>> = async (context, call) => {

@@ -14,17 +14,17 @@ import type { RelayContext } from '../../context.ts';
 import type { Handler } from '../../dispatch/handler.ts';
 import type { DeviceSession } from '../../sessions/session.ts';
 import type { Writer } from '../../storage/types.ts';
-import { openInterval } from '../access-store.ts';
-import { beginEpoch } from '../apply.ts';
-import { insertEvent } from '../event-store.ts';
+import { openInterval } from '../chain/access-store.ts';
+import { beginEpoch } from '../chain/apply-event.ts';
+import { insertEvent } from '../chain/event-store.ts';
 import {
   insertGroup,
   insertMember,
   ownsGroups,
   readGroup,
   type StoredGroup,
-} from '../group-store.ts';
-import { writeBox } from '../key-store.ts';
+} from '../chain/group-store.ts';
+import { writeBox } from '../chain/key-store.ts';
 
 type Params = GroupParams<'group.create'>;
 

@@ -12,11 +12,11 @@ import type { RelayContext } from '../../context.ts';
 import type { Handler } from '../../dispatch/handler.ts';
 import type { DeviceSession } from '../../sessions/session.ts';
 import type { Writer } from '../../storage/types.ts';
-import { type CallingMember, requireMember } from '../caller.ts';
-import { keepCertificate } from '../event-store.ts';
-import { hasManyInvites, insertInvite, readInvite } from '../invite-store.ts';
-import { expiryJobName } from '../jobs.ts';
-import { checkRecordBytes } from '../record-quota.ts';
+import { keepCertificate } from '../chain/event-store.ts';
+import { type CallingMember, requireMember } from '../chain/require-member.ts';
+import { hasManyInvites, insertInvite, readInvite } from '../requests/invite-store.ts';
+import { checkRecordBytes } from '../requests/record-quota.ts';
+import { expiryJobName } from '../upkeep/jobs.ts';
 
 /** `group.invite.create` (05 §13.9). */
 export const groupInviteCreate: Handler<GroupInvite> = async (context, call) => {

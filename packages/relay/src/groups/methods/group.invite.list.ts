@@ -1,9 +1,9 @@
 import { checkGroupParams, type GroupParams, isGroupManager } from '@posthouse/protocol';
 import { type Handler, JsonText } from '../../dispatch/handler.ts';
 import type { DeviceSession } from '../../sessions/session.ts';
-import { requireMember } from '../caller.ts';
-import { fittingRows, readCursor, traversalOf, writeCursor } from '../cursors.ts';
-import { type ListedInvitation, listInvites, readInviteTexts } from '../invite-store.ts';
+import { requireMember } from '../chain/require-member.ts';
+import { fittingRows, readCursor, traversalOf, writeCursor } from '../reading/list-cursors.ts';
+import { type ListedInvitation, listInvites, readInviteTexts } from '../requests/invite-store.ts';
 
 /** Every invitation; any other scope is the account whose own ones it shows. */
 const everyones = 'all';

@@ -7,9 +7,9 @@ import {
 } from '@posthouse/protocol';
 import { type Handler, JsonText } from '../../dispatch/handler.ts';
 import type { DeviceSession } from '../../sessions/session.ts';
-import { requireMember } from '../caller.ts';
-import { readCertificates } from '../event-store.ts';
-import { readInvite, readInviteTexts } from '../invite-store.ts';
+import { readCertificates } from '../chain/event-store.ts';
+import { requireMember } from '../chain/require-member.ts';
+import { readInvite, readInviteTexts } from '../requests/invite-store.ts';
 
 /** `group.invite.resolve` (05 §13.10). */
 export const groupInviteResolve: Handler<GroupParams<'group.invite.resolve'>> = async (

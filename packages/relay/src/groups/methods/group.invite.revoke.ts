@@ -10,9 +10,9 @@ import { writeAdmitted } from '../../accounts/index.ts';
 import type { Handler } from '../../dispatch/handler.ts';
 import type { DeviceSession } from '../../sessions/session.ts';
 import type { Reader } from '../../storage/types.ts';
-import { type CallingMember, requireMember } from '../caller.ts';
-import { readInvite, revokeInvite, type StoredInvitation } from '../invite-store.ts';
-import { applicationsNotice } from '../notices.ts';
+import { applicationsNotice } from '../chain/notices.ts';
+import { type CallingMember, requireMember } from '../chain/require-member.ts';
+import { readInvite, revokeInvite, type StoredInvitation } from '../requests/invite-store.ts';
 
 /** `group.invite.revoke` (05 §13.12). */
 export const groupInviteRevoke: Handler<GroupParams<'group.invite.revoke'>> = async (

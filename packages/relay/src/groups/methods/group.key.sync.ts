@@ -1,8 +1,8 @@
 import { badRequest, checkGroupParams, type GroupParams } from '@posthouse/protocol';
 import type { Handler } from '../../dispatch/handler.ts';
 import type { DeviceSession } from '../../sessions/session.ts';
-import { readKeyMaterial, rememberDelivery, sealKeys } from '../keys.ts';
-import { readGroupPage } from '../reading.ts';
+import { readKeyMaterial, rememberDelivery, sealKeys } from '../reading/key-page.ts';
+import { readGroupPage } from '../reading/read-access.ts';
 
 /** `group.key.sync` (05 §13.25). */
 export const groupKeySync: Handler<GroupParams<'group.key.sync'>> = async (context, call) => {

@@ -1,6 +1,6 @@
 import { checkBanCap, checkGroupParams, type GroupParams } from '@posthouse/protocol';
 import type { Handler } from '../../dispatch/handler.ts';
-import { writeLink } from '../link.ts';
+import { writeLink } from '../chain/write-event.ts';
 
 /** `group.member.ban` (05 §13.19). */
 export const groupMemberBan: Handler<GroupParams<'group.member.ban'>> = async (context, call) => {

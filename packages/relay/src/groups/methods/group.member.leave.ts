@@ -1,7 +1,7 @@
 import { checkGroupParams, type GroupParams } from '@posthouse/protocol';
 import { requireOwnAccount } from '../../accounts/index.ts';
 import type { Handler } from '../../dispatch/handler.ts';
-import { writeLink } from '../link.ts';
+import { writeLink } from '../chain/write-event.ts';
 
 /** `group.member.leave` (05 §13.17). */
 export const groupMemberLeave: Handler<GroupParams<'group.member.leave'>> = async (

@@ -2,11 +2,11 @@ import { checkGroupParams, type GroupParams, isGroupManager } from '@posthouse/p
 import type { RelayContext } from '../../context.ts';
 import type { Handler } from '../../dispatch/handler.ts';
 import type { DeviceSession } from '../../sessions/session.ts';
-import { arrivalsOf } from '../arrivals.ts';
-import { writeLink } from '../link.ts';
-import { verifyRecords } from '../records.ts';
-import { readPendingRecoveries, readRecoveryRecord } from '../recovery-store.ts';
-import { loadGroup } from '../view.ts';
+import { loadGroup } from '../chain/load-group.ts';
+import { writeLink } from '../chain/write-event.ts';
+import { arrivalsOf } from '../requests/approvals.ts';
+import { readPendingRecoveries, readRecoveryRecord } from '../requests/recovery-store.ts';
+import { verifyRecords } from '../requests/verify-requests.ts';
 
 type Params = GroupParams<'group.member.recovery.approve'>;
 

@@ -9,14 +9,14 @@ import { requireCaller } from '../../accounts/index.ts';
 import { type Handler, JsonText } from '../../dispatch/handler.ts';
 import type { DeviceSession } from '../../sessions/session.ts';
 import type { Reader } from '../../storage/types.ts';
-import { fittingRows, readCursor, traversalOf, writeCursor } from '../cursors.ts';
+import { loadGroup } from '../chain/load-group.ts';
+import { fittingRows, readCursor, traversalOf, writeCursor } from '../reading/list-cursors.ts';
 import {
   listRecoveries,
   type PendingRecovery,
   readPendingRecoveries,
   readRecoveryRecord,
-} from '../recovery-store.ts';
-import { loadGroup } from '../view.ts';
+} from '../requests/recovery-store.ts';
 
 /** What members may see (05 §13.22), each part within the one before. */
 const scopes = ['all', 'members', 'own'] as const;

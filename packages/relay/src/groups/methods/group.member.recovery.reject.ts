@@ -11,9 +11,9 @@ import { requireCaller, writeAdmitted } from '../../accounts/index.ts';
 import type { Handler } from '../../dispatch/handler.ts';
 import type { DeviceSession } from '../../sessions/session.ts';
 import { forEach } from '../../storage/in-lists.ts';
-import { type Requester, recoveriesNotice } from '../notices.ts';
-import { deleteRecovery } from '../recovery-store.ts';
-import { type LoadedGroup, loadGroup } from '../view.ts';
+import { type LoadedGroup, loadGroup } from '../chain/load-group.ts';
+import { type Requester, recoveriesNotice } from '../chain/notices.ts';
+import { deleteRecovery } from '../requests/recovery-store.ts';
 
 type Params = GroupParams<'group.member.recovery.reject'>;
 

@@ -9,12 +9,12 @@ import { requireOwnAccount, writeAdmitted } from '../../accounts/index.ts';
 import { digest } from '../../digest.ts';
 import type { Handler, HandlerResult } from '../../dispatch/handler.ts';
 import type { DeviceSession } from '../../sessions/session.ts';
-import { requireMember } from '../caller.ts';
-import { keepCertificate } from '../event-store.ts';
-import { expiryJobName } from '../jobs.ts';
-import { recoveriesNotice } from '../notices.ts';
-import { checkRecordBytes } from '../record-quota.ts';
-import { readPendingRecoveries, writeRecovery } from '../recovery-store.ts';
+import { keepCertificate } from '../chain/event-store.ts';
+import { recoveriesNotice } from '../chain/notices.ts';
+import { requireMember } from '../chain/require-member.ts';
+import { checkRecordBytes } from '../requests/record-quota.ts';
+import { readPendingRecoveries, writeRecovery } from '../requests/recovery-store.ts';
+import { expiryJobName } from '../upkeep/jobs.ts';
 
 /** `group.member.recovery.submit` (05 §13.21). */
 export const groupMemberRecoverySubmit: Handler<GroupMemberRecoveryRequest> = async (

@@ -1,6 +1,6 @@
 import { checkGroupParams, type GroupParams } from '@posthouse/protocol';
 import type { Handler } from '../../dispatch/handler.ts';
-import { writeLink } from '../link.ts';
+import { writeLink } from '../chain/write-event.ts';
 
 /** `group.member.remove` (05 §13.18). */
 export const groupMemberRemove: Handler<GroupParams<'group.member.remove'>> = async (

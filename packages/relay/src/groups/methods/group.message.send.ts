@@ -14,12 +14,12 @@ import type { Handler, HandlerResult } from '../../dispatch/handler.ts';
 import type { Notice } from '../../dispatch/notice.ts';
 import type { DeviceSession } from '../../sessions/session.ts';
 import type { Writer } from '../../storage/types.ts';
-import { requireMember } from '../caller.ts';
-import { insertMessage, insertSent, readSent, wholeHour } from '../event-store.ts';
-import { setSequence } from '../group-store.ts';
-import { keepEpoch } from '../key-store.ts';
-import { timelineNotice } from '../notices.ts';
-import type { LoadedGroup } from '../view.ts';
+import { insertMessage, insertSent, readSent, wholeHour } from '../chain/event-store.ts';
+import { setSequence } from '../chain/group-store.ts';
+import { keepEpoch } from '../chain/key-store.ts';
+import type { LoadedGroup } from '../chain/load-group.ts';
+import { timelineNotice } from '../chain/notices.ts';
+import { requireMember } from '../chain/require-member.ts';
 
 /** `group.message.send` (05 §13.28). */
 export const groupMessageSend: Handler<GroupMessageEnvelope> = async (context, call) => {

@@ -1,6 +1,6 @@
 import { checkGroupParams, type GroupParams } from '@posthouse/protocol';
 import type { Handler } from '../../dispatch/handler.ts';
-import { writeLink } from '../link.ts';
+import { writeLink } from '../chain/write-event.ts';
 
 /** `group.owner.transfer` (05 §13.8). */
 export const groupOwnerTransfer: Handler<GroupParams<'group.owner.transfer'>> = async (

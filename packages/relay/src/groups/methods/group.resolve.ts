@@ -8,8 +8,8 @@ import { requireCaller } from '../../accounts/index.ts';
 import type { Handler } from '../../dispatch/handler.ts';
 import type { DeviceSession } from '../../sessions/session.ts';
 import type { Reader } from '../../storage/types.ts';
-import { usableInvite } from '../invites.ts';
-import { type LoadedGroup, loadGroup } from '../view.ts';
+import { type LoadedGroup, loadGroup } from '../chain/load-group.ts';
+import { usableInvite } from '../requests/usable-invite.ts';
 
 /** `group.resolve` (05 §13.3). */
 export const groupResolve: Handler<GroupParams<'group.resolve'>> = async (context, call) => {

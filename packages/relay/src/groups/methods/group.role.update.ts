@@ -1,6 +1,6 @@
 import { checkGroupParams, type GroupParams } from '@posthouse/protocol';
 import type { Handler } from '../../dispatch/handler.ts';
-import { writeLink } from '../link.ts';
+import { writeLink } from '../chain/write-event.ts';
 
 /** `group.role.update` (05 §13.7). */
 export const groupRoleUpdate: Handler<GroupParams<'group.role.update'>> = async (context, call) => {

@@ -1,7 +1,7 @@
 import { checkGroupParams, checkRotationCommit, type GroupParams } from '@posthouse/protocol';
 import type { Handler } from '../../dispatch/handler.ts';
-import { readStaging } from '../key-store.ts';
-import { writeLink } from '../link.ts';
+import { readStaging } from '../chain/key-store.ts';
+import { writeLink } from '../chain/write-event.ts';
 
 /** `group.secret.rotation.commit` (05 §13.27). */
 export const groupSecretRotationCommit: Handler<

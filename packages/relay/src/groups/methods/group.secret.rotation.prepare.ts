@@ -5,9 +5,7 @@ import type { Handler } from '../../dispatch/handler.ts';
 import type { DeviceSession } from '../../sessions/session.ts';
 import { forEach } from '../../storage/in-lists.ts';
 import type { Writer } from '../../storage/types.ts';
-import { requireOwner } from '../caller.ts';
-import { type StoredGroup, setLastBoxSet } from '../group-store.ts';
-import { expiryJobName } from '../jobs.ts';
+import { type StoredGroup, setLastBoxSet } from '../chain/group-store.ts';
 import {
   countStagedBoxes,
   dropSet,
@@ -15,8 +13,10 @@ import {
   type StoredStaging,
   writeBox,
   writeStaging,
-} from '../key-store.ts';
-import { loadGroup } from '../view.ts';
+} from '../chain/key-store.ts';
+import { loadGroup } from '../chain/load-group.ts';
+import { requireOwner } from '../chain/require-member.ts';
+import { expiryJobName } from '../upkeep/jobs.ts';
 
 type Params = GroupParams<'group.secret.rotation.prepare'>;
 

@@ -10,8 +10,8 @@ import type { Handler } from '../../dispatch/handler.ts';
 import type { DeviceSession } from '../../sessions/session.ts';
 import { forEach } from '../../storage/in-lists.ts';
 import type { Reader } from '../../storage/types.ts';
-import { openInterval } from '../access-store.ts';
-import { readSubscribable, type Subscribable } from '../subscription-store.ts';
+import { openInterval } from '../chain/access-store.ts';
+import { readSubscribable, type Subscribable } from '../reading/subscription-store.ts';
 
 /** `group.subscribe` (05 §13.29, 02 §13). */
 export const groupSubscribe: Handler<GroupParams<'group.subscribe'>> = async (context, call) => {

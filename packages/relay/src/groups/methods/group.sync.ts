@@ -1,8 +1,8 @@
 import { badRequest, checkGroupParams, type GroupParams } from '@posthouse/protocol';
 import type { Handler } from '../../dispatch/handler.ts';
 import type { DeviceSession } from '../../sessions/session.ts';
-import { readGroupEvents } from '../page.ts';
-import { readGroupPage } from '../reading.ts';
+import { readGroupEvents } from '../reading/event-page.ts';
+import { readGroupPage } from '../reading/read-access.ts';
 
 /** `group.sync` (05 §13.4). */
 export const groupSync: Handler<GroupParams<'group.sync'>> = async (context, call) => {

@@ -1,6 +1,6 @@
 import { checkCapacityCap, checkGroupParams, type GroupParams } from '@posthouse/protocol';
 import type { Handler } from '../../dispatch/handler.ts';
-import { writeLink } from '../link.ts';
+import { writeLink } from '../chain/write-event.ts';
 
 /** `group.update` (05 §13.6). */
 export const groupUpdate: Handler<GroupParams<'group.update'>> = async (context, call) => {

@@ -1,14 +1,14 @@
 /** What `group.key.sync` gives a device: chosen in a snapshot, sealed behind it (05 §4.11). */
 import { setImmediate } from 'node:timers/promises';
 import { decodeBase64url, sealRelaySecret } from '@posthouse/protocol';
-import type { Caller } from '../accounts/index.ts';
-import type { RelayContext } from '../context.ts';
-import { JsonText, type ResultValue } from '../dispatch/handler.ts';
-import type { Reader, Writer } from '../storage/types.ts';
-import { markDelivered, type StoredInterval } from './access-store.ts';
-import { readBox, readKeys, type StoredKey } from './key-store.ts';
-import type { PageBounds } from './page.ts';
-import { type GroupReader, permittedRanges } from './reading.ts';
+import type { Caller } from '../../accounts/index.ts';
+import type { RelayContext } from '../../context.ts';
+import { JsonText, type ResultValue } from '../../dispatch/handler.ts';
+import type { Reader, Writer } from '../../storage/types.ts';
+import { markDelivered, type StoredInterval } from '../chain/access-store.ts';
+import { readBox, readKeys, type StoredKey } from '../chain/key-store.ts';
+import type { PageBounds } from './event-page.ts';
+import { type GroupReader, permittedRanges } from './read-access.ts';
 
 /** Key versions of one page, before their relay secrets are sealed. */
 export interface KeyMaterial {

@@ -1,7 +1,9 @@
-import type { Job, RelayContext } from '../context.ts';
-import type { Notice } from '../dispatch/notice.ts';
-import { forEachAggregate, nextRun } from '../jobs/for-each-aggregate.ts';
-import type { Writer } from '../storage/types.ts';
+import type { Job, RelayContext } from '../../context.ts';
+import type { Notice } from '../../dispatch/notice.ts';
+import { forEachAggregate, nextRun } from '../../jobs/for-each-aggregate.ts';
+import type { Writer } from '../../storage/types.ts';
+import { readMembers } from '../chain/group-store.ts';
+import { applicationsNotice, recoveriesNotice } from '../chain/notices.ts';
 import {
   clearStaging,
   type Due,
@@ -15,8 +17,6 @@ import {
   readExpiredRecoveries,
   readExpiredStagings,
 } from './expiry-store.ts';
-import { readMembers } from './group-store.ts';
-import { applicationsNotice, recoveriesNotice } from './notices.ts';
 import {
   type DroppedSet,
   type DueCertificate,

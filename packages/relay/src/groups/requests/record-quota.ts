@@ -1,7 +1,7 @@
 /** How much one account may leave in one group: invitations and requests may carry anything. */
 import { ProtocolError } from '@posthouse/protocol';
-import type { RelayLimits } from '../limits.ts';
-import type { Reader } from '../storage/types.ts';
+import type { RelayLimits } from '../../limits.ts';
+import type { Reader } from '../../storage/types.ts';
 
 /** Where records of an account are; it has one application and one recovery request at the most. */
 const tables = {

@@ -1,7 +1,7 @@
 /** All SQL of invitations. */
 import type { StoredInvite } from '@posthouse/protocol';
-import { chunks, placeholders } from '../storage/in-lists.ts';
-import type { Reader, Row, Writer } from '../storage/types.ts';
+import { chunks, placeholders } from '../../storage/in-lists.ts';
+import type { Reader, Row, Writer } from '../../storage/types.ts';
 
 /** An invitation without its text, which may be large. */
 export interface StoredInvitation extends StoredInvite {

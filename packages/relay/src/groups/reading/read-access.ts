@@ -1,13 +1,13 @@
 /** Who may read a group, and from where on: the front door of every read (05 §10). */
 import { hasOpenAccess, openAccessBehind, type TimelinePosition } from '@posthouse/protocol';
-import type { Caller } from '../accounts/index.ts';
-import type { RelayContext } from '../context.ts';
-import type { DeviceSession } from '../sessions/session.ts';
-import type { Reader, Writer } from '../storage/types.ts';
-import { openInterval, readIntervals, type StoredInterval } from './access-store.ts';
-import { requireMember } from './caller.ts';
-import type { StoredGroup } from './group-store.ts';
-import type { LoadedGroup } from './view.ts';
+import type { Caller } from '../../accounts/index.ts';
+import type { RelayContext } from '../../context.ts';
+import type { DeviceSession } from '../../sessions/session.ts';
+import type { Reader, Writer } from '../../storage/types.ts';
+import { openInterval, readIntervals, type StoredInterval } from '../chain/access-store.ts';
+import type { StoredGroup } from '../chain/group-store.ts';
+import type { LoadedGroup } from '../chain/load-group.ts';
+import { requireMember } from '../chain/require-member.ts';
 
 /** A device that may read a group now, with the intervals that say what. */
 export interface GroupReader {

@@ -1,7 +1,7 @@
 /** What subscribed connections must hear (05 §15), with recipients as the commit saw them. */
 import { type GroupRole, mayViewRecovery } from '@posthouse/protocol';
-import type { Notice } from '../dispatch/notice.ts';
-import type { Reader } from '../storage/types.ts';
+import type { Notice } from '../../dispatch/notice.ts';
+import type { Reader } from '../../storage/types.ts';
 import { readManagers, type StoredGroup } from './group-store.ts';
 
 /** The timeline has a new event: for subscribed connections that may read (05 §15.2). */

@@ -1,7 +1,7 @@
 /** All SQL of the access intervals of devices (05 §10). */
 import type { DeviceAccess, TimelinePosition } from '@posthouse/protocol';
-import { placeholders } from '../storage/in-lists.ts';
-import type { Reader, Row, Writer } from '../storage/types.ts';
+import { placeholders } from '../../storage/in-lists.ts';
+import type { Reader, Row, Writer } from '../../storage/types.ts';
 
 /** A device of an account in a group. */
 export interface DeviceKey {

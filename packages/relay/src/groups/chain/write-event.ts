@@ -8,14 +8,14 @@ import {
   managementHash,
 } from '@posthouse/protocol';
 import { canonicalJson, type JsonObject } from '@posthouse/protocol/json';
-import { type Caller, callerAt, type Look, writeAdmitted } from '../accounts/index.ts';
-import type { RelayContext } from '../context.ts';
-import type { Call } from '../dispatch/call.ts';
-import type { HandlerResult } from '../dispatch/handler.ts';
-import type { DeviceSession } from '../sessions/session.ts';
-import type { Reader, Writer } from '../storage/types.ts';
-import { applyChange, type Change } from './apply.ts';
-import { type LoadedGroup, loadGroup } from './view.ts';
+import { type Caller, callerAt, type Look, writeAdmitted } from '../../accounts/index.ts';
+import type { RelayContext } from '../../context.ts';
+import type { Call } from '../../dispatch/call.ts';
+import type { HandlerResult } from '../../dispatch/handler.ts';
+import type { DeviceSession } from '../../sessions/session.ts';
+import type { Reader, Writer } from '../../storage/types.ts';
+import { applyChange, type Change } from './apply-event.ts';
+import { type LoadedGroup, loadGroup } from './load-group.ts';
 
 /** What a method demands and adds beside its body, inside the commit. */
 export type Completion = Pick<Change, 'arrivals' | 'uses' | 'rotation'>;

@@ -1,8 +1,8 @@
 /** All SQL of a group's projection: the group itself, its members, its bans. */
 import type { GroupMember, GroupProperties, GroupRole, GroupView } from '@posthouse/protocol';
-import { chunks, placeholders } from '../storage/in-lists.ts';
-import type { Reader, Row, Writer } from '../storage/types.ts';
-import { storableText, storedText } from '../storage/values.ts';
+import { chunks, placeholders } from '../../storage/in-lists.ts';
+import type { Reader, Row, Writer } from '../../storage/types.ts';
+import { storableText, storedText } from '../../storage/values.ts';
 
 /** The row of a group. */
 export interface StoredGroup {

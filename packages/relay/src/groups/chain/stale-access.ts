@@ -1,6 +1,6 @@
 /** Access that has ended and is still open in the tables, because the job has not had its turn. */
-import { type DeviceOf, readInactive } from '../accounts/index.ts';
-import type { Reader } from '../storage/types.ts';
+import { type DeviceOf, readInactive } from '../../accounts/index.ts';
+import type { Reader } from '../../storage/types.ts';
 import { readOpenDevices } from './access-store.ts';
 
 /** Inactive devices that a call looks at. The job begins with the same, so others follow soon. */

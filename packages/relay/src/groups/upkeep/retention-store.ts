@@ -1,7 +1,7 @@
 /** All SQL that removes what has been kept long enough. Portions are bounded by the caller. */
-import { chunks, placeholders } from '../storage/in-lists.ts';
-import type { Reader, Row, Writer } from '../storage/types.ts';
-import { dropSet } from './key-store.ts';
+import { chunks, placeholders } from '../../storage/in-lists.ts';
+import type { Reader, Row, Writer } from '../../storage/types.ts';
+import { dropSet } from '../chain/key-store.ts';
 
 // Deadlines stand outside the inner queries too: the rows may be others by then.
 const expiredMessagesSql = `DELETE FROM group_messages

@@ -1,5 +1,5 @@
-import type { SubscriptionResync } from '../dispatch/module.ts';
-import type { Notice } from '../dispatch/notice.ts';
+import type { SubscriptionResync } from '../../dispatch/module.ts';
+import type { Notice } from '../../dispatch/notice.ts';
 import { readGroupHeads, readManagersOf } from './subscription-store.ts';
 
 /**

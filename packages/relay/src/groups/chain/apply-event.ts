@@ -9,13 +9,15 @@ import {
   type TimelinePosition,
 } from '@posthouse/protocol';
 import type { Random } from '@posthouse/protocol/crypto';
-import type { Signer } from '../accounts/index.ts';
-import type { Notice } from '../dispatch/notice.ts';
-import type { RelayLimits } from '../limits.ts';
-import { forEach } from '../storage/in-lists.ts';
-import type { Writer } from '../storage/types.ts';
+import type { Signer } from '../../accounts/index.ts';
+import type { Notice } from '../../dispatch/notice.ts';
+import type { RelayLimits } from '../../limits.ts';
+import { forEach } from '../../storage/in-lists.ts';
+import type { Writer } from '../../storage/types.ts';
+import { deleteApplications } from '../requests/application-store.ts';
+import { addUses, type InviteUse } from '../requests/invite-store.ts';
+import { deleteRecovery } from '../requests/recovery-store.ts';
 import { endAccess, openInterval } from './access-store.ts';
-import { deleteApplications } from './application-store.ts';
 import { insertEvent } from './event-store.ts';
 import {
   deleteBan,
@@ -27,7 +29,6 @@ import {
   setRole,
   updateGroup,
 } from './group-store.ts';
-import { addUses, type InviteUse } from './invite-store.ts';
 import {
   deleteStagedBox,
   deleteStaging,
@@ -38,9 +39,8 @@ import {
   writeBox,
   writeStaging,
 } from './key-store.ts';
+import type { LoadedGroup } from './load-group.ts';
 import { applicationsNotice, type Requester, recoveriesNotice, timelineNotice } from './notices.ts';
-import { deleteRecovery } from './recovery-store.ts';
-import type { LoadedGroup } from './view.ts';
 
 /** What an approved application or recovery request brings for its account. */
 export interface Arrival {

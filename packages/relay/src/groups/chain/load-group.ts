@@ -1,7 +1,7 @@
 import { type GroupMember, type GroupView, ProtocolError } from '@posthouse/protocol';
-import type { Reader } from '../storage/types.ts';
-import { requireEnded } from './endings.ts';
+import type { Reader } from '../../storage/types.ts';
 import { factsOf, readBans, readGroup, readMembers, type StoredGroup } from './group-store.ts';
+import { requireEnded } from './stale-access.ts';
 
 /** A group as the rules of the chain read it, with just the accounts a call is about. */
 export interface LoadedGroup {

@@ -1,13 +1,13 @@
-import { JsonText } from '../dispatch/handler.ts';
-import type { Reader } from '../storage/types.ts';
+import { JsonText } from '../../dispatch/handler.ts';
+import type { Reader } from '../../storage/types.ts';
 import {
   type EventRow,
   readCertificates,
   readEvents,
   readMessages,
   readPayloads,
-} from './event-store.ts';
-import { type GroupReader, permittedRanges } from './reading.ts';
+} from '../chain/event-store.ts';
+import { type GroupReader, permittedRanges } from './read-access.ts';
 
 /** Names and numbers of an event, generously. */
 const eventOverhead = 192;

@@ -1,8 +1,8 @@
 /** All SQL of invitations, recovery requests and staged rotations whose time is over. */
-import { chunks, placeholders } from '../storage/in-lists.ts';
-import type { Reader, Row, Writer } from '../storage/types.ts';
-import { endOfInvite } from './invite-store.ts';
-import { dropSet } from './key-store.ts';
+import { chunks, placeholders } from '../../storage/in-lists.ts';
+import type { Reader, Row, Writer } from '../../storage/types.ts';
+import { dropSet } from '../chain/key-store.ts';
+import { endOfInvite } from '../requests/invite-store.ts';
 
 /** An invitation or a request, by what it is found with in its group. */
 export interface Expired {

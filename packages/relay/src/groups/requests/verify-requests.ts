@@ -5,9 +5,9 @@ import {
   groupRecordSignatures,
 } from '@posthouse/protocol';
 import { type JsonObject, parseJson } from '@posthouse/protocol/json';
-import type { RelayContext } from '../context.ts';
-import { digest } from '../digest.ts';
-import type { Reader } from '../storage/types.ts';
+import type { RelayContext } from '../../context.ts';
+import { digest } from '../../digest.ts';
+import type { Reader } from '../../storage/types.ts';
 
 /** A record with the certificate it was accepted with, both Canonical JSON. */
 export interface StoredRecord {

@@ -1,7 +1,7 @@
 /** All SQL of applications. */
 import { groupInviteState, inviteAppliesTo, type StoredInvite } from '@posthouse/protocol';
-import { chunks, forEach, placeholders } from '../storage/in-lists.ts';
-import type { Reader, Row, Writer } from '../storage/types.ts';
+import { chunks, forEach, placeholders } from '../../storage/in-lists.ts';
+import type { Reader, Row, Writer } from '../../storage/types.ts';
 import { addPending, listAwaited, toInvite } from './invite-store.ts';
 
 /** An application without its text, which may be large. */

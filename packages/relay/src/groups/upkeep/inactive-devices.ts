@@ -7,16 +7,16 @@ import {
   inactiveDevicesJob,
   isNotedInactive,
   readInactive,
-} from '../accounts/index.ts';
-import type { Job, RelayContext } from '../context.ts';
-import type { Notice } from '../dispatch/notice.ts';
-import { forEachAggregate, nextRun } from '../jobs/for-each-aggregate.ts';
-import type { Reader, Writer } from '../storage/types.ts';
-import { closeInterval, readIntervals, readOpenGroups } from './access-store.ts';
-import { beginEpoch } from './apply.ts';
-import { insertEvent } from './event-store.ts';
-import { readGroup, type StoredGroup, updateGroup } from './group-store.ts';
-import { timelineNotice } from './notices.ts';
+} from '../../accounts/index.ts';
+import type { Job, RelayContext } from '../../context.ts';
+import type { Notice } from '../../dispatch/notice.ts';
+import { forEachAggregate, nextRun } from '../../jobs/for-each-aggregate.ts';
+import type { Reader, Writer } from '../../storage/types.ts';
+import { closeInterval, readIntervals, readOpenGroups } from '../chain/access-store.ts';
+import { beginEpoch } from '../chain/apply-event.ts';
+import { insertEvent } from '../chain/event-store.ts';
+import { readGroup, type StoredGroup, updateGroup } from '../chain/group-store.ts';
+import { timelineNotice } from '../chain/notices.ts';
 
 /** Devices, and groups of one, that are read at once. */
 const portion = 50;

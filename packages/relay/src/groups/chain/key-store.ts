@@ -1,7 +1,7 @@
 /** All SQL of relay secrets, client secret boxes and staged rotations. */
 import type { RotationStaging } from '@posthouse/protocol';
-import { chunks, placeholders } from '../storage/in-lists.ts';
-import type { Reader, Row, Writer } from '../storage/types.ts';
+import { chunks, placeholders } from '../../storage/in-lists.ts';
+import type { Reader, Row, Writer } from '../../storage/types.ts';
 
 /** A key version: the relay's secret, and which client boxes go with it. */
 export interface NewEpoch {

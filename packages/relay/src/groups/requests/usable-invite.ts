@@ -1,5 +1,5 @@
 import { groupInviteState, inviteAppliesTo } from '@posthouse/protocol';
-import type { Reader } from '../storage/types.ts';
+import type { Reader } from '../../storage/types.ts';
 import { readInvite, type StoredInvitation } from './invite-store.ts';
 
 /**

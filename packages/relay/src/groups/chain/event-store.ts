@@ -1,7 +1,7 @@
 /** All SQL of a group's timeline: management events for good, messages for a while, results. */
-import type { Signer } from '../accounts/index.ts';
-import { chunks, placeholders } from '../storage/in-lists.ts';
-import type { Reader, Row, Writer } from '../storage/types.ts';
+import type { Signer } from '../../accounts/index.ts';
+import { chunks, placeholders } from '../../storage/in-lists.ts';
+import type { Reader, Row, Writer } from '../../storage/types.ts';
 
 /** An event to append. */
 export interface NewEvent {

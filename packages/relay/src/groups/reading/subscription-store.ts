@@ -1,8 +1,8 @@
 /** All SQL of subscriptions, which themselves are nowhere but in the process of their connection. */
 import type { TimelinePosition } from '@posthouse/protocol';
-import { chunks, placeholders } from '../storage/in-lists.ts';
-import type { Reader, Row } from '../storage/types.ts';
-import type { DeviceKey } from './access-store.ts';
+import { chunks, placeholders } from '../../storage/in-lists.ts';
+import type { Reader, Row } from '../../storage/types.ts';
+import type { DeviceKey } from '../chain/access-store.ts';
 
 /** A group as a device finds it that wants to subscribe it. */
 export interface Subscribable extends TimelinePosition {

@@ -1,9 +1,9 @@
 /** All SQL of key recovery requests. */
 import type { GroupRole } from '@posthouse/protocol';
-import { digest } from '../digest.ts';
-import { chunks, placeholders } from '../storage/in-lists.ts';
-import type { Reader, Row, Writer } from '../storage/types.ts';
-import type { StoredRecord } from './records.ts';
+import { digest } from '../../digest.ts';
+import { chunks, placeholders } from '../../storage/in-lists.ts';
+import type { Reader, Row, Writer } from '../../storage/types.ts';
+import type { StoredRecord } from './verify-requests.ts';
 
 /** A pending request without its text, which may be large. */
 export interface PendingRecovery {

@@ -4,10 +4,10 @@ import {
   isGroupManager,
   ProtocolError,
 } from '@posthouse/protocol';
-import { type Caller, requireCaller } from '../accounts/index.ts';
-import type { DeviceSession } from '../sessions/session.ts';
-import type { Reader } from '../storage/types.ts';
-import { type LoadedGroup, loadGroup } from './view.ts';
+import { type Caller, requireCaller } from '../../accounts/index.ts';
+import type { DeviceSession } from '../../sessions/session.ts';
+import type { Reader } from '../../storage/types.ts';
+import { type LoadedGroup, loadGroup } from './load-group.ts';
 
 /** The calling device of a member. */
 export interface CallingMember {

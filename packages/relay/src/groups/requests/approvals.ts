@@ -1,7 +1,7 @@
 import { type GroupParams, type GroupSecretBox, ProtocolError } from '@posthouse/protocol';
 import { canonicalJson } from '@posthouse/protocol/json';
-import type { Arrival } from './apply.ts';
-import type { Deciding } from './link.ts';
+import type { Arrival } from '../chain/apply-event.ts';
+import type { Deciding } from '../chain/write-event.ts';
 
 /** A pending request as an approval looks at it. */
 interface Approvable {
