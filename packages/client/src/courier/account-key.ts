@@ -1,4 +1,4 @@
-/** Where the account key comes from: a wallet file, or the folder it is kept in. */
+/** The account key from a wallet file. */
 import {
   type AccountSigner,
   accountSigner,
@@ -12,14 +12,14 @@ import { readText } from './settings.ts';
 export interface WalletOptions {
   /** NEP-6 wallet file. */
   readonly wallet?: string;
-  /** Which account of the wallet. */
+  /** Address of the account in the wallet. */
   readonly address?: string;
 }
 
-/** Name of the variable that holds the wallet's password where no person can be asked. */
+/** Variable with the wallet's password, for runs without a terminal. */
 const passwordVariable = 'COURIER_WALLET_PASSWORD';
 
-/** Private key of a wallet file, 32 bytes. @throws WalletError; UsageError for a bad file */
+/** Decrypts a wallet file's private key, 32 bytes. @throws WalletError, UsageError */
 export async function walletKey(
   network: Network,
   { wallet, address }: { readonly wallet: string; readonly address?: string | undefined },
@@ -32,7 +32,7 @@ export async function walletKey(
   return (await openNep6Wallet(network, content, options)).privateKey;
 }
 
-/** The signer of a wallet, where one is named. */
+/** Returns the signer of the wallet; `undefined` if no wallet is given. */
 export async function walletSigner(
   network: Network,
   { wallet, address }: WalletOptions,
@@ -42,11 +42,11 @@ export async function walletSigner(
   return accountSigner(network, await walletKey(network, { wallet, address }, environment));
 }
 
-/** Wallets are JSON by their own rules: `null` and fractions are allowed there. */
+/** Parses with `JSON.parse`: wallets may contain `null` and fractions, unlike protocol JSON. */
 function parseWalletFile(path: string, text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    throw new UsageError(`${path}: not JSON`);
+    throw new UsageError(`${path}: not JSON: give a NEP-6 wallet file`);
   }
 }

@@ -1,4 +1,4 @@
-/** How `courier` names, shows and describes channels. */
+/** Finds the channel of a command line, and formats channels, entries and events for output. */
 import { postReferences } from '@posthouse/protocol';
 import type { Account } from '../account.ts';
 import type { Channel } from '../api/channels.ts';
@@ -12,25 +12,29 @@ import type { ChannelAccountEvent } from '../events.ts';
 import { UsageError } from './exit.ts';
 import { localTime, moreToRead, multiLine, oneLine, quoted } from './output.ts';
 
-/** The channel of an ID, a link, or a name that only one channel has. @throws UsageError */
+/** Finds a channel by its ID, its link, or a name that only one channel has. @throws UsageError */
 export async function channelOf(account: Account, name: string): Promise<Channel> {
   const channels = await account.channels.list();
-  // Names are their owners' choice: one that reads like an address is not taken for it.
+  // Owners choose names freely: a name that looks like an address does not match as one.
   const same = channels.find(({ id, link }) => id === name || link === name);
   if (same !== undefined) return same;
-  if (isAddress(name)) throw new UsageError(`${name} is not followed here`);
+  if (isAddress(name)) {
+    throw new UsageError(`${name} is not followed here: courier channel follow ${name}`);
+  }
   const [first, second] = channels.filter(({ descriptor }) => descriptor.name === name);
-  if (first === undefined) throw new UsageError(`no channel is called ${name}`);
+  if (first === undefined) {
+    throw new UsageError(`no channel is called ${name}: courier channel list shows them`);
+  }
   if (second !== undefined) throw new UsageError(`several channels are called ${name}: use the ID`);
   return first;
 }
 
-/** Whether somebody wrote a link or an ID, and no name. */
+/** Whether the text has the form of a link or an ID, and not of a name. */
 export function isAddress(text: string): boolean {
   return /^(chan_|[^\s:]+-channel:)/.test(text);
 }
 
-/** What somebody wrote for a channel that need not be known here: a link, or an ID. */
+/** Returns the address of a link, or of an ID and its host; the channel need not be followed. */
 export async function addressOf(
   account: Account,
   text: string,
@@ -59,7 +63,7 @@ export function channelShape(channel: Channel) {
   };
 }
 
-/** One entry of a channel's timeline; members are only ever added. */
+/** Returns the `--json` shape of a timeline entry. Its members are only ever added. */
 export function channelEntryShape(entry: ChannelEntry): object {
   const { channel_id: channel, ...rest } = entry;
   if (entry.kind !== 'post') return { channel, ...rest };
@@ -76,7 +80,7 @@ export function channelEntryShape(entry: ChannelEntry): object {
   };
 }
 
-/** One entry of a channel's timeline, for people. */
+/** Formats a timeline entry as one line. */
 export function channelEntryLine(entry: ChannelEntry, name: (id: string) => string): string {
   const at = `${String(entry.sequence).padStart(5)}  `;
   switch (entry.kind) {
@@ -100,9 +104,9 @@ function postText({ content, edited }: ChannelPostEntry): string {
   const files = attachments.map(
     ({ uri, content_type, size }) => ` [${oneLine(content_type)}, ${size} bytes: ${oneLine(uri)}]`,
   );
-  // What a body refers to and the post does not have is said, and looked for nowhere else.
+  // References without an attachment in the post are counted, never fetched from elsewhere.
   const lost = postReferences(content).filter(({ status }) => status !== 'resolved').length;
-  const unresolved = lost === 0 ? '' : ` (${lost} references lead nowhere)`;
+  const unresolved = lost === 0 ? '' : ` (${lost} references without an attachment)`;
   const text = body === undefined ? '' : multiLine(body.text);
   return `${text}${files.join('')}${unresolved}${edited === undefined ? '' : ' (edited)'}`;
 }
@@ -114,7 +118,7 @@ function changeText({ by, descriptor }: ChannelChangeEntry, name: (id: string) =
   return `${name(by)} ${did} the channel: ${quoted(descriptor.name)}`;
 }
 
-/** What happened in a channel that a person watches. */
+/** Formats an event of a watched channel as lines; none for an event that is a note. */
 export function channelEventLines(
   event: ChannelAccountEvent,
   name: (id: string) => string,
@@ -146,7 +150,7 @@ export function channelEventLines(
   }
 }
 
-/** What a person should be told of a channel beside its timeline. */
+/** Returns the note for an event that is not an entry of the timeline. */
 export function channelNote(event: ChannelAccountEvent): string | undefined {
   const { channel_id: id } = event;
   switch (event.kind) {

@@ -1,4 +1,4 @@
-/** What a command works with: the folder's client, opened for it and closed after it. */
+/** Opens the folder's client for one command and closes it afterwards. */
 import { join } from 'node:path';
 import type { Account } from '../account.ts';
 import { Client } from '../client.ts';
@@ -18,16 +18,16 @@ import {
   type Settings,
 } from './settings.ts';
 
-/** The world outside the command; tests pass their own. */
+/** Environment of the command: variables, streams, terminal, signal. Tests pass their own. */
 export interface CliEnvironment {
   readonly env: NodeJS.ProcessEnv;
   write(text: string): void;
   writeError(text: string): void;
   /** Everything on standard input. */
   readInput(): Promise<string>;
-  /** Asks a person for a secret. @throws UsageError where nobody can be asked */
+  /** Asks at the terminal for a secret. @throws UsageError if there is no terminal */
   askSecret(question: string): Promise<string>;
-  /** Ends what runs until it is ended. */
+  /** Aborts the command, also one that follows until it is interrupted. */
   readonly signal: AbortSignal;
 }
 
@@ -40,12 +40,12 @@ export interface ClientSession {
   readonly signal: AbortSignal;
 }
 
-/** A command on an account that is set up. */
+/** A client session with the account that is set up in the folder. */
 export interface AccountSession extends ClientSession {
   readonly account: Account;
 }
 
-/** Opens the folder of a command. @throws ClientError `not_set_up`; UsageError */
+/** Merges the folder's settings with the options. @throws ClientError `not_set_up`; UsageError */
 export function settingsInForce(options: GlobalOptions, env: NodeJS.ProcessEnv): Settings {
   const {
     network,
@@ -59,7 +59,7 @@ export function settingsInForce(options: GlobalOptions, env: NodeJS.ProcessEnv):
   return { network, service, registry, ...(ca !== undefined && { ca }) };
 }
 
-/** Runs work with the client of a folder. */
+/** Runs work with the folder's client, and closes client, store and transport afterwards. */
 export async function withClient<T>(
   settings: Settings,
   context: {

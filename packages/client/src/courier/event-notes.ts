@@ -3,7 +3,7 @@ import { channelNote } from './channel-output.ts';
 import { groupNote } from './group-output.ts';
 import { moreToRead, printable } from './output.ts';
 
-/** What a person should be told of groups, channels and hosts, whatever the command is about. */
+/** Returns the note that every command prints for an event of a host, group or channel. */
 export function hostedNote(event: AccountEvent): string | undefined {
   let note: string | undefined;
   if (event.kind === 'behind') note = `${event.relayId}: ${moreToRead}`;

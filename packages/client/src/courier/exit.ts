@@ -1,8 +1,8 @@
-/** What the command says when something fails, and with which status it ends. */
+/** Exit statuses, and how a failure is printed. */
 import { WalletError } from '@posthouse/protocol';
 import { ClientError, RelayMisbehaviour, RelayRefused } from '../errors.ts';
 
-/** Every exit status, with what it stands for; `courier help` prints this table. */
+/** Every exit status with its meaning; `courier help` prints this table. */
 export const exitCodes = {
   ok: { code: 0, meaning: 'done' },
   internal: { code: 1, meaning: 'an error of the program itself' },
@@ -13,7 +13,7 @@ export const exitCodes = {
   unverified: { code: 6, meaning: 'something does not verify: an answer, an invite, a request' },
   noWay: {
     code: 7,
-    meaning: 'not a contact or member, not permitted, or nobody who could read it',
+    meaning: 'not a contact or member, not permitted, or no device or key for it',
   },
   key: { code: 8, meaning: 'the account key is needed, or the wallet does not open' },
   store: { code: 9, meaning: 'the folder belongs to another network or version' },
@@ -49,7 +49,7 @@ const byClientCode: Readonly<Record<ClientError['code'], ExitName>> = {
   invalid_input: 'usage',
 };
 
-/** A failure as it is told: exit status, stable code, sentence. */
+/** A failure as it is printed: exit status, stable code, sentence. */
 export interface Failure {
   readonly exit: number;
   readonly code: string;
@@ -58,6 +58,7 @@ export interface Failure {
   readonly reason?: string;
 }
 
+/** Returns exit status, code and message of an error. */
 export function failureOf(error: unknown): Failure {
   if (error instanceof UsageError) {
     return { exit: exitCodes.usage.code, code: 'usage', message: error.message };
@@ -76,7 +77,7 @@ export function failureOf(error: unknown): Failure {
   return { exit: exitCodes.internal.code, code: 'internal', message };
 }
 
-/** Some failures only say why in what caused them. */
+/** Appends the cause's message: some failures give their reason only there. */
 function withCause({ message, cause }: ClientError): string {
   return cause instanceof ClientError ? `${message} (${cause.message})` : message;
 }

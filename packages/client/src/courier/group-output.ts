@@ -1,4 +1,4 @@
-/** How `courier` names, shows and describes groups. */
+/** Finds the group of a command line, and formats groups, entries and events for output. */
 import type { Account } from '../account.ts';
 import type { Group, NamedMember } from '../api/groups.ts';
 import type { GroupAccountEvent } from '../events.ts';
@@ -7,8 +7,8 @@ import { UsageError } from './exit.ts';
 import { localTime, moreToRead, multiLine, oneLine, quoted } from './output.ts';
 
 /**
- * The group of an ID, or of a name that only one group has. Groups that were left count where no
- * other one is called so; an ID is never taken for a name.
+ * Finds a group by its ID, or by a name that only one group has. Groups that ended are searched
+ * last; text that is a known ID is never read as a name.
  *
  * @throws UsageError
  */
@@ -19,7 +19,9 @@ export async function groupOf(account: Account, name: string): Promise<Group> {
   const called = groups.filter(({ state }) => state?.name === name);
   const present = called.filter(({ standing }) => standing !== 'ended');
   const [first, second] = present.length > 0 ? present : called;
-  if (first === undefined) throw new UsageError(`no group is called ${name}`);
+  if (first === undefined) {
+    throw new UsageError(`no group is called ${name}: courier group list shows them`);
+  }
   if (second !== undefined) throw new UsageError(`several groups are called ${name}: use the ID`);
   return first;
 }
@@ -45,7 +47,7 @@ export function groupShape(group: Group, self: string) {
   };
 }
 
-/** The own role, as long as there is one. */
+/** Returns the own role; `undefined` if the account is not a member. */
 export function roleIn({ standing, state }: Group, self: string): string | undefined {
   return standing === 'ended' ? undefined : state?.members.get(self)?.role;
 }
@@ -54,7 +56,7 @@ export function memberShape({ account, role, nickname, since }: NamedMember) {
   return { account, role, nickname, since };
 }
 
-/** One entry of a group's timeline; members are only ever added. */
+/** Returns the `--json` shape of a timeline entry. Its members are only ever added. */
 export function groupEntryShape(entry: GroupEntry): object {
   const { kind, group_id, sequence, epoch, accepted_at } = entry;
   const placed = { kind, group: group_id, sequence, epoch, accepted_at };
@@ -84,7 +86,7 @@ export function groupEntryShape(entry: GroupEntry): object {
   };
 }
 
-/** What of an entry's shape is written for people. */
+/** The members of an entry's shape that are printed for people. */
 interface ShownShape {
   readonly type?: string;
   readonly text?: string;
@@ -93,7 +95,7 @@ interface ShownShape {
   readonly attachments?: readonly { readonly uri: string }[];
 }
 
-/** One line of a group's timeline for people; nothing for what is of no interest to them. */
+/** Formats a timeline entry as one line; `undefined` for an entry that people need not see. */
 export function groupEntryLine(
   entry: GroupEntry,
   name: (id: string) => string,
@@ -114,7 +116,7 @@ export function groupEntryLine(
     case 'stored':
       return `${head}[${oneLine(shape.type ?? '')}]`;
     case 'applied': {
-      // By its type: a message may have a member of any name.
+      // Decided by type: a message may have a member of any name.
       if (shape.type?.endsWith('.group.member.nickname.update')) {
         const nickname = entry.content?.nickname;
         const called = typeof nickname === 'string' ? quoted(nickname) : 'no nickname';
@@ -128,7 +130,7 @@ export function groupEntryLine(
 }
 
 const fixedTexts: Readonly<Record<string, string>> = {
-  'group.create': 'founded the group',
+  'group.create': 'created the group',
   'group.close': 'closed the group',
   'group.update': 'changed the group',
   'group.secret.rotation': 'replaced the secret',
@@ -159,22 +161,22 @@ function changeText(change: GroupChangeRow, name: (id: string) => string): strin
   }
 }
 
-/** What a person should be told of a group beside its timeline. */
+/** Returns the note for an event that is not an entry of the timeline. */
 export function groupNote(event: GroupAccountEvent): string | undefined {
   const { group_id: id } = event;
   switch (event.kind) {
     case 'group-joined':
       return `you are a member of ${id}`;
     case 'group-ended':
-      return `you are no member of ${id} any more`;
+      return `you are no longer a member of ${id}`;
     case 'group-blocked':
       return `${id}: event ${event.blocked.sequence} does not verify: ${event.blocked.reason}`;
     case 'group-key-rejected':
       return `${id}: the key of epoch ${event.epoch} does not verify`;
     case 'group-applications':
-      return `${id}: applications changed: courier group applications ${id}`;
+      return `${id}: applications changed; show them: courier group applications ${id}`;
     case 'group-recoveries':
-      return `${id}: requests for new keys changed: courier group recoveries ${id}`;
+      return `${id}: requests for new keys changed; show them: courier group recoveries ${id}`;
     case 'group-unsent':
       return `${id}: a message could not be sent: ${event.reason}`;
     case 'group-behind':

@@ -1,4 +1,4 @@
-/** The stable JSON of `--json`. Members are only ever added. */
+/** The stable shapes of `--json`. Members are only ever added. */
 import type { DirectMessage } from '@posthouse/protocol';
 import type { AccountStatus } from '../account.ts';
 import type { DeviceInfo } from '../accounts/devices.ts';
@@ -10,7 +10,7 @@ import { channelEntryShape } from './channel-output.ts';
 import { groupEntryShape } from './group-output.ts';
 
 export function messageShape(row: MessageRow, self: string) {
-  // Only a known type has members of known shape; of another one anything may be sent.
+  // Only a known type has members of known shape; an unknown type may carry anything.
   const known: Partial<DirectMessage> =
     row.outcome === 'applied' ? ((row.content ?? {}) as Partial<DirectMessage>) : {};
   const { body, attachments, reply_to } = known;
@@ -37,7 +37,7 @@ function directionOf({ from, to }: MessageRow, self: string): 'in' | 'out' | 'se
   return from === self ? 'out' : 'in';
 }
 
-/** Where a contact stands: one word for what the relationship's parts say together. */
+/** Returns one word for the state of a relationship. */
 export function contactState({ relationship }: Contact) {
   if (relationship.status === 'active') return 'active';
   if (relationship.pending) return 'pending';
@@ -76,7 +76,7 @@ export function statusShape(status: AccountStatus) {
   };
 }
 
-/** One line of `inbox --follow --json`. */
+/** Returns one line of `inbox --follow --json`. */
 export function eventShape(event: AccountEvent, self: string): object {
   switch (event.kind) {
     case 'message':

@@ -1,12 +1,12 @@
 #!/usr/bin/env node
-/** The user's command `courier`: a thin shell over `runCourier`. */
+/** The command `courier`: passes the process to `runCourier`. */
 import { createInterface } from 'node:readline/promises';
 import { Writable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { UsageError } from './exit.ts';
 import { runCourier } from './program.ts';
 
-/** Asks at the terminal; what is typed is not shown. */
+/** Asks at the terminal without echo. */
 async function askSecret(question: string): Promise<string> {
   if (!process.stdin.isTTY) {
     throw new UsageError('a password is needed; set COURIER_WALLET_PASSWORD');
@@ -17,7 +17,7 @@ async function askSecret(question: string): Promise<string> {
   try {
     return await terminal.question('');
   } catch (error) {
-    // Ctrl+C at the question is an interruption like any other.
+    // Ctrl+C at the question interrupts the command like anywhere else.
     stopping.abort();
     throw error;
   } finally {
@@ -30,7 +30,7 @@ const stopping = new AbortController();
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   process.once(signal, () => stopping.abort());
 }
-// Whoever read the output has gone, as `head` does: there is nothing left to say.
+// The reader of the output has closed it, as `head` does: stop.
 process.stdout.on('error', () => stopping.abort());
 process.exitCode = await runCourier(process.argv.slice(2), {
   env: process.env,

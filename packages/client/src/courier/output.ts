@@ -1,4 +1,4 @@
-/** How the command writes: lines for people, or one JSON value a line for programs. */
+/** Output of the command: lines for people, or one JSON value per line for programs. */
 import { terminalJson, terminalLine, terminalText } from '@posthouse/protocol/terminal';
 
 export {
@@ -11,7 +11,7 @@ export interface Output {
   readonly isJson: boolean;
   /** Writes a result: the value as JSON, or its lines. */
   result(value: object, lines: () => readonly string[]): void;
-  /** A remark for people that is not part of the result. */
+  /** Writes a remark for people that is not part of the result; nothing with `--json`. */
   note(line: string): void;
 }
 
@@ -33,22 +33,22 @@ export function createOutput(streams: Streams, isJson: boolean): Output {
   };
 }
 
-/** Text of somebody else where there is room for one line: a name, a reason. */
+/** Formats another account's text as one line: a name, a reason. */
 export function oneLine(text: string): string {
   return terminalText(text).replace(/\n */g, ' ');
 }
 
-/** Text of somebody else below a number: no further line of it passes for an entry of its own. */
+/** Formats another account's text under an entry's number: no line of it looks like an entry. */
 export function multiLine(text: string): string {
   return terminalText(text).replaceAll('\n    ', '\n     | ');
 }
 
-/** Text of somebody else in quotes, which the text itself cannot close. */
+/** Quotes another account's text; quotes inside it are escaped. */
 export function quoted(text: string): string {
   return `"${oneLine(text).replaceAll('"', '\\"')}"`;
 }
 
-/** Unix seconds as a local date and time. */
+/** Formats Unix seconds as a local date and time. */
 export function localTime(seconds: number): string {
   const date = new Date(seconds * 1_000);
   if (Number.isNaN(date.getTime())) return String(seconds);
@@ -57,5 +57,5 @@ export function localTime(seconds: number): string {
   return `${day} ${two(date.getHours())}:${two(date.getMinutes())}`;
 }
 
-/** Of a timeline that no command reads to its end. */
-export const moreToRead = 'there is more to read than one command reads; the next one goes on';
+/** Note for a timeline with more left than one command reads. */
+export const moreToRead = 'more is left than one command reads; run a command again to continue';

@@ -35,8 +35,8 @@ import { columns, jsonLine, printable } from './output.ts';
 const help = `
 Begin with:
   courier setup --registry relay/registry.json --ca relay/tls/ca.pem
-  courier invite                 give the printed text to somebody
-  courier accept <their invite>  or ask them, with theirs
+  courier invite                 prints an invite to give to another person
+  courier accept <invite>        or accepts the invite of another person
   courier send <contact> hello
   courier inbox --follow
   courier group create Chess club
@@ -46,7 +46,7 @@ Exit status:
 ${columns(Object.values(exitCodes).map(({ code, meaning }) => [`  ${code}`, meaning])).join('\n')}
 `;
 
-/** The whole command line, ready to parse. */
+/** Builds the whole command line, ready to parse. */
 function courier(environment: CliEnvironment): Command {
   const group = (name: string, description: string, commands: readonly Command[]) => {
     const command = new Command(name).description(description);
@@ -95,7 +95,7 @@ function courier(environment: CliEnvironment): Command {
   return root;
 }
 
-/** Commander neither writes past the environment nor ends the process. */
+/** Makes commander write to the environment's streams and throw instead of exiting. */
 function configure(command: Command, environment: CliEnvironment): void {
   command.exitOverride().configureOutput({
     writeOut: (text) => environment.write(text),

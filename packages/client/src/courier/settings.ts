@@ -1,4 +1,4 @@
-/** The command's folder: which network it is for, and where its registry is. */
+/** Settings in the command's folder: network, service word, registry, certificate authority. */
 import { chmodSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -15,7 +15,7 @@ import { JsonError, parseJson } from '@posthouse/protocol/json';
 import { nodePrimitives } from '@posthouse/protocol/node';
 import { UsageError } from './exit.ts';
 
-/** What `setup` writes down, so that later commands need no flags. Paths are absolute. */
+/** What `setup` writes, so that later commands need no flags. Paths are absolute. */
 const Settings = Type.Object({
   network: Type.String(),
   service: Type.String(),
@@ -34,21 +34,22 @@ export interface GlobalOptions {
   readonly json?: boolean;
 }
 
-/** The folder of the account: `--data`, `COURIER_HOME`, or `.courier` in the home folder. */
+/** Returns the account's folder: `--data`, `COURIER_HOME`, or `.courier` in the home folder. */
 export function dataFolder(options: GlobalOptions, env: NodeJS.ProcessEnv): string {
   return resolve(options.data ?? env.COURIER_HOME ?? join(homedir(), '.courier'));
 }
 
 /**
- * Makes the folder, for its owner alone. One that is there keeps its mode: it may be used for other
- * things too, and the files that matter are for their owner alone by themselves.
- * @throws UsageError
+ * Creates the folder, readable by its owner only. An existing folder keeps its mode: it may serve
+ * other purposes, and the files written into it have mode 600 anyway.
+ *
+ * @throws UsageError if it cannot be created
  */
 export function prepareFolder(folder: string): void {
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
   } catch (error) {
-    throw new UsageError(`${folder}: ${(error as Error).message}`);
+    throw new UsageError(`${folder}: ${(error as Error).message}: choose another with --data`);
   }
 }
 
@@ -60,14 +61,14 @@ export function writePrivate(path: string, text: string): void {
   chmodSync(path, 0o600);
 }
 
-/** Writes the settings, whole or not at all. */
+/** Writes the settings file; a crash leaves the old file or the new one. */
 export function writeSettings(folder: string, settings: Settings): void {
   const draft = join(folder, `${settingsFile}.new`);
   writePrivate(draft, `${JSON.stringify(settings, undefined, 2)}\n`);
   renameSync(draft, join(folder, settingsFile));
 }
 
-/** @returns `undefined` where the folder has none yet */
+/** Reads the folder's settings. @returns `undefined` if there are none yet */
 export function readSettings(folder: string): Settings | undefined {
   let text: string;
   try {
@@ -83,9 +84,9 @@ export function readSettings(folder: string): Settings | undefined {
   });
 }
 
-/** The settings in force: those of the folder, with what this call says over them. */
+/** Merges the folder's settings with the options of this call; an option wins. */
 export function mergedSettings(
-  kept: Settings | undefined,
+  stored: Settings | undefined,
   options: GlobalOptions,
 ): Partial<Settings> {
   const given = {
@@ -94,9 +95,10 @@ export function mergedSettings(
     ...(options.registry !== undefined && { registry: resolve(options.registry) }),
     ...(options.ca !== undefined && { ca: resolve(options.ca) }),
   };
-  return { ...kept, ...given };
+  return { ...stored, ...given };
 }
 
+/** Reads a file as text. @throws UsageError if it cannot be read */
 export function readText(path: string): string {
   try {
     return readFileSync(path, 'utf8');
@@ -105,20 +107,20 @@ export function readText(path: string): string {
   }
 }
 
-/** @throws UsageError for a context or word that is not in its form */
+/** Builds the network. @throws UsageError if context or service word is malformed */
 export function networkOf({ network, service }: Pick<Settings, 'network' | 'service'>): Network {
   return orUsageError('--network', () => {
     return new Network({ context: network, word: service, primitives: nodePrimitives });
   });
 }
 
-/** The registry in a file. @throws UsageError */
+/** Reads a registry file. @throws UsageError */
 export function registryOf(network: Network, path: string): Registry {
   const text = readText(path);
   return orUsageError(path, () => staticRegistry(network, parseJson(text)));
 }
 
-/** The context a registry file is of. @throws UsageError */
+/** Reads the network context of a registry file. @throws UsageError */
 export function contextOfRegistry(path: string): string {
   const text = readText(path);
   return orUsageError(path, () => {

@@ -191,7 +191,7 @@ test('what goes wrong has its exit status', async () => {
   expect(await exitOf(ann.person, 'group', 'role', group.group, bob.account, 'king')).toBe(2);
   expect((await ann.person.run(['group', 'leave', group.group])).error).toContain('before leaving');
   expect((await ann.person.run(['group', 'ban', group.group, 'neo:0:x'])).error).toBe(
-    'courier: neo:0:x is no account\n',
+    'courier: neo:0:x is not an account ID: courier contacts lists them\n',
   );
   expect(await exitOf(ann.person, 'group', 'leave', group.group)).toBe(7);
   expect(await exitOf(bob.person, 'group', 'rotate', group.group)).toBe(7);

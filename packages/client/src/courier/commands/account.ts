@@ -1,5 +1,4 @@
-/** The account itself: who it is, its profile, its state, its key, its home. */
-
+/** Commands on the account itself: identity, status, sync, profile, home relay, account key. */
 import { join } from 'node:path';
 import type { Command } from 'commander';
 import { accountKeys } from '../../accounts/account-rows.ts';
@@ -16,7 +15,7 @@ import { baseCommand, onAccount, onAction } from './context.ts';
 import { relayIdOf } from './setup.ts';
 
 export function whoamiCommand(environment: CliEnvironment): Command {
-  const command = baseCommand('whoami', 'account, device and home relay of the folder');
+  const command = baseCommand('whoami', 'show account, device and home relay of the folder');
   return onAccount(command, environment, async ({ account, out }) => {
     const { homeRelay } = await account.status();
     out.result(
@@ -40,7 +39,7 @@ export function whoamiCommand(environment: CliEnvironment): Command {
 export function statusCommand(environment: CliEnvironment): Command {
   const command = baseCommand(
     'status',
-    'what this device has read, and what still waits to be sent',
+    'show what this device has read, and what waits to be sent',
   );
   return onAccount(command, environment, async ({ account, out }) => {
     const status = await account.status();
@@ -60,7 +59,7 @@ export function statusCommand(environment: CliEnvironment): Command {
 export function syncCommand(environment: CliEnvironment): Command {
   const command = baseCommand('sync', 'catch up once').option(
     '--all-relays',
-    'also read what relays the account left still hold',
+    'also read the timelines that former home relays still hold',
   );
   return onAccount<{ allRelays?: boolean }>(
     command,
@@ -83,11 +82,11 @@ interface ProfileOptions extends GlobalOptions {
 }
 
 export function profileCommand(environment: CliEnvironment): Command {
-  const command = baseCommand('profile [account]', 'show a profile, or publish the own one')
+  const command = baseCommand('profile [account]', 'show a profile, or publish your own')
     .option('--nickname <name>', 'publish this name')
     .option('--bio <text>', 'publish this text')
-    .option('--public', 'let anybody who knows the account ask for a contact')
-    .option('--no-public', 'ask for an invite first');
+    .option('--public', 'let anyone who knows the account ask to become a contact')
+    .option('--no-public', 'require an invite for that');
   return onAccount<ProfileOptions>(
     command,
     environment,
@@ -96,7 +95,9 @@ export function profileCommand(environment: CliEnvironment): Command {
       const id = await accountOf(account, name);
       const { nickname, bio, public: discovery } = options;
       const changes = nickname !== undefined || bio !== undefined || discovery !== undefined;
-      if (changes && id !== account.id) throw new UsageError('only the own profile can be changed');
+      if (changes && id !== account.id) {
+        throw new UsageError('only your own profile can be changed: leave out the account');
+      }
       const found = await account.profiles.resolve(id, { signal });
       const profile = changes
         ? await account.profiles.publish(
@@ -129,9 +130,9 @@ function withText<N extends string>(name: N, text: string | undefined): { [K in 
 }
 
 export function moveCommand(environment: CliEnvironment): Command {
-  const command = baseCommand('move <relay>', 'make another relay the home')
+  const command = baseCommand('move <relay>', 'move the account to another home relay')
     .option('--wallet <file>', 'NEP-6 wallet with the account key')
-    .option('--address <address>', 'which account of the wallet');
+    .option('--address <address>', 'address of the account in the wallet');
   return onAccount<WalletOptions & GlobalOptions>(
     command,
     environment,
@@ -144,15 +145,18 @@ export function moveCommand(environment: CliEnvironment): Command {
   );
 }
 
-/** The one command that prints a secret: it is what it is asked for. */
+/** The one command that prints a secret. */
 export function keyExportCommand(environment: CliEnvironment): Command {
-  const command = baseCommand('export', 'print the account key kept in the folder: a secret');
+  const command = baseCommand('export', 'print the account key stored in the folder: a secret');
   return onAction(command, environment, async ({ options, out, folder }) => {
     settingsInForce(options, environment.env);
     await using store = SqliteStore.open(join(folder, 'store.sqlite'));
     const key = await store.read((tx) => accountKeys.get(tx, 'account'));
     if (key === undefined) {
-      throw new ClientError('account_key_required', 'no account key is kept in this folder');
+      throw new ClientError(
+        'account_key_required',
+        'no account key is stored in this folder: use the folder in which setup made it',
+      );
     }
     out.result({ account_private_key: key }, () => [key]);
   });

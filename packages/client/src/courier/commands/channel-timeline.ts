@@ -1,4 +1,4 @@
-/** `courier channel …`: the timeline of a channel, read and written. */
+/** `courier channel …`: reading and writing a channel's timeline. */
 import type { Command } from 'commander';
 import type { ChannelEntry, EntryRange } from '../../channels/timeline/channel-entries.ts';
 import { isTemporary } from '../../connect/backoff.ts';
@@ -35,14 +35,14 @@ export function channelTimelineCommands(environment: CliEnvironment): Command[] 
 const contentTypeOf = ({ markdown }: { readonly markdown?: boolean }) =>
   markdown === true ? 'text/markdown; variant=CommonMark' : 'text/plain';
 
-/** Where the answer is lost, what was written is kept. */
+/** Notes that a write is stored if it was not answered. */
 async function noteIfEnqueued<T>(
   { account, out }: AccountSession,
   writing: Promise<T>,
 ): Promise<T> {
   return await writing.catch(async (error: unknown) => {
     if (isTemporary(error) && (await account.status()).outbox > 0) {
-      out.note('It is kept; it goes out as soon as a command reaches the host.');
+      out.note('It is stored; the next command that reaches the host sends it.');
     }
     throw error;
   });
@@ -51,7 +51,7 @@ async function noteIfEnqueued<T>(
 function postCommand(environment: CliEnvironment): Command {
   const command = baseCommand(
     'post <channel> [text...]',
-    'publish a post; without text, what stands on input',
+    'publish a post; without text, standard input is published',
   ).option('--markdown', 'the text is CommonMark');
   return onAccount<{ markdown?: boolean }>(
     command,
@@ -72,7 +72,7 @@ function postCommand(environment: CliEnvironment): Command {
 function editCommand(environment: CliEnvironment): Command {
   const command = baseCommand(
     'edit <channel> <sequence> [text...]',
-    'replace the text of a post; without text, by what stands on input',
+    'replace the text of a post; without text, standard input is used',
   )
     .option('--markdown', 'the text is CommonMark')
     .option('--no-text', 'remove the text and leave the attachments')
@@ -102,7 +102,7 @@ function editCommand(environment: CliEnvironment): Command {
 function deleteCommand(environment: CliEnvironment): Command {
   const command = baseCommand('delete <channel> <sequence>', 'delete a post for good').option(
     '--reason <text>',
-    'why, for everybody to read',
+    'public reason',
   );
   return onAccount<{ reason?: string }>(
     command,
@@ -122,7 +122,7 @@ function deleteCommand(environment: CliEnvironment): Command {
 function reportCommand(environment: CliEnvironment): Command {
   const command = baseCommand(
     'report <channel> <sequence> <reason...>',
-    'report a post to the operator of the host, and to nobody else',
+    "report a post to the host's operator only",
   );
   return onAccount(command, environment, async ({ account, out, signal }, { args }) => {
     const [name = '', number = '', ...words] = args.filter((arg) => arg !== '');
@@ -143,16 +143,19 @@ interface ReadOptions {
 function readCommand(environment: CliEnvironment): Command {
   const command = baseCommand(
     'read <channel>',
-    'catch up and show the timeline; or a look by a link',
+    'catch up and show the timeline; by a link, of any channel',
   )
-    .option('--limit <number>', 'show so many', '50')
-    .option('--before <sequence>', 'those before this number; older pages are read as needed')
-    .option('--after <sequence>', 'those behind this number')
-    .option('--relay <id>', 'host of an ID that is not followed; the home relay by default');
+    .option('--limit <number>', 'largest number of entries', '50')
+    .option(
+      '--before <sequence>',
+      'show entries before this number; older pages are read if needed',
+    )
+    .option('--after <sequence>', 'show entries after this number')
+    .option('--relay <id>', 'host of an ID that is not followed (default: the home relay)');
   return onAccount<ReadOptions>(command, environment, async (session, { options, args }) => {
     const { account, out } = session;
     if (options.before !== undefined && options.after !== undefined) {
-      throw new UsageError('either --before or --after');
+      throw new UsageError('give either --before or --after, not both');
     }
     await catchUp(session);
     const [name = ''] = args;
@@ -186,7 +189,7 @@ interface TimelinePart {
 
 type Range = { readonly limit: number; readonly before?: number; readonly after?: number };
 
-/** A look at a channel that is not followed; nothing of it is kept. */
+/** Reads one page of a channel that is not followed, and stores nothing. */
 async function readPreview(
   session: AccountSession,
   { name, relay, range }: { name: string; relay: string | undefined; range: Range },
@@ -200,10 +203,10 @@ async function readPreview(
   return { id: descriptor.channel_id, entries, hasMore };
 }
 
-/** Older pages one command reads at the most: pages of nothing that is shown may have no end. */
+/** Limit of older pages read by one command: pages without visible entries may have no end. */
 const olderPages = 200;
 
-/** What is here, after as many older pages as it takes to show so much. */
+/** Lists stored entries, after reading older pages until there are enough. */
 async function readFollowed(
   { account, signal }: AccountSession,
   id: string,
@@ -222,7 +225,7 @@ async function readFollowed(
       isReachable = await account.channels.older(id, { signal }).then(
         () => true,
         (error: unknown) => {
-          // Without the host there is still what is here.
+          // If the host is unreachable, the stored entries are shown.
           if (isClientError(error, 'relay_unreachable')) return false;
           throw error;
         },
@@ -237,8 +240,8 @@ async function readFollowed(
 function watchCommand(environment: CliEnvironment): Command {
   const command = baseCommand(
     'watch <channel>',
-    'catch up, and show what happens as it happens',
-  ).option('--limit <number>', 'show the last so many first', '10');
+    'catch up, and show entries as they arrive',
+  ).option('--limit <number>', 'number of stored entries shown first', '10');
   return onAccount<{ limit: string }>(command, environment, async (session, { options, args }) => {
     const { account, out, signal } = session;
     const last = positiveNumber('--limit', options.limit);
@@ -251,7 +254,7 @@ function watchCommand(environment: CliEnvironment): Command {
       ]);
     }
     for await (const event of account.follow({ signal })) {
-      if (event.kind === 'disconnected') out.note('connection lost; trying again');
+      if (event.kind === 'disconnected') out.note('connection lost; reconnecting');
       if (!('channel_id' in event) || event.channel_id !== id) continue;
       const note = channelNote(event);
       const lines = channelEventLines(event, await namesOf(account));

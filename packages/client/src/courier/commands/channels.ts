@@ -1,4 +1,4 @@
-/** `courier channel …`: channels, who may write in them, and following. */
+/** `courier channel …`: channels, their properties and moderators, and following. */
 import { Command } from 'commander';
 import type { Channel } from '../../api/channels.ts';
 import { addressOf, channelOf, channelShape } from '../channel-output.ts';
@@ -10,7 +10,7 @@ import { channelTimelineCommands } from './channel-timeline.ts';
 import { baseCommand, onAccount } from './context.ts';
 import { catchUp } from './group-timeline.ts';
 
-/** All of `courier channel`. */
+/** Returns `courier channel` with all its commands. */
 export function channelCommand(environment: CliEnvironment): Command {
   const command = new Command('channel').description('public channels: following and publishing');
   const commands = [
@@ -91,8 +91,8 @@ interface CreateOptions {
 function createCommand(environment: CliEnvironment): Command {
   const command = baseCommand('create <name...>', 'create a channel')
     .option('--description <text>', 'what it is about')
-    .option('--moderator <account...>', 'who may write in it beside you')
-    .option('--relay <id>', 'host; the home relay by default, and never another one later');
+    .option('--moderator <account...>', 'account that may write in it, in addition to you')
+    .option('--relay <id>', 'host (default: the home relay); it cannot be changed later');
   return onAccount<CreateOptions>(
     command,
     environment,
@@ -125,9 +125,9 @@ function updateCommand(environment: CliEnvironment): Command {
   const command = baseCommand('update <channel>', 'change name, description or moderators')
     .option('--name <text>', 'the new name')
     .option('--description <text>', 'what it is about')
-    .option('--no-description', 'say nothing about it any more')
-    .option('--moderators <account...>', 'who may write in it beside you: all of them')
-    .option('--no-moderators', 'nobody but you');
+    .option('--no-description', 'remove the description')
+    .option('--moderators <account...>', 'all accounts that may write in it, in addition to you')
+    .option('--no-moderators', 'remove all moderators');
   return onAccount<UpdateOptions>(
     command,
     environment,
@@ -141,7 +141,9 @@ function updateCommand(environment: CliEnvironment): Command {
         ...(Array.isArray(moderators) && { moderators: await accountsOf(account, moderators) }),
         ...(moderators === false && { moderators: null }),
       };
-      if (Object.keys(facts).length === 0) throw new UsageError('nothing to change');
+      if (Object.keys(facts).length === 0) {
+        throw new UsageError('nothing to change: give --name, --description or --moderators');
+      }
       const channel = await account.channels.update(id, facts, { signal });
       out.result(channelShape(channel), () => ['changed']);
     },
@@ -149,7 +151,7 @@ function updateCommand(environment: CliEnvironment): Command {
 }
 
 function closeCommand(environment: CliEnvironment): Command {
-  const command = baseCommand('close <channel>', 'close a channel of yours for good');
+  const command = baseCommand('close <channel>', 'close your own channel for good');
   return onAccount(command, environment, async ({ account, out, signal }, { args }) => {
     const { id } = await channelOf(account, args[0] ?? '');
     const channel = await account.channels.close(id, { signal });
@@ -164,8 +166,8 @@ interface FollowOptions {
 
 function followCommand(environment: CliEnvironment): Command {
   const command = baseCommand('follow <channel>', 'follow a channel, by its link or its ID')
-    .option('--relay <id>', 'host of an ID; the home relay by default')
-    .option('--from-creation', 'read it whole, and not from its latest page on');
+    .option('--relay <id>', 'host of an ID (default: the home relay)')
+    .option('--from-creation', 'read the whole timeline instead of the latest page onward');
   return onAccount<FollowOptions>(command, environment, async (session, { options, args }) => {
     const { account, signal } = session;
     const address = await addressOf(account, args[0] ?? '', options.relay);
@@ -178,7 +180,7 @@ function followCommand(environment: CliEnvironment): Command {
 function unfollowCommand(environment: CliEnvironment): Command {
   const command = baseCommand(
     'unfollow <channel>',
-    'read a channel no more, and forget what was read',
+    'stop reading a channel and remove what was read',
   );
   return onAccount(command, environment, async ({ account, out }, { args }) => {
     const { id } = await channelOf(account, args[0] ?? '');

@@ -13,11 +13,13 @@ const secondsPerDay = 86_400;
 export function inviteCommand(environment: CliEnvironment): Command {
   const command = baseCommand(
     'invite',
-    'print an invite; whoever holds it may ask to be a contact',
-  ).option('--days <number>', 'how long it is good for', '7');
+    'print an invite; anyone who has it may ask to be a contact',
+  ).option('--days <number>', 'days until it expires', '7');
   return onAccount<{ days: string }>(command, environment, async ({ account, out }, context) => {
     const days = Number(context.options.days);
-    if (!(days > 0 && days <= 36_500)) throw new UsageError('--days: expected a number of days');
+    if (!(days > 0 && days <= 36_500)) {
+      throw new UsageError('--days: give a number of days, at most 36500');
+    }
     const lifetime = Math.ceil(days * secondsPerDay);
     const invite = await account.contacts.invite({ lifetime });
     out.result({ invite }, () => [invite]);
@@ -27,9 +29,9 @@ export function inviteCommand(environment: CliEnvironment): Command {
 export function acceptCommand(environment: CliEnvironment): Command {
   const command = baseCommand(
     'accept <whom>',
-    'accept an invite, or the request of an account; or ask a public account',
+    'accept an invite or a contact request, or ask a public account',
   )
-    .option('--note <text>', 'a line for the other side')
+    .option('--note <text>', 'a line for the other account')
     .option('--as <name>', 'local name of the contact');
   return onAccount<{ note?: string; as?: string }>(
     command,
@@ -56,7 +58,7 @@ export function acceptCommand(environment: CliEnvironment): Command {
 export function declineCommand(environment: CliEnvironment): Command {
   const command = baseCommand(
     'decline <account>',
-    'turn a request down; the other side is not told',
+    'decline a request; the other account is not notified',
   );
   return onAccount(command, environment, async ({ account, out }, { args }) => {
     const id = await accountOf(account, args[0] ?? '');
@@ -66,11 +68,14 @@ export function declineCommand(environment: CliEnvironment): Command {
 }
 
 export function listContactsCommand(environment: CliEnvironment): Command {
-  const command = baseCommand('list', 'catch up and show contacts, requests, and who was asked');
+  const command = baseCommand(
+    'list',
+    'catch up and show contacts, and requests in both directions',
+  );
   return onAccount(command, environment, async ({ account, out, signal }) => {
     await account.sync({ signal }).catch((error: unknown) => {
       if (signal.aborted || !isClientError(error, 'relay_unreachable')) throw error;
-      out.note('The relay cannot be reached; this is what was known before.');
+      out.note('The relay cannot be reached; this is the stored state. Try again later.');
     });
     const contacts = (await account.contacts.list()).filter((contact) =>
       ['active', 'pending', 'awaiting'].includes(contactState(contact)),
@@ -81,7 +86,7 @@ export function listContactsCommand(environment: CliEnvironment): Command {
           contactState(contact),
           contact.account,
           oneLine(aliasOf(contact) ?? ''),
-          // In quotes, so that nobody gives themselves a name by it.
+          // Quoted, so that a note cannot pass for a local name.
           contact.request?.note === undefined ? '' : quoted(contact.request.note),
         ]),
       ),
@@ -90,13 +95,13 @@ export function listContactsCommand(environment: CliEnvironment): Command {
 }
 
 export function removeContactCommand(environment: CliEnvironment): Command {
-  const command = baseCommand('remove <account>', 'end a relationship');
+  const command = baseCommand('remove <account>', 'remove a contact');
   return onAccount(command, environment, async ({ account, out, signal }, { args }) => {
     const id = await accountOf(account, args[0] ?? '');
     await account.contacts.remove(id);
     await account.sync({ signal });
     out.result(contactShape(await account.contacts.get(id)), () => [
-      `${id} is no contact any more`,
+      `${id} is no longer a contact`,
     ]);
   });
 }

@@ -1,4 +1,4 @@
-/** How a command of `courier` is declared. */
+/** Declares a command of `courier`: its options, and the session that its action gets. */
 import { Command } from 'commander';
 import {
   type AccountSession,
@@ -10,14 +10,14 @@ import {
 import { createOutput, type Output } from '../output.ts';
 import { dataFolder, type GlobalOptions } from '../settings.ts';
 
-/** A command with the options that all have. @param signature name and parameters */
+/** Makes a command with the options that all commands have. @param signature name and parameters */
 export function baseCommand(signature: string, description: string): Command {
   const [name, ...parameters] = signature.split(' ');
   const command = new Command(name).description(description);
   for (const parameter of parameters) command.argument(parameter);
   return command
     .option('--data <folder>', 'folder of the account (default: COURIER_HOME, or ~/.courier)')
-    .option('--json', 'write JSON')
+    .option('--json', 'write JSON for programs')
     .option('--network <context>', 'network context neo:<magic>:<registry>')
     .option('--service <word>', 'service word of the network')
     .option('--registry <file>', 'registry file')
@@ -29,7 +29,7 @@ export interface ActionContext<O> {
   readonly args: readonly string[];
 }
 
-/** Gives commander's arguments a form: what is before the options are the arguments. */
+/** Registers the action of a command that needs no client. */
 export function onAction<O>(
   command: Command,
   environment: CliEnvironment,
@@ -46,7 +46,7 @@ export function onAction<O>(
   });
 }
 
-/** A command on the folder's client, with an account or without. */
+/** Registers the action of a command on the folder's client; an account need not be set up. */
 function onClient<O>(
   command: Command,
   environment: CliEnvironment,
@@ -59,7 +59,7 @@ function onClient<O>(
   });
 }
 
-/** A command on the folder's account. */
+/** Registers the action of a command on the folder's account. @throws ClientError `not_set_up` */
 export function onAccount<O>(
   command: Command,
   environment: CliEnvironment,

@@ -48,12 +48,9 @@ interface RequestOptions extends GlobalOptions {
   readonly out?: string;
 }
 
-/** On the new device. Its folder gets settings and keys; the account comes with the approval. */
+/** Runs on the new device: writes settings and keys to its folder; `complete` adds the account. */
 export function requestDeviceCommand(environment: CliEnvironment): Command {
-  const command = baseCommand(
-    'request',
-    'on a new device: make a request to become one of an account',
-  )
+  const command = baseCommand('request', 'on a new device: make a request to join an account')
     .requiredOption('--account-key <public key>', 'as `courier whoami` prints it')
     .option('--out <file>', 'write the request there instead of printing it');
   return onAction<RequestOptions>(command, environment, async ({ options, out, folder }) => {
@@ -82,9 +79,12 @@ function newSettings(folder: string, options: GlobalOptions): Settings {
 
 export function approveDeviceCommand(environment: CliEnvironment): Command {
   const command = walletOptions(
-    baseCommand('approve <file>', 'where the account key is: approve the request of a device'),
+    baseCommand(
+      'approve <file>',
+      'on a device with the account key: approve the request of a new device',
+    ),
   )
-    .option('--device <id>', 'refuse any other device than this one')
+    .option('--device <id>', 'approve only a request from this device')
     .option('--out <file>', 'write the approval there instead of printing it');
   return onAccount<KeyOptions & { device?: string; out?: string }>(
     command,
@@ -94,7 +94,7 @@ export function approveDeviceCommand(environment: CliEnvironment): Command {
       const request = await parseDeviceRequest(network, readText(args[0] ?? ''));
       const device = deriveDeviceId(network, request.certificate);
       if (options.device !== undefined && options.device !== device) {
-        throw new UsageError(`the request is of ${device}`);
+        throw new UsageError(`the request is from ${device}: compare the device IDs again`);
       }
       const accountKey = await walletSigner(network, options, environment);
       const approval = await account.devices.approve(request, { accountKey, signal });
@@ -103,7 +103,7 @@ export function approveDeviceCommand(environment: CliEnvironment): Command {
       if (options.out !== undefined) writePrivate(options.out, text);
       const printed = options.out === undefined ? text.trimEnd() : `wrote ${options.out}`;
       out.result({ device, approval }, () => [printed]);
-      out.note(`${device} is a device of the account now. On it:`);
+      out.note(`${device} is a device of the account now. On that device, run:`);
       out.note(`  courier devices complete APPROVAL --account-key ${account.publicKey}`);
     },
   );
@@ -112,8 +112,8 @@ export function approveDeviceCommand(environment: CliEnvironment): Command {
 export function completeDeviceCommand(environment: CliEnvironment): Command {
   const command = baseCommand(
     'complete <file>',
-    'on the new device: take the approval',
-  ).requiredOption('--account-key <public key>', 'the same as in the request');
+    'on the new device: read the approval and join',
+  ).requiredOption('--account-key <public key>', 'the same key as in the request');
   return onAction<RequestOptions>(command, environment, async ({ options, args, out, folder }) => {
     const settings = newSettings(folder, options);
     const context = { folder, out, environment };
@@ -132,7 +132,7 @@ export function completeDeviceCommand(environment: CliEnvironment): Command {
 }
 
 export function renewDeviceCommand(environment: CliEnvironment): Command {
-  const command = walletOptions(baseCommand('renew', 'give this device a new period'));
+  const command = walletOptions(baseCommand('renew', 'extend the validity of this device'));
   return onAccount<KeyOptions>(
     command,
     environment,
@@ -141,7 +141,8 @@ export function renewDeviceCommand(environment: CliEnvironment): Command {
       await account.devices.renew({ accountKey, signal });
       const devices = await account.devices.list({ signal });
       const renewed = devices.find(({ isThisDevice }) => isThisDevice);
-      if (renewed === undefined) throw new UsageError('this device is not of the account');
+      if (renewed === undefined)
+        throw new UsageError('the account has no such device any more: set this device up again');
       await account.sync({ signal });
       out.result(deviceShape(renewed), () => [`valid until ${localTime(renewed.expiresAt)}`]);
     },
@@ -151,7 +152,7 @@ export function renewDeviceCommand(environment: CliEnvironment): Command {
 export function removeDeviceCommand(environment: CliEnvironment): Command {
   const command = walletOptions(baseCommand('remove <device>', 'remove a device')).option(
     '--force',
-    'at once, even where contacts could not be told first',
+    'remove it at once, even if contacts could not be notified first',
   );
   return onAccount<KeyOptions & { force?: boolean }>(
     command,
@@ -162,7 +163,7 @@ export function removeDeviceCommand(environment: CliEnvironment): Command {
       await account.devices.remove(device, { accountKey, force: options.force === true, signal });
       if (device !== account.deviceId) await account.sync({ signal });
       out.result({ device, removed: true }, () => [
-        `${device} is no device of the account any more`,
+        `${device} is no longer a device of the account`,
       ]);
     },
   );

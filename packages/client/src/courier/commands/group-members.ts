@@ -1,4 +1,4 @@
-/** `courier group …`: who is a member, in which role, with which keys. */
+/** `courier group …`: members, their roles and keys, applications, and closing. */
 import type { Command } from 'commander';
 import type { Account } from '../../account.ts';
 import type { CliEnvironment } from '../client-session.ts';
@@ -11,14 +11,14 @@ import { baseCommand, onAccount } from './context.ts';
 interface ChangeContext {
   readonly account: Account;
   readonly id: string;
-  /** Whatever stands behind the group, as it was written. */
+  /** Arguments after the group, as given. */
   readonly rest: readonly string[];
-  /** The same as accounts. */
+  /** Resolves these arguments to account IDs. */
   accounts(): Promise<string[]>;
   readonly signal: AbortSignal;
 }
 
-/** A command that changes a group and then shows it. */
+/** Makes a command that changes a group and then prints it. */
 function changeCommand<O>(
   command: Command,
   environment: CliEnvironment,
@@ -49,27 +49,27 @@ export function groupManagementCommands(environment: CliEnvironment): Command[] 
       act: async ({ account, id, accounts, signal }) =>
         await account.groups.approve(id, await accounts(), { signal }),
     }),
-    simple('reject <group> <accounts...>', 'turn applicants down', {
+    simple('reject <group> <accounts...>', 'reject applicants', {
       done: 'rejected',
       act: async ({ account, id, accounts, signal }) =>
         await account.groups.reject(id, await accounts(), { signal }),
     }),
     simple('role <group> <member> <role>', 'make a member administrator or member', {
       done: 'changed',
-      act: async ({ account, id, rest: [who = '', role], signal }) => {
+      act: async ({ account, id, rest: [name = '', role], signal }) => {
         if (role !== 'administrator' && role !== 'member') {
-          throw new UsageError('role: expected administrator or member');
+          throw new UsageError('role: give administrator or member');
         }
-        const member = { account: await accountOf(account, who), role } as const;
+        const member = { account: await accountOf(account, name), role } as const;
         await account.groups.setRole(id, member, { signal });
       },
     }),
     simple('transfer <group> <member>', 'make another member the owner', {
       done: 'transferred',
-      act: async ({ account, id, rest: [who = ''], signal }) =>
-        await account.groups.transfer(id, await accountOf(account, who), { signal }),
+      act: async ({ account, id, rest: [name = ''], signal }) =>
+        await account.groups.transfer(id, await accountOf(account, name), { signal }),
     }),
-    simple('leave <group>', 'leave; the owner transfers the group first', {
+    simple('leave <group>', 'leave the group; an owner must transfer it first', {
       done: 'left',
       act: ({ account, id, signal }) => account.groups.leave(id, { signal }),
     }),
@@ -83,7 +83,7 @@ export function groupManagementCommands(environment: CliEnvironment): Command[] 
       act: async ({ account, id, accounts, signal }) =>
         await account.groups.ban(id, await accounts(), { signal }),
     }),
-    simple('unban <group> <accounts...>', 'lift bans, and nothing else', {
+    simple('unban <group> <accounts...>', 'lift bans; the accounts may apply again', {
       done: 'unbanned',
       act: async ({ account, id, accounts, signal }) =>
         await account.groups.unban(id, await accounts(), { signal }),
@@ -99,7 +99,7 @@ export function groupManagementCommands(environment: CliEnvironment): Command[] 
 }
 
 function applicationsCommand(environment: CliEnvironment): Command {
-  const command = baseCommand('applications <group>', 'show who applied, each verified');
+  const command = baseCommand('applications <group>', 'show verified applications');
   return onAccount(command, environment, async ({ account, out, signal }, { args }) => {
     const { id } = await groupOf(account, args[0] ?? '');
     await account.groups.sync(id, { signal });
@@ -123,9 +123,12 @@ function applicationsCommand(environment: CliEnvironment): Command {
 }
 
 function rotateCommand(environment: CliEnvironment): Command {
-  const command = baseCommand('rotate <group>', 'replace the secret, or go on with that')
-    .option('--new-key', 'replace the own member key as well')
-    .option('--fresh', 'give up a preparation that is under way');
+  const command = baseCommand(
+    'rotate <group>',
+    'replace the secret, or resume an interrupted replacement',
+  )
+    .option('--new-key', 'replace your own member key as well')
+    .option('--fresh', 'discard an interrupted replacement and start anew');
   return changeCommand<{ newKey?: boolean; fresh?: boolean }>(command, environment, {
     done: 'the secret was replaced',
     act: async ({ account, id, signal }, { newKey = false, fresh = false }) => {
@@ -135,20 +138,20 @@ function rotateCommand(environment: CliEnvironment): Command {
 }
 
 function recoverCommand(environment: CliEnvironment): Command {
-  const command = baseCommand('recover <group>', 'ask for a new key, where the old one is lost');
+  const command = baseCommand('recover <group>', 'request a new key if the old one is lost');
   return onAccount(command, environment, async ({ account, out, signal }, { args }) => {
     const { id } = await groupOf(account, args[0] ?? '');
     const expires_at = await account.groups.requestRecovery(id, { signal });
     out.result({ group: id, expires_at }, () => [
-      `asked; the owner or an administrator has until ${localTime(expires_at)}`,
+      `requested; the owner or an administrator can approve it until ${localTime(expires_at)}`,
     ]);
   });
 }
 
 function recoveriesCommand(environment: CliEnvironment): Command {
-  const command = baseCommand('recoveries <group>', 'show, grant or reject requests for new keys')
-    .option('--approve <account...>', 'give these members the keys they ask for')
-    .option('--reject <account...>', 'reject these; the own one is withdrawn');
+  const command = baseCommand('recoveries <group>', 'show, approve or reject requests for new keys')
+    .option('--approve <account...>', 'approve the requests of these members')
+    .option('--reject <account...>', 'reject the requests of these members, or withdraw your own');
   return onAccount<{ approve?: string[]; reject?: string[] }>(
     command,
     environment,
@@ -159,7 +162,7 @@ function recoveriesCommand(environment: CliEnvironment): Command {
         Promise.all(names.map((each) => accountOf(account, each)));
       if (options.approve !== undefined) {
         await account.groups.approveRecovery(id, await of(options.approve), { signal });
-        out.note('granted');
+        out.note('approved');
       }
       if (options.reject !== undefined) {
         await account.groups.rejectRecovery(id, await of(options.reject), { signal });

@@ -1,4 +1,4 @@
-/** `courier group …`: the timeline of a group. */
+/** `courier group …`: reading and writing a group's timeline. */
 import type { Command } from 'commander';
 import { isClientError } from '../../errors.ts';
 import type { AccountSession, CliEnvironment } from '../client-session.ts';
@@ -14,7 +14,7 @@ export function timelineCommands(environment: CliEnvironment): Command[] {
   return [sendCommand(environment), readCommand(environment), nicknameCommand(environment)];
 }
 
-/** Without a relay there is still what was known before. */
+/** Syncs the account and prints notes; if the relay is unreachable, the stored state is shown. */
 export async function catchUp({ account, out, signal }: AccountSession): Promise<void> {
   try {
     for (const event of await account.sync({ signal })) {
@@ -23,24 +23,25 @@ export async function catchUp({ account, out, signal }: AccountSession): Promise
     }
   } catch (error) {
     if (signal.aborted || !isClientError(error, 'relay_unreachable')) throw error;
-    out.note('The relay cannot be reached; this is what was known before.');
+    out.note('The relay cannot be reached; this is the stored state. Try again later.');
   }
 }
 
-/** @throws UsageError */
+/** Parses a whole number from 1 up. @throws UsageError */
 export function positiveNumber(flag: string, text: string): number {
   const value = Number(text);
-  if (!Number.isSafeInteger(value) || value < 1) throw new UsageError(`${flag}: expected a number`);
+  if (!Number.isSafeInteger(value) || value < 1)
+    throw new UsageError(`${flag}: give a whole number from 1 up`);
   return value;
 }
 
 function sendCommand(environment: CliEnvironment): Command {
   const command = baseCommand(
     'send <group> [text...]',
-    'send a message; without text, what stands on input',
+    'send a message; without text, standard input is sent',
   )
     .option('--markdown', 'the text is CommonMark')
-    .option('--reply <sequence>', 'the number of the message it answers');
+    .option('--reply <sequence>', 'number of the message that it answers');
   return onAccount<{ markdown?: boolean; reply?: string }>(
     command,
     environment,
@@ -55,7 +56,7 @@ function sendCommand(environment: CliEnvironment): Command {
       };
       const sent = await account.groups.send(id, draft, { signal }).catch((error: unknown) => {
         if (isClientError(error, 'relay_unreachable')) {
-          out.note('The message is kept; it goes out as soon as a command reaches the host.');
+          out.note('The message is stored; the next command that reaches the host sends it.');
         }
         throw error;
       });
@@ -68,7 +69,7 @@ function sendCommand(environment: CliEnvironment): Command {
 function nicknameCommand(environment: CliEnvironment): Command {
   const command = baseCommand(
     'nickname <group> [name...]',
-    'choose what you are called in a group; nothing for no name',
+    'set your nickname in a group; without a name, remove it',
   );
   return onAccount(command, environment, async ({ account, out, signal }, { args }) => {
     const [name = '', ...words] = args.filter((arg) => arg !== '');
@@ -76,7 +77,7 @@ function nicknameCommand(environment: CliEnvironment): Command {
     const { id } = await groupOf(account, name);
     await account.groups.setNickname(id, nickname, { signal });
     out.result({ group: id, nickname }, () => [
-      nickname === null ? 'no nickname any more' : `you are ${quoted(nickname)} there`,
+      nickname === null ? 'nickname removed' : `your nickname is ${quoted(nickname)}`,
     ]);
   });
 }
@@ -89,9 +90,9 @@ interface ReadOptions {
 
 function readCommand(environment: CliEnvironment): Command {
   const command = baseCommand('read <group>', 'catch up and show the timeline')
-    .option('--follow', 'stay, and show what happens as it happens')
-    .option('--limit <number>', 'show only the last so many', '50')
-    .option('--after <sequence>', 'show only what is behind this number');
+    .option('--follow', 'keep running and show entries as they arrive')
+    .option('--limit <number>', 'largest number of entries, the latest ones', '50')
+    .option('--after <sequence>', 'show only entries after this number');
   return onAccount<ReadOptions>(command, environment, async (session, { options, args }) => {
     await catchUp(session);
     const { account, out } = session;
@@ -114,12 +115,12 @@ function readCommand(environment: CliEnvironment): Command {
   });
 }
 
-/** Shows whatever is behind the last entry that was shown, each time something happens. */
+/** Shows the entries after the last one shown, each time something happens. */
 async function followGroup(session: AccountSession, id: string, from: number): Promise<void> {
   const { account, out, signal } = session;
   let shown = from;
   for await (const event of account.follow({ signal })) {
-    if (event.kind === 'disconnected') out.note('connection lost; trying again');
+    if (event.kind === 'disconnected') out.note('connection lost; reconnecting');
     const isNote = 'group_id' in event && event.group_id === id;
     const note = isNote ? groupNote(event) : undefined;
     if (note !== undefined && out.isJson) out.result(eventShape(event, account.id), () => []);

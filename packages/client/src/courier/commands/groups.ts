@@ -1,4 +1,4 @@
-/** `courier group …`: groups, their timelines, and becoming a member. */
+/** `courier group …`: groups, their properties, invitations, and joining. */
 import type { GroupInvitePolicy } from '@posthouse/protocol';
 import { Command } from 'commander';
 import type { Group } from '../../api/groups.ts';
@@ -14,7 +14,7 @@ import { catchUp, positiveNumber, timelineCommands } from './group-timeline.ts';
 const secondsPerDay = 86_400;
 const policies = ['administrators', 'members_targeted', 'members_shareable'] as const;
 
-/** All of `courier group`. */
+/** Returns `courier group` with all its commands. */
 export function groupCommand(environment: CliEnvironment): Command {
   const command = new Command('group').description('groups, their members and messages');
   const commands = [
@@ -57,7 +57,7 @@ function listCommand(environment: CliEnvironment): Command {
   });
 }
 
-/** How it stands with a group, in a word. */
+/** Returns the state of a group in one word. */
 function membershipWord({ blocked, state, standing }: Group): string {
   if (blocked !== undefined) return 'blocked';
   return standing === 'member' && state?.status === 'closed' ? 'closed' : standing;
@@ -71,7 +71,10 @@ function groupLines(group: Group, self: string, name: (id: string) => string): s
     ['standing', group.standing],
   ];
   if (group.standing === 'member') {
-    facts.push(['key', group.hasKey ? 'here' : `not here: courier group recover ${group.id}`]);
+    facts.push([
+      'key',
+      group.hasKey ? 'here' : `missing; ask for a new one: courier group recover ${group.id}`,
+    ]);
   }
   if (group.blocked !== undefined) {
     facts.push(['blocked', `at ${group.blocked.sequence}: ${oneLine(group.blocked.reason)}`]);
@@ -112,7 +115,7 @@ interface Properties {
 
 function propertiesOf({ description, capacity, policy }: Properties) {
   if (policy !== undefined && !policies.includes(policy as GroupInvitePolicy)) {
-    throw new UsageError(`--policy: expected ${policies.join(', ')}`);
+    throw new UsageError(`--policy: give one of ${policies.join(', ')}`);
   }
   return {
     ...(description !== undefined && { description }),
@@ -124,14 +127,14 @@ function propertiesOf({ description, capacity, policy }: Properties) {
 function withProperties(command: Command): Command {
   return command
     .option('--description <text>', 'what it is about')
-    .option('--capacity <number>', 'members at the most')
-    .option('--policy <policy>', `who may invite: ${policies.join(', ')}`);
+    .option('--capacity <number>', 'largest number of members')
+    .option('--policy <policy>', `members that may invite: ${policies.join(', ')}`);
 }
 
 function createCommand(environment: CliEnvironment): Command {
-  const command = withProperties(baseCommand('create <name...>', 'found a group')).option(
+  const command = withProperties(baseCommand('create <name...>', 'create a group')).option(
     '--relay <id>',
-    'host; the home relay by default, and never another one later',
+    'host (default: the home relay); it cannot be changed later',
   );
   return onAccount<Properties & { relay?: string }>(
     command,
@@ -162,17 +165,19 @@ function updateCommand(environment: CliEnvironment): Command {
 }
 
 function inviteCommand(environment: CliEnvironment): Command {
-  const command = baseCommand('invite <group>', 'print an invitation; whoever holds it may apply')
-    .option('--for <account>', 'only this account may use it, once')
-    .option('--uses <number>', 'how many may be admitted by it')
-    .option('--days <number>', 'how long it is good for', '7');
+  const command = baseCommand('invite <group>', 'print an invitation; anyone who has it may apply')
+    .option('--for <account>', 'for this account only, once')
+    .option('--uses <number>', 'largest number of accounts admitted by it')
+    .option('--days <number>', 'days until it expires', '7');
   return onAccount<{ for?: string; uses?: string; days: string }>(
     command,
     environment,
     async ({ account, out, signal }, { options, args }) => {
       const { id } = await groupOf(account, args[0] ?? '');
       const days = Number(options.days);
-      if (!(days > 0 && days <= 36_500)) throw new UsageError('--days: expected a number of days');
+      if (!(days > 0 && days <= 36_500)) {
+        throw new UsageError('--days: give a number of days, at most 36500');
+      }
       const terms = {
         lifetime: Math.ceil(days * secondsPerDay),
         ...(options.for !== undefined && { invitee: await accountOf(account, options.for) }),
@@ -207,7 +212,7 @@ function invitesCommand(environment: CliEnvironment): Command {
 }
 
 function revokeCommand(environment: CliEnvironment): Command {
-  const command = baseCommand('revoke <group> <invitation>', 'end an invitation, by its ID');
+  const command = baseCommand('revoke <group> <invitation>', 'revoke an invitation, by its ID');
   return onAccount(command, environment, async ({ account, out, signal }, { args }) => {
     const [name = '', invite_id = ''] = args;
     const { id } = await groupOf(account, name);
@@ -217,15 +222,15 @@ function revokeCommand(environment: CliEnvironment): Command {
 }
 
 function joinCommand(environment: CliEnvironment): Command {
-  const command = baseCommand('join <invitation>', 'apply to be a member');
+  const command = baseCommand('join <invitation>', 'apply for membership');
   return onAccount(command, environment, async ({ account, out, signal }, { args }) => {
     const text = args[0] ?? '';
     const { name } = await account.groups.preview(text, { signal });
     const { id } = await account.groups.join(text, { signal });
     const group = await account.groups.get(id);
     out.result(groupShape(group, account.id), () => [
-      // The host's word: in quotes, and nothing that was verified.
-      `applied to ${quoted(name)} (${id}); courier group list shows when you are admitted`,
+      // Quoted: the name comes from the host and is not verified.
+      `applied to ${quoted(name)} (${id}); see the decision with: courier group list`,
     ]);
   });
 }
@@ -233,8 +238,8 @@ function joinCommand(environment: CliEnvironment): Command {
 function addCommand(environment: CliEnvironment): Command {
   const command = baseCommand(
     'add <group>',
-    'read a group you are a member of, when no other device is left to tell of it',
-  ).option('--relay <id>', 'its host; the home relay by default');
+    'add a group you are a member of, if no other device can share it',
+  ).option('--relay <id>', 'its host (default: the home relay)');
   return onAccount<{ relay?: string }>(
     command,
     environment,
@@ -250,8 +255,8 @@ function addCommand(environment: CliEnvironment): Command {
 function forgetCommand(environment: CliEnvironment): Command {
   const command = baseCommand(
     'forget <group>',
-    'show a group no more: one you left, one that is closed or does not verify',
-  ).option('--even-as-member', 'also one you cannot leave, because its host is gone');
+    'hide a group that you left, that is closed or that does not verify',
+  ).option('--even-as-member', 'also a group that you cannot leave because its host is gone');
   return onAccount<{ evenAsMember?: boolean }>(
     command,
     environment,
@@ -277,7 +282,7 @@ function membersCommand(environment: CliEnvironment): Command {
           member.role,
           member.account,
           aliasIn(name, member.account),
-          // In quotes: anybody may call themselves anything.
+          // Quoted: members choose their nicknames freely.
           member.nickname === undefined ? '' : quoted(member.nickname),
         ]),
       ),

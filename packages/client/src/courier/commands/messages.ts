@@ -13,7 +13,7 @@ import { baseCommand, onAccount } from './context.ts';
 export function sendCommand(environment: CliEnvironment): Command {
   const command = baseCommand(
     'send <to> [text...]',
-    'send a message; without text, what stands on input',
+    'send a message; without text, standard input is sent',
   ).option('--markdown', 'the text is CommonMark');
   return onAccount<{ markdown?: boolean }>(
     command,
@@ -27,13 +27,13 @@ export function sendCommand(environment: CliEnvironment): Command {
         .send(id, { text, contentType }, { signal })
         .catch(async (error: unknown) => {
           if (!isClientError(error, 'not_a_contact')) throw error;
-          // The answer to a request may have come without having been read yet.
+          // The answer to the contact request may be on the timeline, unread.
           await account.sync({ signal });
           return await account.messages.send(id, { text, contentType }, { signal });
         })
         .catch((error: unknown) => {
           if (isClientError(error, 'relay_unreachable')) {
-            out.note('The message is kept; it goes out as soon as a command reaches the relay.');
+            out.note('The message is stored; the next command that reaches the relay sends it.');
           }
           throw error;
         });
@@ -46,10 +46,10 @@ export function sendCommand(environment: CliEnvironment): Command {
 
 const statusWords: Readonly<Record<NonNullable<MessageRow['status']>, string>> = {
   sending: 'waiting to be sent',
-  delivering: 'on its way',
+  delivering: 'being delivered',
   target_accepted: 'delivered to the relay of the recipient',
   failed: 'not delivered',
-  rejected: 'not taken by the relay',
+  rejected: 'rejected by the relay',
 };
 
 interface InboxOptions {
@@ -60,9 +60,9 @@ interface InboxOptions {
 
 export function inboxCommand(environment: CliEnvironment): Command {
   const command = baseCommand('inbox', 'catch up and show messages')
-    .option('--follow', 'stay, and show messages as they arrive')
-    .option('--limit <number>', 'show only the last so many', '50')
-    .option('--after <order>', 'show only those after this place in the order');
+    .option('--follow', 'keep running and show messages as they arrive')
+    .option('--limit <number>', 'largest number of messages, the latest ones', '50')
+    .option('--after <order>', 'show only messages after this position');
   return onAccount<InboxOptions>(command, environment, async (session, { options }) => {
     const { account, out } = session;
     const limit = wholeNumber('--limit', options.limit);
@@ -84,7 +84,7 @@ export function inboxCommand(environment: CliEnvironment): Command {
   });
 }
 
-/** Without a relay there is still what arrived before; following goes on trying. */
+/** Syncs the account; if the relay is unreachable, returns the failure instead of throwing. */
 async function catchUp({ account, signal }: AccountSession): Promise<{
   readonly events: readonly AccountEvent[];
   readonly failure?: unknown;
@@ -97,10 +97,11 @@ async function catchUp({ account, signal }: AccountSession): Promise<{
   }
 }
 
-/** @throws UsageError */
+/** Parses a whole number from 0 up. @throws UsageError */
 export function wholeNumber(flag: string, text: string): number {
   const value = Number(text);
-  if (!Number.isSafeInteger(value) || value < 0) throw new UsageError(`${flag}: expected a number`);
+  if (!Number.isSafeInteger(value) || value < 0)
+    throw new UsageError(`${flag}: give a whole number from 0 up`);
   return value;
 }
 
@@ -116,7 +117,7 @@ function messageLine(row: MessageRow, self: string, name: (id: string) => string
   return `${localTime(row.created_at)}  ${ends}: ${printable(shown)}${files}${state}`;
 }
 
-/** What a person should know besides the messages. */
+/** Prints notes for events, and for contact requests that are not decided yet. */
 async function noteEvents({ account, out }: AccountSession, events: readonly AccountEvent[]) {
   for (const event of events) noteEvent(out, event);
   for (const { account: id, request } of await account.contacts.list()) {
@@ -131,18 +132,22 @@ function noteEvent(out: AccountSession['out'], event: AccountEvent): void {
   switch (event.kind) {
     case 'request': {
       const note = event.note === undefined ? '' : ` (${quoted(event.note)})`;
-      out.note(`${event.account} asks to be a contact${note}: courier accept ${event.account}`);
+      out.note(
+        `${event.account} asks to be a contact${note}; accept with: courier accept ${event.account}`,
+      );
       return;
     }
     case 'contact':
       out.note(
         event.status === 'active'
           ? `${event.account} is a contact now`
-          : `${event.account} is no contact any more`,
+          : `${event.account} is no longer a contact`,
       );
       return;
     case 'gap':
-      out.note('some messages were gone from the relay before this device could read them');
+      out.note(
+        'the relay removed some messages before this device read them; other devices may have them',
+      );
       return;
     case 'refused':
       out.note(`a message of ${event.message.from} was refused: ${event.message.reason}`);
@@ -151,7 +156,7 @@ function noteEvent(out: AccountSession['out'], event: AccountEvent): void {
       out.note(`a second message ${event.message_id} of ${event.from} was refused`);
       return;
     case 'disconnected':
-      out.note('connection lost; trying again');
+      out.note('connection lost; reconnecting');
       return;
     default: {
       const note = hostedNote(event);

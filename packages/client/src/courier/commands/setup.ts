@@ -30,13 +30,16 @@ interface SetupOptions extends GlobalOptions, WalletOptions {
 }
 
 export function setupCommand(environment: CliEnvironment): Command {
-  const command = baseCommand('setup', 'make an account on a relay, or this a device of an account')
-    .option('--relay <id or url>', 'the home relay (default: any of the registry)')
+  const command = baseCommand(
+    'setup',
+    'create an account on a relay, or add this device to an account',
+  )
+    .option('--relay <id or url>', 'home relay (default: any relay of the registry)')
     .option('--wallet <file>', 'NEP-6 wallet with the account key (default: a new key)')
-    .option('--address <address>', 'which account of the wallet')
-    .option('--key-file <file>', 'an account key that `courier key export` printed')
-    .option('--keep-key', "keep the wallet's key in the folder too")
-    .option('--recover', 'give up all devices the account has');
+    .option('--address <address>', 'address of the account in the wallet')
+    .option('--key-file <file>', 'file with an account key from `courier key export`')
+    .option('--keep-key', "store the wallet's key in the folder too")
+    .option('--recover', 'replace all devices of the account');
   return onAction<SetupOptions>(command, environment, async ({ options, out, folder }) => {
     prepareFolder(folder);
     const settings = await settingsFor(folder, options, environment);
@@ -45,7 +48,7 @@ export function setupCommand(environment: CliEnvironment): Command {
       const network = networkOf(settings);
       const { keyFile, keepKey = keyFile !== undefined, recover = false } = options;
       const accountKey = await givenKey(network, options, environment);
-      // The folder may hold a new account key from here on, whatever becomes of the set-up.
+      // From here on the folder may hold a new account key, even if the set-up fails.
       if (readSettings(folder) === undefined) writeSettings(folder, settings);
       const account = await client.setUp({
         ...(accountKey !== undefined && { accountKey }),
@@ -71,25 +74,27 @@ export function setupCommand(environment: CliEnvironment): Command {
         ],
       );
       if (accountKey === undefined) {
-        out.note('The account key is in the folder; keep a copy: courier key export');
+        out.note('The account key is stored in the folder. Back it up: courier key export');
       }
     });
   });
 }
 
-/** The account key a person brings along; `undefined` where a new one is wanted. */
+/** Reads the given account key; `undefined` if a new one is to be made. */
 async function givenKey(
   network: Network,
   { wallet, address, keyFile }: SetupOptions,
   environment: CliEnvironment,
 ): Promise<Uint8Array | undefined> {
   if (wallet !== undefined && keyFile !== undefined) {
-    throw new UsageError('either --wallet or --key-file');
+    throw new UsageError('give either --wallet or --key-file, not both');
   }
   if (wallet !== undefined) return await walletKey(network, { wallet, address }, environment);
   if (keyFile === undefined) return undefined;
   const key = decodeBase64url(readText(keyFile).trim());
-  if (key?.length !== 32) throw new UsageError(`${keyFile}: not an account key`);
+  if (key?.length !== 32) {
+    throw new UsageError(`${keyFile}: not an account key: make the file with courier key export`);
+  }
   return key;
 }
 
@@ -115,8 +120,8 @@ async function settingsFor(
 }
 
 /**
- * Without a registry the relay behind an address is taken at its word once, and written down: from
- * then on only this relay is talked to.
+ * Writes a registry file for the relay at a URL. The relay's own claim of its ID is trusted this
+ * once; from then on the client connects to this relay only.
  */
 async function trustRelay(settings: Settings, url: string, signal: AbortSignal): Promise<void> {
   using transport = new NodeTransport(
@@ -138,18 +143,18 @@ async function trustRelay(settings: Settings, url: string, signal: AbortSignal):
   writePrivate(settings.registry, `${JSON.stringify(registry, undefined, 2)}\n`);
 }
 
-/** What it claims is checked with the descriptor when the client discovers it. */
+/** Reads the relay ID of a descriptor. Discovery verifies the descriptor later. */
 function claimedRelayId(body: Uint8Array): string {
   try {
     const value = parseJson(decodeUtf8(body));
     if (isJsonObject(value) && typeof value.relay_id === 'string') return value.relay_id;
   } catch {
-    // Not JSON: no relay.
+    // Not JSON, so not a descriptor.
   }
-  throw new UsageError('--relay: no relay answers at that address');
+  throw new UsageError('--relay: no relay answers at that address: check the URL');
 }
 
-/** A relay may be named by its ID or by the address the registry has for it. */
+/** Resolves `--relay` to a relay ID: an ID, or the URL that the registry has for a relay. */
 export async function relayIdOf(
   settings: Settings,
   relay: string | undefined,
@@ -160,5 +165,5 @@ export async function relayIdOf(
   for await (const entry of registry.listRelays()) {
     if (entry.endpoint.replace(/\/$/, '') === endpoint) return entry.relay_id;
   }
-  throw new UsageError(`--relay: the registry has no relay at ${relay}`);
+  throw new UsageError(`--relay: the registry has no relay at ${relay}: use one of its relays`);
 }
