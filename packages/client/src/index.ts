@@ -24,7 +24,6 @@ export type {
   ChannelGapEntry,
   ChannelPostEntry,
   ChannelRefusedEntry,
-  EntryRange,
 } from './channels/timeline/channel-entries.ts';
 export type { ChannelPreview } from './channels/timeline/read-channel.ts';
 export { Client, type ClientOptions, type NewAccountOptions } from './client.ts';
@@ -50,3 +49,4 @@ export { type DownloadOptions, downloadContent } from './messages/download.ts';
 export type { MessageRow, RecordOutcome, SendingStatus } from './messages/message-rows.ts';
 export * from './store/index.ts';
 export { defaultReading, type ReadingLimits } from './sync/budget.ts';
+export type { EntryRange } from './sync/timeline-range.ts';

@@ -38,7 +38,6 @@ import {
 import {
   type ChannelEntry,
   type ChannelPostEntry,
-  type EntryRange,
   listChannelEntries,
   listPosts,
 } from '../channels/timeline/channel-entries.ts';
@@ -53,6 +52,7 @@ import type { AccountCore } from '../core.ts';
 import { ClientError } from '../errors.ts';
 import type { ChannelAccountEvent } from '../events.ts';
 import { ReadBudget, withTimeLimit } from '../sync/budget.ts';
+import type { EntryRange } from '../sync/timeline-range.ts';
 import { type Abortable, signalOf } from './options.ts';
 
 /** A channel as this device knows it. */

@@ -5,14 +5,15 @@ import { isRefusal } from '../errors.ts';
 import type { ChannelAccountEvent } from '../events.ts';
 import { byLastInterrupted, ReadBudget, type TimeLimit } from '../sync/budget.ts';
 import type { HostVisit } from '../sync/host-visit.ts';
+import { pendingOf } from '../sync/outbox.ts';
 import { type ChannelRow, channelRow, channelRows } from './channel-rows.ts';
 import { submitDescriptor } from './descriptors/submit-descriptor.ts';
 import {
+  channelOutbox,
   isContentWrite,
   isDescriptorWrite,
   isFinalRefusal,
   isPending,
-  pendingWrites,
 } from './outbox.ts';
 import { EditTooLate, submitContent } from './posts/submit-post.ts';
 import { readChannel } from './timeline/read-channel.ts';
@@ -80,20 +81,21 @@ export async function* flushChannel(
   { channel_id }: ChannelRow,
   signal: AbortSignal,
 ): AsyncGenerator<readonly ChannelAccountEvent[]> {
-  for (const kept of await core.store.read((tx) => pendingWrites(tx, channel_id))) {
-    if (core.sending.has(kept.key)) continue;
+  for (const pending of await core.store.read((tx) => pendingOf(tx, channelOutbox, channel_id))) {
+    if (core.sending.has(pending.key)) continue;
     const row = await core.store.read((tx) => channelRow(tx, channel_id));
     if (row === undefined) return;
     try {
       const submission = { row, isFresh: false };
-      if (isDescriptorWrite(kept)) await submitDescriptor(core, { ...submission, kept }, signal);
-      if (isContentWrite(kept)) await submitContent(core, { ...submission, kept }, signal);
+      if (isDescriptorWrite(pending))
+        await submitDescriptor(core, { ...submission, pending }, signal);
+      if (isContentWrite(pending)) await submitContent(core, { ...submission, pending }, signal);
     } catch (error) {
-      const isLeft = await core.store.read((tx) => isPending(tx, kept));
+      const isLeft = await core.store.read((tx) => isPending(tx, pending));
       if (isLeft || !(isRefusal(error) || error instanceof EditTooLate || isFinalRefusal(error))) {
         throw error;
       }
-      const { write } = kept.value;
+      const { write } = pending.value;
       yield [{ kind: 'channel-unsent', channel_id, write, reason: (error as Error).message }];
     }
   }

@@ -1,16 +1,8 @@
 /** Following a channel: its address, the first look at its host, and letting go. */
-import {
-  ChannelId,
-  checkSchema,
-  decodeBase64url,
-  encodeBase64url,
-  RelayId,
-  Type,
-  utf8,
-} from '@posthouse/protocol';
-import { canonicalJson, decodeUtf8, parseJson } from '@posthouse/protocol/json';
+import { ChannelId, checkSchema, RelayId, Type } from '@posthouse/protocol';
 import type { AccountCore } from '../core.ts';
 import { ClientError } from '../errors.ts';
+import { decodeLink, encodeLink } from '../link-text.ts';
 import {
   adoptDescriptor,
   type ChannelRow,
@@ -37,38 +29,22 @@ const LinkedChannel = Type.Object({ relay_id: RelayId, channel_id: ChannelId });
  * channel's ID is bound to its host and creator, and the host is asked for the descriptor (06 §4).
  */
 export function channelLink(core: AccountCore, { channel_id, relay_id }: ChannelRef): string {
-  const bytes = utf8(canonicalJson({ relay_id, channel_id }));
-  return `${linkPrefix(core)}${encodeBase64url(bytes)}`;
+  return encodeLink(core.network, 'channel', { relay_id, channel_id });
 }
 
 /** The place of a link or an address. @throws ClientError `verification_failed` */
 export function channelRefOf(core: AccountCore, address: string | ChannelAddress): ChannelRef {
   try {
-    const place = typeof address === 'string' ? decoded(core, address) : fromParts(address);
+    const place: unknown =
+      typeof address === 'string'
+        ? decodeLink(core.network, 'channel', address)
+        : { channel_id: address.channelId, relay_id: address.relayId };
     checkSchema(LinkedChannel, place, 'channel');
     return place;
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : 'invalid';
     throw new ClientError('verification_failed', `channel address: ${reason}`, { cause });
   }
-}
-
-function fromParts({ channelId: channel_id, relayId: relay_id }: ChannelAddress): ChannelRef {
-  return { channel_id, relay_id };
-}
-
-function decoded(core: AccountCore, text: string): ChannelRef {
-  const prefix = linkPrefix(core);
-  const word = text.trim();
-  const bytes = word.startsWith(prefix) ? decodeBase64url(word.slice(prefix.length)) : undefined;
-  if (bytes === undefined) throw new TypeError(`expected ${prefix}`);
-  const place: unknown = parseJson(decodeUtf8(bytes));
-  checkSchema(LinkedChannel, place);
-  return place;
-}
-
-function linkPrefix({ network }: AccountCore): string {
-  return `${network.word}-channel:`;
 }
 
 /** Where reading begins. */

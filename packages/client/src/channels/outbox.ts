@@ -1,6 +1,6 @@
 /**
- * What this device wrote and nobody confirmed yet. The exact signed object is kept before anything
- * of it leaves, until its fate is known (06 §10.4).
+ * What this device wrote to channels and the host has not confirmed. The exact signed object is
+ * stored before the request leaves, until its outcome is known (06 §10.4).
  */
 import type {
   ChannelClose,
@@ -13,78 +13,66 @@ import { isTemporary } from '../connect/backoff.ts';
 import { ClientError, isRefusal } from '../errors.ts';
 import { Collection } from '../store/collection.ts';
 import type { StoreReader, StoreWriter } from '../store/index.ts';
-import { keyOf } from '../store/row-keys.ts';
+import { enqueue, type Pending } from '../sync/outbox.ts';
 
 export type ChannelWrite =
   | { readonly write: 'create' | 'update'; readonly descriptor: ChannelDescriptor }
   | {
       readonly write: 'close';
       readonly close: ChannelClose;
-      /** The final descriptor that the host makes of it. */
+      /** The final descriptor that the host derives from it. */
       readonly descriptor: ChannelDescriptor;
     }
   | { readonly write: 'post'; readonly post: ChannelPost }
   | (ChannelChangeWrite & {
-      /** Sequence behind which its event is, if there is one. */
-      readonly behind: number;
+      /** Its event, if there is one, has a higher sequence. */
+      readonly after: number;
     });
 
 type ChannelChangeWrite =
   | { readonly write: 'edit'; readonly edit: ChannelPostEdit }
   | { readonly write: 'delete'; readonly deletion: ChannelPostDelete };
 
-/** Writes of descriptors, of which a channel has one at a time. */
+/** A write of the descriptor; a channel has at most one under way. */
 export type DescriptorWrite = Extract<ChannelWrite, { readonly descriptor: ChannelDescriptor }>;
 
-/** Writes of posts, edits and deletions. */
+/** A post, an edit or a deletion. */
 export type ContentWrite = Exclude<ChannelWrite, { readonly descriptor: unknown }>;
 
-/** Writes of channels, in the order they were made. */
+/** Writes without the host's answer, by channel and order of writing. */
 export const channelOutbox = new Collection<ChannelWrite>('channel-outbox');
 
-export interface PendingWrite<W extends ChannelWrite = ChannelWrite> {
-  readonly key: string;
-  readonly channelId: string;
-  readonly value: W;
-}
+/** A row of the outbox, with its key. */
+export type PendingWrite<W extends ChannelWrite = ChannelWrite> = Pending<W>;
 
-/** Keeps a write behind those that wait already. */
+/** Appends a write to the channel's outbox. */
 export async function enqueueWrite<W extends ChannelWrite>(
   tx: StoreWriter,
   channelId: string,
   value: W,
 ): Promise<PendingWrite<W>> {
-  const prefix = `${channelId}/`;
-  const [last] = await channelOutbox.list(tx, { prefix, limit: 1, reverse: true });
-  const number = last === undefined ? 1 : Number(last.key.slice(prefix.length)) + 1;
-  const key = keyOf(channelId, number);
-  await channelOutbox.put(tx, key, value);
-  return { key, channelId, value };
+  return { key: await enqueue(tx, channelOutbox, { id: channelId, value }), value };
 }
 
-export async function pendingWrites(tx: StoreReader, channelId: string): Promise<PendingWrite[]> {
-  const rows = await channelOutbox.list(tx, { prefix: `${channelId}/` });
-  return rows.map((row) => ({ ...row, channelId }));
-}
-
+/** Removes a write from the outbox. */
 export async function dequeueWrite(tx: StoreWriter, { key }: PendingWrite): Promise<void> {
   await channelOutbox.delete(tx, key);
 }
 
-/** Whether a write still waits. */
+/** Whether a write is still in the outbox. */
 export async function isPending(tx: StoreReader, { key }: PendingWrite): Promise<boolean> {
   return (await channelOutbox.get(tx, key)) !== undefined;
 }
 
-export function isDescriptorWrite(kept: PendingWrite): kept is PendingWrite<DescriptorWrite> {
-  return 'descriptor' in kept.value;
+export function isDescriptorWrite(pending: PendingWrite): pending is PendingWrite<DescriptorWrite> {
+  return 'descriptor' in pending.value;
 }
 
-export function isContentWrite(kept: PendingWrite): kept is PendingWrite<ContentWrite> {
-  return !isDescriptorWrite(kept);
+export function isContentWrite(pending: PendingWrite): pending is PendingWrite<ContentWrite> {
+  return !isDescriptorWrite(pending);
 }
 
-/** Whether a failure says for good that a write was not carried out. */
+/** Whether an error proves that a write was not and will not be carried out. */
 export function isFinalRefusal(error: unknown): boolean {
   if (error instanceof ClientError && error.code === 'no_relay') return true;
   return isRefusal(error) && !isTemporary(error);

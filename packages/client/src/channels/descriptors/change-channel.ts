@@ -11,13 +11,14 @@ import {
 import type { RelayConnection } from '../../connect/relay-connection.ts';
 import type { AccountCore } from '../../core.ts';
 import { ClientError, isRefusal } from '../../errors.ts';
+import { pendingOf } from '../../sync/outbox.ts';
 import { type ChannelRow, putChannel, requireChannel } from '../channel-rows.ts';
 import {
+  channelOutbox,
   type DescriptorWrite,
   enqueueWrite,
   isDescriptorWrite,
   isFinalRefusal,
-  pendingWrites,
 } from '../outbox.ts';
 import { currentDescriptor } from '../timeline/read-channel.ts';
 import { submitDescriptor } from './submit-descriptor.ts';
@@ -42,7 +43,7 @@ export interface ChannelFacts {
 const attempts = 5;
 
 /**
- * Creates a channel. The signed descriptor is kept before it leaves; an answer that is lost costs
+ * Creates a channel. The signed descriptor is pending before it leaves; an answer that is lost costs
  * nothing, the next synchronisation looks whether the host has it.
  *
  * @returns its ID
@@ -69,13 +70,13 @@ export async function createChannel(
     const descriptor = checkedInput(() => signChannelDescriptor(network, device, created));
     const { channel_id } = descriptor;
     const value = { write: 'create', descriptor } as const;
-    const { row, kept } = await store.write(async (tx) => {
+    const { row, pending } = await store.write(async (tx) => {
       const made: ChannelRow = { channel_id, relay_id, standing: 'creating', descriptor };
       await putChannel(tx, made);
-      return { row: made, kept: await enqueueWrite(tx, channel_id, value) };
+      return { row: made, pending: await enqueueWrite(tx, channel_id, value) };
     });
     try {
-      await submitDescriptor(core, { row, kept, isFresh: true }, signal);
+      await submitDescriptor(core, { row, pending, isFresh: true }, signal);
       return channel_id;
     } catch (error) {
       if (!isRefusal(error, 'clock_skew') || attempt > 1) throw error;
@@ -158,9 +159,9 @@ async function writeDescriptor(
       throw new ClientError('not_permitted', 'the channel is closed');
     const relay = core.relay(row.relay_id);
     const value = checkedInput(() => make(current, relay.relayClock.now()));
-    const kept = await core.store.write((tx) => enqueueWrite(tx, channelId, value));
+    const pending = await core.store.write((tx) => enqueueWrite(tx, channelId, value));
     try {
-      return await submitDescriptor(core, { row, kept, isFresh: true }, signal);
+      return await submitDescriptor(core, { row, pending, isFresh: true }, signal);
     } catch (error) {
       if (!isRefusal(error, 'state_conflict', 'clock_skew') || attempt >= attempts) throw error;
       if (isRefusal(error, 'clock_skew')) relay.relayClock.adopt();
@@ -174,10 +175,12 @@ async function submitPendingDescriptors(
   row: ChannelRow,
   signal: AbortSignal,
 ): Promise<void> {
-  for (const kept of await core.store.read((tx) => pendingWrites(tx, row.channel_id))) {
-    if (!isDescriptorWrite(kept)) continue;
+  for (const pending of await core.store.read((tx) =>
+    pendingOf(tx, channelOutbox, row.channel_id),
+  )) {
+    if (!isDescriptorWrite(pending)) continue;
     try {
-      await submitDescriptor(core, { row, kept, isFresh: false }, signal);
+      await submitDescriptor(core, { row, pending, isFresh: false }, signal);
     } catch (error) {
       if (!isFinalRefusal(error)) throw error;
     }

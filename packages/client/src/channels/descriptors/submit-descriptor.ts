@@ -11,7 +11,6 @@ import {
   removeChannel,
 } from '../channel-rows.ts';
 import {
-  type ChannelWrite,
   type DescriptorWrite,
   dequeueWrite,
   isFinalRefusal,
@@ -20,37 +19,39 @@ import {
 import { resolveDescriptor } from '../timeline/channel-page.ts';
 
 /**
- * Submits a kept descriptor until its fate is known. After a conflict or a lost answer the host's
+ * Submits a pending descriptor until its fate is known. After a conflict or a lost answer the host's
  * descriptor is resolved and compared (06 §10.4).
  *
- * @throws RelayRefused with the write dropped; RelayUnreachable with the write kept
+ * @throws RelayRefused with the write dropped; RelayUnreachable with the write pending
  */
 export async function submitDescriptor(
   core: AccountCore,
   {
     row,
-    kept,
+    pending,
     isFresh,
   }: {
     readonly row: ChannelRow;
-    readonly kept: PendingWrite<DescriptorWrite>;
+    readonly pending: PendingWrite<DescriptorWrite>;
     /** Whether it never left before. */
     readonly isFresh: boolean;
   },
   signal: AbortSignal,
 ): Promise<void> {
-  const { value } = kept;
+  const { value } = pending;
   if (!isFresh && (await isStoredByHost(core, row, { value, signal })))
-    return await settleAccepted(core, kept);
+    return await settleAccepted(core, pending);
   try {
     await send(core, row, { value, signal });
   } catch (error) {
     // Refused, or perhaps done by this try or an earlier one: only the host's descriptor tells.
-    if (await isStoredByHost(core, row, { value, signal })) return await settleAccepted(core, kept);
-    if (isFinalRefusal(error) || isRefusal(error, 'rate_limited')) await settleRefused(core, kept);
+    if (await isStoredByHost(core, row, { value, signal }))
+      return await settleAccepted(core, pending);
+    if (isFinalRefusal(error) || isRefusal(error, 'rate_limited'))
+      await settleRefused(core, pending);
     throw error;
   }
-  await settleAccepted(core, kept);
+  await settleAccepted(core, pending);
 }
 
 interface Submission {
@@ -95,12 +96,12 @@ async function isStoredByHost(
 /** The host has it: it counts from now on. */
 async function settleAccepted(
   core: AccountCore,
-  kept: PendingWrite<DescriptorWrite>,
+  pending: PendingWrite<DescriptorWrite>,
 ): Promise<void> {
-  const { write, descriptor } = kept.value;
+  const { write, descriptor } = pending.value;
   await core.store.write(async (tx) => {
-    await dequeueWrite(tx, kept);
-    const row = await channelRow(tx, kept.channelId);
+    await dequeueWrite(tx, pending);
+    const row = await channelRow(tx, pending.value.descriptor.channel_id);
     if (row === undefined) return;
     if (write !== 'create') {
       await adoptDescriptor(tx, row, descriptor);
@@ -113,14 +114,19 @@ async function settleAccepted(
     await putChannel(tx, { ...row, standing: 'followed', descriptor, span });
   });
   if (write !== 'create') return;
-  core.eventBuffer.add([{ kind: 'channel-followed', channel_id: kept.channelId }]);
+  core.eventBuffer.add([
+    { kind: 'channel-followed', channel_id: pending.value.descriptor.channel_id },
+  ]);
 }
 
-async function settleRefused(core: AccountCore, kept: PendingWrite<ChannelWrite>): Promise<void> {
+async function settleRefused(
+  core: AccountCore,
+  pending: PendingWrite<DescriptorWrite>,
+): Promise<void> {
   await core.store.write(async (tx) => {
-    await dequeueWrite(tx, kept);
-    if (kept.value.write !== 'create') return;
-    const row = await channelRow(tx, kept.channelId);
-    if (row?.standing === 'creating') await removeChannel(tx, kept.channelId);
+    await dequeueWrite(tx, pending);
+    if (pending.value.write !== 'create') return;
+    const row = await channelRow(tx, pending.value.descriptor.channel_id);
+    if (row?.standing === 'creating') await removeChannel(tx, pending.value.descriptor.channel_id);
   });
 }

@@ -9,29 +9,29 @@ import { asRollback, pageSize, readChannelPage } from '../timeline/channel-page.
 type ChangeWrite = Exclude<ContentWrite, { readonly write: 'post' }>;
 
 /**
- * Submits a kept write until its fate is known.
+ * Submits a pending write until its fate is known.
  *
  * @returns the sequence of a post
  * @throws ClientError `not_permitted` for an edit that came too late
- * @throws RelayRefused with the write dropped; RelayUnreachable with the write kept
+ * @throws RelayRefused with the write dropped; RelayUnreachable with the write pending
  */
 export async function submitContent(
   core: AccountCore,
   {
     row,
-    kept,
+    pending,
     isFresh,
   }: {
     readonly row: ChannelRow;
-    readonly kept: PendingWrite<ContentWrite>;
+    readonly pending: PendingWrite<ContentWrite>;
     /** Whether it never left before. */
     readonly isFresh: boolean;
   },
   signal: AbortSignal,
 ): Promise<number | undefined> {
-  const { value } = kept;
+  const { value } = pending;
   const relay = core.relay(row.relay_id);
-  const settle = () => core.store.write((tx) => dequeueWrite(tx, kept));
+  const settle = () => core.store.write((tx) => dequeueWrite(tx, pending));
   try {
     if (value.write === 'post') {
       const { sequence } = await relay.call('channel.post', value.post, { signal });
@@ -116,7 +116,7 @@ async function hasTakenEffect(
   { value, signal }: Submission,
 ): Promise<boolean> {
   const sent = value.write === 'edit' ? value.edit : value.deletion;
-  let after = value.behind;
+  let after = value.after;
   let rival: string | undefined;
   const allowance = new ReadBudget(core.reading);
   for (;;) {

@@ -1,4 +1,4 @@
-/** Posts, edits and deletions: signed once, kept, and sent unchanged (06 §8.7 to §8.9, §10.4). */
+/** Posts, edits and deletions: signed once, pending, and sent unchanged (06 §8.7 to §8.9, §10.4). */
 import {
   type ChannelPost,
   type ChannelPostDelete,
@@ -20,6 +20,7 @@ import {
 import type { JsonObject } from '@posthouse/protocol/json';
 import type { AccountCore } from '../../core.ts';
 import { ClientError } from '../../errors.ts';
+import { whileSending } from '../../sync/outbox.ts';
 import { flushChannel } from '../catch-up-channels.ts';
 import { type ChannelRow, requireChannel } from '../channel-rows.ts';
 import { type ContentWrite, enqueueWrite, type PendingWrite } from '../outbox.ts';
@@ -54,11 +55,11 @@ export interface SentToChannel {
 }
 
 /**
- * Publishes a post. Where the answer is lost it is kept, and goes out again unchanged: under another
+ * Publishes a post. Where the answer is lost it is pending, and goes out again unchanged: under another
  * ID it would be a second post (06 §8.7).
  *
  * @throws ClientError `unknown_channel`, `not_permitted`, `invalid_input`
- * @throws RelayRefused; RelayUnreachable with the post kept
+ * @throws RelayRefused; RelayUnreachable with the post pending
  */
 export async function publish(
   core: AccountCore,
@@ -81,8 +82,10 @@ export async function publish(
     checkReferences(post);
   });
   const row = await requireWriter(core, channelId, signal);
-  const kept = await core.store.write((tx) => enqueueWrite(tx, channelId, { write: 'post', post }));
-  const sequence = await submitInTurn(core, { row, kept }, signal);
+  const pending = await core.store.write((tx) =>
+    enqueueWrite(tx, channelId, { write: 'post', post }),
+  );
+  const sequence = await submitInTurn(core, { row, pending }, signal);
   return { channel_id: channelId, message_id: post.message_id, sequence: sequence as number };
 }
 
@@ -90,7 +93,7 @@ export async function publish(
  * Edits a post of whomever.
  *
  * @throws ClientError `unknown_channel`, `not_permitted`, `invalid_input`
- * @throws RelayRefused; RelayUnreachable with the edit kept
+ * @throws RelayRefused; RelayUnreachable with the edit pending
  */
 export async function editPost(
   core: AccountCore,
@@ -121,7 +124,7 @@ export async function editPost(
  * Deletes a post of whomever, with all its edits and for good.
  *
  * @throws ClientError `unknown_channel`, `not_permitted`, `invalid_input`
- * @throws RelayRefused; RelayUnreachable with the deletion kept
+ * @throws RelayRefused; RelayUnreachable with the deletion pending
  */
 export async function deletePost(
   core: AccountCore,
@@ -160,24 +163,21 @@ async function writeChange(
   signal: AbortSignal,
 ): Promise<void> {
   const row = await requireWriter(core, channelId, signal);
-  const behind = Math.max(target, row.span?.position ?? -1);
-  const kept = await core.store.write((tx) => enqueueWrite(tx, channelId, { ...value, behind }));
-  await submitInTurn(core, { row, kept }, signal);
+  const after = Math.max(target, row.span?.position ?? -1);
+  const pending = await core.store.write((tx) => enqueueWrite(tx, channelId, { ...value, after }));
+  await submitInTurn(core, { row, pending }, signal);
 }
 
-/** Submits what was just kept, behind what waits from before; nobody else does meanwhile. */
+/** Submits what was just pending, behind what waits from before; nobody else does meanwhile. */
 async function submitInTurn(
   core: AccountCore,
-  { row, kept }: { readonly row: ChannelRow; readonly kept: PendingWrite<ContentWrite> },
+  { row, pending }: { readonly row: ChannelRow; readonly pending: PendingWrite<ContentWrite> },
   signal: AbortSignal,
 ): Promise<number | undefined> {
-  core.sending.add(kept.key);
-  try {
+  return await whileSending(core, pending.key, async () => {
     for await (const events of flushChannel(core, row, signal)) core.eventBuffer.add(events);
-    return await submitContent(core, { row, kept, isFresh: true }, signal);
-  } finally {
-    core.sending.delete(kept.key);
-  }
+    return await submitContent(core, { row, pending, isFresh: true }, signal);
+  });
 }
 
 /**

@@ -10,6 +10,7 @@ import {
 import { Collection } from '../../store/collection.ts';
 import type { StoreReader, StoreWriter } from '../../store/index.ts';
 import { keyOf } from '../../store/row-keys.ts';
+import { type EntryRange, listRange } from '../../sync/timeline-range.ts';
 
 interface EntryPosition {
   readonly channel_id: string;
@@ -109,32 +110,13 @@ const waitingEdits = new Collection<WaitingEdit>('channel-edits');
 /** Deleted posts that lie before everything that was read so far, by channel and sequence. */
 const deleted = new Collection<true>('channel-deleted');
 
-/** A range of what is here, oldest first; with `last` the newest so many of it. */
-export interface EntryRange {
-  /** Only behind this sequence. */
-  readonly after?: number;
-  /** Only before this sequence. */
-  readonly before?: number;
-  readonly limit?: number;
-  readonly last?: number;
-}
-
 export async function listChannelEntries(
   tx: StoreReader,
   channelId: string,
   range: EntryRange = {},
 ): Promise<ChannelEntry[]> {
-  const { after = -1, before, last, limit } = range;
-  const most = last ?? limit;
-  const rows = await timeline.list(tx, {
-    prefix: `${channelId}/`,
-    ...(after >= 0 && { after: keyOf(channelId, after) }),
-    ...(before !== undefined && { before: keyOf(channelId, before) }),
-    ...(most !== undefined && { limit: most }),
-    ...(last !== undefined && { reverse: true }),
-  });
-  const entries = rows.map(({ value }) => (value.kind === 'post' ? entryOf(value) : value));
-  return last === undefined ? entries : entries.reverse();
+  const rows = await listRange(tx, timeline, { ...range, id: channelId });
+  return rows.map((row) => (row.kind === 'post' ? entryOf(row) : row));
 }
 
 /** Posts of a range, oldest first; with `last` the newest so many of them. */

@@ -1,8 +1,9 @@
 /** `courier channel …`: reading and writing a channel's timeline. */
 import type { Command } from 'commander';
-import type { ChannelEntry, EntryRange } from '../../channels/timeline/channel-entries.ts';
+import type { ChannelEntry } from '../../channels/timeline/channel-entries.ts';
 import { isTemporary } from '../../connect/backoff.ts';
 import { isClientError } from '../../errors.ts';
+import type { EntryRange } from '../../sync/timeline-range.ts';
 import {
   addressOf,
   channelEntryLine,

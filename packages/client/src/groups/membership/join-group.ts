@@ -2,8 +2,6 @@
 import {
   checkGroupResolution,
   checkSchema,
-  decodeBase64url,
-  encodeBase64url,
   GroupId,
   GroupInviteId,
   type GroupState,
@@ -11,11 +9,11 @@ import {
   type Static,
   signAsDevice,
   Type,
-  utf8,
 } from '@posthouse/protocol';
-import { canonicalJson, decodeUtf8, type JsonObject, parseJson } from '@posthouse/protocol/json';
+import type { JsonObject } from '@posthouse/protocol/json';
 import type { AccountCore } from '../../core.ts';
 import { ClientError, checkRelayAnswer, isClientError, isRefusal } from '../../errors.ts';
+import { decodeLink, encodeLink } from '../../link-text.ts';
 import type { StoreWriter } from '../../store/index.ts';
 import {
   asEnded,
@@ -43,28 +41,19 @@ export type InviteAddress = Static<typeof InviteAddress>;
  */
 export function encodeInviteAddress(core: AccountCore, address: InviteAddress): string {
   const { relay_id, group_id, invite_id } = address;
-  const bytes = utf8(canonicalJson({ relay_id, group_id, invite_id }));
-  return `${addressPrefix(core)}${encodeBase64url(bytes)}`;
+  return encodeLink(core.network, 'group', { relay_id, group_id, invite_id });
 }
 
 /** @throws ClientError `verification_failed` */
 export function decodeInviteAddress(core: AccountCore, text: string): InviteAddress {
-  const prefix = addressPrefix(core);
-  const word = text.trim();
-  const bytes = word.startsWith(prefix) ? decodeBase64url(word.slice(prefix.length)) : undefined;
   try {
-    if (bytes === undefined) throw new TypeError(`expected ${prefix}`);
-    const address: unknown = parseJson(decodeUtf8(bytes));
+    const address = decodeLink(core.network, 'group', text);
     checkSchema(InviteAddress, address, 'invitation');
     return address;
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : 'invalid';
     throw new ClientError('verification_failed', `invitation: ${reason}`, { cause });
   }
-}
-
-function addressPrefix({ network }: AccountCore): string {
-  return `${network.word}-group:`;
 }
 
 /**

@@ -4,6 +4,7 @@ import type { JsonObject } from '@posthouse/protocol/json';
 import { Collection } from '../../store/collection.ts';
 import type { StoreReader, StoreWriter } from '../../store/index.ts';
 import { keyOf, positionKey } from '../../store/row-keys.ts';
+import { type EntryRange, listRange } from '../../sync/timeline-range.ts';
 
 interface EntryPosition {
   readonly group_id: string;
@@ -86,19 +87,9 @@ export async function groupEntry(
 export async function listGroupEntries(
   tx: StoreReader,
   groupId: string,
-  range: { readonly after?: number; readonly limit?: number; readonly last?: number } = {},
+  range: Omit<EntryRange, 'before'> = {},
 ): Promise<GroupEntry[]> {
-  const { after = -1, limit, last } = range;
-  const prefix = `${groupId}/`;
-  const most = last ?? limit;
-  const rows = await timeline.list(tx, {
-    prefix,
-    ...(after >= 0 && { after: keyOf(groupId, after) }),
-    ...(most !== undefined && { limit: most }),
-    ...(last !== undefined && { reverse: true }),
-  });
-  const entries = rows.map(({ value }) => value);
-  return last === undefined ? entries : entries.reverse();
+  return await listRange(tx, timeline, { ...range, id: groupId });
 }
 
 /**

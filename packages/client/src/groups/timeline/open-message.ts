@@ -12,9 +12,10 @@ import type { AccountCore } from '../../core.ts';
 import type { GroupAccountEvent } from '../../events.ts';
 import type { StoreWriter } from '../../store/index.ts';
 import { keyOf } from '../../store/row-keys.ts';
+import { pendingOf } from '../../sync/outbox.ts';
 import { memberOf, nicknames } from '../group-rows.ts';
 import { type EpochSecret, epochSecret, secretBytes } from '../keys/key-rows.ts';
-import { dequeueMessage, pendingMessages } from '../outbox.ts';
+import { dequeueMessage, groupOutbox } from '../outbox.ts';
 import {
   addUndecrypted,
   claimMessageId,
@@ -59,7 +60,7 @@ export async function storeMessage(
     return [{ kind: 'group-rejected', group_id, sequence, reason }];
   }
   if (row.from === core.account && row.from_device_id === core.device.deviceId) {
-    for (const each of await pendingMessages(tx, row.group_id)) {
+    for (const each of await pendingOf(tx, groupOutbox, row.group_id)) {
       if (each.value.envelope.message_id === row.message_id) await dequeueMessage(tx, each);
     }
   }

@@ -10,16 +10,10 @@ import { isTemporary } from '../../connect/backoff.ts';
 import type { AccountCore } from '../../core.ts';
 import { ClientError, isClientError, isRefusal, RelayUnreachable } from '../../errors.ts';
 import type { GroupAccountEvent } from '../../events.ts';
+import { enqueue, pendingOf, whileSending } from '../../sync/outbox.ts';
 import { groupRow } from '../group-rows.ts';
 import { epochSecret, secretBytes } from '../keys/key-rows.ts';
-import {
-  dequeueMessage,
-  enqueueMessage,
-  groupOutbox,
-  isStillPending,
-  type PendingMessage,
-  pendingMessages,
-} from '../outbox.ts';
+import { dequeueMessage, groupOutbox, isStillPending, type PendingMessage } from '../outbox.ts';
 import { sequenceOfMessage } from './group-entries.ts';
 import { refreshGroup, requireGroupRow } from './read-group.ts';
 
@@ -54,22 +48,22 @@ export async function sendToGroup(
   if (known?.standing !== 'member') await refreshGroup(core, groupId, signal);
   const envelope = await sealFor(core, { groupId, content }, signal);
   // Kept before anything of it leaves.
-  const key = await core.store.write((tx) => enqueueMessage(tx, { envelope, content }));
-  core.sending.add(key);
-  try {
-    for await (const events of flushGroup(core, groupId, signal)) core.eventBuffer.add(events);
-    const sent = await deliver(core, { groupId, key }, signal);
-    if (sent !== undefined) return sent;
-    throw new RelayUnreachable('another program of this device has sent the message', {
-      outcomeUnknown: true,
-    });
-  } catch (error) {
-    if (isUndeliverable(error) || isBlocked(error))
-      await core.store.write((tx) => groupOutbox.delete(tx, key));
-    throw error;
-  } finally {
-    core.sending.delete(key);
-  }
+  const value = { envelope, content };
+  const key = await core.store.write((tx) => enqueue(tx, groupOutbox, { id: groupId, value }));
+  return await whileSending(core, key, async () => {
+    try {
+      for await (const events of flushGroup(core, groupId, signal)) core.eventBuffer.add(events);
+      const sent = await deliver(core, { groupId, key }, signal);
+      if (sent !== undefined) return sent;
+      throw new RelayUnreachable('another program of this device has sent the message', {
+        outcomeUnknown: true,
+      });
+    } catch (error) {
+      if (isUndeliverable(error) || isBlocked(error))
+        await core.store.write((tx) => groupOutbox.delete(tx, key));
+      throw error;
+    }
+  });
 }
 
 /** Whether a message cannot be sent any more; everything else leaves its fate open. */
@@ -154,15 +148,15 @@ async function deliver(
 /** @throws RelayRefused, RelayUnreachable, RelayMisbehaviour */
 async function submit(
   core: AccountCore,
-  waiting: PendingMessage,
+  pending: PendingMessage,
   signal: AbortSignal,
 ): Promise<SentToGroup> {
-  const { envelope } = waiting.value;
+  const { envelope } = pending.value;
   const { group_id, message_id } = envelope;
   const row = await core.store.read((tx) => groupRow(tx, group_id));
   if (row === undefined) throw new ClientError('not_a_member', `${group_id} is not known here`);
   const answer = await core.relay(row.relay_id).call(method, envelope, { signal });
-  await core.store.write((tx) => dequeueMessage(tx, waiting));
+  await core.store.write((tx) => dequeueMessage(tx, pending));
   return { group_id, message_id, sequence: answer.sequence };
 }
 
@@ -180,16 +174,16 @@ async function prepareRetry(
 /** Encrypting again takes a new message ID (05 §13.28); the old envelope is kept until then. */
 async function sealAnew(
   core: AccountCore,
-  waiting: PendingMessage,
+  pending: PendingMessage,
   signal: AbortSignal,
 ): Promise<void> {
   // Reading the group may have shown it: it was taken, and only the answer was lost.
-  if (!(await core.store.read((tx) => isStillPending(tx, waiting)))) return;
-  const { content, envelope } = waiting.value;
+  if (!(await core.store.read((tx) => isStillPending(tx, pending)))) return;
+  const { content, envelope } = pending.value;
   const next = await sealFor(core, { groupId: envelope.group_id, content }, signal);
   await core.store.write(async (tx) => {
-    if (!(await isStillPending(tx, waiting))) return;
-    await groupOutbox.put(tx, waiting.key, { envelope: next, content });
+    if (!(await isStillPending(tx, pending))) return;
+    await groupOutbox.put(tx, pending.key, { envelope: next, content });
   });
 }
 
@@ -265,7 +259,7 @@ async function* giveUpAll(
 
 /** What waits, but for what a caller is sending right now and will be told of. */
 async function flushable(core: AccountCore, groupId: string): Promise<PendingMessage[]> {
-  const rows = await core.store.read((tx) => pendingMessages(tx, groupId));
+  const rows = await core.store.read((tx) => pendingOf(tx, groupOutbox, groupId));
   return rows.filter(({ key }) => !core.sending.has(key));
 }
 

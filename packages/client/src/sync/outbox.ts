@@ -1,0 +1,51 @@
+/** Outboxes of groups and channels: what was made here and has no answer yet, in order. */
+import type { AccountCore } from '../core.ts';
+import type { Collection } from '../store/collection.ts';
+import type { StoreReader, StoreWriter } from '../store/index.ts';
+import { keyOf } from '../store/row-keys.ts';
+
+/** A row of an outbox, with its key. */
+export interface Pending<T> {
+  readonly key: string;
+  readonly value: T;
+}
+
+/** Appends a value to the outbox of a group or channel. @returns its key */
+export async function enqueue<T>(
+  tx: StoreWriter,
+  outbox: Collection<T>,
+  { id, value }: { readonly id: string; readonly value: T },
+): Promise<string> {
+  const prefix = `${id}/`;
+  const [last] = await outbox.list(tx, { prefix, limit: 1, reverse: true });
+  const next = last === undefined ? 0 : Number(last.key.slice(prefix.length)) + 1;
+  const key = keyOf(id, next);
+  await outbox.put(tx, key, value);
+  return key;
+}
+
+/** Lists what waits for a group or channel, oldest first. */
+export async function pendingOf<T>(
+  tx: StoreReader,
+  outbox: Collection<T>,
+  id: string,
+): Promise<Pending<T>[]> {
+  return await outbox.list(tx, { prefix: `${id}/` });
+}
+
+/**
+ * Runs the sending of a row, and keeps everything else on this device from sending the same row
+ * meanwhile.
+ */
+export async function whileSending<T>(
+  core: AccountCore,
+  key: string,
+  send: () => Promise<T>,
+): Promise<T> {
+  core.sending.add(key);
+  try {
+    return await send();
+  } finally {
+    core.sending.delete(key);
+  }
+}
