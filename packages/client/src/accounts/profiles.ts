@@ -1,7 +1,7 @@
 /** Profiles: the own one published, others read and verified (03 §7, §8). */
 import {
   type AccountProfile,
-  type ProfileFacts,
+  type ProfileFields,
   ProtocolError,
   type ResolvedProfile,
   signProfile,
@@ -71,7 +71,7 @@ export async function knownProfile(
  */
 export async function publishProfile(
   core: AccountCore,
-  facts: Omit<ProfileFacts, 'account' | 'updated_at'>,
+  facts: Omit<ProfileFields, 'account' | 'updated_at'>,
   signal: AbortSignal,
 ): Promise<AccountProfile> {
   const home = await core.home();
@@ -94,7 +94,7 @@ export async function publishProfile(
   return profile;
 }
 
-function signOrInvalidInput(core: AccountCore, facts: ProfileFacts): AccountProfile {
+function signOrInvalidInput(core: AccountCore, facts: ProfileFields): AccountProfile {
   try {
     return signProfile(core.network, core.device, facts);
   } catch (cause) {

@@ -1,4 +1,4 @@
-import type { AccountProfile, ProfileFacts } from '@posthouse/protocol';
+import type { AccountProfile, ProfileFields } from '@posthouse/protocol';
 import { publishProfile, resolveProfile } from '../accounts/profiles.ts';
 import type { AccountCore } from '../core.ts';
 import { type Abortable, signalOf } from './options.ts';
@@ -13,7 +13,7 @@ export class Profiles {
 
   /** Publishes the own profile, whole: what is left out is not in it any more. */
   publish(
-    facts: Omit<ProfileFacts, 'account' | 'updated_at'>,
+    facts: Omit<ProfileFields, 'account' | 'updated_at'>,
     options: Abortable = {},
   ): Promise<AccountProfile> {
     return publishProfile(this.#core, facts, signalOf(options));

@@ -1,5 +1,5 @@
 import {
-  checkDescriptorStanding,
+  checkDescriptorStatus,
   checkRelayEntry,
   descriptorAddresses,
   type Network,
@@ -133,7 +133,7 @@ export class Discovery {
     const cached = await store.read((tx) => descriptors.get(tx, entry.relay_id));
     if (cached === undefined) return undefined;
     try {
-      checkDescriptorStanding(cached, { entry, now: unixSeconds(clock) });
+      checkDescriptorStatus(cached, { entry, now: unixSeconds(clock) });
       return cached;
     } catch {
       return undefined;

@@ -22,7 +22,7 @@ import {
   parseContent,
   sha256Text,
   TimelinePage,
-  type TimelineReading,
+  type TimelinePageRequest,
   verifyTimelinePage,
 } from '@posthouse/protocol';
 import { verifySignatures } from '@posthouse/protocol/crypto';
@@ -49,7 +49,7 @@ export interface OpenedEntry {
 export function openPage(
   core: AccountCore,
   page: unknown,
-  reading: TimelineReading,
+  reading: TimelinePageRequest,
 ): OpenedEntry[] {
   const fault = pageFault(page, reading);
   if (fault !== undefined) throw new RelayMisbehaviour(fault, 'page of the timeline', { method });
@@ -61,7 +61,7 @@ export function openPage(
 }
 
 /** The faults of a page that have names of their own; the rest is told by its certificates. */
-function pageFault(page: unknown, reading: TimelineReading): MisbehaviourReason | undefined {
+function pageFault(page: unknown, reading: TimelinePageRequest): MisbehaviourReason | undefined {
   checkRelayAnswer('malformed_result', method, () => {
     checkSchema(TimelinePage, page);
     checkNoNull(page);

@@ -1,6 +1,6 @@
 import {
   type ErrorCode,
-  type ProfileFacts,
+  type ProfileFields,
   verifyDeviceCertificate,
   verifyProfile,
 } from '@posthouse/protocol';
@@ -39,7 +39,7 @@ publish.check(
   async (context) => {
     const owner = await context.testAccount();
     const future = { deep: [1, { x: 'y' }] };
-    const facts = { future } as Partial<ProfileFacts>;
+    const facts = { future } as Partial<ProfileFields>;
     await context.expectOk(owner.caller, 'profile.publish', {
       ...context.profile(owner.device, facts),
     });
@@ -213,9 +213,9 @@ publish.check(
   { source: '01 §11 F1', title: 'accepts a profile of exactly 8,192 bytes' },
   async (context) => {
     const owner = await context.testAccount();
-    const empty = context.profile(owner.device, { note: '' } as Partial<ProfileFacts>);
+    const empty = context.profile(owner.device, { note: '' } as Partial<ProfileFields>);
     const room = 8_192 - new TextEncoder().encode(JSON.stringify(empty)).length;
-    const facts = { note: 'x'.repeat(room) } as Partial<ProfileFacts>;
+    const facts = { note: 'x'.repeat(room) } as Partial<ProfileFields>;
     await context.expectOk(owner.caller, 'profile.publish', {
       ...context.profile(owner.device, facts),
     });

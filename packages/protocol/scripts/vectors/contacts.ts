@@ -13,7 +13,7 @@ import {
   tampered,
   VectorFile,
   without,
-} from './kit.ts';
+} from './fixture.ts';
 
 const first = certificateOf(ann, ann.device);
 /** Valid for a day only. */

@@ -10,7 +10,7 @@ import {
   otherRegistry,
   relayKey,
   VectorFile,
-} from './kit.ts';
+} from './fixture.ts';
 import { hexOf } from './operations.ts';
 
 const registry = '0x0123456789abcdef0123456789abcdef01234567';

@@ -1,6 +1,6 @@
 /** Vectors of chapter 01, sections 2, 3 and 5.6: texts and their encodings. */
 import { encodeBase64url } from '../../src/index.ts';
-import { counting, VectorFile } from './kit.ts';
+import { counting, VectorFile } from './fixture.ts';
 import { hexOf } from './operations.ts';
 
 const nested = (levels: number, inner = '') => '['.repeat(levels) + inner + ']'.repeat(levels);

@@ -27,7 +27,7 @@ import {
   tampered,
   VectorFile,
   without,
-} from './kit.ts';
+} from './fixture.ts';
 
 const relay_id = deriveRelayId(network, relayKey.publicKey);
 const nonce = encodeBase64url(counting(0xe0, 16));

@@ -14,7 +14,7 @@ import {
   tampered,
   VectorFile,
   without,
-} from './kit.ts';
+} from './fixture.ts';
 
 export const day = 86_400;
 

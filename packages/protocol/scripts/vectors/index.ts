@@ -8,9 +8,9 @@ import {
   textVectors,
   varintVectors,
 } from './encoding.ts';
+import type { VectorFile } from './fixture.ts';
 import { channelVectors, groupVectors } from './hosted.ts';
 import { certificateVectors, deviceStateVectors, profileVectors } from './identity.ts';
-import type { VectorFile } from './kit.ts';
 import { contentVectors, envelopeVectors, messageVectors, payloadVectors } from './messages.ts';
 import { authVectors, descriptorVectors, routeVectors } from './relays.ts';
 

@@ -23,7 +23,7 @@ import {
   tampered,
   VectorFile,
   without,
-} from './kit.ts';
+} from './fixture.ts';
 
 const annCertificate = certificateOf(ann, ann.device);
 const benCertificate = certificateOf(ben, ben.device);

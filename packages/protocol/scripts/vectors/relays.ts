@@ -1,7 +1,6 @@
 /** Vectors of chapter 01, sections 12, 13 and 17, and of chapter 02, section 9. */
 import { deriveDeviceId, deriveRelayId, encodeBase64url, peerIdOf } from '../../src/index.ts';
 import type { JsonObject } from '../../src/json/index.ts';
-import { commonFaults, day, padding } from './identity.ts';
 import {
   ann,
   ben,
@@ -15,7 +14,8 @@ import {
   tampered,
   VectorFile,
   without,
-} from './kit.ts';
+} from './fixture.ts';
+import { commonFaults, day, padding } from './identity.ts';
 
 const signature = 'account_signature';
 

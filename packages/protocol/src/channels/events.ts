@@ -1,10 +1,7 @@
 import { verifySignatures } from '../crypto/signatures.ts';
 import { badRequest, ProtocolError } from '../errors.ts';
-import {
-  DeviceCertificate,
-  deriveDeviceId,
-  verifyDeviceCertificate,
-} from '../identity/certificate.ts';
+import { DeviceCertificate, verifyDeviceCertificate } from '../identity/certificate.ts';
+import { deriveDeviceId } from '../identity/device-id.ts';
 import { deviceSignatures } from '../identity/device-signed.ts';
 import type { Network } from '../identity/network.ts';
 import { canonicalJson } from '../json/canonical.ts';
@@ -82,7 +79,7 @@ export type VerifiedChannelEvent = {
 );
 
 /** What a verifier knows beforehand about the channel it reads. */
-export interface KnownChannel {
+export interface ChannelAnchor {
   readonly channelId: string;
   /** The relay connected to, itself verified as a channel host. */
   readonly relayId: string;
@@ -114,7 +111,7 @@ export interface VerifiedChannelPage {
 export function verifyChannelDescriptor(
   network: Network,
   value: unknown,
-  { channelId, relayId, certificate }: KnownChannel & { readonly certificate: DeviceCertificate },
+  { channelId, relayId, certificate }: ChannelAnchor & { readonly certificate: DeviceCertificate },
 ): ChannelDescriptor {
   checkChannelDescriptor(network, value);
   checkChannelDescriptorSize(value);
@@ -136,7 +133,7 @@ export function verifyChannelDescriptor(
 export function verifyChannelResolution(
   network: Network,
   value: unknown,
-  known: KnownChannel & { readonly revision?: number },
+  known: ChannelAnchor & { readonly revision?: number },
 ): ChannelDescriptor {
   checkSchema(ChannelResolution, value);
   const { descriptor, signer_certificate: certificate } = value;
@@ -160,7 +157,7 @@ export function verifyChannelResolution(
 export function verifyChannelPage(
   network: Network,
   page: unknown,
-  known: KnownChannel,
+  known: ChannelAnchor,
 ): VerifiedChannelPage {
   checkSchema(ChannelPage, page);
   const certificates = verifyCertificates(network, page);
@@ -201,7 +198,7 @@ function verifyCertificates(
   return byDevice;
 }
 
-interface EventContext extends KnownChannel {
+interface EventContext extends ChannelAnchor {
   /** Grows with each descriptor of the page. */
   readonly descriptors: Map<number, ChannelDescriptor>;
   readonly certificate: DeviceCertificate;

@@ -12,7 +12,7 @@ import {
   type ContactGrant,
   checkGrant,
   checkGrantUse,
-  type DevicesAt,
+  type DeviceStateAt,
   grantSignatures,
 } from './grant.ts';
 import { type ContactInvite, checkInvite, checkInviteUse, inviteSignatures } from './invite.ts';
@@ -85,7 +85,7 @@ export interface AuthorizationSignatures {
 export function authorizationSignatures(
   network: Network,
   authorization: Authorization,
-  devices: DevicesAt,
+  devices: DeviceStateAt,
 ): AuthorizationSignatures {
   if (!isGrant(network, authorization)) {
     const anyOf = inviteSignatures(network, authorization, devices);
@@ -107,7 +107,7 @@ export function authorizationSignatures(
 export function verifyAuthorization(
   network: Network,
   value: unknown,
-  use: AuthorizationUse & DevicesAt,
+  use: AuthorizationUse & DeviceStateAt,
 ): asserts value is Authorization {
   checkAuthorization(network, value);
   checkAuthorizationUse(network, value, use);

@@ -5,7 +5,7 @@ import { canonicalWith } from '../json/canonical.ts';
 import { isJsonObject } from '../json/types.ts';
 import {
   type ContactGrant,
-  type DevicesAt,
+  type DeviceStateAt,
   grantSignatures,
   validGrantDevices,
   verifyGrant,
@@ -26,7 +26,7 @@ export type GrantSelection =
     }
   | { readonly outcome: 'save' | 'merge' | 'replace'; readonly grant: ContactGrant };
 
-export interface SelectGrantInput extends DevicesAt {
+export interface SelectGrantInput extends DeviceStateAt {
   readonly scope: GrantScope;
   readonly saved: ContactGrant | undefined;
   /** As received; nothing about it is checked yet. */
@@ -71,7 +71,7 @@ export function selectGrant(network: Network, input: SelectGrantInput): GrantSel
 export function cleanGrant(
   network: Network,
   grant: ContactGrant,
-  devices: DevicesAt,
+  devices: DeviceStateAt,
 ): ContactGrant {
   const current = [...grantSignatures(network, grant, devices).keys()];
   if (current.length === Object.keys(grant.signatures).length) return grant;
@@ -83,7 +83,7 @@ export function cleanGrant(
 function mergeGrants(
   network: Network,
   saved: ContactGrant,
-  input: DevicesAt & { readonly candidate: ContactGrant },
+  input: DeviceStateAt & { readonly candidate: ContactGrant },
 ): ContactGrant {
   const { candidate } = input;
   const signatures = {
@@ -96,7 +96,7 @@ function mergeGrants(
 function validGrant(
   network: Network,
   candidate: unknown,
-  devices: DevicesAt,
+  devices: DeviceStateAt,
 ): ContactGrant | undefined {
   try {
     verifyGrant(network, candidate, devices);

@@ -41,7 +41,7 @@ export type ContactGrant = Static<typeof ContactGrant>;
 export type GrantBody = Omit<ContactGrant, 'signatures'>;
 
 /** The grantor's verified device state, and the instant at which its devices must be valid. */
-export interface DevicesAt {
+export interface DeviceStateAt {
   readonly state: Pick<AccountDeviceState, 'account' | 'certificates'>;
   /** Unix seconds. */
   readonly now: number;
@@ -85,7 +85,7 @@ export function isGrantExpired(grant: Pick<ContactGrant, 'expires_at'>, now: num
 export function grantSignatures(
   network: Network,
   grant: ContactGrant,
-  devices: DevicesAt,
+  devices: DeviceStateAt,
 ): Map<string, SignatureCheck> {
   const checks = new Map<string, SignatureCheck>();
   if (devices.state.account !== grant.grantor) return checks;
@@ -105,7 +105,7 @@ export function grantSignatures(
 export function validGrantDevices(
   network: Network,
   grant: ContactGrant,
-  devices: DevicesAt,
+  devices: DeviceStateAt,
 ): string[] {
   const { verify } = network.primitives.ed25519;
   const valid: string[] = [];
@@ -126,7 +126,7 @@ export function validGrantDevices(
 export function verifyGrant(
   network: Network,
   value: unknown,
-  expected: DevicesAt & { readonly grantor?: string; readonly grantee?: string },
+  expected: DeviceStateAt & { readonly grantor?: string; readonly grantee?: string },
 ): asserts value is ContactGrant {
   checkGrant(network, value);
   checkGrantUse(value, expected);

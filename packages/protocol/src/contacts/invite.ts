@@ -27,7 +27,7 @@ import {
   TypeName,
   UnixSeconds,
 } from '../schema.ts';
-import type { DevicesAt } from './grant.ts';
+import type { DeviceStateAt } from './grant.ts';
 
 /** Signed by one device; any number of accounts may use it until it expires. */
 export const ContactInvite = Type.Object({
@@ -70,7 +70,7 @@ export function inviteSigningInput(
 export function inviteSignatures(
   network: Network,
   invite: ContactInvite,
-  devices: DevicesAt,
+  devices: DeviceStateAt,
 ): SignatureCheck[] {
   const { state, now } = devices;
   const signer = currentDevices(network, state, now).get(invite.signer_device_id);
@@ -104,7 +104,7 @@ export function checkInviteUse(
 export function verifyInvite(
   network: Network,
   value: unknown,
-  expected: DevicesAt & { readonly inviter?: string },
+  expected: DeviceStateAt & { readonly inviter?: string },
 ): asserts value is ContactInvite {
   checkInvite(network, value);
   checkInviteUse(value, expected);

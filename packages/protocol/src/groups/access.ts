@@ -41,9 +41,9 @@ export function openAccessAt(event: TimelinePosition): DeviceAccess {
  * The interval of any other device, opened by its next successful subscription or
  * synchronisation: messages behind the head, keys from the current epoch (05 §10.2).
  * @example
- * if (!hasOpenAccess(intervals)) intervals.push(openAccessBehind(group));
+ * if (!hasOpenAccess(intervals)) intervals.push(openAccessAfter(group));
  */
-export function openAccessBehind(head: TimelinePosition): DeviceAccess {
+export function openAccessAfter(head: TimelinePosition): DeviceAccess {
   return {
     messages: { from: head.sequence + 1 },
     keys: { from: head.epoch },

@@ -43,11 +43,11 @@ const facts = {
   epoch: Counter,
 };
 
-const GroupFacts = Type.Object(facts);
-type GroupFacts = Readonly<Static<typeof GroupFacts>>;
+const GroupFields = Type.Object(facts);
+type GroupFields = Readonly<Static<typeof GroupFields>>;
 
 /** What the rules of the chain need to see of a group. A `Map` and a `Set` fit. */
-export interface GroupView extends GroupFacts {
+export interface GroupView extends GroupFields {
   readonly members: {
     /** The number of all members, also where `get` knows only some. */
     readonly size: number;
@@ -57,7 +57,7 @@ export interface GroupView extends GroupFacts {
 }
 
 /** The whole state of a group; never changed, replaced by the next. */
-export interface GroupProjection extends GroupFacts {
+export interface GroupProjection extends GroupFields {
   readonly members: ReadonlyMap<string, GroupMember>;
   readonly bans: ReadonlySet<string>;
 }

@@ -103,12 +103,12 @@ export function stagingAfter(effects: GroupEffects): {
 
 /**
  * Checks that a preparation can be committed (05 §13.27). Rights of the signer and the head of the
- * chain are `decideGroupLink`'s; the caller asks that first.
+ * chain are `decideChainEvent`'s; the caller asks that first.
  *
  * @returns the preparation that is there
  * @throws ProtocolError `state_conflict`; a failure leaves the preparation valid
  * @example
- * const effects = decideGroupLink(group, { kind, body }, account);
+ * const effects = decideChainEvent(group, { kind, body }, account);
  * const { boxSet } = checkRotationCommit({ group, staging }, body, { account, now });
  */
 export function checkRotationCommit<S extends RotationStaging>(

@@ -36,7 +36,7 @@ export const SessionCredentials = Type.Object({
 export type SessionCredentials = Static<typeof SessionCredentials>;
 
 /** What a device signs to authenticate (chapter 02, section 9.3). */
-export interface DeviceAuthFacts {
+export interface DeviceAuthFields {
   /** The relay talked to, from trusted knowledge: its verified descriptor, or its own identity. */
   readonly relay_id: string;
   /** `relayOrigin` of the address talked to. */
@@ -57,14 +57,14 @@ export interface DeviceAuthFacts {
  *   relay_id, origin: relayOrigin(endpoint), account, device_id, nonce, timestamp: now,
  * }));
  */
-export function deviceAuthInput(network: Network, facts: DeviceAuthFacts): Uint8Array {
+export function deviceAuthInput(network: Network, facts: DeviceAuthFields): Uint8Array {
   const { relay_id, origin, account, device_id, nonce, timestamp } = facts;
   const $type = network.type('relay.auth');
   return network.bytes({ $type, relay_id, origin, account, device_id, nonce, timestamp });
 }
 
 /** What an account signs to authenticate (chapter 02, section 9.4). */
-export interface AccountAuthFacts {
+export interface AccountAuthFields {
   readonly relay_id: string;
   readonly origin: string;
   readonly account: string;
@@ -73,7 +73,7 @@ export interface AccountAuthFacts {
 }
 
 /** Signing input of account authentication; members beyond the five do not enter it. */
-export function accountAuthInput(network: Network, facts: AccountAuthFacts): Uint8Array {
+export function accountAuthInput(network: Network, facts: AccountAuthFields): Uint8Array {
   const { relay_id, origin, account, account_public_key, nonce } = facts;
   const $type = network.type('relay.account_auth');
   return network.bytes({ $type, relay_id, origin, account, account_public_key, nonce });

@@ -128,29 +128,6 @@ export function verifyDeviceCertificate(
   verifySignatures(network.primitives, checks, path || 'certificate');
 }
 
-/** The fields a device ID comes from; a renewal with the same keys keeps the ID (D2). */
-export type DeviceIdentity = Pick<
-  DeviceCertificate,
-  'account' | 'signing_public_key' | 'encryption_public_key'
->;
-
-/**
- * The device ID of a certificate (chapter 01, section 9): `dev_` and 22 characters. Other members
- * of the object given do not enter it.
- *
- * @example
- * deriveDeviceId(network, certificate); // 'dev_PvjHcDCCuH2I3lD_0gfWlQ'
- */
-export function deriveDeviceId(network: Network, identity: DeviceIdentity): string {
-  const input = network.bytes({
-    $type: network.type('device.identity'),
-    account: identity.account,
-    signing_public_key: identity.signing_public_key,
-    encryption_public_key: identity.encryption_public_key,
-  });
-  return `dev_${encodeBase64url(network.primitives.sha256(input).subarray(0, 16))}`;
-}
-
 /** Whether a certificate's period covers an instant: `not_before <= now < expires_at`. */
 export function isCertificateCurrent(
   certificate: Pick<DeviceCertificate, 'not_before' | 'expires_at'>,

@@ -125,7 +125,7 @@ export function verifyDescriptor(
   { entry, now }: { readonly entry: RelayEntry; readonly now: number },
 ): asserts value is RelayDescriptor {
   checkDescriptor(network, value);
-  checkDescriptorStanding(value, { entry, now });
+  checkDescriptorStatus(value, { entry, now });
   verifySignatures(network.primitives, descriptorSignatures(network, value), 'descriptor');
 }
 
@@ -135,7 +135,7 @@ export function verifyDescriptor(
  *
  * @throws ProtocolError `bad_request`, `forbidden`, `stale_state` as `verifyDescriptor`
  */
-export function checkDescriptorStanding(
+export function checkDescriptorStatus(
   descriptor: Pick<RelayDescriptor, 'relay_id' | 'expires_at'>,
   { entry, now }: { readonly entry: RelayEntry; readonly now: number },
 ): void {
@@ -182,7 +182,7 @@ export function hasCapability(
 }
 
 /** What a descriptor says, before it is signed. */
-export interface DescriptorFacts {
+export interface DescriptorFields {
   readonly endpoints: string[];
   readonly capabilities?: string[];
   /** Unix seconds. */
@@ -202,7 +202,7 @@ export interface DescriptorFacts {
 export async function signDescriptor(
   network: Network,
   relay: AccountSigner,
-  facts: DescriptorFacts,
+  facts: DescriptorFields,
 ): Promise<RelayDescriptor> {
   const unsigned = {
     ...facts,

@@ -20,10 +20,10 @@ import {
   checkAccountKey,
   checkDeviceCertificate,
   DeviceCertificate,
-  deriveDeviceId,
   deviceCertificateSignatures,
   isCertificateCurrent,
 } from './certificate.ts';
+import { deriveDeviceId } from './device-id.ts';
 import type { Network } from './network.ts';
 import type { AccountSigner } from './signers.ts';
 

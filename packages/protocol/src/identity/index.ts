@@ -2,6 +2,7 @@ export * from './account-id.ts';
 export * from './auth.ts';
 export * from './certificate.ts';
 export * from './descriptor.ts';
+export * from './device-id.ts';
 export * from './device-signed.ts';
 export * from './device-state.ts';
 export * from './endpoint.ts';

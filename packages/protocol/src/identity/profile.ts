@@ -101,7 +101,7 @@ export function verifyProfile(
 }
 
 /** What a profile says, before it is signed. */
-export type ProfileFacts = Omit<AccountProfile, '$type' | 'device_signature'>;
+export type ProfileFields = Omit<AccountProfile, '$type' | 'device_signature'>;
 
 /**
  * Makes a profile. Unknown members of `facts` are kept and signed.
@@ -115,7 +115,7 @@ export type ProfileFacts = Omit<AccountProfile, '$type' | 'device_signature'>;
 export function signProfile(
   network: Network,
   device: DeviceSigner,
-  facts: ProfileFacts,
+  facts: ProfileFields,
 ): AccountProfile {
   const unsigned = { ...facts, $type: network.type('profile') };
   const profile = signAsDevice(network, unsigned, device);

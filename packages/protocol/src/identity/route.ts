@@ -181,7 +181,7 @@ export function routeContent(network: Network, route: AccountRoute): string {
 }
 
 /** What a route says, before it is signed. */
-export interface RouteFacts {
+export interface RouteFields {
   readonly revision: number;
   readonly relay_id: string;
   readonly updated_at: number;
@@ -200,7 +200,7 @@ export interface RouteFacts {
 export async function signRouteDraft(
   network: Network,
   account: AccountSigner,
-  facts: RouteFacts,
+  facts: RouteFields,
 ): Promise<AccountRoute> {
   const unsigned = {
     ...facts,

@@ -1,6 +1,6 @@
 import { encodeBase64url } from '../encoding/base64url.ts';
 import { deriveAccountId } from './account-id.ts';
-import { deriveDeviceId } from './certificate.ts';
+import { deriveDeviceId } from './device-id.ts';
 import type { Network } from './network.ts';
 
 /**

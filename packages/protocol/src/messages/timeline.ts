@@ -43,7 +43,7 @@ export const TimelineChanged = Type.Object({ head: Counter });
 export type TimelineChanged = Static<typeof TimelineChanged>;
 
 /** Who read, and from where. */
-export interface TimelineReading {
+export interface TimelinePageRequest {
   readonly account: string;
   readonly deviceId: string;
   /** The position asked for; -1 for the beginning. */
@@ -63,7 +63,7 @@ export interface TimelineReading {
 export function verifyTimelinePage(
   network: Network,
   page: unknown,
-  reading: TimelineReading,
+  reading: TimelinePageRequest,
 ): Map<string, DeviceCertificate> {
   const certificates = checkTimelinePage(network, page, reading);
   for (const certificate of certificates.values()) {
@@ -80,7 +80,7 @@ export function verifyTimelinePage(
 export function checkTimelinePage(
   network: Network,
   page: unknown,
-  reading: TimelineReading,
+  reading: TimelinePageRequest,
 ): Map<string, DeviceCertificate> {
   checkSchema(TimelinePage, page);
   checkNoNull(page);
@@ -100,7 +100,7 @@ export function checkTimelinePage(
   return certificates;
 }
 
-function checkEntries(items: readonly MessageTimelineEntry[], reading: TimelineReading): void {
+function checkEntries(items: readonly MessageTimelineEntry[], reading: TimelinePageRequest): void {
   let last = reading.after;
   for (const [index, { sequence, envelope, key_box: box }] of items.entries()) {
     const path = `items.${index}`;

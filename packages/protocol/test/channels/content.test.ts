@@ -22,7 +22,7 @@ import {
   resigned,
   stranger,
   text,
-} from './kit.ts';
+} from './fixture.ts';
 
 const verifies = (object: JsonObject & { device_signature: string }) =>
   verifySignatures(

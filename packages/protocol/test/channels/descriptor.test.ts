@@ -34,7 +34,7 @@ import {
   resigned,
   revision,
   stranger,
-} from './kit.ts';
+} from './fixture.ts';
 
 const known = { channelId, relayId, certificate: owner.certificate };
 const passes = (changes: JsonObject) => {

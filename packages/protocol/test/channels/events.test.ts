@@ -25,7 +25,7 @@ import {
   run,
   stranger,
   text,
-} from './kit.ts';
+} from './fixture.ts';
 
 const known = { channelId, relayId };
 const moderated = revision(1, { moderators: [moderator.account] });

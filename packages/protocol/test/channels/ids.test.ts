@@ -9,7 +9,7 @@ import {
   sha256Text,
 } from '../../src/index.ts';
 import { canonicalJson } from '../../src/json/index.ts';
-import { channelId, codeOf, context, descriptor, facts, moderator, network } from './kit.ts';
+import { channelId, codeOf, context, descriptor, facts, moderator, network } from './fixture.ts';
 
 describe('06 §3: the channel ID', () => {
   test('is the one of the worked example (06 §13)', () => {

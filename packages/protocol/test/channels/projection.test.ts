@@ -21,7 +21,7 @@ import {
   post,
   revision,
   text,
-} from './kit.ts';
+} from './fixture.ts';
 
 const [x, y] = [attachment(1), attachment(2)];
 

@@ -6,7 +6,7 @@ import {
   postState,
   reducePost,
 } from '../../src/index.ts';
-import { attachment, edit, post } from './kit.ts';
+import { attachment, edit, post } from './fixture.ts';
 
 const [x, y] = [attachment(1), attachment(2)];
 const body = {

@@ -22,7 +22,7 @@ import {
   now,
   stateOf,
   tampered,
-} from './people.ts';
+} from './accounts.ts';
 
 const expiresAt = now + 100;
 const grant = signGrant(network, bob, { grantee: alice.account, expires_at: expiresAt });

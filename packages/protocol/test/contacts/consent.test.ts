@@ -21,7 +21,7 @@ import {
   stateOf,
   tampered,
   without,
-} from './people.ts';
+} from './accounts.ts';
 
 const envelope = { from: bob.account, from_device_id: bob.deviceId, to: alice.account };
 const grant = signGrant(network, bob, { grantee: alice.account, expires_at: now + 100 });

@@ -17,13 +17,13 @@ import {
   bobState,
   bobTwin,
   carol,
-  elsewhere,
   network,
   now,
+  otherNetwork,
   stateOf,
   type TestDevice,
   tampered,
-} from './people.ts';
+} from './accounts.ts';
 
 const scope = { grantor: bob.account, grantee: alice.account };
 const devices = { state: bobState, now };
@@ -82,7 +82,7 @@ describe('03 §16.4: selection', () => {
     for (const candidate of [reversed, other, { ...other, signatures: {} }]) {
       expect(select(finite, candidate)).toEqual({ outcome: 'out_of_scope', grant: finite });
     }
-    const { context } = elsewhere;
+    const { context } = otherNetwork;
     expect(select(finite, finite, { context }).outcome).toBe('out_of_scope');
   });
 

@@ -22,13 +22,13 @@ import {
   carol,
   carolState,
   codeOf,
-  elsewhere,
   network,
   now,
+  otherNetwork,
   stateOf,
   tampered,
   without,
-} from './people.ts';
+} from './accounts.ts';
 
 const expiresAt = 1_760_000_000;
 /** 03 appendix A. */
@@ -164,7 +164,7 @@ describe('03 §16.2: signing', () => {
   });
 
   test('another network: the signature does not verify', () => {
-    expect(codeOf(() => verifyGrant(elsewhere, example, devices))).toBe('forbidden');
+    expect(codeOf(() => verifyGrant(otherNetwork, example, devices))).toBe('forbidden');
   });
 });
 

@@ -5,7 +5,7 @@ import {
   checkGroupStateSync,
   encodeBase64url,
 } from '../../src/index.ts';
-import { codeOf, fill, network, without } from './people.ts';
+import { codeOf, fill, network, without } from './accounts.ts';
 
 const groupId = `grp_${encodeBase64url(fill(1, 16))}`;
 const otherId = `grp_${encodeBase64url(fill(2, 16))}`;

@@ -22,13 +22,13 @@ import {
   bobState,
   carolState,
   codeOf,
-  elsewhere,
   network,
   now,
+  otherNetwork,
   stateOf,
   tampered,
   without,
-} from './people.ts';
+} from './accounts.ts';
 
 const expiresAt = 1_760_000_000;
 /** 03 appendix A. */
@@ -122,7 +122,7 @@ describe('03 §14: ContactInvite', () => {
   test('a bad signature, and one made for another network', () => {
     const forged = { ...example, device_signature: tampered(example.device_signature) };
     expect(verify(forged)).toBe('invalid_signature');
-    expect(codeOf(() => verifyInvite(elsewhere, example, { state: bobState, now }))).toBe(
+    expect(codeOf(() => verifyInvite(otherNetwork, example, { state: bobState, now }))).toBe(
       'forbidden',
     );
     const checks = inviteSignatures(network, example, { state: bobState, now });

@@ -11,7 +11,7 @@ import {
   verifyDeviceStateQuery,
 } from '../../src/index.ts';
 import type { JsonObject } from '../../src/json/index.ts';
-import { alice, bob, codeOf, elsewhere, network, now, tampered, without } from './people.ts';
+import { alice, bob, codeOf, network, now, otherNetwork, tampered, without } from './accounts.ts';
 
 const authorization = signInvite(network, bob, { expires_at: now + 100 });
 const query = signDeviceStateQuery(network, alice, {
@@ -92,7 +92,7 @@ describe('03 §5.2: the signed query', () => {
     const renewed = alice.sign(deviceStateQuerySigningInput(network, unsigned));
     const resigned = { ...unsigned, device_signature: encodeBase64url(renewed) };
     expect(verify(resigned)).toBe('invalid_signature');
-    expect(codeOf(() => verifyDeviceStateQuery(elsewhere, query))).toBe('invalid_signature');
+    expect(codeOf(() => verifyDeviceStateQuery(otherNetwork, query))).toBe('invalid_signature');
   });
 
   test('03 §5.1: one member of the signed form makes a query signed, null too', () => {

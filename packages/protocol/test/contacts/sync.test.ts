@@ -19,7 +19,7 @@ import {
   network,
   now,
   without,
-} from './people.ts';
+} from './accounts.ts';
 
 const incoming = signGrant(network, bob, { grantee: alice.account, expires_at: now + 100 });
 const outgoing = signGrant(network, alice, { grantee: bob.account });

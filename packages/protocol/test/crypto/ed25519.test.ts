@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { isAcceptableEd25519Key, noblePrimitives } from '../../src/crypto/index.ts';
 import { concatBytes, fromHex, utf8 } from '../../src/index.ts';
-import { both, littleEndian } from './both.ts';
+import { implementations, littleEndian } from './implementations.ts';
 
 const { Point } = ed25519;
 const order = Point.Fn.ORDER;
@@ -39,7 +39,7 @@ function craft(input: {
 const scalar = fc.bigInt({ min: 1n, max: order - 1n });
 const message = fc.uint8Array({ maxLength: 40 });
 
-describe.each(both)('01 §5.2: Ed25519 on %s', (_name, { ed25519: scheme }) => {
+describe.each(implementations)('01 §5.2: Ed25519 on %s', (_name, { ed25519: scheme }) => {
   test('RFC 8032 §7.1, test 2: key, signature, verification', () => {
     const seed = fromHex('4ccd089b28ff96da9db6c346ec114e0f5b8a319f35aba624da8cf6ed4fb8a6fb');
     const publicKey = fromHex('3d4017c3e843895a92b70aa74d1b7ebc9c982ccf2ec4968cc0cd55f12af4660c');
@@ -159,7 +159,10 @@ describe.each(both)('01 §5.2: Ed25519 on %s', (_name, { ed25519: scheme }) => {
 
 describe('01 §5.2: noble and node agree', () => {
   test('on keys, signatures, and every change of one bit', () => {
-    const [[, noble], [, node]] = both as [(typeof both)[0], (typeof both)[1]];
+    const [[, noble], [, node]] = implementations as [
+      (typeof implementations)[0],
+      (typeof implementations)[1],
+    ];
     const seeds = fc.uint8Array({ minLength: 32, maxLength: 32 });
     fc.assert(
       fc.property(seeds, message, fc.nat(96 * 8 - 1), (seed, text, bit) => {

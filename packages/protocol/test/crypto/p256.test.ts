@@ -2,14 +2,14 @@ import { p256 } from '@noble/curves/nist.js';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { concatBytes, fromHex, hex, utf8 } from '../../src/index.ts';
-import { bigEndian, both } from './both.ts';
+import { bigEndian, implementations } from './implementations.ts';
 
 const n = p256.Point.Fn.ORDER;
 const p = p256.Point.Fp.ORDER;
 const privateKey = fromHex('c9afa9d845ba75166b5c215767b1d6934e50c3db36e89b127b8a622b120f6721');
 const big = (bytes: Uint8Array) => BigInt(`0x${hex(bytes)}`);
 
-describe.each(both)('01 §5.1: ECDSA P-256 on %s', (_name, { p256: scheme }) => {
+describe.each(implementations)('01 §5.1: ECDSA P-256 on %s', (_name, { p256: scheme }) => {
   const publicKey = scheme.publicKey(privateKey);
   const message = utf8('sample');
   const signature = scheme.sign(privateKey, message);
@@ -98,7 +98,10 @@ describe.each(both)('01 §5.1: ECDSA P-256 on %s', (_name, { p256: scheme }) => 
 
 describe('01 §5.1: noble and node agree', () => {
   test('on keys, signatures, and every change of one bit', () => {
-    const [[, noble], [, node]] = both as [(typeof both)[0], (typeof both)[1]];
+    const [[, noble], [, node]] = implementations as [
+      (typeof implementations)[0],
+      (typeof implementations)[1],
+    ];
     const key = fc.bigInt({ min: 1n, max: n - 1n }).map((value) => bigEndian(value, 32));
     fc.assert(
       fc.property(key, fc.uint8Array(), fc.nat(97 * 8 - 1), (secret, text, bit) => {

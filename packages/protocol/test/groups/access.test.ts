@@ -5,8 +5,8 @@ import {
   hasOpenAccess,
   mayReadKeys,
   mayReadMessage,
+  openAccessAfter,
   openAccessAt,
-  openAccessBehind,
 } from '../../src/index.ts';
 
 const readable = (intervals: DeviceAccess[]) =>
@@ -24,7 +24,7 @@ describe('05 §10: access intervals', () => {
   });
 
   test('§10.2: any other device begins behind the head, with the keys of the current epoch', () => {
-    const interval = openAccessBehind({ sequence: 6, epoch: 3 });
+    const interval = openAccessAfter({ sequence: 6, epoch: 3 });
     expect(readable([interval])).toEqual([7, 8, 9]);
     expect(epochs([interval])).toEqual([3, 4, 5, 6, 7, 8, 9]);
   });
@@ -36,7 +36,7 @@ describe('05 §10: access intervals', () => {
       true,
     );
     expect(hasOpenAccess([first])).toBe(false);
-    const second = openAccessBehind({ sequence: 6, epoch: 4 });
+    const second = openAccessAfter({ sequence: 6, epoch: 4 });
     expect(readable([first, second])).toEqual([2, 3, 4, 7, 8, 9]);
     expect(epochs([first, second])).toEqual([1, 2, 4, 5, 6, 7, 8, 9]);
     expect(hasOpenAccess([first, second])).toBe(true);
@@ -48,7 +48,7 @@ describe('05 §10: access intervals', () => {
       { sequence: 2, epoch: 0 },
       true,
     );
-    const open = openAccessBehind({ sequence: 4, epoch: 1 });
+    const open = openAccessAfter({ sequence: 4, epoch: 1 });
     const ended = [old, open].map((each) => closeAccess(each, { sequence: 8, epoch: 3 }, false));
     expect(readable(ended)).toEqual([]);
     expect(epochs(ended)).toEqual([]);

@@ -21,7 +21,7 @@ import {
   memberOf,
   network,
   signed,
-} from './kit.ts';
+} from './fixture.ts';
 
 const head = `sha256:${'A'.repeat(43)}`;
 const linked = { group_id: groupId, prev_hash: head };

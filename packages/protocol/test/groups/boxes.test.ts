@@ -29,7 +29,7 @@ import {
   groupId,
   network,
   context as networkContext,
-} from './kit.ts';
+} from './fixture.ts';
 
 const clientContext: ClientBoxContext = {
   group_id: groupId,

@@ -17,7 +17,7 @@ import {
   Story,
   threesome,
   tryTo,
-} from './kit.ts';
+} from './fixture.ts';
 
 const otherCommitment = `sha256:${'A'.repeat(43)}`;
 

@@ -16,7 +16,7 @@ import {
   type VerifiedGroupEvent,
 } from '../../src/index.ts';
 import type { JsonObject } from '../../src/json/index.ts';
-import { alice, bob, carol, dave, eventOf, fill, groupId, network, Story } from './kit.ts';
+import { alice, bob, carol, dave, eventOf, fill, groupId, network, Story } from './fixture.ts';
 import { type Command, type Model, oracle } from './oracle.ts';
 
 const people = { a: alice, b: bob, c: carol, d: dave } as const;

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import {
+  type ChainEvent,
   currentMember,
+  decideChainEvent,
   decideGroupEvent,
-  decideGroupLink,
   type GroupEvent,
-  type GroupLink,
   type GroupView,
   groupStateOf,
   managementHash,
@@ -34,7 +34,7 @@ import {
   Story,
   threesome,
   tryTo,
-} from './kit.ts';
+} from './fixture.ts';
 
 const otherCommitment = `sha256:${'A'.repeat(43)}`;
 
@@ -316,7 +316,7 @@ describe('what a relay takes from the rules', () => {
     const { content } = story.verified(
       story.event(alice, 'group.member.ban', { accounts: [carol.account, dave.account] }),
     );
-    expect(decideGroupLink(view, content as GroupLink, alice.account)).toEqual({
+    expect(decideChainEvent(view, content as ChainEvent, alice.account)).toEqual({
       advancesEpoch: true,
       properties: {},
       closes: false,
@@ -342,7 +342,7 @@ test('05 §6: a ban counts even where a view still has the account among its mem
   const transfer = story.event(alice, 'group.owner.transfer', { new_owner_account: bob.account });
   const { content } = story.verified(transfer);
   const decide = (banned: Person) => () =>
-    decideGroupLink(view(banned), content as GroupLink, alice.account);
+    decideChainEvent(view(banned), content as ChainEvent, alice.account);
   expect(decide(carol)).not.toThrow();
   expect(codeOf(decide(bob))).toBe('forbidden');
 });

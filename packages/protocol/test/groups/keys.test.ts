@@ -32,7 +32,7 @@ import {
   people,
   publicKey,
   Story,
-} from './kit.ts';
+} from './fixture.ts';
 
 const newPrivateKey = fill(99, 32);
 const newKey = publicKey(newPrivateKey);

@@ -17,7 +17,7 @@ import {
   utf8Length,
 } from '../../src/index.ts';
 import { canonicalJson, type JsonObject } from '../../src/json/index.ts';
-import { alice, bob, codeOf, counting, fill, groupId, network, now } from './kit.ts';
+import { alice, bob, codeOf, counting, fill, groupId, network, now } from './fixture.ts';
 
 const applicationSecret = fill(9, 32);
 const body = { content_type: 'text/plain', text: 'hello' };

@@ -6,7 +6,7 @@ import {
   type GroupNicknames,
   type NicknameUpdate,
 } from '../../src/index.ts';
-import { alice, bob, carol, dave, Story } from './kit.ts';
+import { alice, bob, carol, dave, Story } from './fixture.ts';
 
 /** Bob since 1, Carol since 2, Dave outside. */
 const story = new Story();

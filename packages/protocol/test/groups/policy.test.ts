@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { checkBanCap, checkCapacityCap } from '../../src/index.ts';
-import { codeOf } from './kit.ts';
+import { codeOf } from './fixture.ts';
 
 test('05 §8.3: creation and increases fit the cap; keeping and lowering need not', () => {
   const check = (capacity: number, current?: number) => () =>

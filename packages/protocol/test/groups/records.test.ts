@@ -17,7 +17,7 @@ import {
   verifyGroupMemberRecoveryRequest,
 } from '../../src/index.ts';
 import type { JsonObject } from '../../src/json/index.ts';
-import { alice, bob, carol, codeOf, fill, groupId, network, now, signed } from './kit.ts';
+import { alice, bob, carol, codeOf, fill, groupId, network, now, signed } from './fixture.ts';
 
 const invite_id = `inv_${encodeBase64url(fill(1, 16))}`;
 const inviteOf = (changes: JsonObject = {}) =>

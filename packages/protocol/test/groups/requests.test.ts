@@ -32,7 +32,7 @@ import {
   type Person,
   Story,
   signed,
-} from './kit.ts';
+} from './fixture.ts';
 
 const random = counting();
 const boxFor = ({ account, memberKey }: Person) =>

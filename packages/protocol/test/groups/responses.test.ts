@@ -25,7 +25,7 @@ import {
   type Person,
   Story,
   signed,
-} from './kit.ts';
+} from './fixture.ts';
 
 const otherGroup = `grp_${'A'.repeat(22)}`;
 const inviteId = (byte: number) => `inv_${encodeBase64url(fill(byte, 16))}`;

@@ -23,7 +23,7 @@ import {
   now,
   type Person,
   Story,
-} from './kit.ts';
+} from './fixture.ts';
 
 const next = `sha256:${'A'.repeat(43)}`;
 const period = 600;

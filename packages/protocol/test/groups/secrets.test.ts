@@ -22,7 +22,7 @@ import {
   network,
   nonce,
   relayId,
-} from './kit.ts';
+} from './fixture.ts';
 
 describe('05 §3.2: the group ID', () => {
   const identity = { creator: alice.account, nonce, relay_id: relayId };

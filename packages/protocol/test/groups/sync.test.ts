@@ -28,7 +28,7 @@ import {
   now,
   people,
   Story,
-} from './kit.ts';
+} from './fixture.ts';
 
 /** Creation, admission, a message, a rotation of the relay, a promotion. */
 function story(): Story {

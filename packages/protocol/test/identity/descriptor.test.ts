@@ -3,7 +3,7 @@ import { noblePrimitives } from '../../src/crypto/index.ts';
 import {
   accountSigner,
   checkDescriptor,
-  checkDescriptorStanding,
+  checkDescriptorStatus,
   descriptorAddresses,
   descriptorPeerId,
   descriptorSigningInput,
@@ -196,7 +196,7 @@ describe('01 §13: RelayDescriptor', () => {
   test.each(['disabled', 'suspended'] as const)('13.3.3: a %s relay is no candidate', (status) => {
     const standing = { entry: { ...entry, status }, now };
     expect(codeOf(() => verifyDescriptor(network, descriptor, standing))).toBe('forbidden');
-    expect(codeOf(() => checkDescriptorStanding(descriptor, standing))).toBe('forbidden');
+    expect(codeOf(() => checkDescriptorStatus(descriptor, standing))).toBe('forbidden');
   });
 
   test('13.3.5: it is invalid once its expiry is reached', () => {

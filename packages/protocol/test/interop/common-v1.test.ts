@@ -32,7 +32,7 @@ import {
   type JsonValue,
   parseJson,
 } from '../../src/json/index.ts';
-import { both } from '../crypto/both.ts';
+import { implementations } from '../crypto/implementations.ts';
 import { describeVectors, fromBase64, type Interop } from './vectors.ts';
 
 interface CanonicalVector {
@@ -162,7 +162,7 @@ describeVectors<Common>('common-v1', (file) => {
   describe('unsigned_varint', () => varintCases(file.data.unsigned_varint));
   describe('object_types', () => {
     contentTypeCases(file);
-    for (const [name, primitives] of both) {
+    for (const [name, primitives] of implementations) {
       const network = file.network(primitives);
       describe(name, () => {
         signedEnvelopeCases(file, network);
@@ -185,7 +185,7 @@ function canonicalJsonCases({ data, network }: File) {
       const { expected } = vector;
       const value = parseJson(vector.input_json) as JsonObject;
       expect(hex(utf8(vector.input_json))).toBe(vector.input_utf8_hex);
-      for (const [, primitives] of both) {
+      for (const [, primitives] of implementations) {
         const bound = network(primitives);
         const bytes =
           vector.operation === 'canonical_json' ? utf8(canonicalJson(value)) : bound.bytes(value);
@@ -352,7 +352,7 @@ function bindingCases({ data, network }: File) {
         const nested = path.reduce<unknown>((value, step) => member(value, step), input);
         expect(isJsonObject(nested) && typeof nested.$type).toBe('string');
       }
-      for (const [, primitives] of both) {
+      for (const [, primitives] of implementations) {
         const [outcome, bytes] = bind(network(primitives), vector.operation, input);
         expect(outcome).toBe(vector.expected);
         if (bytes === undefined) continue;
@@ -399,7 +399,7 @@ function signatureContextCases({ data, network, resolve }: File) {
   const { public_key, envelope_ref, cases } = data.network_binding.signature_context;
   for (const { name, candidate_network_context, expected_signature_valid } of cases) {
     test(`signature context: ${name}`, () => {
-      for (const [, primitives] of both) {
+      for (const [, primitives] of implementations) {
         const { word } = network();
         const candidate = new Network({ context: candidate_network_context, word, primitives });
         const envelope = resolve<MessageEnvelope>(envelope_ref);
@@ -415,7 +415,7 @@ function x25519Cases({ data }: File) {
       const own = decodeBase64url(vector.private_key) as Uint8Array;
       const peer = decodeBase64url(vector.peer_public_key) as Uint8Array;
       const raw = decodeBase64url(vector.expected_raw_shared_secret) as Uint8Array;
-      for (const [, { x25519 }] of both) {
+      for (const [, { x25519 }] of implementations) {
         const shared = x25519.shared(own, peer);
         expect(shared !== undefined).toBe(vector.expected_accepted);
         expect(hex(shared ?? new Uint8Array(32))).toBe(hex(raw));

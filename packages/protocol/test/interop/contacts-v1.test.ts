@@ -22,7 +22,7 @@ import {
   verifyInvite,
 } from '../../src/index.ts';
 import { canonicalJson, type JsonObject, parseJson } from '../../src/json/index.ts';
-import { both } from '../crypto/both.ts';
+import { implementations } from '../crypto/implementations.ts';
 import { describeVectors } from './vectors.ts';
 
 interface SigningDevice {
@@ -107,7 +107,7 @@ describeVectors<Vectors>('contacts-v1', (file) => {
   const { data } = file;
   const { signing, grants, invites } = data;
 
-  describe.each(both)('with the primitives of %s', (_name, primitives) => {
+  describe.each(implementations)('with the primitives of %s', (_name, primitives) => {
     const net = file.network(primitives);
     const inContext = (context = net.context) =>
       new Network({ context, word: net.word, primitives });

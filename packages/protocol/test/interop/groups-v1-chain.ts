@@ -25,16 +25,9 @@ import {
   verifyGroupSyncPage,
 } from '../../src/index.ts';
 import { canonicalWith, type JsonObject } from '../../src/json/index.ts';
-import {
-  bytesOf,
-  Chain,
-  codeOf,
-  copy,
-  type ManagementChain,
-  plain,
-  type Step,
-} from './groups-v1-kit.ts';
+import { bytesOf, Chain, codeOf, copy, plain } from './groups-v1-chain-state.ts';
 import { rejections } from './groups-v1-rejections.ts';
+import type { ManagementChain, Step } from './groups-v1-shape.ts';
 
 /** Inputs, digest and state of one step, and the state after it. */
 export function checkStep(chain: Chain, before: GroupProjection | undefined, step: Step) {

@@ -14,7 +14,6 @@ import {
   encodeBase64url,
   forgetNicknames,
   type GroupContent,
-  type GroupEvent,
   type GroupMember,
   type GroupMessageEnvelope,
   type GroupNicknames,
@@ -28,107 +27,10 @@ import {
   signAsDevice,
   verifyGroupEvent,
 } from '../../src/index.ts';
-import { canonicalJson, type JsonObject } from '../../src/json/index.ts';
+import { canonicalJson } from '../../src/json/index.ts';
 import { checkStep } from './groups-v1-chain.ts';
-import { bytesOf, Chain, codeOf, copy, type Groups, type Step } from './groups-v1-kit.ts';
-
-interface Message {
-  name: string;
-  actor: string;
-  starting_event_index: number;
-  plaintext: JsonObject & { nickname: string | null };
-  plaintext_utf8_hex: string;
-  message_aad_utf8_hex: string;
-  signing_input_utf8_hex: string;
-  event: GroupEvent;
-  expected_sender_account: string;
-  expected_business_valid: boolean | null;
-  management_head_hash_before_and_after: string;
-  message_nonce: string;
-  message_key: string;
-}
-
-type Names = Record<string, string>;
-type Local = Record<string, { nickname: string | null; sequence: number }>;
-
-interface LocalStep {
-  message?: string;
-  key_available?: boolean;
-  profile_update?: Names;
-  prune_messages?: boolean;
-  clear_local_data?: boolean;
-  member_leave?: string;
-  member_join?: string;
-  sequence?: number;
-  management_event_index?: number;
-  expected_result: string;
-  expected_local_nicknames: Local;
-  example_display_names: Names;
-}
-
-interface LocalCase {
-  name: string;
-  group_id: string;
-  receiver: string;
-  receiver_membership_start: number;
-  sender_membership_starts: Record<string, number>;
-  account_profile_display_names: Names;
-  steps: LocalStep[];
-  expected_initial_local_nicknames: Local;
-  example_initial_display_names: Names;
-}
-
-export interface Nicknames {
-  additional_device: {
-    actor: string;
-    signing_key_source: string;
-    certificate_source: string;
-    device_id: string;
-  };
-  epoch_inputs: {
-    epoch: number;
-    client_group_secret: string;
-    relay_epoch_secret: string;
-    client_secret_commitment: string;
-    epoch_application_secret: string;
-  }[];
-  messages: Message[];
-  field_cases: { name: string; omit?: boolean; value?: unknown; expected_valid: boolean }[];
-  authentication_cases: {
-    name: string;
-    message: string;
-    mutation?: string;
-    certificate_source?: string;
-    expected_signature_valid: boolean;
-    expected_aead_valid: boolean;
-  }[];
-  local_cases: LocalCase[];
-  retry_cases: {
-    name: string;
-    message: string;
-    intervening?: string;
-    retry?: string;
-    mutation?: string;
-    retry_envelope?: JsonObject;
-    signing_input_utf8_hex?: string;
-    expected_sequence?: number;
-    expected_new_event?: boolean;
-    expected_nickname?: string;
-    expected_error?: string;
-  }[];
-  management_preservation: {
-    name: string;
-    starting_event_index: number;
-    nickname_message: string;
-    steps: Step[];
-    expected_local_nickname: { account: string; nickname: string; sequence: number };
-  }[];
-  history_omission: {
-    omitted_sequence: number;
-    expected_management_head: string;
-    expected_local_nicknames: Local;
-  };
-}
+import { bytesOf, Chain, codeOf, copy } from './groups-v1-chain-state.ts';
+import type { Groups, Local, LocalStep, Message, Names, Step } from './groups-v1-shape.ts';
 
 export function nicknameVectors(network: Network, data: Groups): void {
   const chain = new Chain(network, data.management_chain);

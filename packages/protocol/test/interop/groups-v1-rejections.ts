@@ -14,7 +14,7 @@ import {
   verifyGroupSyncPage,
 } from '../../src/index.ts';
 import type { JsonObject } from '../../src/json/index.ts';
-import { type Chain, codeOf, copy } from './groups-v1-kit.ts';
+import { type Chain, codeOf, copy } from './groups-v1-chain-state.ts';
 
 interface Rejection {
   readonly code: ErrorCode;

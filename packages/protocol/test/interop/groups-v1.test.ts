@@ -26,8 +26,9 @@ import {
 import { canonicalJson } from '../../src/json/index.ts';
 import { nodePrimitives } from '../../src/node/primitives.ts';
 import { chainVectors } from './groups-v1-chain.ts';
-import { bytesOf, type Groups } from './groups-v1-kit.ts';
+import { bytesOf } from './groups-v1-chain-state.ts';
 import { nicknameVectors } from './groups-v1-nicknames.ts';
+import type { Groups } from './groups-v1-shape.ts';
 import { describeVectors } from './vectors.ts';
 
 /** A source that gives these values in their order. */

@@ -32,7 +32,7 @@ import {
   targetKind,
 } from '../../src/index.ts';
 import { type JsonObject, parseJson } from '../../src/json/index.ts';
-import { both } from '../crypto/both.ts';
+import { implementations } from '../crypto/implementations.ts';
 import { describeVectors, fromBase64 } from './vectors.ts';
 
 interface EncryptedAttachment {
@@ -141,7 +141,7 @@ describeVectors<Vectors>('message-content-v1', (file) => {
     expect(bodyTargets(plain(item.body))).toEqual(plain(item.expected_targets));
   });
 
-  describe.each(both)('with the primitives of %s', (_name, primitives) => {
+  describe.each(implementations)('with the primitives of %s', (_name, primitives) => {
     const net = file.network(primitives);
 
     test('04 §9.1: plain content', () => {

@@ -24,7 +24,7 @@ import {
   wrapKey,
 } from '../../src/index.ts';
 import { canonicalJson, type JsonObject, parseJson } from '../../src/json/index.ts';
-import { both } from '../crypto/both.ts';
+import { implementations } from '../crypto/implementations.ts';
 import { describeVectors, fromBase64 } from './vectors.ts';
 
 interface KeyBoxVector {
@@ -133,7 +133,7 @@ describeVectors<Vectors>('message-encryption-v1', (file) => {
   const { payload, timeline } = data;
   const vector = payload.encryption;
 
-  describe.each(both)('with the primitives of %s', (_name, primitives) => {
+  describe.each(implementations)('with the primitives of %s', (_name, primitives) => {
     const net = file.network(primitives);
 
     test('04 §3: signing input and signature of an envelope', () => {

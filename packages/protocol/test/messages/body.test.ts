@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { bodyFormat, checkMessageBody } from '../../src/index.ts';
-import { codeOf } from '../contacts/people.ts';
+import { codeOf } from '../contacts/accounts.ts';
 
 const check = (contentType: unknown, text: unknown = 'hi') =>
   codeOf(() => checkMessageBody({ content_type: contentType, text }, 'body'));

@@ -13,8 +13,8 @@ import {
   sealContent,
   utf8,
 } from '../../src/index.ts';
-import { codeOf, drawing, fill, network, tampered, without } from '../contacts/people.ts';
-import { both } from '../crypto/both.ts';
+import { codeOf, drawing, fill, network, tampered, without } from '../contacts/accounts.ts';
+import { implementations } from '../crypto/implementations.ts';
 
 const plaintext = utf8('hello attachment');
 const encryption = {
@@ -33,40 +33,46 @@ const reference: ContentReference = {
 const served = '20f79071166db10e94c700e6cc1cca2fb565dd2ee8c325c0b0f875856bfa8124';
 const check = (value: unknown) => codeOf(() => checkContentReference(value, 'attachments.0'));
 
-describe.each(both)('04 appendix A: the worked attachment, on %s', (_name, primitives) => {
-  const { context } = network;
-  const net = new Network({ context, primitives });
+describe.each(implementations)(
+  '04 appendix A: the worked attachment, on %s',
+  (_name, primitives) => {
+    const { context } = network;
+    const net = new Network({ context, primitives });
 
-  test('associated data, without any $context', () => {
-    expect(new TextDecoder().decode(contentAad(net, reference))).toBe(
-      '{"$type":"svc.content.reference.aad","alg":"AES-256-GCM","content_type":"text/plain",' +
-        '"hash":"sha256:f6NrldXJiFntcrR4fzwosp6qEDlweGdVyXEcuxm-Yxw","size":16}',
-    );
-  });
+    test('associated data, without any $context', () => {
+      expect(new TextDecoder().decode(contentAad(net, reference))).toBe(
+        '{"$type":"svc.content.reference.aad","alg":"AES-256-GCM","content_type":"text/plain",' +
+          '"hash":"sha256:f6NrldXJiFntcrR4fzwosp6qEDlweGdVyXEcuxm-Yxw","size":16}',
+      );
+    });
 
-  test('ciphertext, and back', () => {
-    const random = drawing(fill(0x41), fill(0x42, 12));
-    const sealed = sealContent(net, { plaintext, contentType: 'text/plain', random });
-    expect(hex(sealed.body)).toBe(served);
-    expect(sealed.body.length).toBe(reference.size + 16);
-    expect({ uri: reference.uri, ...sealed.reference }).toEqual(reference);
-    expect(openContent(net, reference, sealed.body)).toEqual(plaintext);
-  });
-});
+    test('ciphertext, and back', () => {
+      const random = drawing(fill(0x41), fill(0x42, 12));
+      const sealed = sealContent(net, { plaintext, contentType: 'text/plain', random });
+      expect(hex(sealed.body)).toBe(served);
+      expect(sealed.body.length).toBe(reference.size + 16);
+      expect({ uri: reference.uri, ...sealed.reference }).toEqual(reference);
+      expect(openContent(net, reference, sealed.body)).toEqual(plaintext);
+    });
+  },
+);
 
-describe.each(both)('04 §9.2: keys and nonces that are none, on %s', (_name, primitives) => {
-  const { context } = network;
-  const net = new Network({ context, primitives });
-  test.each([
-    { key: 'AA' },
-    { key: '?' },
-    { nonce: 'AA' },
-    { nonce: encodeBase64url(fill(1, 16)) },
-  ])('%j opens nothing', (change) => {
-    const other = { ...reference, encryption: { ...encryption, ...change } };
-    expect(openContent(net, other, fill(0, 32))).toBeUndefined();
-  });
-});
+describe.each(implementations)(
+  '04 §9.2: keys and nonces that are none, on %s',
+  (_name, primitives) => {
+    const { context } = network;
+    const net = new Network({ context, primitives });
+    test.each([
+      { key: 'AA' },
+      { key: '?' },
+      { nonce: 'AA' },
+      { nonce: encodeBase64url(fill(1, 16)) },
+    ])('%j opens nothing', (change) => {
+      const other = { ...reference, encryption: { ...encryption, ...change } };
+      expect(openContent(net, other, fill(0, 32))).toBeUndefined();
+    });
+  },
+);
 
 describe('04 §9.2: content that is not what the reference promises', () => {
   const { body } = sealContent(network, {

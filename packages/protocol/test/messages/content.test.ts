@@ -12,7 +12,7 @@ import {
   utf8,
 } from '../../src/index.ts';
 import { canonicalBytes } from '../../src/json/index.ts';
-import { alice, bob, bobState, carol, fill, network } from '../contacts/people.ts';
+import { alice, bob, bobState, carol, fill, network } from '../contacts/accounts.ts';
 
 const grant = signGrant(network, bob, { grantee: alice.account });
 const groupId = `grp_${encodeBase64url(fill(1, 16))}`;

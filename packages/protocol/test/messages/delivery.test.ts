@@ -6,7 +6,7 @@ import {
   deliveryErrorAction,
   errorCatalogue,
 } from '../../src/index.ts';
-import { codeOf, now } from '../contacts/people.ts';
+import { codeOf, now } from '../contacts/accounts.ts';
 
 const error = { code: 'device_unknown', message: 'no recipient device available' };
 const check = (value: unknown) => codeOf(() => checkDeliveryStatus(value));

@@ -5,7 +5,7 @@ import {
   encodeBase64url,
   isReplyWithin,
 } from '../../src/index.ts';
-import { alice, bob, carol, codeOf, fill, network, without } from '../contacts/people.ts';
+import { alice, bob, carol, codeOf, fill, network, without } from '../contacts/accounts.ts';
 
 const body = { content_type: 'text/plain', text: 'hi' };
 const attachment = {

@@ -19,12 +19,12 @@ import {
   bob,
   codeOf,
   drawing,
-  elsewhere,
   fill,
   network,
+  otherNetwork,
   tampered,
   without,
-} from '../contacts/people.ts';
+} from '../contacts/accounts.ts';
 
 /** 04 appendix A. */
 const example: MessageEnvelope = {
@@ -219,7 +219,7 @@ describe('04 §3: who sent it', () => {
   });
 
   test('another registry of the same chain: nothing verifies', () => {
-    const there = () => verifyEnvelope(elsewhere, example, alice.certificate);
+    const there = () => verifyEnvelope(otherNetwork, example, alice.certificate);
     expect(codeOf(there)).toBe('invalid_signature');
   });
 });

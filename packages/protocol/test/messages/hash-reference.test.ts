@@ -6,7 +6,7 @@ import {
   hashReferenceUri,
   postReferences,
 } from '../../src/index.ts';
-import { fill } from '../contacts/people.ts';
+import { fill } from '../contacts/accounts.ts';
 
 const hash = (byte: number) => `sha256:${encodeBase64url(fill(byte))}`;
 const attachment = (byte: number) => ({

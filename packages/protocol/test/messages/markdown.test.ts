@@ -9,7 +9,7 @@ import {
   resolveHashReference,
   targetKind,
 } from '../../src/index.ts';
-import { codeOf, fill } from '../contacts/people.ts';
+import { codeOf, fill } from '../contacts/accounts.ts';
 
 const digest = encodeBase64url(fill(0xd0));
 const uri = `ni:///sha-256;${digest}`;

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { checkMediaType, parseMediaType } from '../../src/index.ts';
-import { codeOf } from '../contacts/people.ts';
+import { codeOf } from '../contacts/accounts.ts';
 
 describe('RFC 9110 §8.3.1: media types', () => {
   test('type, subtype and parameter names in lowercase, values as written', () => {

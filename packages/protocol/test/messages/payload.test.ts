@@ -7,8 +7,8 @@ import {
   sealPayload,
   utf8,
 } from '../../src/index.ts';
-import { codeOf, drawing, fill, tampered, without } from '../contacts/people.ts';
-import { both } from '../crypto/both.ts';
+import { codeOf, drawing, fill, tampered, without } from '../contacts/accounts.ts';
+import { implementations } from '../crypto/implementations.ts';
 
 const payload: EncryptedPayload = {
   alg: 'AES-256-GCM',
@@ -52,7 +52,7 @@ describe('04 §4: EncryptedPayload', () => {
   });
 });
 
-describe.each(both)('04 §4: sealing and opening on %s', (_name, primitives) => {
+describe.each(implementations)('04 §4: sealing and opening on %s', (_name, primitives) => {
   const key = fill(3);
   const aad = utf8('aad');
   const sealed = sealPayload(primitives, {

@@ -26,15 +26,15 @@ import {
   codeOf,
   counting,
   drawing,
-  elsewhere,
   fill,
   network,
   now,
+  otherNetwork,
   type TestDevice,
   tampered,
   without,
-} from '../contacts/people.ts';
-import { both } from '../crypto/both.ts';
+} from '../contacts/accounts.ts';
+import { implementations } from '../crypto/implementations.ts';
 
 const content = {
   $type: 'svc.message.direct',
@@ -52,7 +52,7 @@ const message = sealMessage(network, {
 });
 const { envelope } = message;
 
-describe.each(both)('04 appendix A: the worked message, on %s', (_name, primitives) => {
+describe.each(implementations)('04 appendix A: the worked message, on %s', (_name, primitives) => {
   const { context } = network;
   const net = new Network({ context, primitives });
   const random = drawing(
@@ -237,7 +237,7 @@ describe('04 §6: sealing and opening', () => {
     for (const change of changes) {
       expect(opens(messageAad(network, { ...envelope, ...change }))).toBe(false);
     }
-    expect(opens(messageAad(elsewhere, envelope))).toBe(false);
+    expect(opens(messageAad(otherNetwork, envelope))).toBe(false);
     const chain = network.context.replace('860833102', '860833103');
     const { primitives } = network;
     expect(opens(messageAad(new Network({ context: chain, primitives }), envelope))).toBe(false);
@@ -361,7 +361,7 @@ describe('04 §5: sets of boxes', () => {
   });
 });
 
-describe.each(both)('01 §5.3, 04 §6.2: wrapping keys, on %s', (_name, primitives) => {
+describe.each(implementations)('01 §5.3, 04 §6.2: wrapping keys, on %s', (_name, primitives) => {
   const { context } = network;
   const net = new Network({ context, primitives });
   const p = 2n ** 255n - 19n;

@@ -21,7 +21,7 @@ import {
   now,
   tampered,
   without,
-} from '../contacts/people.ts';
+} from '../contacts/accounts.ts';
 
 const content = { $type: 'svc.message.direct', body: { content_type: 'text/plain', text: 'hi' } };
 const parts = { from: alice, createdAt: now, content, random: counting() };

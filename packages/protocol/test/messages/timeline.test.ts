@@ -21,7 +21,7 @@ import {
   type TestDevice,
   tampered,
   without,
-} from '../contacts/people.ts';
+} from '../contacts/accounts.ts';
 
 const random = counting();
 const content = { $type: 'svc.message.direct', body: { content_type: 'text/plain', text: 'hi' } };

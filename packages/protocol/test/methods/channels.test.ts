@@ -15,7 +15,7 @@ import {
   event,
   owner,
   post,
-} from '../channels/kit.ts';
+} from '../channels/fixture.ts';
 
 const accepts = (schema: TSchema, value: unknown) => checkSchema(schema, value);
 

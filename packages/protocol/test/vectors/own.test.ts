@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { operations, run } from '../../scripts/vectors/operations.ts';
 import { Network } from '../../src/index.ts';
 import { type JsonObject, parseJson } from '../../src/json/index.ts';
-import { both } from '../crypto/both.ts';
+import { implementations } from '../crypto/implementations.ts';
 import { ownVectorTexts } from './files.ts';
 
 interface VectorCase {
@@ -38,7 +38,7 @@ describe('our vectors', () => {
   });
 });
 
-describe.each(both)('our vectors on %s', (_name, primitives) => {
+describe.each(implementations)('our vectors on %s', (_name, primitives) => {
   for (const [name, { title, source, service_word: word, ...file }] of files) {
     describe(`${name}: ${title} (${source})`, () => {
       for (const { name: title, network_context, operation, input, expected } of file.cases) {

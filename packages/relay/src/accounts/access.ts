@@ -4,7 +4,7 @@ import {
   type ContactGrant,
   type ContactInvite,
   checkAuthorizationUse,
-  type DevicesAt,
+  type DeviceStateAt,
   grantSignatures,
   inviteSignatures,
   isGrant,
@@ -51,7 +51,7 @@ export async function proveAccess(
 async function proveGrant(
   { network, verifier }: RelayContext,
   grant: ContactGrant,
-  at: DevicesAt,
+  at: DeviceStateAt,
 ): Promise<Access> {
   const body = canonicalWith(grant, { omit: ['signatures'] });
   const entries = [...grantSignatures(network, grant, at)].map(async ([deviceId, check]) => {
@@ -74,7 +74,7 @@ async function verifies(verification: Promise<void>): Promise<boolean> {
 async function proveInvite(
   { network, verifier }: RelayContext,
   invite: ContactInvite,
-  at: DevicesAt,
+  at: DeviceStateAt,
 ): Promise<Access> {
   const checks = inviteSignatures(network, invite, at);
   await verifier.verifyOnce(canonicalJson(invite), () => checks, 'invite');

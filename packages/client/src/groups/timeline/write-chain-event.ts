@@ -1,10 +1,10 @@
 /** Signed changes of a group: on the verified head, and again on the next one after a conflict. */
 import {
+  type ChainEvent,
   checkGroupBody,
   checkGroupParams,
-  decideGroupLink,
+  decideChainEvent,
   type GroupChainBodies,
-  type GroupLink,
   type GroupMethodName,
   type GroupParams,
   type GroupProjection,
@@ -94,8 +94,8 @@ async function signBody(
   const unsigned = { ...facts, $type, group_id: group.group_id, prev_hash: group.head };
   const body = signAsDevice(network, unsigned, device);
   try {
-    const link = checkGroupBody(network, kind, body) as GroupLink;
-    decideGroupLink(group, link, account);
+    const link = checkGroupBody(network, kind, body) as ChainEvent;
+    decideChainEvent(group, link, account);
     return body;
   } catch (error) {
     throw asInputError(error, kind);

@@ -10,7 +10,7 @@ import {
 import type { GroupMember, GroupView } from '../projection.ts';
 
 /** Every chain body but the first. */
-export type GroupLink = GroupChainBody<Exclude<keyof GroupChainBodies, 'group.create'>>;
+export type ChainEvent = GroupChainBody<Exclude<keyof GroupChainBodies, 'group.create'>>;
 
 /**
  * Checks who signed against the state before the event: membership, ban, role, and targets nobody
@@ -21,7 +21,7 @@ export type GroupLink = GroupChainBody<Exclude<keyof GroupChainBodies, 'group.cr
  */
 export function checkGroupAuthority(
   group: GroupView,
-  { kind, body }: GroupLink,
+  { kind, body }: ChainEvent,
   account: string,
 ): void {
   if (body.group_id !== group.group_id) throw badRequest('group_id', 'is of another group');
@@ -31,38 +31,38 @@ export function checkGroupAuthority(
     case 'group.role.update':
     case 'group.close':
     case 'group.secret.rotation':
-      demand(signer.role === 'owner');
+      requireRight(signer.role === 'owner');
       return;
     case 'group.owner.transfer': {
-      demand(signer.role === 'owner');
+      requireRight(signer.role === 'owner');
       const target = body.new_owner_account;
-      demand(target !== account && group.members.get(target) !== undefined);
-      demand(!group.bans.has(target));
+      requireRight(target !== account && group.members.get(target) !== undefined);
+      requireRight(!group.bans.has(target));
       return;
     }
     case 'group.application.approval':
     case 'group.member.unban':
-      demand(isGroupManager(signer.role));
+      requireRight(isGroupManager(signer.role));
       return;
     case 'group.member.leave':
-      demand(body.account === account && signer.role !== 'owner');
+      requireRight(body.account === account && signer.role !== 'owner');
       return;
     case 'group.member.removal':
-      demand(isGroupManager(signer.role));
+      requireRight(isGroupManager(signer.role));
       // No role reaches its own rank, so nobody is the target of its own removal.
       for (const target of body.accounts) {
-        demand(mayRemove(signer.role, group.members.get(target)));
+        requireRight(mayRemove(signer.role, group.members.get(target)));
       }
       return;
     case 'group.member.ban':
       for (const target of body.accounts) {
-        demand(mayBanAccount(signer.role, group.members.get(target)?.role));
+        requireRight(mayBanAccount(signer.role, group.members.get(target)?.role));
       }
       return;
     case 'group.member.recovery.approval':
-      demand(isGroupManager(signer.role));
+      requireRight(isGroupManager(signer.role));
       for (const { account: target } of body.members) {
-        demand(mayApprove(signer, group.members.get(target)));
+        requireRight(mayApprove(signer, group.members.get(target)));
       }
       return;
   }
@@ -89,7 +89,7 @@ function mayApprove(signer: GroupMember, target: GroupMember | undefined): boole
   return mayApproveRecovery(signer.role, { role: target.role, isSelf });
 }
 
-function demand(allowed: boolean): void {
+function requireRight(allowed: boolean): void {
   if (!allowed) throw forbidden();
 }
 

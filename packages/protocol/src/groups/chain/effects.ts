@@ -8,7 +8,7 @@ import type {
 } from '../bodies.ts';
 import type { GroupMemberKey, GroupRole } from '../fields.ts';
 import type { GroupView } from '../projection.ts';
-import { checkGroupAuthority, type GroupLink } from './authority.ts';
+import { type ChainEvent, checkGroupAuthority } from './authority.ts';
 
 /** Properties that a creation sets and an update replaces. */
 export type GroupProperties = Pick<
@@ -63,22 +63,26 @@ export const noGroupEffects: GroupEffects = {
  * @returns what the event will change; nothing is changed here
  * @throws ProtocolError `forbidden`, `state_conflict`, `bad_request`
  * @example
- * const effects = decideGroupLink(group, { kind, body }, session.account);
+ * const effects = decideChainEvent(group, { kind, body }, session.account);
  * const { sequence, epoch } = nextGroupPosition(group, effects);
  */
-export function decideGroupLink(group: GroupView, link: GroupLink, account: string): GroupEffects {
-  checkGroupLink(group, link, account);
+export function decideChainEvent(
+  group: GroupView,
+  link: ChainEvent,
+  account: string,
+): GroupEffects {
+  checkChainEvent(group, link, account);
   return { ...noGroupEffects, ...effectsOf(group, link) };
 }
 
 /**
- * The part of {@link decideGroupLink} that comes before everything the body refers to: the rights
+ * The part of {@link decideChainEvent} that comes before everything the body refers to: the rights
  * of its signer, an open group, the current head. Approvals whose request is gone are judged
  * between this and the rest (05 §13.15).
  *
  * @throws ProtocolError `forbidden`, `state_conflict`, `bad_request`
  */
-export function checkGroupLink(group: GroupView, link: GroupLink, account: string): void {
+export function checkChainEvent(group: GroupView, link: ChainEvent, account: string): void {
   checkGroupAuthority(group, link, account);
   checkGroupOpen(group);
   if (link.body.prev_hash !== group.head) throw conflict('prev_hash is not the current head');
@@ -128,7 +132,7 @@ export function creationEffects(create: GroupCreate) {
   } as const satisfies GroupEffects;
 }
 
-function effectsOf(group: GroupView, { kind, body }: GroupLink): Partial<GroupEffects> {
+function effectsOf(group: GroupView, { kind, body }: ChainEvent): Partial<GroupEffects> {
   switch (kind) {
     case 'group.update':
       return { properties: updatedProperties(body) };

@@ -1,8 +1,8 @@
-export { checkGroupAuthority, currentMember, type GroupLink } from './authority.ts';
+export { type ChainEvent, checkGroupAuthority, currentMember } from './authority.ts';
 export {
-  checkGroupLink,
+  checkChainEvent,
   checkGroupOpen,
-  decideGroupLink,
+  decideChainEvent,
   type GroupEffects,
   type GroupProperties,
   nextGroupPosition,

@@ -13,7 +13,7 @@ import { currentMember } from './authority.ts';
 import {
   checkGroupOpen,
   creationEffects,
-  decideGroupLink,
+  decideChainEvent,
   type GroupEffects,
   noGroupEffects,
 } from './effects.ts';
@@ -158,7 +158,7 @@ function decideContent(group: GroupView, verified: VerifiedGroupEvent): GroupEff
       checkGroupSender(group, content.body, signer.account);
       return noGroupEffects;
     default:
-      return decideGroupLink(group, content, signer.account);
+      return decideChainEvent(group, content, signer.account);
   }
 }
 

@@ -1,10 +1,10 @@
 /** The one way of every signed link of a group's chain, from its request to its commit. */
 import {
+  type ChainEvent,
   checkGroupAuthority,
-  decideGroupLink,
+  decideChainEvent,
   type GroupChainBody,
   type GroupEffects,
-  type GroupLink,
   managementHash,
 } from '@posthouse/protocol';
 import { canonicalJson, type JsonObject } from '@posthouse/protocol/json';
@@ -40,7 +40,7 @@ export interface Deciding {
 export async function writeLink(
   context: RelayContext,
   call: Call<JsonObject>,
-  link: GroupLink,
+  link: ChainEvent,
   complete: (deciding: Deciding) => Promise<Completion> = async () => ({}),
 ): Promise<HandlerResult> {
   const session = call.session as DeviceSession;
@@ -53,7 +53,7 @@ export async function writeLink(
     signed: body,
     admit: (tx, look) => requireAuthority(tx, session, { link, look }),
     work: async (tx, { caller, group }, now) => {
-      const effects = decideGroupLink(group.view, link, session.account);
+      const effects = decideChainEvent(group.view, link, session.account);
       const completion = await complete({ tx, group, effects, caller, now });
       const change = { effects, payload, head, signer: caller.signer, now, ...completion };
       return { result: null, notices: await applyChange(tx, group, change, context) };
@@ -70,7 +70,7 @@ export async function writeLink(
 async function requireAuthority(
   tx: Reader,
   session: DeviceSession,
-  { link, look }: { readonly link: GroupLink; readonly look: Look },
+  { link, look }: { readonly link: ChainEvent; readonly look: Look },
 ): Promise<{ readonly caller: Caller; readonly group: LoadedGroup }> {
   const caller = await callerAt(tx, session, look);
   const targets = targetsOf(link);

@@ -1,7 +1,7 @@
 import {
-  checkGroupLink,
+  type ChainEvent,
+  checkChainEvent,
   checkGroupParams,
-  type GroupLink,
   type GroupParams,
   ProtocolError,
   remainingInviteUses,
@@ -52,14 +52,14 @@ export const groupApplicationApprove: Handler<Params> = async (context, call) =>
 async function verifyApplications(
   context: RelayContext,
   session: DeviceSession,
-  { link, accounts }: { readonly link: GroupLink; readonly accounts: readonly string[] },
+  { link, accounts }: { readonly link: ChainEvent; readonly accounts: readonly string[] },
 ): Promise<ReadonlyMap<string, string>> {
   const { clock, storage } = context;
   const { group_id: groupId } = link.body;
   await storage.read(async (tx) => {
     await requireCaller(tx, session, clock.now());
     const { view } = await loadGroup(tx, groupId, [session.account]);
-    checkGroupLink(view, link, session.account);
+    checkChainEvent(view, link, session.account);
     const applications = await readApplications(tx, groupId, accounts);
     if (accounts.some((account) => !applications.has(account))) throw noRequest();
   });

@@ -1,7 +1,7 @@
 import {
   checkGroupParams,
   type GroupParams,
-  openAccessBehind,
+  openAccessAfter,
   ProtocolError,
 } from '@posthouse/protocol';
 import { requireCaller } from '../../accounts/index.ts';
@@ -53,7 +53,7 @@ async function confirm(
       const opened = found.filter(({ needsInterval }) => needsInterval);
       if (!opened.every(({ groupId }) => held.has(groupId))) return found;
       await forEach(opened, async ({ groupId, ...at }) => {
-        await openInterval(tx, groupId, { ...session, access: openAccessBehind(at) });
+        await openInterval(tx, groupId, { ...session, access: openAccessAfter(at) });
       });
       return found;
     });

@@ -1,5 +1,5 @@
 /** Who may read a group, and from where on: the front door of every read (05 §10). */
-import { hasOpenAccess, openAccessBehind, type TimelinePosition } from '@posthouse/protocol';
+import { hasOpenAccess, openAccessAfter, type TimelinePosition } from '@posthouse/protocol';
 import type { Caller } from '../../accounts/index.ts';
 import type { RelayContext } from '../../context.ts';
 import type { DeviceSession } from '../../sessions/session.ts';
@@ -39,7 +39,7 @@ async function openFor(
   tx: Writer,
   { caller, group }: Pick<GroupReader, 'caller' | 'group'>,
 ): Promise<StoredInterval> {
-  const access = openAccessBehind(positionOf(group.stored));
+  const access = openAccessAfter(positionOf(group.stored));
   const { account, deviceId } = caller;
   await openInterval(tx, group.stored.group_id, { account, deviceId, access });
   return { ...access, deliveredEpoch: -1 };

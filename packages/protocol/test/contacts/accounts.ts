@@ -17,7 +17,7 @@ import {
 const context = 'neo:860833102:0x1234567890abcdef1234567890abcdef12345678';
 export const network = new Network({ context, primitives: noblePrimitives });
 /** Same chain, another registry. */
-export const elsewhere = new Network({
+export const otherNetwork = new Network({
   context: `neo:860833102:0x${'00'.repeat(20)}`,
   primitives: noblePrimitives,
 });

@@ -1,4 +1,4 @@
-/** Shape of `groups-v1.json` and what its tests share. */
+/** The chain of `groups-v1.json` replayed, and helpers of its tests. */
 import { expect } from 'vitest';
 import {
   checkSchema,
@@ -20,116 +20,7 @@ import {
   verifyGroupEvent,
 } from '../../src/index.ts';
 import type { JsonObject } from '../../src/json/index.ts';
-import type { Nicknames } from './groups-v1-nicknames.ts';
-
-export interface Step {
-  event: GroupEvent;
-  signing_input_utf8_hex?: string;
-  hash_input_canonical_json?: string;
-  hash_input_utf8_hex?: string;
-  management_hash?: string;
-  management_head_hash_before_and_after?: string;
-  expected_removed_accounts?: string[];
-  expected_projection: JsonObject;
-}
-
-interface Actor {
-  label: string;
-  account_private_key: string;
-  signing_private_key: string;
-  certificate: DeviceCertificate;
-  device_id: string;
-  member_encryption_public_key: string;
-}
-
-type SignedObject = JsonObject & { $type: string; device_signature: string; account: string };
-
-export interface ManagementChain {
-  actors: Actor[];
-  relay_id: string;
-  nonce: string;
-  group_id: string;
-  initial_client_group_secret: string;
-  rotated_client_group_secret: string;
-  member_requests: {
-    label: string;
-    actor: string;
-    request: SignedObject;
-    signing_input_utf8_hex: string;
-  }[];
-  chain: Step[];
-  automatic_rotation: { event: GroupEvent; management_head_hash_before_and_after: string };
-  sync_response: { events: GroupEvent[]; certificates: DeviceCertificate[]; has_more: boolean };
-  hash_metadata_exclusion: {
-    original: GroupEvent;
-    changed_metadata: GroupEvent;
-    expected_hash: string;
-  };
-  rejection_cases: { name: string; mutation: string }[];
-  sync_certificate_cases: {
-    name: string;
-    empty_page?: boolean;
-    certificate_actors: string[];
-    invalidate_device_signature_of?: string;
-    expected_certificate_set_valid: boolean;
-  }[];
-  signer_account_binding: {
-    event_index: number;
-    expected_management_hash: string;
-    cases: {
-      name: string;
-      certificate: DeviceCertificate;
-      signer_device_id: string;
-      expected_signature_valid: boolean;
-      expected_accepted: boolean;
-    }[];
-  };
-  member_request_account_binding: {
-    requests: { name: string; request: SignedObject; signing_input_utf8_hex: string }[];
-    cases: {
-      name: string;
-      certificate_source: string;
-      session_account: string;
-      request_account?: string;
-      expected_signature_valid: boolean;
-      expected_account_binding_valid: boolean;
-    }[];
-  };
-  concurrency: {
-    starting_hash: string;
-    first: GroupEvent;
-    conflicting: GroupEvent;
-    retry: GroupEvent;
-    retry_expected_hash: string;
-  };
-  same_value_updates: {
-    starting_event_index: number;
-    starting_hash: string;
-    cases: {
-      name: string;
-      event: GroupEvent;
-      expected_hash: string;
-      expected_projection: JsonObject;
-    }[];
-  };
-  ownership_round_trip: {
-    starting_event_index: number;
-    starting_hash: string;
-    steps: Step[];
-    replay_event: GroupEvent;
-    expected_replay_error: ErrorCode;
-  };
-  ban_transitions: {
-    starting_event_index: number;
-    starting_hash: string;
-    starting_key_epoch: number;
-    cases: { name: string; steps: Step[] }[];
-  };
-  visibility: {
-    timeline: { sequence: number; kind: string; retained: boolean }[];
-    cases: { name: string; intervals: [number, number | null][]; expected_sequences: number[] }[];
-  };
-}
+import type { Actor, ManagementChain } from './groups-v1-shape.ts';
 
 export const bytesOf = (text: string) => decodeBase64url(text) as Uint8Array;
 /** A deep copy of a value of the vectors, which cannot be written to. */
@@ -256,28 +147,4 @@ export function plain(group: GroupProjection): JsonObject {
     invite_policy: group.invite_policy,
     client_secret_commitment: group.client_secret_commitment,
   };
-}
-
-export interface Groups {
-  network_context: string;
-  group_id: {
-    id: string;
-    operation: string;
-    input: { nonce: string; creator: string; relay_id: string };
-    expected: Record<string, string>;
-  };
-  keying: {
-    input: Record<string, string> & {
-      epoch: number;
-      message_created_at: number;
-      message_content: JsonObject;
-    };
-    expected: Record<string, string> & {
-      client_secret_box: JsonObject;
-      relay_secret_box: JsonObject;
-      message: JsonObject;
-    };
-  };
-  management_chain: ManagementChain;
-  encrypted_nicknames: Nicknames;
 }
