@@ -22,7 +22,7 @@ export interface Actor {
   member_encryption_public_key: string;
 }
 
-export type SignedObject = JsonObject & {
+type SignedObject = JsonObject & {
   $type: string;
   device_signature: string;
   account: string;
@@ -150,7 +150,7 @@ export interface LocalStep {
   example_display_names: Names;
 }
 
-export interface LocalCase {
+interface LocalCase {
   name: string;
   group_id: string;
   receiver: string;
@@ -162,7 +162,7 @@ export interface LocalCase {
   example_initial_display_names: Names;
 }
 
-export interface Nicknames {
+interface Nicknames {
   additional_device: {
     actor: string;
     signing_key_source: string;
