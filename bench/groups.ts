@@ -16,8 +16,8 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { createGroupSecret } from '@posthouse/protocol';
 import { nodeRandom } from '@posthouse/protocol/node';
-import { TestGroup } from '../packages/relay/test/groups/support.ts';
-import { Person } from '../packages/relay/test/support/people.ts';
+import { TestGroup } from '../packages/relay/test/fixtures/group.ts';
+import { Person } from '../packages/relay/test/fixtures/person.ts';
 import { type Cost, InProcessRelay } from './in-process-relay.ts';
 import { admitAll, applyAll, fillTimeline, makeMembers } from './large-groups.ts';
 
@@ -224,17 +224,17 @@ async function tableScans(relay: InProcessRelay, statements: Iterable<string>): 
 await using relay = await InProcessRelay.open(values.engine as 'sqlite' | 'postgres');
 const folder = mkdtempSync(join(tmpdir(), 'posthouse-pages-'));
 process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
-const ann = await Person.atHome(relay, 'ann');
-const ben = await Person.atHome(relay, 'ben');
-const cem = await Person.atHome(relay, 'cem');
-const guest = await Person.atHome(relay, 'guest');
+const ann = await Person.register(relay, 'ann');
+const ben = await Person.register(relay, 'ben');
+const cem = await Person.register(relay, 'cem');
+const guest = await Person.register(relay, 'guest');
 const accounts = { ann, ben, cem, guest };
 const allMembers = await makeMembers(relay, Math.max(...memberCounts));
 const tables: { readonly label: string; readonly costs: Costs }[] = [];
 const lines: string[] = [];
 for (const members of memberCounts) {
   const started = performance.now();
-  const group = await TestGroup.found(relay, ann, { member_capacity: 10_000 });
+  const group = await TestGroup.create(relay, ann, { member_capacity: 10_000 });
   await group.admit(ben, cem);
   await group.setRole(ben, 'administrator');
   // Room for the guest.

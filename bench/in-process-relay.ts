@@ -12,9 +12,14 @@ import type { Session } from '../packages/relay/src/sessions/session.ts';
 import { openStorage } from '../packages/relay/src/storage/open.ts';
 import type { StorageFaults } from '../packages/relay/src/storage/types.ts';
 import { encodeResult } from '../packages/relay/src/transport/encode.ts';
+import type { HomeRelay } from '../packages/relay/test/fixtures/person.ts';
 import { ManualClock } from '../packages/relay/test/support/clock.ts';
-import { openModules, origin, relayId, unhurried } from '../packages/relay/test/support/modules.ts';
-import type { Ground } from '../packages/relay/test/support/people.ts';
+import {
+  openModules,
+  origin,
+  relayId,
+  withoutRateLimits,
+} from '../packages/relay/test/support/modules.ts';
 import { TestPostgres } from '../packages/relay/test/support/postgres.ts';
 
 const silentObserver = {
@@ -32,7 +37,7 @@ export interface Cost {
 }
 
 /** Runs a relay's modules in this process, calls them without sockets and counts statements. */
-export class InProcessRelay implements Ground, AsyncDisposable {
+export class InProcessRelay implements HomeRelay, AsyncDisposable {
   readonly clock = new ManualClock();
   readonly relayId = relayId;
   readonly context: RelayContext;
@@ -73,7 +78,7 @@ export class InProcessRelay implements Ground, AsyncDisposable {
     const running = await openModules({
       storage,
       clock,
-      limits: unhurried,
+      limits: withoutRateLimits,
       verifier: new ThreadPoolVerifier(),
       routeDirectory: { resolveRemote: () => Promise.resolve([]) },
       relayClient: { deliver: () => Promise.resolve({ kind: 'unreachable' }) },

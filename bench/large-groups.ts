@@ -14,9 +14,9 @@ import {
 } from '../packages/relay/src/groups/chain/event-store.ts';
 import { readGroup, updateGroup } from '../packages/relay/src/groups/chain/group-store.ts';
 import { writeApplication } from '../packages/relay/src/groups/requests/application-store.ts';
-import type { TestGroup } from '../packages/relay/test/groups/support.ts';
+import type { TestGroup } from '../packages/relay/test/fixtures/group.ts';
+import { Person } from '../packages/relay/test/fixtures/person.ts';
 import { network } from '../packages/relay/test/support/modules.ts';
-import { Person } from '../packages/relay/test/support/people.ts';
 import type { InProcessRelay } from './in-process-relay.ts';
 
 const admittedAtOnce = 500;

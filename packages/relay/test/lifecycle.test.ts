@@ -15,7 +15,7 @@ import { devCertificate } from '../src/tls/dev-ca.ts';
 import { ManualClock } from './support/clock.ts';
 import { inUse, RelayData } from './support/engine.ts';
 import { HttpClient } from './support/http.ts';
-import { FrontDoor } from './support/relay.ts';
+import { ServedRelay } from './support/served-relay.ts';
 import { WebSocketClient } from './support/websocket.ts';
 
 const log = pino({ level: 'silent' });
@@ -241,9 +241,9 @@ describe('starting', () => {
 });
 
 describe('stopping', () => {
-  let door: FrontDoor;
+  let door: ServedRelay;
   beforeEach(async () => {
-    door = await FrontDoor.start({ limits: { stopGrace: 5_000, requestTimeout: 600_000 } });
+    door = await ServedRelay.start({ limits: { stopGrace: 5_000, requestTimeout: 600_000 } });
   });
   afterEach(() => door[Symbol.asyncDispose]());
   const account = 'neo:860833102:NUz6PKTAM7NbPJzkKJFNay3VckQtcDkgWo';
@@ -337,7 +337,7 @@ describe('stopping', () => {
   });
 
   /** A connection that does not say goodbye because the relay does. */
-  async function openTls(of: FrontDoor) {
+  async function openTls(of: ServedRelay) {
     const { hostname, port } = new URL(of.relay.https[0] as string);
     const tcp = connectTcp({ host: hostname, port: Number(port), allowHalfOpen: true });
     const socket = connectTls({ socket: tcp, ca: of.ca, host: hostname });

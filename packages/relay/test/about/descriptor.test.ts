@@ -8,12 +8,12 @@ import {
 import { parseJson } from '@posthouse/protocol/json';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { codeOf } from '../support/http.ts';
-import { FrontDoor } from '../support/relay.ts';
-import { network } from '../support/world.ts';
+import { network } from '../support/in-process-relay.ts';
+import { ServedRelay } from '../support/served-relay.ts';
 
-let door: FrontDoor;
+let door: ServedRelay;
 beforeEach(async () => {
-  door = await FrontDoor.start({ name: 'Häuschen', descriptorLifetime: 1_000 });
+  door = await ServedRelay.start({ name: 'Häuschen', descriptorLifetime: 1_000 });
 });
 afterEach(() => door[Symbol.asyncDispose]());
 
@@ -91,7 +91,7 @@ test('02 §11.2: relay.info is of the relay of the descriptor', async () => {
 test('05 §1.1, 06 §1: a module is declared where it is offered, with its limits, and only there', async () => {
   expect((await fetched()).capabilities).toEqual(['group.host.v1', 'channel.host.v1']);
   const of = async (host: { groups: boolean; channels: boolean }) => {
-    await using other = await FrontDoor.start({ host });
+    await using other = await ServedRelay.start({ host });
     const { text } = await other.http().call('relay.descriptor', {});
     const info = JSON.parse((await other.http().call('relay.info', {})).text);
     const answers = ['/group/sync', '/channel/read'].map(async (path) =>

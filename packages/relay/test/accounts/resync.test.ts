@@ -2,15 +2,15 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { accounts } from '../../src/accounts/index.ts';
 import type { Notice } from '../../src/dispatch/notice.ts';
 import { messages } from '../../src/messages/index.ts';
-import { Person } from '../support/people.ts';
-import { World } from '../support/world.ts';
+import { Person } from '../fixtures/person.ts';
+import { InProcessRelay } from '../support/in-process-relay.ts';
 
-let world: World;
+let world: InProcessRelay;
 let ann: Person;
 
 beforeEach(async () => {
-  world = await World.start();
-  ann = await Person.atHome(world, 'ann', ['phone', 'laptop']);
+  world = await InProcessRelay.start();
+  ann = await Person.register(world, 'ann', ['phone', 'laptop']);
 });
 afterEach(() => world[Symbol.asyncDispose]());
 
@@ -50,7 +50,7 @@ test('the notices have the current device state and the head, for the currently 
 });
 
 test('exactly the requested accounts get notices', async () => {
-  const ben = await Person.atHome(world, 'ben');
+  const ben = await Person.register(world, 'ben');
   const accountsOf = (notices: Notice[]) =>
     notices.map((notice) => ('account' in notice ? notice.account : ''));
   expect(accountsOf(await news(ann, ben)).sort()).toEqual([ann.account, ben.account].sort());

@@ -1,14 +1,14 @@
 import { decodeBase64url } from '@posthouse/protocol';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { Person } from '../fixtures/person.ts';
 import { codeOf } from '../support/http.ts';
-import type { Person } from '../support/people.ts';
-import { FrontDoor } from '../support/relay.ts';
+import { ServedRelay } from '../support/served-relay.ts';
 
-let door: FrontDoor;
+let door: ServedRelay;
 let ann: Person;
 
 beforeEach(async () => {
-  door = await FrontDoor.start({
+  door = await ServedRelay.start({
     // Two origins of one relay that differ in their paths.
     public: {
       https: ['https://127.0.0.1:0/svc/v1', 'https://localhost:0/other/svc/v1'],

@@ -6,16 +6,16 @@ import {
 } from '@posthouse/protocol';
 import type { JsonObject } from '@posthouse/protocol/json';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { Person } from '../fixtures/person.ts';
 import { codeOf } from '../support/http.ts';
-import type { Person } from '../support/people.ts';
-import { FrontDoor } from '../support/relay.ts';
-import { network } from '../support/world.ts';
+import { network } from '../support/in-process-relay.ts';
+import { ServedRelay } from '../support/served-relay.ts';
 
-let door: FrontDoor;
+let door: ServedRelay;
 let ann: Person;
 
 beforeEach(async () => {
-  door = await FrontDoor.start();
+  door = await ServedRelay.start();
   ann = await door.person('ann', ['phone', 'laptop']);
 });
 afterEach(() => door[Symbol.asyncDispose]());

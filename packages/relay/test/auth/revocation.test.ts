@@ -1,16 +1,16 @@
 import type { Challenge } from '@posthouse/protocol';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { Person } from '../fixtures/person.ts';
 import { onceCommitted } from '../support/faults.ts';
 import { codeOf } from '../support/http.ts';
-import type { Person } from '../support/people.ts';
-import { FrontDoor } from '../support/relay.ts';
+import { ServedRelay } from '../support/served-relay.ts';
 import type { WebSocketClient } from '../support/websocket.ts';
 
-let door: FrontDoor;
+let door: ServedRelay;
 let ann: Person;
 
 beforeEach(async () => {
-  door = await FrontDoor.start();
+  door = await ServedRelay.start();
   ann = await door.person('ann', ['phone', 'laptop']);
 });
 afterEach(() => door[Symbol.asyncDispose]());

@@ -1,13 +1,13 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { Person } from '../fixtures/person.ts';
 import { codeOf } from '../support/http.ts';
-import type { Person } from '../support/people.ts';
-import { FrontDoor } from '../support/relay.ts';
+import { ServedRelay } from '../support/served-relay.ts';
 
-let door: FrontDoor;
+let door: ServedRelay;
 let ann: Person;
 
 beforeEach(async () => {
-  door = await FrontDoor.start({
+  door = await ServedRelay.start({
     public: { https: ['https://127.0.0.1:0/svc/v1', 'https://localhost:0/other/svc/v1'], wss: [] },
   });
   ann = await door.person('ann');

@@ -1,18 +1,18 @@
 /** 06 §8.6: a caller without the right to write is refused before the channel is locked. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { Person } from '../support/people.ts';
-import { World } from '../support/world.ts';
-import { TestChannel, text } from './support.ts';
+import { TestChannel, text } from '../fixtures/channel.ts';
+import { Person } from '../fixtures/person.ts';
+import { InProcessRelay } from '../support/in-process-relay.ts';
 
-let world: World;
+let world: InProcessRelay;
 let ann: Person;
 let eve: Person;
 let channel: TestChannel;
 
 beforeEach(async () => {
-  world = await World.start();
-  ann = await Person.atHome(world, 'ann');
-  eve = await Person.atHome(world, 'eve');
+  world = await InProcessRelay.start();
+  ann = await Person.register(world, 'ann');
+  eve = await Person.register(world, 'eve');
   channel = await TestChannel.create(world, ann);
 });
 afterEach(() => world[Symbol.asyncDispose]());

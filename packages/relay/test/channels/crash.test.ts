@@ -7,14 +7,14 @@ import {
 import type { JsonObject } from '@posthouse/protocol/json';
 import { afterEach, expect, test } from 'vitest';
 import type { Row } from '../../src/storage/types.ts';
+import { type By, TestChannel, text } from '../fixtures/channel.ts';
+import { readWhole } from '../fixtures/channel-reader.ts';
+import { type KillableCall, KillableRelay, type Outcomes } from '../fixtures/killable-relay.ts';
+import type { Person } from '../fixtures/person.ts';
 import { seed, upTo } from '../support/chance.ts';
 import { killAll } from '../support/command.ts';
 import { dump, engine, RelayData } from '../support/engine.ts';
-import { type KillableCall, KillableGround, type Outcomes } from '../support/killable.ts';
-import type { Person } from '../support/people.ts';
-import { network } from '../support/world.ts';
-import { readWhole } from './reader.ts';
-import { type By, TestChannel, text } from './support.ts';
+import { network } from '../support/in-process-relay.ts';
 
 afterEach(() => killAll());
 
@@ -45,10 +45,10 @@ type IsOver = () => boolean;
 
 /** Finds writes that were accepted although their repeat is refused: the timeline has them. */
 class TimelineOutcomes implements Outcomes {
-  readonly #ground: KillableGround;
+  readonly #ground: KillableRelay;
   readonly #reader: Person;
 
-  constructor(ground: KillableGround, reader: Person) {
+  constructor(ground: KillableRelay, reader: Person) {
     this.#ground = ground;
     this.#reader = reader;
   }
@@ -70,7 +70,7 @@ class TimelineOutcomes implements Outcomes {
   }
 }
 
-async function openChannel(ground: KillableGround, name: string): Promise<ChannelUnderTest> {
+async function openChannel(ground: KillableRelay, name: string): Promise<ChannelUnderTest> {
   const [ann, ben, cem, dora] = (await Promise.all(
     ['ann', 'ben', 'cem', 'dora'].map((each) => ground.person(`${each} ${name}`)),
   )) as [Person, Person, Person, Person];
@@ -81,7 +81,7 @@ async function openChannel(ground: KillableGround, name: string): Promise<Channe
 
 /** Updates the descriptor again and again; two callers race for each revision, and one loses. */
 async function updateRepeatedly(
-  ground: KillableGround,
+  ground: KillableRelay,
   { channel, people, descriptors }: ChannelUnderTest,
   isOver: IsOver,
 ): Promise<void> {
@@ -135,11 +135,7 @@ async function writeRepeatedly(
 }
 
 /** Creates channels and closes them. */
-async function createAndClose(
-  ground: KillableGround,
-  { people }: ChannelUnderTest,
-  isOver: IsOver,
-) {
+async function createAndClose(ground: KillableRelay, { people }: ChannelUnderTest, isOver: IsOver) {
   const [owner] = people;
   while (!isOver()) {
     const channel = await TestChannel.create(ground, owner);
@@ -153,7 +149,7 @@ async function createAndClose(
 
 /** Reads all the time: no page has an edit without its post. */
 async function readRepeatedly(
-  ground: KillableGround,
+  ground: KillableRelay,
   { channel, people }: ChannelUnderTest,
   isOver: IsOver,
 ) {
@@ -174,7 +170,7 @@ async function readRepeatedly(
   }
 }
 
-async function expectWhole(ground: KillableGround, tested: ChannelUnderTest): Promise<void> {
+async function expectWhole(ground: KillableRelay, tested: ChannelUnderTest): Promise<void> {
   const { channel, posts, descriptors } = tested;
   const events = await readWhole(ground, channel);
   const found = events.flatMap((event) =>
@@ -246,7 +242,7 @@ test(`06 §7.2: after a crash at any point, confirmed writes exist exactly once 
   timeout: 180_000,
 }, async () => {
   await using data = await RelayData.empty();
-  const ground = await KillableGround.start(data);
+  const ground = await KillableRelay.start(data);
   const channelsUnderTest: ChannelUnderTest[] = [];
   for (let index = 0; index < channels; index += 1) {
     channelsUnderTest.push(await openChannel(ground, `${index}`));

@@ -1,10 +1,10 @@
 /** One post to many connections over real sockets, some of which never read. */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { TestChannel, text } from '../fixtures/channel.ts';
+import type { Person } from '../fixtures/person.ts';
 import { DoorGround, nextHint } from '../support/door.ts';
-import type { Person } from '../support/people.ts';
-import { FrontDoor } from '../support/relay.ts';
+import { ServedRelay } from '../support/served-relay.ts';
 import type { WebSocketClient } from '../support/websocket.ts';
-import { TestChannel, text } from './support.ts';
 
 const patience = { timeout: 30_000, interval: 10 };
 /** Milliseconds that thousands of connections may take on a busy machine. */
@@ -12,7 +12,7 @@ const busy = 300_000;
 /** Connections that are opened concurrently. */
 const concurrency = 20;
 
-let door: FrontDoor;
+let door: ServedRelay;
 let ground: DoorGround;
 let ann: Person;
 /** The account of all followers. */
@@ -22,7 +22,7 @@ let eve: Person;
 let channel: TestChannel;
 
 const start = async (limits: { readonly sendBufferBytes?: number } = {}) => {
-  door = await FrontDoor.start({ host: { channels: true }, limits });
+  door = await ServedRelay.start({ host: { channels: true }, limits });
   ground = new DoorGround(door);
   ann = await ground.person('ann');
   ben = await ground.person('ben');

@@ -11,22 +11,22 @@ import {
 import { canonicalJson, type JsonValue } from '@posthouse/protocol/json';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { DeviceSession } from '../../src/sessions/session.ts';
+import { attachment, TestChannel, text } from '../fixtures/channel.ts';
+import type { HomeRelay, Person } from '../fixtures/person.ts';
 import { DoorGround } from '../support/door.ts';
 import { codeOf } from '../support/http.ts';
-import type { Ground, Person } from '../support/people.ts';
-import { FrontDoor } from '../support/relay.ts';
+import { network } from '../support/in-process-relay.ts';
+import { ServedRelay } from '../support/served-relay.ts';
 import type { WebSocketClient } from '../support/websocket.ts';
-import { network } from '../support/world.ts';
-import { attachment, TestChannel, text } from './support.ts';
 
-let door: FrontDoor;
+let door: ServedRelay;
 let overHttp: DoorGround;
 let ann: Person;
 let ben: Person;
 
 beforeEach(async () => {
   // Default configuration: channels are hosted.
-  door = await FrontDoor.start();
+  door = await ServedRelay.start();
   overHttp = new DoorGround(door);
   ann = await overHttp.person('ann');
   ben = await overHttp.person('ben');
@@ -34,7 +34,7 @@ beforeEach(async () => {
 afterEach(() => door[Symbol.asyncDispose]());
 
 /** Calls over one WebSocket connection for each person. */
-function overSocket(at: FrontDoor): Ground {
+function overSocket(at: ServedRelay): HomeRelay {
   const sockets = new Map<string, WebSocketClient>();
   return {
     clock: at.clock,
@@ -60,7 +60,7 @@ const codeFrom = (act: Promise<unknown>) =>
   );
 
 /** Makes each kind of call to a channel once; returns the answers. */
-async function live(ground: Ground): Promise<{ answers: unknown[]; channel: TestChannel }> {
+async function live(ground: HomeRelay): Promise<{ answers: unknown[]; channel: TestChannel }> {
   const nonce = 'A'.repeat(22);
   const channel = await TestChannel.create(ground, ann, { nonce, moderators: [ben.account] });
   const by = { by: ben };
@@ -86,7 +86,7 @@ const photo = attachment();
 
 test('06 §14: over HTTP and WebSocket a channel behaves the same, and verifies', async () => {
   const http = await live(overHttp);
-  await using other = await FrontDoor.start();
+  await using other = await ServedRelay.start();
   for (const person of [ann, ben]) {
     const { token } = await other.logInAccount(person);
     for (const [method, params] of [
@@ -228,7 +228,7 @@ test('06 §7.2: after a restart, answered writes exist and repeats are recognise
 });
 
 test('06 §1: a relay that does not host channels has none of their methods', async () => {
-  await using plain = await FrontDoor.start({ host: { channels: false } });
+  await using plain = await ServedRelay.start({ host: { channels: false } });
   const person = await plain.person('ann');
   const { token } = await plain.logInDevice(person);
   const params = { channel_id: `chan_${'A'.repeat(22)}` };

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { seed } from '../support/chance.ts';
 import { engine } from '../support/engine.ts';
-import { World } from '../support/world.ts';
+import { InProcessRelay } from '../support/in-process-relay.ts';
 import { cases } from './model/cases.ts';
 import { type Step, steps } from './model/commands.ts';
 import { limits, Scene } from './model/scene.ts';
@@ -14,7 +14,7 @@ const numRuns = Number(runs ?? (engine === 'postgres' ? 15 : 40));
 const tally = new Map<string, { accepted: number; refused: number }>();
 
 async function play(sequence: readonly Step[]): Promise<void> {
-  await using world = await World.start(limits);
+  await using world = await InProcessRelay.start(limits);
   const scene = await Scene.open(world);
   for (const step of sequence) await scene.run(step);
   await scene.finish();

@@ -1,19 +1,19 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { channels, listWithheld, restorePost, withholdPost } from '../../src/channels/index.ts';
-import { detours } from '../support/engine.ts';
-import { Person } from '../support/people.ts';
-import { World } from '../support/world.ts';
-import { TestChannel, text } from './support.ts';
+import { TestChannel, text } from '../fixtures/channel.ts';
+import { Person } from '../fixtures/person.ts';
+import { scansAndSorts } from '../support/engine.ts';
+import { InProcessRelay } from '../support/in-process-relay.ts';
 
-let world: World;
+let world: InProcessRelay;
 beforeEach(async () => {
-  world = await World.start({ channelTimelineRetention: 1_000 });
+  world = await InProcessRelay.start({ channelTimelineRetention: 1_000 });
 });
 afterEach(() => world[Symbol.asyncDispose]());
 
 test('no statement of any method or job reads a whole table or sorts', async () => {
-  const ann = await Person.atHome(world, 'ann');
-  const ben = await Person.atHome(world, 'ben', ['phone', 'laptop']);
+  const ann = await Person.register(world, 'ann');
+  const ben = await Person.register(world, 'ben', ['phone', 'laptop']);
   const statements = new Set<string>();
   world.faults.beforeStatement = (sql) => void statements.add(sql);
   await live(ann, ben);
@@ -24,7 +24,7 @@ test('no statement of any method or job reads a whole table or sorts', async () 
     (sql) => tables.test(sql) && /\bWHERE\b|^\s*SELECT/.test(sql) && !/^\s*INSERT/.test(sql),
   );
   for (const sql of searching) {
-    const slow = await detours(world.context.storage, sql);
+    const slow = await scansAndSorts(world.context.storage, sql);
     if (slow.length > 0) found[sql] = slow;
   }
   expect(found).toEqual({});
@@ -62,8 +62,8 @@ async function operate(post: { readonly channelId: string; readonly sequence: nu
 }
 
 test('06 §8.7: a post needs few statements', async () => {
-  const ann = await Person.atHome(world, 'ann');
-  const ben = await Person.atHome(world, 'ben');
+  const ann = await Person.register(world, 'ann');
+  const ben = await Person.register(world, 'ben');
   const channel = await TestChannel.create(world, ann, { moderators: [ben.account] });
   for (const by of [ann, ben]) {
     await channel.post(undefined, { by });

@@ -10,32 +10,32 @@ import {
 } from '@posthouse/protocol';
 import type { JsonObject } from '@posthouse/protocol/json';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { Person } from '../support/people.ts';
+import { type By, type Patch, TestChannel, text } from '../fixtures/channel.ts';
+import { readWhole } from '../fixtures/channel-reader.ts';
+import type { Person } from '../fixtures/person.ts';
 import {
   codeOfRpc,
   onlyOne,
-  type Place,
-  RaceCourse,
+  Races,
   type RacingCall,
+  type RelayProcesses,
   type Rows,
-} from '../support/races.ts';
-import { network } from '../support/world.ts';
-import { readWhole } from './reader.ts';
-import { type By, type Patch, TestChannel, text } from './support.ts';
+} from '../fixtures/races.ts';
+import { network } from '../support/in-process-relay.ts';
 
 const rounds = 6;
 
-export function describeRaces(open: () => Promise<Place>): void {
-  let place: Place;
-  let course: RaceCourse;
-  let ground: RaceCourse['ground'];
+export function describeRaces(open: () => Promise<RelayProcesses>): void {
+  let place: RelayProcesses;
+  let course: Races;
+  let ground: Races['ground'];
   let ann: Person;
   let ben: Person;
   let cem: Person;
 
   beforeAll(async () => {
     place = await open();
-    course = new RaceCourse(place);
+    course = new Races(place);
     ground = course.ground;
     ann = await ground.person('ann', ['phone', 'laptop']);
     ben = await ground.person('ben');

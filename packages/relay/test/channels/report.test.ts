@@ -1,15 +1,15 @@
 import type { JsonObject } from '@posthouse/protocol/json';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { listReports, showReported } from '../../src/channels/index.ts';
-import { detours } from '../support/engine.ts';
-import { Person } from '../support/people.ts';
-import { World } from '../support/world.ts';
-import { TestChannel, text } from './support.ts';
+import { TestChannel, text } from '../fixtures/channel.ts';
+import { Person } from '../fixtures/person.ts';
+import { scansAndSorts } from '../support/engine.ts';
+import { InProcessRelay } from '../support/in-process-relay.ts';
 
 const retention = 10_000;
 const period = 50_000;
 
-let world: World;
+let world: InProcessRelay;
 let ann: Person;
 let ben: Person;
 let cem: Person;
@@ -17,15 +17,15 @@ let channel: TestChannel;
 let post: number;
 
 beforeEach(async () => {
-  world = await World.start({
+  world = await InProcessRelay.start({
     channelTimelineRetention: retention,
     channelReportPeriod: period,
     channelReportReason: 20,
     channelReports: 3,
   });
-  ann = await Person.atHome(world, 'ann');
-  ben = await Person.atHome(world, 'ben', ['phone', 'laptop']);
-  cem = await Person.atHome(world, 'cem');
+  ann = await Person.register(world, 'ann');
+  ben = await Person.register(world, 'ben', ['phone', 'laptop']);
+  cem = await Person.register(world, 'cem');
   channel = await TestChannel.create(world, ann);
   post = await channel.post();
 });
@@ -287,7 +287,7 @@ test("no statement of the operator's lists reads a whole table or sorts", async 
   for (const sql of statements) {
     // Only the reports of one post are sorted.
     if (/r\.sequence = \?/.test(sql)) continue;
-    const slow = await detours(storage, sql);
+    const slow = await scansAndSorts(storage, sql);
     if (slow.length > 0) found[sql] = slow;
   }
   expect(found).toEqual({});

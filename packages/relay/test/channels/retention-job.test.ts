@@ -1,24 +1,24 @@
 /** The retention job next to writes, next to other runs of itself, and when it is stopped. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { detours } from '../support/engine.ts';
+import { TestChannel, text } from '../fixtures/channel.ts';
+import { readWhole } from '../fixtures/channel-reader.ts';
+import { Person } from '../fixtures/person.ts';
+import { scansAndSorts } from '../support/engine.ts';
 import { breakOwner, crashJob } from '../support/faults.ts';
-import { Person } from '../support/people.ts';
-import { World } from '../support/world.ts';
-import { readWhole } from './reader.ts';
-import { TestChannel, text } from './support.ts';
+import { InProcessRelay } from '../support/in-process-relay.ts';
 
 const retention = 10_000;
 const year = 31_536_000;
 
-let world: World;
+let world: InProcessRelay;
 let ann: Person;
 let ben: Person;
 let channel: TestChannel;
 
 beforeEach(async () => {
-  world = await World.start({ channelTimelineRetention: retention });
-  ann = await Person.atHome(world, 'ann', ['phone', 'laptop']);
-  ben = await Person.atHome(world, 'ben', ['phone', 'laptop']);
+  world = await InProcessRelay.start({ channelTimelineRetention: retention });
+  ann = await Person.register(world, 'ann', ['phone', 'laptop']);
+  ben = await Person.register(world, 'ben', ['phone', 'laptop']);
   channel = await TestChannel.create(world, ann, { moderators: [ben.account] });
 });
 afterEach(() => world[Symbol.asyncDispose]());
@@ -208,7 +208,7 @@ test('no statement of the job reads a whole table or sorts', async () => {
   const found: Record<string, string[]> = {};
   const searching = [...statements].filter((sql) => /channel_/.test(sql));
   for (const sql of searching) {
-    const slow = await detours(world.context.storage, sql);
+    const slow = await scansAndSorts(world.context.storage, sql);
     if (slow.length > 0) found[sql] = slow;
   }
   expect(found).toEqual({});

@@ -3,11 +3,11 @@ import { verifyChannelPage } from '@posthouse/protocol';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { restorePost, withholdPost } from '../../src/channels/index.ts';
+import { TestChannel, text } from '../fixtures/channel.ts';
+import { readWhole } from '../fixtures/channel-reader.ts';
+import { Person } from '../fixtures/person.ts';
 import { engine } from '../support/engine.ts';
-import { Person } from '../support/people.ts';
-import { network, World } from '../support/world.ts';
-import { readWhole } from './reader.ts';
-import { TestChannel, text } from './support.ts';
+import { InProcessRelay, network } from '../support/in-process-relay.ts';
 
 /** Every event ever appended, with its deadline. */
 interface Item {
@@ -93,7 +93,7 @@ class Model {
 }
 
 async function apply(
-  world: World,
+  world: InProcessRelay,
   { channel, model, people }: { channel: TestChannel; model: Model; people: Map<string, Person> },
   one: Command,
 ): Promise<void> {
@@ -154,9 +154,9 @@ test('06 §7.5: exactly the events of the table are stored, and all of them veri
   const commands = fc.array(command, { minLength: 20, maxLength: 60 });
   await fc.assert(
     fc.asyncProperty(commands, async (all) => {
-      await using world = await World.start({ channelTimelineRetention: 100 });
-      const ann = await Person.atHome(world, 'ann', ['phone', 'laptop']);
-      const ben = await Person.atHome(world, 'ben');
+      await using world = await InProcessRelay.start({ channelTimelineRetention: 100 });
+      const ann = await Person.register(world, 'ann', ['phone', 'laptop']);
+      const ben = await Person.register(world, 'ben');
       const people = new Map(Object.entries({ ann, ben }));
       const channel = await TestChannel.create(world, ann, { moderators: [ben.account] });
       const model = new Model();
@@ -188,9 +188,9 @@ test('06 §7.5: exactly the events of the table are stored, and all of them veri
 }, 180_000);
 
 test('06 §7.2, §7.5: after concurrent writes, reads and jobs the timeline verifies', async () => {
-  await using world = await World.start({ channelTimelineRetention: 20 });
-  const ann = await Person.atHome(world, 'ann', ['phone', 'laptop']);
-  const ben = await Person.atHome(world, 'ben');
+  await using world = await InProcessRelay.start({ channelTimelineRetention: 20 });
+  const ann = await Person.register(world, 'ann', ['phone', 'laptop']);
+  const ben = await Person.register(world, 'ben');
   const channel = await TestChannel.create(world, ann, { moderators: [ben.account] });
   const posts: number[] = [];
   const step = async (turn: number) => {

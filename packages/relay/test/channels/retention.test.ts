@@ -1,23 +1,23 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { Person } from '../support/people.ts';
-import { World } from '../support/world.ts';
-import { readWhole } from './reader.ts';
-import { TestChannel, text } from './support.ts';
+import { TestChannel, text } from '../fixtures/channel.ts';
+import { readWhole } from '../fixtures/channel-reader.ts';
+import { Person } from '../fixtures/person.ts';
+import { InProcessRelay } from '../support/in-process-relay.ts';
 
 const retention = 10_000;
 const hour = 3_600;
 const month = 2_592_000;
 const year = 31_536_000;
 
-let world: World;
+let world: InProcessRelay;
 let ann: Person;
 let ben: Person;
 let channel: TestChannel;
 
 beforeEach(async () => {
-  world = await World.start({ channelTimelineRetention: retention });
-  ann = await Person.atHome(world, 'ann', ['phone', 'laptop']);
-  ben = await Person.atHome(world, 'ben', ['phone', 'laptop']);
+  world = await InProcessRelay.start({ channelTimelineRetention: retention });
+  ann = await Person.register(world, 'ann', ['phone', 'laptop']);
+  ben = await Person.register(world, 'ben', ['phone', 'laptop']);
   channel = await TestChannel.create(world, ann, { moderators: [ben.account] });
 });
 afterEach(() => world[Symbol.asyncDispose]());

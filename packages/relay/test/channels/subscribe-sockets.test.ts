@@ -1,13 +1,13 @@
 /** Channel subscriptions over real sockets: everything that depends on a connection. */
 import { errorCatalogue } from '@posthouse/protocol';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { DoorGround, heardBy, nextHint } from '../support/door.ts';
+import { TestChannel } from '../fixtures/channel.ts';
+import type { Person } from '../fixtures/person.ts';
+import { DoorGround, nextHint, receivedHints } from '../support/door.ts';
 import { codeOf } from '../support/http.ts';
-import type { Person } from '../support/people.ts';
-import { FrontDoor } from '../support/relay.ts';
-import { TestChannel } from './support.ts';
+import { ServedRelay } from '../support/served-relay.ts';
 
-let door: FrontDoor;
+let door: ServedRelay;
 let ground: DoorGround;
 let ann: Person;
 let ben: Person;
@@ -15,7 +15,7 @@ let channel: TestChannel;
 const wellFormed = `chan_${'A'.repeat(22)}`;
 
 beforeEach(async () => {
-  door = await FrontDoor.start({ host: { channels: true }, limits: { channelSubscriptions: 2 } });
+  door = await ServedRelay.start({ host: { channels: true }, limits: { channelSubscriptions: 2 } });
   ground = new DoorGround(door);
   ann = await ground.person('ann');
   ben = await ground.person('ben', ['phone', 'laptop']);
@@ -102,7 +102,7 @@ test('02 §10.6: a set outlasts a renewal, and a new connection starts with an e
   await door.bindDevice(again, ben.device());
   await channel.post();
   expect(await nextHint(socket)).toEqual(['timeline', 2]);
-  expect(await heardBy(again)).toEqual([]);
+  expect(await receivedHints(again)).toEqual([]);
 });
 
 test('02 §13: the connections of one device have sets of their own', async () => {
@@ -113,7 +113,7 @@ test('02 §13: the connections of one device have sets of their own', async () =
   ];
   await channel.post();
   expect(await nextHint(one)).toEqual(['timeline', 1]);
-  expect(await heardBy(two)).toEqual([]);
+  expect(await receivedHints(two)).toEqual([]);
   one[Symbol.dispose]();
   await second.post();
   expect(await nextHint(two)).toEqual(['timeline', 1]);
@@ -125,7 +125,7 @@ test('02 §10.3: a removed device gets no more hints', async () => {
   await publish(['phone']);
   await channel.post();
   expect(await nextHint(phone)).toEqual(['timeline', 1]);
-  expect(await heardBy(laptop)).toEqual([]);
+  expect(await receivedHints(laptop)).toEqual([]);
   const { rpc: unauthorized } = errorCatalogue.unauthorized;
   expect(await laptop.call('channel.subscribe', only())).toHaveProperty('error.code', unauthorized);
 });
@@ -141,20 +141,20 @@ test('02 §10.2: a device whose session expired gets no more hints', async () =>
   door.clock.advance(1);
   await channel.post();
   for (const head of [1, 2]) expect(await nextHint(phone)).toEqual(['timeline', head]);
-  expect(await heardBy(laptop)).toEqual([]);
+  expect(await receivedHints(laptop)).toEqual([]);
 });
 
 test('02 §12.9: after a restart there are no subscriptions, and hints continue from the head', async () => {
   await channel.post();
   await door.restart();
   const socket = await ground.following(ben, [channel]);
-  expect(await heardBy(socket)).toEqual([]);
+  expect(await receivedHints(socket)).toEqual([]);
   await channel.post();
   expect(await nextHint(socket)).toEqual(['timeline', 2]);
 });
 
 test('06 §9.1: the method does not exist at a relay that does not host channels', async () => {
-  await using plain = await FrontDoor.start({ host: { channels: false } });
+  await using plain = await ServedRelay.start({ host: { channels: false } });
   const socket = await plain.socket();
   await plain.bindDevice(socket, (await plain.person('cem')).device());
   const answer = await socket.call('channel.subscribe', { channel_ids: [] });

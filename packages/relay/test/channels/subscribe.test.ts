@@ -1,18 +1,18 @@
 import type { ProtocolError } from '@posthouse/protocol';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { channels as channelsModule } from '../../src/channels/index.ts';
-import { type Connection, Switchboard } from '../support/connections.ts';
-import { detours } from '../support/engine.ts';
-import { Person } from '../support/people.ts';
-import { World } from '../support/world.ts';
-import { TestChannel } from './support.ts';
+import { TestChannel } from '../fixtures/channel.ts';
+import { type Connection, Connections } from '../fixtures/connections.ts';
+import { Person } from '../fixtures/person.ts';
+import { scansAndSorts } from '../support/engine.ts';
+import { InProcessRelay } from '../support/in-process-relay.ts';
 
 const limit = 3;
 /** A well-formed ID of no channel. */
 const nowhere = `chan_${'A'.repeat(22)}`;
 
-let world: World;
-let board: Switchboard;
+let world: InProcessRelay;
+let board: Connections;
 let ann: Person;
 /** A reader, neither owner nor moderator of any channel. */
 let ben: Person;
@@ -20,10 +20,10 @@ let channels: TestChannel[];
 let connection: Connection;
 
 beforeEach(async () => {
-  world = await World.start({ channelSubscriptions: limit });
-  board = new Switchboard(world);
-  ann = await Person.atHome(world, 'ann');
-  ben = await Person.atHome(world, 'ben', ['phone', 'laptop']);
+  world = await InProcessRelay.start({ channelSubscriptions: limit });
+  board = new Connections(world);
+  ann = await Person.register(world, 'ann');
+  ben = await Person.register(world, 'ben', ['phone', 'laptop']);
   channels = [];
   for (let count = 0; count < limit + 1; count += 1) {
     channels.push(await TestChannel.create(world, ann));
@@ -67,7 +67,7 @@ describe('06 §9.1: the set', () => {
 
   test('02 §13: is independent of the connection’s groups', async () => {
     await subscribe({ channel_ids: ids(0) });
-    await connection.subscribe();
+    await connection.subscribeGroups();
     expect(subscribed()).toEqual(ids(0));
     await subscribe({ channel_ids: [] });
     expect(await world.codeOf('group.subscribe', { group_ids: [] }, { connection })).toBe('ok');
@@ -77,7 +77,7 @@ describe('06 §9.1: the set', () => {
     await subscribe({ channel_ids: ids(0) });
     connection.bound.renew({ ...ben.session('laptop'), id: 'renewed' });
     await channel(0).post();
-    expect(connection.heard()).toEqual([['timeline', 1]]);
+    expect(connection.hints()).toEqual([['timeline', 1]]);
     // Both count as present: the new session adds none.
     await world.restart({ channelSubscriptions: 0 });
     await subscribe({ channel_ids: ids(0) });
@@ -257,7 +257,7 @@ describe('06 §9.1 step 3: not_found names every channel that cannot be subscrib
     expect(await world.dump()).toEqual(before);
     expect(subscribed()).toEqual(ids(0));
     await channel(0).post();
-    expect(connection.heard()).toEqual([['timeline', 1]]);
+    expect(connection.hints()).toEqual([['timeline', 1]]);
   });
 
   test('if storage fails, the set stays as it was', async () => {
@@ -285,5 +285,5 @@ test('subscribing needs one indexed statement, and so does resync', async () => 
   delete world.faults.beforeStatement;
   const searched = statements.filter((each) => /^\s*SELECT .* FROM/s.test(each));
   expect(searched).toHaveLength(2);
-  for (const sql of new Set(searched)) expect(await detours(storage, sql)).toEqual([]);
+  for (const sql of new Set(searched)) expect(await scansAndSorts(storage, sql)).toEqual([]);
 });

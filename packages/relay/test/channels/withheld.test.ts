@@ -7,15 +7,15 @@ import {
   showReported,
   withholdPost,
 } from '../../src/channels/index.ts';
+import { rows, TestChannel, text } from '../fixtures/channel.ts';
+import { readWhole } from '../fixtures/channel-reader.ts';
+import { Person } from '../fixtures/person.ts';
 import { engine } from '../support/engine.ts';
-import { Person } from '../support/people.ts';
-import { World } from '../support/world.ts';
-import { readWhole } from './reader.ts';
-import { rows, TestChannel, text } from './support.ts';
+import { InProcessRelay } from '../support/in-process-relay.ts';
 
 const retention = 10_000;
 
-let world: World;
+let world: InProcessRelay;
 let ann: Person;
 let ben: Person;
 let channel: TestChannel;
@@ -24,9 +24,9 @@ let post: number;
 let next: number;
 
 beforeEach(async () => {
-  world = await World.start({ channelTimelineRetention: retention });
-  ann = await Person.atHome(world, 'ann');
-  ben = await Person.atHome(world, 'ben');
+  world = await InProcessRelay.start({ channelTimelineRetention: retention });
+  ann = await Person.register(world, 'ann');
+  ben = await Person.register(world, 'ben');
   channel = await TestChannel.create(world, ann, { moderators: [ben.account] });
   post = await channel.post({ body: text('stolen goods') }, { by: ben });
   await channel.edit(post, { body: text('stolen goods, cheap') }, { by: ben });

@@ -3,11 +3,11 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { relayMigrations } from '../../src/modules.ts';
 import { migrate } from '../../src/storage/migrations.ts';
-import { TestChannel, text } from '../channels/support.ts';
+import { TestChannel, text } from '../fixtures/channel.ts';
+import { KillableRelay } from '../fixtures/killable-relay.ts';
+import type { Person } from '../fixtures/person.ts';
 import { killAll, posthouse } from '../support/command.ts';
 import { dump, engine, RelayData } from '../support/engine.ts';
-import { KillableGround } from '../support/killable.ts';
-import type { Person } from '../support/people.ts';
 
 interface Ended {
   readonly code: number | string | null;
@@ -29,7 +29,7 @@ async function run(
 
 describe('beside a relay', () => {
   let data: RelayData;
-  let ground: KillableGround;
+  let ground: KillableRelay;
   let ann: Person;
   let ben: Person;
   let cem: Person;
@@ -37,7 +37,7 @@ describe('beside a relay', () => {
 
   beforeAll(async () => {
     data = await RelayData.empty();
-    ground = await KillableGround.start(data);
+    ground = await KillableRelay.start(data);
     ann = await ground.person('ann');
     ben = await ground.person('ben');
     cem = await ground.person('cem');

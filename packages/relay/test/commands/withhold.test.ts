@@ -1,17 +1,17 @@
 /** `posthouse reports withhold`, `restore` and `withheld`, as an operator types them. */
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { TestChannel, text } from '../channels/support.ts';
+import { TestChannel, text } from '../fixtures/channel.ts';
+import { KillableRelay } from '../fixtures/killable-relay.ts';
+import type { Person } from '../fixtures/person.ts';
 import { killAll, posthouse } from '../support/command.ts';
 import { RelayData } from '../support/engine.ts';
-import { KillableGround } from '../support/killable.ts';
-import type { Person } from '../support/people.ts';
 
 /** Milliseconds for a test that runs many commands on a busy machine. */
 const patience = 180_000;
 
 let data: RelayData;
-let ground: KillableGround;
+let ground: KillableRelay;
 let ann: Person;
 let ben: Person;
 let channel: TestChannel;
@@ -20,7 +20,7 @@ let post: number;
 
 beforeAll(async () => {
   data = await RelayData.empty();
-  ground = await KillableGround.start(data);
+  ground = await KillableRelay.start(data);
   ann = await ground.person('ann');
   ben = await ground.person('ben');
 });

@@ -4,7 +4,7 @@ import type { RelayEntry } from '@posthouse/protocol';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { enterRelay, readRegistry, registryStatusIn } from '../../src/federation/index.ts';
 import { temporaryFolder } from '../support/folder.ts';
-import { network } from '../support/world.ts';
+import { network } from '../support/in-process-relay.ts';
 
 let folder: ReturnType<typeof temporaryFolder>;
 let path: string;

@@ -4,11 +4,11 @@ import { createGroupSecret } from '@posthouse/protocol';
 import type { JsonObject } from '@posthouse/protocol/json';
 import { nodeRandom } from '@posthouse/protocol/node';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { Person } from '../support/people.ts';
-import { network, World } from '../support/world.ts';
-import { TestGroup } from './support.ts';
+import { TestGroup } from '../fixtures/group.ts';
+import { Person } from '../fixtures/person.ts';
+import { InProcessRelay, network } from '../support/in-process-relay.ts';
 
-let world: World;
+let world: InProcessRelay;
 let ann: Person;
 let ada: Person;
 let ben: Person;
@@ -17,11 +17,11 @@ let eve: Person;
 let group: TestGroup;
 
 beforeEach(async () => {
-  world = await World.start();
+  world = await InProcessRelay.start();
   [ann, ada, ben, cem, eve] = (await Promise.all(
-    ['ann', 'ada', 'ben', 'cem', 'eve'].map((name) => Person.atHome(world, name)),
+    ['ann', 'ada', 'ben', 'cem', 'eve'].map((name) => Person.register(world, name)),
   )) as [Person, Person, Person, Person, Person];
-  group = await TestGroup.found(world, ann);
+  group = await TestGroup.create(world, ann);
   await group.admit(ada, ben);
   await group.setRole(ada, 'administrator');
 });

@@ -2,25 +2,25 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { groups } from '../../src/groups/index.ts';
 import { migrate } from '../../src/storage/migrations.ts';
+import { TestGroup } from '../fixtures/group.ts';
+import { Person } from '../fixtures/person.ts';
 import { RelayData } from '../support/engine.ts';
-import { Person } from '../support/people.ts';
-import { World } from '../support/world.ts';
-import { TestGroup } from './support.ts';
+import { InProcessRelay } from '../support/in-process-relay.ts';
 
 const day = 86_400;
 const hour = 3_600;
 const retention = 10 * day;
 
-let world: World;
+let world: InProcessRelay;
 let ann: Person;
 let ben: Person;
 let group: TestGroup;
 
 beforeEach(async () => {
-  world = await World.start({ groupMessageRetention: retention, groupRecoveryWait: day });
-  ann = await Person.atHome(world, 'ann');
-  ben = await Person.atHome(world, 'ben', ['phone', 'laptop']);
-  group = await TestGroup.found(world, ann);
+  world = await InProcessRelay.start({ groupMessageRetention: retention, groupRecoveryWait: day });
+  ann = await Person.register(world, 'ann');
+  ben = await Person.register(world, 'ben', ['phone', 'laptop']);
+  group = await TestGroup.create(world, ann);
 });
 afterEach(() => world[Symbol.asyncDispose]());
 
@@ -43,7 +43,7 @@ const kept = async (of = group) => {
 test('of who signed a management event for good', async () => {
   await group.admit(ben);
   await group.setRole(ben, 'administrator');
-  await group.ban([await Person.atHome(world, 'eve')], { by: ben });
+  await group.ban([await Person.register(world, 'eve')], { by: ben });
   await group.send(ben, 1);
   world.clock.advance(100 * retention);
   await clear();
@@ -118,7 +118,7 @@ test('a record that outlasts its deadline keeps its certificate, which is looked
 });
 
 test('more than a portion has, and each group by itself', async () => {
-  const other = await TestGroup.found(world, ann);
+  const other = await TestGroup.create(world, ann);
   await other.admit(ben);
   await other.send(ben, 1);
   await world.context.storage.write('test', async (tx) => {

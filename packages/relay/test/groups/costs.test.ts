@@ -1,16 +1,16 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { Person } from '../support/people.ts';
-import { World } from '../support/world.ts';
-import { TestGroup } from './support.ts';
+import { TestGroup } from '../fixtures/group.ts';
+import { Person } from '../fixtures/person.ts';
+import { InProcessRelay } from '../support/in-process-relay.ts';
 
-let world: World;
+let world: InProcessRelay;
 let ann: Person;
 let group: TestGroup;
 
 beforeEach(async () => {
-  world = await World.start();
-  ann = await Person.atHome(world, 'ann');
-  group = await TestGroup.found(world, ann);
+  world = await InProcessRelay.start();
+  ann = await Person.register(world, 'ann');
+  group = await TestGroup.create(world, ann);
 });
 afterEach(() => world[Symbol.asyncDispose]());
 
@@ -29,7 +29,7 @@ async function statementsOf(method: string, params: object = {}): Promise<number
 test('05 §13.4: a page of many events of many devices takes no more statements than one of two', async () => {
   const people: Person[] = [];
   for (let count = 0; count < 8; count += 1) {
-    people.push(await Person.atHome(world, `member ${count}`));
+    people.push(await Person.register(world, `member ${count}`));
   }
   await group.admit(...people);
   await group.send(ann, 1);
@@ -43,7 +43,7 @@ test('05 §13.4: a page of many events of many devices takes no more statements 
 });
 
 test('05: a call takes as many statements in a large group as in a small one', async () => {
-  const ben = await Person.atHome(world, 'ben');
+  const ben = await Person.register(world, 'ben');
   await group.admit(ben);
   const methods = [
     ['group.resolve', {}],
@@ -63,15 +63,15 @@ test('05: a call takes as many statements in a large group as in a small one', a
   };
   // A page of one looks at two: whether there is more.
   for (const name of ['guest', 'other guest']) {
-    await group.apply(await Person.atHome(world, name), await group.invite());
+    await group.apply(await Person.register(world, name), await group.invite());
   }
   await group.requestRecovery(ben);
   const before = await counts();
   for (let index = 0; index < 12; index += 1) {
-    const person = await Person.atHome(world, `member ${index}`);
+    const person = await Person.register(world, `member ${index}`);
     await group.admit(person);
     await group.requestRecovery(person);
-    const applicant = await Person.atHome(world, `applicant ${index}`);
+    const applicant = await Person.register(world, `applicant ${index}`);
     await group.apply(applicant, await group.invite());
     await group.send(person, index + 2);
   }

@@ -1,14 +1,14 @@
 import type { JsonObject } from '@posthouse/protocol/json';
 import { afterEach, expect, test } from 'vitest';
 import type { Row } from '../../src/storage/types.ts';
+import { TestGroup } from '../fixtures/group.ts';
+import { GroupOutcomes } from '../fixtures/group-outcomes.ts';
+import { readChain, readKeys, verified } from '../fixtures/group-reader.ts';
+import { KillableRelay } from '../fixtures/killable-relay.ts';
+import type { Person } from '../fixtures/person.ts';
 import { seed, upTo } from '../support/chance.ts';
 import { killAll } from '../support/command.ts';
 import { dump, engine, RelayData } from '../support/engine.ts';
-import { KillableGround } from '../support/killable.ts';
-import type { Person } from '../support/people.ts';
-import { readChain, readKeys, verified } from './member.ts';
-import { GroupOutcomes } from './outcomes.ts';
-import { TestGroup } from './support.ts';
 
 afterEach(() => killAll());
 
@@ -28,7 +28,7 @@ interface Club {
 }
 
 async function openClub(
-  ground: KillableGround,
+  ground: KillableRelay,
   outcomes: GroupOutcomes,
   name: string,
 ): Promise<Club> {
@@ -36,7 +36,7 @@ async function openClub(
     ['ann', 'ben', 'cem', 'dora', 'emil'].map((each) => ground.person(`${each} ${name}`)),
   )) as [Person, Person, Person, Person, Person];
   const [ann, ben, cem] = people;
-  const group = await TestGroup.found(ground, ann);
+  const group = await TestGroup.create(ground, ann);
   outcomes.know(group);
   await group.admit(ben, cem);
   await group.setRole(ben, 'administrator');
@@ -71,7 +71,7 @@ async function live({ group, people, uses }: Club, isOver: () => boolean): Promi
 
 /** Messages of somebody who is there all the time, each repeated until its outcome is known. */
 async function chat(
-  ground: KillableGround,
+  ground: KillableRelay,
   { group, sent }: Club,
   { by, isOver }: { readonly by: Person; readonly isOver: () => boolean },
 ): Promise<void> {
@@ -99,7 +99,7 @@ async function chat(
 }
 
 async function expectWhole(
-  ground: KillableGround,
+  ground: KillableRelay,
   outcomes: GroupOutcomes,
   { group, people, sent }: Club,
 ): Promise<void> {
@@ -167,7 +167,7 @@ test(`05 §12.6: killed at any moment, a relay has what it confirmed, once, and 
   timeout: 180_000,
 }, async () => {
   await using data = await RelayData.empty();
-  const ground = await KillableGround.start(data);
+  const ground = await KillableRelay.start(data);
   const outcomes = new GroupOutcomes(ground);
   ground.outcomes = outcomes;
   const clubs: Club[] = [];

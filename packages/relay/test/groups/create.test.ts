@@ -9,20 +9,20 @@ import type { JsonObject } from '@posthouse/protocol/json';
 import { nodeRandom } from '@posthouse/protocol/node';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { defaultLimits } from '../../src/limits.ts';
+import { TestGroup } from '../fixtures/group.ts';
+import { readChain, readKeys, verified } from '../fixtures/group-reader.ts';
+import { Person } from '../fixtures/person.ts';
 import { throughEveryFault } from '../support/faults.ts';
-import { Person } from '../support/people.ts';
-import { network, World } from '../support/world.ts';
-import { readChain, readKeys, verified } from './member.ts';
-import { TestGroup } from './support.ts';
+import { InProcessRelay, network } from '../support/in-process-relay.ts';
 
-let world: World;
+let world: InProcessRelay;
 let ann: Person;
 let ben: Person;
 
 beforeEach(async () => {
-  world = await World.start();
-  ann = await Person.atHome(world, 'ann', ['phone', 'laptop']);
-  ben = await Person.atHome(world, 'ben');
+  world = await InProcessRelay.start();
+  ann = await Person.register(world, 'ann', ['phone', 'laptop']);
+  ben = await Person.register(world, 'ben');
   world.takeNotices();
 });
 afterEach(() => world[Symbol.asyncDispose]());
@@ -70,7 +70,7 @@ describe('05 §13.2: creating', () => {
 
   test('05 §4.1: takes any text with something to read in it, U+0000 too', async () => {
     const texts = { name: 'a\u0000b \u001b[2J', description: '\u0000\u0001x\r\n' };
-    const group = await TestGroup.found(world, ann, texts);
+    const group = await TestGroup.create(world, ann, texts);
     const { groupId: group_id } = group;
     const state = () => world.call('group.resolve', { group_id }, { session: ann.session() });
     expect(await state()).toMatchObject(texts);
@@ -82,7 +82,7 @@ describe('05 §13.2: creating', () => {
 
   test('05 §4.1: texts that were stored before U+0000 was are what they were', async () => {
     const texts = { name: '100 % %25', description: '%00 \\u0000' };
-    const { groupId: group_id } = await TestGroup.found(world, ann, texts);
+    const { groupId: group_id } = await TestGroup.create(world, ann, texts);
     await world.context.storage.write('test', async (tx) => {
       await tx.run('UPDATE groups SET name = ?, description = ?', texts.name, texts.description);
       await tx.run('DELETE FROM schema_migrations WHERE id = 405');
@@ -93,7 +93,7 @@ describe('05 §13.2: creating', () => {
   });
 
   test('is verified and opened by its creator', async () => {
-    const group = await TestGroup.found(world, ann);
+    const group = await TestGroup.create(world, ann);
     const { state } = await readChain(world, group, ann);
     expect(state).toMatchObject({ group_id: group.groupId, owner: ann.account, epoch: 0 });
     const keys = verified(await readKeys(world, group, ann));
@@ -192,7 +192,7 @@ describe('05 §13.2: creating', () => {
     await world.restart({ groupsOfAccount: 3 });
     const taken = founding();
     expect(await create(taken)).toBe('ok');
-    const second = await TestGroup.found(world, ann);
+    const second = await TestGroup.create(world, ann);
     await second.close();
     const atOnce = await Promise.all(Array.from({ length: 6 }, () => create(founding())));
     expect(atOnce.toSorted()).toEqual(['ok', ...Array(5).fill('rate_limited')]);
@@ -220,7 +220,7 @@ describe('05 §13.2: creating', () => {
 describe('05 §13.3: looking at a group', () => {
   let group: TestGroup;
   beforeEach(async () => {
-    group = await TestGroup.found(world, ann);
+    group = await TestGroup.create(world, ann);
   });
 
   const resolve = (person: Person, facts: JsonObject = {}) =>

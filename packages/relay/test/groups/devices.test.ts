@@ -1,26 +1,26 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { Notice } from '../../src/dispatch/notice.ts';
-import { Switchboard } from '../support/connections.ts';
+import { Connections } from '../fixtures/connections.ts';
+import { TestGroup } from '../fixtures/group.ts';
+import { readChain, readPage } from '../fixtures/group-reader.ts';
+import { Person } from '../fixtures/person.ts';
 import { crashJob } from '../support/faults.ts';
-import { Person } from '../support/people.ts';
-import { World } from '../support/world.ts';
-import { readChain, readPage } from './member.ts';
-import { TestGroup } from './support.ts';
+import { InProcessRelay } from '../support/in-process-relay.ts';
 
 const ended = 'accounts.inactive-devices';
 const expired = 'accounts.expired-devices';
 const month = 2_592_000;
 
-let world: World;
+let world: InProcessRelay;
 let ann: Person;
 let ben: Person;
 let group: TestGroup;
 
 beforeEach(async () => {
-  world = await World.start();
-  ann = await Person.atHome(world, 'ann');
-  ben = await Person.atHome(world, 'ben', ['phone', 'laptop']);
-  group = await TestGroup.found(world, ann);
+  world = await InProcessRelay.start();
+  ann = await Person.register(world, 'ann');
+  ben = await Person.register(world, 'ben', ['phone', 'laptop']);
+  group = await TestGroup.create(world, ann);
   await group.admit(ben);
   world.takeNotices();
 });
@@ -120,7 +120,7 @@ describe('05 §7.3: a device that is removed', () => {
 
   test('with an old one only: nothing to replace', async () => {
     await takeKeys(ben, 'laptop');
-    const cem = await Person.atHome(world, 'cem');
+    const cem = await Person.register(world, 'cem');
     await group.admit(cem);
     const before = await position();
     await keep('phone');
@@ -132,7 +132,7 @@ describe('05 §7.3: a device that is removed', () => {
   test('in every group in which it has an interval, and no other', async () => {
     const others: TestGroup[] = [];
     for (let count = 0; count < 3; count += 1) {
-      const other = await TestGroup.found(world, ann);
+      const other = await TestGroup.create(world, ann);
       await other.admit(ben);
       others.push(other);
     }
@@ -233,7 +233,7 @@ describe('05 §10.3: valid again', () => {
   });
 
   test('one that comes back while its groups are written is left alone from then on', async () => {
-    const second = await TestGroup.found(world, ann);
+    const second = await TestGroup.create(world, ann);
     await second.admit(ben);
     for (const each of [group, second]) await syncAs(ben, 'laptop', each);
     await keep('phone');
@@ -301,7 +301,7 @@ describe('05 §10.3: what happens in a group before the job has had its turn', (
   });
 
   test('is behind the end of all devices, and one rotation', async () => {
-    const cem = await Person.atHome(world, 'cem');
+    const cem = await Person.register(world, 'cem');
     await group.admit(cem);
     for (const device of ['phone', 'laptop']) await takeKeys(ben, device);
     await takeKeys(cem, 'phone');
@@ -347,7 +347,7 @@ describe('05 §10.3: what happens in a group before the job has had its turn', (
   });
 
   test('does not wait for devices that have nothing there', async () => {
-    const cem = await Person.atHome(world, 'cem');
+    const cem = await Person.register(world, 'cem');
     await cem.publishState(await cem.state({ devices: [] }));
     expect(await noted()).toHaveLength(1);
     expect(await group.send(ann, 1)).toBe(2);
@@ -440,7 +440,7 @@ describe('05 §12.6: cut off anywhere', () => {
   test('a crash at any commit leaves what the next run ends, and rotates no group twice', async () => {
     const groups = [group];
     for (let count = 0; count < 3; count += 1) {
-      const other = await TestGroup.found(world, ann);
+      const other = await TestGroup.create(world, ann);
       await other.admit(ben);
       groups.push(other);
     }
@@ -493,7 +493,7 @@ describe('05 §12.6: cut off anywhere', () => {
   });
 
   test('one device that fails holds up no other', async () => {
-    const cem = await Person.atHome(world, 'cem', ['phone', 'laptop']);
+    const cem = await Person.register(world, 'cem', ['phone', 'laptop']);
     await group.admit(cem);
     for (const person of [ben, cem]) await takeKeys(person, 'laptop');
     for (const person of [ben, cem]) {
@@ -527,16 +527,16 @@ describe('05 §12.6: cut off anywhere', () => {
 
 describe('02 §12.3: hints behind the end of a device', () => {
   test('who was confirmed before is looked up, though no notice came of the removal', async () => {
-    const board = new Switchboard(world);
+    const board = new Connections(world);
     const laptop = await board.connect(ben, 'laptop');
-    await laptop.subscribe(group);
-    const phone = await board.subscribed(ben, group);
+    await laptop.subscribeGroups(group);
+    const phone = await board.withGroups(ben, group);
     // The process did not hear of it.
     laptop.bound.revoke = () => {};
     await keep('phone');
     await world.runJob(ended);
     await group.update({ name: 'later' });
-    await vi.waitFor(() => expect(phone.heard()).toEqual([['timeline', 2]]));
-    expect(laptop.heard()).toEqual([]);
+    await vi.waitFor(() => expect(phone.hints()).toEqual([['timeline', 2]]));
+    expect(laptop.hints()).toEqual([]);
   });
 });

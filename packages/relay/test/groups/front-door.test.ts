@@ -1,13 +1,13 @@
 import { errorCatalogue } from '@posthouse/protocol';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { DoorGround, heardBy, nextHint } from '../support/door.ts';
+import { TestGroup } from '../fixtures/group.ts';
+import type { Person } from '../fixtures/person.ts';
+import { DoorGround, nextHint, receivedHints } from '../support/door.ts';
 import { codeOf } from '../support/http.ts';
-import type { Person } from '../support/people.ts';
-import { FrontDoor } from '../support/relay.ts';
-import { TestGroup } from './support.ts';
+import { ServedRelay } from '../support/served-relay.ts';
 
 const wait = 600;
-let door: FrontDoor;
+let door: ServedRelay;
 let ground: DoorGround;
 let ann: Person;
 let ben: Person;
@@ -15,11 +15,11 @@ let group: TestGroup;
 
 beforeEach(async () => {
   const limits = { groupSubscriptions: 2, groupRecoveryWait: wait };
-  door = await FrontDoor.start({ host: { groups: true }, limits });
+  door = await ServedRelay.start({ host: { groups: true }, limits });
   ground = new DoorGround(door);
   ann = await ground.person('ann');
   ben = await ground.person('ben', ['phone', 'laptop']);
-  group = await TestGroup.found(ground, ann);
+  group = await TestGroup.create(ground, ann);
   await group.admit(ben);
 });
 afterEach(() => door[Symbol.asyncDispose]());
@@ -89,7 +89,7 @@ test('02 §10.6: subscriptions outlast a renewal, and no connection inherits the
   const again = await door.socket();
   await door.bindDevice(again, ben.device());
   await group.update({ name: 'two' });
-  expect(await heardBy(again)).toEqual([]);
+  expect(await receivedHints(again)).toEqual([]);
 });
 
 test('who is removed hears nothing of it, nor of what follows', async () => {
@@ -97,8 +97,8 @@ test('who is removed hears nothing of it, nor of what follows', async () => {
   const stays = await ground.subscribed(ann, [group]);
   await group.remove([ben]);
   await group.update({ name: 'later' });
-  await vi.waitFor(async () => expect(await heardBy(stays)).toContainEqual(['timeline', 3]));
-  expect(await heardBy(left)).toEqual([]);
+  await vi.waitFor(async () => expect(await receivedHints(stays)).toContainEqual(['timeline', 3]));
+  expect(await receivedHints(left)).toEqual([]);
   expect(await left.call('group.subscribe', only())).toHaveProperty('error.code', forbidden);
 });
 
@@ -112,7 +112,7 @@ test('05 §7.3: a device that is removed is replaced in the keys, by the job it 
   expect(await nextHint(phone)).toEqual(['timeline', 2]);
   const { result } = await phone.call('group.sync', { group_id, after: 1 });
   expect(result).toMatchObject({ events: [{ sequence: 2, epoch: 2 }], has_more: false });
-  expect(await heardBy(laptop)).toEqual([]);
+  expect(await receivedHints(laptop)).toEqual([]);
   expect(await laptop.call('group.sync', { group_id })).toHaveProperty('error.code', unauthorized);
 });
 
@@ -124,10 +124,10 @@ test('05 §10.3: a certificate that expires ends the access of its device in tim
   expect(await laptop.call('group.key.sync', { group_id })).toHaveProperty('result.keys');
   const phone = await ground.subscribed(ben, [group]);
   door.clock.advance(2_999);
-  expect(await heardBy(phone)).toEqual([]);
+  expect(await receivedHints(phone)).toEqual([]);
   door.clock.advance(1);
-  await vi.waitFor(async () => expect(await heardBy(phone)).toContainEqual(['timeline', 2]));
-  expect(await heardBy(laptop)).toEqual([]);
+  await vi.waitFor(async () => expect(await receivedHints(phone)).toContainEqual(['timeline', 2]));
+  expect(await receivedHints(laptop)).toEqual([]);
 });
 
 test('05 §15.4: a request that expires is told when its time comes, also after a restart', async () => {
@@ -136,7 +136,7 @@ test('05 §15.4: a request that expires is told when its time comes, also after 
   await door.restart();
   const socket = await ground.subscribed(ben, [group]);
   const owner = await ground.subscribed(ann, [group]);
-  expect(await heardBy(socket)).toEqual([]);
+  expect(await receivedHints(socket)).toEqual([]);
   door.clock.advance(1);
   for (const each of [socket, owner]) expect(await nextHint(each)).toEqual(['recoveries']);
 });
@@ -149,5 +149,5 @@ test('05 §15.3: an invitation that expires under an application', async () => {
   const member = await ground.subscribed(ben, [group]);
   door.clock.advance(wait);
   expect(await nextHint(owner)).toEqual(['applications']);
-  expect(await heardBy(member)).toEqual([]);
+  expect(await receivedHints(member)).toEqual([]);
 });

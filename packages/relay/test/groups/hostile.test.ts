@@ -11,23 +11,23 @@ import { isJsonObject, type JsonObject, type JsonValue, parseJson } from '@posth
 import { nodeRandom } from '@posthouse/protocol/node';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { readGroup } from '../../src/groups/chain/group-store.ts';
-import { Person } from '../support/people.ts';
-import { network, World } from '../support/world.ts';
-import { TestGroup } from './support.ts';
+import { TestGroup } from '../fixtures/group.ts';
+import { Person } from '../fixtures/person.ts';
+import { InProcessRelay, network } from '../support/in-process-relay.ts';
 
-let world: World;
+let world: InProcessRelay;
 let ann: Person;
 let ben: Person;
 let eve: Person;
 let group: TestGroup;
 
 beforeEach(async () => {
-  world = await World.start();
+  world = await InProcessRelay.start();
   const devices = ['phone', 'laptop'];
-  ann = await Person.atHome(world, 'ann', devices);
-  ben = await Person.atHome(world, 'ben', devices);
-  eve = await Person.atHome(world, 'eve', devices);
-  group = await TestGroup.found(world, ann);
+  ann = await Person.register(world, 'ann', devices);
+  ben = await Person.register(world, 'ben', devices);
+  eve = await Person.register(world, 'eve', devices);
+  group = await TestGroup.create(world, ann);
   await group.admit(ben);
 });
 afterEach(() => world[Symbol.asyncDispose]());

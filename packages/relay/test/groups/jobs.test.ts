@@ -3,12 +3,12 @@ import { nodeRandom } from '@posthouse/protocol/node';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { accounts } from '../../src/accounts/index.ts';
 import { groups } from '../../src/groups/index.ts';
-import { detours } from '../support/engine.ts';
+import { TestGroup } from '../fixtures/group.ts';
+import { readPage } from '../fixtures/group-reader.ts';
+import { Person } from '../fixtures/person.ts';
+import { scansAndSorts } from '../support/engine.ts';
 import { crashJob } from '../support/faults.ts';
-import { Person } from '../support/people.ts';
-import { World } from '../support/world.ts';
-import { readPage } from './member.ts';
-import { TestGroup } from './support.ts';
+import { InProcessRelay } from '../support/in-process-relay.ts';
 
 const hour = 3_600;
 const week = 604_800;
@@ -16,7 +16,7 @@ const month = 2_592_000;
 const retention = 10_000;
 const wait = 500;
 
-let world: World;
+let world: InProcessRelay;
 let ann: Person;
 let ada: Person;
 let ben: Person;
@@ -25,11 +25,11 @@ let eve: Person;
 let group: TestGroup;
 
 beforeEach(async () => {
-  world = await World.start({ groupMessageRetention: retention, groupRecoveryWait: wait });
+  world = await InProcessRelay.start({ groupMessageRetention: retention, groupRecoveryWait: wait });
   [ann, ada, ben, cem, eve] = (await Promise.all(
-    ['ann', 'ada', 'ben', 'cem', 'eve'].map((name) => Person.atHome(world, name)),
+    ['ann', 'ada', 'ben', 'cem', 'eve'].map((name) => Person.register(world, name)),
   )) as [Person, Person, Person, Person, Person];
-  group = await TestGroup.found(world, ann);
+  group = await TestGroup.create(world, ann);
   await group.admit(ada, ben, cem);
   await group.setRole(ada, 'administrator');
   world.takeNotices();
@@ -89,7 +89,7 @@ describe('05 §15.3: invitations that expire', () => {
   });
 
   test('several of a group are told of together, of several groups each by itself', async () => {
-    const other = await TestGroup.found(world, ben);
+    const other = await TestGroup.create(world, ben);
     for (const each of [group, other]) {
       await each.apply(eve, await each.invite());
       await each.apply(cem === eve ? cem : ada, await other.invite()).catch(() => {});
@@ -104,10 +104,10 @@ describe('05 §15.3: invitations that expire', () => {
   });
 
   test('a crash between commits loses no invitation', async () => {
-    const others = await Promise.all(['x', 'y', 'z'].map((name) => Person.atHome(world, name)));
+    const others = await Promise.all(['x', 'y', 'z'].map((name) => Person.register(world, name)));
     const hosts = [];
     for (const person of others) {
-      const host = await TestGroup.found(world, person);
+      const host = await TestGroup.create(world, person);
       await host.apply(eve, await host.invite());
       hosts.push(host);
     }
@@ -553,7 +553,7 @@ test('no statement of the jobs reads a whole table or sorts', async () => {
   const { storage } = world.context;
   const found: Record<string, string[]> = {};
   for (const sql of [...statements].filter((each) => /^\s*(SELECT|UPDATE|DELETE)/.test(each))) {
-    const slow = await detours(storage, sql);
+    const slow = await scansAndSorts(storage, sql);
     if (slow.length > 0) found[sql] = slow;
   }
   expect(found).toEqual({});

@@ -6,14 +6,14 @@ import type { Listener } from '../../src/notifications/listener.ts';
 import { lookUpPortion } from '../../src/notifications/look-ups.ts';
 import { portion } from '../../src/notifications/turns.ts';
 import { insertSession } from '../../src/sessions/session-store.ts';
-import { Person } from '../support/people.ts';
-import { World } from '../support/world.ts';
-import { TestGroup } from './support.ts';
+import { TestGroup } from '../fixtures/group.ts';
+import { Person } from '../fixtures/person.ts';
+import { InProcessRelay } from '../support/in-process-relay.ts';
 
 const many = 5_000;
 const patience = { timeout: 10_000, interval: 1 };
 
-let world: World;
+let world: InProcessRelay;
 let ann: Person;
 let group: TestGroup;
 let isWhole: boolean;
@@ -50,9 +50,9 @@ class Told implements Listener {
 }
 
 beforeEach(async () => {
-  world = await World.start();
-  ann = await Person.atHome(world, 'ann');
-  group = await TestGroup.found(world, ann);
+  world = await InProcessRelay.start();
+  ann = await Person.register(world, 'ann');
+  group = await TestGroup.create(world, ann);
   isWhole = true;
   const bus = {
     ...world.context.bus,

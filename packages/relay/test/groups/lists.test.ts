@@ -7,11 +7,11 @@ import {
   verifyGroupInviteList,
 } from '@posthouse/protocol';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { Person } from '../support/people.ts';
-import { network, World } from '../support/world.ts';
-import { TestGroup } from './support.ts';
+import { TestGroup } from '../fixtures/group.ts';
+import { Person } from '../fixtures/person.ts';
+import { InProcessRelay, network } from '../support/in-process-relay.ts';
 
-let world: World;
+let world: InProcessRelay;
 let ann: Person;
 let ben: Person;
 let cem: Person;
@@ -19,11 +19,11 @@ let group: TestGroup;
 
 /** Ann owns the group, Ben administers it, Cem is a member; all of them may invite. */
 beforeEach(async () => {
-  world = await World.start();
-  ann = await Person.atHome(world, 'ann', ['phone', 'laptop']);
-  ben = await Person.atHome(world, 'ben');
-  cem = await Person.atHome(world, 'cem');
-  group = await TestGroup.found(world, ann, { invite_policy: 'members_shareable' });
+  world = await InProcessRelay.start();
+  ann = await Person.register(world, 'ann', ['phone', 'laptop']);
+  ben = await Person.register(world, 'ben');
+  cem = await Person.register(world, 'cem');
+  group = await TestGroup.create(world, ann, { invite_policy: 'members_shareable' });
   const invite = await group.invite();
   for (const person of [ben, cem]) await group.apply(person, invite);
   await group.approve([ben, cem]);
@@ -100,7 +100,9 @@ async function traverse(
 
 /** So many people who are not members. */
 const people = (count: number): Promise<Person[]> =>
-  Promise.all(Array.from({ length: count }, (_, index) => Person.atHome(world, `guest ${index}`)));
+  Promise.all(
+    Array.from({ length: count }, (_, index) => Person.register(world, `guest ${index}`)),
+  );
 
 /** Applications under several invitations: public ones and some for one person alone. */
 async function apply(guests: readonly Person[]): Promise<string[]> {
@@ -308,7 +310,7 @@ describe('05 §12.7: paging', () => {
       expect(next).toMatch(/^[A-Za-z0-9._~-]+$/);
       expect(await codeOf(list, ann, { cursor: next })).toBe('ok');
       expect(await codeOf(other, ann, { cursor: next })).toBe('bad_request');
-      const elsewhere = await TestGroup.found(world, ann);
+      const elsewhere = await TestGroup.create(world, ann);
       expect(await codeOf(list, ann, { cursor: next }, elsewhere.groupId)).toBe('bad_request');
       const plain = Buffer.from(next ?? '', 'base64url').toString();
       const made = (text: string) => encodeBase64url(utf8(text));

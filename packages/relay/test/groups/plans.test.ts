@@ -1,20 +1,20 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { groups } from '../../src/groups/index.ts';
-import { detours } from '../support/engine.ts';
-import { Person } from '../support/people.ts';
-import { World } from '../support/world.ts';
-import { newMemberKey, TestGroup } from './support.ts';
+import { newMemberKey, TestGroup } from '../fixtures/group.ts';
+import { Person } from '../fixtures/person.ts';
+import { scansAndSorts } from '../support/engine.ts';
+import { InProcessRelay } from '../support/in-process-relay.ts';
 
-let world: World;
+let world: InProcessRelay;
 beforeEach(async () => {
-  world = await World.start();
+  world = await InProcessRelay.start();
 });
 afterEach(() => world[Symbol.asyncDispose]());
 
 test('no statement of any method or job reads a whole table or sorts', async () => {
-  const ann = await Person.atHome(world, 'ann');
-  const ben = await Person.atHome(world, 'ben', ['phone', 'laptop']);
-  const cem = await Person.atHome(world, 'cem');
+  const ann = await Person.register(world, 'ann');
+  const ben = await Person.register(world, 'ben', ['phone', 'laptop']);
+  const cem = await Person.register(world, 'cem');
   const statements = new Set<string>();
   world.faults.beforeStatement = (sql) => void statements.add(sql);
   await live(ann, ben, cem);
@@ -25,7 +25,7 @@ test('no statement of any method or job reads a whole table or sorts', async () 
     (sql) => tables.test(sql) && /\bWHERE\b|^\s*SELECT/.test(sql) && !/^\s*INSERT/.test(sql),
   );
   for (const sql of searching) {
-    const slow = await detours(world.context.storage, sql);
+    const slow = await scansAndSorts(world.context.storage, sql);
     if (slow.length > 0) found[sql] = slow;
   }
   expect(found).toEqual({});
@@ -34,7 +34,7 @@ test('no statement of any method or job reads a whole table or sorts', async () 
 
 /** Every method but `group.subscribe`, and every job, each at least once. */
 async function live(ann: Person, ben: Person, cem: Person): Promise<void> {
-  const group = await TestGroup.found(world, ann);
+  const group = await TestGroup.create(world, ann);
   const { groupId: group_id } = group;
   const as = (person: Person, method: string, facts: object = {}, device = 'phone') =>
     world.call(`group.${method}`, { group_id, ...facts }, { session: person.session(device) });

@@ -2,24 +2,24 @@
 import type { GroupInvite } from '@posthouse/protocol';
 import { canonicalJson, type JsonObject } from '@posthouse/protocol/json';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { Person } from '../support/people.ts';
-import { World } from '../support/world.ts';
-import { TestGroup } from './support.ts';
+import { TestGroup } from '../fixtures/group.ts';
+import { Person } from '../fixtures/person.ts';
+import { InProcessRelay } from '../support/in-process-relay.ts';
 
 const most = 1_048_576;
 
-let world: World;
+let world: InProcessRelay;
 let ann: Person;
 let ben: Person;
 let eve: Person;
 let group: TestGroup;
 
 beforeEach(async () => {
-  world = await World.start({ groupRecordBytes: most });
+  world = await InProcessRelay.start({ groupRecordBytes: most });
   [ann, ben, eve] = (await Promise.all(
-    ['ann', 'ben', 'eve'].map((name) => Person.atHome(world, name)),
+    ['ann', 'ben', 'eve'].map((name) => Person.register(world, name)),
   )) as [Person, Person, Person];
-  group = await TestGroup.found(world, ann);
+  group = await TestGroup.create(world, ann);
   await group.admit(ben);
 });
 afterEach(() => world[Symbol.asyncDispose]());
@@ -52,7 +52,7 @@ test('valid invitations are bounded together: up to the last byte, and not beyon
   // Everybody has a bound of their own, and each group is another.
   await group.setRole(ben, 'administrator');
   expect(await create(invitation(1_000_000, ben), ben)).toBe('ok');
-  const other = await TestGroup.found(world, ann);
+  const other = await TestGroup.create(world, ann);
   await other.invite();
 });
 

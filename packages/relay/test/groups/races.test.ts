@@ -1,5 +1,5 @@
 import { describe } from 'vitest';
-import { oneProcess } from '../support/races.ts';
+import { oneProcess } from '../fixtures/races.ts';
 import { describeRaces } from './races.ts';
 
 describe('many at once, at one process', () => {

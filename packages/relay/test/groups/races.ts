@@ -7,18 +7,24 @@ import { createGroupSecret, managementHash } from '@posthouse/protocol';
 import { canonicalJson, type JsonObject } from '@posthouse/protocol/json';
 import { nodeRandom } from '@posthouse/protocol/node';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { Person } from '../support/people.ts';
-import { onlyOne, type Place, RaceCourse, type RacingCall, type Rows } from '../support/races.ts';
-import { network } from '../support/world.ts';
-import { readChain, readKeys, verified } from './member.ts';
-import { TestGroup } from './support.ts';
+import { TestGroup } from '../fixtures/group.ts';
+import { readChain, readKeys, verified } from '../fixtures/group-reader.ts';
+import type { Person } from '../fixtures/person.ts';
+import {
+  onlyOne,
+  Races,
+  type RacingCall,
+  type RelayProcesses,
+  type Rows,
+} from '../fixtures/races.ts';
+import { network } from '../support/in-process-relay.ts';
 
 const rounds = 6;
 
-export function describeRaces(open: () => Promise<Place>): void {
-  let place: Place;
-  let course: RaceCourse;
-  let ground: RaceCourse['ground'];
+export function describeRaces(open: () => Promise<RelayProcesses>): void {
+  let place: RelayProcesses;
+  let course: Races;
+  let ground: Races['ground'];
   let ann: Person;
   let ben: Person;
   let cem: Person;
@@ -28,7 +34,7 @@ export function describeRaces(open: () => Promise<Place>): void {
 
   beforeAll(async () => {
     place = await open();
-    course = new RaceCourse(place);
+    course = new Races(place);
     ground = course.ground;
     ann = await ground.person('ann', ['phone', 'laptop']);
     [ben, cem, dora, emil, fay] = (await Promise.all(
@@ -94,7 +100,7 @@ export function describeRaces(open: () => Promise<Place>): void {
 
   /** Ann's group, with some others of whom the first are its administrators. */
   const found = async (admins: readonly Person[], members: readonly Person[] = []) => {
-    const group = await TestGroup.found(ground, ann);
+    const group = await TestGroup.create(ground, ann);
     if (admins.length + members.length > 0) await group.admit(...admins, ...members);
     for (const person of admins) await group.setRole(person, 'administrator');
     return group;
@@ -243,7 +249,7 @@ export function describeRaces(open: () => Promise<Place>): void {
 
   test('05 §8.3, §13.15: of two approvals for the last place one is accepted', async () => {
     for (let round = 0; round < rounds; round += 1) {
-      const group = await TestGroup.found(ground, ann, { member_capacity: 3 });
+      const group = await TestGroup.create(ground, ann, { member_capacity: 3 });
       await group.admit(ben);
       await group.setRole(ben, 'administrator');
       const invite = await group.invite({ max_uses: 1 });

@@ -1,17 +1,17 @@
 /** 05: a group that keeps failing keeps no other from meeting its deadlines. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { TestGroup } from '../fixtures/group.ts';
+import { readPage } from '../fixtures/group-reader.ts';
+import { Person } from '../fixtures/person.ts';
 import { breakOwner } from '../support/faults.ts';
-import { Person } from '../support/people.ts';
-import { World } from '../support/world.ts';
-import { readPage } from './member.ts';
-import { TestGroup } from './support.ts';
+import { InProcessRelay } from '../support/in-process-relay.ts';
 
 const week = 604_800;
 const retention = 10_000;
 const wait = 500;
 const pauses = [1, 5, 30, 300, 300];
 
-let world: World;
+let world: InProcessRelay;
 let ann: Person;
 let ben: Person;
 let eve: Person;
@@ -21,15 +21,15 @@ let others: TestGroup[];
 let logged: Record<string, unknown>[];
 
 beforeEach(async () => {
-  world = await World.start({ groupMessageRetention: retention, groupRecoveryWait: wait });
+  world = await InProcessRelay.start({ groupMessageRetention: retention, groupRecoveryWait: wait });
   [ann, ben, eve] = (await Promise.all([
-    Person.atHome(world, 'ann'),
-    Person.atHome(world, 'ben', ['phone', 'laptop']),
-    Person.atHome(world, 'eve'),
+    Person.register(world, 'ann'),
+    Person.register(world, 'ben', ['phone', 'laptop']),
+    Person.register(world, 'eve'),
   ])) as [Person, Person, Person];
   const groups = [];
   for (let count = 0; count < 3; count += 1) {
-    const group = await TestGroup.found(world, ann);
+    const group = await TestGroup.create(world, ann);
     await group.admit(ben);
     groups.push(group);
   }

@@ -1,19 +1,19 @@
 import type { ProtocolError } from '@posthouse/protocol';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { groups as groupsSubject, readGroupStanding } from '../../src/groups/index.ts';
-import { type Connection, Switchboard } from '../support/connections.ts';
-import { detours } from '../support/engine.ts';
+import { type Connection, Connections } from '../fixtures/connections.ts';
+import { TestGroup } from '../fixtures/group.ts';
+import { Person } from '../fixtures/person.ts';
+import { scansAndSorts } from '../support/engine.ts';
 import { throughEveryFault } from '../support/faults.ts';
-import { Person } from '../support/people.ts';
-import { World } from '../support/world.ts';
-import { TestGroup } from './support.ts';
+import { InProcessRelay } from '../support/in-process-relay.ts';
 
 const most = 3;
 /** Well-formed, and of no group. */
 const nowhere = `grp_${'A'.repeat(22)}`;
 
-let world: World;
-let board: Switchboard;
+let world: InProcessRelay;
+let board: Connections;
 let ann: Person;
 let ben: Person;
 /** Groups of ann, of which ben is a member as well. */
@@ -21,13 +21,13 @@ let groups: TestGroup[];
 let connection: Connection;
 
 beforeEach(async () => {
-  world = await World.start({ groupSubscriptions: most });
-  board = new Switchboard(world);
-  ann = await Person.atHome(world, 'ann');
-  ben = await Person.atHome(world, 'ben', ['phone', 'laptop']);
+  world = await InProcessRelay.start({ groupSubscriptions: most });
+  board = new Connections(world);
+  ann = await Person.register(world, 'ann');
+  ben = await Person.register(world, 'ben', ['phone', 'laptop']);
   groups = [];
   for (let count = 0; count < most + 1; count += 1) {
-    const group = await TestGroup.found(world, ann);
+    const group = await TestGroup.create(world, ann);
     await group.admit(ben);
     groups.push(group);
   }
@@ -84,7 +84,7 @@ describe('05 §13.29: the set', () => {
     await subscribe({ group_ids: ids(0) });
     connection.bound.renew({ ...ben.session('laptop'), id: 'renewed' });
     await group(0).update({ name: 'heard' });
-    expect(connection.heard()).toEqual([['timeline', 2]]);
+    expect(connection.hints()).toEqual([['timeline', 2]]);
     // Both are counted as present: the new session adds nothing.
     await world.restart({ groupSubscriptions: 0 });
     await subscribe({ group_ids: ids(0) });
@@ -219,8 +219,8 @@ describe('05 §13.29 step 2: errors that name every group', () => {
   let closedDoor: TestGroup;
 
   beforeEach(async () => {
-    cem = await Person.atHome(world, 'cem');
-    closedDoor = await TestGroup.found(world, cem);
+    cem = await Person.register(world, 'cem');
+    closedDoor = await TestGroup.create(world, cem);
     await subscribe({ group_ids: ids(0) });
   });
 
@@ -408,7 +408,7 @@ test('no statement of it, nor of looking who may hear, reads a whole table or so
   const searched = [...statements].filter((each) => /^\s*SELECT .* FROM/s.test(each));
   const found: Record<string, string[]> = {};
   for (const sql of searched) {
-    const slow = await detours(storage, sql);
+    const slow = await scansAndSorts(storage, sql);
     if (slow.length > 0) found[sql] = slow;
   }
   expect(found).toEqual({});

@@ -13,7 +13,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { relayIdentity } from '../../src/keys/identity.ts';
 import { createKeys, loadKeys } from '../../src/keys/keys.ts';
 import { temporaryFolder } from '../support/folder.ts';
-import { network } from '../support/world.ts';
+import { network } from '../support/in-process-relay.ts';
 
 let folder: ReturnType<typeof temporaryFolder>;
 beforeEach(() => {

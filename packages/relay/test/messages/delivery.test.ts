@@ -2,24 +2,24 @@ import { accountSigner, cosignRoute, deriveRelayId } from '@posthouse/protocol';
 import { canonicalJson, type JsonObject } from '@posthouse/protocol/json';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { DeliveryAnswer } from '../../src/context.ts';
+import { type MessageOptions, Person, type SendParams } from '../fixtures/person.ts';
 import { throughEveryFault } from '../support/faults.ts';
-import { type MessageOptions, Person, type SendParams } from '../support/people.ts';
-import { network, World } from '../support/world.ts';
+import { InProcessRelay, network } from '../support/in-process-relay.ts';
 
 const job = 'messages.delivery';
-let world: World;
+let world: InProcessRelay;
 let ann: Person;
 /** Not at home at any relay at first. */
 let ben: Person;
 
 beforeEach(async () => {
-  world = await World.start();
+  world = await InProcessRelay.start();
   await settle();
 });
 afterEach(() => world[Symbol.asyncDispose]());
 
 async function settle(): Promise<void> {
-  ann = await Person.atHome(world, 'ann');
+  ann = await Person.register(world, 'ann');
   ben = new Person(world, 'ben');
   await ben.addDevice('phone');
   world.takeNotices();
@@ -109,7 +109,7 @@ describe('04 §12: a recipient that is not at home here', () => {
 
   test('the number of queued messages of an account is limited', async () => {
     await world[Symbol.asyncDispose]();
-    world = await World.start({ queuedDeliveries: 2 });
+    world = await InProcessRelay.start({ queuedDeliveries: 2 });
     await settle();
     const messages = [toBen(), toBen(), toBen()];
     const codes = [];
@@ -274,7 +274,7 @@ describe('04 §16.1: the deadline', () => {
 
   test('the shorter of delivery age limit and retention is the deadline', async () => {
     await world[Symbol.asyncDispose]();
-    world = await World.start({ messageRetention: 1_000, deliveryAgeLimit: 5_000 });
+    world = await InProcessRelay.start({ messageRetention: 1_000, deliveryAgeLimit: 5_000 });
     await settle();
     const message = toBen();
     await send(message);
@@ -493,7 +493,7 @@ describe('04 §16.2: attempts at other relays', () => {
 
   test('one slow relay does not delay other deliveries, and at most the limit are in flight', async () => {
     await world[Symbol.asyncDispose]();
-    world = await World.start({ deliveryConcurrency: 2 });
+    world = await InProcessRelay.start({ deliveryConcurrency: 2 });
     await settle();
     await atRelay(0);
     const slow = Promise.withResolvers<DeliveryAnswer>();
@@ -588,7 +588,7 @@ describe('04 §14.3: message.delivery.status', () => {
 
   test('15.2: a repeat is recognised until it is too old to be a new message', async () => {
     await world[Symbol.asyncDispose]();
-    world = await World.start({ messageRetention: 1_000, deliveryAgeLimit: 5_000 });
+    world = await InProcessRelay.start({ messageRetention: 1_000, deliveryAgeLimit: 5_000 });
     await settle();
     const message = ann.message(ann);
     const first = await send(message);
@@ -601,7 +601,7 @@ describe('04 §14.3: message.delivery.status', () => {
   });
 });
 
-type Limits = World['context']['limits'];
+type Limits = InProcessRelay['context']['limits'];
 
 /** Advances the clock to an instant and makes every attempt that becomes due. */
 async function until(instant: number): Promise<void> {

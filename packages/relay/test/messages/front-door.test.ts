@@ -1,11 +1,11 @@
 import { errorCodeOfRpc, type MethodName, signDeviceStateQuery } from '@posthouse/protocol';
 import type { JsonObject } from '@posthouse/protocol/json';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { Person } from '../fixtures/person.ts';
 import { codeOf } from '../support/http.ts';
-import type { Person } from '../support/people.ts';
-import { FrontDoor } from '../support/relay.ts';
+import { network } from '../support/in-process-relay.ts';
+import { ServedRelay } from '../support/served-relay.ts';
 import type { WebSocketClient } from '../support/websocket.ts';
-import { network } from '../support/world.ts';
 
 /** Calls a method as one client; returns a code, and the response object if the code is `ok`. */
 type Way = (method: MethodName, params: unknown, verb?: string) => Promise<Answer>;
@@ -14,12 +14,12 @@ interface Answer {
   readonly result: unknown;
 }
 
-let door: FrontDoor;
+let door: ServedRelay;
 let ann: Person;
 let ben: Person;
 
 beforeEach(async () => {
-  door = await FrontDoor.start();
+  door = await ServedRelay.start();
   ann = await door.person('ann', ['phone', 'laptop']);
   ben = await door.person('ben');
 });

@@ -1,8 +1,8 @@
 import type { TimelinePage } from '@posthouse/protocol';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { Person } from '../support/people.ts';
-import { World } from '../support/world.ts';
+import { Person } from '../fixtures/person.ts';
+import { InProcessRelay } from '../support/in-process-relay.ts';
 
 const deviceNames = ['a', 'b', 'c'] as const;
 const people = ['ann', 'ben'] as const;
@@ -65,7 +65,10 @@ type Command = typeof command extends fc.Arbitrary<infer T> ? T : never;
 test('04 §17, §18: timelines equal those of a simple model', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(command, { minLength: 20, maxLength: 60 }), async (commands) => {
-      await using world = await World.start({ messageRetention: 1_000, deliveryAgeLimit: 1_000 });
+      await using world = await InProcessRelay.start({
+        messageRetention: 1_000,
+        deliveryAgeLimit: 1_000,
+      });
       const model = new Model(world);
       await model.settle();
       for (const one of commands) await model.apply(one);
@@ -76,16 +79,16 @@ test('04 §17, §18: timelines equal those of a simple model', async () => {
 });
 
 class Model {
-  readonly #world: World;
+  readonly #world: InProcessRelay;
   readonly #accounts: ModelAccount[] = [];
 
-  constructor(world: World) {
+  constructor(world: InProcessRelay) {
     this.#world = world;
   }
 
   async settle(): Promise<void> {
     for (const name of people) {
-      const person = await Person.atHome(this.#world, name, [...deviceNames]);
+      const person = await Person.register(this.#world, name, [...deviceNames]);
       this.#accounts.push({ person, records: [], enabled: new Set(deviceNames), head: -1 });
     }
   }

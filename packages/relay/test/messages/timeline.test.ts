@@ -1,30 +1,30 @@
 import { type TimelinePage, verifyTimelinePage } from '@posthouse/protocol';
 import { canonicalJson } from '@posthouse/protocol/json';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { detours } from '../support/engine.ts';
-import { type MessageOptions, Person } from '../support/people.ts';
-import { network, World } from '../support/world.ts';
+import { type MessageOptions, Person } from '../fixtures/person.ts';
+import { scansAndSorts } from '../support/engine.ts';
+import { InProcessRelay, network } from '../support/in-process-relay.ts';
 
 const method = 'message.timeline.sync';
 const retention30Days = 30 * 86_400;
-let world: World;
+let world: InProcessRelay;
 let ann: Person;
 let ben: Person;
 
 beforeEach(async () => {
-  world = await World.start();
+  world = await InProcessRelay.start();
   await settle();
 });
 afterEach(() => world[Symbol.asyncDispose]());
 
 async function settle(): Promise<void> {
-  ann = await Person.atHome(world, 'ann', ['phone', 'laptop']);
-  ben = await Person.atHome(world, 'ben', ['phone', 'laptop']);
+  ann = await Person.register(world, 'ann', ['phone', 'laptop']);
+  ben = await Person.register(world, 'ben', ['phone', 'laptop']);
 }
 
-async function restartWith(limits: Parameters<typeof World.start>[0]): Promise<void> {
+async function restartWith(limits: Parameters<typeof InProcessRelay.start>[0]): Promise<void> {
   await world[Symbol.asyncDispose]();
-  world = await World.start(limits);
+  world = await InProcessRelay.start(limits);
   await settle();
 }
 
@@ -112,7 +112,7 @@ describe('04 §18: pages', () => {
   test('certificates of many senders count, and never push a page over its bytes', async () => {
     await restartWith({ pageBytes: 10_000 });
     for (let count = 0; count < 8; count += 1) {
-      const sender = await Person.atHome(world, `sender ${count}`);
+      const sender = await Person.register(world, `sender ${count}`);
       const message = sender.message(ben, { authorization: ben.grant(sender) });
       await world.call('message.send', message, { session: sender.session() });
     }
@@ -406,6 +406,6 @@ describe('query plans', () => {
       ...(await import('../../src/messages/queue-store.ts')),
     };
     const sql = statements[name] as string;
-    expect(await detours(world.context.storage, sql)).toEqual([]);
+    expect(await scansAndSorts(world.context.storage, sql)).toEqual([]);
   });
 });

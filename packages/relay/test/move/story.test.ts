@@ -5,9 +5,9 @@ import { nodePrimitives } from '@posthouse/protocol/node';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { RelayConfig } from '../../src/config/index.ts';
 import { type DatabaseAddress, parseAddress } from '../../src/storage/move/move.ts';
+import type { Person } from '../fixtures/person.ts';
 import { codeOf } from '../support/http.ts';
-import type { Person } from '../support/people.ts';
-import { type DoorData, FrontDoor } from '../support/relay.ts';
+import { ServedRelay, type ServedRelayData } from '../support/served-relay.ts';
 import { configOf, contents, Databases, furnish, move } from './databases.ts';
 
 let databases: Databases;
@@ -18,7 +18,7 @@ beforeAll(async () => {
 afterAll(() => databases[Symbol.asyncDispose]());
 
 /** A data folder with a database that may be elsewhere, and another one at the next start. */
-class Somewhere implements DoorData {
+class Somewhere implements ServedRelayData {
   readonly path: string;
   address: DatabaseAddress;
 
@@ -44,14 +44,14 @@ interface Page {
   readonly items: readonly { readonly sequence: number; readonly envelope: unknown }[];
 }
 
-async function timeline(door: FrontDoor, { session }: Resident, after = -1): Promise<Page> {
+async function timeline(door: ServedRelay, { session }: Resident, after = -1): Promise<Page> {
   const params = { after, limit: 100 };
   const answer = await door.http().call('message.timeline.sync', params, { token: session.token });
   expect(codeOf(answer)).toBe('ok');
   return JSON.parse(answer.text) as Page;
 }
 
-async function send(door: FrontDoor, from: Resident, to: Person, text: string): Promise<string> {
+async function send(door: ServedRelay, from: Resident, to: Person, text: string): Promise<string> {
   const message = from.person.message(to, {
     device: from.device,
     text,
@@ -66,7 +66,7 @@ async function send(door: FrontDoor, from: Resident, to: Person, text: string): 
 
 test('timelines, sessions, challenges, sequences and the queue go to PostgreSQL and back', async () => {
   const data = new Somewhere(databases.folder());
-  await using door = await FrontDoor.start({}, data);
+  await using door = await ServedRelay.start({}, data);
   const residents: Resident[] = [];
   for (const name of ['ann', 'ben', 'cem', 'dot', 'eva', 'fay']) {
     const person = await door.person(name, ['phone', 'laptop']);

@@ -1,11 +1,11 @@
 /** Channels at several processes of one relay: hints at one process of posts at another. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
-import { TestChannel } from '../channels/support.ts';
-import { DoorGround, heardBy, nextHint } from '../support/door.ts';
+import { TestChannel } from '../fixtures/channel.ts';
+import type { Person } from '../fixtures/person.ts';
+import { DoorGround, nextHint, receivedHints } from '../support/door.ts';
 import { codeOf } from '../support/http.ts';
 import { TestNats, withoutNats } from '../support/nats.ts';
-import type { Person } from '../support/people.ts';
-import { FrontDoor } from '../support/relay.ts';
+import { ServedRelay } from '../support/served-relay.ts';
 import type { WebSocketClient } from '../support/websocket.ts';
 import { Cable } from './cable.ts';
 
@@ -17,9 +17,9 @@ describe.skipIf(withoutNats !== undefined)(
     let nats: TestNats;
     let cable: Cable;
     /** The first is connected to NATS by the cable. */
-    let a: FrontDoor;
-    let b: FrontDoor;
-    let both: FrontDoor[];
+    let a: ServedRelay;
+    let b: ServedRelay;
+    let both: ServedRelay[];
     let ground: DoorGround;
     const parts = new AsyncDisposableStack();
 
@@ -30,7 +30,7 @@ describe.skipIf(withoutNats !== undefined)(
         public: { https: ['https://127.0.0.1:8443/svc/v1'] },
         host: { channels: true },
       };
-      a = parts.use(await FrontDoor.start({ ...config, bus: { nats: cable.url } }));
+      a = parts.use(await ServedRelay.start({ ...config, bus: { nats: cable.url } }));
       b = parts.use(await a.beside({ bus: { nats: nats.url } }));
       both = [a, b];
       ground = new DoorGround(a);
@@ -56,7 +56,7 @@ describe.skipIf(withoutNats !== undefined)(
       await whole(true, both);
     });
 
-    const whole = async (is: boolean, doors: FrontDoor[]) => {
+    const whole = async (is: boolean, doors: ServedRelay[]) => {
       for (const { relay } of doors) {
         await vi.waitFor(() => expect(relay.context.bus.isWhole).toBe(is), patience);
       }
@@ -72,7 +72,7 @@ describe.skipIf(withoutNats !== undefined)(
       await compared(both);
     };
     /** Waits until each process has compared all its connections with storage. */
-    const compared = async (doors: FrontDoor[]) => {
+    const compared = async (doors: ServedRelay[]) => {
       for (const { relay } of doors) {
         const { metrics } = relay.context;
         const before = metrics.value('resyncs');
@@ -82,7 +82,7 @@ describe.skipIf(withoutNats !== undefined)(
         }, patience);
       }
     };
-    const at = (door: FrontDoor, person = ben, device = 'phone') =>
+    const at = (door: ServedRelay, person = ben, device = 'phone') =>
       ground.following(person, [channel], { device, door });
     /** Waits for a hint with this head. */
     const arrives = async (socket: WebSocketClient, head: number) => {
@@ -111,7 +111,7 @@ describe.skipIf(withoutNats !== undefined)(
       await keepPhone();
       await channel.post();
       await arrives(phone, 1);
-      expect(await heardBy(laptop)).toEqual([]);
+      expect(await receivedHints(laptop)).toEqual([]);
     });
 
     describe('while NATS is away', () => {
@@ -121,10 +121,10 @@ describe.skipIf(withoutNats !== undefined)(
         const socket = await at(b);
         await channel.post();
         await compared([b]);
-        expect(await heardBy(socket)).toEqual([['timeline', 1]]);
+        expect(await receivedHints(socket)).toEqual([['timeline', 1]]);
         await channel.post();
         await regain();
-        expect(await heardBy(socket)).toEqual([['timeline', 2]]);
+        expect(await receivedHints(socket)).toEqual([['timeline', 2]]);
       });
 
       test('06 §9.2: a hint that was sent is not sent again', async () => {
@@ -133,7 +133,7 @@ describe.skipIf(withoutNats !== undefined)(
         await channel.post();
         await arrives(socket, 1);
         await regain();
-        expect(await heardBy(socket)).toEqual([]);
+        expect(await receivedHints(socket)).toEqual([]);
       });
 
       test('02 §10.3: a removed device gets no hint', async () => {
@@ -142,11 +142,11 @@ describe.skipIf(withoutNats !== undefined)(
         ground.door = b;
         await channel.post();
         await arrives(phone, 1);
-        expect(await heardBy(laptop)).toEqual([]);
+        expect(await receivedHints(laptop)).toEqual([]);
         await regain();
         await channel.post();
         await arrives(phone, 2);
-        expect(await heardBy(laptop)).toEqual([]);
+        expect(await receivedHints(laptop)).toEqual([]);
       });
     });
 
@@ -155,7 +155,7 @@ describe.skipIf(withoutNats !== undefined)(
       await whole(false, [a]);
       const socket = await at(b);
       await channel.post();
-      expect(await heardBy(socket)).toEqual([]);
+      expect(await receivedHints(socket)).toEqual([]);
       expect(b.relay.context.bus.isWhole).toBe(true);
       a.clock.advance(60);
       await arrives(socket, 1);

@@ -1,11 +1,11 @@
 /** Groups at three processes of one relay: who hears at one what happened at another. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
-import { TestGroup } from '../groups/support.ts';
-import { DoorGround, heardBy, nextHint } from '../support/door.ts';
+import { TestGroup } from '../fixtures/group.ts';
+import type { Person } from '../fixtures/person.ts';
+import { DoorGround, nextHint, receivedHints } from '../support/door.ts';
 import { codeOf } from '../support/http.ts';
 import { TestNats, withoutNats } from '../support/nats.ts';
-import type { Person } from '../support/people.ts';
-import { FrontDoor } from '../support/relay.ts';
+import { ServedRelay } from '../support/served-relay.ts';
 import type { WebSocketClient } from '../support/websocket.ts';
 import { Cable } from './cable.ts';
 
@@ -15,10 +15,10 @@ describe.skipIf(withoutNats !== undefined)(`groups of one relay (${withoutNats ?
   let nats: TestNats;
   let cable: Cable;
   /** The first is connected to NATS by the cable. */
-  let a: FrontDoor;
-  let b: FrontDoor;
-  let c: FrontDoor;
-  let all: FrontDoor[];
+  let a: ServedRelay;
+  let b: ServedRelay;
+  let c: ServedRelay;
+  let all: ServedRelay[];
   let ground: DoorGround;
   const parts = new AsyncDisposableStack();
 
@@ -30,7 +30,7 @@ describe.skipIf(withoutNats !== undefined)(`groups of one relay (${withoutNats ?
       host: { groups: true },
       limits: { groupRecoveryWait: 500 },
     };
-    a = parts.use(await FrontDoor.start({ ...config, bus: { nats: cable.url } }));
+    a = parts.use(await ServedRelay.start({ ...config, bus: { nats: cable.url } }));
     b = parts.use(await a.beside({ bus: { nats: nats.url } }));
     c = parts.use(await a.beside({ bus: { nats: nats.url } }));
     all = [a, b, c];
@@ -50,7 +50,7 @@ describe.skipIf(withoutNats !== undefined)(`groups of one relay (${withoutNats ?
     ann = await ground.person(`ann ${people}`);
     ben = await ground.person(`ben ${people}`, ['phone', 'laptop']);
     cem = await ground.person(`cem ${people}`);
-    group = await TestGroup.found(ground, ann);
+    group = await TestGroup.create(ground, ann);
     await group.admit(ben, cem);
   });
   afterEach(async () => {
@@ -60,7 +60,7 @@ describe.skipIf(withoutNats !== undefined)(`groups of one relay (${withoutNats ?
     await whole(true, all);
   });
 
-  const whole = async (is: boolean, doors: FrontDoor[]) => {
+  const whole = async (is: boolean, doors: ServedRelay[]) => {
     for (const { relay } of doors) {
       await vi.waitFor(() => expect(relay.context.bus.isWhole).toBe(is), patience);
     }
@@ -76,7 +76,7 @@ describe.skipIf(withoutNats !== undefined)(`groups of one relay (${withoutNats ?
     await compared(all);
   };
   /** Resolves when each has compared its connections with storage from beginning to end. */
-  const compared = async (doors: FrontDoor[]) => {
+  const compared = async (doors: ServedRelay[]) => {
     for (const { relay } of doors) {
       const { metrics } = relay.context;
       const before = metrics.value('resyncs');
@@ -86,7 +86,7 @@ describe.skipIf(withoutNats !== undefined)(`groups of one relay (${withoutNats ?
       }, patience);
     }
   };
-  const at = (door: FrontDoor, person: Person, device = 'phone') =>
+  const at = (door: ServedRelay, person: Person, device = 'phone') =>
     ground.subscribed(person, [group], { device, door });
   /** Waits until a hint of this head has come. */
   const arrives = async (socket: WebSocketClient, head: number) => {
@@ -111,7 +111,7 @@ describe.skipIf(withoutNats !== undefined)(`groups of one relay (${withoutNats ?
     ground.door = b;
     await group.requestRecovery(ann);
     for (const socket of owners) expect(await nextHint(socket)).toEqual(['recoveries']);
-    for (const socket of members) expect(await heardBy(socket)).toEqual([]);
+    for (const socket of members) expect(await receivedHints(socket)).toEqual([]);
   });
 
   test('05 §15.4: a request that expires is told at every process', async () => {
@@ -128,7 +128,7 @@ describe.skipIf(withoutNats !== undefined)(`groups of one relay (${withoutNats ?
     ground.door = c;
     await group.update({ name: 'later' });
     await arrives(stays, 3);
-    expect(await heardBy(left)).toEqual([]);
+    expect(await receivedHints(left)).toEqual([]);
   });
 
   describe('while NATS is away', () => {
@@ -143,12 +143,12 @@ describe.skipIf(withoutNats !== undefined)(`groups of one relay (${withoutNats ?
         ground.door = b;
         await group.update({ name: 'later' });
         await arrives(stays, 3);
-        expect(await heardBy(left)).toEqual([]);
+        expect(await receivedHints(left)).toEqual([]);
         await regain();
         ground.door = a;
         await group.update({ name: 'last' });
         await arrives(stays, 4);
-        expect(await heardBy(left)).toEqual([]);
+        expect(await receivedHints(left)).toEqual([]);
       },
     );
 
@@ -158,32 +158,32 @@ describe.skipIf(withoutNats !== undefined)(`groups of one relay (${withoutNats ?
       ground.door = b;
       await group.update({ name: 'later' });
       await arrives(phone, 2);
-      expect(await heardBy(laptop)).toEqual([]);
+      expect(await receivedHints(laptop)).toEqual([]);
       await regain();
       await group.update({ name: 'last' });
       await arrives(phone, 3);
-      expect(await heardBy(laptop)).toEqual([]);
+      expect(await receivedHints(laptop)).toEqual([]);
     });
 
     test('heads are heard of within seconds, and on its return', async () => {
       const socket = await at(b, cem);
       await group.update({ name: 'one' });
       await compared([b]);
-      expect(await heardBy(socket)).toContainEqual(['timeline', 2]);
+      expect(await receivedHints(socket)).toContainEqual(['timeline', 2]);
       await group.update({ name: 'two' });
       await regain();
-      expect(await heardBy(socket)).toContainEqual(['timeline', 3]);
+      expect(await receivedHints(socket)).toContainEqual(['timeline', 3]);
     });
 
     test('02 §12.3 rule 6: on its return managers are told to look at their lists', async () => {
       const [owner, member] = [await at(b, ann), await at(b, cem)];
-      await heardBy(owner);
+      await receivedHints(owner);
       await group.requestRecovery(ann);
       await regain();
-      const heard = await heardBy(owner);
+      const heard = await receivedHints(owner);
       expect(heard).toContainEqual(['recoveries']);
       expect(heard).toContainEqual(['applications']);
-      expect(await heardBy(member)).toEqual([]);
+      expect(await receivedHints(member)).toEqual([]);
     });
   });
 
@@ -199,7 +199,7 @@ describe.skipIf(withoutNats !== undefined)(`groups of one relay (${withoutNats ?
       ground.door = c;
       await group.update({ name: 'later' });
       await arrives(stays, 3);
-      expect(await heardBy(left)).toEqual([]);
+      expect(await receivedHints(left)).toEqual([]);
       expect(b.relay.context.bus.isWhole).toBe(true);
     });
 
@@ -216,13 +216,13 @@ describe.skipIf(withoutNats !== undefined)(`groups of one relay (${withoutNats ?
       ground.door = c;
       await group.update({ name: 'later' });
       await arrives(phone, 2);
-      expect(await heardBy(laptop)).toEqual([]);
+      expect(await receivedHints(laptop)).toEqual([]);
     });
 
     test('what it does is heard of in the end, though it may never be back', async () => {
       const socket = await at(b, cem);
       await group.update({ name: 'other' });
-      expect(await heardBy(socket)).toEqual([]);
+      expect(await receivedHints(socket)).toEqual([]);
       a.clock.advance(60);
       await arrives(socket, 2);
     });

@@ -4,10 +4,10 @@ import type { Challenge, MethodName } from '@posthouse/protocol';
 import type { JsonObject } from '@posthouse/protocol/json';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { Notice } from '../../src/dispatch/notice.ts';
+import type { Person } from '../fixtures/person.ts';
 import { codeOf } from '../support/http.ts';
 import { TestNats, withoutNats } from '../support/nats.ts';
-import type { Person } from '../support/people.ts';
-import { FrontDoor } from '../support/relay.ts';
+import { ServedRelay } from '../support/served-relay.ts';
 import type { RpcNotification, WebSocketClient } from '../support/websocket.ts';
 import { Cable } from './cable.ts';
 
@@ -20,10 +20,10 @@ describe.skipIf(withoutNats !== undefined)(
     let nats: TestNats;
     let cable: Cable;
     /** The first is connected to NATS by the cable. */
-    let a: FrontDoor;
-    let b: FrontDoor;
-    let c: FrontDoor;
-    let all: FrontDoor[];
+    let a: ServedRelay;
+    let b: ServedRelay;
+    let c: ServedRelay;
+    let all: ServedRelay[];
     const parts = new AsyncDisposableStack();
 
     beforeAll(async () => {
@@ -31,7 +31,7 @@ describe.skipIf(withoutNats !== undefined)(
       cable = parts.use(await Cable.start(nats.url));
       const address = 'https://127.0.0.1:8443/svc/v1';
       a = parts.use(
-        await FrontDoor.start({ public: { https: [address] }, bus: { nats: cable.url } }),
+        await ServedRelay.start({ public: { https: [address] }, bus: { nats: cable.url } }),
       );
       b = parts.use(await a.beside({ bus: { nats: nats.url } }));
       c = parts.use(await a.beside({ bus: { nats: nats.url } }));
@@ -57,14 +57,14 @@ describe.skipIf(withoutNats !== undefined)(
       await whole(true, all);
     });
 
-    const whole = async (is: boolean, doors: FrontDoor[]) => {
+    const whole = async (is: boolean, doors: ServedRelay[]) => {
       for (const { relay } of doors) {
         await vi.waitFor(() => expect(relay.context.bus.isWhole).toBe(is), patience);
       }
     };
 
     /** Resolves when the others have heard what a process published so far. */
-    const heardFrom = async (from: FrontDoor): Promise<void> => {
+    const heardFrom = async (from: ServedRelay): Promise<void> => {
       const marker = { kind: 'revoked', account: crypto.randomUUID(), deviceIds: [] } as const;
       const others = all.filter((door) => door !== from);
       const heard = others.map(({ relay }) => {
@@ -79,7 +79,7 @@ describe.skipIf(withoutNats !== undefined)(
     };
 
     /** Resolves when each has compared its connections with storage once more. */
-    const caughtUp = async (doors: FrontDoor[], cause: () => Promise<void> | void) => {
+    const caughtUp = async (doors: ServedRelay[], cause: () => Promise<void> | void) => {
       const times = () => doors.map(({ relay }) => relay.context.metrics.value('resyncs'));
       const before = times();
       await cause();
@@ -101,14 +101,14 @@ describe.skipIf(withoutNats !== undefined)(
         await whole(true, all);
       });
 
-    const bound = async (door: FrontDoor, person: Person, device = 'phone') => {
+    const bound = async (door: ServedRelay, person: Person, device = 'phone') => {
       const socket = await door.socket();
       expect(await door.bindDevice(socket, person.device(device))).toHaveProperty('result');
       return socket;
     };
 
     /** A message of the person to itself, accepted at this process; its place in the timeline. */
-    const note = async (door: FrontDoor, person: Person): Promise<number> => {
+    const note = async (door: ServedRelay, person: Person): Promise<number> => {
       const { token } = await door.logInDevice(person);
       const answer = await door.http().call('message.send', person.message(person), { token });
       expect(codeOf(answer)).toBe('ok');
@@ -116,7 +116,7 @@ describe.skipIf(withoutNats !== undefined)(
       return JSON.parse(page.text).items.at(-1).sequence;
     };
 
-    const publish = async (door: FrontDoor, person: Person, devices?: string[]) => {
+    const publish = async (door: ServedRelay, person: Person, devices?: string[]) => {
       const { token } = await door.logInAccount(person);
       const state = await person.state(devices === undefined ? {} : { devices });
       const answer = await door.http().call('device.state.publish', state, { token });
@@ -124,7 +124,7 @@ describe.skipIf(withoutNats !== undefined)(
       return state.revision;
     };
 
-    const sync = async (door: FrontDoor, token: string) =>
+    const sync = async (door: ServedRelay, token: string) =>
       codeOf(await door.http().call('message.timeline.sync', {}, { token }));
 
     const changed = (head: number) => ({
@@ -260,7 +260,7 @@ describe.skipIf(withoutNats !== undefined)(
           // Dead is dead: it authenticates there no more, whatever became of the device.
           expect(socket.socket.readyState).toBe(socket.socket.OPEN);
           expect(
-            await (all[index] as FrontDoor).bindDevice(socket, ann.device('laptop')),
+            await (all[index] as ServedRelay).bindDevice(socket, ann.device('laptop')),
           ).toHaveProperty('error.code', unauthorized);
         }
       });

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import { FrontDoor } from '../support/relay.ts';
+import { ServedRelay } from '../support/served-relay.ts';
 
 test('a relay of one process compares nothing with storage: nobody else tells it anything', async () => {
-  await using door = await FrontDoor.start();
+  await using door = await ServedRelay.start();
   const ann = await door.person('ann');
   const socket = await door.socket();
   await door.bindDevice(socket, ann.device());

@@ -1,6 +1,6 @@
 import { request } from 'node:http';
 import { describe, expect, test } from 'vitest';
-import { FrontDoor } from '../support/relay.ts';
+import { ServedRelay } from '../support/served-relay.ts';
 
 const listening = { operations: { listen: '127.0.0.1:0' } };
 
@@ -17,20 +17,20 @@ async function ask(url: string, method = 'GET') {
 }
 
 test('without an address nothing listens for operators', async () => {
-  await using door = await FrontDoor.start();
+  await using door = await ServedRelay.start();
   expect(door.relay.operations).toBeUndefined();
 });
 
 describe('/health', () => {
   test('a relay that answers calls is ok', async () => {
-    await using door = await FrontDoor.start(listening);
+    await using door = await ServedRelay.start(listening);
     const { status, text } = await ask(`${door.relay.operations}/health`);
     expect(status).toBe(200);
     expect(JSON.parse(text)).toEqual({ status: 'ok', storage: 'ok', bus: 'ok' });
   });
 
   test('a relay whose storage fails is unavailable, and well again when it does not', async () => {
-    await using door = await FrontDoor.start(listening);
+    await using door = await ServedRelay.start(listening);
     door.faults.beforeStatement = () => {
       throw new Error('fault of the test');
     };
@@ -42,7 +42,7 @@ describe('/health', () => {
   });
 
   test('however often it is asked at once, one query is under way', async () => {
-    await using door = await FrontDoor.start(listening);
+    await using door = await ServedRelay.start(listening);
     let queries = 0;
     door.faults.beforeStatement = (sql) => {
       if (sql.startsWith('SELECT 1')) queries += 1;
@@ -66,7 +66,7 @@ describe('/health', () => {
 
 describe('/metrics', () => {
   test('counts calls by method, transport and code, with the time they took', async () => {
-    await using door = await FrontDoor.start(listening);
+    await using door = await ServedRelay.start(listening);
     await door.http().call('relay.info', {});
     const { status, text } = await ask(`${door.relay.operations}/metrics`);
     expect(status).toBe(200);
@@ -79,7 +79,7 @@ describe('/metrics', () => {
   });
 
   test('every line is one of the format', async () => {
-    await using door = await FrontDoor.start(listening);
+    await using door = await ServedRelay.start(listening);
     await door.http().call('relay.info', {});
     await door.http().call('auth.challenge', { account: 'nobody' });
     const { text } = await ask(`${door.relay.operations}/metrics`);
@@ -93,7 +93,7 @@ describe('/metrics', () => {
   });
 
   test('names a client makes up become no label', async () => {
-    await using door = await FrontDoor.start();
+    await using door = await ServedRelay.start();
     const socket = await door.socket();
     for (let count = 0; count < 20; count += 1) await socket.call(`made.up.${count}`);
     const text = door.relay.context.metrics.exposition();
@@ -102,7 +102,7 @@ describe('/metrics', () => {
   });
 
   test('no count outlives the account that made it: labels are of closed sets', async () => {
-    await using door = await FrontDoor.start(listening);
+    await using door = await ServedRelay.start(listening);
     const person = await door.person('ann');
     const { text } = await ask(`${door.relay.operations}/metrics`);
     expect(text).not.toContain(person.account);
@@ -110,19 +110,19 @@ describe('/metrics', () => {
 });
 
 test('other paths and verbs are refused', async () => {
-  await using door = await FrontDoor.start(listening);
+  await using door = await ServedRelay.start(listening);
   expect((await ask(`${door.relay.operations}/`)).status).toBe(404);
   expect((await ask(`${door.relay.operations}/svc/v1/relay/info`)).status).toBe(404);
   expect((await ask(`${door.relay.operations}/health`, 'POST')).status).toBe(405);
 });
 
 test('an address in use stops the start', async () => {
-  await using door = await FrontDoor.start(listening);
+  await using door = await ServedRelay.start(listening);
   const taken = new URL(door.relay.operations as string).host;
-  await expect(FrontDoor.start({ operations: { listen: taken } })).rejects.toThrow('EADDRINUSE');
+  await expect(ServedRelay.start({ operations: { listen: taken } })).rejects.toThrow('EADDRINUSE');
 });
 
 test('a configuration with a port over 65535 is refused', async () => {
-  const start = FrontDoor.start({ operations: { listen: '127.0.0.1:70000' } });
+  const start = ServedRelay.start({ operations: { listen: '127.0.0.1:70000' } });
   await expect(start).rejects.toThrow('operations.listen: expected a port up to 65535');
 });

@@ -2,25 +2,25 @@
 import { type ErrorCode, type MethodName, ProtocolError } from '@posthouse/protocol';
 import type { JsonValue } from '@posthouse/protocol/json';
 import type { DeviceSession } from '../../src/sessions/session.ts';
-import { type Heard, shortly } from './connections.ts';
+import { type Hint, hintOf } from '../fixtures/connections.ts';
+import type { HomeRelay, Person } from '../fixtures/person.ts';
 import { codeOf } from './http.ts';
-import type { Ground, Person } from './people.ts';
-import type { FrontDoor } from './relay.ts';
+import type { ServedRelay } from './served-relay.ts';
 import type { RpcAnswer, RpcNotification, WebSocketClient } from './websocket.ts';
 
 /** Which of a person's devices connects, and to which process. */
 interface At {
   readonly device?: string;
-  readonly door?: FrontDoor;
+  readonly door?: ServedRelay;
 }
 
 /** The ground on which people of a door found groups and channels. */
-export class DoorGround implements Ground {
+export class DoorGround implements HomeRelay {
   /** The process that is called; others may stand beside it. */
-  door: FrontDoor;
+  door: ServedRelay;
   readonly #people = new Map<string, Person>();
 
-  constructor(door: FrontDoor) {
+  constructor(door: ServedRelay) {
     this.door = door;
   }
 
@@ -94,16 +94,16 @@ export class DoorGround implements Ground {
 }
 
 /** What arrived of groups and channels before the answer to a call made now. */
-export async function heardBy(socket: WebSocketClient): Promise<Heard[]> {
+export async function receivedHints(socket: WebSocketClient): Promise<Hint[]> {
   const all = await socket.notificationsSoFar();
-  return all.filter(isSubscribed).map(shortly);
+  return all.filter(isSubscribed).map(hintOf);
 }
 
 /** Waits for the next hint about a group or a channel. */
-export async function nextHint(socket: WebSocketClient): Promise<Heard> {
+export async function nextHint(socket: WebSocketClient): Promise<Hint> {
   for (;;) {
     const notification = await socket.notification();
-    if (isSubscribed(notification)) return shortly(notification);
+    if (isSubscribed(notification)) return hintOf(notification);
   }
 }
 

@@ -159,7 +159,7 @@ export async function rowsOf(storage: Storage, table: string): Promise<Row[]> {
 }
 
 /** What of a statement's plan reads a whole table or sorts. */
-export async function detours(storage: Storage, sql: string): Promise<string[]> {
+export async function scansAndSorts(storage: Storage, sql: string): Promise<string[]> {
   const blanks = [...sql.matchAll(/\?/g)].map(() => 0);
   return await storage.read(async (tx) => {
     if (engine === 'sqlite') {

@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import type { AggregateKey, Writer } from '../../src/storage/types.ts';
-import type { FrontDoor } from './relay.ts';
-import type { World } from './world.ts';
+import type { InProcessRelay } from './in-process-relay.ts';
+import type { ServedRelay } from './served-relay.ts';
 
 const writes = /^\s*(INSERT|UPDATE|DELETE)/i;
 
@@ -11,7 +11,7 @@ const writes = /^\s*(INSERT|UPDATE|DELETE)/i;
  * call that nothing disturbs, and says how many faults came before it.
  */
 export async function throughEveryFault(
-  world: World,
+  world: InProcessRelay,
   call: () => Promise<string>,
 ): Promise<number> {
   const before = await world.dump();
@@ -43,7 +43,7 @@ export async function throughEveryFault(
  * for it.
  */
 export function onceCommitted(
-  { relay, faults }: FrontDoor,
+  { relay, faults }: ServedRelay,
   statement: string,
   act: () => Promise<void>,
 ): void {
@@ -74,7 +74,7 @@ export function onceCommitted(
  *
  * @param commits those before
  */
-export async function crashJob(world: World, job: string, commits: number): Promise<void> {
+export async function crashJob(world: InProcessRelay, job: string, commits: number): Promise<void> {
   let left = commits;
   const { faults } = world;
   const process = new AbortController();
@@ -90,7 +90,7 @@ export async function crashJob(world: World, job: string, commits: number): Prom
 }
 
 /** Lets every write of one group, channel or account fail, until it is disposed of. */
-export function breakOwner(world: World, owner: AggregateKey): Disposable {
+export function breakOwner(world: InProcessRelay, owner: AggregateKey): Disposable {
   const { storage } = world.context;
   const { write } = storage;
   storage.write = async (aggregates, work) => {

@@ -25,7 +25,7 @@ export const network = new Network({
 export const modules = [auth, accounts, messages, groups, channels];
 
 /** Limits of one who is refused nothing for coming often. */
-export const unhurried: RelayLimits = {
+export const withoutRateLimits: RelayLimits = {
   ...defaultLimits,
   ...{ accountRate: 1e9, accountBurst: 1e9, addressRate: 1e9, addressBurst: 1e9 },
 };

@@ -16,22 +16,22 @@ import { type JsonObject, type JsonValue, parseJson } from '@posthouse/protocol/
 import { nodeRandom } from '@posthouse/protocol/node';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Session } from '../../src/sessions/session.ts';
-import { TestChannel } from '../channels/support.ts';
-import { TestGroup } from '../groups/support.ts';
-import { Person } from '../support/people.ts';
-import { network, World } from '../support/world.ts';
+import { TestChannel } from '../fixtures/channel.ts';
+import { TestGroup } from '../fixtures/group.ts';
+import { Person } from '../fixtures/person.ts';
+import { InProcessRelay, network } from '../support/in-process-relay.ts';
 
 /** 01 J5: what a relay takes, it can hand out again in a text that is not too deep itself. */
 
-let world: World;
+let world: InProcessRelay;
 let ann: Person;
 let ben: Person;
 beforeEach(async () => {
-  world = await World.start();
-  ann = await Person.atHome(world, 'ann');
-  ben = await Person.atHome(world, 'ben');
+  world = await InProcessRelay.start();
+  ann = await Person.register(world, 'ann');
+  ben = await Person.register(world, 'ben');
   channel = await TestChannel.create(world, ann);
-  group = await TestGroup.found(world, ann);
+  group = await TestGroup.create(world, ann);
 });
 afterEach(() => world[Symbol.asyncDispose]());
 
@@ -181,7 +181,7 @@ test('01 J5: a certificate is as deep as the pages it will come with can show', 
   expect(await publish(most)).toBe('ok');
   await world.call('message.send', ann.message(ann), { session });
   channel = await TestChannel.create(world, ann);
-  group = await TestGroup.found(world, ben);
+  group = await TestGroup.create(world, ben);
   await group.apply(ann, await group.invite());
   const applications = ['group.application.list', () => ({ group_id: group.groupId })] as const;
   const readers = [['message.timeline.sync', () => ({})] as const, readChannel, applications];

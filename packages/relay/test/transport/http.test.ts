@@ -2,13 +2,13 @@ import { connect, type TLSSocket } from 'node:tls';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { dump } from '../support/engine.ts';
 import { codeOf, type HttpClient, type HttpMessage } from '../support/http.ts';
-import { FrontDoor } from '../support/relay.ts';
+import { ServedRelay } from '../support/served-relay.ts';
 
-let door: FrontDoor;
+let door: ServedRelay;
 let http: HttpClient;
 
 beforeEach(async () => {
-  door = await FrontDoor.start({ host: { channels: false } });
+  door = await ServedRelay.start({ host: { channels: false } });
   http = door.http();
 });
 afterEach(() => door[Symbol.asyncDispose]());
@@ -266,7 +266,7 @@ describe('headers', () => {
 
 describe('02 §5: rate limits', () => {
   test('calls without a session are counted by address, with a hint in both places', async () => {
-    await using strict = await FrontDoor.start({ limits: { addressRate: 1, addressBurst: 3 } });
+    await using strict = await ServedRelay.start({ limits: { addressRate: 1, addressBurst: 3 } });
     const client = strict.http();
     for (let count = 0; count < 3; count += 1) {
       expect((await client.call('relay.info', {})).status).toBe(200);
@@ -288,7 +288,7 @@ describe('02 §5: rate limits', () => {
   });
 
   test('guessing tokens is counted too', async () => {
-    await using strict = await FrontDoor.start({ limits: { addressRate: 1, addressBurst: 2 } });
+    await using strict = await ServedRelay.start({ limits: { addressRate: 1, addressBurst: 2 } });
     const client = strict.http();
     const guess = async () =>
       codeOf(await client.call('message.timeline.sync', {}, { token: 'x' }));
@@ -301,7 +301,7 @@ describe('02 §5: rate limits', () => {
 
   test('bytes are counted by address before they are read, with a hint', async () => {
     const limits = { addressBytes: 100_000, addressBytesBurst: 100_000 };
-    await using strict = await FrontDoor.start({ dev: true, limits });
+    await using strict = await ServedRelay.start({ dev: true, limits });
     const client = strict.http();
     const send = (length: number) =>
       client.send({
@@ -320,7 +320,7 @@ describe('02 §5: rate limits', () => {
   });
 
   test('a good token counts for its account, however long it was not used', async () => {
-    await using strict = await FrontDoor.start({ limits: { addressRate: 1, addressBurst: 11 } });
+    await using strict = await ServedRelay.start({ limits: { addressRate: 1, addressBurst: 11 } });
     const ann = await strict.newcomer('ann');
     const tokens: string[] = [];
     for (let count = 0; count < 5; count += 1) {
@@ -334,7 +334,7 @@ describe('02 §5: rate limits', () => {
 
   test('a good token of another origin is counted as a bad one is', async () => {
     const ports = ['https://127.0.0.1:0/svc/v1', 'https://localhost:0/b/svc/v1'];
-    await using strict = await FrontDoor.start({
+    await using strict = await ServedRelay.start({
       limits: { addressRate: 1, addressBurst: 4 },
       public: { https: ports },
     });
@@ -350,7 +350,7 @@ describe('02 §5: rate limits', () => {
   });
 
   test('so are calls that need a session on a connection that has none, or none any more', async () => {
-    await using strict = await FrontDoor.start({ limits: { addressRate: 1, addressBurst: 20 } });
+    await using strict = await ServedRelay.start({ limits: { addressRate: 1, addressBurst: 20 } });
     const ann = await strict.person('ann');
     const [unbound, dead] = [await strict.socket(), await strict.socket()];
     await strict.bindDevice(dead, ann.device());
@@ -367,7 +367,7 @@ describe('02 §5: rate limits', () => {
   });
 
   test('an account is counted over both transports, and apart from others', async () => {
-    await using strict = await FrontDoor.start({ limits: { accountRate: 2, accountBurst: 6 } });
+    await using strict = await ServedRelay.start({ limits: { accountRate: 2, accountBurst: 6 } });
     const ann = await strict.person('ann');
     const bob = await strict.person('bob');
     strict.clock.advance(10);
@@ -444,7 +444,7 @@ test('an unexpected failure shows a number and nothing else', async () => {
 });
 
 describe('slow and half-open peers', () => {
-  async function raw(of: FrontDoor): Promise<{ socket: TLSSocket; text: Promise<string> }> {
+  async function raw(of: ServedRelay): Promise<{ socket: TLSSocket; text: Promise<string> }> {
     const { hostname, port } = new URL(of.relay.https[0] as string);
     const socket = connect({ host: hostname, port: Number(port), ca: of.ca });
     let received = '';
@@ -465,14 +465,14 @@ describe('slow and half-open peers', () => {
         'Content-Length: 100\r\n\r\n{',
     ],
   ])('%s cost a connection for the time allowed', async (_, text) => {
-    await using hasty = await FrontDoor.start({ limits: { requestTimeout: 200 } });
+    await using hasty = await ServedRelay.start({ limits: { requestTimeout: 200 } });
     const { socket, text: answer } = await raw(hasty);
     socket.write(text);
     expect(await answer).toMatch(/^HTTP\/1.1 408/);
   });
 
   test('a TLS handshake that never ends is ended', async () => {
-    await using hasty = await FrontDoor.start({ limits: { requestTimeout: 200 } });
+    await using hasty = await ServedRelay.start({ limits: { requestTimeout: 200 } });
     const { createConnection } = await import('node:net');
     const { hostname, port } = new URL(hasty.relay.https[0] as string);
     const socket = createConnection(Number(port), hostname);
@@ -489,7 +489,7 @@ describe('slow and half-open peers', () => {
   });
 
   test('connections of one address over the limit are dropped', async () => {
-    await using small = await FrontDoor.start({ limits: { connectionsPerAddress: 2 } });
+    await using small = await ServedRelay.start({ limits: { connectionsPerAddress: 2 } });
     const first = await raw(small);
     const second = await raw(small);
     await expect(small.http().call('relay.info', {})).rejects.toThrow();

@@ -1,20 +1,20 @@
 import { errorCodeOfRpc, type MethodDefinition, methods } from '@posthouse/protocol';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { Person } from '../fixtures/person.ts';
 import { codeOf } from '../support/http.ts';
-import type { Person } from '../support/people.ts';
-import { FrontDoor } from '../support/relay.ts';
+import { ServedRelay } from '../support/served-relay.ts';
 import type { WebSocketClient } from '../support/websocket.ts';
 
 /** 02 §2.1: for one method with the same parameters, both transports say the same. */
 
-let door: FrontDoor;
+let door: ServedRelay;
 let ann: Person;
 const sessions = ['none', 'device', 'account'] as const;
 const tokens = new Map<string, string>();
 const sockets = new Map<string, WebSocketClient>();
 
 beforeAll(async () => {
-  door = await FrontDoor.start();
+  door = await ServedRelay.start();
   ann = await door.person('ann');
   tokens.set('device', (await door.logInDevice(ann)).token);
   tokens.set('account', (await door.logInAccount(ann)).token);

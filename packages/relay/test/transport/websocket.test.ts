@@ -1,15 +1,15 @@
 import { connect } from 'node:tls';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { Hub } from '../../src/notifications/hub.ts';
-import type { Person } from '../support/people.ts';
-import { FrontDoor } from '../support/relay.ts';
+import type { Person } from '../fixtures/person.ts';
+import { ServedRelay } from '../support/served-relay.ts';
 import { type WebSocketClient as Client, WebSocketClient } from '../support/websocket.ts';
 
-let door: FrontDoor;
+let door: ServedRelay;
 let socket: Client;
 
 beforeEach(async () => {
-  door = await FrontDoor.start({ host: { channels: false } });
+  door = await ServedRelay.start({ host: { channels: false } });
   socket = await door.socket();
 });
 afterEach(() => door[Symbol.asyncDispose]());
@@ -263,7 +263,7 @@ describe('02 §18: requests under way', () => {
 
 describe('peers that do not behave', () => {
   test('one that does not answer pings is ended', async () => {
-    await using strict = await FrontDoor.start({ limits: { pingInterval: 30_000 } });
+    await using strict = await ServedRelay.start({ limits: { pingInterval: 30_000 } });
     const client = await WebSocketClient.open(strict.relay.wss[0] as string, strict.ca);
     client.socket.removeAllListeners('ping');
     client.socket.pause();
@@ -275,7 +275,7 @@ describe('peers that do not behave', () => {
   });
 
   test('one that answers pings stays', async () => {
-    await using strict = await FrontDoor.start({ limits: { pingInterval: 30_000 } });
+    await using strict = await ServedRelay.start({ limits: { pingInterval: 30_000 } });
     const client = await WebSocketClient.open(strict.relay.wss[0] as string, strict.ca);
     for (let count = 0; count < 3; count += 1) {
       const pinged = new Promise((resolve) => client.socket.once('ping', resolve));
@@ -288,7 +288,7 @@ describe('peers that do not behave', () => {
   });
 
   test('one that does not read is ended once the buffer is full', async () => {
-    await using small = await FrontDoor.start({ limits: { sendBufferBytes: 1_048_576 } });
+    await using small = await ServedRelay.start({ limits: { sendBufferBytes: 1_048_576 } });
     const client = await WebSocketClient.open(small.relay.wss[0] as string, small.ca);
     client.socket.pause();
     const text = JSON.stringify({ jsonrpc: '2.0', id: 'x', method: 'nonsense' });
@@ -301,7 +301,7 @@ describe('peers that do not behave', () => {
   });
 
   test('one that sends too much is not read until it was quiet, and loses nothing', async () => {
-    await using small = await FrontDoor.start({
+    await using small = await ServedRelay.start({
       limits: { addressBytes: 100_000, addressBytesBurst: 100_000 },
     });
     const client = await small.socket();
@@ -321,7 +321,7 @@ describe('peers that do not behave', () => {
   });
 
   test('too many connections of one address are refused with 429', async () => {
-    await using small = await FrontDoor.start({
+    await using small = await ServedRelay.start({
       limits: { connectionsPerAddress: 3 },
       trustedProxies: ['127.0.0.1'],
     });
@@ -335,7 +335,7 @@ describe('peers that do not behave', () => {
   });
 
   test('too many connections in all are dropped, until one ends', async () => {
-    await using small = await FrontDoor.start({
+    await using small = await ServedRelay.start({
       limits: { connections: 2, connectionsPerAddress: 2 },
       trustedProxies: ['127.0.0.1'],
     });
@@ -478,6 +478,6 @@ describe('02 §12.5: what is pushed', () => {
   });
 });
 
-function endings(of: FrontDoor, reason: string): number {
+function endings(of: ServedRelay, reason: string): number {
   return of.relay.context.metrics.value('connections_ended', { reason });
 }

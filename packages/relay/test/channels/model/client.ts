@@ -12,8 +12,8 @@ import {
 } from '@posthouse/protocol';
 import { canonicalJson } from '@posthouse/protocol/json';
 import { expect } from 'vitest';
-import { network } from '../../support/world.ts';
-import type { ReadRange, TestChannel } from '../support.ts';
+import type { ReadRange, TestChannel } from '../../fixtures/channel.ts';
+import { network } from '../../support/in-process-relay.ts';
 import { type Reference, textOf } from './reference.ts';
 
 export interface ModelChannel {

@@ -2,9 +2,9 @@
 import { encodeBase64url, ProtocolError } from '@posthouse/protocol';
 import { canonicalJson, type JsonObject, type JsonValue } from '@posthouse/protocol/json';
 import { expect } from 'vitest';
-import { Person } from '../../support/people.ts';
-import { network, type World } from '../../support/world.ts';
-import { rows, TestChannel, text } from '../support.ts';
+import { rows, TestChannel, text } from '../../fixtures/channel.ts';
+import { Person } from '../../fixtures/person.ts';
+import { type InProcessRelay, network } from '../../support/in-process-relay.ts';
 import { Follower, readLate } from './client.ts';
 import type { callers, Step, StepOf } from './commands.ts';
 import { type Call, type Item, Reference, Refusal } from './reference.ts';
@@ -37,14 +37,18 @@ type Extras = StepOf<'post' | 'edit'>['extras'];
 export class Scene {
   /** Outcomes by kind of step. */
   readonly tally = new Map<string, { accepted: number; refused: number }>();
-  readonly #world: World;
+  readonly #world: InProcessRelay;
   readonly #people: ReadonlyMap<string, Person>;
   readonly #channel: TestChannel;
   readonly #model: Reference;
   readonly #follower: Follower;
   readonly #posts: { readonly by: Speaker; readonly params: JsonObject }[] = [];
 
-  private constructor(world: World, people: ReadonlyMap<string, Person>, channel: TestChannel) {
+  private constructor(
+    world: InProcessRelay,
+    people: ReadonlyMap<string, Person>,
+    channel: TestChannel,
+  ) {
     this.#world = world;
     this.#people = people;
     this.#channel = channel;
@@ -64,11 +68,11 @@ export class Scene {
   }
 
   /** Creates ann's channel, which ben moderates at first. */
-  static async open(world: World): Promise<Scene> {
+  static async open(world: InProcessRelay): Promise<Scene> {
     const people = new Map<string, Person>();
     for (const name of ['ann', 'ben', 'cem', 'dora']) {
       const devices = name === 'ann' ? ['phone', 'laptop'] : ['phone'];
-      people.set(name, await Person.atHome(world, name, devices));
+      people.set(name, await Person.register(world, name, devices));
     }
     const [ann, ben] = [...people.values()] as [Person, Person];
     const channel = await TestChannel.create(world, ann, { moderators: [ben.account] });

@@ -3,8 +3,8 @@
 import { clientSecretCommitment, createGroupSecret, managementHash } from '@posthouse/protocol';
 import { nodeRandom } from '@posthouse/protocol/node';
 import { expect } from 'vitest';
-import { network } from '../../support/world.ts';
-import { newMemberKey, type TestGroup } from '../support.ts';
+import { newMemberKey, type TestGroup } from '../../fixtures/group.ts';
+import { network } from '../../support/in-process-relay.ts';
 import type { Step } from './commands.ts';
 import type { Caller, Hints, Link } from './ground.ts';
 import type { Reference } from './reference.ts';

@@ -10,13 +10,13 @@ import {
   verifyGroupSyncPage,
 } from '@posthouse/protocol';
 import { expect } from 'vitest';
-import type { Person } from '../../support/people.ts';
-import { network, type World } from '../../support/world.ts';
-import { privateKeyOf } from '../support.ts';
+import { privateKeyOf } from '../../fixtures/group.ts';
+import type { Person } from '../../fixtures/person.ts';
+import { type InProcessRelay, network } from '../../support/in-process-relay.ts';
 import type { Reference } from './reference.ts';
 
 export interface Place {
-  readonly world: World;
+  readonly world: InProcessRelay;
   readonly groupId: string;
   readonly model: Reference;
 }

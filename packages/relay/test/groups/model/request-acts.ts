@@ -1,6 +1,6 @@
 /** Steps that are about invitations, applications and recovery requests. */
 import { expect } from 'vitest';
-import type { TestGroup } from '../support.ts';
+import type { TestGroup } from '../../fixtures/group.ts';
 import { type Act, pick, type Stage, type StepOf } from './stage.ts';
 
 export function invite(stage: Stage, step: StepOf<'invite'>): Act | undefined {

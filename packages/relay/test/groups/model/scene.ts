@@ -2,8 +2,8 @@
 import type { GroupInvite } from '@posthouse/protocol';
 import type { JsonObject } from '@posthouse/protocol/json';
 import { expect } from 'vitest';
-import { Switchboard } from '../../support/connections.ts';
-import type { World } from '../../support/world.ts';
+import { Connections } from '../../fixtures/connections.ts';
+import type { InProcessRelay } from '../../support/in-process-relay.ts';
 import * as chain from './chain-acts.ts';
 import type { Step } from './commands.ts';
 import { type Hints, Refusal } from './ground.ts';
@@ -24,15 +24,15 @@ export class Scene {
   readonly tally = new Map<string, { accepted: number; refused: number }>();
   readonly #stage: Stage;
   readonly #observers = new Map<string, Observer>();
-  #switchboard: Switchboard;
+  #switchboard: Connections;
 
   private constructor(stage: Stage) {
     this.#stage = stage;
-    this.#switchboard = new Switchboard(stage.world);
+    this.#switchboard = new Connections(stage.world);
   }
 
   /** A group of three, with an administrator: what most sequences need to get anywhere. */
-  static async open(world: World): Promise<Scene> {
+  static async open(world: InProcessRelay): Promise<Scene> {
     const scene = new Scene(await Stage.open(world));
     for (const step of opening) await scene.take(step);
     return scene;
@@ -274,7 +274,7 @@ export class Scene {
 
   async #restart(): Promise<void> {
     await this.#stage.world.restart();
-    this.#switchboard = new Switchboard(this.#stage.world);
+    this.#switchboard = new Connections(this.#stage.world);
   }
 
   /** Every device that may read reads what is new, rebuilds the state, and agrees. */

@@ -1,9 +1,9 @@
 /** What a sequence of steps is about: people, their group, and the reference beside it. */
 import { encodeBase64url, type GroupInvite, type GroupMessageEnvelope } from '@posthouse/protocol';
 import type { JsonObject } from '@posthouse/protocol/json';
-import { Person } from '../../support/people.ts';
-import type { World } from '../../support/world.ts';
-import { type MemberKey, privateKeyOf, TestGroup } from '../support.ts';
+import { type MemberKey, privateKeyOf, TestGroup } from '../../fixtures/group.ts';
+import { Person } from '../../fixtures/person.ts';
+import type { InProcessRelay } from '../../support/in-process-relay.ts';
 import type { Step, Who } from './commands.ts';
 import type { Caller, Hints } from './ground.ts';
 import { Reference } from './reference.ts';
@@ -51,7 +51,7 @@ export interface Act {
 }
 
 export class Stage {
-  readonly world: World;
+  readonly world: InProcessRelay;
   readonly people: readonly Person[];
   readonly group: TestGroup;
   readonly model: Reference;
@@ -66,7 +66,7 @@ export class Stage {
   /** The rotation begun last. */
   rotation: { readonly commitment: string; readonly ownerKey: MemberKey | undefined } | undefined;
 
-  private constructor(world: World, people: readonly Person[], group: TestGroup) {
+  private constructor(world: InProcessRelay, people: readonly Person[], group: TestGroup) {
     this.world = world;
     this.people = people;
     this.group = group;
@@ -94,7 +94,7 @@ export class Stage {
   }
 
   /** Ann has founded the group; nobody else is in it. */
-  static async open(world: World): Promise<Stage> {
+  static async open(world: InProcessRelay): Promise<Stage> {
     const people: Person[] = [];
     for (const name of names) {
       const person = new Person(world, name);
@@ -104,7 +104,7 @@ export class Stage {
       await person.moveIn();
       people.push(person);
     }
-    const group = await TestGroup.found(world, people[0] as Person, { member_capacity: 5 });
+    const group = await TestGroup.create(world, people[0] as Person, { member_capacity: 5 });
     world.takeNotices();
     return new Stage(world, people, group);
   }

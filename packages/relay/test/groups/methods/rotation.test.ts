@@ -1,0 +1,509 @@
+import { createGroupSecret, encodeBase64url, type GroupSecretBox } from '@posthouse/protocol';
+import { nodeRandom } from '@posthouse/protocol/node';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { inactiveDevicesJob } from '../../../src/accounts/index.ts';
+import { newMemberKey, TestGroup } from '../../fixtures/group.ts';
+import { readChain, readKeys, readPage, shape, verified } from '../../fixtures/group-reader.ts';
+import { Person } from '../../fixtures/person.ts';
+import { throughEveryFault } from '../../support/faults.ts';
+import { InProcessRelay } from '../../support/in-process-relay.ts';
+
+const preparing = 'group.secret.rotation.prepare';
+const committing = 'group.secret.rotation.commit';
+const period = 1_000;
+/** A well-formed key that nobody has. */
+const pointless = encodeBase64url(new Uint8Array(32).fill(9));
+let world: InProcessRelay;
+let ann: Person;
+let ben: Person;
+let cem: Person;
+let group: TestGroup;
+let next: Uint8Array;
+
+beforeEach(async () => {
+  world = await InProcessRelay.start({ groupStagingPeriod: period });
+  ann = await Person.register(world, 'ann', ['phone', 'laptop']);
+  ben = await Person.register(world, 'ben');
+  cem = await Person.register(world, 'cem');
+  group = await TestGroup.create(world, ann);
+  await group.admit(ben, cem);
+  next = createGroupSecret(nodeRandom);
+  world.takeNotices();
+});
+afterEach(() => world[Symbol.asyncDispose]());
+
+const batch = (people?: readonly Person[], secret = next) => group.preparation(secret, people);
+const prepare = (params: object, by = ann, device = 'phone') =>
+  world.call(preparing, params, { session: by.session(device) });
+const prepareCode = (params: object, by = ann) =>
+  world.codeOf(preparing, params, { session: by.session() });
+const commitCode = (body: object = group.rotation(next), by = ann) =>
+  world.codeOf(committing, body, { session: by.session() });
+/** Commits and lets the people of the group know. */
+const commit = async (secret = next) => {
+  await group.write(committing, group.rotation(secret));
+  group.secret = secret;
+};
+/** What a member's device opens in the last epoch, base64url. */
+const lastSecret = async (person: Person) =>
+  [...verified(await readKeys(world, group, person)).values()].at(-1);
+const timeline = (head: number, accessEnded = 0) => ({
+  kind: 'group-timeline',
+  group: group.groupId,
+  head,
+  accessEnded,
+});
+/** Tables in which a staged rotation may be seen. */
+const staged = async () => {
+  const { groups, group_boxes, group_stagings, group_dropped_sets, ...rest } = await world.dump();
+  return { staging: { groups, group_boxes, group_stagings, group_dropped_sets }, rest };
+};
+
+describe('05 §13.26: preparing', () => {
+  test('counts distinct accounts over all batches; the expiry is that of the first', async () => {
+    const expires_at = world.clock.now() + period;
+    expect(await prepare(batch([ann]))).toEqual({ prepared: 1, expires_at });
+    world.clock.advance(10);
+    expect(await prepare(batch([ann, ben]))).toEqual({ prepared: 2, expires_at });
+    expect(await prepare(batch([cem]), ann, 'laptop')).toEqual({ prepared: 3, expires_at });
+    expect(await prepare(batch([cem]))).toEqual({ prepared: 3, expires_at });
+  });
+
+  test('changes nothing but the candidate material, and tells nobody', async () => {
+    const before = await staged();
+    await prepare(batch());
+    expect((await staged()).rest).toEqual(before.rest);
+    const { state } = await readChain(world, group, ben);
+    expect(state).toMatchObject({ epoch: 1, client_secret_commitment: group.commitment });
+    expect(await lastSecret(ben)).toBe(encodeBase64url(group.secret));
+    expect(world.takeNotices()).toEqual([]);
+  });
+
+  test('a later box of an account takes the place of the earlier one', async () => {
+    const wrong = { ...batch([ben]), client_secret_boxes: { [ben.account]: group.box(ann) } };
+    await prepare(batch([ann, cem]));
+    await prepare(wrong);
+    await prepare(batch([ben]));
+    await commit();
+    expect(await lastSecret(ben)).toBe(encodeBase64url(next));
+  });
+
+  test('another new commitment starts anew and inherits no box', async () => {
+    await prepare(batch());
+    world.clock.advance(10);
+    const other = createGroupSecret(nodeRandom);
+    const expires_at = world.clock.now() + period;
+    expect(await prepare(batch([ann], other))).toEqual({ prepared: 1, expires_at });
+    expect(await commitCode(group.rotation(next))).toBe('state_conflict');
+    expect(await commitCode(group.rotation(other))).toBe('state_conflict');
+    await prepare(batch([ben, cem], other));
+    await commit(other);
+    expect(await lastSecret(cem)).toBe(encodeBase64url(other));
+  });
+
+  test('boxes of what was replaced are left to a job', async () => {
+    await prepare(batch());
+    await prepare(batch([ann], createGroupSecret(nodeRandom)));
+    const { group_dropped_sets } = await world.dump();
+    expect(group_dropped_sets).toEqual([{ group_id: group.groupId, box_set: 1 }]);
+  });
+
+  test('the expiry was fixed: no batch, restart or other limit moves it', async () => {
+    const expires_at = world.clock.now() + period;
+    await prepare(batch([ann]));
+    await world.restart({ groupStagingPeriod: 10 * period });
+    expect(await prepare(batch([ben]))).toEqual({ prepared: 2, expires_at });
+    world.clock.advance(period - 1);
+    expect(await prepare(batch([cem]))).toEqual({ prepared: 3, expires_at });
+    world.clock.advance(1);
+    expect(await prepareCode(batch([cem]))).toBe('state_conflict');
+    expect(await commitCode()).toBe('state_conflict');
+  });
+
+  test('behind the expiry another new commitment starts anew', async () => {
+    await prepare(batch());
+    world.clock.advance(period);
+    const other = createGroupSecret(nodeRandom);
+    const expires_at = world.clock.now() + period;
+    expect(await prepare(batch(undefined, other))).toEqual({ prepared: 3, expires_at });
+    await commit(other);
+    expect(await lastSecret(ben)).toBe(encodeBase64url(other));
+  });
+
+  let stranger: Person;
+  const rebased = () => ({ ...batch(), base_commitment: `sha256:${'A'.repeat(43)}` });
+  const boxesFor = (account: string, facts: object = {}) => {
+    const box: GroupSecretBox = { ...group.box(ben), ...facts };
+    return { ...batch(), client_secret_boxes: { ...batch().client_secret_boxes, [account]: box } };
+  };
+
+  test.each([
+    ['a base commitment that is not the current one', () => rebased(), 'state_conflict'],
+    ['the current commitment as the new one', () => batch([ann], group.secret), 'bad_request'],
+    ['no box at all', () => ({ ...batch(), client_secret_boxes: {} }), 'bad_request'],
+    ['a box for no account', () => boxesFor('somebody'), 'bad_request'],
+    ['a box for no member', () => boxesFor(stranger.account), 'bad_request'],
+    ['a box of another algorithm', () => boxesFor(ben.account, { alg: 'X' }), 'bad_request'],
+    ['a box a byte short', () => boxesFor(ben.account, { sealed_secret: 'A' }), 'bad_request'],
+    ['a commitment that is none', () => ({ ...batch(), base_commitment: 'x' }), 'bad_request'],
+    ['another group', () => ({ ...batch(), group_id: `grp_${'A'.repeat(22)}` }), 'not_found'],
+    ['a group ID that is none', () => ({ ...batch(), group_id: 'grp_x' }), 'bad_request'],
+    ['more than 1 MiB', () => ({ ...batch(), more: 'x'.repeat(1_048_576) }), 'request_too_large'],
+  ])('%s is refused and harms nothing', async (_, params, code) => {
+    stranger = await Person.register(world, 'stranger');
+    await prepare(batch([ann]));
+    const before = await world.dump();
+    expect(await prepareCode(params())).toBe(code);
+    expect(await world.dump()).toEqual(before);
+  });
+
+  test('only the owner prepares', async () => {
+    await group.setRole(ben, 'administrator');
+    const before = await world.dump();
+    expect(await prepareCode(batch(), ben)).toBe('forbidden');
+    expect(await prepareCode(batch(), cem)).toBe('forbidden');
+    const stranger = await Person.register(world, 'dora');
+    expect(await prepareCode({ ...batch(), base_commitment: 'x' }, stranger)).toBe('bad_request');
+    expect(await prepareCode(batch(), stranger)).toBe('forbidden');
+    expect((await world.dump()).group_stagings).toEqual(before.group_stagings);
+    await group.ban([cem]);
+    expect(await prepareCode(batch([ann]), cem)).toBe('forbidden');
+    expect(await world.codeOf(preparing, batch([ann]))).toBe('unauthorized');
+    const session = ann.accountSession();
+    expect(await world.codeOf(preparing, batch([ann]), { session })).toBe('forbidden');
+  });
+
+  test('a closed group takes none', async () => {
+    const params = batch();
+    await group.close();
+    expect(await prepareCode(params)).toBe('state_conflict');
+  });
+
+  test('05 §12.6: all boxes of a batch or none, whatever fails', async () => {
+    expect(await throughEveryFault(world, () => prepareCode(batch()))).toBeGreaterThan(4);
+    const more = batch([ann], createGroupSecret(nodeRandom));
+    expect(await throughEveryFault(world, () => prepareCode(more))).toBeGreaterThan(3);
+  });
+
+  test('05 §12.2: a batch near the size limit is taken', async () => {
+    const params = { ...batch(), note: 'x'.repeat(1_000_000) };
+    expect(await prepareCode(params)).toBe('ok');
+  });
+});
+
+describe('05 §13.27: committing', () => {
+  test('puts the new secret into force for every member, in a new epoch', async () => {
+    const former = group.secret;
+    await prepare(batch());
+    const body = group.rotation(next);
+    await group.write(committing, body);
+    group.secret = next;
+    expect(world.takeNotices()).toEqual([timeline(2)]);
+    const { state } = await readChain(world, group, cem);
+    expect(state).toMatchObject({
+      epoch: 2,
+      sequence: 2,
+      client_secret_commitment: body.client_secret_commitment,
+      head: group.head,
+    });
+    for (const person of [ann, ben, cem]) {
+      const page = await readPage(world, group, person);
+      expect(shape(page)).toBe(person === ann ? '0* 1 2*' : '1* 2*');
+      const secrets = verified(await readKeys(world, group, person));
+      expect(secrets.get(1)).toBe(encodeBase64url(former));
+      expect(secrets.get(2)).toBe(encodeBase64url(next));
+    }
+  });
+
+  test('stores the signed object as it came, unknown members too', async () => {
+    await prepare(batch());
+    const { device_signature: _, ...bare } = group.rotation(next);
+    const body = group.sign({ ...bare, note: { deep: 'é' } });
+    await group.write(committing, body);
+    const params = { group_id: group.groupId, after: 1 };
+    expect(await world.call('group.sync', params, { session: ben.session() })).toMatchObject({
+      events: [{ sequence: 2, epoch: 2, payload: body }],
+    });
+  });
+
+  test('leaves intervals as they are, and the staging is gone', async () => {
+    await prepare(batch());
+    const before = await world.dump();
+    await commit();
+    const after = await world.dump();
+    expect(after.group_intervals).toEqual(before.group_intervals);
+    expect(after.group_stagings).toEqual([]);
+    expect(await commitCode(group.rotation(next))).toBe('state_conflict');
+  });
+
+  test('who joins afterwards opens with the box of the approval', async () => {
+    await prepare(batch());
+    await commit();
+    const dora = await Person.register(world, 'dora');
+    await group.admit(dora);
+    expect(await lastSecret(dora)).toBe(encodeBase64url(next));
+    expect(await lastSecret(ben)).toBe(encodeBase64url(next));
+  });
+
+  test('05 §5.1: sent again it finds another head', async () => {
+    await prepare(batch());
+    const body = group.rotation(next);
+    await group.write(committing, body);
+    expect(await commitCode(body)).toBe('state_conflict');
+  });
+
+  test('boxes that do not cover all members are not enough, and stay', async () => {
+    await prepare(batch([ann, ben]));
+    const before = await world.dump();
+    expect(await commitCode()).toBe('state_conflict');
+    expect(await world.dump()).toEqual(before);
+    await prepare(batch([cem]));
+    await commit();
+    expect(await lastSecret(cem)).toBe(encodeBase64url(next));
+  });
+
+  test('nothing prepared, another commitment or an old head: the staging stays', async () => {
+    expect(await commitCode()).toBe('state_conflict');
+    await prepare(batch());
+    const before = await world.dump();
+    const other = createGroupSecret(nodeRandom);
+    expect(await commitCode(group.rotation(other))).toBe('state_conflict');
+    expect(await commitCode(group.rotation(group.secret))).toBe('state_conflict');
+    const stale = group.rotation(next);
+    expect(await world.dump()).toEqual(before);
+    await group.update({ name: 'other' });
+    expect(await commitCode(stale)).toBe('state_conflict');
+    await commit();
+  });
+
+  test('the last second counts, the next does not', async () => {
+    await prepare(batch());
+    world.clock.advance(period - 1);
+    const dump = await world.dump();
+    world.clock.advance(1);
+    expect(await commitCode()).toBe('state_conflict');
+    expect(await world.dump()).toEqual(dump);
+    world.clock.advance(-1);
+    expect(await commitCode()).toBe('ok');
+  });
+
+  test('05 §12.6: what runs out while signatures are verified has run out', async () => {
+    await prepare(batch());
+    world.clock.advance(period - 1);
+    world.meanwhile = async () => world.clock.advance(1);
+    expect(await commitCode()).toBe('state_conflict');
+  });
+
+  test('only the owner commits', async () => {
+    await prepare(batch());
+    await group.setRole(ben, 'administrator');
+    const by = (person: Person) => {
+      const { device_signature: _, ...bare } = group.rotation(next);
+      return group.sign(bare, { by: person });
+    };
+    expect(await commitCode(by(ben), ben)).toBe('forbidden');
+    expect(await commitCode(by(cem), cem)).toBe('forbidden');
+    const dora = await Person.register(world, 'dora');
+    expect(await commitCode(by(dora), dora)).toBe('forbidden');
+    expect(await commitCode(by(ben), ann)).toBe('invalid_signature');
+    await group.ban([cem]);
+    expect(await commitCode(by(cem), cem)).toBe('forbidden');
+  });
+
+  test.each([
+    ['another type', { $type: 'x' }, 'bad_request'],
+    ['a commitment that is none', { client_secret_commitment: 'sha256:x' }, 'bad_request'],
+    ['a hash that is none', { prev_hash: 'x' }, 'bad_request'],
+    ['a key that is none', { owner_encryption_public_key: 'AA' }, 'bad_request'],
+    ['a group that is not here', { group_id: `grp_${'A'.repeat(22)}` }, 'not_found'],
+    [
+      'another owner key than was signed',
+      { owner_encryption_public_key: pointless },
+      'invalid_signature',
+    ],
+  ])('%s', async (_, facts, code) => {
+    await prepare(batch());
+    const { device_signature, ...bare } = group.rotation(next);
+    const body = group.sign({ ...bare, ...facts });
+    const sent = code === 'invalid_signature' ? { ...body, device_signature } : body;
+    expect(await commitCode(sent)).toBe(code);
+  });
+
+  test('a closed group takes none', async () => {
+    await prepare(batch());
+    await group.close();
+    expect(await commitCode()).toBe('state_conflict');
+  });
+
+  test('05 §12.6: all of it or nothing, whatever fails', async () => {
+    await prepare(batch());
+    await group.requestRecovery(ann);
+    const body = group.rotation(next, newMemberKey());
+    expect(await throughEveryFault(world, () => commitCode(body))).toBeGreaterThan(5);
+  });
+});
+
+describe("05 §13.27: the owner's own new key", () => {
+  test('is in force with the new epoch; the former one opens what came before', async () => {
+    const former = group.secret;
+    await group.rotate(newMemberKey());
+    const { state } = await readChain(world, group, ben);
+    const { publicKey } = group.keyOf(ann);
+    expect(state.members.get(ann.account)?.member_encryption_public_key).toBe(publicKey);
+    const secrets = verified(await readKeys(world, group, ann));
+    const [old, current] = [encodeBase64url(former), encodeBase64url(group.secret)];
+    expect([...secrets.values()]).toEqual([old, old, current]);
+  });
+
+  test('must be another than the current one', async () => {
+    await prepare(batch());
+    expect(await commitCode(group.rotation(next, group.keyOf(ann)))).toBe('bad_request');
+    expect(await commitCode()).toBe('ok');
+  });
+
+  test('leaves the intervals of all devices as they are', async () => {
+    await readPage(world, group, ann, { device: 'laptop' });
+    const { group_intervals } = await world.dump();
+    await group.rotate(newMemberKey());
+    expect((await world.dump()).group_intervals).toEqual(group_intervals);
+    expect(shape(await readPage(world, group, ann, { device: 'laptop' }))).toBe('1* 2*');
+  });
+
+  test("ends the owner's recovery request, and tells who may still know", async () => {
+    await group.setRole(ben, 'administrator');
+    await group.requestRecovery(ann);
+    await group.requestRecovery(cem);
+    world.takeNotices();
+    await group.rotate(newMemberKey());
+    expect(world.takeNotices()).toEqual([
+      timeline(3),
+      { kind: 'group-recoveries', group: group.groupId, accounts: [ann.account] },
+    ]);
+    const params = { group_id: group.groupId };
+    expect(
+      await world.call('group.member.recovery.list', params, { session: ann.session() }),
+    ).toMatchObject({ requests: [{ request: { account: cem.account } }] });
+    await group.recover([cem]);
+    expect(await lastSecret(cem)).toBe(encodeBase64url(group.secret));
+  });
+
+  test('without one, the request of the owner stays', async () => {
+    await group.requestRecovery(ann);
+    world.takeNotices();
+    await group.rotate();
+    expect(world.takeNotices()).toEqual([timeline(2)]);
+    await group.recover([ann]);
+  });
+
+  test('tells nobody of a request that was over', async () => {
+    await group.requestRecovery(ann);
+    world.clock.advance(world.context.limits.groupRecoveryWait);
+    world.takeNotices();
+    await group.rotate(newMemberKey());
+    expect(world.takeNotices()).toEqual([timeline(2)]);
+  });
+});
+
+describe('05 §13.26: what happens meanwhile', () => {
+  beforeEach(() => prepare(batch()));
+
+  test('who joined needs a box of its own', async () => {
+    const dora = await Person.register(world, 'dora');
+    await group.admit(dora);
+    expect(await commitCode()).toBe('state_conflict');
+    expect(await prepare(batch([dora]))).toMatchObject({ prepared: 4 });
+    await commit();
+    for (const person of [ann, ben, cem, dora]) {
+      expect(await lastSecret(person)).toBe(encodeBase64url(next));
+    }
+  });
+
+  test.each([
+    ['who left', () => group.leave(cem)],
+    ['who was removed', () => group.remove([cem])],
+    ['who was banned', () => group.ban([cem])],
+  ])('%s loses the box; the others are enough', async (_, end) => {
+    await end();
+    expect(await prepare(batch([ann]))).toMatchObject({ prepared: 2 });
+    await commit();
+    expect(await lastSecret(ben)).toBe(encodeBase64url(next));
+  });
+
+  test('who joined again needs a new box', async () => {
+    await group.leave(cem);
+    await group.admit(cem);
+    expect(await commitCode()).toBe('state_conflict');
+    expect(await prepare(batch([cem]))).toMatchObject({ prepared: 3 });
+    await commit();
+    expect(await lastSecret(cem)).toBe(encodeBase64url(next));
+  });
+
+  test('who was given a new member key needs a box for that key', async () => {
+    const { expires_at } = (await prepare(batch([cem]))) as { expires_at: number };
+    world.clock.advance(10);
+    await group.requestRecovery(cem);
+    await group.recover([cem]);
+    expect(await commitCode()).toBe('state_conflict');
+    expect(await prepare(batch([cem]))).toEqual({ prepared: 3, expires_at });
+    await commit();
+    expect(await lastSecret(cem)).toBe(encodeBase64url(next));
+  });
+
+  test('members who have no box yet lose none', async () => {
+    await prepare(batch([ann], createGroupSecret(nodeRandom)));
+    next = createGroupSecret(nodeRandom);
+    await prepare(batch([ann, ben]));
+    await group.leave(cem);
+    expect(await prepare(batch([ben]))).toMatchObject({ prepared: 2 });
+    await commit();
+  });
+
+  test('nothing of this revives what expired', async () => {
+    world.clock.advance(period);
+    await group.leave(cem);
+    expect(await prepareCode(batch([ann]))).toBe('state_conflict');
+    expect(await commitCode()).toBe('state_conflict');
+  });
+
+  test('roles, properties, bans of strangers, unbans do not harm it', async () => {
+    const dora = await Person.register(world, 'dora');
+    await group.setRole(ben, 'administrator');
+    await group.update({ name: 'other' });
+    await group.ban([dora]);
+    await group.unban([dora]);
+    await commit();
+    expect(await lastSecret(ben)).toBe(encodeBase64url(next));
+  });
+
+  test('05 §13.27: neither messages nor a rotation of the relay alone harm it', async () => {
+    await group.send(ben, 1);
+    await readPage(world, group, ann, { device: 'laptop' });
+    await ann.publishState(await ann.state({ devices: ['phone'] }));
+    await world.runJob(inactiveDevicesJob);
+    expect((await readChain(world, group, ben)).state).toMatchObject({ sequence: 3, epoch: 2 });
+    await commit();
+    expect(shape(await readPage(world, group, ben))).toBe('1* 2 3*');
+    expect(await lastSecret(ben)).toBe(encodeBase64url(next));
+  });
+
+  test('05 §13.8: a transfer of ownership ends it, for good', async () => {
+    await group.transfer(ben);
+    const { group_stagings, group_dropped_sets } = await world.dump();
+    expect(group_stagings).toEqual([]);
+    expect(group_dropped_sets).toEqual([{ group_id: group.groupId, box_set: 1 }]);
+    expect(await commitCode(group.rotation(next), ben)).toBe('state_conflict');
+    const back = group.link('group.owner.transfer', { new_owner_account: ann.account });
+    await group.write('group.owner.transfer', back);
+    group.owner = ann;
+    expect(await commitCode()).toBe('state_conflict');
+    expect(await prepare(batch([ann]))).toMatchObject({ prepared: 1 });
+  });
+
+  test('05 §13.8: the new owner prepares one of its own', async () => {
+    await group.transfer(ben);
+    expect(await prepareCode(batch(), ann)).toBe('forbidden');
+    await prepare(batch(), ben);
+    await group.write(committing, group.rotation(next));
+    expect(await lastSecret(ann)).toBe(encodeBase64url(next));
+  });
+});

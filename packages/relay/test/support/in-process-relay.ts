@@ -1,0 +1,188 @@
+/**
+ * A relay's subjects on a real database, called through dispatch without sockets: for what
+ * does not depend on a transport. Time, and where storage fails, are in the test's hands.
+ */
+import type { FinalRoute, ProtocolError } from '@posthouse/protocol';
+import { type JsonObject, type JsonValue, parseJson } from '@posthouse/protocol/json';
+import type { DeliveryAnswer, Job, RelayContext, Verifier } from '../../src/context.ts';
+import { ThreadPoolVerifier } from '../../src/crypto/verifier.ts';
+import type { ConnectionBinding } from '../../src/dispatch/call.ts';
+import type { Dispatcher } from '../../src/dispatch/dispatcher.ts';
+import type { Notice } from '../../src/dispatch/notice.ts';
+import type { RelayLimits } from '../../src/limits.ts';
+import { MemoryBus } from '../../src/notifications/bus.ts';
+import type { Session } from '../../src/sessions/session.ts';
+import type { Storage, StorageFaults } from '../../src/storage/types.ts';
+import { encodeResult } from '../../src/transport/encode.ts';
+import { ManualClock } from './clock.ts';
+import { dump, RelayData, rowsOf } from './engine.ts';
+import { modules, openModules, origin, relayId, withoutRateLimits } from './modules.ts';
+
+export { network, relayPublicKey } from './modules.ts';
+
+/** Records that others signed, as the verifier is told of them. */
+const proofs: ReadonlySet<string> = new Set(['grant', 'invite', 'application', 'recovery request']);
+
+/** Calls a test makes; a failed one carries the code. */
+export interface CallOptions {
+  readonly session?: Session | undefined;
+  /** Takes the place of a session of its own. */
+  readonly connection?: ConnectionBinding;
+  readonly form?: 'query' | 'object';
+}
+
+export class InProcessRelay implements AsyncDisposable {
+  readonly clock = new ManualClock();
+  readonly faults: StorageFaults = {};
+  /** Every notice since the last {@link takeNotices}. */
+  #notices: Notice[] = [];
+  /** Answers of other relays; replaced by tests that know some. */
+  routes: (account: string) => readonly FinalRoute[] = () => [];
+  deliver: (relayId: string, params: JsonObject) => Promise<DeliveryAnswer> = () =>
+    Promise.resolve({ kind: 'unreachable' });
+  /** Whether the registry names this relay as active. */
+  isActive = true;
+  /** What happens, once, while the next call waits for its signatures. */
+  meanwhile: (() => Promise<void>) | undefined;
+  /** What happens, once, when the next record that somebody else signed has been verified. */
+  afterProof: (() => Promise<void>) | undefined;
+  readonly #data: RelayData;
+  #limits: RelayLimits;
+  #running: { storage: Storage; context: RelayContext; dispatcher: Dispatcher } | undefined;
+
+  private constructor(data: RelayData, limits: Partial<RelayLimits>) {
+    this.#data = data;
+    this.#limits = { ...withoutRateLimits, ...limits };
+  }
+
+  static async start(limits: Partial<RelayLimits> = {}): Promise<InProcessRelay> {
+    const world = new InProcessRelay(await RelayData.withSchema(), limits);
+    await world.#open();
+    return world;
+  }
+
+  get context(): RelayContext {
+    if (this.#running === undefined) throw new Error('the world is stopped');
+    return this.#running.context;
+  }
+
+  get relayId(): string {
+    return relayId;
+  }
+
+  /**
+   * Stops and starts on the same database, as after a crash: nothing is kept in memory. Limits may
+   * be others from then on.
+   */
+  async restart(limits: Partial<RelayLimits> = {}): Promise<void> {
+    this.#limits = { ...this.#limits, ...limits };
+    await this.#running?.storage[Symbol.asyncDispose]();
+    await this.#open();
+  }
+
+  /** @throws ProtocolError what the relay refuses with */
+  async call(
+    method: string,
+    params: unknown,
+    { session, connection, form = 'object' }: CallOptions = {},
+  ): Promise<JsonValue> {
+    const text = JSON.stringify(params);
+    const answer = await this.#running?.dispatcher.answer({
+      method,
+      // Each call has objects of its own, as from a socket.
+      params: () => parseJson(text),
+      form,
+      origin,
+      address: '127.0.0.1',
+      credentials: connection ?? (session && binding(session)),
+    });
+    if (answer?.ok !== true) throw answer?.error ?? new Error('the world is stopped');
+    return parseJson(encodeResult(answer.result));
+  }
+
+  /** The code a call is refused with, or `ok`. */
+  async codeOf(method: string, params: unknown, options: CallOptions = {}): Promise<string> {
+    try {
+      await this.call(method, params, options);
+      return 'ok';
+    } catch (error) {
+      return (error as ProtocolError).code;
+    }
+  }
+
+  takeNotices(): Notice[] {
+    const taken = this.#notices;
+    this.#notices = [];
+    return taken;
+  }
+
+  /** Runs a job to its end, as the runner would; says when it wants to run again. */
+  async runJob(
+    name: string,
+    signal: AbortSignal = new AbortController().signal,
+  ): Promise<number | undefined> {
+    const jobs = modules.flatMap((subject) => subject.jobs);
+    const job = jobs.find((known: Job) => known.name === name);
+    if (job === undefined) throw new Error(`no job ${name}`);
+    return await job.run(this.context, signal);
+  }
+
+  /** Every row of every table, to compare before and after. */
+  async dump(): Promise<Record<string, unknown[]>> {
+    return await dump(this.context.storage);
+  }
+
+  /** Every row of a table. */
+  async rows(table: string): Promise<Record<string, unknown>[]> {
+    return await rowsOf(this.context.storage, table);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#running?.storage[Symbol.asyncDispose]();
+    this.#running = undefined;
+    await this.#data[Symbol.asyncDispose]();
+  }
+
+  #verifier(): Verifier {
+    const inner = new ThreadPoolVerifier();
+    return {
+      verify: async (checks, what) => {
+        const { meanwhile } = this;
+        this.meanwhile = undefined;
+        await meanwhile?.();
+        await inner.verify(checks, what);
+      },
+      verifyOnce: async (text, checks, what) => {
+        await inner.verifyOnce(text, checks, what);
+        if (!proofs.has(what)) return;
+        const { afterProof } = this;
+        this.afterProof = undefined;
+        await afterProof?.();
+      },
+    };
+  }
+
+  async #open(): Promise<void> {
+    const storage = await this.#data.open(this.faults);
+    const bus = new MemoryBus((error) => {
+      throw error;
+    });
+    bus.subscribe((notice) => this.#notices.push(notice));
+    const parts = await openModules({
+      storage,
+      clock: this.clock,
+      limits: this.#limits,
+      verifier: this.#verifier(),
+      routeDirectory: { resolveRemote: (account) => Promise.resolve(this.routes(account)) },
+      relayClient: { deliver: (to, params) => this.deliver(to, params) },
+      registryStatus: { isActive: () => Promise.resolve(this.isActive) },
+      bus,
+    });
+    this.#running = { storage, ...parts };
+  }
+}
+
+/** A connection bound to a session; nothing here renews it. */
+function binding(session: Session): ConnectionBinding {
+  return { bound: { session, dead: false }, bind: () => {} } as unknown as ConnectionBinding;
+}
