@@ -1,5 +1,4 @@
 import type { Capability } from '@posthouse/protocol';
-import { defineHandlers } from '../dispatch/handler.ts';
 import type { Module } from '../dispatch/module.ts';
 import type { DescriptorSource } from './descriptor-source.ts';
 import { relayDescriptor } from './methods/relay.descriptor.ts';
@@ -15,10 +14,10 @@ export function aboutModule(options: {
 }): Module {
   return {
     name: 'relay',
-    handlers: defineHandlers({
+    handlers: {
       'relay.descriptor': relayDescriptor(options.descriptor),
       'relay.info': relayInfo(options),
-    }),
+    },
     jobs: [],
   };
 }

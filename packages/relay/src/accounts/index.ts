@@ -1,4 +1,3 @@
-import { defineHandlers } from '../dispatch/handler.ts';
 import type { StoredModule } from '../dispatch/module.ts';
 import { expiredDevicesJob, stagedStatesJob } from './jobs.ts';
 import { accountRoutePublish } from './methods/account.route.publish.ts';
@@ -34,14 +33,14 @@ export { type Device, readAudiences, readCurrentDeviceIds } from './store.ts';
 export const accounts: StoredModule = {
   name: 'accounts',
   migrations,
-  handlers: defineHandlers({
+  handlers: {
     'device.state.publish': deviceStatePublish,
     'device.state.resolve': deviceStateResolve,
     'profile.publish': profilePublish,
     'profile.resolve': profileResolve,
     'account.route.publish': accountRoutePublish,
     'account.route.resolve': accountRouteResolve,
-  }),
+  },
   jobs: [stagedStatesJob, expiredDevicesJob],
   accountResync: deviceStateResync,
 };

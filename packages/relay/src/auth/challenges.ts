@@ -1,7 +1,7 @@
 import { methods, type ParamsOf, ProtocolError } from '@posthouse/protocol';
 import { isJsonObject, type JsonObject } from '@posthouse/protocol/json';
 import type { RelayContext } from '../context.ts';
-import type { Call } from '../dispatch/call.ts';
+import type { AnyCall, Call } from '../dispatch/call.ts';
 import { checkParams } from '../dispatch/params.ts';
 import { isSecretText, secretHash } from '../sessions/secrets.ts';
 import { takeChallenge } from './store.ts';
@@ -25,7 +25,7 @@ export interface Attempt<N extends VerifyMethod> {
  */
 export async function beginAttempt<N extends VerifyMethod>(
   context: RelayContext,
-  call: Call<JsonObject>,
+  call: Call<N>,
   name: N,
 ): Promise<Attempt<N>> {
   const nonce = isJsonObject(call.params) ? call.params.nonce : undefined;
@@ -39,7 +39,7 @@ export async function beginAttempt<N extends VerifyMethod>(
 /** Check and consumption are one statement: two attempts never share a challenge. */
 async function useChallenge(
   context: RelayContext,
-  { origin }: Call<JsonObject>,
+  { origin }: Pick<AnyCall, 'origin'>,
   nonce: string,
 ): Promise<string> {
   const hash = secretHash(nonce);

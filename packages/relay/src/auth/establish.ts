@@ -1,6 +1,6 @@
 import { ProtocolError, type SessionCredentials } from '@posthouse/protocol';
 import type { RelayContext } from '../context.ts';
-import type { Call } from '../dispatch/call.ts';
+import type { AnyCall } from '../dispatch/call.ts';
 import { newSecret, secretHash } from '../sessions/secrets.ts';
 import type { AccountSession, DeviceSession, Session } from '../sessions/session.ts';
 import { insertSession } from '../sessions/session-store.ts';
@@ -19,7 +19,7 @@ export interface Claim {
  *
  * @throws ProtocolError `unauthorized` on a dead binding, `forbidden` for another identity
  */
-export function checkRenewal(call: Pick<Call<unknown>, 'connection'>, claim: Claim): void {
+export function checkRenewal(call: Pick<AnyCall, 'connection'>, claim: Claim): void {
   const bound = call.connection?.bound;
   if (bound === undefined) return;
   if (bound.dead) throw new ProtocolError('unauthorized', 'the session of the connection ended');
@@ -61,7 +61,7 @@ export async function createSession(
  * @throws ProtocolError `unauthorized` where the bound session ended during its renewal
  */
 export function takeEffect(
-  call: Pick<Call<unknown>, 'connection'>,
+  call: Pick<AnyCall, 'connection'>,
   { session, token }: NewSession,
 ): SessionCredentials {
   checkRenewal(call, session);

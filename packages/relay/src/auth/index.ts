@@ -1,4 +1,3 @@
-import { defineHandlers } from '../dispatch/handler.ts';
 import type { StoredModule } from '../dispatch/module.ts';
 import { expiry } from './jobs.ts';
 import { verifyAccount } from './methods/auth.account.verify.ts';
@@ -9,10 +8,10 @@ import { migrations } from './store.ts';
 export const auth: StoredModule = {
   name: 'auth',
   migrations,
-  handlers: defineHandlers({
+  handlers: {
     'auth.challenge': challenge,
     'auth.device.verify': verifyDevice,
     'auth.account.verify': verifyAccount,
-  }),
+  },
   jobs: [expiry],
 };

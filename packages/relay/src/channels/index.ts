@@ -1,4 +1,3 @@
-import { defineHandlers } from '../dispatch/handler.ts';
 import type { StoredModule } from '../dispatch/module.ts';
 import { retentionJob } from './jobs.ts';
 import { channelClose } from './methods/channel.close.ts';
@@ -23,7 +22,7 @@ export const channels: StoredModule = {
   name: 'channels',
   capability: 'channel.host.v1',
   migrations,
-  handlers: defineHandlers({
+  handlers: {
     'channel.create': channelCreate,
     'channel.resolve': channelResolve,
     'channel.update': channelUpdate,
@@ -34,7 +33,7 @@ export const channels: StoredModule = {
     'channel.post.report': channelPostReport,
     'channel.read': channelRead,
     'channel.subscribe': channelSubscribe,
-  }),
+  },
   jobs: [retentionJob],
   subscriptionResync: channelResync,
 };

@@ -1,19 +1,45 @@
 /** What travels between transport, dispatch and handlers. No handler knows its transport. */
+import type { MethodName, methods, ParamsOf } from '@posthouse/protocol';
 import type { JsonObject } from '@posthouse/protocol/json';
-import type { Session } from '../sessions/session.ts';
+import type { AccountSession, DeviceSession, Session } from '../sessions/session.ts';
 
-/** One decoded request. `params` passed the method's schema and holds no forbidden `null`. */
-export interface Call<P = JsonObject> {
-  readonly method: string;
-  readonly params: P;
-  /** Present where the method's session rule asks for one. */
+/**
+ * The parameters of a method, checked against its schema. A method that checks its parameters itself
+ * gets them as decoded.
+ */
+type CallParams<N extends MethodName> = (typeof methods)[N] extends {
+  readonly handlerChecksParams: true;
+}
+  ? JsonObject
+  : ParamsOf<N>;
+
+/** The session of a call, by the session rule of its method (02 §14). */
+type CallSession<N extends MethodName> = {
+  readonly none: undefined;
+  readonly device: DeviceSession;
+  readonly account: AccountSession;
+  readonly any: Session;
+}[(typeof methods)[N]['session']];
+
+/** A call whose method is known only at run time. */
+export interface AnyCall {
+  readonly method: MethodName;
+  /** Passed the method's schema and holds no forbidden `null`. */
+  readonly params: JsonObject;
   readonly session: Session | undefined;
-  /** Origin of the public address the request came to (02 section 8). */
+  /** Origin of the public address that received the request (02 section 8). */
   readonly origin: string;
-  /** `GET` forms refuse what they cannot express; everything else is the same (03 section 5.1). */
+  /** `query` for a `GET` request, which refuses what it cannot express (03 section 5.1). */
   readonly form: 'query' | 'object';
-  /** The bound WebSocket connection, for renewal (02 section 10.6); absent over HTTP. */
+  /** The WebSocket connection of the call, for renewal (02 section 10.6); absent over HTTP. */
   readonly connection: ConnectionBinding | undefined;
+}
+
+/** A call of one method, with the parameters and the session that its catalogue entry demands. */
+export interface Call<N extends MethodName> extends Omit<AnyCall, 'method' | 'params' | 'session'> {
+  readonly method: N;
+  readonly params: CallParams<N>;
+  readonly session: CallSession<N>;
 }
 
 /** What authentication needs to know and change of a WebSocket connection (02 section 10.5). */

@@ -6,6 +6,7 @@ import {
   encodeBase64url,
   isMethodName,
   type MethodDefinition,
+  type MethodName,
   methods,
   ProtocolError,
 } from '@posthouse/protocol';
@@ -14,7 +15,7 @@ import type { RelayContext } from '../context.ts';
 import { callAnswered, callFailed } from '../observability/events.ts';
 import type { Session } from '../sessions/session.ts';
 import type { ConnectionBinding } from './call.ts';
-import type { Handler, ResultValue } from './handler.ts';
+import type { AnyHandler, Handlers, ResultValue } from './handler.ts';
 import { checkParams } from './params.ts';
 import { RateLimiter } from './rate-limiter.ts';
 
@@ -25,9 +26,9 @@ export interface DecodedRequest {
   readonly params: () => JsonValue;
   readonly form: 'query' | 'object';
   readonly origin: string;
-  /** Whose allowance calls without a session use. */
+  /** Charged for calls without a session. */
   readonly address: string;
-  /** Where the session comes from: a header's token, or the binding of a connection. */
+  /** The token of a header, or the binding of a connection. */
   readonly credentials: string | undefined | ConnectionBinding;
 }
 
@@ -37,11 +38,11 @@ export type Answer =
 
 export class Dispatcher {
   readonly #context: RelayContext;
-  readonly #handlers: Readonly<Record<string, Handler>>;
+  readonly #handlers: Handlers;
   readonly #accounts: RateLimiter;
   readonly #addresses: RateLimiter;
 
-  constructor(context: RelayContext, handlers: Readonly<Record<string, Handler>>) {
+  constructor(context: RelayContext, handlers: Handlers) {
     const { clock, limits } = context;
     this.#context = context;
     this.#handlers = handlers;
@@ -80,12 +81,12 @@ export class Dispatcher {
   }
 
   async #call(request: DecodedRequest): Promise<ResultValue> {
-    const { definition, handler } = this.#lookUp(request.method);
+    const { method, definition, handler } = this.#find(request.method);
     const session = await this.#authorize(request, definition);
     const params = request.params();
     if (definition.handlerChecksParams !== true) checkParams(definition, params);
     const { result, notices } = await handler(this.#context, {
-      method: definition.name,
+      method,
       params: params as JsonObject,
       session,
       origin: request.origin,
@@ -96,20 +97,27 @@ export class Dispatcher {
     return result;
   }
 
-  #isServed(name: string): boolean {
+  #isServed(name: string): name is MethodName {
     return isMethodName(name) && Object.hasOwn(this.#handlers, name);
   }
 
   /** Methods of modules this relay does not host have no handler, and do not exist (02 §14). */
-  #lookUp(name: string): { definition: MethodDefinition; handler: Handler } {
-    const handler = this.#isServed(name) ? this.#handlers[name] : undefined;
-    if (handler === undefined || !isMethodName(name)) {
+  #find(name: string): {
+    readonly method: MethodName;
+    readonly definition: MethodDefinition;
+    readonly handler: AnyHandler;
+  } {
+    if (!this.#isServed(name)) {
       throw new ProtocolError('method_not_found', 'this relay has no such method');
     }
-    return { definition: methods[name], handler };
+    return {
+      method: name,
+      definition: methods[name],
+      handler: this.#handlers[name] as AnyHandler,
+    };
   }
 
-  /** The session the method asks for, and the allowance of whoever calls. */
+  /** Finds the session that the method demands, and charges the caller's rate limit. */
   async #authorize(
     request: DecodedRequest,
     definition: MethodDefinition,
@@ -137,8 +145,8 @@ export class Dispatcher {
         return await this.#confirm(credentials, bound.session);
       takeFrom(this.#addresses, address);
     } else if (credentials !== undefined) {
-      // Whoever guesses tokens makes us read storage each time, so that is limited before; a good
-      // token is no call without a session, and counts for its account only.
+      // An uncached token costs a storage read, so the address is charged first. A call with a valid
+      // token is charged to its account alone.
       const isCached = sessions.isCached(credentials);
       if (!isCached) takeFrom(this.#addresses, address);
       const session = await sessions.find(credentials, origin);
@@ -153,7 +161,7 @@ export class Dispatcher {
     throw noSession();
   }
 
-  /** A connection's session: while notices of its end may be missed, storage is asked each time. */
+  /** Confirms a connection's session: from storage while notices of its end may be missed. */
   async #confirm(connection: ConnectionBinding, session: Session): Promise<Session> {
     const { bus, sessions } = this.#context;
     if (bus.isWhole) return session;

@@ -1,19 +1,16 @@
-import type { JsonObject } from '@posthouse/protocol/json';
+import type { MethodName } from '@posthouse/protocol';
 import type { RelayContext } from '../context.ts';
-import type { Call } from './call.ts';
+import type { AnyCall, Call } from './call.ts';
 import type { Notice } from './notice.ts';
 
-/** What a handler answers. Notices leave only after what it wrote is durable. */
+/** What a handler returns. Notices are published only after what the handler wrote is durable. */
 export interface HandlerResult {
   /** The response object; `null` for a method that defines none. */
   readonly result: ResultValue;
   readonly notices?: readonly Notice[];
 }
 
-/**
- * A response object. {@link JsonText} anywhere in it is stored canonical text that leaves as it
- * is, neither parsed nor written again.
- */
+/** A response object. {@link JsonText} anywhere in it is sent as it is, neither parsed nor rewritten. */
 export type ResultValue =
   | null
   | boolean
@@ -31,18 +28,21 @@ export class JsonText {
   }
 }
 
-export type Handler<P = JsonObject> = (
+/**
+ * Handles one method. The catalogue gives the type of its parameters and of its session.
+ *
+ * @example
+ * const relayInfo: Handler<'relay.info'> = async ({ identity }) => ({
+ *   result: { relay_id: identity.relayId },
+ * });
+ */
+export type Handler<N extends MethodName> = (
   context: RelayContext,
-  call: Call<P>,
+  call: Call<N>,
 ) => Promise<HandlerResult>;
 
-/**
- * Takes handlers with parameters of their own type. Safe because dispatch checks the parameters
- * against the schema of the method the handler stands under.
- */
-export function defineHandlers(
-  // biome-ignore lint/suspicious/noExplicitAny: each handler has its own parameter type
-  handlers: Readonly<Record<string, Handler<any>>>,
-): Readonly<Record<string, Handler>> {
-  return handlers;
-}
+/** A handler as dispatch calls it, after it checked parameters and session against the catalogue. */
+export type AnyHandler = (context: RelayContext, call: AnyCall) => Promise<HandlerResult>;
+
+/** Handlers by the method's dotted name; a method without one does not exist at this relay. */
+export type Handlers = { readonly [N in MethodName]?: Handler<N> };

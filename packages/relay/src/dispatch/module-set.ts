@@ -1,11 +1,11 @@
 import type { Job } from '../context.ts';
-import type { Handler } from './handler.ts';
+import type { Handlers } from './handler.ts';
 import type { AccountResync, Module, SubscriptionResync } from './module.ts';
 
 /** All modules of a relay together. */
 export interface ModuleSet {
   /** Handlers by method name: the only table there is. */
-  readonly handlers: Readonly<Record<string, Handler>>;
+  readonly handlers: Handlers;
   readonly jobs: readonly Job[];
   readonly accountResyncs: readonly AccountResync[];
   readonly subscriptionResyncs: readonly SubscriptionResync[];
@@ -16,12 +16,11 @@ export interface ModuleSet {
  * @throws Error if two modules handle the same method
  */
 export function combineModules(modules: readonly Module[]): ModuleSet {
-  const handlers: Record<string, Handler> = {};
+  let handlers: Handlers = {};
   for (const module of modules) {
-    for (const [name, handler] of Object.entries(module.handlers)) {
-      if (Object.hasOwn(handlers, name)) throw new Error(`two modules handle ${name}`);
-      handlers[name] = handler;
-    }
+    const twice = Object.keys(module.handlers).find((name) => Object.hasOwn(handlers, name));
+    if (twice !== undefined) throw new Error(`two modules handle ${twice}`);
+    handlers = { ...handlers, ...module.handlers };
   }
   return {
     handlers,

@@ -2,7 +2,7 @@ import type { Capability } from '@posthouse/protocol';
 import type { Job } from '../context.ts';
 import type { Migration, Reader } from '../storage/types.ts';
 import type { SubscriptionKind } from './call.ts';
-import type { Handler } from './handler.ts';
+import type { Handlers } from './handler.ts';
 import type { Notice } from './notice.ts';
 
 /** What one folder adds to the relay: methods, jobs and resync sources. */
@@ -10,8 +10,7 @@ export interface Module {
   readonly name: string;
   /** The optional module it implements; a relay that does not host it answers none of its methods. */
   readonly capability?: Capability;
-  /** Handlers by the method's dotted name; made with {@link defineHandlers}. */
-  readonly handlers: Readonly<Record<string, Handler>>;
+  readonly handlers: Handlers;
   readonly jobs: readonly Job[];
   readonly accountResync?: AccountResync;
   readonly subscriptionResync?: SubscriptionResync;

@@ -1,4 +1,3 @@
-import { defineHandlers } from '../dispatch/handler.ts';
 import type { StoredModule } from '../dispatch/module.ts';
 import { deliveryJob } from './delivery.ts';
 import { retentionJob } from './jobs.ts';
@@ -11,11 +10,11 @@ import { timelineResync } from './resync.ts';
 export const messages: StoredModule = {
   name: 'messages',
   migrations,
-  handlers: defineHandlers({
+  handlers: {
     'message.send': messageSend,
     'message.delivery.status': messageDeliveryStatus,
     'message.timeline.sync': messageTimelineSync,
-  }),
+  },
   jobs: [deliveryJob, retentionJob],
   accountResync: timelineResync,
 };

@@ -6,7 +6,7 @@ import type { RelayLimits } from '../../limits.ts';
 export function relayInfo(options: {
   readonly name: string;
   readonly modules: readonly Capability[];
-}): Handler {
+}): Handler<'relay.info'> {
   const { name, modules } = options;
   return async ({ identity, clock, limits }) => ({
     result: {

@@ -27,7 +27,7 @@ import {
 } from '../store.ts';
 
 /** `account.route.publish` (03 section 9). */
-export const accountRoutePublish: Handler<AccountRoute> = async (context, call) => {
+export const accountRoutePublish: Handler<'account.route.publish'> = async (context, call) => {
   const { network, clock, identity, limits, registryStatus, storage, verifier } = context;
   const { params: draft } = call;
   const { account } = draft;

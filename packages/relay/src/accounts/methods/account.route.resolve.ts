@@ -4,7 +4,7 @@ import { locate } from '../home.ts';
 import { readRoute } from '../store.ts';
 
 /** `account.route.resolve` (03 section 10). */
-export const accountRouteResolve: Handler<{ readonly account: string }> = async (context, call) => {
+export const accountRouteResolve: Handler<'account.route.resolve'> = async (context, call) => {
   const { network, clock, storage } = context;
   const { account } = call.params;
   checkAccountId(network, account, 'account');

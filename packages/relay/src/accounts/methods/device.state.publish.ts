@@ -1,9 +1,4 @@
-import {
-  type AccountDeviceState,
-  checkDeviceState,
-  deviceStateSignatures,
-  ProtocolError,
-} from '@posthouse/protocol';
+import { checkDeviceState, deviceStateSignatures, ProtocolError } from '@posthouse/protocol';
 import { canonicalJson } from '@posthouse/protocol/json';
 import type { RelayContext } from '../../context.ts';
 import type { Call } from '../../dispatch/call.ts';
@@ -35,7 +30,7 @@ interface Placed {
 }
 
 /** `device.state.publish` (03 section 4). */
-export const deviceStatePublish: Handler<AccountDeviceState> = async (context, call) => {
+export const deviceStatePublish: Handler<'device.state.publish'> = async (context, call) => {
   const { clock, identity, storage } = context;
   const { session } = call;
   const submission = await readSubmission(context, call);
@@ -52,7 +47,7 @@ export const deviceStatePublish: Handler<AccountDeviceState> = async (context, c
 
 async function readSubmission(
   context: RelayContext,
-  { params: state, session }: Call<AccountDeviceState>,
+  { params: state, session }: Call<'device.state.publish'>,
 ): Promise<Submission> {
   const { network, verifier } = context;
   checkDeviceState(network, state);

@@ -8,7 +8,6 @@ import {
   deviceCertificateSignatures,
   deviceStateQuerySignatures,
   isSignedQuery,
-  type ParamsOf,
   ProtocolError,
 } from '@posthouse/protocol';
 import type { RelayContext } from '../../context.ts';
@@ -20,10 +19,8 @@ import { homeOf, locate } from '../home.ts';
 import { checkTime, requireAnswerable, requireHome } from '../rules.ts';
 import { readCurrentDeviceIds, readState, type StoredState } from '../store.ts';
 
-type Params = ParamsOf<'device.state.resolve'>;
-
 /** `device.state.resolve` (03 section 5). */
-export const deviceStateResolve: Handler<Params> = async (context, call) => {
+export const deviceStateResolve: Handler<'device.state.resolve'> = async (context, call) => {
   const { params, form } = call;
   const session = call.session as Session;
   const { account } = params;

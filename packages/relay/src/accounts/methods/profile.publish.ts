@@ -1,9 +1,4 @@
-import {
-  type AccountProfile,
-  checkProfile,
-  ProtocolError,
-  profileSignatures,
-} from '@posthouse/protocol';
+import { checkProfile, ProtocolError, profileSignatures } from '@posthouse/protocol';
 import { canonicalJson } from '@posthouse/protocol/json';
 import type { RelayContext } from '../../context.ts';
 import type { Handler } from '../../dispatch/handler.ts';
@@ -15,10 +10,10 @@ import { checkTime, requireHome } from '../rules.ts';
 import { type Device, readCurrentDevice, readProfile, writeProfile } from '../store.ts';
 
 /** `profile.publish` (03 section 7). */
-export const profilePublish: Handler<AccountProfile> = async (context, call) => {
+export const profilePublish: Handler<'profile.publish'> = async (context, call) => {
   const { network, clock, limits, storage, verifier } = context;
   const { params: profile } = call;
-  const session = call.session as DeviceSession;
+  const session = call.session;
   checkProfile(network, profile);
   if (profile.account !== session.account) {
     throw new ProtocolError('forbidden', 'profile of another account than the calling one');

@@ -1,16 +1,15 @@
 import { checkAccountId, ProtocolError } from '@posthouse/protocol';
 import { type Handler, JsonText } from '../../dispatch/handler.ts';
-import type { DeviceSession } from '../../sessions/session.ts';
 import { confirmDevice } from '../devices.ts';
 import { homeOf, locate } from '../home.ts';
 import { requireAnswerable } from '../rules.ts';
 import { readProfile } from '../store.ts';
 
 /** `profile.resolve` (03 section 8): the same for the own account and any other. */
-export const profileResolve: Handler<{ readonly account: string }> = async (context, call) => {
+export const profileResolve: Handler<'profile.resolve'> = async (context, call) => {
   const { network, clock, identity, storage } = context;
   const { account } = call.params;
-  const session = call.session as DeviceSession;
+  const session = call.session;
   checkAccountId(network, account, 'account');
   const now = clock.now();
   requireAnswerable(await locate(context, account, { now }));

@@ -8,7 +8,7 @@ import { checkRenewal, createSession, takeEffect } from '../establish.ts';
  * Opens a session for whoever holds the account key (02 §9.4). It needs no state of the account
  * here: such sessions serve first setup and recovery.
  */
-export const verifyAccount: Handler = async (context, call) => {
+export const verifyAccount: Handler<'auth.account.verify'> = async (context, call) => {
   const { network, identity, verifier, storage, clock, limits } = context;
   const { origin } = call;
   const { account, params } = await beginAttempt(context, call, 'auth.account.verify');

@@ -1,10 +1,10 @@
-import { checkAccountId, type ParamsOf } from '@posthouse/protocol';
+import { checkAccountId } from '@posthouse/protocol';
 import type { Handler } from '../../dispatch/handler.ts';
 import { newSecret, secretHash } from '../../sessions/secrets.ts';
 import { insertChallenge } from '../store.ts';
 
 /** Makes a one-time challenge for any account, known here or not (02 §9.2). */
-export const challenge: Handler<ParamsOf<'auth.challenge'>> = async (context, call) => {
+export const challenge: Handler<'auth.challenge'> = async (context, call) => {
   const { account } = call.params;
   checkAccountId(context.network, account, 'account');
   const nonce = newSecret(context.random);

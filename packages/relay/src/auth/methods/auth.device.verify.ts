@@ -18,7 +18,7 @@ import { checkRenewal, createSession, type NewSession, takeEffect } from '../est
 import { checkTimestamp } from '../rules.ts';
 
 /** Opens a session for one currently valid device of an account (02 §9.3). */
-export const verifyDevice: Handler = async (context, call) => {
+export const verifyDevice: Handler<'auth.device.verify'> = async (context, call) => {
   const { network, sessions } = context;
   const attempt = await beginAttempt(context, call, 'auth.device.verify');
   const { account, params } = attempt;

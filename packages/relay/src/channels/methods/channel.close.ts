@@ -1,12 +1,10 @@
 import {
-  type ChannelClose,
   checkChannelDescriptorSize,
   checkNextRevision,
   closedDescriptor,
   deviceSignatures,
 } from '@posthouse/protocol';
 import type { Handler } from '../../dispatch/handler.ts';
-import type { DeviceSession } from '../../sessions/session.ts';
 import {
   checkSigningTime,
   currentDescriptor,
@@ -15,10 +13,10 @@ import {
 } from '../descriptors.ts';
 
 /** `channel.close` (06 §8.5), in the order of its checks. */
-export const channelClose: Handler<ChannelClose> = async (context, call) => {
+export const channelClose: Handler<'channel.close'> = async (context, call) => {
   const { clock, network, storage, verifier } = context;
   const { channel_id: channelId, revision, updated_at: signedAt } = call.params;
-  const session = call.session as DeviceSession;
+  const session = call.session;
   const now = clock.now();
   const before = await storage.read(async (tx) => {
     const owned = await requireOwner(tx, session, { channelId, now });

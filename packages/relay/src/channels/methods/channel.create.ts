@@ -15,17 +15,16 @@ import {
 } from '../../accounts/index.ts';
 import type { RelayContext } from '../../context.ts';
 import type { Handler } from '../../dispatch/handler.ts';
-import type { DeviceSession } from '../../sessions/session.ts';
 import type { Writer } from '../../storage/types.ts';
 import { hasCreated, insertChannel, readChannel } from '../channel-store.ts';
 import { checkSigningTime } from '../descriptors.ts';
 import { insertEvent } from '../event-store.ts';
 
 /** `channel.create` (06 §8.2). */
-export const channelCreate: Handler<ChannelDescriptor> = async (context, call) => {
+export const channelCreate: Handler<'channel.create'> = async (context, call) => {
   const { clock, identity, limits, network, storage } = context;
   const { params: descriptor } = call;
-  const session = call.session as DeviceSession;
+  const session = call.session;
   checkChannelDescriptor(network, descriptor);
   requireOwnAccount(session, descriptor.creator);
   await verifyOwnSignature(context, descriptor, { session, now: clock.now() });

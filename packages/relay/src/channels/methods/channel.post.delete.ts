@@ -1,11 +1,6 @@
-import {
-  type ChannelPostDelete,
-  checkChannelContentSize,
-  checkChannelPostDelete,
-} from '@posthouse/protocol';
+import { checkChannelContentSize, checkChannelPostDelete } from '@posthouse/protocol';
 import { writeAdmitted } from '../../accounts/index.ts';
 import type { Handler } from '../../dispatch/handler.ts';
-import type { DeviceSession } from '../../sessions/session.ts';
 import { retentionJobName } from '../jobs.ts';
 import { hidePost } from '../post-store.ts';
 import { deletePostEvents, dropCertificates } from '../retention-store.ts';
@@ -13,10 +8,10 @@ import { appendContent, nextSequence } from '../timeline.ts';
 import { requireKept, requireWriter } from '../writing.ts';
 
 /** `channel.post.delete` (06 §8.9). */
-export const channelPostDelete: Handler<ChannelPostDelete> = async (context, call) => {
+export const channelPostDelete: Handler<'channel.post.delete'> = async (context, call) => {
   const { jobs, limits, network } = context;
   const { params: deletion } = call;
-  const session = call.session as DeviceSession;
+  const session = call.session;
   checkChannelPostDelete(network, deletion);
   const text = checkChannelContentSize(deletion);
   const { channel_id: channelId, target_sequence: target } = deletion;

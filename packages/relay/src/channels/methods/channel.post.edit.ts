@@ -1,5 +1,4 @@
 import {
-  type ChannelPostEdit,
   checkChannelContentSize,
   checkChannelPostEdit,
   ProtocolError,
@@ -7,16 +6,15 @@ import {
 } from '@posthouse/protocol';
 import { writeAdmitted } from '../../accounts/index.ts';
 import type { Handler, HandlerResult } from '../../dispatch/handler.ts';
-import type { DeviceSession } from '../../sessions/session.ts';
 import { readPostState, setPostState } from '../post-store.ts';
 import { appendContent, nextSequence } from '../timeline.ts';
 import { requireTarget, requireWriter } from '../writing.ts';
 
 /** `channel.post.edit` (06 §8.8). */
-export const channelPostEdit: Handler<ChannelPostEdit> = async (context, call) => {
+export const channelPostEdit: Handler<'channel.post.edit'> = async (context, call) => {
   const { limits, network } = context;
   const { params: edit } = call;
-  const session = call.session as DeviceSession;
+  const session = call.session;
   checkChannelPostEdit(network, edit);
   const text = checkChannelContentSize(edit);
   const { channel_id: channelId, target_sequence: target } = edit;

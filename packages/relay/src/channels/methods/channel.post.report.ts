@@ -1,13 +1,7 @@
-import {
-  badRequest,
-  type ChannelPostReport,
-  checkChannelPostReport,
-  ProtocolError,
-} from '@posthouse/protocol';
+import { badRequest, checkChannelPostReport, ProtocolError } from '@posthouse/protocol';
 import { confirmDevice } from '../../accounts/index.ts';
 import type { Handler } from '../../dispatch/handler.ts';
 import { postReported } from '../../observability/events.ts';
-import type { DeviceSession } from '../../sessions/session.ts';
 import { countReports, hasReport, hasReports, putReport } from '../report-store.ts';
 import { requireTarget } from '../writing.ts';
 
@@ -15,9 +9,9 @@ import { requireTarget } from '../writing.ts';
 const mostCounted = 100;
 
 /** `channel.post.report` (06 §8.10). */
-export const channelPostReport: Handler<ChannelPostReport> = async (context, call) => {
+export const channelPostReport: Handler<'channel.post.report'> = async (context, call) => {
   const { clock, limits, storage } = context;
-  const session = call.session as DeviceSession;
+  const session = call.session;
   const { params } = call;
   checkChannelPostReport(params, limits.channelReportReason);
   if (Object.hasOwn(params, '$context')) throw badRequest('', '$context is never transmitted');

@@ -1,23 +1,17 @@
-import {
-  type ChannelPost,
-  checkChannelContentSize,
-  checkChannelPost,
-  ProtocolError,
-} from '@posthouse/protocol';
+import { checkChannelContentSize, checkChannelPost, ProtocolError } from '@posthouse/protocol';
 import { callerAt, writeAdmitted } from '../../accounts/index.ts';
 import { digest } from '../../digest.ts';
 import type { Handler, HandlerResult } from '../../dispatch/handler.ts';
-import type { DeviceSession } from '../../sessions/session.ts';
 import { requirePublishing } from '../channel-store.ts';
 import { insertPost } from '../post-store.ts';
 import { appendContent, nextSequence } from '../timeline.ts';
 import { checkMayWrite } from '../writing.ts';
 
 /** `channel.post` (06 §8.7). */
-export const channelPost: Handler<ChannelPost> = async (context, call) => {
+export const channelPost: Handler<'channel.post'> = async (context, call) => {
   const { limits, network } = context;
   const { params: post } = call;
-  const session = call.session as DeviceSession;
+  const session = call.session;
   checkChannelPost(network, post);
   const text = checkChannelContentSize(post);
   const { channel_id: channelId } = post;

@@ -3,15 +3,8 @@ import type { Handler } from '../../dispatch/handler.ts';
 import { requireChannel, type StoredChannel } from '../channel-store.ts';
 import { type PageRange, readChannelPage } from '../page.ts';
 
-interface Params {
-  readonly channel_id: string;
-  readonly before?: number;
-  readonly after?: number;
-  readonly limit?: number;
-}
-
 /** `channel.read` (06 §8.11). A device that may call may read: channels are public. */
-export const channelRead: Handler<Params> = async ({ limits, storage }, call) => {
+export const channelRead: Handler<'channel.read'> = async ({ limits, storage }, call) => {
   const { channel_id: channelId, before, after, limit = limits.pageSize } = call.params;
   if (before !== undefined && after !== undefined) {
     throw badRequest('after', 'cannot be given with before');

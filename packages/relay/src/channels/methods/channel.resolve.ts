@@ -3,13 +3,8 @@ import { type Handler, JsonText } from '../../dispatch/handler.ts';
 import { requireChannel } from '../channel-store.ts';
 import { readDescriptor } from '../event-store.ts';
 
-interface Params {
-  readonly channel_id: string;
-  readonly revision?: number;
-}
-
 /** `channel.resolve` (06 §8.3). A device that may call may read: channels are public. */
-export const channelResolve: Handler<Params> = async ({ storage }, call) => {
+export const channelResolve: Handler<'channel.resolve'> = async ({ storage }, call) => {
   const { channel_id: channelId, revision } = call.params;
   return await storage.read(async (tx) => {
     const channel = await requireChannel(tx, channelId);

@@ -1,5 +1,4 @@
 import {
-  type ChannelDescriptor,
   checkChannelDescriptor,
   checkChannelDescriptorSize,
   checkChannelOpen,
@@ -8,7 +7,6 @@ import {
   deviceSignatures,
 } from '@posthouse/protocol';
 import type { Handler } from '../../dispatch/handler.ts';
-import type { DeviceSession } from '../../sessions/session.ts';
 import {
   checkSigningTime,
   currentDescriptor,
@@ -17,10 +15,10 @@ import {
 } from '../descriptors.ts';
 
 /** `channel.update` (06 §8.4), in the order of its checks. */
-export const channelUpdate: Handler<ChannelDescriptor> = async (context, call) => {
+export const channelUpdate: Handler<'channel.update'> = async (context, call) => {
   const { clock, network, storage, verifier } = context;
   const { params: descriptor } = call;
-  const session = call.session as DeviceSession;
+  const session = call.session;
   const { channel_id: channelId } = descriptor;
   const before = await storage.read(async (tx) => {
     const owned = await requireOwner(tx, session, { channelId, now: clock.now() });

@@ -7,10 +7,9 @@ import {
   type GroupEffects,
   managementHash,
 } from '@posthouse/protocol';
-import { canonicalJson, type JsonObject } from '@posthouse/protocol/json';
+import { canonicalJson } from '@posthouse/protocol/json';
 import { type Caller, callerAt, type Look, writeAdmitted } from '../../accounts/index.ts';
 import type { RelayContext } from '../../context.ts';
-import type { Call } from '../../dispatch/call.ts';
 import type { HandlerResult } from '../../dispatch/handler.ts';
 import type { DeviceSession } from '../../sessions/session.ts';
 import type { Reader, Writer } from '../../storage/types.ts';
@@ -39,11 +38,10 @@ export interface Deciding {
  */
 export async function writeLink(
   context: RelayContext,
-  call: Call<JsonObject>,
+  { session }: { readonly session: DeviceSession },
   link: ChainEvent,
   complete: (deciding: Deciding) => Promise<Completion> = async () => ({}),
 ): Promise<HandlerResult> {
-  const session = call.session as DeviceSession;
   const { body } = link;
   const payload = canonicalJson(body);
   const head = managementHash(context.network, body);

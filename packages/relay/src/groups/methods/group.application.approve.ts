@@ -2,7 +2,6 @@ import {
   type ChainEvent,
   checkChainEvent,
   checkGroupParams,
-  type GroupParams,
   ProtocolError,
   remainingInviteUses,
 } from '@posthouse/protocol';
@@ -22,16 +21,17 @@ import { arrivalsOf, noRequest } from '../requests/approvals.ts';
 import type { InviteUse } from '../requests/invite-store.ts';
 import { verifyRecords } from '../requests/verify-requests.ts';
 
-type Params = GroupParams<'group.application.approve'>;
-
 /** `group.application.approve` (05 §13.15). */
-export const groupApplicationApprove: Handler<Params> = async (context, call) => {
+export const groupApplicationApprove: Handler<'group.application.approve'> = async (
+  context,
+  call,
+) => {
   const { params } = call;
   checkGroupParams(context.network, 'group.application.approve', params);
   const { group_id: groupId, members } = params.approval;
   const accounts = members.map(({ account }) => account);
   const link = { kind: 'group.application.approval', body: params.approval } as const;
-  const verified = await verifyApplications(context, call.session as DeviceSession, {
+  const verified = await verifyApplications(context, call.session, {
     link,
     accounts,
   });

@@ -1,6 +1,5 @@
-import { checkGroupParams, type GroupParams } from '@posthouse/protocol';
+import { checkGroupParams } from '@posthouse/protocol';
 import { type Handler, JsonText } from '../../dispatch/handler.ts';
-import type { DeviceSession } from '../../sessions/session.ts';
 import { requireManager } from '../chain/require-member.ts';
 import { fittingRows, readCursor, traversalOf, writeCursor } from '../reading/list-cursors.ts';
 import {
@@ -14,12 +13,9 @@ import {
 const itemOverhead = 128;
 
 /** `group.application.list` (05 §13.14). */
-export const groupApplicationList: Handler<GroupParams<'group.application.list'>> = async (
-  context,
-  call,
-) => {
+export const groupApplicationList: Handler<'group.application.list'> = async (context, call) => {
   const { clock, limits, network, storage } = context;
-  const session = call.session as DeviceSession;
+  const session = call.session;
   checkGroupParams(network, 'group.application.list', call.params);
   const { group_id: groupId, cursor, limit = limits.pageSize } = call.params;
   const place = { list: 'applications', groupId } as const;

@@ -1,18 +1,17 @@
-import { checkGroupOpen, checkGroupParams, type GroupParams } from '@posthouse/protocol';
+import { checkGroupOpen, checkGroupParams } from '@posthouse/protocol';
 import { writeAdmitted } from '../../accounts/index.ts';
 import type { Handler } from '../../dispatch/handler.ts';
-import type { DeviceSession } from '../../sessions/session.ts';
 import { applicationsNotice } from '../chain/notices.ts';
 import { requireManager } from '../chain/require-member.ts';
 import { deleteApplications, isCurrent, readApplications } from '../requests/application-store.ts';
 import { noRequest } from '../requests/approvals.ts';
 
 /** `group.application.reject` (05 §13.16). */
-export const groupApplicationReject: Handler<GroupParams<'group.application.reject'>> = async (
+export const groupApplicationReject: Handler<'group.application.reject'> = async (
   context,
   call,
 ) => {
-  const session = call.session as DeviceSession;
+  const session = call.session;
   checkGroupParams(context.network, 'group.application.reject', call.params);
   const { group_id: groupId, accounts } = call.params;
   return await writeAdmitted(context, {

@@ -1,14 +1,8 @@
-import {
-  checkGroupOpen,
-  checkGroupParams,
-  type GroupApplication,
-  ProtocolError,
-} from '@posthouse/protocol';
+import { checkGroupOpen, checkGroupParams, ProtocolError } from '@posthouse/protocol';
 import { canonicalJson } from '@posthouse/protocol/json';
 import { requireCaller, requireOwnAccount, writeAdmitted } from '../../accounts/index.ts';
 import { digest } from '../../digest.ts';
 import type { Handler } from '../../dispatch/handler.ts';
-import type { DeviceSession } from '../../sessions/session.ts';
 import type { Reader } from '../../storage/types.ts';
 import { keepCertificate } from '../chain/event-store.ts';
 import { type LoadedGroup, loadGroup } from '../chain/load-group.ts';
@@ -19,8 +13,11 @@ import { checkRecordBytes } from '../requests/record-quota.ts';
 import { usableInvite } from '../requests/usable-invite.ts';
 
 /** `group.application.submit` (05 §13.13). */
-export const groupApplicationSubmit: Handler<GroupApplication> = async (context, call) => {
-  const session = call.session as DeviceSession;
+export const groupApplicationSubmit: Handler<'group.application.submit'> = async (
+  context,
+  call,
+) => {
+  const session = call.session;
   const { params: application } = call;
   checkGroupParams(context.network, 'group.application.submit', application);
   requireOwnAccount(session, application.account);

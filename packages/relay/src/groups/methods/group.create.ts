@@ -2,7 +2,6 @@ import {
   checkCapacityCap,
   checkGroupParams,
   type GroupCreate,
-  type GroupParams,
   type GroupProjection,
   openAccessAt,
   ProtocolError,
@@ -26,12 +25,10 @@ import {
 } from '../chain/group-store.ts';
 import { writeBox } from '../chain/key-store.ts';
 
-type Params = GroupParams<'group.create'>;
-
 /** `group.create` (05 §13.2). */
-export const groupCreate: Handler<Params> = async (context, call) => {
+export const groupCreate: Handler<'group.create'> = async (context, call) => {
   const { clock, limits, network, storage } = context;
-  const session = call.session as DeviceSession;
+  const session = call.session;
   checkGroupParams(network, 'group.create', call.params);
   const { create, client_secret_box: box } = call.params;
   checkCapacityCap(create.member_capacity, { cap: limits.groupMembers });

@@ -10,7 +10,6 @@ import { canonicalJson } from '@posthouse/protocol/json';
 import { requireOwnAccount, writeAdmitted } from '../../accounts/index.ts';
 import type { RelayContext } from '../../context.ts';
 import type { Handler } from '../../dispatch/handler.ts';
-import type { DeviceSession } from '../../sessions/session.ts';
 import type { Writer } from '../../storage/types.ts';
 import { keepCertificate } from '../chain/event-store.ts';
 import { type CallingMember, requireMember } from '../chain/require-member.ts';
@@ -19,9 +18,9 @@ import { checkRecordBytes } from '../requests/record-quota.ts';
 import { expiryJobName } from '../upkeep/jobs.ts';
 
 /** `group.invite.create` (05 §13.9). */
-export const groupInviteCreate: Handler<GroupInvite> = async (context, call) => {
+export const groupInviteCreate: Handler<'group.invite.create'> = async (context, call) => {
   const { limits } = context;
-  const session = call.session as DeviceSession;
+  const session = call.session;
   const { params: invite } = call;
   checkGroupParams(context.network, 'group.invite.create', invite);
   requireOwnAccount(session, invite.inviter);

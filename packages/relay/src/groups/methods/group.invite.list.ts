@@ -1,6 +1,5 @@
-import { checkGroupParams, type GroupParams, isGroupManager } from '@posthouse/protocol';
+import { checkGroupParams, isGroupManager } from '@posthouse/protocol';
 import { type Handler, JsonText } from '../../dispatch/handler.ts';
-import type { DeviceSession } from '../../sessions/session.ts';
 import { requireMember } from '../chain/require-member.ts';
 import { fittingRows, readCursor, traversalOf, writeCursor } from '../reading/list-cursors.ts';
 import { type ListedInvitation, listInvites, readInviteTexts } from '../requests/invite-store.ts';
@@ -12,9 +11,9 @@ const everyones = 'all';
 const itemOverhead = 128;
 
 /** `group.invite.list` (05 §13.11). */
-export const groupInviteList: Handler<GroupParams<'group.invite.list'>> = async (context, call) => {
+export const groupInviteList: Handler<'group.invite.list'> = async (context, call) => {
   const { clock, limits, network, storage } = context;
-  const session = call.session as DeviceSession;
+  const session = call.session;
   checkGroupParams(network, 'group.invite.list', call.params);
   const { group_id: groupId, cursor, limit = limits.pageSize } = call.params;
   const place = { list: 'invites', groupId } as const;

@@ -1,25 +1,20 @@
 import {
   checkGroupParams,
-  type GroupParams,
   groupInviteState,
   mayViewInvite,
   ProtocolError,
 } from '@posthouse/protocol';
 import { type Handler, JsonText } from '../../dispatch/handler.ts';
-import type { DeviceSession } from '../../sessions/session.ts';
 import { readCertificates } from '../chain/event-store.ts';
 import { requireMember } from '../chain/require-member.ts';
 import { readInvite, readInviteTexts } from '../requests/invite-store.ts';
 
 /** `group.invite.resolve` (05 §13.10). */
-export const groupInviteResolve: Handler<GroupParams<'group.invite.resolve'>> = async (
-  context,
-  call,
-) => {
+export const groupInviteResolve: Handler<'group.invite.resolve'> = async (context, call) => {
   const { clock, network, storage } = context;
   checkGroupParams(network, 'group.invite.resolve', call.params);
   const { group_id: groupId, invite_id: inviteId } = call.params;
-  const session = call.session as DeviceSession;
+  const session = call.session;
   const now = clock.now();
   return await storage.read(async (tx) => {
     const { member } = await requireMember(tx, session, { groupId, now });

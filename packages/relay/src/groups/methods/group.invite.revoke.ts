@@ -1,25 +1,20 @@
 import {
   checkGroupOpen,
   checkGroupParams,
-  type GroupParams,
   groupInviteState,
   mayRevokeInvite,
   ProtocolError,
 } from '@posthouse/protocol';
 import { writeAdmitted } from '../../accounts/index.ts';
 import type { Handler } from '../../dispatch/handler.ts';
-import type { DeviceSession } from '../../sessions/session.ts';
 import type { Reader } from '../../storage/types.ts';
 import { applicationsNotice } from '../chain/notices.ts';
 import { type CallingMember, requireMember } from '../chain/require-member.ts';
 import { readInvite, revokeInvite, type StoredInvitation } from '../requests/invite-store.ts';
 
 /** `group.invite.revoke` (05 §13.12). */
-export const groupInviteRevoke: Handler<GroupParams<'group.invite.revoke'>> = async (
-  context,
-  call,
-) => {
-  const session = call.session as DeviceSession;
+export const groupInviteRevoke: Handler<'group.invite.revoke'> = async (context, call) => {
+  const session = call.session;
   checkGroupParams(context.network, 'group.invite.revoke', call.params);
   const { group_id: groupId, invite_id: inviteId } = call.params;
   return await writeAdmitted(context, {

@@ -1,15 +1,14 @@
-import { badRequest, checkGroupParams, type GroupParams } from '@posthouse/protocol';
+import { badRequest, checkGroupParams } from '@posthouse/protocol';
 import type { Handler } from '../../dispatch/handler.ts';
-import type { DeviceSession } from '../../sessions/session.ts';
 import { readKeyMaterial, rememberDelivery, sealKeys } from '../reading/key-page.ts';
 import { readGroupPage } from '../reading/read-access.ts';
 
 /** `group.key.sync` (05 §13.25). */
-export const groupKeySync: Handler<GroupParams<'group.key.sync'>> = async (context, call) => {
+export const groupKeySync: Handler<'group.key.sync'> = async (context, call) => {
   const { limits, network } = context;
   checkGroupParams(network, 'group.key.sync', call.params);
   const { group_id: groupId, after = -1, limit = limits.groupKeyPage } = call.params;
-  const session = call.session as DeviceSession;
+  const session = call.session;
   const most = Math.min(limit, limits.groupKeyPage);
   const bounds = { after, most, maxBytes: limits.pageBytes };
   // Marked as delivered before anything leaves: a crash in between must not forget a delivery.

@@ -1,9 +1,9 @@
-import { checkBanCap, checkGroupParams, type GroupParams } from '@posthouse/protocol';
+import { checkBanCap, checkGroupParams } from '@posthouse/protocol';
 import type { Handler } from '../../dispatch/handler.ts';
 import { writeLink } from '../chain/write-event.ts';
 
 /** `group.member.ban` (05 §13.19). */
-export const groupMemberBan: Handler<GroupParams<'group.member.ban'>> = async (context, call) => {
+export const groupMemberBan: Handler<'group.member.ban'> = async (context, call) => {
   const { params: body } = call;
   checkGroupParams(context.network, 'group.member.ban', body);
   const link = { kind: 'group.member.ban', body } as const;

@@ -1,13 +1,10 @@
-import { checkGroupParams, type GroupParams } from '@posthouse/protocol';
+import { checkGroupParams } from '@posthouse/protocol';
 import { requireOwnAccount } from '../../accounts/index.ts';
 import type { Handler } from '../../dispatch/handler.ts';
 import { writeLink } from '../chain/write-event.ts';
 
 /** `group.member.leave` (05 §13.17). */
-export const groupMemberLeave: Handler<GroupParams<'group.member.leave'>> = async (
-  context,
-  call,
-) => {
+export const groupMemberLeave: Handler<'group.member.leave'> = async (context, call) => {
   const { params: body } = call;
   checkGroupParams(context.network, 'group.member.leave', body);
   requireOwnAccount(call.session, body.account);

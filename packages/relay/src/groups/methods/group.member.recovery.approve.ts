@@ -11,10 +11,13 @@ import { verifyRecords } from '../requests/verify-requests.ts';
 type Params = GroupParams<'group.member.recovery.approve'>;
 
 /** `group.member.recovery.approve` (05 §13.23). */
-export const groupMemberRecoveryApprove: Handler<Params> = async (context, call) => {
+export const groupMemberRecoveryApprove: Handler<'group.member.recovery.approve'> = async (
+  context,
+  call,
+) => {
   const { params } = call;
   checkGroupParams(context.network, 'group.member.recovery.approve', params);
-  const verified = await verifyRequests(context, params, call.session as DeviceSession);
+  const verified = await verifyRequests(context, params, call.session);
   const link = { kind: 'group.member.recovery.approval', body: params.approval } as const;
   const { group_id: groupId, members } = params.approval;
   const accounts = members.map(({ account }) => account);

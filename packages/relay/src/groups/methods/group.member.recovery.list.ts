@@ -1,13 +1,11 @@
 import {
   checkGroupParams,
   currentMember,
-  type GroupParams,
   type GroupRole,
   limits as protocolLimits,
 } from '@posthouse/protocol';
 import { requireCaller } from '../../accounts/index.ts';
 import { type Handler, JsonText } from '../../dispatch/handler.ts';
-import type { DeviceSession } from '../../sessions/session.ts';
 import type { Reader } from '../../storage/types.ts';
 import { loadGroup } from '../chain/load-group.ts';
 import { fittingRows, readCursor, traversalOf, writeCursor } from '../reading/list-cursors.ts';
@@ -29,12 +27,12 @@ const scopeOf = { owner: 'all', administrator: 'members', member: 'own' } as con
 const itemOverhead = 192;
 
 /** `group.member.recovery.list` (05 §13.22). */
-export const groupMemberRecoveryList: Handler<GroupParams<'group.member.recovery.list'>> = async (
+export const groupMemberRecoveryList: Handler<'group.member.recovery.list'> = async (
   context,
   call,
 ) => {
   const { clock, limits, network, storage } = context;
-  const session = call.session as DeviceSession;
+  const session = call.session;
   checkGroupParams(network, 'group.member.recovery.list', call.params);
   const { group_id: groupId, cursor, limit = limits.pageSize } = call.params;
   const place = { list: 'recoveries', groupId } as const;

@@ -2,24 +2,23 @@ import {
   checkGroupOpen,
   checkGroupParams,
   currentMember,
-  type GroupParams,
   isGroupManager,
   mayRejectRecovery,
   ProtocolError,
 } from '@posthouse/protocol';
 import { requireCaller, writeAdmitted } from '../../accounts/index.ts';
 import type { Handler } from '../../dispatch/handler.ts';
-import type { DeviceSession } from '../../sessions/session.ts';
 import { forEach } from '../../storage/in-lists.ts';
 import { type LoadedGroup, loadGroup } from '../chain/load-group.ts';
 import { type Requester, recoveriesNotice } from '../chain/notices.ts';
 import { deleteRecovery } from '../requests/recovery-store.ts';
 
-type Params = GroupParams<'group.member.recovery.reject'>;
-
 /** `group.member.recovery.reject` (05 §13.24). */
-export const groupMemberRecoveryReject: Handler<Params> = async (context, call) => {
-  const session = call.session as DeviceSession;
+export const groupMemberRecoveryReject: Handler<'group.member.recovery.reject'> = async (
+  context,
+  call,
+) => {
+  const session = call.session;
   checkGroupParams(context.network, 'group.member.recovery.reject', call.params);
   const { group_id: groupId, accounts } = call.params;
   return await writeAdmitted(context, {

@@ -1,14 +1,8 @@
-import {
-  badRequest,
-  checkGroupOpen,
-  checkGroupParams,
-  type GroupMemberRecoveryRequest,
-} from '@posthouse/protocol';
+import { badRequest, checkGroupOpen, checkGroupParams } from '@posthouse/protocol';
 import { canonicalJson } from '@posthouse/protocol/json';
 import { requireOwnAccount, writeAdmitted } from '../../accounts/index.ts';
 import { digest } from '../../digest.ts';
 import type { Handler, HandlerResult } from '../../dispatch/handler.ts';
-import type { DeviceSession } from '../../sessions/session.ts';
 import { keepCertificate } from '../chain/event-store.ts';
 import { recoveriesNotice } from '../chain/notices.ts';
 import { requireMember } from '../chain/require-member.ts';
@@ -17,12 +11,12 @@ import { readPendingRecoveries, writeRecovery } from '../requests/recovery-store
 import { expiryJobName } from '../upkeep/jobs.ts';
 
 /** `group.member.recovery.submit` (05 §13.21). */
-export const groupMemberRecoverySubmit: Handler<GroupMemberRecoveryRequest> = async (
+export const groupMemberRecoverySubmit: Handler<'group.member.recovery.submit'> = async (
   context,
   call,
 ) => {
   const { limits } = context;
-  const session = call.session as DeviceSession;
+  const session = call.session;
   const { params: request } = call;
   checkGroupParams(context.network, 'group.member.recovery.submit', request);
   requireOwnAccount(session, request.account);

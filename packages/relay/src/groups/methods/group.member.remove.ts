@@ -1,12 +1,9 @@
-import { checkGroupParams, type GroupParams } from '@posthouse/protocol';
+import { checkGroupParams } from '@posthouse/protocol';
 import type { Handler } from '../../dispatch/handler.ts';
 import { writeLink } from '../chain/write-event.ts';
 
 /** `group.member.remove` (05 §13.18). */
-export const groupMemberRemove: Handler<GroupParams<'group.member.remove'>> = async (
-  context,
-  call,
-) => {
+export const groupMemberRemove: Handler<'group.member.remove'> = async (context, call) => {
   const { params: body } = call;
   checkGroupParams(context.network, 'group.member.remove', body);
   return await writeLink(context, call, { kind: 'group.member.removal', body });

@@ -1,12 +1,9 @@
-import { checkGroupParams, type GroupParams } from '@posthouse/protocol';
+import { checkGroupParams } from '@posthouse/protocol';
 import type { Handler } from '../../dispatch/handler.ts';
 import { writeLink } from '../chain/write-event.ts';
 
 /** `group.member.unban` (05 §13.20). */
-export const groupMemberUnban: Handler<GroupParams<'group.member.unban'>> = async (
-  context,
-  call,
-) => {
+export const groupMemberUnban: Handler<'group.member.unban'> = async (context, call) => {
   const { params: body } = call;
   checkGroupParams(context.network, 'group.member.unban', body);
   return await writeLink(context, call, { kind: 'group.member.unban', body });

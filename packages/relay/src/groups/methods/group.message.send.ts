@@ -12,7 +12,6 @@ import type { RelayContext } from '../../context.ts';
 import { digest } from '../../digest.ts';
 import type { Handler, HandlerResult } from '../../dispatch/handler.ts';
 import type { Notice } from '../../dispatch/notice.ts';
-import type { DeviceSession } from '../../sessions/session.ts';
 import type { Writer } from '../../storage/types.ts';
 import { insertMessage, insertSent, readSent, wholeHour } from '../chain/event-store.ts';
 import { setSequence } from '../chain/group-store.ts';
@@ -22,8 +21,8 @@ import { timelineNotice } from '../chain/notices.ts';
 import { requireMember } from '../chain/require-member.ts';
 
 /** `group.message.send` (05 §13.28). */
-export const groupMessageSend: Handler<GroupMessageEnvelope> = async (context, call) => {
-  const session = call.session as DeviceSession;
+export const groupMessageSend: Handler<'group.message.send'> = async (context, call) => {
+  const session = call.session;
   const { params: envelope } = call;
   checkGroupParams(context.network, 'group.message.send', envelope);
   const text = canonicalJson(envelope);

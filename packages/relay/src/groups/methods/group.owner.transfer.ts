@@ -1,12 +1,9 @@
-import { checkGroupParams, type GroupParams } from '@posthouse/protocol';
+import { checkGroupParams } from '@posthouse/protocol';
 import type { Handler } from '../../dispatch/handler.ts';
 import { writeLink } from '../chain/write-event.ts';
 
 /** `group.owner.transfer` (05 §13.8). */
-export const groupOwnerTransfer: Handler<GroupParams<'group.owner.transfer'>> = async (
-  context,
-  call,
-) => {
+export const groupOwnerTransfer: Handler<'group.owner.transfer'> = async (context, call) => {
   const { params: body } = call;
   checkGroupParams(context.network, 'group.owner.transfer', body);
   return await writeLink(context, call, { kind: 'group.owner.transfer', body });

@@ -1,22 +1,16 @@
-import {
-  checkGroupParams,
-  type GroupParams,
-  groupStateOf,
-  ProtocolError,
-} from '@posthouse/protocol';
+import { checkGroupParams, groupStateOf, ProtocolError } from '@posthouse/protocol';
 import { requireCaller } from '../../accounts/index.ts';
 import type { Handler } from '../../dispatch/handler.ts';
-import type { DeviceSession } from '../../sessions/session.ts';
 import type { Reader } from '../../storage/types.ts';
 import { type LoadedGroup, loadGroup } from '../chain/load-group.ts';
 import { usableInvite } from '../requests/usable-invite.ts';
 
 /** `group.resolve` (05 §13.3). */
-export const groupResolve: Handler<GroupParams<'group.resolve'>> = async (context, call) => {
+export const groupResolve: Handler<'group.resolve'> = async (context, call) => {
   const { clock, network, storage } = context;
   checkGroupParams(network, 'group.resolve', call.params);
   const { group_id: groupId, invite_id: inviteId } = call.params;
-  const session = call.session as DeviceSession;
+  const session = call.session;
   const now = clock.now();
   return await storage.read(async (tx) => {
     await requireCaller(tx, session, now);

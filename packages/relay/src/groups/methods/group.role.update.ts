@@ -1,9 +1,9 @@
-import { checkGroupParams, type GroupParams } from '@posthouse/protocol';
+import { checkGroupParams } from '@posthouse/protocol';
 import type { Handler } from '../../dispatch/handler.ts';
 import { writeLink } from '../chain/write-event.ts';
 
 /** `group.role.update` (05 §13.7). */
-export const groupRoleUpdate: Handler<GroupParams<'group.role.update'>> = async (context, call) => {
+export const groupRoleUpdate: Handler<'group.role.update'> = async (context, call) => {
   const { params: body } = call;
   checkGroupParams(context.network, 'group.role.update', body);
   return await writeLink(context, call, { kind: 'group.role.update', body });

@@ -1,12 +1,13 @@
-import { checkGroupParams, checkRotationCommit, type GroupParams } from '@posthouse/protocol';
+import { checkGroupParams, checkRotationCommit } from '@posthouse/protocol';
 import type { Handler } from '../../dispatch/handler.ts';
 import { readStaging } from '../chain/key-store.ts';
 import { writeLink } from '../chain/write-event.ts';
 
 /** `group.secret.rotation.commit` (05 §13.27). */
-export const groupSecretRotationCommit: Handler<
-  GroupParams<'group.secret.rotation.commit'>
-> = async (context, call) => {
+export const groupSecretRotationCommit: Handler<'group.secret.rotation.commit'> = async (
+  context,
+  call,
+) => {
   const { params: body } = call;
   checkGroupParams(context.network, 'group.secret.rotation.commit', body);
   const link = { kind: 'group.secret.rotation', body } as const;

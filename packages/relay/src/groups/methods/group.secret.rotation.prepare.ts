@@ -1,8 +1,7 @@
-import { checkGroupParams, type GroupParams, prepareRotation } from '@posthouse/protocol';
+import { checkGroupParams, prepareRotation } from '@posthouse/protocol';
 import { canonicalJson } from '@posthouse/protocol/json';
 import { writeAdmitted } from '../../accounts/index.ts';
 import type { Handler } from '../../dispatch/handler.ts';
-import type { DeviceSession } from '../../sessions/session.ts';
 import { forEach } from '../../storage/in-lists.ts';
 import type { Writer } from '../../storage/types.ts';
 import { type StoredGroup, setLastBoxSet } from '../chain/group-store.ts';
@@ -18,12 +17,13 @@ import { loadGroup } from '../chain/load-group.ts';
 import { requireOwner } from '../chain/require-member.ts';
 import { expiryJobName } from '../upkeep/jobs.ts';
 
-type Params = GroupParams<'group.secret.rotation.prepare'>;
-
 /** `group.secret.rotation.prepare` (05 §13.26). */
-export const groupSecretRotationPrepare: Handler<Params> = async (context, call) => {
+export const groupSecretRotationPrepare: Handler<'group.secret.rotation.prepare'> = async (
+  context,
+  call,
+) => {
   const { limits } = context;
-  const session = call.session as DeviceSession;
+  const session = call.session;
   const { params } = call;
   checkGroupParams(context.network, 'group.secret.rotation.prepare', params);
   const { group_id: groupId, client_secret_boxes: boxes } = params;

@@ -1,9 +1,4 @@
-import {
-  checkGroupParams,
-  type GroupParams,
-  openAccessAfter,
-  ProtocolError,
-} from '@posthouse/protocol';
+import { checkGroupParams, openAccessAfter, ProtocolError } from '@posthouse/protocol';
 import { requireCaller } from '../../accounts/index.ts';
 import type { RelayContext } from '../../context.ts';
 import type { Handler } from '../../dispatch/handler.ts';
@@ -14,12 +9,12 @@ import { openInterval } from '../chain/access-store.ts';
 import { readSubscribable, type Subscribable } from '../reading/subscription-store.ts';
 
 /** `group.subscribe` (05 §13.29, 02 §13). */
-export const groupSubscribe: Handler<GroupParams<'group.subscribe'>> = async (context, call) => {
+export const groupSubscribe: Handler<'group.subscribe'> = async (context, call) => {
   const { limits, network } = context;
   const { connection } = call;
   checkGroupParams(network, 'group.subscribe', call.params);
   const { group_ids: wanted } = call.params;
-  const session = call.session as DeviceSession;
+  const session = call.session;
   const request = { kind: 'group', ids: wanted, limit: limits.groupSubscriptions } as const;
   // Over HTTP the method does not exist.
   await connection?.setSubscriptions(request, async () => {

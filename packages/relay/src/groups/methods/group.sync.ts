@@ -1,15 +1,14 @@
-import { badRequest, checkGroupParams, type GroupParams } from '@posthouse/protocol';
+import { badRequest, checkGroupParams } from '@posthouse/protocol';
 import type { Handler } from '../../dispatch/handler.ts';
-import type { DeviceSession } from '../../sessions/session.ts';
 import { readGroupEvents } from '../reading/event-page.ts';
 import { readGroupPage } from '../reading/read-access.ts';
 
 /** `group.sync` (05 §13.4). */
-export const groupSync: Handler<GroupParams<'group.sync'>> = async (context, call) => {
+export const groupSync: Handler<'group.sync'> = async (context, call) => {
   const { limits, network } = context;
   checkGroupParams(network, 'group.sync', call.params);
   const { group_id: groupId, after = -1, limit = limits.pageSize } = call.params;
-  const session = call.session as DeviceSession;
+  const session = call.session;
   const most = Math.min(limit, limits.maxPageSize);
   return await readGroupPage(context, { session, groupId }, async (reader, tx) => {
     if (after > reader.group.stored.sequence) {

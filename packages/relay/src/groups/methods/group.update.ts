@@ -1,9 +1,9 @@
-import { checkCapacityCap, checkGroupParams, type GroupParams } from '@posthouse/protocol';
+import { checkCapacityCap, checkGroupParams } from '@posthouse/protocol';
 import type { Handler } from '../../dispatch/handler.ts';
 import { writeLink } from '../chain/write-event.ts';
 
 /** `group.update` (05 §13.6). */
-export const groupUpdate: Handler<GroupParams<'group.update'>> = async (context, call) => {
+export const groupUpdate: Handler<'group.update'> = async (context, call) => {
   const { params: body } = call;
   checkGroupParams(context.network, 'group.update', body);
   return await writeLink(context, call, { kind: 'group.update', body }, async ({ group }) => {

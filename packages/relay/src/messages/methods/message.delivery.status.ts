@@ -1,7 +1,6 @@
-import { type DeliveryStatusQuery, ProtocolError } from '@posthouse/protocol';
+import { ProtocolError } from '@posthouse/protocol';
 import { confirmDevice } from '../../accounts/index.ts';
 import type { Handler } from '../../dispatch/handler.ts';
-import type { DeviceSession } from '../../sessions/session.ts';
 import { deliveryStatus } from '../status.ts';
 import { readResult } from '../store.ts';
 
@@ -9,8 +8,8 @@ import { readResult } from '../store.ts';
  * `message.delivery.status` (04 section 14.3): of messages that the calling account sent from
  * here, whether or not it is still at home here.
  */
-export const messageDeliveryStatus: Handler<DeliveryStatusQuery> = async (context, call) => {
-  const session = call.session as DeviceSession;
+export const messageDeliveryStatus: Handler<'message.delivery.status'> = async (context, call) => {
+  const session = call.session;
   const now = context.clock.now();
   const key = { sender: session.account, messageId: call.params.message_id };
   const result = await context.storage.read(async (tx) => {

@@ -1,13 +1,7 @@
-import {
-  checkAuthorizationUse,
-  envelopeSignatures,
-  ProtocolError,
-  type SendRequest,
-} from '@posthouse/protocol';
+import { checkAuthorizationUse, envelopeSignatures, ProtocolError } from '@posthouse/protocol';
 import { type Access, parseCertificate, proveAccess } from '../../accounts/index.ts';
 import type { RelayContext } from '../../context.ts';
 import type { Handler } from '../../dispatch/handler.ts';
-import type { DeviceSession } from '../../sessions/session.ts';
 import { accept, lookUp, type Seen, type Sending } from '../acceptance.ts';
 import { deliveryJobName } from '../delivery.ts';
 import { checkCreatedAt } from '../rules.ts';
@@ -15,9 +9,9 @@ import { deliveryStatus } from '../status.ts';
 import { readSubmission } from '../submission.ts';
 
 /** `message.send` (04 section 12). */
-export const messageSend: Handler<SendRequest> = async (context, call) => {
+export const messageSend: Handler<'message.send'> = async (context, call) => {
   const submission = readSubmission(context, call.params);
-  const session = call.session as DeviceSession;
+  const session = call.session;
   const { envelope } = submission;
   // Before anything is looked up, so that nobody reads the result of another account's message.
   if (envelope.from !== session.account || envelope.from_device_id !== session.deviceId) {

@@ -1,7 +1,6 @@
-import { badRequest, type TimelineSyncRequest } from '@posthouse/protocol';
+import { badRequest } from '@posthouse/protocol';
 import { confirmDevice } from '../../accounts/index.ts';
 import type { Handler } from '../../dispatch/handler.ts';
-import type { DeviceSession } from '../../sessions/session.ts';
 import { readTimelinePage } from '../page.ts';
 import { readGap, readHead } from '../store.ts';
 
@@ -9,8 +8,8 @@ import { readGap, readHead } from '../store.ts';
  * `message.timeline.sync` (04 section 18): what is stored here, whether or not the account is
  * still at home here.
  */
-export const messageTimelineSync: Handler<TimelineSyncRequest> = async (context, call) => {
-  const session = call.session as DeviceSession;
+export const messageTimelineSync: Handler<'message.timeline.sync'> = async (context, call) => {
+  const session = call.session;
   const { clock, limits, storage } = context;
   const { after = -1, limit = limits.pageSize } = call.params;
   const now = clock.now();
