@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { ServedRelay } from '../support/served-relay.ts';
+import { ServedRelay } from './support/served-relay.ts';
 
 test('a relay of one process compares nothing with storage: nobody else tells it anything', async () => {
   await using door = await ServedRelay.start();
