@@ -141,6 +141,7 @@ const rowsSql = (table: string, tables: Tables) =>
 export async function dump(storage: Storage): Promise<Record<string, Row[]>> {
   return await withTables(storage, async (tx, tables) => {
     const names = [...tables.keys()];
+    if (names.length === 0) return {};
     // Most tables are empty in most tests.
     const filled = await tx.all<{ name: string }>(
       names
