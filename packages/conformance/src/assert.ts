@@ -1,18 +1,19 @@
-/** What the protocol says and a check found to be otherwise. */
+/** A rule of the protocol that the relay breaks. */
 export class Violation extends Error {
   override readonly name = 'Violation';
 }
 
-/** Why a check says nothing about this relay: it is set up so that the rule cannot be seen. */
+/** Thrown if a check cannot be made on this relay, because of the relay's configuration. */
 export class NotApplicable extends Error {
   override readonly name = 'NotApplicable';
 }
 
 /**
- * Ends the check with a {@link Violation} unless the condition holds.
- * @param what is expected, and behind `not` what was found: people read it behind `expected:`
+ * Asserts that the relay conforms to a rule.
+ * @param what the expected fact, then `not` and what the relay did; printed after `expected: `
+ * @throws Violation if the condition is false
  * @example
- * demand(answer.ok, 'a valid state is accepted');
+ * assertConforms(answer.ok, 'a valid state is accepted');
  */
 export function assertConforms(condition: unknown, what: string): asserts condition {
   if (!condition) throw new Violation(what);

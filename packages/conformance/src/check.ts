@@ -1,24 +1,25 @@
-import { type Capability, type MethodDefinition, methods } from '@posthouse/protocol';
+import type { Capability } from '@posthouse/protocol';
 import type { TestContext } from './fixtures/test-context.ts';
+import { definitionOf } from './transport/answer.ts';
 import type { TransportName } from './transport/caller.ts';
 
-/** One thing a relay must do, and how to see whether it does. */
+/** One rule a relay must follow, and how to test it. */
 export interface Check {
   /** Stable name: method, a slash, a short word. */
   readonly id: string;
-  /** The method under test, or a topic such as `transport` where it is none. */
+  /** The method under test, or a topic such as `transport` if it is about no single method. */
   readonly method: string;
-  /** What must hold. */
+  /** What the relay must do, as a plain fact. */
   readonly title: string;
   /** Chapter and section. */
   readonly source: string;
-  /** The module the method belongs to: relays that do not declare it are not checked. */
+  /** The module of the method; a relay that does not declare it is not checked. */
   readonly capability?: Capability;
-  /** Waits for the end of a period the relay sets: of those that last days it says nothing. */
+  /** Waits for the end of a period that the relay sets; not applicable if it lasts for days. */
   readonly waitsForPeriod?: boolean;
-  /** Transports it runs on; each run must end the same way. */
+  /** Transports the check runs on, once on each. */
   readonly transports: readonly TransportName[];
-  /** Throws where the relay does otherwise. */
+  /** Performs the exchange; throws a {@link Violation} if the relay breaks the rule. */
   run(context: TestContext): Promise<void>;
 }
 
@@ -30,7 +31,7 @@ interface CheckText {
 }
 
 /**
- * The checks of one method, written as a list.
+ * Collects the checks of one method. By default a check runs on every transport the method has.
  *
  * @example
  * const { check, list } = checksOf('relay.info');
@@ -43,17 +44,15 @@ export function checksOf(method: string): {
   readonly list: Check[];
 } {
   const list: Check[] = [];
-  const capability = capabilityOf(method);
+  const definition = definitionOf(method);
+  const capability = definition?.capability;
   const module = capability === undefined ? {} : { capability };
+  const allTransports: readonly TransportName[] =
+    definition?.http.length === 0 ? ['wss'] : ['https', 'wss'];
   return {
     list,
-    check(word, { transports = ['https', 'wss'], ...text }, run) {
+    check(word, { transports = allTransports, ...text }, run) {
       list.push({ id: `${method}/${word}`, method, transports, ...text, ...module, run });
     },
   };
-}
-
-function capabilityOf(method: string): Capability | undefined {
-  const all = methods as Readonly<Record<string, MethodDefinition>>;
-  return Object.hasOwn(all, method) ? all[method]?.capability : undefined;
 }

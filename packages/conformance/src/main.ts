@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-/** `posthouse-conformance`: runs the checks against anybody's relay, by URL. */
+/** `posthouse-conformance`: runs the checks against any relay, by URL. */
 import { Command, CommanderError } from 'commander';
 import { checks } from './checks/index.ts';
 import { TestContext } from './fixtures/test-context.ts';
@@ -24,10 +24,10 @@ const command = new Command('posthouse-conformance')
   .option('--registry <file>', 'static registry file that names the relay')
   .option('--ca <file>', 'certificate authority of the relay, in PEM')
   .option('--service <word>', 'service word', 'svc')
-  .option('--only <prefix...>', 'only checks whose id starts so')
-  .option('--json', 'one JSON object a line instead of text')
-  .option('--list', 'list the checks and end; needs no relay')
-  .option('--by-method', 'with --list: how many checks and runs each method has')
+  .option('--only <prefix...>', 'only checks whose id starts with a prefix')
+  .option('--json', 'one JSON object per line instead of text')
+  .option('--list', 'list the checks and exit; needs no relay')
+  .option('--by-method', 'with --list: number of checks and runs of each method')
   .addHelpText(
     'after',
     '\nExit status: 0 all passed, 1 a check failed, 2 the run could not be made.',
@@ -40,22 +40,22 @@ const command = new Command('posthouse-conformance')
       for (const line of lines) console.log(line);
       return;
     }
-    if (options.byMethod === true) throw new Error('--by-method goes with --list');
+    if (options.byMethod === true) throw new Error('--by-method needs --list');
     const target = await targetOf(options);
     process.exitCode = (await report(target, options)) ? 0 : 1;
   });
 
 async function targetOf({ relay, registry, ca, service }: Options): Promise<Target> {
   if (relay === undefined || registry === undefined) {
-    throw new Error('--relay and --registry say which relay is to be checked');
+    throw new Error('--relay and --registry are missing: they name the relay to check');
   }
   const target = await loadTarget({ relay, registry, word: service, ...(ca && { ca }) });
   try {
-    // What fails here would fail in every check, hundreds of times.
+    // A relay that cannot be reached would fail in every check: report it once.
     await using _ = await TestContext.open(target, 'https');
   } catch (cause) {
     const text = textOf(cause);
-    const hint = /certificate/.test(text) ? '; --ca names a file with its authority' : '';
+    const hint = /certificate/.test(text) ? '; pass its certificate authority with --ca FILE' : '';
     throw new Error(`${relay} cannot be used: ${text}${hint}`, { cause });
   }
   return target;
@@ -75,18 +75,18 @@ async function report(target: Target, { only, json }: Options): Promise<boolean>
   return findings.every(({ outcome }) => outcome !== 'failed');
 }
 
-/** Several addresses of one name that all refuse are one error without a text of its own. */
+/** Formats an error; an AggregateError (several addresses that all refuse) has no text itself. */
 function textOf(error: unknown): string {
   if (error instanceof AggregateError) return error.errors.map(textOf).join('; ');
   return error instanceof Error ? error.message : String(error);
 }
 
-// Whoever read the output has gone, as `head` does: there is nothing left to say.
+// The reader of the output has closed it, as `head` does: end without an error.
 process.stdout.on('error', () => process.exit());
 
 command.parseAsync().catch((error: unknown) => {
-  // Commander has said it already; to ask for help is no mistake.
-  const said = error instanceof CommanderError;
-  if (!said) console.error(textOf(error));
-  process.exitCode = said && error.exitCode === 0 ? 0 : 2;
+  // Commander has printed its errors already; --help is no error.
+  const isPrinted = error instanceof CommanderError;
+  if (!isPrinted) console.error(textOf(error));
+  process.exitCode = isPrinted && error.exitCode === 0 ? 0 : 2;
 });

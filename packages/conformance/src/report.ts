@@ -1,13 +1,13 @@
-/** What people read of checks and findings. */
+/** Formats checks and findings as text. */
 import type { Check } from './check.ts';
 import type { Finding } from './runner.ts';
 
-/** A line for each check: id, chapter and section, what must hold; tabs between them. */
+/** Formats one line for each check: id, chapter and section, title; separated by tabs. */
 export function checkLines(checks: readonly Check[]): string[] {
   return checks.map(({ id, source, title }) => [id, source, title].join('\t'));
 }
 
-/** A line for each method, or topic: its checks, and their runs on both transports; at last all. */
+/** Formats one line for each method or topic: its checks and runs; the last line has the sums. */
 export function methodLines(checks: readonly Check[]): string[] {
   const line = (what: string, of: readonly Check[]) => {
     const runs = of.reduce((sum, { transports }) => sum + transports.length, 0);
@@ -23,13 +23,13 @@ export function methodLines(checks: readonly Check[]): string[] {
 
 const marks = { passed: 'ok  ', failed: 'FAIL', not_applicable: 'n/a ' } as const;
 
-/** A line for a finding, with another for the reason where it has one. */
+/** Formats a finding as one line, and its reason, if any, as a second line. */
 export function findingLine({ outcome, id, transport, source, title, reason }: Finding): string {
   const why = reason === undefined ? '' : `\n     ${reason}`;
   return `${marks[outcome]} ${id} [${transport}] ${source}: ${title}${why}`;
 }
 
-/** The end of a run: the count, what failed, and what the relay left no way to check. */
+/** Formats the summary of a run: failures, checks that do not apply by reason, and the counts. */
 export function summaryLines(findings: readonly Finding[], seconds: number): string[] {
   const of = (outcome: Finding['outcome']) =>
     findings.filter((finding) => finding.outcome === outcome);

@@ -5,7 +5,7 @@ import { TestContext } from './fixtures/test-context.ts';
 import type { Target } from './target.ts';
 import type { TransportName } from './transport/caller.ts';
 
-/** What one run of one check on one transport showed. */
+/** The result of one check on one transport. */
 export interface Finding {
   readonly id: string;
   readonly method: string;
@@ -13,7 +13,7 @@ export interface Finding {
   readonly source: string;
   readonly transport: TransportName;
   readonly outcome: 'passed' | 'failed' | 'not_applicable';
-  /** Why it failed, or what the relay does not offer. */
+  /** Why the check failed, or why it does not apply to this relay. */
   readonly reason?: string;
 }
 
@@ -24,8 +24,8 @@ export interface RunOptions {
 }
 
 /**
- * The checks whose id starts with one of the prefixes; all where none is given.
- * @throws Error where a prefix fits no check
+ * Selects the checks whose id starts with one of the prefixes; all if no prefix is given.
+ * @throws Error if a prefix fits no check
  */
 export function selectChecks(
   checks: readonly Check[],
@@ -36,7 +36,7 @@ export function selectChecks(
   return checks.filter(({ id }) => only.some((prefix) => id.startsWith(prefix)));
 }
 
-/** Runs checks one after another, each on each of its transports, and reports as it goes. */
+/** Runs checks one after another, each on all its transports, and yields each finding at once. */
 export async function* runChecks(
   target: Target,
   checks: readonly Check[],
@@ -72,13 +72,13 @@ export async function runCheck(
   }
 }
 
-/** What should have been, or what went wrong on the way. */
+/** Describes a failure: the broken rule, or an unexpected error. */
 function reasonOf(error: unknown): string {
   if (error instanceof Violation) return `expected: ${error.message}`;
   return error instanceof Error ? `${error.name}: ${error.message}` : String(error);
 }
 
-/** What the check asks for and the relay, as its verified descriptor says, does not have. */
+/** Names what a check needs and the relay's verified descriptor does not declare. */
 function notApplicableReason(context: TestContext, { capability }: Check): string | undefined {
   if (context.transport === 'wss' && context.wssUrl === undefined) {
     return 'the relay lists no WSS address';

@@ -4,15 +4,15 @@ import { type JsonObject, parseJson } from '@posthouse/protocol/json';
 import { nodePrimitives } from '@posthouse/protocol/node';
 import type { Answer } from './transport/answer.ts';
 
-/** The relay under test: its addresses and the trusted facts about it. */
+/** The relay under test: its addresses and its entry in the registry. */
 export interface Target {
   readonly network: Network;
   /** HTTPS base address, such as `https://127.0.0.1:8443/svc/v1`. */
   readonly baseUrl: string;
   readonly entry: RelayEntry;
-  /** Certificate authority in PEM, where it is not a public one. */
+  /** Certificate authority in PEM, if it is not a public one. */
   readonly ca: string | undefined;
-  /** Turns answers into others before a check sees them: how the kit is shown to notice. */
+  /** Replaces answers before a check reads them; tests use it to make checks fail. */
   readonly alter?: (method: string, answer: Answer) => Answer;
 }
 
@@ -27,8 +27,8 @@ export interface TargetOptions {
 }
 
 /**
- * Reads what a run needs from files.
- * @throws Error where the registry has no entry for the relay
+ * Reads the registry file and the certificate authority, and finds the relay's entry.
+ * @throws Error if the registry has no entry for the relay
  */
 export async function loadTarget(options: TargetOptions): Promise<Target> {
   const file = await readRegistry(options.registry);
@@ -39,7 +39,7 @@ export async function loadTarget(options: TargetOptions): Promise<Target> {
   });
   const entry = file.relays.find(({ endpoint }) => endpoint === options.relay.replace(/\/$/, ''));
   if (entry === undefined) {
-    const known = file.relays.map(({ endpoint }) => endpoint).join(', ') || 'none at all';
+    const known = file.relays.map(({ endpoint }) => endpoint).join(', ') || 'none';
     throw new Error(`the registry has no relay at ${options.relay}; it has ${known}`);
   }
   return {

@@ -45,8 +45,8 @@ test('--list --by-method counts all checks', () => {
 });
 
 test.each([
-  [[], /^--relay and --registry say which relay is to be checked$/],
-  [['--by-method'], /^--by-method goes with --list$/],
+  [[], /^--relay and --registry are missing: they name the relay to check$/],
+  [['--by-method'], /^--by-method needs --list$/],
   [['--list', '--only', 'group.', 'nothing'], /^no check has an id that starts with nothing$/],
   [['--colour'], /^error: unknown option '--colour'$/],
   [['--relay', nowhere, '--registry', '/none/there'], /^\/none\/there: ENOENT/],

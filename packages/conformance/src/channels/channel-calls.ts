@@ -1,4 +1,4 @@
-/** One call of every channel method that a relay must accept, for checks that all methods share. */
+/** One valid call of every channel method, for the checks that all methods share. */
 import type { channelMethods } from '@posthouse/protocol';
 import type { JsonObject } from '@posthouse/protocol/json';
 import type { TestAccount, TestContext } from '../fixtures/test-context.ts';
@@ -12,53 +12,53 @@ import { TestChannel } from './test-channel.ts';
 
 export type ChannelMethodName = keyof typeof channelMethods;
 
-/** What a call is made of: `target` is a post of the owner, where the method is about one. */
-interface Making {
+/** The input of a call: `target` is a post of the owner, if the method is about a post. */
+interface CallInput {
   readonly channel: TestChannel;
   readonly by: TestAccount;
   readonly target: number;
 }
 
 interface CallTemplate {
-  /** Whether the parameters are a signed object; those of close sign another than themselves. */
+  /** Whether the parameters are a signed object; `channel.close` signs another object. */
   readonly signed: boolean;
-  /** Who may call it. */
+  /** The accounts that may call it. */
   readonly allowed: 'owner' | 'writers' | 'readers';
   /** Whether a closed channel refuses it. */
   readonly writes: boolean;
-  /** Whether it is about a post. */
+  /** Whether the method is about a post. */
   readonly targets?: true;
-  /** Canonical bytes of the largest parameters. */
+  /** The largest parameters, in bytes of Canonical JSON. */
   readonly bytes?: number;
-  /** What may be done to the parameters without making them malformed. */
+  /** Changes of `malformed()` that leave the parameters valid. */
   readonly harmless?: RegExp;
-  /** Parameters by anybody, complete and well-formed whether or not they may. */
-  build(making: Making): JsonObject;
+  /** Builds well-formed parameters for any caller, permitted or not. */
+  build(input: CallInput): JsonObject;
 }
 
 const descriptorBytes = 8_192;
 const contentBytes = 65_536;
 /**
- * Members that may be left out, texts that may be any, and `$context` in what is no protocol object
- * of its own (01 K2).
+ * Optional members, members with free text, and `$context` in members that are no protocol object
+ * (01 K2).
  */
 const harmless =
   /^((description|moderators|body|attachments|reason) omitted|(body\.text|reason) (padded|with|cut).*|attachments\.0\.uri (padded|cut).*|.*content_type (cut|with).*|\$context in (body|attachments).*)$/;
 const full = { description: 'Public announcements' };
-const named = ({ channelId: channel_id }: TestChannel) => ({ channel_id });
+const namedChannel = ({ channelId: channel_id }: TestChannel) => ({ channel_id });
 
 export const callTemplates: Readonly<Record<ChannelMethodName, CallTemplate>> = {
   'channel.create': {
     ...{ signed: true, allowed: 'readers', writes: false, bytes: descriptorBytes, harmless },
     build: ({ channel: { context, owner }, by }) => {
-      const facts = { ...full, moderators: [owner.account.id] };
-      const others = by.account.id === owner.account.id ? full : facts;
+      const overrides = { ...full, moderators: [owner.account.id] };
+      const others = by.account.id === owner.account.id ? full : overrides;
       return TestChannel.draft(context, by, others).createParams;
     },
   },
   'channel.resolve': {
     ...{ signed: false, allowed: 'readers', writes: false },
-    build: ({ channel }) => named(channel),
+    build: ({ channel }) => namedChannel(channel),
   },
   'channel.update': {
     ...{ signed: true, allowed: 'owner', writes: true, bytes: descriptorBytes, harmless },
@@ -74,11 +74,11 @@ export const callTemplates: Readonly<Record<ChannelMethodName, CallTemplate>> = 
   },
   'channel.post.edit': {
     ...{ signed: true, allowed: 'writers', writes: true, targets: true, bytes: contentBytes },
-    // At the root of an edit, `null` takes something away (06 §6.2).
+    // At the root of an edit, `null` removes a member (06 §6.2).
     harmless: new RegExp(`${harmless.source}|^(body|attachments) null$`),
     build: ({ channel, by, target }) => {
-      const facts = { body: textBody('Version 1.0.1 is out'), attachments: [attachment()] };
-      return channel.editParams(target, facts, by);
+      const overrides = { body: textBody('Version 1.0.1 is out'), attachments: [attachment()] };
+      return channel.editParams(target, overrides, by);
     },
   },
   'channel.post.delete': {
@@ -92,7 +92,7 @@ export const callTemplates: Readonly<Record<ChannelMethodName, CallTemplate>> = 
   },
   'channel.read': {
     ...{ signed: false, allowed: 'readers', writes: false },
-    build: ({ channel }) => named(channel),
+    build: ({ channel }) => namedChannel(channel),
   },
   'channel.subscribe': {
     ...{ signed: false, allowed: 'readers', writes: false },
@@ -100,16 +100,16 @@ export const callTemplates: Readonly<Record<ChannelMethodName, CallTemplate>> = 
   },
 };
 
-/** A fixture in which a method is about to be called by the owner. */
+/** A channel in which one method is ready to be called by the owner. */
 export interface PreparedCall {
   readonly fixture: ChannelFixture;
   readonly by: TestAccount;
   readonly params: JsonObject;
-  /** The same call anew: by somebody else, who signs it, or of another channel. */
+  /** Builds the call anew: signed by another account, or of another channel. */
   again(change?: { readonly by?: TestAccount; readonly channel?: TestChannel }): JsonObject;
 }
 
-/** Sets the fixture for a method. */
+/** Prepares a channel for a call of the method. */
 export async function prepareCall(
   context: TestContext,
   method: ChannelMethodName,

@@ -1,4 +1,4 @@
-/** People who listen to channels over WSS, and what they hear (06 §9). */
+/** Accounts that subscribe to channels over WSS, and the hints they get (06 §9). */
 
 import { assertConforms } from '../assert.ts';
 import type { TestAccount } from '../fixtures/test-context.ts';
@@ -8,10 +8,10 @@ import type { TestChannel } from './test-channel.ts';
 
 const hint = 'channel.timeline.changed';
 
-/** Somebody on the connection of their caller. */
+/** An account on its caller's connection. */
 export type Subscriber = Pick<TestAccount, 'caller'>;
 
-/** Replaces somebody's subscriptions by these channels. */
+/** Replaces an account's subscriptions by these channels. */
 export async function subscribeChannels(
   { caller }: Subscriber,
   channels: readonly Pick<TestChannel, 'channelId'>[],
@@ -21,37 +21,37 @@ export async function subscribeChannels(
   assertConforms(answer.ok, `channel.subscribe succeeds, not ${answer.ok ? '' : answer.code}`);
 }
 
-/** The head that somebody's next hint tells of a channel. */
+/** Waits for the next hint of a channel; returns its head. */
 export async function nextHead({ caller }: Subscriber, channel: TestChannel): Promise<number> {
   const params = await (caller as WssCaller).notification(hint, 10_000);
   assertConforms(params.channel_id === channel.channelId, 'a hint names the channel it is about');
   return Number(params.head);
 }
 
-/** What somebody is to hear of. */
+/** The head that a hint must name. */
 export interface ExpectedHead {
   readonly channel: TestChannel;
   readonly head: number;
-  /** Whether no hint of an earlier head may come. */
+  /** Whether a hint of an earlier head is a violation. */
   readonly alone?: boolean;
 }
 
 /**
- * Waits until somebody has heard of a head. Hints may be repeated and merged (06 §9.2), but none
- * may come before the event it is about.
+ * Waits until an account gets the hint of a head. Hints may be repeated and merged (06 §9.2), but a
+ * hint must not come before its event.
  */
 export async function waitForHead(
   by: Subscriber,
   { channel, head, alone = false }: ExpectedHead,
 ): Promise<void> {
-  for (let told = -1; told !== head; ) {
-    told = await nextHead(by, channel);
-    assertConforms(told <= head, 'no hint of what there is not');
-    assertConforms(!alone || told === head, 'no hint without an event');
+  for (let hinted = -1; hinted !== head; ) {
+    hinted = await nextHead(by, channel);
+    assertConforms(hinted <= head, 'no hint of an event that does not exist');
+    assertConforms(!alone || hinted === head, 'no hint without a new event');
   }
 }
 
-/** Appends an event; says the head. */
+/** Appends an event; returns the new head. */
 export async function appendEvent(channel: TestChannel): Promise<number> {
   await channel.post();
   return (await lastEvent(channel)).sequence;

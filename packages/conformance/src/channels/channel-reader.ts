@@ -1,4 +1,4 @@
-/** A channel as a reader verifies it, with nothing but the client's functions. */
+/** Reads and verifies a channel as a reader does, with the protocol package's functions. */
 import {
   type ChannelDescriptor,
   type ChannelPage,
@@ -16,13 +16,13 @@ import { assertConforms } from '../assert.ts';
 import type { TestAccount } from '../fixtures/test-context.ts';
 import type { ChannelObjects } from './channel-objects.ts';
 
-/** Whoever reads: any device session will do. */
+/** The reading account; any device session may read. */
 export type Reader = Pick<TestAccount, 'caller'>;
 
-/** Descriptors of a channel that one traversal has verified, by revision. */
+/** A channel's verified descriptors, by revision. */
 type Descriptors = ReadonlyMap<number, ChannelDescriptor>;
 
-/** A page whose every event is verified, and the descriptors known behind it. */
+/** A page with its verified events, and the descriptors known after it. */
 export interface ReadPage {
   readonly page: ChannelPage;
   readonly events: readonly VerifiedChannelEvent[];
@@ -30,8 +30,8 @@ export interface ReadPage {
 }
 
 /**
- * Reads one page and verifies it (06 §10.1), with the descriptors it needs and does not bring.
- * Whatever would keep an event from being adopted is a fault of the relay.
+ * Reads and verifies one page (06 §10.1); fetches descriptors that the page needs and lacks. An
+ * event that does not verify is a violation.
  */
 export async function readChannelPage(
   channel: ChannelObjects,
@@ -56,9 +56,9 @@ export async function readChannelPage(
   const [refused] = verified.refused;
   assertConforms(
     refused === undefined,
-    `event ${refused?.sequence} verifies: ${refused?.error.message}`,
+    `event ${refused?.sequence} verifies, not: ${refused?.error.message}`,
   );
-  assertConforms(verified.missing.length === 0, 'every event has its descriptor');
+  assertConforms(verified.missing.length === 0, 'a descriptor for every event');
   const signers = new Set(page.events.map(({ signer_device_id }) => signer_device_id));
   assertConforms(
     signers.size === page.certificates.length,
@@ -67,7 +67,7 @@ export async function readChannelPage(
   return { page, events: verified.events, descriptors: verified.descriptors };
 }
 
-/** A channel's descriptor, verified; of a revision, or the current one. */
+/** Reads and verifies a channel's descriptor: of a revision, or the current one. */
 export async function resolveChannel(
   channel: ChannelObjects,
   { caller }: Reader,
@@ -80,14 +80,14 @@ export async function resolveChannel(
   return verifyChannelResolution(context.network, answer, known);
 }
 
-/** Everything readable of a channel, as it came and as it was verified. */
+/** All readable events of a channel, as received and as verified. */
 export interface Timeline {
   readonly raw: ChannelPage['events'];
   readonly events: readonly VerifiedChannelEvent[];
   readonly state: ChannelProjection;
 }
 
-/** Reads a channel from its creation on. */
+/** Reads and verifies a channel from its creation to its end. */
 export async function readTimeline(
   channel: ChannelObjects,
   by: Reader = channel.owner,
@@ -109,19 +109,19 @@ export async function readTimeline(
 }
 
 /**
- * Demands that revisions follow each other and every content is of the one in force, of a timeline
- * too young for anything to have been cleaned up (06 §5.1, §7.2).
+ * Asserts that revisions are consecutive and every event has the revision current at its position.
+ * Holds for young channels, where nothing has been cleaned up yet (06 §5.1, §7.2).
  */
 function assertRevisions(events: readonly VerifiedChannelEvent[]): void {
   let inForce = -1;
   for (const { kind, sequence, descriptorRevision } of events) {
     if (kind === 'descriptor') inForce += 1;
-    const found = `event ${sequence} is of revision ${descriptorRevision}`;
-    assertConforms(descriptorRevision === inForce, `${found}, not ${inForce}`);
+    const found = `event ${sequence} has revision ${inForce}, not ${descriptorRevision}`;
+    assertConforms(descriptorRevision === inForce, found);
   }
 }
 
-/** Reads a channel from its latest page back to its creation; events ascend. */
+/** Reads a channel backward from its latest page; returns the events in ascending order. */
 export async function readBackward(
   channel: ChannelObjects,
   by: Reader,
@@ -137,7 +137,7 @@ export async function readBackward(
   }
 }
 
-/** The last event of a channel, as it came. */
+/** Reads the last event of a channel, as received. */
 export async function lastEvent(
   channel: ChannelObjects,
   by: Reader = channel.owner,
@@ -149,30 +149,30 @@ export async function lastEvent(
 }
 
 /**
- * Does something that must leave no event and no other descriptor behind, whether or not it
- * succeeds. The current descriptor and the whole timeline are compared.
+ * Runs an action, successful or not, and asserts that the timeline and the current descriptor are
+ * unchanged.
  */
 export async function assertUnchanged<T>(
   channel: ChannelObjects,
   act: () => Promise<T>,
 ): Promise<T> {
-  const seen = async () => {
+  const read = async () => {
     const { raw } = await readTimeline(channel);
     const descriptor: JsonObject = await resolveChannel(channel, channel.owner);
     return canonicalJson({ raw, descriptor } as unknown as JsonObject);
   };
-  const before = await seen();
+  const before = await read();
   const outcome = await act();
-  assertConforms((await seen()) === before, 'the channel is as it was');
+  assertConforms((await read()) === before, 'the channel is unchanged');
   return outcome;
 }
 
-/** Whether two objects are the same, whatever the order of their members. */
+/** Compares two objects; the order of members does not matter. */
 export function equal(one: unknown, other: unknown): boolean {
   return canonicalJson(one as JsonObject) === canonicalJson(other as JsonObject);
 }
 
-/** Demands that a post is now exactly this. */
+/** Asserts the exact current state of a post. */
 export async function assertPostState(
   channel: ChannelObjects,
   target: number,
@@ -180,6 +180,6 @@ export async function assertPostState(
 ): Promise<void> {
   const { posts } = (await readTimeline(channel)).state;
   const found = posts.get(target)?.state;
-  assertConforms(found !== undefined, 'the post is there');
+  assertConforms(found !== undefined, 'the post exists');
   assertConforms(equal(found, state), `${JSON.stringify(state)}, not ${JSON.stringify(found)}`);
 }

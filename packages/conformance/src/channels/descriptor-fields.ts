@@ -1,16 +1,16 @@
-/** The fields of a descriptor at their edges: the same at creation and in an update (06 §4). */
+/** Valid and invalid members of a descriptor, for creations and updates alike (06 §4). */
 import type { JsonValue } from '@posthouse/protocol/json';
 import type { TestContext } from '../fixtures/test-context.ts';
 
 type Fields = Readonly<Record<string, Readonly<Record<string, JsonValue>>>>;
 
-/** Accounts that need not exist. */
+/** Makes account IDs that need not exist. */
 function accounts(context: TestContext, count: number): string[] {
   return Array.from({ length: count }, () => context.account().id);
 }
 
-/** Members that a descriptor may have, by what is special about them. */
-export function rightFields(context: TestContext): Fields {
+/** Valid members of a descriptor, by what they test. */
+export function validFields(context: TestContext): Fields {
   return {
     'a name of one character': { name: 'x' },
     'a name of 256 bytes': { name: 'é'.repeat(128) },
@@ -22,8 +22,8 @@ export function rightFields(context: TestContext): Fields {
   };
 }
 
-/** Members that a descriptor must not have. */
-export function wrongFields(context: TestContext, owner: string): Fields {
+/** Invalid members of a descriptor, by what is wrong. */
+export function invalidFields(context: TestContext, owner: string): Fields {
   const [one, two] = accounts(context, 2) as [string, string];
   const { magic } = context.network;
   const elsewhere = one.replace(`:${magic}:`, `:${magic === '1' ? '2' : '1'}:`);

@@ -1,4 +1,4 @@
-/** Bodies and attachments, right and wrong: the same in posts and edits (06 §6; 04 §8 to §10). */
+/** Valid and invalid bodies and attachments, for posts and edits alike (06 §6; 04 §8 to §10). */
 
 import { encodeBase64url } from '@posthouse/protocol';
 import type { JsonObject } from '@posthouse/protocol/json';
@@ -7,17 +7,17 @@ import { attachment, textBody } from './channel-objects.ts';
 
 type Contents = Readonly<Record<string, JsonObject>>;
 
-const encryption = (facts: JsonObject = {}): JsonObject => ({
+const encryption = (overrides: JsonObject = {}): JsonObject => ({
   encryption: {
     alg: 'AES-256-GCM',
     key: encodeBase64url(nodeRandom(32)),
     nonce: encodeBase64url(nodeRandom(12)),
-    ...facts,
+    ...overrides,
   },
 });
 
-/** Whole contents that a post may have. */
-export function rightContents(): Contents {
+/** Makes valid contents of a post, by what they test. */
+export function validContents(): Contents {
   const one = attachment();
   return {
     'a body alone': { body: textBody('text') },
@@ -30,7 +30,7 @@ export function rightContents(): Contents {
     'a reference without its attachment': {
       body: textBody('![](ni:///sha-256;AAAA)', 'text/markdown; variant=CommonMark'),
     },
-    'a media type nobody knows': { body: textBody('x', 'application/x-unheard-of; a="b c"') },
+    'an unknown media type': { body: textBody('x', 'application/x-unheard-of; a="b c"') },
     'active content': { body: textBody('<script>alert(1)</script>', 'text/html') },
     'the charset that is meant': { body: textBody('é', 'text/plain; charset=UTF-8') },
     'white space around the text': { body: textBody('\u3000 x\n') },
@@ -43,23 +43,23 @@ export function rightContents(): Contents {
   };
 }
 
-/** Parts that neither a post nor an edit may have. */
-export function wrongParts(): Contents {
+/** Makes invalid parts of a post or an edit, by what is wrong. */
+export function invalidParts(): Contents {
   const one = attachment();
   const hash = one.hash as string;
-  const listed = (facts: JsonObject): JsonObject => ({ attachments: [attachment(facts)] });
+  const listed = (overrides: JsonObject): JsonObject => ({ attachments: [attachment(overrides)] });
   return {
     'an empty text': { body: textBody('') },
     'a text of white space': { body: textBody(' \t\u0085\u2028\u3000') },
     'a body without a type': { body: { text: 'x' } },
     'a body without a text': { body: { content_type: 'text/plain' } },
-    'a type that is none': { body: textBody('x', 'plain') },
+    'an invalid media type': { body: textBody('x', 'plain') },
     'another charset': { body: textBody('x', 'text/plain; charset=iso-8859-1') },
     'a body that is a text': { body: 'text' },
     'null within a body': { body: { ...textBody('x'), lang: null } },
     'null within an attachment': listed({ alt: null }),
     'null within an unknown member': { tags: [{ of: null }] },
-    'attachments that are no list': { attachments: one },
+    'attachments that are no array': { attachments: one },
     'an attachment that is a text': { attachments: ['https://files.example/x'] },
     'a hash twice': { attachments: [one, one] },
     'a hash twice, otherwise different': {
@@ -72,7 +72,7 @@ export function wrongParts(): Contents {
     'an address that is relative': listed({ uri: '/x' }),
     'an address that is no URI': listed({ uri: 'https://files.example/a b' }),
     'an active address': listed({ uri: 'javascript:alert(1)' }),
-    'a media type that is none': listed({ content_type: 'image' }),
+    'an attachment with an invalid media type': listed({ content_type: 'image' }),
     'a negative size': listed({ size: -1 }),
     'a size that is a text': listed({ size: '17' }),
     'another algorithm': listed(encryption({ alg: 'AES-128-GCM' })),

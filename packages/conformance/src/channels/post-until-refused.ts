@@ -3,10 +3,10 @@ import { assertConforms, Violation } from '../assert.ts';
 import type { TestAccount } from '../fixtures/test-context.ts';
 import type { TestChannel } from './test-channel.ts';
 
-/** Posts that are tried at the most until something that goes on meanwhile has ended them. */
+/** Posts at most before the concurrent change must have taken effect. */
 const maxPosts = 500;
 
-/** Publishes one post after the other until the relay refuses one; says how many it took. */
+/** Publishes posts until the relay refuses one with `code`; returns the number accepted. */
 export async function postUntilRefused(
   channel: TestChannel,
   by: TestAccount,

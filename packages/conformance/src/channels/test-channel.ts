@@ -1,11 +1,11 @@
-/** The people of a channel and what they do. */
+/** A channel under test: calls its methods and follows its descriptor. */
 import type { JsonObject } from '@posthouse/protocol/json';
 import type { TestAccount, TestContext } from '../fixtures/test-context.ts';
 import { ChannelObjects } from './channel-objects.ts';
 
 /**
- * Calls the methods of one channel and keeps what follows. Who acts is the owner unless said
- * otherwise. The methods of {@link ChannelObjects} make an object without sending it.
+ * Calls the methods of one channel; by default the owner calls. The methods of
+ * {@link ChannelObjects} make an object without sending it.
  *
  * @example
  * const channel = await TestChannel.create(context, ann);
@@ -13,26 +13,26 @@ import { ChannelObjects } from './channel-objects.ts';
  * await channel.edit(sequence, { body: textBody('hello again') });
  */
 export class TestChannel extends ChannelObjects {
-  /** A channel that is not created yet: `creation` are the parameters that do it. */
-  static draft(context: TestContext, owner: TestAccount, facts: JsonObject = {}): TestChannel {
-    return new TestChannel(context, owner, facts);
+  /** Makes a channel without creating it; `createParams` are the parameters that do. */
+  static draft(context: TestContext, owner: TestAccount, overrides: JsonObject = {}): TestChannel {
+    return new TestChannel(context, owner, overrides);
   }
 
   static async create(
     context: TestContext,
     owner: TestAccount,
-    facts: JsonObject = {},
+    overrides: JsonObject = {},
   ): Promise<TestChannel> {
-    const channel = TestChannel.draft(context, owner, facts);
+    const channel = TestChannel.draft(context, owner, overrides);
     await context.expectOk(owner.caller, 'channel.create', channel.createParams);
     return channel;
   }
 
-  async update(facts: JsonObject, by = this.owner): Promise<void> {
-    await this.sendDescriptor(this.updateParams(facts, by), by);
+  async update(overrides: JsonObject, by = this.owner): Promise<void> {
+    await this.sendDescriptor(this.updateParams(overrides, by), by);
   }
 
-  /** Sends a descriptor as it is. */
+  /** Sends a descriptor without changing it. */
   async sendDescriptor(descriptor: JsonObject, { caller } = this.owner): Promise<void> {
     await this.context.expectOk(caller, 'channel.update', descriptor);
     this.current = descriptor;
@@ -46,29 +46,29 @@ export class TestChannel extends ChannelObjects {
     this.current = final;
   }
 
-  /** Publishes; says the sequence. */
-  async post(facts: JsonObject = {}, by = this.owner): Promise<number> {
-    return this.sendPost(this.postParams(facts, by), by);
+  /** Publishes a post; returns its sequence. */
+  async post(overrides: JsonObject = {}, by = this.owner): Promise<number> {
+    return this.sendPost(this.postParams(overrides, by), by);
   }
 
-  /** Sends a post as it is; says the sequence. */
+  /** Sends a signed post; returns its sequence. */
   async sendPost(post: JsonObject, { caller } = this.owner): Promise<number> {
     const answer = (await this.context.expectOk(caller, 'channel.post', post)) as JsonObject;
     return Number(answer.sequence);
   }
 
-  async edit(target: number, facts: JsonObject, by = this.owner): Promise<void> {
-    const params = this.editParams(target, facts, by);
+  async edit(target: number, overrides: JsonObject, by = this.owner): Promise<void> {
+    const params = this.editParams(target, overrides, by);
     await this.context.expectOk(by.caller, 'channel.post.edit', params);
   }
 
-  async delete(target: number, facts: JsonObject = {}, by = this.owner): Promise<void> {
-    const params = this.deleteParams(target, facts, by);
+  async delete(target: number, overrides: JsonObject = {}, by = this.owner): Promise<void> {
+    const params = this.deleteParams(target, overrides, by);
     await this.context.expectOk(by.caller, 'channel.post.delete', params);
   }
 
-  async report(target: number, by: TestAccount, facts: JsonObject = {}): Promise<void> {
-    const params = this.reportParams(target, facts);
+  async report(target: number, by: TestAccount, overrides: JsonObject = {}): Promise<void> {
+    const params = this.reportParams(target, overrides);
     await this.context.expectOk(by.caller, 'channel.post.report', params);
   }
 }

@@ -8,7 +8,7 @@ import { messageRefusalChecks } from './message-refusals.ts';
 import { messageSendChecks } from './message-send.ts';
 import { messageTimelineChecks } from './message-timeline.ts';
 import { moduleChecks } from './modules.ts';
-import { messageDepthChecks } from './nesting.ts';
+import { messageNestingChecks } from './nesting.ts';
 import { profileChecks } from './profile.ts';
 import { relayChecks } from './relay.ts';
 import { routeChecks } from './route.ts';
@@ -29,7 +29,7 @@ export const checks: readonly Check[] = [
   ...messageSendChecks,
   ...messageRefusalChecks,
   ...messageTimelineChecks,
-  ...messageDepthChecks,
+  ...messageNestingChecks,
   ...groupChecks,
   ...channelChecks,
 ];

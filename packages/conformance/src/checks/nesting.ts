@@ -21,7 +21,7 @@ function nested(depth: number): JsonValue {
 }
 
 /** Takes it, whatever the depth, or refuses it as `bad_request`; says how much was taken. */
-async function offer(
+async function sendNested(
   context: TestContext,
   writer: Caller,
   { method, make }: { readonly method: string; readonly make: (deep: JsonValue) => JsonObject },
@@ -46,7 +46,7 @@ sync.check(
     const writer = await context.deviceSession(from.device, 'https');
     const make = (deep: JsonValue) =>
       changeEnvelope(from.device, grantedMessage(from.device, [to.device]), { deep });
-    const taken = await offer(context, writer, { method: 'message.send', make });
+    const taken = await sendNested(context, writer, { method: 'message.send', make });
     const page = await context.expectOk(to.caller, 'message.timeline.sync', { after: -1 });
     assertConforms(
       (page as { items: unknown[] }).items.length === taken,
@@ -63,7 +63,7 @@ read.check(
     const { channel, owner } = await channelFixture(context);
     const writer = await context.deviceSession(owner.device, 'https');
     const make = (deep: JsonValue) => channel.postParams({ body: textBody('deep'), deep });
-    const taken = await offer(context, writer, { method: 'channel.post', make });
+    const taken = await sendNested(context, writer, { method: 'channel.post', make });
     assertConforms(
       (await readTimeline(channel)).raw.length === 1 + taken,
       'everything that was taken',
@@ -71,5 +71,5 @@ read.check(
   },
 );
 
-export const messageDepthChecks = sync.list;
-export const channelDepthChecks = read.list;
+export const messageNestingChecks = sync.list;
+export const channelNestingChecks = read.list;

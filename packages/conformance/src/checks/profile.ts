@@ -39,9 +39,9 @@ publish.check(
   async (context) => {
     const owner = await context.testAccount();
     const future = { deep: [1, { x: 'y' }] };
-    const facts = { future } as Partial<ProfileFields>;
+    const overrides = { future } as Partial<ProfileFields>;
     await context.expectOk(owner.caller, 'profile.publish', {
-      ...context.profile(owner.device, facts),
+      ...context.profile(owner.device, overrides),
     });
     const params = { account: owner.account.id };
     const answer = (await context.expectOk(owner.caller, 'profile.resolve', params)) as JsonObject;
@@ -194,7 +194,7 @@ for (const [word, [params, code]] of Object.entries(refusals)) {
   );
 }
 
-for (const [word, facts] of [
+for (const [word, overrides] of [
   ['nickname-limit', { nickname: 'é'.repeat(128) }],
   ['bio-limit', { bio: 'x'.repeat(2_048) }],
   ['nickname-empty', { nickname: '' }],
@@ -203,7 +203,7 @@ for (const [word, facts] of [
   publish.check(word, { source: '01 §11, §2.4', title: `accepts ${word}` }, async (context) => {
     const owner = await context.testAccount();
     await context.expectOk(owner.caller, 'profile.publish', {
-      ...context.profile(owner.device, facts),
+      ...context.profile(owner.device, overrides),
     });
   });
 }
@@ -215,9 +215,9 @@ publish.check(
     const owner = await context.testAccount();
     const empty = context.profile(owner.device, { note: '' } as Partial<ProfileFields>);
     const room = 8_192 - new TextEncoder().encode(JSON.stringify(empty)).length;
-    const facts = { note: 'x'.repeat(room) } as Partial<ProfileFields>;
+    const overrides = { note: 'x'.repeat(room) } as Partial<ProfileFields>;
     await context.expectOk(owner.caller, 'profile.publish', {
-      ...context.profile(owner.device, facts),
+      ...context.profile(owner.device, overrides),
     });
   },
 );

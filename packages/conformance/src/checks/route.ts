@@ -22,8 +22,8 @@ async function staged(context: TestContext) {
   const device = await account.device();
   const caller = await context.accountSession(account);
   await context.expectOk(caller, 'device.state.publish', await account.state([device]));
-  const draft = (facts: Partial<Parameters<typeof account.route>[0]> = {}) =>
-    account.route({ relayId: context.relayId, ...facts });
+  const draft = (overrides: Partial<Parameters<typeof account.route>[0]> = {}) =>
+    account.route({ relayId: context.relayId, ...overrides });
   return { account, device, caller, draft };
 }
 
@@ -139,7 +139,7 @@ publish.check(
   },
 );
 
-type Draft = (facts?: { updatedAt?: number; expiresAt?: number }) => Promise<AccountRoute>;
+type Draft = (overrides?: { updatedAt?: number; expiresAt?: number }) => Promise<AccountRoute>;
 
 /** Drafts that must be refused. */
 const refusals: Readonly<Record<string, [(draft: Draft) => Promise<JsonObject>, ErrorCode]>> = {

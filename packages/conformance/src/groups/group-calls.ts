@@ -1,4 +1,4 @@
-/** One call of every group method that a relay must accept, for checks that all methods share. */
+/** One valid call of every group method, for the checks that all methods share. */
 
 import { createGroupInviteId, type GroupMethodName } from '@posthouse/protocol';
 import type { JsonObject } from '@posthouse/protocol/json';
@@ -8,10 +8,10 @@ import { type GroupFixture, type GroupFixtureOptions, groupFixture } from './gro
 import { type ChainBodyKind, newSecret } from './group-objects.ts';
 import { TestGroup } from './test-group.ts';
 
-/** Which part of the parameters is signed: all, a member, or nothing. */
+/** The part of the parameters that is signed: all, one member, or none. */
 export type SignedPart = 'all' | 'create' | 'approval' | 'none';
 
-/** What a call refers to and was made before. */
+/** Objects that a call refers to, made before the call. */
 interface Prerequisites {
   readonly invite_id?: string;
   readonly secret?: Uint8Array;
@@ -19,44 +19,44 @@ interface Prerequisites {
 
 interface CallTemplate {
   readonly signed: SignedPart;
-  /** Whether it writes, so that a closed group refuses it. */
+  /** Whether the method writes; a closed group then refuses it. */
   readonly writes: boolean;
-  /** Whether its signed part is a link of the chain, with `prev_hash`. */
+  /** Whether the signed part is a chain event, with `prev_hash`. */
   readonly chained?: true;
-  /** The role it takes, where it takes one (05 §6). */
+  /** The lowest role that may call it, if it requires one (05 §6). */
   readonly role?: 'owner' | 'administrator';
   readonly options?: GroupFixtureOptions;
-  /** Who may call; the owner by default. */
+  /** The caller; the owner by default. */
   caller?(fixture: GroupFixture): TestAccount;
   prepare?(fixture: GroupFixture): Promise<Prerequisites>;
-  /** Parameters by anybody, complete and well-formed whether or not they may. */
+  /** Builds well-formed parameters for any caller, permitted or not. */
   build(fixture: GroupFixture, by: TestAccount, prepared: Prerequisites): JsonObject;
 }
 
 const first = (people: readonly TestAccount[]) => people[0] as TestAccount;
 const idOf = (people: readonly TestAccount[]) => first(people).account.id;
 
-/** A method whose parameters are a chain body. */
+/** Describes a method whose parameters are a chain event. */
 function chainCall(
   kind: ChainBodyKind,
-  facts: (
+  overrides: (
     fixture: GroupFixture,
     by: TestAccount,
   ) => Parameters<GroupFixture['group']['chainBody']>[1],
   role?: CallTemplate['role'],
 ): Pick<CallTemplate, 'signed' | 'writes' | 'chained' | 'role' | 'build'> {
   const build: CallTemplate['build'] = (fixture, by) =>
-    fixture.group.chainBody(kind, facts(fixture, by), by);
+    fixture.group.chainBody(kind, overrides(fixture, by), by);
   return { signed: 'all', writes: true, chained: true, ...(role && { role }), build };
 }
 
-/** A method that is asked about a group and changes nothing signed. */
+/** Describes a method whose parameters are unsigned and name a group. */
 function unsignedCall(
   writes: boolean,
-  facts: (fixture: GroupFixture, prepared: Prerequisites) => JsonObject = () => ({}),
+  overrides: (fixture: GroupFixture, prepared: Prerequisites) => JsonObject = () => ({}),
 ) {
   const build: CallTemplate['build'] = (fixture, _by, prepared) => {
-    return { group_id: fixture.group.groupId, ...facts(fixture, prepared) };
+    return { group_id: fixture.group.groupId, ...overrides(fixture, prepared) };
   };
   return { signed: 'none', writes, build } as const;
 }
@@ -232,16 +232,16 @@ export const callTemplates: Readonly<Record<GroupMethodName, CallTemplate>> = {
   },
 };
 
-/** A fixture in which a method is about to be called. */
+/** A group in which one method is ready to be called. */
 export interface PreparedCall {
   readonly fixture: GroupFixture;
   readonly by: TestAccount;
   readonly params: JsonObject;
-  /** The same call by somebody else, who signs it, or at another state of the chain. */
+  /** Builds the call anew: signed by another account, or on the current head. */
   again(by?: TestAccount): JsonObject;
 }
 
-/** Sets the fixture for a method; with more people where a check asks for them. */
+/** Prepares a group for a call of the method, with additional accounts if a check needs them. */
 export async function prepareCall(
   context: TestContext,
   method: GroupMethodName,
@@ -259,7 +259,7 @@ export async function prepareCall(
   return { fixture, by, params: again(), again };
 }
 
-/** The parameters with their signed part changed, and signed again by a device. */
+/** Changes the signed part of the parameters and signs it again. */
 export function changeAndSign(
   { fixture, by }: Pick<PreparedCall, 'fixture' | 'by'>,
   { params, signed }: { readonly params: JsonObject; readonly signed: SignedPart },

@@ -1,4 +1,4 @@
-/** A group with people in it, for one check. */
+/** Makes a group with members for one check. */
 import type { JsonObject } from '@posthouse/protocol/json';
 import { testAccounts } from '../fixtures/test-accounts.ts';
 import type { TestAccount, TestContext } from '../fixtures/test-context.ts';
@@ -9,15 +9,15 @@ export interface GroupFixtureOptions {
   readonly members?: number;
   /** Number of administrators, 0 by default. */
   readonly administrators?: number;
-  /** Number of people outside, 0 by default. */
+  /** Number of accounts that are not members, 0 by default. */
   readonly strangers?: number;
-  /** Devices of each, 1 by default. */
+  /** Devices of each account, 1 by default. */
   readonly devices?: number;
-  /** What the creation says otherwise. */
-  readonly facts?: JsonObject;
+  /** Members of `group.create` that replace the defaults. */
+  readonly overrides?: JsonObject;
 }
 
-/** Who is in a group and who is not; take them by destructuring. */
+/** A group with its members by role, and accounts outside it. */
 export interface GroupFixture {
   readonly context: TestContext;
   readonly group: TestGroup;
@@ -28,32 +28,32 @@ export interface GroupFixture {
 }
 
 /**
- * Founds a group and admits people.
+ * Creates a group and admits members and administrators.
  * @example
  * const { group, owner, members } = await groupFixture(context, { members: 1 });
- * const [ben] = members as [Resident];
+ * const [ben] = members as [TestAccount];
  */
 export async function groupFixture(
   context: TestContext,
   options: GroupFixtureOptions = {},
 ): Promise<GroupFixture> {
-  const { administrators = 0, members = 0, strangers = 0, devices = 1, facts } = options;
+  const { administrators = 0, members = 0, strangers = 0, devices = 1, overrides } = options;
   const inside = administrators + members;
-  const [owner, ...people] = (await testAccounts(context, 1 + inside + strangers, { devices })) as [
+  const [owner, ...others] = (await testAccounts(context, 1 + inside + strangers, { devices })) as [
     TestAccount,
     ...TestAccount[],
   ];
-  const group = await TestGroup.create(context, owner, facts);
-  if (inside > 0) await group.admit(...people.slice(0, inside));
-  for (const person of people.slice(0, administrators)) {
-    await group.setRole(person, 'administrator');
+  const group = await TestGroup.create(context, owner, overrides);
+  if (inside > 0) await group.admit(...others.slice(0, inside));
+  for (const account of others.slice(0, administrators)) {
+    await group.setRole(account, 'administrator');
   }
   return {
     context,
     group,
     owner,
-    administrators: people.slice(0, administrators),
-    members: people.slice(administrators, inside),
-    strangers: people.slice(inside),
+    administrators: others.slice(0, administrators),
+    members: others.slice(administrators, inside),
+    strangers: others.slice(inside),
   };
 }

@@ -1,4 +1,4 @@
-/** People who listen to a group over WSS, and what they hear (05 §15). */
+/** Accounts that subscribe to a group over WSS, and the hints they must get (05 §15). */
 import type { JsonObject } from '@posthouse/protocol/json';
 import { assertConforms } from '../assert.ts';
 import type { TestAccount } from '../fixtures/test-context.ts';
@@ -7,7 +7,7 @@ import { pendingNotifications } from '../transport/notifications.ts';
 import { readHead } from './group-reader.ts';
 import type { TestGroup } from './test-group.ts';
 
-/** The hints about a group; every one of them has a name here and a method on the wire. */
+/** The notifications about a group, by a short name. */
 const hintMethods = {
   timeline: 'group.timeline.changed',
   applications: 'group.application.changed',
@@ -15,74 +15,83 @@ const hintMethods = {
 } as const;
 type Hint = keyof typeof hintMethods;
 
-/** Whom each hint must reach; it must reach nobody else. */
+/** The accounts that must get each hint; no other account may get it. */
 export type ExpectedHints = Readonly<Partial<Record<Hint, readonly TestAccount[]>>>;
 
-/** Hints may be repeated, merged and reordered: what counts is who hears of what at all. */
+/**
+ * Subscribed accounts of one group. Hints may be repeated, merged and reordered, so only the set of
+ * accounts that got a hint at all is asserted.
+ */
 export class GroupListeners {
   readonly #group: TestGroup;
-  readonly #people: readonly TestAccount[];
+  readonly #accounts: readonly TestAccount[];
 
-  private constructor(group: TestGroup, people: readonly TestAccount[]) {
+  private constructor(group: TestGroup, accounts: readonly TestAccount[]) {
     this.#group = group;
-    this.#people = people;
+    this.#accounts = accounts;
   }
 
-  /** Subscribes the group for people; each listens on the connection of its caller. */
-  static async of(group: TestGroup, people: readonly TestAccount[]): Promise<GroupListeners> {
-    const listeners = new GroupListeners(group, people);
-    for (const person of people) await subscribe(person, [group]);
+  /** Subscribes each account to the group, on its caller's connection. */
+  static async of(group: TestGroup, accounts: readonly TestAccount[]): Promise<GroupListeners> {
+    const listeners = new GroupListeners(group, accounts);
+    for (const account of accounts) await subscribe(account, [group]);
     return listeners;
   }
 
   /**
-   * Demands that an act reaches these people with these hints, and nobody with any other. Where no
-   * event is expected all are members still. An update by the owner closes it, which everybody
-   * inside hears.
+   * Asserts that an action causes exactly the expected hints. If no timeline hint is expected, all
+   * accounts must still be members. A final update by the owner, which all members must be told,
+   * shows that no further hint was on its way.
    */
-  async expectHints(act: () => Promise<unknown>, hearing: ExpectedHints): Promise<void> {
+  async expectHints(act: () => Promise<unknown>, expected: ExpectedHints): Promise<void> {
     await act();
     const { sequence } = await readHead(this.#group, this.#group.owner);
-    const { timeline } = hearing;
-    for (const person of timeline ?? []) await this.waitForHead(person, sequence);
+    const { timeline } = expected;
+    for (const account of timeline ?? []) await this.waitForHead(account, sequence);
     for (const hint of ['applications', 'recoveries'] as const) {
-      for (const person of hearing[hint] ?? []) await nextHint(person, hint, this.#group);
+      for (const account of expected[hint] ?? []) await nextHint(account, hint, this.#group);
     }
-    await this.#group.update({ description: `behind ${sequence}` });
+    await this.#group.update({ description: `after ${sequence}` });
     const { sequence: fence } = await readHead(this.#group, this.#group.owner);
-    const readers = timeline ?? this.#people;
-    for (const person of readers) {
-      const told = await this.waitForHead(person, fence, timeline === undefined);
-      assertConforms(told === fence, 'no head is told that no event has');
+    const readers = timeline ?? this.#accounts;
+    for (const account of readers) {
+      const hinted = await this.waitForHead(account, fence, timeline === undefined);
+      assertConforms(hinted === fence, 'a hint names the head of an event that exists');
     }
-    for (const person of this.#people) {
-      for (const { method, params } of pendingNotifications(person, 'group')) {
+    for (const account of this.#accounts) {
+      for (const { method, params } of pendingNotifications(account, 'group')) {
         if (method === hintMethods.timeline) {
-          assertConforms(readers.includes(person), 'the timeline is told to readers alone');
+          assertConforms(readers.includes(account), 'only readers get hints of the timeline');
         } else {
           const hint = method === hintMethods.applications ? 'applications' : 'recoveries';
-          assertConforms(hearing[hint]?.includes(person), `${method} is told to nobody else`);
+          assertConforms(
+            expected[hint]?.includes(account),
+            `only the expected accounts get ${method}`,
+          );
         }
-        assertConforms(params.group_id === this.#group.groupId, 'of this group');
+        assertConforms(
+          params.group_id === this.#group.groupId,
+          'a hint names the group it is about',
+        );
       }
     }
   }
 
   /**
-   * Waits until somebody has heard of a head or of a later one; of no other events before where
-   * `alone`. Says what was told.
+   * Waits until an account gets the hint of a head or a later one, and returns that head. With
+   * `alone`, a hint of an earlier head is a violation.
    */
-  async waitForHead(person: TestAccount, head: number, alone = false): Promise<number> {
+  async waitForHead(account: TestAccount, head: number, alone = false): Promise<number> {
     for (;;) {
-      const params = await nextHint(person, 'timeline', this.#group);
-      const told = Number(params.head);
-      assertConforms(!alone || told >= head, 'no hint of the timeline without an event');
-      if (told >= head) return told;
+      const params = await nextHint(account, 'timeline', this.#group);
+      const hinted = Number(params.head);
+      assertConforms(!alone || hinted >= head, 'no hint of the timeline without a new event');
+      if (hinted >= head) return hinted;
     }
   }
 }
 
-/** Replaces somebody's subscriptions by these groups. */
+/** Replaces an account's subscriptions by these groups. */
 export async function subscribe(
   { caller }: Pick<TestAccount, 'caller'>,
   groups: readonly TestGroup[],
@@ -92,8 +101,8 @@ export async function subscribe(
   assertConforms(answer.ok, `group.subscribe succeeds, not ${answer.ok ? '' : answer.code}`);
 }
 
-async function nextHint(person: TestAccount, hint: Hint, group: TestGroup): Promise<JsonObject> {
-  const params = await (person.caller as WssCaller).notification(hintMethods[hint], 10_000);
+async function nextHint(account: TestAccount, hint: Hint, group: TestGroup): Promise<JsonObject> {
+  const params = await (account.caller as WssCaller).notification(hintMethods[hint], 10_000);
   assertConforms(params.group_id === group.groupId, 'a hint names the group it is about');
   return params;
 }

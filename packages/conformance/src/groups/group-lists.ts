@@ -1,4 +1,4 @@
-/** The three lists of a group as a client reads and verifies them (05 §12.7). */
+/** Reads and verifies the three lists of a group as a client does (05 §12.7). */
 import {
   type GroupApplicationList,
   type GroupInviteList,
@@ -11,46 +11,53 @@ import type { JsonObject } from '@posthouse/protocol/json';
 import type { TestAccount } from '../fixtures/test-context.ts';
 import type { GroupObjects } from './group-objects.ts';
 
-/** What a page is asked for. */
+/** The cursor and limit of a page. */
 export interface ListRequest {
   readonly cursor?: string;
   readonly limit?: number;
 }
 
-/** A page, whatever it lists: a text for each record, and where the next one begins. */
+/** A page of any list: one key for each record, and the cursor of the next page. */
 export interface ListPage {
   readonly keys: readonly string[];
   readonly next: string | undefined;
 }
 
-/** The lists by their methods. */
+/** Reads a page of each list, by method. */
 export const groupLists = {
-  'group.invite.list': async (group: GroupObjects, by: TestAccount, facts: ListRequest = {}) => {
-    const { invites, next } = await readInvites(group, by, facts);
+  'group.invite.list': async (
+    group: GroupObjects,
+    by: TestAccount,
+    overrides: ListRequest = {},
+  ) => {
+    const { invites, next } = await readInvites(group, by, overrides);
     return { keys: invites.map(({ invite }) => invite.invite_id), next };
   },
   'group.application.list': async (
     group: GroupObjects,
     by: TestAccount,
-    facts: ListRequest = {},
+    overrides: ListRequest = {},
   ) => {
-    const { applications, next } = await readApplications(group, by, facts);
+    const { applications, next } = await readApplications(group, by, overrides);
     return { keys: applications.map(({ application }) => application.account), next };
   },
   'group.member.recovery.list': async (
     group: GroupObjects,
     by: TestAccount,
-    facts: ListRequest = {},
+    overrides: ListRequest = {},
   ) => {
-    const { requests, next } = await readRecoveries(group, by, facts);
+    const { requests, next } = await readRecoveries(group, by, overrides);
     return { keys: requests.map(({ request }) => request.account), next };
   },
 } as const satisfies Readonly<
-  Record<string, (group: GroupObjects, by: TestAccount, facts?: ListRequest) => Promise<ListPage>>
+  Record<
+    string,
+    (group: GroupObjects, by: TestAccount, overrides?: ListRequest) => Promise<ListPage>
+  >
 >;
 export type GroupListName = keyof typeof groupLists;
 
-/** All records of a list from its first page to its last, in the order they came. */
+/** Reads all pages of a list and returns the keys of its records in order. */
 export async function readList(
   method: GroupListName,
   group: GroupObjects,
@@ -60,43 +67,46 @@ export async function readList(
   const keys: string[] = [];
   let cursor: string | undefined;
   do {
-    const facts = {
+    const overrides = {
       ...(limit !== undefined && { limit }),
       ...(cursor !== undefined && { cursor }),
     };
-    const page = await groupLists[method](group, by, facts);
+    const page = await groupLists[method](group, by, overrides);
     keys.push(...page.keys);
     cursor = page.next;
   } while (cursor !== undefined);
   return keys;
 }
 
+/** Reads and verifies a page of `group.invite.list`. */
 export async function readInvites(
   group: GroupObjects,
   by: TestAccount,
-  facts: ListRequest = {},
+  overrides: ListRequest = {},
 ): Promise<GroupInviteList> {
-  const { page, params } = await read('group.invite.list', group, by, facts);
+  const { page, params } = await read('group.invite.list', group, by, overrides);
   verifyGroupInviteList(group.context.network, page, params);
   return page;
 }
 
+/** Reads and verifies a page of `group.application.list`. */
 export async function readApplications(
   group: GroupObjects,
   by: TestAccount,
-  facts: ListRequest = {},
+  overrides: ListRequest = {},
 ): Promise<GroupApplicationList> {
-  const { page, params } = await read('group.application.list', group, by, facts);
+  const { page, params } = await read('group.application.list', group, by, overrides);
   verifyGroupApplicationList(group.context.network, page, params);
   return page;
 }
 
+/** Reads and verifies a page of `group.member.recovery.list`. */
 export async function readRecoveries(
   group: GroupObjects,
   by: TestAccount,
-  facts: ListRequest = {},
+  overrides: ListRequest = {},
 ): Promise<GroupRecoveryList> {
-  const { page, params } = await read('group.member.recovery.list', group, by, facts);
+  const { page, params } = await read('group.member.recovery.list', group, by, overrides);
   verifyGroupRecoveryList(group.context.network, page, params);
   return page;
 }
@@ -105,11 +115,11 @@ async function read(
   method: GroupListName,
   group: GroupObjects,
   by: TestAccount,
-  facts: ListRequest,
+  overrides: ListRequest,
 ): Promise<{
   readonly page: unknown;
   readonly params: JsonObject & { readonly group_id: string };
 }> {
-  const params = { group_id: group.groupId, ...facts };
+  const params = { group_id: group.groupId, ...overrides };
   return { page: await group.context.expectOk(by.caller, method, params), params };
 }

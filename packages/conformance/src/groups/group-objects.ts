@@ -1,4 +1,4 @@
-/** What the people of a group hold and sign: its secret, the head of its chain, their keys. */
+/** The objects of a group, and what is needed to sign them: secret, head of the chain, keys. */
 
 import {
   clientSecretCommitment,
@@ -24,44 +24,44 @@ import { signerOf } from '../fixtures/contacts.ts';
 import type { TestAccount, TestContext } from '../fixtures/test-context.ts';
 import { KeyRing, type MemberKey } from './member-keys.ts';
 
-/** A client secret, or what is to become one. */
+/** Makes a new client secret. */
 export const newSecret = (): Uint8Array => createGroupSecret(nodeRandom);
 
-/** Every chain body but the first. */
+/** The kinds of chain events except `group.create`. */
 export type ChainBodyKind = Exclude<keyof GroupChainBodies, 'group.create'>;
-/** What of a body is its own; more where a check wants something wrong in it. */
+/** The members of a chain event apart from `$type`, group and head; valid or not. */
 export type ChainBodyMembers = { readonly [name: string]: JsonValue };
 
-/** The epoch a message is written in, and the secret its key comes from. */
+/** An epoch, and the application secret from which message keys are derived. */
 export interface EpochSecret {
   readonly epoch: number;
   readonly applicationSecret: Uint8Array;
 }
 
 /**
- * Makes and signs the objects of one group, without sending any. Who signs is the owner unless
- * said otherwise; facts given replace those of the usual object, right or wrong.
+ * Makes and signs the objects of one group without sending them. By default the owner signs.
+ * `overrides` replace members of the usual object and may be invalid.
  */
 export class GroupObjects {
   readonly context: TestContext;
   readonly create: GroupCreate;
   readonly keys = new KeyRing();
-  /** Digest of the last chain event these people wrote. */
+  /** Digest of the last chain event that was written through this object. */
   head: string;
-  /** The client secret in force. */
+  /** The current client secret. */
   secret: Uint8Array;
   owner: TestAccount;
 
-  protected constructor(context: TestContext, owner: TestAccount, facts: JsonObject) {
+  protected constructor(context: TestContext, owner: TestAccount, overrides: JsonObject) {
     this.context = context;
     this.owner = owner;
     this.secret = newSecret();
     this.keys.activate(owner.account.id, this.keys.make());
-    this.create = this.#signCreation(facts);
+    this.create = this.#signCreation(overrides);
     this.head = managementHash(context.network, this.create);
   }
 
-  #signCreation(facts: JsonObject): GroupCreate {
+  #signCreation(overrides: JsonObject): GroupCreate {
     const { network, relayId: relay_id } = this.context;
     const account = this.owner.account.id;
     const nonce = createGroupNonce(nodeRandom);
@@ -75,7 +75,7 @@ export class GroupObjects {
       invite_policy: 'administrators',
       owner: { account, member_encryption_public_key: this.keys.of(account).publicKey },
       client_secret_commitment: clientSecretCommitment(network, group_id, this.secret),
-      ...facts,
+      ...overrides,
     };
     return this.sign(body) as unknown as GroupCreate;
   }
@@ -97,7 +97,7 @@ export class GroupObjects {
     return clientSecretCommitment(this.context.network, this.groupId, secret);
   }
 
-  /** A box of the secret in force for an account's member key, or of and for others. */
+  /** Seals the current secret for an account's member key, or another secret or key. */
   box(
     { account }: Pick<TestAccount, 'account'>,
     options: { readonly key?: MemberKey | undefined; readonly secret?: Uint8Array } = {},
@@ -112,24 +112,24 @@ export class GroupObjects {
     return sealClientSecret(this.context.network, context, { secret, random: nodeRandom });
   }
 
-  /** Any object with a device's signature, which replaces one that is there. */
+  /** Signs an object as a device, in place of any signature it has. */
   sign<T extends JsonObject>(object: T, by: { readonly device: Device } = this.owner) {
     return signAsDevice(this.context.network, object, by.device.signer);
   }
 
-  /** A chain body on the current head, signed. */
+  /** Signs a chain event on the current head. */
   chainBody(
     kind: ChainBodyKind,
-    facts: ChainBodyMembers = {},
+    overrides: ChainBodyMembers = {},
     by: TestAccount = this.owner,
   ): JsonObject {
     const $type = this.context.network.type(kind);
-    const body = { $type, group_id: this.groupId, prev_hash: this.head, ...facts };
+    const body = { $type, group_id: this.groupId, prev_hash: this.head, ...overrides };
     return this.sign(body, by);
   }
 
-  /** An invitation for anybody, for an hour, or with what is given. */
-  invitation(facts: JsonObject = {}, by: TestAccount = this.owner): GroupInvite {
+  /** Signs an invitation; by default for any account, for an hour. */
+  invitation(overrides: JsonObject = {}, by: TestAccount = this.owner): GroupInvite {
     const now = unixSeconds();
     const body = {
       $type: this.context.network.type('group.invite'),
@@ -138,16 +138,16 @@ export class GroupObjects {
       inviter: by.account.id,
       created_at: now,
       expires_at: now + 3_600,
-      ...facts,
+      ...overrides,
     };
     return this.sign(body, by) as unknown as GroupInvite;
   }
 
-  /** An application with a new key, which becomes the candidate of its account. */
+  /** Signs an application with a new member key, which becomes the account's candidate key. */
   application(
     by: TestAccount,
     { invite_id }: Pick<GroupInvite, 'invite_id'>,
-    facts: JsonObject = {},
+    overrides: JsonObject = {},
   ): JsonObject {
     const { publicKey } = this.keys.propose(by.account.id);
     const body = {
@@ -156,56 +156,59 @@ export class GroupObjects {
       group_id: this.groupId,
       invite_id,
       member_encryption_public_key: publicKey,
-      ...facts,
+      ...overrides,
     };
     return this.sign(body, by);
   }
 
-  /** Parameters that give people the keys they ask for, as new members or as members. */
+  /** Builds the parameters of an approval: of applications by default, or of recoveries. */
   approvalParams(
-    people: readonly Pick<TestAccount, 'account'>[],
+    accounts: readonly Pick<TestAccount, 'account'>[],
     options: {
       readonly by?: TestAccount;
       readonly kind?: ApprovalKind;
-      readonly facts?: ChainBodyMembers;
+      readonly overrides?: ChainBodyMembers;
     } = {},
   ): JsonObject & { readonly approval: JsonObject } {
-    const { by = this.owner, kind = 'group.application.approval', facts = {} } = options;
-    const members = people.map(({ account }) => ({
+    const { by = this.owner, kind = 'group.application.approval', overrides = {} } = options;
+    const members = accounts.map(({ account }) => ({
       account: account.id,
       member_encryption_public_key: this.keys.candidate(account.id).publicKey,
     }));
-    const boxes = people.map((person) => {
+    const boxes = accounts.map((person) => {
       const key = this.keys.candidate(person.account.id);
       return [person.account.id, this.box(person, { key })] as const;
     });
     return {
-      approval: this.chainBody(kind, { members, ...facts }, by),
+      approval: this.chainBody(kind, { members, ...overrides }, by),
       client_secret_commitment: this.commitment,
       client_secret_boxes: Object.fromEntries(boxes),
     };
   }
 
-  /** A request for a new member key, which becomes the candidate of its account. */
-  recoveryRequest(by: TestAccount, facts: JsonObject = {}): JsonObject {
+  /** Signs a recovery request with a new member key, which becomes the candidate key. */
+  recoveryRequest(by: TestAccount, overrides: JsonObject = {}): JsonObject {
     const { publicKey } = this.keys.propose(by.account.id);
     const body = {
       $type: this.context.network.type('group.member.recovery'),
       account: by.account.id,
       group_id: this.groupId,
       member_encryption_public_key: publicKey,
-      ...facts,
+      ...overrides,
     };
     return this.sign(body, by);
   }
 
-  /** Parameters that prepare a secret with a box for each of these people. */
+  /** Builds the parameters of a rotation's preparation, with a box for each account. */
   prepareParams(
     secret: Uint8Array,
-    people: readonly Pick<TestAccount, 'account'>[],
-    { ownerKey, facts = {} }: { readonly ownerKey?: MemberKey; readonly facts?: JsonObject } = {},
+    accounts: readonly Pick<TestAccount, 'account'>[],
+    {
+      ownerKey,
+      overrides = {},
+    }: { readonly ownerKey?: MemberKey; readonly overrides?: JsonObject } = {},
   ): JsonObject {
-    const boxes = people.map((person) => {
+    const boxes = accounts.map((person) => {
       const key = person.account === this.owner.account ? ownerKey : undefined;
       return [person.account.id, this.box(person, { key, secret })] as const;
     });
@@ -214,11 +217,11 @@ export class GroupObjects {
       base_commitment: this.commitment,
       client_secret_commitment: this.commitmentTo(secret),
       client_secret_boxes: Object.fromEntries(boxes),
-      ...facts,
+      ...overrides,
     };
   }
 
-  /** A rotation to a secret. */
+  /** Signs the rotation to a secret. */
   rotationBody(
     secret: Uint8Array,
     {
@@ -226,15 +229,15 @@ export class GroupObjects {
       by = this.owner,
     }: { readonly ownerKey?: MemberKey; readonly by?: TestAccount } = {},
   ): JsonObject {
-    const facts = {
+    const overrides = {
       client_secret_commitment: this.commitmentTo(secret),
       ...(ownerKey && { owner_encryption_public_key: ownerKey.publicKey }),
     };
-    return this.chainBody('group.secret.rotation', facts, by);
+    return this.chainBody('group.secret.rotation', overrides, by);
   }
 
-  /** A message in an epoch that nobody can open: the host does not look inside. */
-  message(by: TestAccount, epoch: number, facts: JsonObject = {}): JsonObject {
+  /** Signs a message with a random ciphertext: the host cannot open messages. */
+  message(by: TestAccount, epoch: number, overrides: JsonObject = {}): JsonObject {
     const body = {
       $type: this.context.network.type('group.message'),
       message_id: newMessageId(nodeRandom),
@@ -246,12 +249,12 @@ export class GroupObjects {
         nonce: encodeBase64url(nodeRandom(12)),
         ciphertext: encodeBase64url(nodeRandom(48)),
       },
-      ...facts,
+      ...overrides,
     };
     return this.sign(body, by);
   }
 
-  /** A message with a text, sealed for all who have the secrets of its epoch. */
+  /** Seals and signs a text message with the secret of an epoch. */
   sealedMessage(
     by: TestAccount,
     { epoch, applicationSecret }: EpochSecret,
@@ -273,14 +276,15 @@ export class GroupObjects {
   }
 }
 
-/** The two approvals have the same form. */
+/** The two kinds of approvals, which have the same form. */
 export type ApprovalKind = 'group.application.approval' | 'group.member.recovery.approval';
 
-export function idsOf(people: readonly Pick<TestAccount, 'account'>[]): string[] {
-  return people.map(({ account }) => account.id);
+/** Lists the account IDs. */
+export function idsOf(accounts: readonly Pick<TestAccount, 'account'>[]): string[] {
+  return accounts.map(({ account }) => account.id);
 }
 
-/** Parameters that name an invitation of a group. */
+/** Builds the parameters that name an invitation of a group. */
 export function namedInvite(
   { groupId }: Pick<GroupObjects, 'groupId'>,
   { invite_id }: Pick<GroupInvite, 'invite_id'>,

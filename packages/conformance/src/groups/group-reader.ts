@@ -1,4 +1,4 @@
-/** A group as a member's device verifies and reads it, with nothing but the client's functions. */
+/** Reads and verifies a group as a member's device does, with the protocol package's functions. */
 import {
   advanceGroup,
   checkGroupKeyPage,
@@ -18,22 +18,22 @@ import { pollUntil } from '../fixtures/poll.ts';
 import type { TestAccount, TestContext } from '../fixtures/test-context.ts';
 import type { EpochSecret, GroupObjects } from './group-objects.ts';
 
-/** What a page is asked for. */
+/** The position and limit of a page. */
 export interface PageRequest {
   readonly after?: number;
   readonly limit?: number;
 }
 
-/** The chain of a group, verified from its creation on. */
+/** A group's chain, verified from its creation. */
 export interface Chain {
   readonly state: GroupProjection;
-  /** Every event that was readable, in order. */
+  /** The outcome of each readable event, in order. */
   readonly outcomes: readonly GroupOutcome[];
-  /** Keys of the reading account in each epoch. */
+  /** The reading account's member key in each epoch. */
   readonly history: GroupKeyHistory;
 }
 
-/** Reads and verifies everything a device may read of a group (05 §5.4, §13.4). */
+/** Reads and verifies all events that a device may read (05 §5.4, §13.4). */
 export async function readChain(
   group: GroupObjects,
   by: TestAccount,
@@ -59,41 +59,41 @@ export async function readChain(
   }
 }
 
-/** The sequences of the messages in a chain. */
+/** Lists the sequences of the messages in a chain. */
 export function messagesOf({ outcomes }: Pick<Chain, 'outcomes'>): number[] {
   const messages = outcomes.filter(({ kind }) => kind === 'message');
   return messages.map((outcome) => eventOf(outcome).sequence);
 }
 
-/** The `$type`s of a chain's events without the service word, in order. */
+/** Lists the kinds of a chain's events in order: `$type` without the service word. */
 export function kindsOf({ outcomes }: Pick<Chain, 'outcomes'>): string[] {
   return outcomes.map((outcome) =>
     outcome.kind === 'rejected' ? 'rejected' : outcome.verified.content.kind,
   );
 }
 
-/** Waits until the relay itself has rotated keys so often (05 §7.3); it does so in its own time. */
+/** Waits until the relay itself has rotated keys `times` times (05 §7.3). */
 export function rotatedByRelay(group: GroupObjects, by: TestAccount, times = 1): Promise<Chain> {
   return pollUntil('a rotation by the relay', async () => {
     const chain = await readChain(group, by);
     const rotations = kindsOf(chain).filter((kind) => kind === 'group.key.rotated');
-    assertConforms(rotations.length <= times, `no more than ${times} of them`);
+    assertConforms(rotations.length <= times, `at most ${times} rotations by the relay`);
     return rotations.length === times ? chain : undefined;
   });
 }
 
-/** The event behind an outcome. */
+/** Returns the event of an outcome. */
 export function eventOf(outcome: GroupOutcome) {
   return outcome.kind === 'rejected' ? outcome.event : outcome.verified.event;
 }
 
-/** A page of `group.key.sync`, its form checked. */
+/** Reads a page of `group.key.sync` and checks its form. */
 export async function readKeyPage(
   group: GroupObjects,
   by: TestAccount,
-  facts: PageRequest = {},
+  overrides: PageRequest = {},
 ): Promise<GroupKeyPage> {
-  const request = { group_id: group.groupId, ...facts };
+  const request = { group_id: group.groupId, ...overrides };
   const page: unknown = await group.context.expectOk(by.caller, 'group.key.sync', request);
   checkGroupKeyPage(page, request);
   return page;
@@ -115,7 +115,7 @@ export function openKeys(
   });
 }
 
-/** Epochs whose keys a device gets, each of them opened and verified. */
+/** Reads, opens and verifies the keys that a device gets; returns their epochs. */
 export async function readEpochs(group: GroupObjects, by: TestAccount): Promise<number[]> {
   const { history } = await readChain(group, by);
   const results = openKeys(group, by, { page: await readKeyPage(group, by), history });
@@ -124,7 +124,7 @@ export async function readEpochs(group: GroupObjects, by: TestAccount): Promise<
   return results.map(({ epoch }) => epoch);
 }
 
-/** The secret of the current epoch, as a device gets and verifies it. */
+/** Reads, opens and verifies the secret of the current epoch. */
 export async function readEpochSecret(group: GroupObjects, by: TestAccount): Promise<EpochSecret> {
   const { state, history } = await readChain(group, by);
   const page = await readKeyPage(group, by, { after: state.epoch - 1 });
@@ -134,7 +134,7 @@ export async function readEpochSecret(group: GroupObjects, by: TestAccount): Pro
   return { epoch: result.epoch, applicationSecret: result.applicationSecret };
 }
 
-/** The texts of the messages of an epoch, decrypted; `undefined` where one does not open. */
+/** Decrypts the texts of an epoch's messages; `undefined` for one that does not open. */
 export function textsOf(
   context: TestContext,
   { outcomes }: Pick<Chain, 'outcomes'>,
@@ -152,7 +152,7 @@ export function textsOf(
   });
 }
 
-/** What `group.resolve` says. */
+/** Calls `group.resolve`. */
 export async function resolveGroup(
   group: GroupObjects,
   by: TestAccount,
@@ -163,7 +163,7 @@ export async function resolveGroup(
   return state as unknown as GroupState;
 }
 
-/** The last event a device may read: its sequence and the epoch behind it. */
+/** Reads the last readable event's sequence and the epoch after it. */
 export async function readHead(
   group: GroupObjects,
   by: TestAccount,
@@ -172,7 +172,7 @@ export async function readHead(
   return { sequence, epoch };
 }
 
-/** Does something and demands that it left no event and no epoch behind. */
+/** Runs an action and asserts that it added no event and no epoch. */
 export async function assertUnchanged<T>(
   group: GroupObjects,
   by: TestAccount,
@@ -186,7 +186,7 @@ export async function assertUnchanged<T>(
   return outcome;
 }
 
-/** Demands that the chain says of the group what its people think. */
+/** Asserts that head, commitment and owner of the chain are those of the group object. */
 export function assertChainMatches(group: GroupObjects, { state }: Pick<Chain, 'state'>): void {
   assertConforms(state.head === group.head, "the chain's head is the last body that was accepted");
   assertConforms(

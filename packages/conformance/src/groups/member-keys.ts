@@ -1,9 +1,9 @@
-/** X25519 pairs of members, of people who want to be one, and boxes sealed to them. */
+/** X25519 key pairs of members and applicants. */
 
 import { encodeBase64url } from '@posthouse/protocol';
 import { nodePrimitives, nodeRandom } from '@posthouse/protocol/node';
 
-/** An X25519 pair. */
+/** An X25519 key pair. */
 export interface MemberKey {
   /** 32 bytes. */
   readonly privateKey: Uint8Array;
@@ -11,13 +11,13 @@ export interface MemberKey {
   readonly publicKey: string;
 }
 
-/** Pairs by account: those in force, those asked for, and all there ever were. */
+/** Key pairs by account: current pairs, candidates of requests, and all pairs ever made. */
 export class KeyRing {
   readonly #pairs = new Map<string, MemberKey>();
   readonly #current = new Map<string, MemberKey>();
   readonly #candidates = new Map<string, MemberKey>();
 
-  /** A new pair; boxes of the past stay to be opened. */
+  /** Makes a pair and retains it, so that old boxes can be opened. */
   make(): MemberKey {
     const privateKey = nodeRandom(32);
     const publicKey = encodeBase64url(nodePrimitives.x25519.publicKey(privateKey));
@@ -26,35 +26,35 @@ export class KeyRing {
     return pair;
   }
 
-  /** A new pair that an account asks for. */
+  /** Makes an account's candidate pair, for an application or a recovery request. */
   propose(account: string): MemberKey {
     const pair = this.make();
     this.#candidates.set(account, pair);
     return pair;
   }
 
-  /** The pair an account asks for. */
+  /** Returns an account's candidate pair. */
   candidate(account: string): MemberKey {
-    return found(this.#candidates.get(account));
+    return required(this.#candidates.get(account));
   }
 
-  /** Puts a pair into force, by default the one that was asked for. */
+  /** Makes a pair the current one; by default the candidate. */
   activate(account: string, pair = this.candidate(account)): void {
     this.#current.set(account, pair);
   }
 
-  /** The pair in force. */
+  /** Returns an account's current pair. */
   of(account: string): MemberKey {
-    return found(this.#current.get(account));
+    return required(this.#current.get(account));
   }
 
-  /** The private key of a pair made here. */
+  /** Returns the private key of a pair that was made here. */
   privateKeyOf(publicKey: string): Uint8Array | undefined {
     return this.#pairs.get(publicKey)?.privateKey;
   }
 }
 
-function found(pair: MemberKey | undefined): MemberKey {
-  if (pair === undefined) throw new Error('the account has no such pair');
+function required(pair: MemberKey | undefined): MemberKey {
+  if (pair === undefined) throw new Error('the account has no such key pair');
   return pair;
 }

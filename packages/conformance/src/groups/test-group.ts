@@ -1,4 +1,4 @@
-/** The people of a group and what they do. */
+/** A group under test: calls its methods and follows the head, owner, secret and keys. */
 import { type GroupInvite, managementHash } from '@posthouse/protocol';
 import type { JsonObject } from '@posthouse/protocol/json';
 import type { TestAccount, TestContext } from '../fixtures/test-context.ts';
@@ -6,33 +6,33 @@ import { type ChainBodyMembers, GroupObjects, idsOf, newSecret } from './group-o
 import type { MemberKey } from './member-keys.ts';
 
 /**
- * Calls the methods of one group and keeps what follows. Who acts is the owner unless said
- * otherwise. Only {@link GroupObjects.chainBody} and its like make an object without sending it.
+ * Calls the methods of one group; by default the owner calls. The methods of {@link GroupObjects}
+ * make an object without sending it.
  *
  * @example
  * const group = await TestGroup.create(context, ann);
  * await group.admit(ben, cem);
- * const body = group.link('group.member.leave', { account: ben.account.id }, ben);
+ * const body = group.chainBody('group.member.leave', { account: ben.account.id }, ben);
  * await group.write('group.member.leave', body, { by: ben });
  */
 export class TestGroup extends GroupObjects {
-  /** A group that is not created yet: `creation` are the parameters that do it. */
-  static draft(context: TestContext, owner: TestAccount, facts: JsonObject = {}): TestGroup {
-    return new TestGroup(context, owner, facts);
+  /** Makes a group without creating it; `createParams` are the parameters of `group.create`. */
+  static draft(context: TestContext, owner: TestAccount, overrides: JsonObject = {}): TestGroup {
+    return new TestGroup(context, owner, overrides);
   }
 
-  /** Creates a group; nobody but its owner is a member. */
+  /** Creates a group with its owner as the only member. */
   static async create(
     context: TestContext,
     owner: TestAccount,
-    facts: JsonObject = {},
+    overrides: JsonObject = {},
   ): Promise<TestGroup> {
-    const group = TestGroup.draft(context, owner, facts);
+    const group = TestGroup.draft(context, owner, overrides);
     await context.expectOk(owner.caller, 'group.create', group.createParams);
     return group;
   }
 
-  /** Calls a method with a chain body, and moves the head. */
+  /** Calls a method with a chain event and moves the head. */
   async write(
     method: string,
     body: JsonObject,
@@ -45,8 +45,8 @@ export class TestGroup extends GroupObjects {
     this.head = managementHash(this.context.network, body);
   }
 
-  async update(facts: ChainBodyMembers, by = this.owner): Promise<void> {
-    await this.write('group.update', this.chainBody('group.update', facts, by), { by });
+  async update(overrides: ChainBodyMembers, by = this.owner): Promise<void> {
+    await this.write('group.update', this.chainBody('group.update', overrides, by), { by });
   }
 
   async setRole({ account }: TestAccount, role: 'administrator' | 'member'): Promise<void> {
@@ -69,23 +69,23 @@ export class TestGroup extends GroupObjects {
     await this.write('group.member.leave', body, { by });
   }
 
-  async remove(people: readonly TestAccount[], by = this.owner): Promise<void> {
-    const body = this.chainBody('group.member.removal', { accounts: idsOf(people) }, by);
+  async remove(accounts: readonly TestAccount[], by = this.owner): Promise<void> {
+    const body = this.chainBody('group.member.removal', { accounts: idsOf(accounts) }, by);
     await this.write('group.member.remove', body, { by });
   }
 
-  async ban(people: readonly TestAccount[], by = this.owner): Promise<void> {
-    const body = this.chainBody('group.member.ban', { accounts: idsOf(people) }, by);
+  async ban(accounts: readonly TestAccount[], by = this.owner): Promise<void> {
+    const body = this.chainBody('group.member.ban', { accounts: idsOf(accounts) }, by);
     await this.write('group.member.ban', body, { by });
   }
 
-  async unban(people: readonly TestAccount[], by = this.owner): Promise<void> {
-    const body = this.chainBody('group.member.unban', { accounts: idsOf(people) }, by);
+  async unban(accounts: readonly TestAccount[], by = this.owner): Promise<void> {
+    const body = this.chainBody('group.member.unban', { accounts: idsOf(accounts) }, by);
     await this.write('group.member.unban', body, { by });
   }
 
-  async invite(facts: JsonObject = {}, by: TestAccount = this.owner): Promise<GroupInvite> {
-    const invite = this.invitation(facts, by);
+  async invite(overrides: JsonObject = {}, by: TestAccount = this.owner): Promise<GroupInvite> {
+    const invite = this.invitation(overrides, by);
     await this.context.expectOk(by.caller, 'group.invite.create', invite);
     return invite;
   }
@@ -96,18 +96,18 @@ export class TestGroup extends GroupObjects {
     return application;
   }
 
-  /** Admits people who applied. */
-  async approve(people: readonly TestAccount[], by = this.owner): Promise<void> {
-    const params = this.approvalParams(people, { by });
+  /** Approves the applications of accounts. */
+  async approve(accounts: readonly TestAccount[], by = this.owner): Promise<void> {
+    const params = this.approvalParams(accounts, { by });
     await this.write('group.application.approve', params.approval, { by, params });
-    for (const id of idsOf(people)) this.keys.activate(id);
+    for (const id of idsOf(accounts)) this.keys.activate(id);
   }
 
-  /** Invites people, lets them apply and admits them in one event. */
-  async admit(...people: readonly TestAccount[]): Promise<void> {
+  /** Invites accounts, submits their applications and approves all in one event. */
+  async admit(...accounts: readonly TestAccount[]): Promise<void> {
     const invite = await this.invite();
-    await Promise.all(people.map((person) => this.apply(person, invite)));
-    await this.approve(people);
+    await Promise.all(accounts.map((account) => this.apply(account, invite)));
+    await this.approve(accounts);
   }
 
   async requestRecovery(by: TestAccount): Promise<JsonObject> {
@@ -116,28 +116,28 @@ export class TestGroup extends GroupObjects {
     return request;
   }
 
-  /** Gives members the keys they asked for. */
-  async recover(people: readonly TestAccount[], by = this.owner): Promise<void> {
-    const params = this.approvalParams(people, { by, kind: 'group.member.recovery.approval' });
+  /** Approves the recovery requests of members. */
+  async recover(accounts: readonly TestAccount[], by = this.owner): Promise<void> {
+    const params = this.approvalParams(accounts, { by, kind: 'group.member.recovery.approval' });
     await this.write('group.member.recovery.approve', params.approval, { by, params });
-    for (const id of idsOf(people)) this.keys.activate(id);
+    for (const id of idsOf(accounts)) this.keys.activate(id);
   }
 
-  /** Prepares boxes of a secret; says what the relay counts and when the preparation ends. */
+  /** Prepares a rotation; returns the number of boxes and the end of the preparation. */
   async prepare(params: JsonObject): Promise<{ prepared: number; expires_at: number }> {
     const method = 'group.secret.rotation.prepare';
     const answer: unknown = await this.context.expectOk(this.owner.caller, method, params);
     return answer as { prepared: number; expires_at: number };
   }
 
-  /** Prepares a new client secret for all these people and puts it into force. */
-  async rotate(people: readonly TestAccount[], ownerKey?: MemberKey): Promise<void> {
+  /** Rotates to a new client secret, with boxes for the accounts. */
+  async rotate(accounts: readonly TestAccount[], ownerKey?: MemberKey): Promise<void> {
     const secret = newSecret();
-    await this.prepare(this.prepareParams(secret, people, ownerKey && { ownerKey }));
+    await this.prepare(this.prepareParams(secret, accounts, ownerKey && { ownerKey }));
     await this.commit(secret, ownerKey);
   }
 
-  /** Puts a prepared client secret into force. */
+  /** Commits a prepared rotation. */
   async commit(secret: Uint8Array, ownerKey?: MemberKey): Promise<void> {
     await this.write(
       'group.secret.rotation.commit',
@@ -147,7 +147,7 @@ export class TestGroup extends GroupObjects {
     if (ownerKey) this.keys.activate(this.owner.account.id, ownerKey);
   }
 
-  /** Sends a message in an epoch; says its sequence. */
+  /** Sends a message in an epoch; returns its sequence. */
   async send(by: TestAccount, epoch: number): Promise<number> {
     const answer = await this.context.expectOk(
       by.caller,
@@ -158,7 +158,7 @@ export class TestGroup extends GroupObjects {
   }
 }
 
-/** Commits a rotation to a secret and expects `state_conflict`: the secret is not prepared. */
+/** Asserts that a rotation is refused with `state_conflict`: its secret is not prepared. */
 export async function assertCommitRefused(group: TestGroup, secret: Uint8Array): Promise<void> {
   const call = { method: 'group.secret.rotation.commit', params: group.rotationBody(secret) };
   await group.context.expectError(group.owner.caller, call, 'state_conflict');

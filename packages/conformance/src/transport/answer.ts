@@ -1,7 +1,6 @@
 /**
- * What comes back from a call, and the checks every answer must pass, whatever the method: the
- * envelope, the code and status that belong together, strict JSON, the response object of the
- * catalogue (chapter 02, sections 3 and 4).
+ * Reads the answers of all methods and checks what every answer must satisfy: the envelope, matching
+ * code and status, strict JSON, and the response object of the catalogue (02 §3, §4).
  */
 import {
   checkSchema,
@@ -16,7 +15,7 @@ import { isJsonObject, type JsonValue, parseJson } from '@posthouse/protocol/jso
 import { assertConforms } from '../assert.ts';
 import type { HttpAnswer } from './plain-http.ts';
 
-/** Outcome of a call, the same on both transports. */
+/** The answer to a call, in one form for both transports. */
 export type Answer =
   | { readonly ok: true; readonly result: JsonValue }
   | {
@@ -41,7 +40,7 @@ function checkResult(method: string, result: JsonValue): void {
   else checkSchema(definition.result, result, `${method} result`);
 }
 
-/** Checks an HTTP answer's form (02 §3.1, §3.2, §5) and reduces it to its outcome. */
+/** Checks the form of an HTTP answer (02 §3.1, §3.2, §5) and returns its result or error. */
 export function readHttpAnswer(answer: HttpAnswer, method: string): Answer {
   if (answer.status === 204) {
     assertConforms(answer.body === '', 'a 204 answer has no body');
@@ -50,7 +49,7 @@ export function readHttpAnswer(answer: HttpAnswer, method: string): Answer {
   }
   assertConforms(
     /^application\/json(;\s*charset="?utf-8"?)?$/i.test(String(answer.headers['content-type'])),
-    `${method} answers JSON, not ${answer.headers['content-type']}`,
+    `${method} answers with JSON, not ${answer.headers['content-type']}`,
   );
   const body = parseJson(answer.body);
   if (answer.status === 200) {
@@ -63,10 +62,10 @@ export function readHttpAnswer(answer: HttpAnswer, method: string): Answer {
     typeof code === 'string' && isErrorCode(code),
     `an error code of the catalogue, not ${code}`,
   );
-  assertConforms(typeof message === 'string', 'RelayError.message is a text');
+  assertConforms(typeof message === 'string', 'RelayError.message is a string');
   assertConforms(
     answer.status === errorCatalogue[code].http,
-    `${code} goes with HTTP ${errorCatalogue[code].http}, not ${answer.status}`,
+    `HTTP status ${errorCatalogue[code].http} with ${code}, not ${answer.status}`,
   );
   assertConforms(data === undefined || isJsonObject(data), 'RelayError.data is an object');
   if (code === 'rate_limited' && isJsonObject(data) && data.retry_after !== undefined) {
@@ -78,10 +77,10 @@ export function readHttpAnswer(answer: HttpAnswer, method: string): Answer {
   return { ok: false, code, message, data };
 }
 
-/** Checks a JSON-RPC response's form (02 §3.5, §3.6) and reduces it to its outcome. */
+/** Checks the form of a JSON-RPC response (02 §3.5, §3.6) and returns its result or error. */
 export function readRpcAnswer(text: string, method: string): Answer {
   const message = parseJson(text);
-  assertConforms(isJsonObject(message) && message.jsonrpc === '2.0', 'a response says jsonrpc 2.0');
+  assertConforms(isJsonObject(message) && message.jsonrpc === '2.0', 'a response with jsonrpc 2.0');
   if (message.error === undefined) {
     assertConforms(message.result !== undefined, 'a response has result or error');
     checkResult(method, message.result);
@@ -90,7 +89,7 @@ export function readRpcAnswer(text: string, method: string): Answer {
   assertConforms(message.result === undefined, 'an error response has no result');
   const { error } = message;
   assertConforms(isJsonObject(error) && typeof error.code === 'number', 'error.code is an integer');
-  assertConforms(typeof error.message === 'string', 'error.message is a text');
+  assertConforms(typeof error.message === 'string', 'error.message is a string');
   const code = errorCodeOfRpc(error.code);
   assertConforms(code !== undefined, `a JSON-RPC code of the catalogue, not ${error.code}`);
   return { ok: false, code, message: error.message, data: error.data };

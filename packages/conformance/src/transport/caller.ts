@@ -1,4 +1,4 @@
-/** Callers over HTTPS and WSS: each call is one request, and its answer is checked by answer.ts. */
+/** Callers over HTTPS and WSS. Each call is one request; `answer.ts` checks what comes back. */
 import { setTimeout } from 'node:timers/promises';
 import { encodeQuery, type HttpVerb, type MethodDefinition, methodPath } from '@posthouse/protocol';
 import { isJsonObject, type JsonObject, parseJson } from '@posthouse/protocol/json';
@@ -10,14 +10,16 @@ import { PlainSocket } from './plain-socket.ts';
 
 export type TransportName = 'https' | 'wss';
 
+/** Calls methods over one transport, with at most one session. */
 export interface Caller extends Disposable {
   readonly transport: TransportName;
+  /** Calls a method once more after each rate limit, as the relay asks. */
   call(method: string, params?: JsonObject, verb?: HttpVerb): Promise<Answer>;
-  /** Uses a session from now on: a header over HTTPS; over WSS the connection is already bound. */
-  use(token: string): void;
+  /** Sends a session token with later calls (HTTPS); a WSS connection is bound already. */
+  useSession(token: string): void;
 }
 
-/** The caller over HTTPS. */
+/** Calls over HTTPS. */
 export class HttpsCaller implements Caller {
   readonly transport = 'https';
   readonly http: PlainHttp;
@@ -25,18 +27,18 @@ export class HttpsCaller implements Caller {
   readonly #shared: boolean;
   #token: string | undefined;
 
-  /** @param http connections of another caller, which then are its to close */
+  /** @param http connections of another caller, which closes them */
   constructor(target: Target, http?: PlainHttp) {
     this.#target = target;
     this.#shared = http !== undefined;
     this.http = http ?? new PlainHttp(target.baseUrl, target.ca);
   }
 
-  use(token: string): void {
+  useSession(token: string): void {
     this.#token = token;
   }
 
-  /** Path of a method below the base address. */
+  /** Returns the complete path of a method. */
   path(method: string): string {
     return new URL(this.#target.baseUrl).pathname.replace(/\/$/, '') + methodPath(method);
   }
@@ -62,7 +64,7 @@ export class HttpsCaller implements Caller {
     });
   }
 
-  /** Sends a message as it is and reads the answer as one of the method named. */
+  /** Sends a raw HTTP message and checks the answer as one of the method. */
   async raw(method: string, message: HttpMessage): Promise<Answer> {
     const answer = await this.#exchange(method, message);
     return this.#target.alter?.(method, answer) ?? answer;
@@ -77,10 +79,10 @@ export class HttpsCaller implements Caller {
   }
 }
 
-/** How often a call that met a rate limit is made again. */
+/** Calls made at most while the relay answers `rate_limited`. */
 const maxAttempts = 20;
 
-/** Waits out rate limits as the relay asks (02 §5): the checks come faster than people do. */
+/** Waits and calls again while the relay answers `rate_limited` (02 §5). */
 async function retryRateLimited(call: () => Promise<Answer>): Promise<Answer> {
   for (let tries = 1; ; tries += 1) {
     const answer = await call();
@@ -90,7 +92,7 @@ async function retryRateLimited(call: () => Promise<Answer>): Promise<Answer> {
   }
 }
 
-/** The method's first verb; GET only where a query can express the parameters (02 §2.4). */
+/** Chooses the method's first verb; GET only if a query can express the parameters (02 §2.4). */
 function verbFor(definition: MethodDefinition | undefined, params: JsonObject): HttpVerb {
   const verbs = definition?.http ?? ['POST'];
   const refused = definition?.queryRefuses ?? [];
@@ -98,7 +100,7 @@ function verbFor(definition: MethodDefinition | undefined, params: JsonObject): 
   return verbs.find((verb) => verb !== 'GET' || inQuery) ?? 'GET';
 }
 
-/** The caller over WSS: one connection. */
+/** Calls over one WSS connection. */
 export class WssCaller implements Caller {
   readonly transport = 'wss';
   readonly socket: PlainSocket;
@@ -114,7 +116,7 @@ export class WssCaller implements Caller {
     return new WssCaller(target, await PlainSocket.open(url, target.ca));
   }
 
-  use(): void {}
+  useSession(): void {}
 
   async call(method: string, params?: JsonObject): Promise<Answer> {
     const answer = await retryRateLimited(() => this.#call(method, params));
@@ -134,7 +136,7 @@ export class WssCaller implements Caller {
     return readRpcAnswer(text, method);
   }
 
-  /** The next notification of a name. */
+  /** Waits for the next notification with a name; milliseconds. */
   async notification(method: string, timeout?: number): Promise<JsonObject> {
     const text = await this.socket.receive((candidate) => {
       const value = parseJson(candidate);

@@ -2,16 +2,13 @@ import { isJsonObject, type JsonObject, parseJson } from '@posthouse/protocol/js
 import type { TestAccount } from '../fixtures/test-context.ts';
 import type { WssCaller } from './caller.ts';
 
-/** A notification as it came. */
+/** A notification as it was received. */
 export interface Notification {
   readonly method: string;
   readonly params: JsonObject;
 }
 
-/**
- * The notifications of a module that somebody has on the connection of their caller, and that
- * nobody took.
- */
+/** Lists the queued notifications of a module on an account's WSS connection. */
 export function pendingNotifications(
   { caller }: Pick<TestAccount, 'caller'>,
   module: 'group' | 'channel',

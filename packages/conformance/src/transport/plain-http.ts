@@ -1,4 +1,4 @@
-/** A deliberately plain HTTPS client: it sends exactly what it is told, right or wrong. */
+/** A minimal HTTPS client that sends any message, valid or not. */
 import { Agent, request } from 'node:https';
 
 export interface HttpMessage {
@@ -15,7 +15,7 @@ export interface HttpAnswer {
   readonly body: string;
 }
 
-/** One relay's HTTPS address; connections are kept alive and bounded. */
+/** Sends messages to one HTTPS origin, over at most 8 connections that stay open. */
 export class PlainHttp implements Disposable {
   readonly #origin: URL;
   readonly #agent: Agent;

@@ -1,18 +1,18 @@
-/** A deliberately plain WebSocket client: raw messages out, raw messages in. */
+/** A minimal WebSocket client that sends any message and queues what arrives. */
 import { WebSocket } from 'ws';
 
-/** Why and how the relay closed a connection. */
+/** The code and reason with which a connection was closed. */
 export interface Closed {
   readonly code: number;
   readonly reason: string;
 }
 
-/** One open connection. Incoming texts queue up until they are asked for. */
+/** One open connection. Incoming texts are queued until `receive` returns them. */
 export class PlainSocket implements Disposable {
   readonly #socket: WebSocket;
   readonly #texts: string[] = [];
   readonly #waiting = new Set<() => void>();
-  /** Settles when the connection ends. */
+  /** Resolves when the connection ends. */
   readonly closed: Promise<Closed>;
   #ended = false;
   #listener: ((text: string) => void) | undefined;
@@ -52,20 +52,20 @@ export class PlainSocket implements Disposable {
     this.#socket.send(data);
   }
 
-  /** Hands every text that arrives from now on to a listener; nothing queues up any more. */
+  /** Passes every text that arrives from now on to a listener instead of queuing it. */
   listen(listener: (text: string) => void): void {
     this.#listener = listener;
   }
 
-  /** Stops or resumes reading from the network, to play a slow reader. */
+  /** Stops or resumes reading from the network, as a slow client would. */
   pause(paused: boolean): void {
     if (paused) this.#socket.pause();
     else this.#socket.resume();
   }
 
   /**
-   * The first text that `wanted` accepts, arrived or yet to come; others stay in order.
-   * @throws Error after `timeout` milliseconds, or when the connection ends first
+   * Waits for the first text that `wanted` accepts; other texts stay queued in order.
+   * @throws Error after `timeout` milliseconds, or if the connection ends first
    */
   async receive(wanted: (text: string) => boolean, timeout = 30_000): Promise<string> {
     const deadline = AbortSignal.timeout(timeout);
@@ -82,7 +82,7 @@ export class PlainSocket implements Disposable {
     }
   }
 
-  /** Everything that arrived and nobody took. */
+  /** Texts that arrived and are still queued. */
   get pending(): readonly string[] {
     return this.#texts;
   }

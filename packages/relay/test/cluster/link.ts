@@ -117,7 +117,7 @@ export class RequestLink implements Link {
   }
 
   use(token: string): void {
-    this.#caller.use(token);
+    this.#caller.useSession(token);
   }
 
   [Symbol.dispose](): void {

@@ -12,11 +12,9 @@ import { publishDevices, withDevice } from '../../fixtures/test-accounts.ts';
 import type { TestAccount } from '../../fixtures/test-context.ts';
 
 /** The checks of a method's gate. */
-function gateChecks(method: ChannelMethodName): readonly Check[] {
+function authorizationChecks(method: ChannelMethodName): readonly Check[] {
   const { check, list } = checksOf(method);
   const { allowed, writes } = callTemplates[method];
-  const transports =
-    method === 'channel.subscribe' ? (['wss'] as const) : (['https', 'wss'] as const);
 
   if (method !== 'channel.create') {
     check(
@@ -24,7 +22,6 @@ function gateChecks(method: ChannelMethodName): readonly Check[] {
       {
         source: '06 §8',
         title: 'is not_found for a channel that is not here, whoever asks',
-        transports,
       },
       async (context) => {
         const { by, params, again, fixture } = await prepareCall(context, method, { readers: 1 });
@@ -47,7 +44,6 @@ function gateChecks(method: ChannelMethodName): readonly Check[] {
         allowed === 'readers'
           ? 'serves any device session'
           : `serves ${allowed === 'owner' ? 'the owner' : 'owner and moderators'}, and is forbidden to others`,
-      transports,
     },
     async (context) => {
       const ready = await prepareCall(context, method, { moderators: 1, readers: 1, devices: 2 });
@@ -81,7 +77,6 @@ function gateChecks(method: ChannelMethodName): readonly Check[] {
       title: writes
         ? 'is state_conflict once the channel is closed, bad_request where malformed'
         : 'is served as before once the channel is closed',
-      transports,
     },
     async (context) => {
       const { again, by, fixture } = await prepareCall(context, method);
@@ -118,6 +113,6 @@ function gateChecks(method: ChannelMethodName): readonly Check[] {
   return list;
 }
 
-export const channelGateChecks: readonly Check[] = (
+export const channelAuthorizationChecks: readonly Check[] = (
   Object.keys(callTemplates) as ChannelMethodName[]
-).flatMap(gateChecks);
+).flatMap(authorizationChecks);

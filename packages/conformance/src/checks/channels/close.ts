@@ -28,8 +28,8 @@ function signedOver(descriptor: JsonObject): JsonObject {
   return { channel_id, revision, updated_at, device_signature };
 }
 
-/** Demands that the channel is closed and its last event says so. */
-async function demandClosed(channel: TestChannel): Promise<void> {
+/** Asserts that the channel is closed and its last event says so. */
+async function assertClosed(channel: TestChannel): Promise<void> {
   const { payload, descriptor_rev } = await lastEvent(channel);
   assertConforms(equal(payload, channel.current), 'the event is the final descriptor');
   assertConforms(descriptor_rev === channel.revision, 'of its own revision');
@@ -44,12 +44,12 @@ close.check(
   'final',
   { source: '06 §8.5', title: 'appends the current descriptor, closed, with everything it had' },
   async (context) => {
-    const facts = { description: 'words', theme: { of: [1, { two: '3' }] }, moderators: [] };
-    const { channel, owner } = await channelFixture(context, { facts, devices: 2 });
+    const overrides = { description: 'words', theme: { of: [1, { two: '3' }] }, moderators: [] };
+    const { channel, owner } = await channelFixture(context, { overrides, devices: 2 });
     await channel.update({ later: true });
     const { raw } = await readTimeline(channel);
     await channel.close(withDevice(owner, 1));
-    await demandClosed(channel);
+    await assertClosed(channel);
     const after = await readTimeline(channel);
     assertConforms(after.raw.length === raw.length + 1, 'one event more');
     assertConforms(equal(after.raw.slice(0, -1), raw), 'the others are as they were');
@@ -73,7 +73,7 @@ close.check(
     const more = { name: 'Another', description: 'more', status: 'active', future: [1] };
     await context.expectOk(owner.caller, method, { ...more, ...signedOver(final) });
     channel.current = final;
-    await demandClosed(channel);
+    await assertClosed(channel);
   },
 );
 
@@ -84,8 +84,8 @@ close.check(
     title: 'is invalid_signature unless it is over the final descriptor',
   },
   async (context) => {
-    const facts = { description: 'words', theme: 'dark' };
-    const { channel, owner } = await channelFixture(context, { devices: 2, facts });
+    const overrides = { description: 'words', theme: 'dark' };
+    const { channel, owner } = await channelFixture(context, { devices: 2, overrides });
     const params = channel.closeParams();
     const over = (changes: JsonObject) => signedOver(channel.finalDescriptor(changes));
     const changed = { ...params, updated_at: Number(params.updated_at) - 1 };
@@ -148,8 +148,8 @@ close.check(
   async (context) => {
     const { channel, owner, moderators } = await channelFixture(context, { moderators: 1 });
     const [mia] = moderators as [TestAccount];
-    const spoiled = (facts: JsonObject, by = owner) => {
-      const params = channel.closeParams(facts, by);
+    const spoiled = (overrides: JsonObject, by = owner) => {
+      const params = channel.closeParams(overrides, by);
       return { ...params, device_signature: tampered(String(params.device_signature)) };
     };
     const old = { updated_at: 0 };
@@ -188,7 +188,7 @@ close.check(
     );
     await channel.update({ filling: undefined });
     await channel.close();
-    await demandClosed(channel);
+    await assertClosed(channel);
   },
 );
 
@@ -216,7 +216,7 @@ close.check(
         await context.expectError(by.caller, { method: called, params }, 'state_conflict');
       }
     });
-    await demandClosed(channel);
+    await assertClosed(channel);
   },
 );
 
@@ -255,7 +255,7 @@ close.check(
     );
     assertConforms((await readTimeline(channel)).raw.length === 2, 'one event');
     if (!won[0]?.closes) await channel.close();
-    await demandClosed(channel);
+    await assertClosed(channel);
   },
 );
 
@@ -270,7 +270,7 @@ close.check(
       Promise.all(devices.map((by) => postUntilRefused(channel, by, 'state_conflict'))),
       channel.close(),
     ]);
-    await demandClosed(channel);
+    await assertClosed(channel);
     const { state } = await readTimeline(channel);
     const posted = counts.reduce((sum, count) => sum + count, 0);
     assertConforms(state.posts.size === posted, 'those that succeeded are there, and no others');

@@ -38,7 +38,6 @@ function callChecks(method: ChannelMethodName): readonly Check[] {
   const { check, list } = checksOf(method);
   const { signed } = callTemplates[method];
   const http = methods[method].http as readonly HttpVerb[];
-  const transports = http.length === 0 ? (['wss'] as const) : (['https', 'wss'] as const);
   const inQuery = http.includes('GET');
 
   check(
@@ -46,13 +45,12 @@ function callChecks(method: ChannelMethodName): readonly Check[] {
     {
       source: '06 §8, 02 §10',
       title: 'asks for a device session: unauthorized without, forbidden with the account key',
-      transports,
     },
     async (context) => {
       const { by, params } = await prepareCall(context, method);
       const nobody = await context.anonymous();
       await context.expectError(nobody, { method, params }, 'unauthorized');
-      nobody.use('never-issued');
+      nobody.useSession('never-issued');
       await context.expectError(nobody, { method, params }, 'unauthorized');
       const accountSession = await context.accountSession(by.account);
       await context.expectError(accountSession, { method, params }, 'forbidden');
@@ -65,7 +63,6 @@ function callChecks(method: ChannelMethodName): readonly Check[] {
     {
       source: '06 §4, §6, §8',
       title: 'refuses every malformed member with bad_request and keeps nothing of it',
-      transports,
     },
     async (context) => {
       const ready = await prepareCall(context, method);
@@ -82,7 +79,7 @@ function callChecks(method: ChannelMethodName): readonly Check[] {
 
   check(
     'extension',
-    { source: '02 §2.4, §2.5', title: 'tolerates members it does not know', transports },
+    { source: '02 §2.4, §2.5', title: 'tolerates members it does not know' },
     async (context) => {
       const { fixture, by, params } = await prepareCall(context, method);
       const unknown = { future: { some: ['thing', { of: 1 }], $type: 'unknown' }, ünknöwn: '' };

@@ -13,7 +13,7 @@ import {
   readTimeline,
   resolveChannel,
 } from '../../channels/channel-reader.ts';
-import { rightFields, wrongFields } from '../../channels/descriptor-fields.ts';
+import { invalidFields, validFields } from '../../channels/descriptor-fields.ts';
 import { TestChannel } from '../../channels/test-channel.ts';
 import { checksOf } from '../../check.ts';
 import { unixSeconds } from '../../fixtures/account.ts';
@@ -26,14 +26,14 @@ import type { TestAccount, TestContext } from '../../fixtures/test-context.ts';
 const create = checksOf('channel.create');
 const method = 'channel.create';
 
-/** Demands that a channel is not there. */
+/** Asserts that a channel is not there. */
 async function absent(context: TestContext, { channelId, owner }: TestChannel): Promise<void> {
   const params = { channel_id: channelId };
   await context.expectError(owner.caller, { method: 'channel.resolve', params }, 'not_found');
   await context.expectError(owner.caller, { method: 'channel.read', params }, 'not_found');
 }
 
-/** Demands that every one of these creations is refused and leaves no channel. */
+/** Asserts that every one of these creations is refused and leaves no channel. */
 async function refused(
   context: TestContext,
   codes: Parameters<typeof assertAllRefused>[0]['codes'],
@@ -85,8 +85,8 @@ create.check(
         ...(JSON.parse('{"__proto__": {"moderators": []}}') as JsonObject),
       },
     };
-    for (const [what, facts] of Object.entries({ ...rightFields(context), ...more })) {
-      const channel = await TestChannel.create(context, owner, facts);
+    for (const [what, overrides] of Object.entries({ ...validFields(context), ...more })) {
+      const channel = await TestChannel.create(context, owner, overrides);
       const { payload } = await lastEvent(channel);
       assertConforms(equal(payload, channel.createParams), `${what}: the event`);
       assertConforms(
@@ -102,8 +102,8 @@ create.check(
   { source: '06 §4', title: 'refuses fields beyond their limits, and no channel comes of it' },
   async (context) => {
     const owner = await context.testAccount();
-    const drafts = Object.entries(wrongFields(context, owner.account.id)).map(
-      ([what, facts]) => [what, TestChannel.draft(context, owner, facts)] as const,
+    const drafts = Object.entries(invalidFields(context, owner.account.id)).map(
+      ([what, overrides]) => [what, TestChannel.draft(context, owner, overrides)] as const,
     );
     const calls = drafts.map(([what, { createParams }]) => [what, createParams] as const);
     await assertAllRefused({ by: owner, method, codes: ['bad_request'] }, calls);
@@ -119,7 +119,7 @@ create.check(
   },
   async (context) => {
     const owner = await context.testAccount();
-    const draft = (facts: JsonObject) => TestChannel.draft(context, owner, facts);
+    const draft = (overrides: JsonObject) => TestChannel.draft(context, owner, overrides);
     const { channelId } = draft({});
     await refused(context, ['bad_request'], {
       'revision 1': draft({ revision: 1 }),
@@ -163,9 +163,9 @@ create.check(
       const same = { method, params: channel.createParams };
       for (const caller of [owner.caller, other])
         await context.expectError(caller, same, 'state_conflict');
-      const facts = { nonce: String(nonce), name: 'Another name' };
+      const overrides = { nonce: String(nonce), name: 'Another name' };
       await assertAllRefused({ by: owner, method, codes: ['state_conflict'] }, [
-        ['another name', TestChannel.draft(context, owner, facts).createParams],
+        ['another name', TestChannel.draft(context, owner, overrides).createParams],
       ]);
       const byLaptop = channel.sign(channel.createParams, laptop);
       await context.expectError(laptop.caller, { method, params: byLaptop }, 'state_conflict');
@@ -234,13 +234,13 @@ create.check(
   async (context) => {
     const { channel, owner, readers } = await channelFixture(context, { readers: 1 });
     const [eve] = readers as [TestAccount];
-    const draft = (facts: JsonObject, by = owner) => TestChannel.draft(context, by, facts);
+    const draft = (overrides: JsonObject, by = owner) => TestChannel.draft(context, by, overrides);
     const spoiled = ({ createParams }: TestChannel) => {
       return { ...createParams, device_signature: tampered(String(createParams.device_signature)) };
     };
     const old = { created_at: 0, updated_at: 0 };
-    const make = (facts: JsonObject) => (filling: string) =>
-      draft({ ...facts, filling }).createParams;
+    const make = (overrides: JsonObject) => (filling: string) =>
+      draft({ ...overrides, filling }).createParams;
     const nonce = String(channel.createParams.nonce);
     const cases = [
       ['bad_request', 'form before identity', draft({ creator: eve.account.id, name: '' })],

@@ -81,8 +81,8 @@ deletion.check(
     await assertUnchanged(channel, () =>
       assertAllRefused({ by: owner, method, codes: ['bad_request'] }, wrong),
     );
-    for (const facts of [{}, { reason: ' é ' }, { reason: 'x'.repeat(10_000), note: {} }]) {
-      const params = channel.deleteParams(await channel.post(), facts);
+    for (const overrides of [{}, { reason: ' é ' }, { reason: 'x'.repeat(10_000), note: {} }]) {
+      const params = channel.deleteParams(await channel.post(), overrides);
       await context.expectOk(owner.caller, method, params);
       assertConforms(equal((await lastEvent(channel)).payload, params), 'kept as it was sent');
     }
@@ -117,8 +117,8 @@ deletion.check(
     const { channel, owner, readers } = await channelFixture(context, { readers: 1 });
     const [rea] = readers as [TestAccount];
     const target = await channel.post();
-    const spoiled = (facts: JsonObject, by = owner) => {
-      const params = channel.deleteParams(target, facts, by);
+    const spoiled = (overrides: JsonObject, by = owner) => {
+      const params = channel.deleteParams(target, overrides, by);
       return { ...params, device_signature: tampered(String(params.device_signature)) };
     };
     const large = 'x'.repeat(65_536);

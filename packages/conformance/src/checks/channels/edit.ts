@@ -10,7 +10,7 @@ import {
   lastEvent,
   readTimeline,
 } from '../../channels/channel-reader.ts';
-import { rightContents, wrongParts } from '../../channels/post-contents.ts';
+import { invalidParts, validContents } from '../../channels/post-contents.ts';
 import { TestChannel } from '../../channels/test-channel.ts';
 import { checksOf } from '../../check.ts';
 import { assertAllRefused } from '../../fixtures/refusals.ts';
@@ -64,9 +64,9 @@ edit.check(
   { source: '06 §6.2, §8.6', title: 'takes every body and attachment that is well-formed' },
   async (context) => {
     const { channel } = await channelFixture(context);
-    for (const [what, facts] of Object.entries(rightContents())) {
+    for (const [what, overrides] of Object.entries(validContents())) {
       const target = await channel.post({ body: textBody('before') });
-      const params = channel.editParams(target, facts);
+      const params = channel.editParams(target, overrides);
       await context.expectOk(channel.owner.caller, method, params);
       assertConforms(equal((await lastEvent(channel)).payload, params), `${what}: as it was sent`);
     }
@@ -80,8 +80,8 @@ edit.check(
     const { channel, owner } = await channelFixture(context);
     const body = textBody('text');
     const target = await channel.post({ body });
-    const calls = Object.entries(wrongParts()).map(
-      ([what, facts]) => [what, channel.editParams(target, facts)] as const,
+    const calls = Object.entries(invalidParts()).map(
+      ([what, overrides]) => [what, channel.editParams(target, overrides)] as const,
     );
     await assertUnchanged(channel, () =>
       assertAllRefused({ by: owner, method, codes: ['bad_request'] }, calls),
@@ -105,7 +105,7 @@ edit.check(
       'the message ID taken away': { body, message_id: null },
     };
     const calls = Object.entries(more).map(
-      ([what, facts]) => [what, channel.editParams(target, facts)] as const,
+      ([what, overrides]) => [what, channel.editParams(target, overrides)] as const,
     );
     const patch = channel.editParams(target, { body });
     await assertUnchanged(channel, () =>
@@ -152,8 +152,8 @@ edit.check(
     const { channel, owner, readers } = await channelFixture(context, { readers: 1 });
     const [rea] = readers as [TestAccount];
     const target = await channel.post();
-    const spoiled = (facts: JsonObject, by = owner) => {
-      const params = channel.editParams(target, facts, by);
+    const spoiled = (overrides: JsonObject, by = owner) => {
+      const params = channel.editParams(target, overrides, by);
       return { ...params, device_signature: tampered(String(params.device_signature)) };
     };
     const filling = 'x'.repeat(65_536);

@@ -17,7 +17,7 @@ import type { TestAccount, TestContext } from '../../fixtures/test-context.ts';
 import { pendingNotifications } from '../../transport/notifications.ts';
 
 /** Owner, moderator, reader, and a post. */
-interface Cast extends ChannelFixture {
+interface Participants extends ChannelFixture {
   readonly mia: TestAccount;
   readonly rea: TestAccount;
   /** A post of the owner, and the parameters that published it. */
@@ -25,7 +25,7 @@ interface Cast extends ChannelFixture {
   readonly publication: JsonObject;
 }
 
-type Act = (cast: Cast) => Promise<unknown>;
+type Act = (cast: Participants) => Promise<unknown>;
 
 const body = textBody('edited');
 
@@ -39,14 +39,14 @@ const events: readonly (readonly [ChannelMethodName, string, Act])[] = [
 ];
 
 const refused =
-  (method: ChannelMethodName, params: (cast: Cast) => JsonObject): Act =>
+  (method: ChannelMethodName, params: (cast: Participants) => JsonObject): Act =>
   async (cast) => {
     const answer = await cast.rea.caller.call(method, params(cast));
     assertConforms(!answer.ok, `${method} is refused`);
   };
 
 /** What appends none, successful or not. */
-const silent: readonly (readonly [ChannelMethodName, string, Act])[] = [
+const nonEvents: readonly (readonly [ChannelMethodName, string, Act])[] = [
   ['channel.post', 'repeat', ({ channel, publication }) => channel.sendPost(publication)],
   [
     'channel.post',
@@ -93,7 +93,7 @@ const silent: readonly (readonly [ChannelMethodName, string, Act])[] = [
   ],
 ];
 
-async function castOf(context: TestContext): Promise<Cast> {
+async function participants(context: TestContext): Promise<Participants> {
   const fixture = await channelFixture(context, { moderators: 1, readers: 1, devices: 2 });
   const [mia, rea] = [...fixture.moderators, ...fixture.readers] as [TestAccount, TestAccount];
   const publication = fixture.channel.postParams();
@@ -102,7 +102,7 @@ async function castOf(context: TestContext): Promise<Cast> {
 }
 
 /** Everybody who listens, whoever acts, at whichever device. */
-const all = ({ owner, mia, rea }: Cast) => [
+const subscribers = ({ owner, mia, rea }: Participants) => [
   owner,
   withDevice(owner, 1),
   mia,
@@ -118,13 +118,13 @@ for (const [method, word, act] of events) {
     `hints-${word}`,
     { source: '06 §5.4, §9.2', title: 'tells every subscriber of the head', transports: ['wss'] },
     async (context) => {
-      const cast = await castOf(context);
+      const cast = await participants(context);
       const { channel, mia } = cast;
-      for (const by of all(cast)) await subscribeChannels(by, [channel]);
+      for (const by of subscribers(cast)) await subscribeChannels(by, [channel]);
       await act(cast);
       const head = (await lastEvent(channel)).sequence;
       assertConforms(head > cast.target, 'the event is there');
-      for (const by of all(cast)) await waitForHead(by, { channel, head });
+      for (const by of subscribers(cast)) await waitForHead(by, { channel, head });
       assertConforms(
         pendingNotifications(withDevice(mia, 1), 'channel').length === 0,
         'and nobody else',
@@ -134,18 +134,18 @@ for (const [method, word, act] of events) {
   checks.push(...list);
 }
 
-for (const [method, word, act] of silent) {
+for (const [method, word, act] of nonEvents) {
   const { check, list } = checksOf(method);
   check(
     `silent-${word}`,
     { source: '06 §5.4', title: `tells nobody of what is no event (${word})`, transports: ['wss'] },
     async (context) => {
-      const cast = await castOf(context);
-      for (const by of all(cast)) await subscribeChannels(by, [cast.channel]);
+      const cast = await participants(context);
+      for (const by of subscribers(cast)) await subscribeChannels(by, [cast.channel]);
       await act(cast);
       const { channel } = cast;
       const head = await appendEvent(channel);
-      for (const by of all(cast)) await waitForHead(by, { channel, head, alone: true });
+      for (const by of subscribers(cast)) await waitForHead(by, { channel, head, alone: true });
     },
   );
   checks.push(...list);
@@ -156,7 +156,7 @@ post.check(
   'hints-readable',
   { source: '06 §7.2, §9.2', title: 'who hears of a head finds the event', transports: ['wss'] },
   async (context) => {
-    const { channel, owner, mia, rea } = await castOf(context);
+    const { channel, owner, mia, rea } = await participants(context);
     await subscribeChannels(rea, [channel]);
     const people = [owner, mia, owner, mia, owner, mia];
     const posting = Promise.all(people.map((by) => channel.post({}, by)));

@@ -1,6 +1,6 @@
 import type { Check } from '../../check.ts';
-import { channelDepthChecks } from '../nesting.ts';
-import { channelGateChecks } from './authorization.ts';
+import { channelNestingChecks } from '../nesting.ts';
+import { channelAuthorizationChecks } from './authorization.ts';
 import { channelCloseChecks } from './close.ts';
 import { channelCommonChecks } from './common.ts';
 import { channelCreateChecks } from './create.ts';
@@ -20,7 +20,7 @@ import { channelUpdateChecks } from './update.ts';
 /** The checks of `channel.host.v1`: what all methods have in common, then what is each one's own. */
 export const channelChecks: readonly Check[] = [
   ...channelCommonChecks,
-  ...channelGateChecks,
+  ...channelAuthorizationChecks,
   ...channelCreateChecks,
   ...channelResolveChecks,
   ...channelUpdateChecks,
@@ -33,7 +33,7 @@ export const channelChecks: readonly Check[] = [
   ...channelDeleteChecks,
   ...channelReportChecks,
   ...channelReadChecks,
-  ...channelDepthChecks,
+  ...channelNestingChecks,
   ...channelSubscribeChecks,
   ...channelHintChecks,
 ];

@@ -4,7 +4,7 @@ import { assertConforms } from '../../assert.ts';
 import { channelFixture } from '../../channels/channel-fixture.ts';
 import { attachment, textBody, withoutUndefined } from '../../channels/channel-objects.ts';
 import { assertUnchanged, equal, lastEvent, readTimeline } from '../../channels/channel-reader.ts';
-import { rightContents, wrongParts } from '../../channels/post-contents.ts';
+import { invalidParts, validContents } from '../../channels/post-contents.ts';
 import { TestChannel } from '../../channels/test-channel.ts';
 import { checksOf } from '../../check.ts';
 import { assertAllRefused } from '../../fixtures/refusals.ts';
@@ -58,8 +58,8 @@ post.check(
   { source: '06 §6.1, §8.6, 04 §8', title: 'takes every body and attachment that is well-formed' },
   async (context) => {
     const { channel } = await channelFixture(context);
-    for (const [what, facts] of Object.entries(rightContents())) {
-      const publication = channel.postParams(facts);
+    for (const [what, overrides] of Object.entries(validContents())) {
+      const publication = channel.postParams(overrides);
       await channel.sendPost(publication);
       assertConforms(
         equal((await lastEvent(channel)).payload, publication),
@@ -81,8 +81,8 @@ post.check(
       'null for a body': { body: null, attachments: [attachment()] },
       'null for attachments': { attachments: null },
     };
-    const calls = Object.entries({ ...wrongParts(), ...nothing }).map(
-      ([what, facts]) => [what, channel.postParams(facts)] as const,
+    const calls = Object.entries({ ...invalidParts(), ...nothing }).map(
+      ([what, overrides]) => [what, channel.postParams(overrides)] as const,
     );
     await assertUnchanged(channel, () =>
       assertAllRefused({ by: owner, method, codes: ['bad_request'] }, calls),
@@ -130,8 +130,8 @@ post.check(
   async (context) => {
     const { channel, owner, readers } = await channelFixture(context, { readers: 1 });
     const [rea] = readers as [TestAccount];
-    const spoiled = (facts: JsonObject, by = owner) => {
-      const params = channel.postParams(facts, by);
+    const spoiled = (overrides: JsonObject, by = owner) => {
+      const params = channel.postParams(overrides, by);
       return { ...params, device_signature: tampered(String(params.device_signature)) };
     };
     const large = { filling: 'x'.repeat(65_536) };

@@ -23,10 +23,10 @@ const read = checksOf('channel.read');
 const method = 'channel.read';
 
 /**
- * Demands that a range gives these sequences, and says rightly whether there is more. A relay may
+ * Asserts that a range gives these sequences, and says rightly whether there is more. A relay may
  * give fewer (02 §6), which then are the first in the direction of reading.
  */
-async function demandPage(
+async function assertPage(
   { channel, rea }: Pick<PopulatedChannel, 'channel' | 'rea'>,
   range: ChannelRange,
   { sequences, more }: { readonly sequences: readonly number[]; readonly more: boolean },
@@ -52,12 +52,12 @@ read.check(
     const fixture = await populatedChannel(context);
     const { all } = fixture;
     assertConforms(all[0] === 0 && all.length === 7, 'seven events are readable');
-    await demandPage(fixture, {}, { sequences: all, more: false });
+    await assertPage(fixture, {}, { sequences: all, more: false });
     for (const limit of [1, 2, 6]) {
-      await demandPage(fixture, { limit }, { sequences: all.slice(-limit), more: true });
+      await assertPage(fixture, { limit }, { sequences: all.slice(-limit), more: true });
     }
     for (const limit of [7, 8, 1_000_000, Number.MAX_SAFE_INTEGER]) {
-      await demandPage(fixture, { limit }, { sequences: all, more: false });
+      await assertPage(fixture, { limit }, { sequences: all, more: false });
     }
   },
 );
@@ -73,12 +73,12 @@ read.check(
     const positions = [...all, ...gaps, head + 1, head + 5, Number.MAX_SAFE_INTEGER];
     for (const before of positions) {
       const below = all.filter((sequence) => sequence < before);
-      await demandPage(fixture, { before }, { sequences: below, more: false });
+      await assertPage(fixture, { before }, { sequences: below, more: false });
       const range = { before, limit: 2 };
-      await demandPage(fixture, range, { sequences: below.slice(-2), more: below.length > 2 });
+      await assertPage(fixture, range, { sequences: below.slice(-2), more: below.length > 2 });
     }
-    await demandPage(fixture, { before: 0 }, { sequences: [], more: false });
-    await demandPage(fixture, { before: 0, limit: 1 }, { sequences: [], more: false });
+    await assertPage(fixture, { before: 0 }, { sequences: [], more: false });
+    await assertPage(fixture, { before: 0, limit: 1 }, { sequences: [], more: false });
   },
 );
 
@@ -90,9 +90,9 @@ read.check(
     const { all, gaps } = fixture;
     for (const after of [-1, ...all, ...gaps]) {
       const above = all.filter((sequence) => sequence > after);
-      await demandPage(fixture, { after }, { sequences: above, more: false });
+      await assertPage(fixture, { after }, { sequences: above, more: false });
       const range = { after, limit: 2 };
-      await demandPage(fixture, range, { sequences: above.slice(0, 2), more: above.length > 2 });
+      await assertPage(fixture, range, { sequences: above.slice(0, 2), more: above.length > 2 });
     }
   },
 );

@@ -45,8 +45,8 @@ post.check(
     const first = channel.postParams({ body });
     const sequence = await channel.sendPost(first);
     const message_id = String(first.message_id);
-    const again = (facts: Parameters<typeof channel.postParams>[0]) => {
-      return channel.postParams({ message_id, body, ...facts });
+    const again = (overrides: Parameters<typeof channel.postParams>[0]) => {
+      return channel.postParams({ message_id, body, ...overrides });
     };
     const calls = [
       ['another text', again({ body: textBody('Text') })],

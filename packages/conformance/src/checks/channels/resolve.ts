@@ -16,8 +16,8 @@ resolve.check(
   'revisions',
   { source: '06 §8.3, §7.5', title: 'gives the current descriptor, and each one before it whole' },
   async (context) => {
-    const facts = { description: 'first', theme: { of: [1] } };
-    const { channel, owner, readers } = await channelFixture(context, { readers: 1, facts });
+    const overrides = { description: 'first', theme: { of: [1] } };
+    const { channel, owner, readers } = await channelFixture(context, { readers: 1, overrides });
     const [rea] = readers as [TestAccount];
     const all = [channel.current];
     for (const change of [{ name: 'second' }, { description: undefined }, { theme: undefined }]) {

@@ -19,7 +19,7 @@ const onWss = { transports: ['wss'] } as const;
 
 const newChannelId = () => `chan_${encodeBase64url(nodeRandom(16))}`;
 
-/** Demands a refusal with exactly these channels in its data, or without data. */
+/** Expects a refusal with exactly these channels in its data, or without data. */
 async function refuses(
   context: TestContext,
   { caller }: Pick<TestAccount, 'caller'>,

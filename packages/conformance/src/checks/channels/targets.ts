@@ -1,5 +1,5 @@
 /** The post that an edit, a deletion or a report is about (06 §8.8, §8.9, §8.10). */
-import type { JsonObject } from '@posthouse/protocol/json';
+import { type ChannelMethodName, callTemplates } from '../../channels/channel-calls.ts';
 import { channelFixture } from '../../channels/channel-fixture.ts';
 import { textBody } from '../../channels/channel-objects.ts';
 import { assertUnchanged, lastEvent } from '../../channels/channel-reader.ts';
@@ -8,21 +8,12 @@ import { type Check, checksOf } from '../../check.ts';
 import { assertAllRefused } from '../../fixtures/refusals.ts';
 import type { TestAccount } from '../../fixtures/test-context.ts';
 
-type Targeting = 'channel.post.edit' | 'channel.post.delete' | 'channel.post.report';
-
-const builders: Readonly<
-  Record<Targeting, (channel: TestChannel, target: number, by: TestAccount) => JsonObject>
-> = {
-  'channel.post.edit': (channel, target, by) => {
-    return channel.editParams(target, { body: textBody('edited') }, by);
-  },
-  'channel.post.delete': (channel, target, by) => channel.deleteParams(target, {}, by),
-  'channel.post.report': (channel, target) => channel.reportParams(target),
-};
-
-function targetChecks(method: Targeting): readonly Check[] {
+function targetChecks(method: ChannelMethodName): readonly Check[] {
   const { check, list } = checksOf(method);
-  const build = builders[method];
+  const { build: buildCall, targets } = callTemplates[method];
+  if (!targets) return list;
+  const build = (channel: TestChannel, target: number, by: TestAccount) =>
+    buildCall({ channel, by, target });
 
   check(
     'no-post',
@@ -91,6 +82,6 @@ function targetChecks(method: Targeting): readonly Check[] {
   return list;
 }
 
-export const channelTargetChecks: readonly Check[] = (Object.keys(builders) as Targeting[]).flatMap(
-  targetChecks,
-);
+export const channelTargetChecks: readonly Check[] = (
+  Object.keys(callTemplates) as ChannelMethodName[]
+).flatMap(targetChecks);

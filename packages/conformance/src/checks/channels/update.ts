@@ -13,7 +13,7 @@ import {
   readTimeline,
   resolveChannel,
 } from '../../channels/channel-reader.ts';
-import { rightFields, wrongFields } from '../../channels/descriptor-fields.ts';
+import { invalidFields, validFields } from '../../channels/descriptor-fields.ts';
 import { TestChannel } from '../../channels/test-channel.ts';
 import { checksOf } from '../../check.ts';
 import { unixSeconds } from '../../fixtures/account.ts';
@@ -26,8 +26,8 @@ import type { TestAccount } from '../../fixtures/test-context.ts';
 const update = checksOf('channel.update');
 const method = 'channel.update';
 
-/** Demands that the channel is now as its owner thinks, and its last event says so. */
-async function demandCurrent(channel: TestChannel, what: string): Promise<void> {
+/** Asserts that the channel is now as its owner thinks, and its last event says so. */
+async function assertCurrent(channel: TestChannel, what: string): Promise<void> {
   const { payload, descriptor_rev } = await lastEvent(channel);
   assertConforms(equal(payload, channel.current), `${what}: the event as it was sent`);
   assertConforms(descriptor_rev === channel.revision, `${what}: of its own revision`);
@@ -49,7 +49,7 @@ update.check(
       { name: 'Renamed', theme: { of: [1, { two: '3' }] } },
       withDevice(owner, 1),
     );
-    await demandCurrent(channel, 'by another device');
+    await assertCurrent(channel, 'by another device');
     const { raw } = await readTimeline(channel);
     const [, event] = raw;
     assertConforms(raw.length === 2 && event !== undefined, 'one event more');
@@ -72,9 +72,9 @@ update.check(
   { source: '06 §4', title: 'takes every field up to its limits and keeps it as it came' },
   async (context) => {
     const { channel } = await channelFixture(context);
-    for (const [what, facts] of Object.entries(rightFields(context))) {
-      await channel.update(facts);
-      await demandCurrent(channel, what);
+    for (const [what, overrides] of Object.entries(validFields(context))) {
+      await channel.update(overrides);
+      await assertCurrent(channel, what);
     }
   },
 );
@@ -84,8 +84,8 @@ update.check(
   { source: '06 §4', title: 'refuses fields beyond their limits, and nothing changes' },
   async (context) => {
     const { channel, owner } = await channelFixture(context);
-    const calls = Object.entries(wrongFields(context, owner.account.id)).map(
-      ([what, facts]) => [what, channel.updateParams(facts)] as const,
+    const calls = Object.entries(invalidFields(context, owner.account.id)).map(
+      ([what, overrides]) => [what, channel.updateParams(overrides)] as const,
     );
     await assertUnchanged(channel, () =>
       assertAllRefused({ by: owner, method, codes: ['bad_request'] }, calls),
@@ -97,18 +97,18 @@ update.check(
   'nothing-carried-over',
   { source: '06 §8.4', title: 'leaves out what the new descriptor leaves out' },
   async (context) => {
-    const facts = { description: 'words', theme: 'dark', moderators: [context.account().id] };
-    const { channel } = await channelFixture(context, { facts });
+    const overrides = { description: 'words', theme: 'dark', moderators: [context.account().id] };
+    const { channel } = await channelFixture(context, { overrides });
     const gone = { description: undefined, theme: undefined, moderators: undefined };
     await channel.update(gone);
-    await demandCurrent(channel, 'without optional members');
+    await assertCurrent(channel, 'without optional members');
     for (const name of Object.keys(gone)) {
       assertConforms(!Object.hasOwn(channel.current, name), `${name} is gone`);
     }
     await channel.update({ moderators: [], description: '' });
-    await demandCurrent(channel, 'with empty ones');
+    await assertCurrent(channel, 'with empty ones');
     await channel.update(gone);
-    await demandCurrent(channel, 'without them again');
+    await assertCurrent(channel, 'without them again');
   },
 );
 
@@ -161,7 +161,7 @@ update.check(
       assertUnchanged(channel, () =>
         assertAllRefused(
           { by: owner, method, codes: ['bad_request'] },
-          calls.map(([what, facts]) => [what, channel.updateParams(facts)]),
+          calls.map(([what, overrides]) => [what, channel.updateParams(overrides)]),
         ),
       ),
     );
@@ -236,7 +236,7 @@ update.check(
       );
     }
     channel.current = (won[0] as (typeof won)[0]).params;
-    await demandCurrent(channel, 'the one that succeeded');
+    await assertCurrent(channel, 'the one that succeeded');
     assertConforms((await readTimeline(channel)).raw.length === 2, 'one event');
   },
 );
@@ -255,7 +255,7 @@ update.check(
     );
     await channel.update({ updated_at: now });
     await channel.update({ updated_at: now - 2 });
-    await demandCurrent(channel, 'a time before the one of the last revision');
+    await assertCurrent(channel, 'a time before the one of the last revision');
   },
 );
 
@@ -265,13 +265,13 @@ update.check(
   async (context) => {
     const { channel, owner, moderators } = await channelFixture(context, { moderators: 1 });
     const [mia] = moderators as [TestAccount];
-    const spoiled = (facts: JsonObject, by = owner) => {
-      const params = channel.updateParams(facts, by);
+    const spoiled = (overrides: JsonObject, by = owner) => {
+      const params = channel.updateParams(overrides, by);
       return { ...params, device_signature: tampered(String(params.device_signature)) };
     };
     const old = { updated_at: 0 };
-    const make = (facts: JsonObject) => (filling: string) =>
-      channel.updateParams({ ...facts, filling });
+    const make = (overrides: JsonObject) => (filling: string) =>
+      channel.updateParams({ ...overrides, filling });
     await assertUnchanged(channel, async () => {
       await assertAllRefused({ by: mia, method, codes: ['forbidden'] }, [
         ['permission before form', channel.updateParams({ name: '' }, mia)],
@@ -289,7 +289,8 @@ update.check(
       }
     });
     await channel.close();
-    const reopened = (facts: JsonObject) => channel.updateParams({ status: 'active', ...facts });
+    const reopened = (overrides: JsonObject) =>
+      channel.updateParams({ status: 'active', ...overrides });
     await assertUnchanged(channel, () =>
       assertAllRefused({ by: owner, method, codes: ['state_conflict'] }, [
         ['closure before size', paddedTo(8_193, (filling) => reopened({ filling }))],

@@ -63,7 +63,7 @@ approve.check(
     const { group, strangers } = await groupFixture(context, { strangers: 1 });
     const [eve] = strangers as [TestAccount];
     await group.apply(eve, await group.invite());
-    const params = group.approvalParams([eve], { facts: { note: 'welcome' } });
+    const params = group.approvalParams([eve], { overrides: { note: 'welcome' } });
     await group.write(method, params.approval, { params });
     const { outcomes } = await readChain(group, eve);
     const event = eventOf(outcomes.at(-1) as (typeof outcomes)[0]);

@@ -1,4 +1,4 @@
-/** Who may call the group methods, and when: what holds of all alike (05 §5.2, §6, §12.4). */
+/** Rules of all group methods: roles, heads of the chain, closed groups (05 §5.2, §6, §12.4). */
 
 import { encodeBase64url, type GroupMethodName } from '@posthouse/protocol';
 import { nodeRandom } from '@posthouse/protocol/node';
@@ -13,17 +13,15 @@ import type { Answer } from '../../transport/answer.ts';
 
 type CheckList = ReturnType<typeof checksOf>;
 
-/** The checks of a method's gate. */
-function gateChecks(method: GroupMethodName): readonly Check[] {
+/** Checks which callers a method accepts, and in which state of the group. */
+function authorizationChecks(method: GroupMethodName): readonly Check[] {
   const { check, list } = checksOf(method);
   const { signed, writes } = callTemplates[method];
-  const transports =
-    method === 'group.subscribe' ? (['wss'] as const) : (['https', 'wss'] as const);
   if (method === 'group.create') return list;
   if (writes) {
     check(
       'closed',
-      { source: '05 §11.4, §12.5', title: 'is state_conflict once the group is closed' },
+      { source: '05 §11.4, §12.5', title: 'answers state_conflict after the group is closed' },
       async (context) => {
         const { fixture, by, again } = await prepareCall(context, method);
         await fixture.group.close();
@@ -34,7 +32,7 @@ function gateChecks(method: GroupMethodName): readonly Check[] {
 
   check(
     'unknown-group',
-    { source: '05 §12.5', title: 'is not_found for a group that is not here', transports },
+    { source: '05 §12.5', title: 'answers not_found for an unknown group' },
     async (context) => {
       const { fixture, by, params } = await prepareCall(context, method);
       const group_id = `grp_${encodeBase64url(nodeRandom(16))}`;
@@ -45,23 +43,19 @@ function gateChecks(method: GroupMethodName): readonly Check[] {
       await context.expectError(by.caller, { method, params: moved }, 'not_found');
     },
   );
-  outsiderChecks(method, { check, transports });
+  outsiderChecks(method, check);
   chainChecks(method, check);
   roleChecks(method, check);
   return list;
 }
 
-/** Who is not in the group is told nothing of it. */
-function outsiderChecks(
-  method: GroupMethodName,
-  { check, transports }: Pick<CheckList, 'check'> & Pick<Check, 'transports'>,
-): void {
+/** Checks that an error reveals nothing to accounts that are not members. */
+function outsiderChecks(method: GroupMethodName, check: CheckList['check']): void {
   check(
     'outsiders',
     {
       source: '05 §6, §12.4',
-      title: 'is forbidden to strangers and banned members alike, and tells neither anything',
-      transports,
+      title: 'answers strangers and banned members alike with forbidden, and reveals nothing',
     },
     async (context) => {
       const { fixture, again } = await prepareCall(context, method, { members: 1, strangers: 1 });
@@ -70,18 +64,21 @@ function outsiderChecks(
       await fixture.group.ban([banned]);
       const byBanned = { method, params: again(banned) };
       const refused = await context.expectError(banned.caller, byBanned, 'forbidden');
-      demandSilence(fixture, refused);
-      // With its invitation a stranger may apply.
+      assertNothingRevealed(fixture, refused);
+      // A stranger with an invitation may apply.
       if (method === 'group.application.submit') return;
       const byStranger = { method, params: again(stranger) };
       const answer = await context.expectError(stranger.caller, byStranger, 'forbidden');
-      assertConforms(answer.message === refused.message, 'a ban looks like no membership');
-      demandSilence(fixture, answer);
+      assertConforms(
+        answer.message === refused.message,
+        'the same message for a banned account as for a stranger',
+      );
+      assertNothingRevealed(fixture, answer);
     },
   );
 }
 
-/** Links of the chain: on its head, or not at all (05 §5.2). */
+/** Checks that a chain event is accepted on the current head only (05 §5.2). */
 function chainChecks(method: GroupMethodName, check: CheckList['check']): void {
   const { signed, chained } = callTemplates[method];
   if (chained === undefined) return;
@@ -89,7 +86,7 @@ function chainChecks(method: GroupMethodName, check: CheckList['check']): void {
     'head',
     {
       source: '05 §5.1, §5.2',
-      title: 'is state_conflict on any other head than the last, and appends nothing',
+      title: 'answers state_conflict on any head but the last, and appends nothing',
     },
     async (context) => {
       const { fixture, by, params, again } = await prepareCall(context, method);
@@ -98,8 +95,8 @@ function chainChecks(method: GroupMethodName, check: CheckList['check']): void {
       await fixture.group.update({ description: 'meanwhile' });
       await assertUnchanged(fixture.group, fixture.owner, () => {
         const stale = [
-          ['the head before', params],
-          ['the digest of nothing here', on(`sha256:${encodeBase64url(nodeRandom(32))}`)],
+          ['the previous head', params],
+          ['an unknown digest', on(`sha256:${encodeBase64url(nodeRandom(32))}`)],
         ] as const;
         return assertAllRefused({ by, method, codes: ['state_conflict'] }, stale);
       });
@@ -109,7 +106,7 @@ function chainChecks(method: GroupMethodName, check: CheckList['check']): void {
 
   check(
     'race',
-    { source: '05 §5.2', title: 'of two links on one head no more than one is appended' },
+    { source: '05 §5.2', title: 'appends one of two events on the same head' },
     async (context) => {
       const { fixture, by, params } = await prepareCall(context, method);
       const { group, owner } = fixture;
@@ -121,25 +118,25 @@ function chainChecks(method: GroupMethodName, check: CheckList['check']): void {
       ]);
       assertConforms(answers.filter(({ ok }) => ok).length === 1, 'exactly one succeeds');
       for (const answer of answers) {
-        // Whoever gave its role away by the first may not make the second.
+        // The first event may take the role that the second one needs.
         const code = answer.ok ? 'state_conflict' : answer.code;
         assertConforms(
           code === 'state_conflict' || code === 'forbidden',
-          `a conflict, not ${code}`,
+          `state_conflict or forbidden for the other, not ${code}`,
         );
       }
     },
   );
 }
 
-/** The roles a method takes (05 §6). */
+/** Checks the role that a method requires (05 §6). */
 function roleChecks(method: GroupMethodName, check: CheckList['check']): void {
   const { role } = callTemplates[method];
   if (role === undefined) return;
   const allowed = role === 'owner' ? 'the owner alone' : 'owner and administrators';
   check(
     'roles',
-    { source: '05 §6', title: `is for ${allowed}; to all others it is forbidden` },
+    { source: '05 §6', title: `serves ${allowed}, and answers all others with forbidden` },
     async (context) => {
       const { fixture, again } = await prepareCall(context, method, {
         members: 1,
@@ -157,15 +154,21 @@ function roleChecks(method: GroupMethodName, check: CheckList['check']): void {
   );
 }
 
-/** Nothing of a group in an error but what the caller sent (05 §12.4). */
-function demandSilence({ group, owner }: GroupFixture, answer: Answer & { ok: false }): void {
+/** Asserts that an error contains nothing of a group but what the caller sent (05 §12.4). */
+function assertNothingRevealed(
+  { group, owner }: GroupFixture,
+  answer: Answer & { ok: false },
+): void {
   const { name } = group.create;
-  const told = JSON.stringify([answer.message, answer.data ?? null]);
+  const text = JSON.stringify([answer.message, answer.data ?? null]);
   for (const secret of [name, owner.account.id, group.head, group.commitment]) {
-    assertConforms(!told.includes(secret), 'an error tells an outsider something of the group');
+    assertConforms(
+      !text.includes(secret),
+      `an error without "${secret}", which the caller did not send`,
+    );
   }
 }
 
-export const groupGateChecks = (Object.keys(callTemplates) as GroupMethodName[]).flatMap(
-  gateChecks,
+export const groupAuthorizationChecks = (Object.keys(callTemplates) as GroupMethodName[]).flatMap(
+  authorizationChecks,
 );

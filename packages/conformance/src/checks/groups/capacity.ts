@@ -16,7 +16,7 @@ approve.check(
   async (context) => {
     const { group, owner, strangers } = await groupFixture(context, {
       strangers: 3,
-      facts: { member_capacity: 2 },
+      overrides: { member_capacity: 2 },
     });
     const [eve, fay] = strangers as [TestAccount, TestAccount];
     const invite = await group.invite();
@@ -68,7 +68,7 @@ approve.check(
     const { group, owner, administrators, strangers } = await groupFixture(context, {
       administrators: 1,
       strangers: 2,
-      facts: { member_capacity: 3 },
+      overrides: { member_capacity: 3 },
     });
     const [ada] = administrators as [TestAccount];
     const [eve, fay] = strangers as [TestAccount, TestAccount];

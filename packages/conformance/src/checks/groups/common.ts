@@ -14,8 +14,6 @@ import { readHead } from '../../groups/group-reader.ts';
 function commonChecks(method: GroupMethodName): readonly Check[] {
   const { check, list } = checksOf(method);
   const { signed, writes, chained } = callTemplates[method];
-  const transports =
-    method === 'group.subscribe' ? (['wss'] as const) : (['https', 'wss'] as const);
   const inQuery = (methods[method].http as readonly string[]).includes('GET');
 
   check(
@@ -23,7 +21,6 @@ function commonChecks(method: GroupMethodName): readonly Check[] {
     {
       source: '05 §12.1, §12.4',
       title: 'asks for a device session: unauthorized without, forbidden with the account key',
-      transports,
     },
     async (context) => {
       const { by, params } = await prepareCall(context, method);
@@ -39,7 +36,6 @@ function commonChecks(method: GroupMethodName): readonly Check[] {
     {
       source: '05 §4, §12.4',
       title: 'refuses every malformed member with bad_request and keeps nothing of it',
-      transports,
     },
     async (context) => {
       const { fixture, by, params } = await prepareCall(context, method);
@@ -58,7 +54,7 @@ function commonChecks(method: GroupMethodName): readonly Check[] {
     {
       source: '05 §3.1, 02 §2.5',
       title: 'tolerates members it does not know',
-      transports: inQuery ? ['wss'] : transports,
+      ...(inQuery && { transports: ['wss'] }),
     },
     async (context) => {
       const { fixture, by, params } = await prepareCall(context, method);

@@ -47,8 +47,12 @@ create.check(
   { source: '05 §4.1, §13.2', title: 'makes the state that is served for display' },
   async (context) => {
     const owner = await context.testAccount();
-    const facts = { name: 'é'.repeat(128), member_capacity: 3, invite_policy: 'members_targeted' };
-    const group = await TestGroup.create(context, owner, facts);
+    const overrides = {
+      name: 'é'.repeat(128),
+      member_capacity: 3,
+      invite_policy: 'members_targeted',
+    };
+    const group = await TestGroup.create(context, owner, overrides);
     const {
       group_id,
       status,
@@ -61,7 +65,7 @@ create.check(
     assertConforms(of === owner.account.id && member_count === 1, 'the owner is the only member');
     assertConforms(description === '', 'an omitted description is empty');
     assertConforms(
-      canonicalJson(rest) === canonicalJson(facts),
+      canonicalJson(rest) === canonicalJson(overrides),
       'name, capacity and policy as created',
     );
   },
@@ -136,8 +140,8 @@ create.check(
   { source: '05 §4.1, §4.5', title: 'refuses names, texts, capacities and policies out of bounds' },
   async (context) => {
     const owner = await context.testAccount();
-    const drafts = Object.entries(wrongFacts).map(([what, facts]) => {
-      return [what, TestGroup.draft(context, owner, facts).createParams] as const;
+    const drafts = Object.entries(wrongFacts).map(([what, overrides]) => {
+      return [what, TestGroup.draft(context, owner, overrides).createParams] as const;
     });
     await assertAllRefused({ by: owner, method, codes: ['bad_request'] }, drafts);
   },

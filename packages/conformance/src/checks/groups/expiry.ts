@@ -113,4 +113,4 @@ close.check(
   },
 );
 
-export const groupLaterChecks = [...invite.list, ...application.list, ...keys.list, ...close.list];
+export const groupExpiryChecks = [...invite.list, ...application.list, ...keys.list, ...close.list];

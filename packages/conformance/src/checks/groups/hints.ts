@@ -9,44 +9,47 @@ import { idsOf, newSecret } from '../../groups/group-objects.ts';
 import { readHead } from '../../groups/group-reader.ts';
 
 /** Owner, administrator, two members, somebody outside. */
-interface Cast extends GroupFixture {
+interface Participants extends GroupFixture {
   readonly ada: TestAccount;
   readonly ben: TestAccount;
   readonly cem: TestAccount;
   readonly eve: TestAccount;
 }
 
-interface Case {
+interface HintCase {
   /** What comes before anybody listens. */
-  before?(cast: Cast): Promise<unknown>;
-  act(cast: Cast): Promise<unknown>;
-  heard(cast: Cast): ExpectedHints;
+  before?(cast: Participants): Promise<unknown>;
+  act(cast: Participants): Promise<unknown>;
+  expected(cast: Participants): ExpectedHints;
 }
 
-const all = ({ owner, ada, ben, cem }: Cast) => [owner, ada, ben, cem];
-const managers = ({ owner, ada }: Cast) => [owner, ada];
-const everybody = (cast: Cast): ExpectedHints => ({ timeline: all(cast) });
-const toManagers = (cast: Cast): ExpectedHints => ({ applications: managers(cast) });
-const asked = ({ group, ben }: Cast) => group.requestRecovery(ben);
-const applied = async ({ group, eve }: Cast) => group.apply(eve, await group.invite());
+const all = ({ owner, ada, ben, cem }: Participants) => [owner, ada, ben, cem];
+const managers = ({ owner, ada }: Participants) => [owner, ada];
+const timelineToAll = (cast: Participants): ExpectedHints => ({ timeline: all(cast) });
+const toManagers = (cast: Participants): ExpectedHints => ({ applications: managers(cast) });
+const requestRecovery = ({ group, ben }: Participants) => group.requestRecovery(ben);
+const applied = async ({ group, eve }: Participants) => group.apply(eve, await group.invite());
 
 /** Names the accounts of people in a group. */
-const batch = ({ group }: Cast, ...people: TestAccount[]): JsonObject => {
+const batch = ({ group }: Participants, ...people: TestAccount[]): JsonObject => {
   return { group_id: group.groupId, accounts: idsOf(people) };
 };
 
 /** The request of the first member is deleted when its membership ends, in each of these ways. */
-const gone = (cast: Cast): ExpectedHints => {
+const recoveryDeleted = (cast: Participants): ExpectedHints => {
   const { owner, ada, cem } = cast;
   return { timeline: [owner, ada, cem], recoveries: managers(cast) };
 };
 
-const cases: Readonly<Partial<Record<GroupMethodName, Readonly<Record<string, Case>>>>> = {
+const cases: Readonly<Partial<Record<GroupMethodName, Readonly<Record<string, HintCase>>>>> = {
   'group.update': {
-    event: { act: ({ group }) => group.update({ name: 'x' }), heard: everybody },
+    event: { act: ({ group }) => group.update({ name: 'x' }), expected: timelineToAll },
   },
   'group.role.update': {
-    event: { act: ({ group, ben }) => group.setRole(ben, 'administrator'), heard: everybody },
+    event: {
+      act: ({ group, ben }) => group.setRole(ben, 'administrator'),
+      expected: timelineToAll,
+    },
     'roles-of-now': {
       act: async (cast) => {
         const { group, ada, ben } = cast;
@@ -54,142 +57,157 @@ const cases: Readonly<Partial<Record<GroupMethodName, Readonly<Record<string, Ca
         await group.setRole(ben, 'administrator');
         await applied(cast);
       },
-      heard: (cast) => ({ ...everybody(cast), applications: [cast.owner, cast.ben] }),
+      expected: (cast) => ({ ...timelineToAll(cast), applications: [cast.owner, cast.ben] }),
     },
   },
   'group.owner.transfer': {
-    event: { act: ({ group, ada }) => group.transfer(ada), heard: everybody },
+    event: { act: ({ group, ada }) => group.transfer(ada), expected: timelineToAll },
   },
-  'group.invite.create': { nothing: { act: ({ group }) => group.invite(), heard: () => ({}) } },
+  'group.invite.create': { nothing: { act: ({ group }) => group.invite(), expected: () => ({}) } },
   'group.invite.revoke': {
     'with-application': {
       before: applied,
       act: async ({ context, group, owner }) => revokeAll(context, group.groupId, owner),
-      heard: toManagers,
+      expected: toManagers,
     },
     'without-application': {
       before: ({ group }) => group.invite(),
       act: async ({ context, group, owner }) => revokeAll(context, group.groupId, owner),
-      heard: () => ({}),
+      expected: () => ({}),
     },
   },
   'group.application.submit': {
-    new: { act: applied, heard: toManagers },
-    replaced: { before: applied, act: applied, heard: toManagers },
+    new: { act: applied, expected: toManagers },
+    replaced: { before: applied, act: applied, expected: toManagers },
   },
   'group.application.reject': {
     deleted: {
       before: applied,
       act: (cast) =>
         cast.context.expectOk(cast.ada.caller, 'group.application.reject', batch(cast, cast.eve)),
-      heard: toManagers,
+      expected: toManagers,
     },
   },
   'group.application.approve': {
     admitted: {
       before: applied,
       act: ({ group, eve }) => group.approve([eve]),
-      heard: (cast) => ({ ...everybody(cast), ...toManagers(cast) }),
+      expected: (cast) => ({ ...timelineToAll(cast), ...toManagers(cast) }),
     },
   },
   'group.member.leave': {
-    event: { act: ({ group, ben }) => group.leave(ben), heard: rest },
-    'with-request': { before: asked, act: ({ group, ben }) => group.leave(ben), heard: gone },
+    event: { act: ({ group, ben }) => group.leave(ben), expected: timelineToOthers },
+    'with-request': {
+      before: requestRecovery,
+      act: ({ group, ben }) => group.leave(ben),
+      expected: recoveryDeleted,
+    },
   },
   'group.member.remove': {
-    event: { act: ({ group, ben }) => group.remove([ben]), heard: rest },
-    'with-request': { before: asked, act: ({ group, ben }) => group.remove([ben]), heard: gone },
+    event: { act: ({ group, ben }) => group.remove([ben]), expected: timelineToOthers },
+    'with-request': {
+      before: requestRecovery,
+      act: ({ group, ben }) => group.remove([ben]),
+      expected: recoveryDeleted,
+    },
     'administrator-with-request': {
       before: ({ group, ada }) => group.requestRecovery(ada),
       act: ({ group, ada }) => group.remove([ada]),
-      heard: ({ owner, ben, cem }) => ({ timeline: [owner, ben, cem], recoveries: [owner] }),
+      expected: ({ owner, ben, cem }) => ({ timeline: [owner, ben, cem], recoveries: [owner] }),
     },
   },
   'group.member.ban': {
-    event: { act: ({ group, ben }) => group.ban([ben]), heard: rest },
-    'with-request': { before: asked, act: ({ group, ben }) => group.ban([ben]), heard: gone },
+    event: { act: ({ group, ben }) => group.ban([ben]), expected: timelineToOthers },
+    'with-request': {
+      before: requestRecovery,
+      act: ({ group, ben }) => group.ban([ben]),
+      expected: recoveryDeleted,
+    },
     'with-application': {
       before: applied,
       act: ({ group, eve }) => group.ban([eve]),
-      heard: (cast) => ({ ...everybody(cast), ...toManagers(cast) }),
+      expected: (cast) => ({ ...timelineToAll(cast), ...toManagers(cast) }),
     },
-    outside: { act: ({ group, eve }) => group.ban([eve]), heard: everybody },
+    outside: { act: ({ group, eve }) => group.ban([eve]), expected: timelineToAll },
   },
   'group.member.unban': {
-    event: { act: ({ group, eve }) => group.unban([eve]), heard: everybody },
+    event: { act: ({ group, eve }) => group.unban([eve]), expected: timelineToAll },
   },
   'group.member.recovery.submit': {
-    member: { act: asked, heard: (cast) => ({ recoveries: [...managers(cast), cast.ben] }) },
+    member: {
+      act: requestRecovery,
+      expected: (cast) => ({ recoveries: [...managers(cast), cast.ben] }),
+    },
     replaced: {
-      before: asked,
-      act: asked,
-      heard: (cast) => ({ recoveries: [...managers(cast), cast.ben] }),
+      before: requestRecovery,
+      act: requestRecovery,
+      expected: (cast) => ({ recoveries: [...managers(cast), cast.ben] }),
     },
     administrator: {
       act: ({ group, ada }) => group.requestRecovery(ada),
-      heard: (cast) => ({ recoveries: managers(cast) }),
+      expected: (cast) => ({ recoveries: managers(cast) }),
     },
     owner: {
       act: ({ group, owner }) => group.requestRecovery(owner),
-      heard: ({ owner }) => ({ recoveries: [owner] }),
+      expected: ({ owner }) => ({ recoveries: [owner] }),
     },
   },
   'group.member.recovery.approve': {
     event: {
-      before: asked,
+      before: requestRecovery,
       act: ({ group, ben }) => group.recover([ben]),
-      heard: (cast) => ({ ...everybody(cast), recoveries: [...managers(cast), cast.ben] }),
+      expected: (cast) => ({ ...timelineToAll(cast), recoveries: [...managers(cast), cast.ben] }),
     },
   },
   'group.member.recovery.reject': {
     rejected: {
-      before: asked,
+      before: requestRecovery,
       act: (cast) =>
         cast.context.expectOk(
           cast.ada.caller,
           'group.member.recovery.reject',
           batch(cast, cast.ben),
         ),
-      heard: (cast) => ({ recoveries: [...managers(cast), cast.ben] }),
+      expected: (cast) => ({ recoveries: [...managers(cast), cast.ben] }),
     },
     withdrawn: {
-      before: asked,
+      before: requestRecovery,
       act: (cast) =>
         cast.context.expectOk(
           cast.ben.caller,
           'group.member.recovery.reject',
           batch(cast, cast.ben),
         ),
-      heard: (cast) => ({ recoveries: [...managers(cast), cast.ben] }),
+      expected: (cast) => ({ recoveries: [...managers(cast), cast.ben] }),
     },
   },
   'group.secret.rotation.prepare': {
     nothing: {
       act: ({ group, owner }) => group.prepare(group.prepareParams(newSecret(), [owner])),
-      heard: () => ({}),
+      expected: () => ({}),
     },
   },
   'group.secret.rotation.commit': {
     event: {
-      before: asked,
+      before: requestRecovery,
       act: (cast) => cast.group.rotate(all(cast)),
-      heard: everybody,
+      expected: timelineToAll,
     },
     'owner-key-with-request': {
       before: ({ group, owner }) => group.requestRecovery(owner),
       act: (cast) => cast.group.rotate(all(cast), cast.group.keys.make()),
-      heard: (cast) => ({ ...everybody(cast), recoveries: [cast.owner] }),
+      expected: (cast) => ({ ...timelineToAll(cast), recoveries: [cast.owner] }),
     },
   },
   'group.message.send': {
     event: {
       act: async ({ group, ben }) => group.send(ben, (await readHead(group, ben)).epoch),
-      heard: everybody,
+      expected: timelineToAll,
     },
   },
 };
 
-function rest({ owner, ada, cem }: Cast): ExpectedHints {
+function timelineToOthers({ owner, ada, cem }: Participants): ExpectedHints {
   return { timeline: [owner, ada, cem] };
 }
 
@@ -207,7 +225,7 @@ async function revokeAll(
   }
 }
 
-async function castOf(context: TestContext): Promise<Cast> {
+async function participants(context: TestContext): Promise<Participants> {
   const fixture = await groupFixture(context, { administrators: 1, members: 2, strangers: 1 });
   const [ada] = fixture.administrators as [TestAccount];
   const [ben, cem] = fixture.members as [TestAccount, TestAccount];
@@ -217,10 +235,10 @@ async function castOf(context: TestContext): Promise<Cast> {
 
 function hintChecks(
   method: GroupMethodName,
-  some: Readonly<Record<string, Case>>,
+  hintCases: Readonly<Record<string, HintCase>>,
 ): readonly Check[] {
   const { check, list } = checksOf(method);
-  for (const [word, { before, act, heard }] of Object.entries(some)) {
+  for (const [word, { before, act, expected }] of Object.entries(hintCases)) {
     check(
       `hints-${word}`,
       {
@@ -229,10 +247,10 @@ function hintChecks(
         transports: ['wss'],
       },
       async (context) => {
-        const cast = await castOf(context);
+        const cast = await participants(context);
         await before?.(cast);
         const listeners = await GroupListeners.of(cast.group, all(cast));
-        await listeners.expectHints(() => act(cast), heard(cast));
+        await listeners.expectHints(() => act(cast), expected(cast));
       },
     );
   }
@@ -240,12 +258,17 @@ function hintChecks(
 }
 
 /** A call made before, to be repeated as it is. */
-type Repeated = (cast: Cast) => Promise<{ readonly by: TestAccount; readonly params: JsonObject }>;
+type Repeated = (
+  cast: Participants,
+) => Promise<{ readonly by: TestAccount; readonly params: JsonObject }>;
 
 /** Repeats that change nothing (05 §13.13, §13.21, §13.28). */
 const repeats: Readonly<Partial<Record<GroupMethodName, Repeated>>> = {
   'group.application.submit': async (cast) => ({ by: cast.eve, params: await applied(cast) }),
-  'group.member.recovery.submit': async (cast) => ({ by: cast.ben, params: await asked(cast) }),
+  'group.member.recovery.submit': async (cast) => ({
+    by: cast.ben,
+    params: await requestRecovery(cast),
+  }),
   'group.message.send': async ({ context, group, ben }) => {
     const params = group.message(ben, (await readHead(group, ben)).epoch);
     await context.expectOk(ben.caller, 'group.message.send', params);
@@ -253,7 +276,7 @@ const repeats: Readonly<Partial<Record<GroupMethodName, Repeated>>> = {
   },
 };
 
-function repeatChecks(method: GroupMethodName, made: Repeated): readonly Check[] {
+function repeatChecks(method: GroupMethodName, repeat: Repeated): readonly Check[] {
   const { check, list } = checksOf(method);
   check(
     'hints-repeat',
@@ -263,8 +286,8 @@ function repeatChecks(method: GroupMethodName, made: Repeated): readonly Check[]
       transports: ['wss'],
     },
     async (context) => {
-      const cast = await castOf(context);
-      const { by, params } = await made(cast);
+      const cast = await participants(context);
+      const { by, params } = await repeat(cast);
       const listeners = await GroupListeners.of(cast.group, all(cast));
       await listeners.expectHints(() => context.expectOk(by.caller, method, params), {});
     },

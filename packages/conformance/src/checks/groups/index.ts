@@ -2,16 +2,16 @@ import type { Check } from '../../check.ts';
 import { groupAccessChecks } from './access.ts';
 import { groupAdmissionChecks } from './admission.ts';
 import { groupApplicationChecks } from './applications.ts';
-import { groupGateChecks } from './authorization.ts';
+import { groupAuthorizationChecks } from './authorization.ts';
 import { groupBanChecks } from './bans.ts';
 import { groupCapacityChecks } from './capacity.ts';
 import { groupCommonChecks } from './common.ts';
 import { groupCreateChecks } from './create.ts';
-import { groupLaterChecks } from './expiry.ts';
+import { groupExpiryChecks } from './expiry.ts';
 import { groupHintChecks } from './hints.ts';
 import { groupInviteChecks } from './invites.ts';
 import { groupListChecks } from './lists.ts';
-import { groupWaitChecks } from './long-periods.ts';
+import { groupLongPeriodChecks } from './long-periods.ts';
 import { groupMemberChecks } from './members.ts';
 import { groupMessageChecks } from './messages.ts';
 import { groupPropertyChecks } from './properties.ts';
@@ -26,7 +26,7 @@ import { groupSubscribeChecks } from './subscribe.ts';
 /** The checks of `group.host.v1`: what all methods have in common, then what is each one's own. */
 export const groupChecks: readonly Check[] = [
   ...groupCommonChecks,
-  ...groupGateChecks,
+  ...groupAuthorizationChecks,
   ...groupCreateChecks,
   ...groupPropertyChecks,
   ...groupInviteChecks,
@@ -46,6 +46,6 @@ export const groupChecks: readonly Check[] = [
   ...groupMessageChecks,
   ...groupSubscribeChecks,
   ...groupHintChecks,
-  ...groupLaterChecks,
-  ...groupWaitChecks,
+  ...groupExpiryChecks,
+  ...groupLongPeriodChecks,
 ];

@@ -57,10 +57,10 @@ create.check(
     const [ben, ada] = [...members, ...administrators] as [TestAccount, TestAccount];
     const targeted = { invitee: context.account().id };
     const method = 'group.invite.create';
-    const refused = (facts: JsonObject) =>
+    const refused = (overrides: JsonObject) =>
       context.expectError(
         ben.caller,
-        { method, params: group.invitation(facts, ben) },
+        { method, params: group.invitation(overrides, ben) },
         'forbidden',
       );
     await refused({});
@@ -137,8 +137,8 @@ create.check(
       'a life over the limit': { created_at: now, expires_at: now + ttl + 1 },
       'an end that is past': { created_at: now - 2, expires_at: now - 1 },
     };
-    const calls = Object.entries(wrong).map(([what, facts]) => {
-      return [what, { ...group.invitation({ created_at: now, ...facts }) }] as const;
+    const calls = Object.entries(wrong).map(([what, overrides]) => {
+      return [what, { ...group.invitation({ created_at: now, ...overrides }) }] as const;
     });
     const method = 'group.invite.create';
     await assertAllRefused({ by: owner, method, codes: ['bad_request'] }, calls);
@@ -170,7 +170,7 @@ create.check(
       administrators: 1,
       members: 1,
       strangers: 3,
-      facts: { invite_policy: 'members_shareable' },
+      overrides: { invite_policy: 'members_shareable' },
     });
     const [ada, ben] = [...administrators, ...members] as [TestAccount, TestAccount];
     const [eve, fay, gus] = strangers as [TestAccount, TestAccount, TestAccount];
@@ -196,7 +196,7 @@ resolve.check(
     const { group, owner, members, administrators } = await groupFixture(context, {
       members: 2,
       administrators: 1,
-      facts: { invite_policy: 'members_shareable' },
+      overrides: { invite_policy: 'members_shareable' },
     });
     const [ben, cem, ada] = [...members, ...administrators] as [
       TestAccount,
@@ -244,7 +244,7 @@ listing.check(
       administrators: 1,
       strangers: 1,
       devices: 2,
-      facts: { invite_policy: 'members_shareable' },
+      overrides: { invite_policy: 'members_shareable' },
     });
     const [ben, cem, ada] = [...members, ...administrators] as [
       TestAccount,

@@ -22,7 +22,7 @@ interface Filling {
 
 const count = 5;
 
-const fillings: Readonly<Record<GroupListName, Filling>> = {
+const listFixtures: Readonly<Record<GroupListName, Filling>> = {
   'group.invite.list': {
     fixture: {},
     fill: ({ group }) => Promise.all(Array.from({ length: count }, () => group.invite())),
@@ -55,7 +55,7 @@ const fillings: Readonly<Record<GroupListName, Filling>> = {
 };
 
 async function filled(context: TestContext, method: GroupListName, more: GroupFixtureOptions = {}) {
-  const { fixture: options, fill, drop } = fillings[method];
+  const { fixture: options, fill, drop } = listFixtures[method];
   const fixture = await groupFixture(context, { ...more, ...options });
   await fill(fixture);
   return { ...fixture, drop: () => drop(fixture) };
@@ -131,7 +131,7 @@ function listChecks(method: GroupListName) {
       const calls = [['a cursor of another group', elsewhere]] as const;
       const codes = ['bad_request', 'not_found'] as const;
       await assertAllRefused({ by: other.owner, method, codes: [...codes, 'forbidden'] }, calls);
-      for (const another of Object.keys(fillings).filter((name) => name !== method)) {
+      for (const another of Object.keys(listFixtures).filter((name) => name !== method)) {
         const params = [['a cursor of another list', { group_id, cursor: next }]] as const;
         await assertAllRefused(
           { by: owner, method: another, codes: [...codes, 'forbidden'] },
@@ -170,4 +170,4 @@ function listChecks(method: GroupListName) {
   return list;
 }
 
-export const groupListChecks = (Object.keys(fillings) as GroupListName[]).flatMap(listChecks);
+export const groupListChecks = (Object.keys(listFixtures) as GroupListName[]).flatMap(listChecks);

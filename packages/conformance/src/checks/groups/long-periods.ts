@@ -23,7 +23,7 @@ const commit = checksOf('group.secret.rotation.commit');
 const patience = 10;
 
 /** Ends the check where nobody would wait for the end. */
-function demandShort(period: number, what: string): void {
+function requireShortPeriod(period: number, what: string): void {
   if (period <= patience) return;
   const minutes = Math.ceil(period / 60);
   throw new NotApplicable(`${what} for ${minutes} min here; a check waits ${patience} s at most`);
@@ -33,14 +33,14 @@ function demandShort(period: number, what: string): void {
 async function asked(context: TestContext, by: TestAccount, request: JsonObject) {
   const answer = await context.expectOk(by.caller, 'group.member.recovery.submit', request);
   const times = answer as { readonly accepted_at: number; readonly expires_at: number };
-  demandShort(times.expires_at - times.accepted_at, 'recovery requests are open');
+  requireShortPeriod(times.expires_at - times.accepted_at, 'recovery requests are open');
   return times;
 }
 
 /** Prepares a secret for everybody. */
 async function prepared(group: TestGroup, secret: Uint8Array, people: readonly TestAccount[]) {
   const { expires_at } = await group.prepare(group.prepareParams(secret, people));
-  demandShort(expires_at - (await relayTime(group.context)), 'rotations can be committed');
+  requireShortPeriod(expires_at - (await relayTime(group.context)), 'rotations can be committed');
   return expires_at;
 }
 
@@ -134,4 +134,9 @@ commit.check(
   },
 );
 
-export const groupWaitChecks = [...submit.list, ...listing.list, ...prepare.list, ...commit.list];
+export const groupLongPeriodChecks = [
+  ...submit.list,
+  ...listing.list,
+  ...prepare.list,
+  ...commit.list,
+];

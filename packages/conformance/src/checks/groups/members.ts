@@ -211,8 +211,8 @@ for (const [{ check }, method, kind] of [
     async (context) => {
       const { group, owner, members } = await groupFixture(context, { members: 3 });
       const { state: before } = await readChain(group, owner);
-      const facts = { accounts: idsOf(members), note: 'spring cleaning' };
-      const body = group.chainBody(kind, facts);
+      const overrides = { accounts: idsOf(members), note: 'spring cleaning' };
+      const body = group.chainBody(kind, overrides);
       await group.write(method, body);
       const { state, outcomes } = await readChain(group, owner);
       assertConforms(state.members.size === 1, 'all are gone');

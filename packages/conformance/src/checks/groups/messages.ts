@@ -153,7 +153,7 @@ send.check(
     const { message_id } = envelope;
     const second = await TestGroup.create(context, owner);
     const other = await groupFixture(context);
-    const again = (facts: JsonObject) => group.sign({ ...envelope, ...facts }, owner);
+    const again = (overrides: JsonObject) => group.sign({ ...envelope, ...overrides }, owner);
     const calls = [
       ['another time', again({ created_at: Number(envelope.created_at) - 1 })],
       ['another text', group.message(owner, 0, { message_id: String(message_id) })],

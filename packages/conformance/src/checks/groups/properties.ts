@@ -22,27 +22,27 @@ const role = checksOf('group.role.update');
 const transfer = checksOf('group.owner.transfer');
 const close = checksOf('group.close');
 
-for (const facts of [
+for (const overrides of [
   { name: 'é'.repeat(128) },
   { description: 'x'.repeat(4_096) },
   { description: '' },
   { member_capacity: 1 },
   { invite_policy: 'members_shareable' },
 ]) {
-  const [name] = Object.keys(facts) as [string];
-  const size = String(Object.values(facts)[0]).length;
+  const [name] = Object.keys(overrides) as [string];
+  const size = String(Object.values(overrides)[0]).length;
   update.check(
     `changes-${name}-${size}`,
     { source: '05 §13.6', title: `replaces ${name} and keeps all else` },
     async (context) => {
       const { group, owner } = await groupFixture(context, {
         members: 1,
-        facts: { description: 'old' },
+        overrides: { description: 'old' },
       });
       const before = await resolveGroup(group, owner);
       const { state: old } = await readChain(group, owner);
-      await group.update(facts);
-      const expected = { ...before, ...facts };
+      await group.update(overrides);
+      const expected = { ...before, ...overrides };
       const after = await resolveGroup(group, owner);
       assertConforms(canonicalJson(after) === canonicalJson(expected), 'the state served');
       const chain = await readChain(group, owner);
@@ -104,8 +104,8 @@ update.check(
     const { group, owner } = await groupFixture(context);
     const cap = await relayLimit(context, 'max_group_members');
     const wrong = { ...wrongUpdates, 'a capacity over the cap': { member_capacity: cap + 1 } };
-    const calls = Object.entries(wrong).map(([what, facts]) => {
-      return [what, group.chainBody('group.update', { ...facts })] as const;
+    const calls = Object.entries(wrong).map(([what, overrides]) => {
+      return [what, group.chainBody('group.update', { ...overrides })] as const;
     });
     await assertAllRefused({ by: owner, method: 'group.update', codes: ['bad_request'] }, calls);
     assertConforms((await resolveGroup(group, owner)).name === 'club', 'nothing changed');
@@ -171,8 +171,8 @@ role.check(
     await group.leave(left);
     await group.ban([banned]);
     const calls = Object.entries({ owner, stranger, banned, left }).map(([what, { account }]) => {
-      const facts = { account: account.id, role: 'administrator' };
-      return [what, group.chainBody('group.role.update', facts)] as const;
+      const overrides = { account: account.id, role: 'administrator' };
+      return [what, group.chainBody('group.role.update', overrides)] as const;
     });
     await assertAllRefused(
       { by: owner, method: 'group.role.update', codes: ['state_conflict'] },
@@ -189,8 +189,8 @@ role.check(
     const { group, owner, members } = await groupFixture(context, { members: 1 });
     const [ben] = members as [TestAccount];
     const calls = ['owner', 'Administrator', 'guest', ''].map((other) => {
-      const facts = { account: ben.account.id, role: other };
-      return [`role '${other}'`, group.chainBody('group.role.update', facts)] as const;
+      const overrides = { account: ben.account.id, role: other };
+      return [`role '${other}'`, group.chainBody('group.role.update', overrides)] as const;
     });
     await assertAllRefused(
       { by: owner, method: 'group.role.update', codes: ['bad_request'] },
@@ -237,8 +237,8 @@ transfer.check(
     await group.ban([banned]);
     const calls = Object.entries({ owner, stranger, 'a banned account': banned }).map(
       ([what, { account }]) => {
-        const facts = { new_owner_account: account.id };
-        return [what, group.chainBody('group.owner.transfer', facts)] as const;
+        const overrides = { new_owner_account: account.id };
+        return [what, group.chainBody('group.owner.transfer', overrides)] as const;
       },
     );
     await assertAllRefused(
@@ -255,13 +255,13 @@ transfer.check(
   async (context) => {
     const { group, owner, members } = await groupFixture(context, { members: 1 });
     const [ben] = members as [TestAccount];
-    const facts = { new_owner_account: ben.account.id };
+    const overrides = { new_owner_account: ben.account.id };
     const byMember = group.chainBody(
       'group.owner.transfer',
       { new_owner_account: owner.account.id },
       ben,
     );
-    const byOwner = group.chainBody('group.owner.transfer', facts);
+    const byOwner = group.chainBody('group.owner.transfer', overrides);
     await group.update({ name: 'later' });
     const method = 'group.owner.transfer';
     await context.expectError(ben.caller, { method, params: byMember }, 'forbidden');

@@ -51,7 +51,7 @@ revoke.check(
     const { group, owner, members, administrators } = await groupFixture(context, {
       members: 1,
       administrators: 1,
-      facts: { invite_policy: 'members_shareable' },
+      overrides: { invite_policy: 'members_shareable' },
     });
     const [ben, ada] = [...members, ...administrators] as [TestAccount, TestAccount];
     const [ours, hers, his] = [

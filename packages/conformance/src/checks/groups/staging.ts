@@ -109,14 +109,14 @@ prepare.check(
     const { group, owner } = await groupFixture(context);
     const secret = newSecret();
     const base_commitment = group.commitmentTo(newSecret());
-    const outdated = group.prepareParams(secret, [owner], { facts: { base_commitment } });
+    const outdated = group.prepareParams(secret, [owner], { overrides: { base_commitment } });
     await context.expectError(owner.caller, { method: method, params: outdated }, 'state_conflict');
     const same = { client_secret_commitment: group.commitment };
-    const unchanged = group.prepareParams(secret, [owner], { facts: same });
+    const unchanged = group.prepareParams(secret, [owner], { overrides: same });
     await context.expectError(owner.caller, { method: method, params: unchanged }, 'bad_request');
     const old = { base_commitment: group.commitment };
     await group.rotate([owner]);
-    const late = group.prepareParams(newSecret(), [owner], { facts: old });
+    const late = group.prepareParams(newSecret(), [owner], { overrides: old });
     await context.expectError(owner.caller, { method: method, params: late }, 'state_conflict');
   },
 );

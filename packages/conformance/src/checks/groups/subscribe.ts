@@ -20,7 +20,7 @@ const onWss = { transports: ['wss'] } as const;
 
 const newGroupId = () => `grp_${encodeBase64url(nodeRandom(16))}`;
 
-/** Demands a refusal with exactly these groups in its data, or without data. */
+/** Expects a refusal with exactly these groups in its data, or without data. */
 async function refuses(
   context: TestContext,
   { caller }: Pick<TestAccount, 'caller'>,
