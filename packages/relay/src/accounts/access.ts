@@ -30,7 +30,7 @@ export type Access =
  *
  * @throws ProtocolError `forbidden`; `invalid_signature` for an invite (03 section 5.6)
  */
-export async function proveAccess(
+export async function verifyAuthorization(
   context: RelayContext,
   authorization: Authorization | undefined,
   use: AuthorizationUse,
@@ -43,12 +43,12 @@ export async function proveAccess(
   const certificates = devices.map((device) => parseCertificate(device.certificate));
   const at = { state: { account: target, certificates }, now };
   return isGrant(network, authorization)
-    ? await proveGrant(context, authorization, at)
-    : await proveInvite(context, authorization, at);
+    ? await verifyGrantSignatures(context, authorization, at)
+    : await verifyInviteSignature(context, authorization, at);
 }
 
 /** Entries that fail are no signatures; one that verifies is enough (03 section 16.3). */
-async function proveGrant(
+async function verifyGrantSignatures(
   { network, verifier }: RelayContext,
   grant: ContactGrant,
   at: DeviceStateAt,
@@ -56,12 +56,12 @@ async function proveGrant(
   const body = canonicalWith(grant, { omit: ['signatures'] });
   const entries = [...grantSignatures(network, grant, at)].map(async ([deviceId, check]) => {
     const text = `${deviceId}\n${grant.signatures[deviceId]}\n${body}`;
-    return (await verifies(verifier.verifyOnce(text, () => [check], 'grant'))) ? [deviceId] : [];
+    return (await isValid(verifier.verifyOnce(text, () => [check], 'grant'))) ? [deviceId] : [];
   });
   return { kind: 'signed', devices: (await Promise.all(entries)).flat() };
 }
 
-async function verifies(verification: Promise<void>): Promise<boolean> {
+async function isValid(verification: Promise<void>): Promise<boolean> {
   try {
     await verification;
     return true;
@@ -71,7 +71,7 @@ async function verifies(verification: Promise<void>): Promise<boolean> {
   }
 }
 
-async function proveInvite(
+async function verifyInviteSignature(
   { network, verifier }: RelayContext,
   invite: ContactInvite,
   at: DeviceStateAt,

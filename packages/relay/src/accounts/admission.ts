@@ -6,11 +6,11 @@ import type { AggregateKey, Reader, Writer } from '../storage/types.ts';
 import { type Caller, requireCaller, verifySignature } from './caller.ts';
 
 /** When somebody's rights are looked at. */
-export interface Look {
+export interface AdmissionPhase {
   /** Unix seconds. */
   readonly now: number;
   /** Whether this is the write itself, and no snapshot before it. */
-  readonly isFinal: boolean;
+  readonly inTransaction: boolean;
   /** The calling device, where the same snapshot has told it already. */
   readonly caller?: Caller;
 }
@@ -19,23 +19,23 @@ export interface Look {
  * The calling device at a look.
  * @throws ProtocolError `unauthorized` where it was removed meanwhile
  */
-export async function callerAt(
+export async function resolveCaller(
   tx: Reader,
   session: DeviceSession,
-  { now, caller }: Look,
+  { now, caller }: AdmissionPhase,
 ): Promise<Caller> {
   return caller ?? (await requireCaller(tx, session, now));
 }
 
 /** A write that many may ask for and few may make. */
-export interface Admission<A, T> {
+export interface AdmittedWrite<A, T> {
   readonly session: DeviceSession;
   /** What the write holds. */
   readonly aggregates: AggregateKey | readonly AggregateKey[];
   /** What the calling device must have signed. */
   readonly signed?: JsonObject & { readonly device_signature: string };
   /** Whether the caller may; throws where it may not. It decides by its own look alone. */
-  readonly admit: (tx: Reader, look: Look) => Promise<A>;
+  readonly admit: (tx: Reader, look: AdmissionPhase) => Promise<A>;
   readonly work: (tx: Writer, admitted: A, now: number) => Promise<T>;
 }
 
@@ -49,28 +49,28 @@ export interface Admission<A, T> {
  */
 export async function writeAdmitted<A, T>(
   context: RelayContext,
-  { session, aggregates, signed, admit, work }: Admission<A, T>,
+  { session, aggregates, signed, admit, work }: AdmittedWrite<A, T>,
 ): Promise<T> {
   const { clock, storage } = context;
   const { caller, isAdmitted } = await storage.read(async (tx) => {
     const now = clock.now();
     const caller = await requireCaller(tx, session, now);
-    const look = { now, isFinal: false, caller };
-    return { caller, isAdmitted: await admit(tx, look).then(() => true, isNoRefusal) };
+    const phase = { now, inTransaction: false, caller };
+    return { caller, isAdmitted: await admit(tx, phase).then(() => true, falseIfRefused) };
   });
   if (signed !== undefined) await verifySignature(context, signed, caller);
   if (!isAdmitted) {
     // Looked at anew: while the signature was verified the right may have come.
-    await storage.read((tx) => admit(tx, { now: clock.now(), isFinal: false }));
+    await storage.read((tx) => admit(tx, { now: clock.now(), inTransaction: false }));
   }
   return await storage.write(aggregates, async (tx) => {
     const now = clock.now();
-    return await work(tx, await admit(tx, { now, isFinal: true }), now);
+    return await work(tx, await admit(tx, { now, inTransaction: true }), now);
   });
 }
 
 /** @returns `false` for a refusal; throws everything else */
-function isNoRefusal(error: unknown): false {
+function falseIfRefused(error: unknown): false {
   if (error instanceof ProtocolError) return false;
   throw error;
 }

@@ -14,7 +14,7 @@ import type { DeviceSession } from '../sessions/session.ts';
 import { capSessions, revokeSessions } from '../sessions/session-store.ts';
 import type { Reader, Writer } from '../storage/types.ts';
 import { homeOf } from './home.ts';
-import { forgetInactive, noteInactive, readInactiveOf } from './inactive-store.ts';
+import { markInactive, readInactiveOf, unmarkInactive } from './inactive-store.ts';
 import {
   type Device,
   deleteStaged,
@@ -25,7 +25,7 @@ import {
 } from './store.ts';
 
 /** The job that ends what devices had that became inactive; woken when some did. */
-export const inactiveDevicesJob = 'accounts.inactive-devices';
+export const inactiveDevicesJobName = 'accounts.inactive-devices';
 /** The job that finds expired certificates; woken when there are others than it has seen. */
 export const expiredDevicesJobName = 'accounts.expired-devices';
 
@@ -128,7 +128,7 @@ export async function activateState(
   );
   // Whose access did not end meanwhile keeps it: in those groups nothing has happened.
   for (const device of await readInactiveOf(tx, account)) {
-    if (current.has(device.deviceId)) await forgetInactive(tx, device);
+    if (current.has(device.deviceId)) await unmarkInactive(tx, device);
   }
   const { revision } = state;
   // First the removed devices are cut off; the hint is not for them either (03 section 6).
@@ -153,7 +153,7 @@ async function endSessions(
   const ended = before.map(({ deviceId }) => deviceId).filter((id) => !current.has(id));
   if (ended.length > 0) {
     await revokeSessions(tx, account, ended);
-    for (const deviceId of ended) await noteInactive(tx, { account, deviceId });
+    for (const deviceId of ended) await markInactive(tx, { account, deviceId });
     notices.push({ kind: 'revoked', account, deviceIds: ended });
   }
   for (const { deviceId, expiresAt: previously } of before) {
@@ -169,9 +169,9 @@ async function endSessions(
  * Has the access of removed devices ended soon, and that of others when their certificates end;
  * called with what the commit led to.
  */
-export function endAccessSoon({ jobs }: RelayContext, outcome: HandlerResult): HandlerResult {
+export function wakeDeviceJobs({ jobs }: RelayContext, outcome: HandlerResult): HandlerResult {
   const kinds = new Set(outcome.notices?.map(({ kind }) => kind));
-  if (kinds.has('revoked')) jobs.wake(inactiveDevicesJob);
+  if (kinds.has('revoked')) jobs.wake(inactiveDevicesJobName);
   if (kinds.has('device-state')) jobs.wake(expiredDevicesJobName);
   return outcome;
 }

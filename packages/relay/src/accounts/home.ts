@@ -4,7 +4,7 @@ import type { Home, RelayContext } from '../context.ts';
 import { digest } from '../digest.ts';
 import type { Reader } from '../storage/types.ts';
 import { homeFrom, observedRoute } from './rules.ts';
-import { type KnownRoute, readPlace, readRoute, writeRoute } from './store.ts';
+import { type KnownRoute, readKnownHome, readRoute, writeRoute } from './store.ts';
 
 /** Where an account is at home by what this relay has stored. */
 export async function homeOf(
@@ -13,7 +13,7 @@ export async function homeOf(
   relayId: string,
   now: number,
 ): Promise<Home> {
-  return homeFrom(await readPlace(tx, account), relayId, now);
+  return homeFrom(await readKnownHome(tx, account), relayId, now);
 }
 
 export interface LocateOptions {

@@ -2,13 +2,13 @@
 import type { Reader, Row, Writer } from '../storage/types.ts';
 
 /** A device of an account. */
-export interface DeviceOf {
+export interface DeviceKey {
   readonly account: string;
   readonly deviceId: string;
 }
 
 /** Notes, in the transaction that makes it so, that a device is not valid any more. */
-export async function noteInactive(tx: Writer, { account, deviceId }: DeviceOf): Promise<void> {
+export async function markInactive(tx: Writer, { account, deviceId }: DeviceKey): Promise<void> {
   await tx.run(
     `INSERT INTO inactive_devices (account, device_id) VALUES (?, ?)
       ON CONFLICT (account, device_id) DO NOTHING`,
@@ -20,9 +20,9 @@ export async function noteInactive(tx: Writer, { account, deviceId }: DeviceOf):
 /** Noted devices behind one of them, in the order of their keys. */
 export async function readInactive(
   tx: Reader,
-  { after, most }: { readonly after: DeviceOf | undefined; readonly most: number },
-): Promise<DeviceOf[]> {
-  return await tx.all<DeviceOf & Row>(
+  { after, most }: { readonly after: DeviceKey | undefined; readonly most: number },
+): Promise<DeviceKey[]> {
+  return await tx.all<DeviceKey & Row>(
     `SELECT account, device_id AS "deviceId" FROM inactive_devices
       WHERE (account, device_id) > (?, ?) ORDER BY account, device_id LIMIT ?`,
     after?.account ?? '',
@@ -31,9 +31,9 @@ export async function readInactive(
   );
 }
 
-export async function isNotedInactive(
+export async function isMarkedInactive(
   tx: Reader,
-  { account, deviceId }: DeviceOf,
+  { account, deviceId }: DeviceKey,
 ): Promise<boolean> {
   const noted = await tx.get(
     'SELECT account FROM inactive_devices WHERE account = ? AND device_id = ?',
@@ -44,8 +44,8 @@ export async function isNotedInactive(
 }
 
 /** Devices of an account that are noted. */
-export async function readInactiveOf(tx: Reader, account: string): Promise<DeviceOf[]> {
-  return await tx.all<DeviceOf & Row>(
+export async function readInactiveOf(tx: Reader, account: string): Promise<DeviceKey[]> {
+  return await tx.all<DeviceKey & Row>(
     'SELECT account, device_id AS "deviceId" FROM inactive_devices WHERE account = ?',
     account,
   );
@@ -55,7 +55,7 @@ export async function readInactiveOf(tx: Reader, account: string): Promise<Devic
  * Called in the aggregate of the account, when nothing of the device is left to end,
  * or when it is valid again.
  */
-export async function forgetInactive(tx: Writer, { account, deviceId }: DeviceOf): Promise<void> {
+export async function unmarkInactive(tx: Writer, { account, deviceId }: DeviceKey): Promise<void> {
   await tx.run(
     'DELETE FROM inactive_devices WHERE account = ? AND device_id = ?',
     account,
@@ -64,7 +64,7 @@ export async function forgetInactive(tx: Writer, { account, deviceId }: DeviceOf
 }
 
 /** A device whose certificate expired. */
-export interface ExpiredDevice extends DeviceOf {
+export interface ExpiredDevice extends DeviceKey {
   /** When, Unix seconds. */
   readonly expiresAt: number;
 }
@@ -95,9 +95,9 @@ export async function readExpiredDevices(
 }
 
 /** Notes a device as inactive, unless it was renewed meanwhile. */
-export async function noteExpired(
+export async function markExpired(
   tx: Writer,
-  { account, deviceId }: DeviceOf,
+  { account, deviceId }: DeviceKey,
   now: number,
 ): Promise<void> {
   const noted = await tx.run(
@@ -107,7 +107,7 @@ export async function noteExpired(
     deviceId,
     now,
   );
-  if (noted > 0) await noteInactive(tx, { account, deviceId });
+  if (noted > 0) await markInactive(tx, { account, deviceId });
 }
 
 /** When the next certificate expires, behind an instant, that nobody has noted. */

@@ -9,8 +9,8 @@ import { profileResolve } from './methods/profile.resolve.ts';
 import { migrations } from './migrations.ts';
 import { deviceStateResync } from './resync.ts';
 
-export { type Access, proveAccess, requireAccess } from './access.ts';
-export { callerAt, type Look, writeAdmitted } from './admission.ts';
+export { type Access, requireAccess, verifyAuthorization } from './access.ts';
+export { type AdmissionPhase, resolveCaller, writeAdmitted } from './admission.ts';
 export {
   type Caller,
   requireCaller,
@@ -21,14 +21,19 @@ export {
 export {
   confirmDevice,
   currentDevice,
-  inactiveDevicesJob,
+  inactiveDevicesJobName,
   parseCertificate,
   requireCallingDevice,
 } from './devices.ts';
 export { homeOf, locate } from './home.ts';
-export { type DeviceOf, forgetInactive, isNotedInactive, readInactive } from './inactive-store.ts';
+export {
+  type DeviceKey,
+  isMarkedInactive,
+  readInactive,
+  unmarkInactive,
+} from './inactive-store.ts';
 export { requireAnswerable, requireHome } from './rules.ts';
-export { type Device, readAudiences, readCurrentDeviceIds } from './store.ts';
+export { type Device, readCurrentDeviceIds, readHintTargets } from './store.ts';
 
 export const accounts: StoredModule = {
   name: 'accounts',

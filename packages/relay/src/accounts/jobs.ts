@@ -1,16 +1,16 @@
 import type { Job } from '../context.ts';
 import { forEachAggregate, nextRun } from '../jobs/for-each-aggregate.ts';
-import { expiredDevicesJobName, inactiveDevicesJob } from './devices.ts';
+import { expiredDevicesJobName, inactiveDevicesJobName } from './devices.ts';
 import {
   type ExpiredDevice,
+  markExpired,
   nextDeviceExpiry,
-  noteExpired,
   readExpiredDevices,
 } from './inactive-store.ts';
 import { deleteExpiredStaged, nextStagedDeadline } from './store.ts';
 
 /** Rows looked at, or removed, at once. */
-const portion = 200;
+const batchSize = 200;
 
 /** Removes pre-stored states whose retention ended (03 section 4.2). */
 export const stagedStatesJob: Job = {
@@ -18,8 +18,10 @@ export const stagedStatesJob: Job = {
   async run({ clock, storage }, signal) {
     while (!signal.aborted) {
       const now = clock.now();
-      const deleted = await storage.write(this.name, (tx) => deleteExpiredStaged(tx, now, portion));
-      if (deleted < portion) break;
+      const deleted = await storage.write(this.name, (tx) =>
+        deleteExpiredStaged(tx, now, batchSize),
+      );
+      if (deleted < batchSize) break;
     }
     return await storage.read(nextStagedDeadline);
   },
@@ -35,14 +37,14 @@ export const expiredDevicesJob: Job = {
       job: expiredDevicesJobName,
       task: 'certificates',
       find: (tx, after: ExpiredDevice | undefined) =>
-        readExpiredDevices(tx, { now, after, most: portion }),
+        readExpiredDevices(tx, { now, after, most: batchSize }),
       ownerOf: ({ account }) => `account:${account}`,
       // A renewal comes before, and there is nothing to note, or behind.
       work: async (owner, devices) => {
         await storage.write(owner, async (tx) => {
-          for (const device of devices) await noteExpired(tx, device, now);
+          for (const device of devices) await markExpired(tx, device, now);
         });
-        jobs.wake(inactiveDevicesJob);
+        jobs.wake(inactiveDevicesJobName);
       },
     });
     const next = await storage.read((tx) => nextDeviceExpiry(tx, now));

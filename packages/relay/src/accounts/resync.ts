@@ -1,11 +1,11 @@
 import type { AccountResync } from '../dispatch/module.ts';
 import type { Notice } from '../dispatch/notice.ts';
-import { readAudiences } from './store.ts';
+import { readHintTargets } from './store.ts';
 
 /** Which device state is in force, for who may not have heard of it (03 section 6). */
 export const deviceStateResync: AccountResync = async (tx, accounts, place) => {
   const notices: Notice[] = [];
-  for (const [account, audience] of await readAudiences(tx, accounts, place)) {
+  for (const [account, audience] of await readHintTargets(tx, accounts, place)) {
     notices.push({ kind: 'device-state', account, ...audience });
   }
   return notices;

@@ -1,10 +1,10 @@
 /** Decisions about accounts. No storage and no clock: what is known and the time come in. */
 import { ProtocolError } from '@posthouse/protocol';
 import type { Home } from '../context.ts';
-import type { KnownPlace, KnownRoute, StoredState } from './store.ts';
+import type { KnownHome, KnownRoute, StoredState } from './store.ts';
 
 /** Where the known route of highest revision puts an account (01 section 15, 03 section 3.4). */
-export function homeFrom(known: KnownPlace | undefined, relayId: string, now: number): Home {
+export function homeFrom(known: KnownHome | undefined, relayId: string, now: number): Home {
   if (known === undefined) return { kind: 'unknown' };
   // Expiry does not end a conflict; only a higher revision does.
   if (known.conflict) return { kind: 'conflict' };
@@ -99,7 +99,7 @@ export function observedRoute(
  * Whether nothing is known of the account having left this relay since it was last at home here.
  * What this relay holds of it may be out of date otherwise.
  */
-export function isHomeStill(known: KnownPlace | undefined, relayId: string): boolean {
+export function isStillHome(known: KnownHome | undefined, relayId: string): boolean {
   return known?.relayId === relayId && !known.conflict;
 }
 
@@ -123,7 +123,7 @@ export function usableState(options: {
   readonly staged: StoredState | undefined;
 }): UsableState {
   const { known, relayId, kept, staged } = options;
-  const current = isHomeStill(known, relayId) ? kept : undefined;
+  const current = isStillHome(known, relayId) ? kept : undefined;
   if (staged !== undefined && (current === undefined || staged.revision > current.revision)) {
     return { state: staged, staged: true };
   }

@@ -42,9 +42,9 @@ export async function readRoute(tx: Reader, account: string): Promise<KnownRoute
 }
 
 /** What of a known route says where the account is at home. */
-export type KnownPlace = Pick<KnownRoute, 'relayId' | 'expiresAt' | 'conflict'>;
+export type KnownHome = Pick<KnownRoute, 'relayId' | 'expiresAt' | 'conflict'>;
 
-export async function readPlace(tx: Reader, account: string): Promise<KnownPlace | undefined> {
+export async function readKnownHome(tx: Reader, account: string): Promise<KnownHome | undefined> {
   const row = await tx.get<Pick<RouteRow, 'relay_id' | 'expires_at' | 'conflict'> & Row>(
     'SELECT relay_id, expires_at, conflict FROM account_routes WHERE account = ?',
     account,
@@ -185,7 +185,7 @@ export async function readCurrentDeviceIds(
 }
 
 /** What hints to the devices of an account at home here need. */
-export interface Audience {
+export interface HintTarget {
   /** Of the authoritative state. */
   readonly revision: number;
   /** All devices whose certificate covers the instant. */
@@ -193,11 +193,11 @@ export interface Audience {
 }
 
 /** Of these accounts those that are at home here and have a current device. */
-export async function readAudiences(
+export async function readHintTargets(
   tx: Reader,
   accounts: readonly string[],
   { relayId, now }: { readonly relayId: string; readonly now: number },
-): Promise<ReadonlyMap<string, Audience>> {
+): Promise<ReadonlyMap<string, HintTarget>> {
   const audiences = new Map<string, { revision: number; deviceIds: string[] }>();
   for (const some of chunks(accounts)) {
     const rows = await tx.all<{ account: string; device_id: string; revision: number }>(
@@ -275,7 +275,7 @@ export async function deleteStaged(tx: Writer, account: string): Promise<void> {
 }
 
 /** `undefined` where fewer than `most` pre-stored states are kept; else when the first of them ends. */
-export async function nextStagingRoom(
+export async function stagingFullUntil(
   tx: Reader,
   now: number,
   most: number,

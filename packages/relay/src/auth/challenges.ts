@@ -10,7 +10,7 @@ import { takeChallenge } from './store.ts';
 type VerifyMethod = 'auth.device.verify' | 'auth.account.verify';
 
 /** A verification whose challenge was good and is gone now. */
-export interface Attempt<N extends VerifyMethod> {
+export interface VerificationAttempt<N extends VerifyMethod> {
   /** The account the challenge was made for. */
   readonly account: string;
   readonly params: ParamsOf<N>;
@@ -23,11 +23,11 @@ export interface Attempt<N extends VerifyMethod> {
  * @throws ProtocolError `unauthorized` for a challenge that is unknown, used, expired or of another
  *   origin; then `bad_request` for the rest of the request
  */
-export async function beginAttempt<N extends VerifyMethod>(
+export async function consumeChallenge<N extends VerifyMethod>(
   context: RelayContext,
   call: Call<N>,
   name: N,
-): Promise<Attempt<N>> {
+): Promise<VerificationAttempt<N>> {
   const nonce = isJsonObject(call.params) ? call.params.nonce : undefined;
   const account = isSecretText(nonce) ? await useChallenge(context, call, nonce) : undefined;
   const params: JsonObject = call.params;

@@ -54,7 +54,7 @@ function noChannel(): never {
 }
 
 /** A post that an account wrote under a message ID. */
-export interface Published {
+export interface PublishedPost {
   readonly sequence: number;
   /** Of the accepted object. */
   readonly digest: string;
@@ -75,7 +75,7 @@ export async function requirePublishing(
   tx: Reader,
   channelId: string,
   { account, messageId }: { readonly account: string; readonly messageId: string },
-): Promise<{ readonly channel: StoredChannel; readonly published: Published | undefined }> {
+): Promise<{ readonly channel: StoredChannel; readonly published: PublishedPost | undefined }> {
   const row = await tx.get<PublishingRow>(
     `SELECT ${columns}, p.sequence, p.digest FROM channels c
       LEFT JOIN channel_posts p

@@ -6,9 +6,9 @@ import type { RelayContext } from '../context.ts';
 import type { Notice } from '../dispatch/notice.ts';
 import type { DeviceSession } from '../sessions/session.ts';
 import type { Reader, Writer } from '../storage/types.ts';
+import { nextSequence, timelineNotice } from './append.ts';
 import { requireChannel, type StoredChannel, updateChannel } from './channel-store.ts';
-import { insertEvent, readDescriptor, releaseDescriptor } from './event-store.ts';
-import { nextSequence, timelineNotice } from './timeline.ts';
+import { insertEvent, readDescriptor, supersedeDescriptor } from './event-store.ts';
 
 /**
  * Whether a descriptor was signed about now; exactly at the tolerance passes, in both directions.
@@ -74,7 +74,7 @@ export async function replaceDescriptor(
   const { channelId } = channel;
   const { revision, moderators = [], status } = descriptor;
   const head = nextSequence(channel);
-  await releaseDescriptor(tx, channelId, channel);
+  await supersedeDescriptor(tx, channelId, channel);
   await insertEvent(tx, channelId, {
     event: {
       kind: 'descriptor',

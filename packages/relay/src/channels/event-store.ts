@@ -56,7 +56,7 @@ export async function insertEvent(
  * Lets a descriptor go that is the current one no more: when its own time is over, and nothing
  * needs it that was accepted under it (06 §7.5).
  */
-export async function releaseDescriptor(
+export async function supersedeDescriptor(
   tx: Writer,
   channelId: string,
   { revision, neededUntil }: { readonly revision: number; readonly neededUntil: number },

@@ -13,10 +13,15 @@ import { channelUpdate } from './methods/channel.update.ts';
 import { migrations } from './migrations.ts';
 import { channelResync } from './resync.ts';
 
-export type { ListedReport } from './report-store.ts';
-export { dismissReports, listReports, type ReportedPost, showReported } from './reported.ts';
-export type { WithheldPost } from './withheld-store.ts';
-export { listWithheld, restorePost, withholdPost } from './withholding.ts';
+export type { ListedReport } from './moderation/report-store.ts';
+export {
+  dismissReports,
+  listReports,
+  type ReportedPost,
+  readReportedPost,
+} from './moderation/reports.ts';
+export type { WithheldPost } from './moderation/withheld-store.ts';
+export { listWithheld, restorePost, withholdPost } from './moderation/withhold.ts';
 
 export const channels: StoredModule = {
   name: 'channels',

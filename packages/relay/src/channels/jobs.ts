@@ -1,9 +1,9 @@
 import type { Job, RelayContext } from '../context.ts';
 import { forEachAggregate, nextRun } from '../jobs/for-each-aggregate.ts';
 import type { Reader, Writer } from '../storage/types.ts';
-import { deleteDueReports } from './report-store.ts';
+import { deleteDueReports } from './moderation/report-store.ts';
 import {
-  type Due,
+  type DueEvent,
   type DueRange,
   deleteDeletions,
   deleteDescriptors,
@@ -16,7 +16,7 @@ import {
 } from './retention-store.ts';
 
 /** Rows removed in one transaction. */
-const portion = 200;
+const batchSize = 200;
 
 /** Whoever hides a post wakes it. */
 export const retentionJobName = 'channels.retention';
@@ -31,23 +31,23 @@ export const retentionJob: Job = {
     const { clock, backoff, storage } = context;
     const now = clock.now();
     const run = { context, signal, now };
-    await eachChannel(run, {
+    await forEachChannel(run, {
       task: 'posts',
       find: readDuePosts,
       remove: (tx, channelId, sequences) => deletePosts(tx, channelId, { sequences, now }),
     });
-    await eachChannel(run, {
+    await forEachChannel(run, {
       task: 'edits of hidden posts',
       find: readHiddenPosts,
       remove: (tx, channelId, sequences) =>
-        deleteHiddenEdits(tx, channelId, { sequences, portion }),
+        deleteHiddenEdits(tx, channelId, { sequences, portion: batchSize }),
     });
-    await eachChannel(run, {
+    await forEachChannel(run, {
       task: 'deletions',
       find: (tx, due) => readDueEvents(tx, 'delete', due),
       remove: (tx, channelId, sequences) => deleteDeletions(tx, channelId, { sequences, now }),
     });
-    await eachChannel(run, {
+    await forEachChannel(run, {
       task: 'descriptors',
       find: (tx, due) => readDueEvents(tx, 'descriptor', due),
       remove: (tx, channelId, sequences) => deleteDescriptors(tx, channelId, { sequences, now }),
@@ -72,29 +72,29 @@ interface Run {
 /** Something to remove, and how it goes, in a write of its channel. */
 interface Step {
   readonly task: string;
-  readonly find: (tx: Reader, due: DueRange) => Promise<Due[]>;
+  readonly find: (tx: Reader, due: DueRange) => Promise<DueEvent[]>;
   /** Says how much went; as much as a portion: there may be more of the same. */
   readonly remove: (tx: Writer, channelId: string, sequences: number[]) => Promise<number>;
 }
 
-async function eachChannel(
+async function forEachChannel(
   { context, signal, now }: Run,
   { task, find, remove }: Step,
 ): Promise<void> {
   await forEachAggregate(context, signal, {
     ...{ job: retentionJobName, task },
-    find: (tx, after: Due | undefined) => find(tx, { now, after, portion }),
+    find: (tx, after: DueEvent | undefined) => find(tx, { now, after, portion: batchSize }),
     ownerOf: ({ channelId }) => `channel:${channelId}`,
     work: async (owner, due) => {
       const [{ channelId }] = due;
       const sequences = due.map(({ sequence }) => sequence);
       const removeSome = (tx: Writer) => remove(tx, channelId, sequences);
-      while (!signal.aborted && (await context.storage.write(owner, removeSome)) >= portion);
+      while (!signal.aborted && (await context.storage.write(owner, removeSome)) >= batchSize);
     },
   });
 }
 
 async function removeReports({ context, signal, now }: Run): Promise<void> {
-  const remove = (tx: Writer) => deleteDueReports(tx, now, portion);
+  const remove = (tx: Writer) => deleteDueReports(tx, now, batchSize);
   while (!signal.aborted && (await context.storage.write('channels.jobs', remove)) > 0);
 }

@@ -4,13 +4,13 @@ import type { Reader, Row, Writer } from '../storage/types.ts';
 import type { StoredPost } from './post-store.ts';
 
 /** A position in a channel. */
-export interface Position {
+export interface EventPosition {
   readonly channelId: string;
   readonly sequence: number;
 }
 
 /** One where something can go. */
-export interface Due extends Position {
+export interface DueEvent extends EventPosition {
   /** Since when, Unix seconds. */
   readonly deadline: number;
 }
@@ -18,7 +18,7 @@ export interface Due extends Position {
 /** What is looked for: the deadlines up to now, behind the last one found. */
 export interface DueRange {
   readonly now: number;
-  readonly after: Due | undefined;
+  readonly after: DueEvent | undefined;
   readonly portion: number;
 }
 
@@ -29,8 +29,8 @@ function valuesOf({ now, after, portion }: DueRange): [number, number, string, n
 }
 
 /** Posts whose row is not needed any more, the longest overdue first. */
-export async function readDuePosts(tx: Reader, range: DueRange): Promise<Due[]> {
-  return await tx.all<Due & Row>(
+export async function readDuePosts(tx: Reader, range: DueRange): Promise<DueEvent[]> {
+  return await tx.all<DueEvent & Row>(
     `SELECT channel_id AS "channelId", sequence, clear_after AS deadline FROM channel_posts
       WHERE clear_after <= ? AND (clear_after, channel_id, sequence) > (?, ?, ?)
       ORDER BY clear_after, channel_id, sequence LIMIT ?`,
@@ -43,8 +43,8 @@ export async function readDueEvents(
   tx: Reader,
   kind: 'delete' | 'descriptor',
   range: DueRange,
-): Promise<Due[]> {
-  return await tx.all<Due & Row>(
+): Promise<DueEvent[]> {
+  return await tx.all<DueEvent & Row>(
     `SELECT channel_id AS "channelId", sequence, clear_after AS deadline FROM channel_events
       WHERE kind = ? AND clear_after IS NOT NULL AND clear_after <= ?
         AND (clear_after, channel_id, sequence) > (?, ?, ?)
@@ -55,8 +55,11 @@ export async function readDueEvents(
 }
 
 /** Posts that are hidden and may still have edits. */
-export async function readHiddenPosts(tx: Reader, { after, portion }: DueRange): Promise<Due[]> {
-  return await tx.all<Due & Row>(
+export async function readHiddenPosts(
+  tx: Reader,
+  { after, portion }: DueRange,
+): Promise<DueEvent[]> {
+  return await tx.all<DueEvent & Row>(
     `SELECT channel_id AS "channelId", sequence, 0 AS deadline FROM channel_hidden_posts
       WHERE (channel_id, sequence) > (?, ?) ORDER BY channel_id, sequence LIMIT ?`,
     after?.channelId ?? '',
@@ -79,7 +82,7 @@ export async function deletePosts(
   let count = 0;
   for (const some of chunks(sequences)) {
     // A deletion that was accepted meanwhile may have given the row more time.
-    const rows = await tx.all<GonePost>(
+    const rows = await tx.all<RemovedPost>(
       `DELETE FROM channel_posts
         WHERE channel_id = ? AND sequence IN (${placeholders(some)}) AND clear_after <= ?
         RETURNING sequence, withheld_at`,
@@ -94,11 +97,11 @@ export async function deletePosts(
 }
 
 /** A post that is readable no more, and whether the operator had withheld it. */
-type GonePost = Pick<StoredPost, 'sequence' | 'withheld_at'>;
+type RemovedPost = Pick<StoredPost, 'sequence' | 'withheld_at'>;
 
 /** Where posts and edits are: in the timeline, or withheld from it. */
-const places = ['channel_events', 'channel_withheld_events'] as const;
-type Place = (typeof places)[number];
+const eventTables = ['channel_events', 'channel_withheld_events'] as const;
+type EventTable = (typeof eventTables)[number];
 
 /**
  * Removes the events of posts, and notes those that have edits, for {@link deleteHiddenEdits}; says
@@ -107,10 +110,10 @@ type Place = (typeof places)[number];
 export async function deletePostEvents(
   tx: Writer,
   channelId: string,
-  posts: readonly GonePost[],
+  posts: readonly RemovedPost[],
 ): Promise<readonly SignerRow[]> {
   const events: SignerRow[] = [];
-  for (const place of places) {
+  for (const place of eventTables) {
     const there = place === 'channel_events' ? posts : posts.filter((post) => post.withheld_at);
     await forEach(there, ({ sequence }) => tx.run(hideEditedSql(place), channelId, sequence));
     for (const some of chunks(there.map(({ sequence }) => sequence))) {
@@ -127,7 +130,9 @@ export async function deletePostEvents(
   return events;
 }
 
-const hideEditedSql = (place: Place) => `INSERT INTO channel_hidden_posts (channel_id, sequence)
+const hideEditedSql = (
+  place: EventTable,
+) => `INSERT INTO channel_hidden_posts (channel_id, sequence)
   SELECT channel_id, target FROM ${place}
     WHERE channel_id = ? AND kind = 'edit' AND target = ? LIMIT 1
   ON CONFLICT (channel_id, sequence) DO NOTHING`;
@@ -146,7 +151,8 @@ export async function deleteHiddenEdits(
   let forgotten = 0;
   let left = portion;
   for (const target of sequences) {
-    for (const place of places) left -= await deleteEdits(tx, channelId, { place, target, left });
+    for (const place of eventTables)
+      left -= await deleteEdits(tx, channelId, { place, target, left });
     if (left === 0) break;
     forgotten += await tx.run(
       'DELETE FROM channel_hidden_posts WHERE channel_id = ? AND sequence = ?',
@@ -165,7 +171,7 @@ async function deleteEdits(
     target,
     left,
   }: {
-    readonly place: Place;
+    readonly place: EventTable;
     readonly target: number;
     readonly left: number;
   },
@@ -237,7 +243,7 @@ export async function deleteDescriptors(
 
 /** Revisions grow with sequences: what needs a descriptor comes next behind it, or does not exist. */
 async function isNeeded(tx: Reader, channelId: string, sequence: number): Promise<boolean> {
-  const from = async (place: Place, first: number) => {
+  const from = async (place: EventTable, first: number) => {
     const row = await tx.get<{ descriptor_rev: number }>(
       `SELECT descriptor_rev FROM ${place}
         WHERE channel_id = ? AND sequence >= ? ORDER BY sequence LIMIT 1`,
@@ -248,7 +254,7 @@ async function isNeeded(tx: Reader, channelId: string, sequence: number): Promis
   };
   const revision = await from('channel_events', sequence);
   const next = [];
-  for (const place of places) next.push(await from(place, sequence + 1));
+  for (const place of eventTables) next.push(await from(place, sequence + 1));
   return next.includes(revision);
 }
 

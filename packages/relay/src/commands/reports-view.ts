@@ -60,7 +60,7 @@ export function postLines(named: Named, post: ReportedPost): string[] {
   const { body, attachments = [] } = state ?? {};
   const rows = [
     ['channel', `${named.channelId} ${oneLine(channelName ?? '')}`.trimEnd()],
-    ['post', `${named.sequence}, ${fates[post.fate]}`],
+    ['post', `${named.sequence}, ${fates[post.status]}`],
     ...(account === undefined ? [] : [['by', account]]),
     ...(acceptedAt === undefined ? [] : [['at', instant(acceptedAt)]]),
     ...(withheldAt === undefined ? [] : [['withheld', instant(withheldAt)]]),
@@ -98,5 +98,5 @@ export function wireOfPost({ channelId, sequence }: Named, post: ReportedPost): 
   const { channelName: channel_name, account, acceptedAt: accepted_at } = post;
   const { withheldAt: withheld_at, state } = post;
   const facts = { channel_name, account, accepted_at, withheld_at, state };
-  return { channel_id: channelId, sequence, post: post.fate, ...facts };
+  return { channel_id: channelId, sequence, post: post.status, ...facts };
 }

@@ -1,7 +1,7 @@
 /** `posthouse reports`: what an operator types and sees; the rows are channels/' own. */
 import { terminalJson } from '@posthouse/protocol/terminal';
 import type { Command } from 'commander';
-import { dismissReports, listReports, showReported } from '../channels/index.ts';
+import { dismissReports, listReports, readReportedPost } from '../channels/index.ts';
 import {
   aboutPost,
   accountOf,
@@ -81,10 +81,10 @@ async function list(of: Command): Promise<void> {
 async function show(named: Named, of: Command): Promise<void> {
   const { config, own } = flagsOf(of);
   const { limit = usualLimit, json = false } = own;
-  const found = await using(config, (storage) => showReported(storage, named, limit + 1));
+  const found = await using(config, (storage) => readReportedPost(storage, named, limit + 1));
   const { post } = found;
   const reports = found.reports.slice(-limit);
-  if (post.fate === 'gone' && reports.length === 0) {
+  if (post.status === 'gone' && reports.length === 0) {
     throw new Error(`${place(named)}: there is no such post, and no report about one`);
   }
   if (json) print([terminalJson({ ...wireOfPost(named, post), reports: reports.map(wireOf) })]);

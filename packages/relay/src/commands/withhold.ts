@@ -4,8 +4,8 @@ import { terminalColumns } from '@posthouse/protocol/terminal';
 import type { Command } from 'commander';
 import {
   listWithheld,
+  readReportedPost,
   restorePost,
-  showReported,
   type WithheldPost,
   withholdPost,
 } from '../channels/index.ts';
@@ -53,8 +53,8 @@ export function withheldCommand(): Command {
 async function withhold(named: Named, of: Command): Promise<void> {
   const { config, own } = flagsOf(of);
   if (!own.yes) {
-    const { post } = await using(config, (storage) => showReported(storage, named, 1));
-    const isSure = post.fate !== 'readable' || (await isConfirmed(postLines(named, post)));
+    const { post } = await using(config, (storage) => readReportedPost(storage, named, 1));
+    const isSure = post.status !== 'readable' || (await isConfirmed(postLines(named, post)));
     if (!isSure) throw new Error('not withheld: nobody said yes');
   }
   const { isNew, reports } = await using(config, (storage) =>

@@ -6,10 +6,11 @@ import {
   ProtocolError,
 } from '@posthouse/protocol';
 import { canonicalJson, type JsonObject, parseJson } from '@posthouse/protocol/json';
-import { homeOf, locate, proveAccess } from '../accounts/index.ts';
+import { homeOf, locate, verifyAuthorization } from '../accounts/index.ts';
 import type { Clock, DeliveryAnswer, Job, RelayContext } from '../context.ts';
 import type { Notice } from '../dispatch/notice.ts';
 import { deliveryFailed } from '../observability/events.ts';
+import { keepMessage, type Message, receive } from './append.ts';
 import {
   claimDue,
   type Delivery,
@@ -19,17 +20,16 @@ import {
   postpone,
   setTarget,
 } from './queue-store.ts';
-import { keepMessage, type Message, receive } from './receive.ts';
 import { nextAttemptAt, recordDeadline } from './rules.ts';
 import { endResult, readCertificate, readEnvelope } from './store.ts';
 
 export const deliveryJobName = 'messages.delivery';
 
 /** Seconds for which a process keeps others from a delivery it works on, and then crashed. */
-const lease = 120;
+const leaseSeconds = 120;
 
 /** Milliseconds after which newly due deliveries are looked for while slow ones are under way. */
-const lookAgain = 1_000;
+const pollInterval = 1_000;
 
 /**
  * Delivers what was accepted for accounts that were not at home here (04 section 16). All it knows
@@ -59,13 +59,13 @@ async function claim({ clock, storage }: RelayContext, portion: number): Promise
   const now = clock.now();
   const next = await storage.read(nextAttempt);
   if (portion <= 0 || next === undefined || next > now) return [];
-  const leaseUntil = now + lease;
+  const leaseUntil = now + leaseSeconds;
   return await storage.write(deliveryJobName, (tx) => claimDue(tx, { now, leaseUntil, portion }));
 }
 
 async function firstOf(running: Iterable<Promise<void>>, clock: Clock): Promise<void> {
   const pause = Promise.withResolvers<void>();
-  using _timer = clock.after(lookAgain, pause.resolve);
+  using _timer = clock.after(pollInterval, pause.resolve);
   await Promise.race([...running, pause.promise]);
 }
 
@@ -79,7 +79,7 @@ async function attemptSafely(context: RelayContext, delivery: Delivery): Promise
 }
 
 /** How an attempt ended. */
-type Ending =
+type AttemptResult =
   | { readonly kind: 'accepted' }
   | { readonly kind: 'failed'; readonly code: string; readonly message: string }
   | {
@@ -93,12 +93,12 @@ async function attempt(context: RelayContext, delivery: Delivery): Promise<void>
   const now = context.clock.now();
   if (now >= delivery.deadline) {
     const message = 'delivery was not confirmed by its deadline';
-    await end(context, delivery, { kind: 'failed', code: 'message_expired', message });
+    await recordResult(context, delivery, { kind: 'failed', code: 'message_expired', message });
     return;
   }
   // Whoever may have received it already is asked first, wherever the account is now (16.3).
   if (delivery.target !== undefined) {
-    await end(context, delivery, await deliverTo(context, delivery, delivery.target));
+    await recordResult(context, delivery, await deliverTo(context, delivery, delivery.target));
     return;
   }
   const refresh = delivery.attempts > 0;
@@ -107,19 +107,27 @@ async function attempt(context: RelayContext, delivery: Delivery): Promise<void>
     case 'local':
       return await deliverHere(context, delivery, now);
     case 'elsewhere':
-      return await end(context, delivery, await deliverTo(context, delivery, home.relayId));
+      return await recordResult(
+        context,
+        delivery,
+        await deliverTo(context, delivery, home.relayId),
+      );
     default:
-      return await end(context, delivery, later());
+      return await recordResult(context, delivery, retryLater());
   }
 }
 
-const later = (target?: string, retryAfter = 0): Ending => ({ kind: 'later', retryAfter, target });
+const retryLater = (target?: string, retryAfter = 0): AttemptResult => ({
+  kind: 'later',
+  retryAfter,
+  target,
+});
 
 /** Ends a delivery or puts it off, in one transaction with its result. */
-async function end(
+async function recordResult(
   context: RelayContext,
   delivery: Delivery,
-  ending: Ending | undefined,
+  ending: AttemptResult | undefined,
 ): Promise<void> {
   if (ending === undefined) return;
   const { clock, limits, random, storage } = context;
@@ -147,7 +155,7 @@ async function deliverHere(context: RelayContext, delivery: Delivery, now: numbe
     if (notice !== undefined) context.bus.publish([notice]);
   } catch (error) {
     if (!(error instanceof ProtocolError)) throw error;
-    await end(context, delivery, afterRefusal(error));
+    await recordResult(context, delivery, afterRefusal(error));
   }
 }
 
@@ -161,7 +169,7 @@ async function receiveHere(
   const authorization =
     credential === undefined ? undefined : (parseJson(credential) as unknown as Authorization);
   const use = { target: recipient, requester: sender, now };
-  const access = await proveAccess(context, authorization, use);
+  const access = await verifyAuthorization(context, authorization, use);
   const message = await readMessage(context, delivery);
   const boxes = boxesById(delivery.recipientBoxes);
   const keepUntil = recordDeadline(now, limits);
@@ -200,7 +208,7 @@ async function deliverTo(
   context: RelayContext,
   delivery: Delivery,
   relayId: string,
-): Promise<Ending | undefined> {
+): Promise<AttemptResult | undefined> {
   const { storage } = context;
   const params = await deliverParams(context, delivery);
   const isMine = await storage.write(`account:${delivery.sender}`, (tx) =>
@@ -227,15 +235,15 @@ async function deliverParams(context: RelayContext, delivery: Delivery): Promise
 function afterAnswer(
   answer: DeliveryAnswer,
   { relayId, asked }: { readonly relayId: string; readonly asked: string | undefined },
-): Ending {
+): AttemptResult {
   switch (answer.kind) {
     case 'accepted':
       return { kind: 'accepted' };
     case 'unreachable':
       // Nothing left here this time: only an earlier receipt binds to the relay.
-      return later(asked);
+      return retryLater(asked);
     case 'unknown':
-      return later(relayId);
+      return retryLater(relayId);
     case 'refused':
       return afterRefusal(answer, relayId);
   }
@@ -245,12 +253,12 @@ function afterAnswer(
 function afterRefusal(
   refusal: { readonly code: string; readonly message: string; readonly retryAfter?: number },
   relayId?: string,
-): Ending {
+): AttemptResult {
   switch (deliveryErrorAction(refusal.code)) {
     case 'retry':
-      return later(relayId, refusal.retryAfter);
+      return retryLater(relayId, refusal.retryAfter);
     case 'reroute':
-      return later();
+      return retryLater();
     case 'end': {
       // Another relay wrote the text: no engine stores U+0000.
       const message = refusal.message.toWellFormed().replaceAll('\u0000', '\ufffd');

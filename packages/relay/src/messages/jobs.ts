@@ -8,7 +8,7 @@ import {
 } from './retention-store.ts';
 
 /** Rows of a kind removed in one transaction. */
-const portion = 200;
+const batchSize = 200;
 
 /** Removes what has been kept as long as was promised at its acceptance (04 §15.2, §17.4). */
 export const retentionJob: Job = {
@@ -18,18 +18,18 @@ export const retentionJob: Job = {
     // the run lasts still needs its texts.
     const now = context.clock.now();
     for (const remove of [deleteExpiredRecords, deleteExpiredResults, deleteExpiredTexts]) {
-      await inPortions(context.storage, signal, (tx) => remove(tx, now, portion));
+      await inBatches(context.storage, signal, (tx) => remove(tx, now, batchSize));
     }
     return await context.storage.read(nextDeadline);
   },
 };
 
-async function inPortions(
+async function inBatches(
   storage: Storage,
   signal: AbortSignal,
   remove: (tx: Writer) => Promise<number>,
 ): Promise<void> {
   while (!signal.aborted) {
-    if ((await storage.write(retentionJob.name, remove)) < portion) return;
+    if ((await storage.write(retentionJob.name, remove)) < batchSize) return;
   }
 }

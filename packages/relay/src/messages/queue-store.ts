@@ -3,13 +3,13 @@ import type { Reader, Row, Writer } from '../storage/types.ts';
 import type { MessageKey } from './store.ts';
 
 /** A delivery as the process has it that works on it. */
-export interface Claimed extends MessageKey {
+export interface DeliveryLease extends MessageKey {
   /** Unix second from which another process may have it. */
   readonly leaseUntil: number;
 }
 
 /** An accepted message on its way to an account that was not at home here (04 section 16). */
-export interface Delivery extends Claimed {
+export interface Delivery extends DeliveryLease {
   readonly recipient: string;
   readonly envelopeId: string;
   readonly certificateId: string;
@@ -118,7 +118,11 @@ function toDelivery(row: DeliveryRow, leaseUntil: number): Delivery {
  * Remembers, before a request leaves, which relay must be asked about it from then on; `false`
  * where another process may have the delivery by now, and no request may leave.
  */
-export async function setTarget(tx: Writer, claimed: Claimed, target: string): Promise<boolean> {
+export async function setTarget(
+  tx: Writer,
+  claimed: DeliveryLease,
+  target: string,
+): Promise<boolean> {
   const changed = await tx.run(
     `UPDATE deliveries SET target = ?
       WHERE sender = ? AND message_id = ? AND next_attempt_at = ?`,
@@ -133,7 +137,7 @@ export async function setTarget(tx: Writer, claimed: Claimed, target: string): P
 /** Puts a delivery off, unless another process has it by now. */
 export async function postpone(
   tx: Writer,
-  claimed: Claimed,
+  claimed: DeliveryLease,
   next: { readonly at: number; readonly target: string | undefined },
 ): Promise<void> {
   await tx.run(
@@ -148,7 +152,7 @@ export async function postpone(
 }
 
 /** As {@link deleteDelivery}, unless another process has it by now: it may learn better. */
-export async function failDelivery(tx: Writer, claimed: Claimed): Promise<boolean> {
+export async function failDelivery(tx: Writer, claimed: DeliveryLease): Promise<boolean> {
   const changed = await tx.run(
     'DELETE FROM deliveries WHERE sender = ? AND message_id = ? AND next_attempt_at = ?',
     claimed.sender,

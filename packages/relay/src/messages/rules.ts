@@ -9,7 +9,7 @@ import type { StoredResult } from './store.ts';
  * @returns the stored result of an identical repeat
  * @throws ProtocolError `state_conflict`
  */
-export function repeatOf(
+export function checkRepeat(
   stored: StoredResult | undefined,
   request: string,
 ): StoredResult | undefined {

@@ -11,7 +11,7 @@ export interface StoredEnvelope {
 }
 
 /** Keeps an envelope at least until `keepUntil`. */
-export async function keepEnvelope(
+export async function storeEnvelope(
   tx: Writer,
   envelope: StoredEnvelope,
   keepUntil: number,
@@ -42,7 +42,7 @@ export interface StoredCertificate {
 }
 
 /** Keeps a certificate at least until `keepUntil`. */
-export async function keepCertificate(
+export async function storeCertificate(
   tx: Writer,
   certificate: StoredCertificate,
   keepUntil: number,
@@ -99,7 +99,7 @@ export async function readHeads(
  * Assigns the next sequence of a timeline and moves its head there; `undefined` where no safe
  * integer is left.
  */
-export async function takeSequence(tx: Writer, account: string): Promise<number | undefined> {
+export async function assignSequence(tx: Writer, account: string): Promise<number | undefined> {
   const row = await tx.get<{ head: number }>(
     `INSERT INTO timeline_heads (account, head) VALUES (?, 0)
       ON CONFLICT (account) DO UPDATE SET head = timeline_heads.head + 1

@@ -1,6 +1,6 @@
 import type { JsonObject } from '@posthouse/protocol/json';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { listReports, showReported } from '../../src/channels/index.ts';
+import { listReports, readReportedPost } from '../../src/channels/index.ts';
 import { TestChannel, text } from '../fixtures/channel.ts';
 import { Person } from '../fixtures/person.ts';
 import { scansAndSorts } from '../support/engine.ts';
@@ -280,7 +280,7 @@ test("no statement of the operator's lists reads a whole table or sorts", async 
   const { channelId } = channel;
   expect(await listReports(storage, {}, 5)).toHaveLength(1);
   expect(await listReports(storage, { channelId }, 5)).toHaveLength(1);
-  const shown = await showReported(storage, { channelId, sequence: post }, 5);
+  const shown = await readReportedPost(storage, { channelId, sequence: post }, 5);
   expect(shown).toMatchObject({ post: { fate: 'readable' }, reports: [{ reason: 'spam' }] });
   delete world.faults.beforeStatement;
   const found: Record<string, string[]> = {};

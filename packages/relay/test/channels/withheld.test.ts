@@ -3,8 +3,8 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import {
   listReports,
   listWithheld,
+  readReportedPost,
   restorePost,
-  showReported,
   withholdPost,
 } from '../../src/channels/index.ts';
 import { rows, TestChannel, text } from '../fixtures/channel.ts';
@@ -47,7 +47,7 @@ const report = (target: number) => ({
   ...{ channel_id: channel.channelId, target_sequence: target, reason: 'spam' },
 });
 const reportedPost = async (sequence = post) =>
-  (await showReported(world.context.storage, at(sequence), 1)).post;
+  (await readReportedPost(world.context.storage, at(sequence), 1)).post;
 
 /** Crashes `work` before its commit of that number; returns false if it has fewer commits. */
 const isCutOff = async (commits: number, work: () => Promise<unknown>) => {

@@ -20,16 +20,16 @@ import {
   deleteExpiredTexts,
 } from '../../src/messages/retention-store.ts';
 import {
+  assignSequence,
   endResult,
   insertRecord,
   insertResult,
-  keepCertificate,
-  keepEnvelope,
   readCertificate,
   readEnvelope,
   readGap,
   readResult,
-  takeSequence,
+  storeCertificate,
+  storeEnvelope,
 } from '../../src/messages/store.ts';
 import { migrate } from '../../src/storage/migrations.ts';
 import type { PostgresStorage } from '../../src/storage/postgres/storage.ts';
@@ -208,28 +208,28 @@ describe('what is kept longer while it is being removed stays', () => {
   const certificate = { id: 'c', deviceId: 'd', text: '{}' };
 
   test('envelopes', async () => {
-    await one.write('alice', (tx) => keepEnvelope(tx, envelope, 10));
+    await one.write('alice', (tx) => storeEnvelope(tx, envelope, 10));
     await whileWaitedFor(
-      (tx) => keepEnvelope(tx, envelope, 30),
+      (tx) => storeEnvelope(tx, envelope, 30),
       () => other.write('retention', (tx) => deleteExpiredTexts(tx, 20, 10)),
     );
     expect(await one.read((tx) => readEnvelope(tx, 'e'))).toBe('{}');
   });
 
   test('certificates', async () => {
-    await one.write('alice', (tx) => keepCertificate(tx, certificate, 10));
+    await one.write('alice', (tx) => storeCertificate(tx, certificate, 10));
     await whileWaitedFor(
-      (tx) => keepCertificate(tx, certificate, 30),
+      (tx) => storeCertificate(tx, certificate, 30),
       () => other.write('retention', (tx) => deleteExpiredTexts(tx, 20, 10)),
     );
     expect(await one.read((tx) => readCertificate(tx, 'c'))).toEqual(certificate);
   });
 
   test('and what is removed while it is kept longer is there again', async () => {
-    await one.write('alice', (tx) => keepEnvelope(tx, envelope, 10));
+    await one.write('alice', (tx) => storeEnvelope(tx, envelope, 10));
     await whileWaitedFor(
       (tx) => deleteExpiredTexts(tx, 20, 10),
-      () => other.write('alice', (tx) => keepEnvelope(tx, envelope, 30)),
+      () => other.write('alice', (tx) => storeEnvelope(tx, envelope, 30)),
     );
     expect(await one.read((tx) => readEnvelope(tx, 'e'))).toBe('{}');
   });
@@ -238,7 +238,7 @@ describe('what is kept longer while it is being removed stays', () => {
 test('records removed by several processes at once: all gone, the gap is the highest', async () => {
   for (let count = 0; count < 30; count += 1) {
     await one.write('account:bob', async (tx) => {
-      const sequence = (await takeSequence(tx, 'bob')) ?? -1;
+      const sequence = (await assignSequence(tx, 'bob')) ?? -1;
       await insertRecord(tx, {
         account: 'bob',
         sequence,
@@ -271,7 +271,7 @@ test('sequences: each is given once, without holes, whoever gives them', async (
   const taken = await Promise.all(
     Array.from({ length: 100 }, (_, index) =>
       // Not even the aggregate keeps these apart.
-      (index % 2 === 0 ? one : other).write(`other:${index}`, (tx) => takeSequence(tx, 'bob')),
+      (index % 2 === 0 ? one : other).write(`other:${index}`, (tx) => assignSequence(tx, 'bob')),
     ),
   );
   expect(taken.map(Number).sort((a, b) => a - b)).toEqual(taken.map((_, index) => index));

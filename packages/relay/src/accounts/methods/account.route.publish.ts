@@ -14,9 +14,9 @@ import type { RelayContext } from '../../context.ts';
 import { type Handler, type HandlerResult, JsonText } from '../../dispatch/handler.ts';
 import type { Notice } from '../../dispatch/notice.ts';
 import type { Writer } from '../../storage/types.ts';
-import { activateState, devicesFrom, endAccessSoon } from '../devices.ts';
+import { activateState, devicesFrom, wakeDeviceJobs } from '../devices.ts';
 import { knownRoute } from '../home.ts';
-import { checkTime, isHomeStill, isRepeatedRoute, usableState } from '../rules.ts';
+import { checkTime, isRepeatedRoute, isStillHome, usableState } from '../rules.ts';
 import {
   deleteProfile,
   type KnownRoute,
@@ -56,7 +56,7 @@ export const accountRoutePublish: Handler<'account.route.publish'> = async (cont
     await writeRoute(tx, account, submitted);
     return { result: new JsonText(submitted.text), notices };
   });
-  return endAccessSoon(context, outcome);
+  return wakeDeviceJobs(context, outcome);
 };
 
 /** The final document, which nobody sees unless it is committed. */
@@ -90,7 +90,7 @@ async function activate(
     staged: await readStaged(tx, account, now),
   });
   // A profile from before the account moved away may be older than the one it has now elsewhere.
-  if (!isHomeStill(known, identity.relayId)) await deleteProfile(tx, account);
+  if (!isStillHome(known, identity.relayId)) await deleteProfile(tx, account);
   if (!staged) return [];
   const devices = devicesFrom(network, parseJson(state.text) as unknown as AccountDeviceState);
   return await activateState(tx, account, { state, devices, now });

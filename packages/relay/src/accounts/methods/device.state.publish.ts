@@ -5,20 +5,20 @@ import type { Call } from '../../dispatch/call.ts';
 import type { Handler, HandlerResult, ResultValue } from '../../dispatch/handler.ts';
 import type { Notice } from '../../dispatch/notice.ts';
 import type { Writer } from '../../storage/types.ts';
-import { activateState, confirmDevice, devicesFrom, endAccessSoon } from '../devices.ts';
+import { activateState, confirmDevice, devicesFrom, wakeDeviceJobs } from '../devices.ts';
 import { homeOf } from '../home.ts';
 import { isRepeatedState } from '../rules.ts';
 import {
   type Device,
-  nextStagingRoom,
   readStaged,
   readState,
   type StoredState,
+  stagingFullUntil,
   writeStaged,
 } from '../store.ts';
 
 /** A submitted state with all its signatures verified. */
-interface Submission {
+interface VerifiedState {
   readonly account: string;
   readonly state: StoredState;
   readonly devices: readonly Device[];
@@ -33,22 +33,22 @@ interface Placed {
 export const deviceStatePublish: Handler<'device.state.publish'> = async (context, call) => {
   const { clock, identity, storage } = context;
   const { session } = call;
-  const submission = await readSubmission(context, call);
+  const submission = await verifyState(context, call);
   const { account } = submission;
   const now = clock.now();
   const outcome = await storage.write(`account:${account}`, async (tx): Promise<HandlerResult> => {
     if (session?.mode === 'device') await confirmDevice(context, tx, { session, now });
     const home = await homeOf(tx, account, identity.relayId, now);
-    if (home.kind === 'local') return await accept(tx, submission, now);
+    if (home.kind === 'local') return await activateIfNew(tx, submission, now);
     return { result: await stage(context, tx, { submission, now }) };
   });
-  return endAccessSoon(context, outcome);
+  return wakeDeviceJobs(context, outcome);
 };
 
-async function readSubmission(
+async function verifyState(
   context: RelayContext,
   { params: state, session }: Call<'device.state.publish'>,
-): Promise<Submission> {
+): Promise<VerifiedState> {
   const { network, verifier } = context;
   checkDeviceState(network, state);
   if (state.account !== session?.account) {
@@ -64,7 +64,7 @@ async function readSubmission(
 }
 
 /** At the account's current home relay (03 section 4.1). */
-async function accept(tx: Writer, { account, state, devices }: Submission, now: number) {
+async function activateIfNew(tx: Writer, { account, state, devices }: VerifiedState, now: number) {
   const placed: Placed = { result: { status: 'accepted' }, notices: [] };
   if (isRepeatedState(state, await readState(tx, account))) return placed;
   return { ...placed, notices: await activateState(tx, account, { state, devices, now }) };
@@ -74,7 +74,7 @@ async function accept(tx: Writer, { account, state, devices }: Submission, now: 
 async function stage(
   context: RelayContext,
   tx: Writer,
-  { submission, now }: { readonly submission: Submission; readonly now: number },
+  { submission, now }: { readonly submission: VerifiedState; readonly now: number },
 ): Promise<ResultValue> {
   const { account, state } = submission;
   const { limits } = context;
@@ -85,7 +85,7 @@ async function stage(
     return { status: 'staged', staged_until: staged.stagedUntil };
   }
   const roomAt =
-    staged === undefined ? await nextStagingRoom(tx, now, limits.stagedStates) : undefined;
+    staged === undefined ? await stagingFullUntil(tx, now, limits.stagedStates) : undefined;
   if (roomAt !== undefined) {
     const data = { retry_after: roomAt - now };
     throw new ProtocolError('rate_limited', 'no room for another pre-stored state', { data });

@@ -13,7 +13,7 @@ import {
 import type { RelayContext } from '../../context.ts';
 import { type Handler, type HandlerResult, JsonText } from '../../dispatch/handler.ts';
 import type { DeviceSession, Session } from '../../sessions/session.ts';
-import { type Access, proveAccess, requireAccess } from '../access.ts';
+import { type Access, requireAccess, verifyAuthorization } from '../access.ts';
 import { confirmDevice, requireCallingDevice } from '../devices.ts';
 import { homeOf, locate } from '../home.ts';
 import { checkTime, requireAnswerable, requireHome } from '../rules.ts';
@@ -78,7 +78,7 @@ async function resolveSigned(
   checkTime(query.created_at, now, tolerance);
   requireAnswerable(await locate(context, query.account, { now }));
   const use = { target: query.account, requester: session.account, now };
-  const access = await proveAccess(context, query.authorization, use);
+  const access = await verifyAuthorization(context, query.authorization, use);
   return await readOther(context, query.account, { session, access, now });
 }
 

@@ -1,17 +1,17 @@
 import { accountAuthInput, checkAccountKey } from '@posthouse/protocol';
 import { signatureCheck } from '@posthouse/protocol/crypto';
 import type { Handler } from '../../dispatch/handler.ts';
-import { beginAttempt } from '../challenges.ts';
-import { checkRenewal, createSession, takeEffect } from '../establish.ts';
+import { consumeChallenge } from '../challenges.ts';
+import { bindSession, checkRenewal, createSession } from '../open-session.ts';
 
 /**
  * Opens a session for whoever holds the account key (02 §9.4). It needs no state of the account
  * here: such sessions serve first setup and recovery.
  */
-export const verifyAccount: Handler<'auth.account.verify'> = async (context, call) => {
+export const authAccountVerify: Handler<'auth.account.verify'> = async (context, call) => {
   const { network, identity, verifier, storage, clock, limits } = context;
   const { origin } = call;
-  const { account, params } = await beginAttempt(context, call, 'auth.account.verify');
+  const { account, params } = await consumeChallenge(context, call, 'auth.account.verify');
   checkRenewal(call, { mode: 'account', account });
   checkAccountKey(network, { account, account_public_key: params.account_public_key });
   const message = accountAuthInput(network, {
@@ -32,5 +32,5 @@ export const verifyAccount: Handler<'auth.account.verify'> = async (context, cal
   const created = await storage.write(`account:${account}`, (tx) =>
     createSession(tx, context, { facts: { mode: 'account', account, expiresAt }, origin }),
   );
-  return { result: takeEffect(call, created) };
+  return { result: bindSession(call, created) };
 };

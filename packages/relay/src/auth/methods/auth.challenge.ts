@@ -4,7 +4,7 @@ import { newSecret, secretHash } from '../../sessions/secrets.ts';
 import { insertChallenge } from '../store.ts';
 
 /** Makes a one-time challenge for any account, known here or not (02 §9.2). */
-export const challenge: Handler<'auth.challenge'> = async (context, call) => {
+export const authChallenge: Handler<'auth.challenge'> = async (context, call) => {
   const { account } = call.params;
   checkAccountId(context.network, account, 'account');
   const nonce = newSecret(context.random);

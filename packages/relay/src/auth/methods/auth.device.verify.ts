@@ -13,14 +13,14 @@ import type { Handler } from '../../dispatch/handler.ts';
 import type { Session } from '../../sessions/session.ts';
 import { readSession, revokeSessions } from '../../sessions/session-store.ts';
 import type { Reader } from '../../storage/types.ts';
-import { type Attempt, beginAttempt } from '../challenges.ts';
-import { checkRenewal, createSession, type NewSession, takeEffect } from '../establish.ts';
+import { consumeChallenge, type VerificationAttempt } from '../challenges.ts';
+import { bindSession, checkRenewal, createSession, type OpenedSession } from '../open-session.ts';
 import { checkTimestamp } from '../rules.ts';
 
 /** Opens a session for one currently valid device of an account (02 §9.3). */
-export const verifyDevice: Handler<'auth.device.verify'> = async (context, call) => {
+export const authDeviceVerify: Handler<'auth.device.verify'> = async (context, call) => {
   const { network, sessions } = context;
-  const attempt = await beginAttempt(context, call, 'auth.device.verify');
+  const attempt = await consumeChallenge(context, call, 'auth.device.verify');
   const { account, params } = attempt;
   checkRenewal(call, { mode: 'device', account });
   checkTimestamp(params.timestamp, context.clock.now(), context.limits.authClockTolerance);
@@ -46,13 +46,13 @@ export const verifyDevice: Handler<'auth.device.verify'> = async (context, call)
     session = await sessions.confirm(created.session);
   }
   if (session === undefined) throw deviceUnknown();
-  return { result: takeEffect(call, { ...created, session }) };
+  return { result: bindSession(call, { ...created, session }) };
 };
 
 /** The device's proof and its certificate's two signatures, before anything is looked up. */
 async function verifyProof(
   { network, identity, verifier }: RelayContext,
-  { params }: Attempt<'auth.device.verify'>,
+  { params }: VerificationAttempt<'auth.device.verify'>,
   { deviceId, origin }: { readonly deviceId: string; readonly origin: string },
 ): Promise<void> {
   const certificate = params.signer_certificate;
@@ -93,7 +93,7 @@ async function createDeviceSession(
     readonly origin: string;
     readonly renewed: Session | undefined;
   },
-): Promise<NewSession> {
+): Promise<OpenedSession> {
   const { storage, clock, identity, limits, bus } = context;
   const { account, deviceId, origin, renewed } = who;
   const outcome = await storage.write(`account:${account}`, async (tx) => {

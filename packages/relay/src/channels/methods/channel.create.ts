@@ -45,12 +45,12 @@ export const channelCreate: Handler<'channel.create'> = async (context, call) =>
     if (await hasCreated(tx, session.account, limits.channelsOfAccount)) {
       throw new ProtocolError('rate_limited', 'the account has created enough channels');
     }
-    await store(context, tx, { descriptor, text, caller, now });
+    await storeChannel(context, tx, { descriptor, text, caller, now });
     return { result: null };
   });
 };
 
-interface Founding {
+interface NewChannel {
   readonly descriptor: ChannelDescriptor;
   /** Its Canonical JSON. */
   readonly text: string;
@@ -59,10 +59,10 @@ interface Founding {
 }
 
 /** The channel, its current descriptor and its first event: one commit. */
-async function store(
+async function storeChannel(
   { limits }: RelayContext,
   tx: Writer,
-  { descriptor, text, caller, now }: Founding,
+  { descriptor, text, caller, now }: NewChannel,
 ): Promise<void> {
   const { channel_id: channelId, creator, moderators = [], status } = descriptor;
   await insertChannel(tx, {

@@ -1,11 +1,11 @@
 import { checkChannelContentSize, checkChannelPostDelete } from '@posthouse/protocol';
 import { writeAdmitted } from '../../accounts/index.ts';
 import type { Handler } from '../../dispatch/handler.ts';
+import { appendContent, nextSequence } from '../append.ts';
 import { retentionJobName } from '../jobs.ts';
 import { hidePost } from '../post-store.ts';
 import { deletePostEvents, dropCertificates } from '../retention-store.ts';
-import { appendContent, nextSequence } from '../timeline.ts';
-import { requireKept, requireWriter } from '../writing.ts';
+import { requireStoredPost, requireWriter } from '../write-access.ts';
 
 /** `channel.post.delete` (06 §8.9). */
 export const channelPostDelete: Handler<'channel.post.delete'> = async (context, call) => {
@@ -20,7 +20,7 @@ export const channelPostDelete: Handler<'channel.post.delete'> = async (context,
     admit: (tx, look) => requireWriter(tx, session, { channelId, look }),
     work: async (tx, { caller, channel }, acceptedAt) => {
       // One that the operator withholds too: who holds it already shall hear of its end.
-      const post = await requireKept(tx, channelId, target);
+      const post = await requireStoredPost(tx, channelId, target);
       const sequence = nextSequence(channel);
       const keepUntil = acceptedAt + limits.channelTimelineRetention;
       // The deletion is known for as long as somebody may hold the post (06 §7.5).

@@ -6,9 +6,9 @@ import {
 } from '@posthouse/protocol';
 import { writeAdmitted } from '../../accounts/index.ts';
 import type { Handler, HandlerResult } from '../../dispatch/handler.ts';
+import { appendContent, nextSequence } from '../append.ts';
 import { readPostState, setPostState } from '../post-store.ts';
-import { appendContent, nextSequence } from '../timeline.ts';
-import { requireTarget, requireWriter } from '../writing.ts';
+import { requireReadablePost, requireWriter } from '../write-access.ts';
 
 /** `channel.post.edit` (06 §8.8). */
 export const channelPostEdit: Handler<'channel.post.edit'> = async (context, call) => {
@@ -22,7 +22,7 @@ export const channelPostEdit: Handler<'channel.post.edit'> = async (context, cal
     ...{ session, aggregates: `channel:${channelId}`, signed: edit },
     admit: (tx, look) => requireWriter(tx, session, { channelId, look }),
     work: async (tx, { caller, channel }, acceptedAt): Promise<HandlerResult> => {
-      const post = await requireTarget(tx, channelId, target);
+      const post = await requireReadablePost(tx, channelId, target);
       const before = await readPostState(tx, channelId, post);
       const after = reducePost(before, edit);
       if (after === before) return { result: null };

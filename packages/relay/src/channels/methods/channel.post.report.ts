@@ -2,8 +2,8 @@ import { badRequest, checkChannelPostReport, ProtocolError } from '@posthouse/pr
 import { confirmDevice } from '../../accounts/index.ts';
 import type { Handler } from '../../dispatch/handler.ts';
 import { postReported } from '../../observability/events.ts';
-import { countReports, hasReport, hasReports, putReport } from '../report-store.ts';
-import { requireTarget } from '../writing.ts';
+import { countReports, hasReport, hasReports, putReport } from '../moderation/report-store.ts';
+import { requireReadablePost } from '../write-access.ts';
 
 /** Reports of one post that the log counts at the most. */
 const mostCounted = 100;
@@ -22,7 +22,7 @@ export const channelPostReport: Handler<'channel.post.report'> = async (context,
   const { replaces, count } = await storage.write(`channel-reports:${account}`, async (tx) => {
     const now = clock.now();
     await confirmDevice(context, tx, { session, now });
-    await requireTarget(tx, channelId, sequence);
+    await requireReadablePost(tx, channelId, sequence);
     const replaces = await hasReport(tx, { channelId, sequence, account });
     if (!replaces && (await hasReports(tx, account, limits.channelReports))) {
       throw new ProtocolError('rate_limited', 'the account has made too many reports');

@@ -1,11 +1,11 @@
 import { checkChannelContentSize, checkChannelPost, ProtocolError } from '@posthouse/protocol';
-import { callerAt, writeAdmitted } from '../../accounts/index.ts';
+import { resolveCaller, writeAdmitted } from '../../accounts/index.ts';
 import { digest } from '../../digest.ts';
 import type { Handler, HandlerResult } from '../../dispatch/handler.ts';
+import { appendContent, nextSequence } from '../append.ts';
 import { requirePublishing } from '../channel-store.ts';
 import { insertPost } from '../post-store.ts';
-import { appendContent, nextSequence } from '../timeline.ts';
-import { checkMayWrite } from '../writing.ts';
+import { checkMayWrite } from '../write-access.ts';
 
 /** `channel.post` (06 §8.7). */
 export const channelPost: Handler<'channel.post'> = async (context, call) => {
@@ -20,7 +20,7 @@ export const channelPost: Handler<'channel.post'> = async (context, call) => {
   return await writeAdmitted(context, {
     ...{ session, aggregates: `channel:${channelId}`, signed: post },
     admit: async (tx, look) => {
-      const { signer } = await callerAt(tx, session, look);
+      const { signer } = await resolveCaller(tx, session, look);
       const { channel, published } = await requirePublishing(tx, channelId, key);
       // A repeat is answered whatever the account may do now, and after closure too (06 §7.4).
       if (published === undefined) checkMayWrite(channel, session.account);

@@ -1,5 +1,5 @@
 /** Access that has ended and is still open in the tables, because the job has not had its turn. */
-import { type DeviceOf, readInactive } from '../../accounts/index.ts';
+import { type DeviceKey, readInactive } from '../../accounts/index.ts';
 import type { Reader } from '../../storage/types.ts';
 import { readOpenDevices } from './access-store.ts';
 
@@ -9,9 +9,9 @@ const looked = 50;
 /** A group in which devices have access that must end before anything else happens there. */
 export class AccessToEnd extends Error {
   readonly groupId: string;
-  readonly devices: readonly DeviceOf[];
+  readonly devices: readonly DeviceKey[];
 
-  constructor(groupId: string, devices: readonly DeviceOf[]) {
+  constructor(groupId: string, devices: readonly DeviceKey[]) {
     super('access of inactive devices is still open');
     this.name = 'AccessToEnd';
     this.groupId = groupId;

@@ -8,7 +8,12 @@ import {
   managementHash,
 } from '@posthouse/protocol';
 import { canonicalJson } from '@posthouse/protocol/json';
-import { type Caller, callerAt, type Look, writeAdmitted } from '../../accounts/index.ts';
+import {
+  type AdmissionPhase,
+  type Caller,
+  resolveCaller,
+  writeAdmitted,
+} from '../../accounts/index.ts';
 import type { RelayContext } from '../../context.ts';
 import type { HandlerResult } from '../../dispatch/handler.ts';
 import type { DeviceSession } from '../../sessions/session.ts';
@@ -68,11 +73,11 @@ export async function writeLink(
 async function requireAuthority(
   tx: Reader,
   session: DeviceSession,
-  { link, look }: { readonly link: ChainEvent; readonly look: Look },
+  { link, look }: { readonly link: ChainEvent; readonly look: AdmissionPhase },
 ): Promise<{ readonly caller: Caller; readonly group: LoadedGroup }> {
-  const caller = await callerAt(tx, session, look);
+  const caller = await resolveCaller(tx, session, look);
   const targets = targetsOf(link);
-  const known = look.isFinal || targets.length === 1 ? targets : [];
+  const known = look.inTransaction || targets.length === 1 ? targets : [];
   const group = await loadGroup(tx, link.body.group_id, [session.account, ...known]);
   checkGroupAuthority(group.view, link, session.account);
   return { caller, group };

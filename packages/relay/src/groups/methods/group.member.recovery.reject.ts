@@ -23,10 +23,10 @@ export const groupMemberRecoveryReject: Handler<'group.member.recovery.reject'> 
   const { group_id: groupId, accounts } = call.params;
   return await writeAdmitted(context, {
     ...{ session, aggregates: `group:${groupId}` },
-    admit: async (tx, { now, isFinal }) => {
+    admit: async (tx, { now, inTransaction }) => {
       await requireCaller(tx, session, now);
       // The targets, which may be many, are looked up by the write alone.
-      const known = isFinal ? accounts : [];
+      const known = inTransaction ? accounts : [];
       const { view } = await loadGroup(tx, groupId, [session.account, ...known]);
       return {
         view,

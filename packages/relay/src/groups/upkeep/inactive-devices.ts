@@ -2,11 +2,11 @@
 import { createKeyRotated, type Network, nextGroupPosition } from '@posthouse/protocol';
 import { canonicalJson } from '@posthouse/protocol/json';
 import {
-  type DeviceOf,
-  forgetInactive,
-  inactiveDevicesJob,
-  isNotedInactive,
+  type DeviceKey,
+  inactiveDevicesJobName,
+  isMarkedInactive,
   readInactive,
+  unmarkInactive,
 } from '../../accounts/index.ts';
 import type { Job, RelayContext } from '../../context.ts';
 import type { Notice } from '../../dispatch/notice.ts';
@@ -27,30 +27,30 @@ const portion = 50;
  * run finds what is left. A call in a group does not wait for that turn: see `settled.ts`.
  */
 export const inactivityJob: Job = {
-  name: inactiveDevicesJob,
+  name: inactiveDevicesJobName,
   async run(context, signal) {
     await forEachAggregate(context, signal, {
-      job: inactiveDevicesJob,
+      job: inactiveDevicesJobName,
       task: 'devices',
-      find: (tx, after: DeviceOf | undefined) => readInactive(tx, { after, most: portion }),
+      find: (tx, after: DeviceKey | undefined) => readInactive(tx, { after, most: portion }),
       ownerOf: ({ account }) => `account:${account}`,
       work: async (_, devices) => {
         for (const device of devices) await endDevice(context, device, signal);
       },
     });
-    return nextRun(context, inactiveDevicesJob, undefined);
+    return nextRun(context, inactiveDevicesJobName, undefined);
   },
 };
 
 async function endDevice(
   context: RelayContext,
-  device: DeviceOf,
+  device: DeviceKey,
   signal: AbortSignal,
 ): Promise<void> {
   const { backoff } = context;
   do {
     await forEachAggregate(context, signal, {
-      job: inactiveDevicesJob,
+      job: inactiveDevicesJobName,
       task: `access of ${device.deviceId}`,
       find: (tx, after: string | undefined) => groupsToEnd(tx, device, after),
       ownerOf: (groupId) => `group:${groupId}`,
@@ -58,13 +58,13 @@ async function endDevice(
     });
     if (signal.aborted || (await isOver(context, device))) return;
     // A group that failed has its turn again, and the device with it.
-  } while (backoff.nextRetry(inactiveDevicesJob) === undefined);
+  } while (backoff.nextRetry(inactiveDevicesJobName) === undefined);
 }
 
 /** Ends what inactive devices have in a group; what a call does itself that comes before the job. */
 export async function endAccessIn(
   context: RelayContext,
-  { groupId, devices }: { readonly groupId: string; readonly devices: readonly DeviceOf[] },
+  { groupId, devices }: { readonly groupId: string; readonly devices: readonly DeviceKey[] },
 ): Promise<void> {
   const { bus, storage } = context;
   for (const device of devices) {
@@ -74,16 +74,16 @@ export async function endAccessIn(
 }
 
 /** None for a device that is valid again: what nothing has happened in goes on. */
-async function groupsToEnd(tx: Reader, device: DeviceOf, after = ''): Promise<string[]> {
-  if (!(await isNotedInactive(tx, device))) return [];
+async function groupsToEnd(tx: Reader, device: DeviceKey, after = ''): Promise<string[]> {
+  if (!(await isMarkedInactive(tx, device))) return [];
   return await readOpenGroups(tx, device, { after, most: portion });
 }
 
 /** Intervals open with the account held, so that none is missed here. */
-async function isOver({ storage }: RelayContext, device: DeviceOf): Promise<boolean> {
+async function isOver({ storage }: RelayContext, device: DeviceKey): Promise<boolean> {
   return await storage.write(`account:${device.account}`, async (tx) => {
     if ((await groupsToEnd(tx, device)).length > 0) return false;
-    await forgetInactive(tx, device);
+    await unmarkInactive(tx, device);
     return true;
   });
 }
@@ -92,9 +92,9 @@ async function isOver({ storage }: RelayContext, device: DeviceOf): Promise<bool
 async function endInGroup(
   { clock, limits, network, random }: RelayContext,
   tx: Writer,
-  { groupId, device }: { readonly groupId: string; readonly device: DeviceOf },
+  { groupId, device }: { readonly groupId: string; readonly device: DeviceKey },
 ): Promise<readonly Notice[]> {
-  if (!(await isNotedInactive(tx, device))) return [];
+  if (!(await isMarkedInactive(tx, device))) return [];
   const group = await readGroup(tx, groupId);
   const intervals = await readIntervals(tx, groupId, device);
   const interval = intervals.find(({ messages }) => messages.to === undefined);

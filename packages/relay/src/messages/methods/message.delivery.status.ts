@@ -1,7 +1,7 @@
 import { ProtocolError } from '@posthouse/protocol';
 import { confirmDevice } from '../../accounts/index.ts';
 import type { Handler } from '../../dispatch/handler.ts';
-import { deliveryStatus } from '../status.ts';
+import { deliveryStatus } from '../delivery-status.ts';
 import { readResult } from '../store.ts';
 
 /**

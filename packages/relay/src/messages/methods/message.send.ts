@@ -1,12 +1,12 @@
 import { checkAuthorizationUse, envelopeSignatures, ProtocolError } from '@posthouse/protocol';
-import { type Access, parseCertificate, proveAccess } from '../../accounts/index.ts';
+import { type Access, parseCertificate, verifyAuthorization } from '../../accounts/index.ts';
 import type { RelayContext } from '../../context.ts';
 import type { Handler } from '../../dispatch/handler.ts';
-import { accept, lookUp, type Seen, type Sending } from '../acceptance.ts';
 import { deliveryJobName } from '../delivery.ts';
+import { deliveryStatus } from '../delivery-status.ts';
 import { checkCreatedAt } from '../rules.ts';
-import { deliveryStatus } from '../status.ts';
-import { readSubmission } from '../submission.ts';
+import { readSubmission } from '../send-request.ts';
+import { accept, lookUp, type Seen, type Sending } from '../send-transaction.ts';
 
 /** `message.send` (04 section 12). */
 export const messageSend: Handler<'message.send'> = async (context, call) => {
@@ -46,7 +46,7 @@ async function checkNew(
   await verifier.verify(envelopeSignatures(network, envelope, certificate), 'envelope');
   checkCreatedAt(envelope.created_at, now, limits);
   const use = { target: envelope.to, requester: envelope.from, now };
-  if (isLocal) return await proveAccess(context, authorization, use);
+  if (isLocal) return await verifyAuthorization(context, authorization, use);
   if (authorization !== undefined) checkAuthorizationUse(network, authorization, use);
   return undefined;
 }

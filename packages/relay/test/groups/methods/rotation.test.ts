@@ -1,7 +1,7 @@
 import { createGroupSecret, encodeBase64url, type GroupSecretBox } from '@posthouse/protocol';
 import { nodeRandom } from '@posthouse/protocol/node';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { inactiveDevicesJob } from '../../../src/accounts/index.ts';
+import { inactiveDevicesJobName } from '../../../src/accounts/index.ts';
 import { newMemberKey, TestGroup } from '../../fixtures/group.ts';
 import { readChain, readKeys, readPage, shape, verified } from '../../fixtures/group-reader.ts';
 import { Person } from '../../fixtures/person.ts';
@@ -479,7 +479,7 @@ describe('05 §13.26: what happens meanwhile', () => {
     await group.send(ben, 1);
     await readPage(world, group, ann, { device: 'laptop' });
     await ann.publishState(await ann.state({ devices: ['phone'] }));
-    await world.runJob(inactiveDevicesJob);
+    await world.runJob(inactiveDevicesJobName);
     expect((await readChain(world, group, ben)).state).toMatchObject({ sequence: 3, epoch: 2 });
     await commit();
     expect(shape(await readPage(world, group, ben))).toBe('1* 2 3*');

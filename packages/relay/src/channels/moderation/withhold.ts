@@ -1,9 +1,9 @@
 /** How an operator takes a post out of a timeline, and puts it back (06 §7.5, §8.10). */
-import { requireInService } from '../storage/move/mark.ts';
-import type { Reader, Storage, Writer } from '../storage/types.ts';
-import { readPost, type StoredPost } from './post-store.ts';
-import { dismissReports } from './reported.ts';
-import type { Position } from './retention-store.ts';
+import { requireInService } from '../../storage/move/mark.ts';
+import type { Reader, Storage, Writer } from '../../storage/types.ts';
+import { readPost, type StoredPost } from '../post-store.ts';
+import type { EventPosition } from '../retention-store.ts';
+import { dismissReports } from './reports.ts';
 import {
   moveEdits,
   movePost,
@@ -13,10 +13,10 @@ import {
 } from './withheld-store.ts';
 
 /** Edits moved in one transaction: the relay's own writes come between. */
-const portion = 200;
+const batchSize = 200;
 
 /** What became of a post that was to be withheld. */
-export interface Withholding {
+export interface WithholdResult {
   /** False where it was withheld before. */
   readonly isNew: boolean;
   /** Reports about it that were dismissed. */
@@ -32,9 +32,9 @@ export interface Withholding {
  */
 export async function withholdPost(
   storage: Storage,
-  place: Position,
+  place: EventPosition,
   now: number,
-): Promise<Withholding> {
+): Promise<WithholdResult> {
   const isNew = await write(storage, place, async (tx) => {
     const post = await requirePost(tx, place);
     if (post.withheld_at !== null) return false;
@@ -42,10 +42,10 @@ export async function withholdPost(
     await movePost(tx, 'out', place);
     return true;
   });
-  await moveAll(storage, place, async (tx) => {
+  await moveInBatches(storage, place, async (tx) => {
     const post = await readPost(tx, place.channelId, place.sequence);
     // Who may delete it may have done so meanwhile.
-    return post?.withheld_at ? await moveEdits(tx, 'out', { ...place, portion }) : 0;
+    return post?.withheld_at ? await moveEdits(tx, 'out', { ...place, portion: batchSize }) : 0;
   });
   return { isNew, reports: await dismissReports(storage, place) };
 }
@@ -56,12 +56,12 @@ export async function withholdPost(
  *
  * @throws Error where no such post is withheld, or the database is being moved
  */
-export async function restorePost(storage: Storage, place: Position): Promise<void> {
-  await moveAll(storage, place, async (tx) => {
+export async function restorePost(storage: Storage, place: EventPosition): Promise<void> {
+  await moveInBatches(storage, place, async (tx) => {
     const { withheld_at } = await requirePost(tx, place);
     if (withheld_at === null) throw new Error(`${nameOf(place)} is not withheld`);
-    const moved = await moveEdits(tx, 'back', { ...place, portion });
-    if (moved === portion) return moved;
+    const moved = await moveEdits(tx, 'back', { ...place, portion: batchSize });
+    if (moved === batchSize) return moved;
     await movePost(tx, 'back', place);
     await setWithheld(tx, place, null);
     return moved;
@@ -74,17 +74,17 @@ export async function listWithheld(storage: Storage, most: number): Promise<With
 }
 
 /** Moves edits, a portion in each commit, until `move` says that there were fewer. */
-async function moveAll(
+async function moveInBatches(
   storage: Storage,
-  place: Position,
+  place: EventPosition,
   move: (tx: Writer) => Promise<number>,
 ): Promise<void> {
-  while ((await write(storage, place, move)) === portion);
+  while ((await write(storage, place, move)) === batchSize);
 }
 
 async function write<T>(
   storage: Storage,
-  { channelId }: Position,
+  { channelId }: EventPosition,
   work: (tx: Writer) => Promise<T>,
 ): Promise<T> {
   return await storage.write(`channel:${channelId}`, async (tx) => {
@@ -93,13 +93,13 @@ async function write<T>(
   });
 }
 
-async function requirePost(tx: Reader, place: Position): Promise<StoredPost> {
+async function requirePost(tx: Reader, place: EventPosition): Promise<StoredPost> {
   const post = await readPost(tx, place.channelId, place.sequence);
   if (post?.status === 'readable') return post;
   if (post !== undefined) throw new Error(`${nameOf(place)} was deleted`);
   throw new Error(`${nameOf(place)} does not exist`);
 }
 
-function nameOf({ channelId, sequence }: Position): string {
+function nameOf({ channelId, sequence }: EventPosition): string {
   return `post ${sequence} of ${channelId}`;
 }

@@ -7,7 +7,7 @@ import { insertSession } from '../sessions/session-store.ts';
 import type { Writer } from '../storage/types.ts';
 
 /** Who is being authenticated; `deviceId` once it is derived. */
-export interface Claim {
+export interface ClaimedIdentity {
   readonly mode: Session['mode'];
   readonly account: string;
   readonly deviceId?: string;
@@ -19,7 +19,7 @@ export interface Claim {
  *
  * @throws ProtocolError `unauthorized` on a dead binding, `forbidden` for another identity
  */
-export function checkRenewal(call: Pick<AnyCall, 'connection'>, claim: Claim): void {
+export function checkRenewal(call: Pick<AnyCall, 'connection'>, claim: ClaimedIdentity): void {
   const bound = call.connection?.bound;
   if (bound === undefined) return;
   if (bound.dead) throw new ProtocolError('unauthorized', 'the session of the connection ended');
@@ -34,20 +34,20 @@ export function checkRenewal(call: Pick<AnyCall, 'connection'>, claim: Claim): v
 }
 
 /** A session that is stored, and the only copy of its token. */
-export interface NewSession {
+export interface OpenedSession {
   readonly session: Session;
   readonly token: string;
 }
 
 /** A session before it is stored. */
-export type SessionFacts = Omit<DeviceSession, 'id'> | Omit<AccountSession, 'id'>;
+export type UnsavedSession = Omit<DeviceSession, 'id'> | Omit<AccountSession, 'id'>;
 
 /** Stores a fresh session for the origin of the call. */
 export async function createSession(
   tx: Writer,
   context: Pick<RelayContext, 'random'>,
-  { facts, origin }: { readonly facts: SessionFacts; readonly origin: string },
-): Promise<NewSession> {
+  { facts, origin }: { readonly facts: UnsavedSession; readonly origin: string },
+): Promise<OpenedSession> {
   const token = newSecret(context.random);
   const session = { id: secretHash(token), ...facts };
   await insertSession(tx, { session, origin });
@@ -60,9 +60,9 @@ export async function createSession(
  *
  * @throws ProtocolError `unauthorized` where the bound session ended during its renewal
  */
-export function takeEffect(
+export function bindSession(
   call: Pick<AnyCall, 'connection'>,
-  { session, token }: NewSession,
+  { session, token }: OpenedSession,
 ): SessionCredentials {
   checkRenewal(call, session);
   call.connection?.bind(session);

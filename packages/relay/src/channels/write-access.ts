@@ -1,6 +1,6 @@
 /** What post, edit and delete have in common (06 §8.6). */
 import { checkChannelOpen, mayWriteChannel, ProtocolError } from '@posthouse/protocol';
-import { type Caller, callerAt, type Look } from '../accounts/index.ts';
+import { type AdmissionPhase, type Caller, resolveCaller } from '../accounts/index.ts';
 import type { DeviceSession } from '../sessions/session.ts';
 import type { Reader } from '../storage/types.ts';
 import { requireChannel, type StoredChannel } from './channel-store.ts';
@@ -8,7 +8,7 @@ import { hasOtherEvent } from './event-store.ts';
 import { readPost, type StoredPost } from './post-store.ts';
 
 /** A write to the content of a channel by a device that may make it. */
-export interface ContentWrite {
+export interface AdmittedWriter {
   readonly caller: Caller;
   readonly channel: StoredChannel;
 }
@@ -20,9 +20,9 @@ export interface ContentWrite {
 export async function requireWriter(
   tx: Reader,
   session: DeviceSession,
-  { channelId, look }: { readonly channelId: string; readonly look: Look },
-): Promise<ContentWrite> {
-  const caller = await callerAt(tx, session, look);
+  { channelId, look }: { readonly channelId: string; readonly look: AdmissionPhase },
+): Promise<AdmittedWriter> {
+  const caller = await resolveCaller(tx, session, look);
   const channel = await requireChannel(tx, channelId);
   checkMayWrite(channel, session.account);
   return { caller, channel };
@@ -43,18 +43,18 @@ export function checkMayWrite(channel: StoredChannel, account: string): void {
  * @throws ProtocolError `bad_request` for an event that is no post, `not_found` for nothing,
  *   `state_conflict` for a post that was deleted
  */
-export async function requireTarget(
+export async function requireReadablePost(
   tx: Reader,
   channelId: string,
   sequence: number,
 ): Promise<StoredPost> {
-  const post = await requireKept(tx, channelId, sequence);
+  const post = await requireStoredPost(tx, channelId, sequence);
   if (post.withheld_at === null) return post;
-  throw nothingThere();
+  throw noPost();
 }
 
-/** As {@link requireTarget}, withheld or not: what a deletion is about (06 §8.9). */
-export async function requireKept(
+/** As {@link requireReadablePost}, withheld or not: what a deletion is about (06 §8.9). */
+export async function requireStoredPost(
   tx: Reader,
   channelId: string,
   sequence: number,
@@ -65,9 +65,9 @@ export async function requireKept(
   if (await hasOtherEvent(tx, channelId, sequence)) {
     throw new ProtocolError('bad_request', 'target_sequence: the event is no post');
   }
-  throw nothingThere();
+  throw noPost();
 }
 
-function nothingThere(): ProtocolError {
+function noPost(): ProtocolError {
   return new ProtocolError('not_found', 'target_sequence: nothing is there');
 }

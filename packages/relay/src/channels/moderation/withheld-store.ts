@@ -1,24 +1,24 @@
 /** All SQL that takes posts out of a timeline at the operator's word, and puts them back. */
-import type { Reader, Row, Writer } from '../storage/types.ts';
-import type { Position } from './retention-store.ts';
+import type { Reader, Row, Writer } from '../../storage/types.ts';
+import type { EventPosition } from '../retention-store.ts';
 
 const columns = `channel_id, sequence, kind, descriptor_rev, target, accepted_at, keep_until,
   clear_after, signer_device_id, bytes, payload`;
 
 /** Where events go, and where they are. */
-const ways = {
+const directions = {
   out: { from: 'channel_events', to: 'channel_withheld_events' },
   back: { from: 'channel_withheld_events', to: 'channel_events' },
 } as const;
-type Way = keyof typeof ways;
+type MoveDirection = keyof typeof directions;
 
 /** Moves a post without its edits. */
 export async function movePost(
   tx: Writer,
-  way: Way,
-  { channelId, sequence }: Position,
+  way: MoveDirection,
+  { channelId, sequence }: EventPosition,
 ): Promise<void> {
-  const { from, to } = ways[way];
+  const { from, to } = directions[way];
   await tx.run(
     `INSERT INTO ${to} (${columns}) SELECT ${columns} FROM ${from}
       WHERE channel_id = ? AND sequence = ? AND kind = 'post'`,
@@ -35,10 +35,10 @@ export async function movePost(
 /** Moves edits of a post, `portion` at the most; says how many. */
 export async function moveEdits(
   tx: Writer,
-  way: Way,
-  { channelId, sequence, portion }: Position & { readonly portion: number },
+  way: MoveDirection,
+  { channelId, sequence, portion }: EventPosition & { readonly portion: number },
 ): Promise<number> {
-  const { from, to } = ways[way];
+  const { from, to } = directions[way];
   const some = `SELECT sequence FROM ${from}
     WHERE channel_id = ? AND kind = 'edit' AND target = ? ORDER BY sequence LIMIT ?`;
   const values = [channelId, channelId, sequence, portion];
@@ -56,7 +56,7 @@ export async function moveEdits(
 /** Notes since when a post is withheld, or that it is not. */
 export async function setWithheld(
   tx: Writer,
-  { channelId, sequence }: Position,
+  { channelId, sequence }: EventPosition,
   withheldAt: number | null,
 ): Promise<void> {
   await tx.run(
@@ -68,7 +68,7 @@ export async function setWithheld(
 }
 
 /** A post that is withheld. */
-export interface WithheldPost extends Position {
+export interface WithheldPost extends EventPosition {
   /** Who published it. */
   readonly account: string;
   /** Unix seconds, as `keepUntil`. */

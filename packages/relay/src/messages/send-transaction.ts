@@ -10,11 +10,11 @@ import type { RelayContext } from '../context.ts';
 import type { Notice } from '../dispatch/notice.ts';
 import type { DeviceSession } from '../sessions/session.ts';
 import type { Reader, Writer } from '../storage/types.ts';
+import { keepMessage, keepSent, type Message, receive } from './append.ts';
 import { insertDelivery, isQueueFull } from './queue-store.ts';
-import { keepMessage, keepSent, type Message, receive } from './receive.ts';
-import { recordDeadline, repeatOf, resultDeadline } from './rules.ts';
+import { checkRepeat, recordDeadline, resultDeadline } from './rules.ts';
+import type { Submission } from './send-request.ts';
 import { insertResult, readResult, type StoredResult } from './store.ts';
-import type { Submission } from './submission.ts';
 
 /** What holds for one `message.send` from its first look at storage to its commit. */
 export interface Sending {
@@ -41,7 +41,7 @@ export async function lookUp(context: RelayContext, tx: Reader, sending: Sending
   const stored = await readResult(tx, { sender: from, messageId });
   return {
     device,
-    repeat: repeatOf(stored, submission.request),
+    repeat: checkRepeat(stored, submission.request),
     isLocal: (await homeOf(tx, to, relayId, now)).kind === 'local',
   };
 }

@@ -4,12 +4,12 @@ import type { Notice } from '../dispatch/notice.ts';
 import type { Writer } from '../storage/types.ts';
 import { certificateDeadline, visibleBoxes } from './rules.ts';
 import {
+  assignSequence,
   insertRecord,
-  keepCertificate,
-  keepEnvelope,
   type StoredCertificate,
   type StoredEnvelope,
-  takeSequence,
+  storeCertificate,
+  storeEnvelope,
 } from './store.ts';
 
 /** What timelines show of a message beside the boxes. */
@@ -71,7 +71,7 @@ async function append(
   if (boxes.size === 0) {
     throw new ProtocolError('device_unknown', 'none of the boxed devices is valid');
   }
-  const sequence = await takeSequence(tx, account);
+  const sequence = await assignSequence(tx, account);
   if (sequence === undefined) {
     throw new ProtocolError('state_conflict', 'the timeline has no sequence left');
   }
@@ -94,6 +94,6 @@ export async function keepMessage(
   { envelope, certificate }: Message,
   keepUntil: number,
 ): Promise<void> {
-  await keepEnvelope(tx, envelope, keepUntil);
-  await keepCertificate(tx, certificate, certificateDeadline(keepUntil));
+  await storeEnvelope(tx, envelope, keepUntil);
+  await storeCertificate(tx, certificate, certificateDeadline(keepUntil));
 }

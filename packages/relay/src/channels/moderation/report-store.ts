@@ -1,7 +1,7 @@
 /** All SQL of reports: what accounts told the operator about posts (06 §8.10). */
 import { canonicalJson } from '@posthouse/protocol/json';
-import type { Reader, Row, SqlValue, Writer } from '../storage/types.ts';
-import type { StoredPost } from './post-store.ts';
+import type { Reader, Row, SqlValue, Writer } from '../../storage/types.ts';
+import type { StoredPost } from '../post-store.ts';
 
 /** The report of an account about a post, as it was last made. */
 export interface Report {
@@ -77,11 +77,11 @@ export async function countReports(
 }
 
 /** What became of a post; `withheld`: by the operator, `gone`: its retention is over. */
-export type PostFate = 'readable' | 'withheld' | 'deleted' | 'gone';
+export type PostStatus = 'readable' | 'withheld' | 'deleted' | 'gone';
 
 /** A report with what became of its post. */
 export interface ListedReport extends Report {
-  readonly post: PostFate;
+  readonly post: PostStatus;
 }
 
 interface ReportRow extends Row {
@@ -91,7 +91,7 @@ interface ReportRow extends Row {
   device_id: string;
   reason: string;
   reported_at: number;
-  post: PostFate;
+  post: PostStatus;
 }
 
 /** The reports of everything, of a channel, or of a post in it. */
