@@ -39,7 +39,7 @@ async function pair(): Promise<Pair> {
 }
 
 const text = (it: string) => ({ content_type: 'text/plain', text: it });
-const refused = (reason: unknown) => [{ kind: 'refused', message: { reason } }];
+const refused = (reason: unknown) => [{ kind: 'message-refused', message: { reason } }];
 const incoming = async (account: Account, from: Account) =>
   (await account.contacts.get(from.id)).record?.grant_from_contact;
 
@@ -207,7 +207,7 @@ describe('04 §18.2: one message, once', () => {
       })),
     }));
     expect(await ann.sync()).toEqual([
-      { kind: 'conflict', from: bob.id, message_id: first?.message_id },
+      { kind: 'message-conflict', from: bob.id, messageId: first?.message_id },
     ]);
     expect(await texts(ann)).toEqual(['first']);
   });
@@ -248,6 +248,6 @@ test('04 §17.4: what the relay kept no longer is reported as lost', async () =>
   }
   await bob.messages.send(ann.id, { text: 'fresh' });
   const events = await ann.sync();
-  expect(events.map(({ kind }) => kind)).toEqual(['gap', 'message']);
+  expect(events.map(({ kind }) => kind)).toEqual(['timeline-gap', 'message']);
   expect(await texts(ann)).toEqual(['first', 'fresh']);
 });

@@ -176,7 +176,7 @@ describe('03 §17: what the devices of an account tell each other', () => {
     expect(await texts(laptop)).toEqual([]);
     await phone.sync();
     expect(await laptop.sync()).toMatchObject([
-      { kind: 'contact', account: bob.id },
+      { kind: 'contact-changed', account: bob.id },
       { kind: 'message', message: { outcome: 'applied' } },
     ]);
     expect(await texts(laptop)).toEqual(['early']);

@@ -54,7 +54,8 @@ async function person(relayId: string, options: Partial<ClientOptions> = {}): Pr
   return await away.world.person({ registry, transport, relayId, prefer: 'http', ...options });
 }
 
-const isBehind = ({ kind }: AccountEvent) => kind === 'group-behind' || kind === 'channel-behind';
+const isBehind = ({ kind }: AccountEvent) =>
+  kind === 'group-incomplete' || kind === 'channel-incomplete';
 
 /** Pages of invented events without end, and of every page the same number of events. */
 function endless<E extends object>(make: (at: number) => E, first: number, perPage = 2) {
@@ -108,7 +109,7 @@ describe('05 §13.4: a group whose host invents events without end', () => {
     const bob = await again(scene.store, { pages: 3 });
     away.asked.clear();
     expect((await bob.groups.sync(scene.id)).filter(isBehind)).toEqual([
-      { kind: 'group-behind', group_id: scene.id },
+      { kind: 'group-incomplete', groupId: scene.id },
     ]);
     expect(away.asked.get('group.sync')).toBe(3);
     expect((await bob.groups.get(scene.id)).position).toBe(scene.state.sequence + 6);
@@ -160,7 +161,7 @@ describe('06 §8.11: a channel whose host invents events without end', () => {
     const bob = await again(scene.store, { pages: 3 });
     away.asked.clear();
     expect((await bob.channels.sync(scene.id)).filter(isBehind)).toEqual([
-      { kind: 'channel-behind', channel_id: scene.id },
+      { kind: 'channel-incomplete', channelId: scene.id },
     ]);
     expect(away.asked.get('channel.read')).toBe(3);
     expect((await bob.sync()).filter(isBehind)).toHaveLength(1);
@@ -220,7 +221,9 @@ describe('an honest host with more than is read in one go', () => {
       away.world.clock.advance(120);
       return { ...page, events: page.events.slice(0, 1), has_more: page.events.length > 1 };
     });
-    expect((await bob.sync()).filter(isBehind)).toEqual([{ kind: 'group-behind', group_id: slow }]);
+    expect((await bob.sync()).filter(isBehind)).toEqual([
+      { kind: 'group-incomplete', groupId: slow },
+    ]);
     order.splice(0);
     await bob.sync();
     expect(order).toEqual([quick, slow]);
@@ -280,8 +283,8 @@ describe('05 §17.1: what becomes of one host keeps nobody from what others have
     const failed = (await syncing).filter(({ kind }) => kind.endsWith('-failed'));
     const error = expect.objectContaining({ code: 'relay_unreachable' });
     expect(failed).toEqual([
-      { kind: 'group-failed', group_id: far[0], error },
-      { kind: 'channel-failed', channel_id: far[1], error },
+      { kind: 'group-failed', groupId: far[0], error },
+      { kind: 'channel-failed', channelId: far[1], error },
     ]);
   });
 
@@ -295,8 +298,8 @@ describe('05 §17.1: what becomes of one host keeps nobody from what others have
       return page;
     });
     const { relayId } = away.world.relay;
-    expect((await bob.sync()).filter(({ kind }) => kind === 'behind')).toEqual([
-      { kind: 'behind', relayId },
+    expect((await bob.sync()).filter(({ kind }) => kind === 'timeline-incomplete')).toEqual([
+      { kind: 'timeline-incomplete', relayId },
     ]);
     expect(await had(bob, far)).toEqual(['said', 'said']);
     expect(await texts(bob)).toEqual(['one']);
@@ -349,7 +352,7 @@ describe('05 §17.1: what becomes of one host keeps nobody from what others have
       away.push(hint);
       // It is read on and on, at intervals, and between that everything else is.
       if (behind === 2) for (const id of wanted) await ann.groups.send(id, { text: 'hello' });
-      if (found.kind === 'group-message') wanted.delete(found.group_id);
+      if (found.kind === 'group-message') wanted.delete(found.groupId);
       if (wanted.size === 0 && behind > 3) stop.abort();
     }
     expect(wanted).toEqual(new Set());

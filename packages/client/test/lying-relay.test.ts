@@ -694,7 +694,7 @@ describe.each(['websocket', 'http'] as const)('the timeline, over %s', (prefer) 
     }));
     const events = await account.sync();
     expect(events).toMatchObject([
-      { kind: 'refused', message: { reason: 'not_decryptable' } },
+      { kind: 'message-refused', message: { reason: 'not_decryptable' } },
       { kind: 'message' },
     ]);
     expect(await texts(account)).toEqual(['two']);
@@ -704,7 +704,7 @@ describe.each(['websocket', 'http'] as const)('the timeline, over %s', (prefer) 
     const { account } = await waiting();
     relay.lie('message.timeline.sync', (page) => ({ ...page, has_retention_gap: true }));
     const events = await account.sync();
-    expect(events.filter(({ kind }) => kind === 'gap')).toHaveLength(1);
+    expect(events.filter(({ kind }) => kind === 'timeline-gap')).toHaveLength(1);
     expect(await account.sync()).toEqual([]);
     expect((await account.status()).gap).toBe(true);
   });

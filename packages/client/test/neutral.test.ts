@@ -10,7 +10,8 @@ const chromiumPath = '/usr/bin/chromium';
 
 /** A page's whole program, with nothing but the platform beneath it. */
 const program = `
-  import { noblePrimitives, Network, staticRegistry } from '@posthouse/protocol';
+  import { Network, staticRegistry } from '@posthouse/protocol';
+  import { noblePrimitives } from '@posthouse/protocol/crypto';
   import { Client, MemoryStore, webTransport } from '@posthouse/client';
   globalThis.run = async ({ context, registry, prefer }) => {
     const network = new Network({ context, primitives: noblePrimitives });

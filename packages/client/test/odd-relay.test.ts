@@ -102,7 +102,7 @@ async function group(odd: OddHost, prefer: Prefer): Promise<void> {
   await settled(bob);
   await bob.groups.remove(id, [carl.id]);
   await bob.groups.send(id, { text: 'without Carl' });
-  expect(await settled(carl)).toContainEqual({ kind: 'group-ended', group_id: id });
+  expect(await settled(carl)).toContainEqual({ kind: 'group-ended', groupId: id });
   for (const reader of [ann, bob]) {
     await settled(reader);
     expect(await groupTexts(reader, id)).toEqual(['hello', 'welcome', 'without Carl']);

@@ -22,9 +22,11 @@ test('03 §13 to §15: an invite, a consent each way, then messages both ways', 
   await bob.contacts.acceptInvite(await ann.contacts.invite(), { note: 'Bob here' });
   expect((await bob.contacts.get(ann.id)).relationship).toMatchObject({ awaiting: true });
   const asked = await ann.sync();
-  expect(asked).toEqual([{ kind: 'request', account: bob.id, note: 'Bob here' }]);
+  expect(asked).toEqual([{ kind: 'contact-request', account: bob.id, note: 'Bob here' }]);
   await ann.contacts.approve(bob.id);
-  expect(await bob.sync()).toEqual([{ kind: 'contact', account: ann.id, status: 'active' }]);
+  expect(await bob.sync()).toEqual([
+    { kind: 'contact-changed', account: ann.id, status: 'active' },
+  ]);
 
   const sent = await bob.messages.send(ann.id, { text: 'hello Ann' });
   expect(sent.status).toBe('target_accepted');
@@ -41,7 +43,7 @@ test('03 §13.1: without an invite, public discovery lets a stranger ask', async
   await ann.profiles.publish({ nickname: 'Ann', public_discovery: true });
   expect(await bob.profiles.resolve(ann.id)).toMatchObject({ nickname: 'Ann' });
   await bob.contacts.add(ann.id);
-  expect(await ann.sync()).toMatchObject([{ kind: 'request', account: bob.id }]);
+  expect(await ann.sync()).toMatchObject([{ kind: 'contact-request', account: bob.id }]);
 });
 
 test('04 §7.2: who is no contact can neither be written to nor be heard', async () => {
@@ -53,7 +55,9 @@ test('04 §7.2: who is no contact can neither be written to nor be heard', async
   await ann.contacts.remove(bob.id);
   await bob.messages.send(ann.id, { text: 'still there?' });
   const events = await ann.sync();
-  expect(events).toMatchObject([{ kind: 'refused', message: { reason: 'no_relationship' } }]);
+  expect(events).toMatchObject([
+    { kind: 'message-refused', message: { reason: 'no_relationship' } },
+  ]);
   expect(await texts(ann)).toEqual([]);
 });
 

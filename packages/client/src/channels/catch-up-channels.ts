@@ -42,7 +42,7 @@ export async function* catchUpChannels(
         ? catchUpChannel(core, row, visit)
         : flushBeforeReading(core, row, visit.signal);
     } catch (error) {
-      yield [{ kind: 'channel-failed', channel_id, error: visit.failureOf(error) }];
+      yield [{ kind: 'channel-failed', channelId: channel_id, error: visit.failureOf(error) }];
     }
   }
 }
@@ -68,7 +68,7 @@ async function* flushBeforeReading(
     yield* flushChannel(core, row, signal);
   } catch (error) {
     if (!isRefusal(error)) throw error;
-    yield [{ kind: 'channel-failed', channel_id: row.channel_id, error }];
+    yield [{ kind: 'channel-failed', channelId: row.channel_id, error }];
   }
 }
 
@@ -96,7 +96,14 @@ export async function* flushChannel(
         throw error;
       }
       const { write } = pending.value;
-      yield [{ kind: 'channel-unsent', channel_id, write, reason: (error as Error).message }];
+      yield [
+        {
+          kind: 'channel-write-unsent',
+          channelId: channel_id,
+          write,
+          reason: (error as Error).message,
+        },
+      ];
     }
   }
 }

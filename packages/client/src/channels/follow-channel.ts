@@ -78,7 +78,7 @@ export async function followChannel(
     await adoptDescriptor(tx, row, descriptor);
   });
   // Whoever follows the account subscribes it now.
-  core.eventBuffer.add([{ kind: 'channel-followed', channel_id }]);
+  core.eventBuffer.add([{ kind: 'channel-followed', channelId: channel_id }]);
 }
 
 /** Reads a channel no more, and removes what was read. @throws ClientError `unknown_channel` */

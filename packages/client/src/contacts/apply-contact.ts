@@ -41,7 +41,7 @@ export async function applyConsent(
     const note = consent.note === undefined ? {} : { note: consent.note };
     const request = { grant: consent.grant, ...note, receivedAt: now };
     await putContact(tx, { ...row, relationship: step.state, request });
-    return [{ kind: 'request', account, ...note }];
+    return [{ kind: 'contact-request', account, ...note }];
   }
   if (row.relationship.status === 'active') {
     await putContact(tx, withIncomingGrant(core, row, consent.grant, consent.device_state));
@@ -52,7 +52,7 @@ export async function applyConsent(
   if (issuedGrant(row)?.signatures[core.device.deviceId] !== undefined) {
     await enqueueTask(tx, { kind: 'sync-contact', account });
   }
-  return [{ kind: 'contact', account, status: 'active' }];
+  return [{ kind: 'contact-changed', account, status: 'active' }];
 }
 
 /** The incoming grant of an active contact, selected against the one at hand (03 §16.4). */
@@ -100,7 +100,7 @@ export async function applyOwnConsent(
   if (row.request !== undefined) {
     const grants = { incoming: row.request.grant, outgoing: consent.grant };
     await putContact(tx, withActiveRelationship(core, row, grants));
-    return [{ kind: 'contact', account, status: 'active' }];
+    return [{ kind: 'contact-changed', account, status: 'active' }];
   }
   const { state: relationship } = relationshipStep(row.relationship, 'user-adds');
   await putContact(tx, { ...row, relationship, offered: consent.grant });
@@ -199,7 +199,7 @@ async function applyRecord(
   const event =
     row.relationship.status === received.status
       ? undefined
-      : ({ kind: 'contact', account, status: received.status } as const);
+      : ({ kind: 'contact-changed', account, status: received.status } as const);
   if (received.status === 'deleted') {
     const { state: relationship } = relationshipStep(row.relationship, 'deletion-adopted');
     const request = row.request === undefined ? {} : { request: row.request };

@@ -123,7 +123,7 @@ export function channelEventLines(
   event: ChannelAccountEvent,
   name: (id: string) => string,
 ): string[] {
-  const { channel_id } = event;
+  const { channelId: channel_id } = event;
   switch (event.kind) {
     case 'channel-post':
     case 'channel-edited':
@@ -137,7 +137,7 @@ export function channelEventLines(
       const why = event.reason === undefined ? '' : `: ${oneLine(event.reason)}`;
       return [`       * ${name(event.by)} deleted ${event.sequence}${why}`];
     }
-    case 'channel-refused': {
+    case 'channel-event-refused': {
       const { sequence, reason } = event;
       return [channelEntryLine({ kind: 'refused', channel_id, sequence, reason }, name)];
     }
@@ -152,15 +152,15 @@ export function channelEventLines(
 
 /** Returns the note for an event that is not an entry of the timeline. */
 export function channelNote(event: ChannelAccountEvent): string | undefined {
-  const { channel_id: id } = event;
+  const { channelId: id } = event;
   switch (event.kind) {
-    case 'channel-unsent':
+    case 'channel-write-unsent':
       return `${id}: ${event.write} could not be carried out: ${event.reason}`;
-    case 'channel-behind':
+    case 'channel-incomplete':
       return `${id}: ${moreToRead}`;
     case 'channel-failed':
       return `${id}: ${event.error instanceof Error ? event.error.message : 'cannot be read'}`;
-    case 'channel-refused':
+    case 'channel-event-refused':
       return `${id}: event ${event.sequence} does not verify: ${event.reason}`;
     default:
       return undefined;

@@ -6,8 +6,8 @@ import { moreToRead, printable } from './output.ts';
 /** Returns the note that every command prints for an event of a host, group or channel. */
 export function hostedNote(event: AccountEvent): string | undefined {
   let note: string | undefined;
-  if (event.kind === 'behind') note = `${event.relayId}: ${moreToRead}`;
-  if ('group_id' in event) note = groupNote(event);
-  if ('channel_id' in event) note = channelNote(event);
+  if (event.kind === 'timeline-incomplete') note = `${event.relayId}: ${moreToRead}`;
+  if ('groupId' in event) note = groupNote(event);
+  if ('channelId' in event) note = channelNote(event);
   return note === undefined ? undefined : printable(note);
 }

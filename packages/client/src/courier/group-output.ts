@@ -163,7 +163,7 @@ function changeText(change: GroupChangeRow, name: (id: string) => string): strin
 
 /** Returns the note for an event that is not an entry of the timeline. */
 export function groupNote(event: GroupAccountEvent): string | undefined {
-  const { group_id: id } = event;
+  const { groupId: id } = event;
   switch (event.kind) {
     case 'group-joined':
       return `you are a member of ${id}`;
@@ -177,9 +177,9 @@ export function groupNote(event: GroupAccountEvent): string | undefined {
       return `${id}: applications changed; show them: courier group applications ${id}`;
     case 'group-recoveries':
       return `${id}: requests for new keys changed; show them: courier group recoveries ${id}`;
-    case 'group-unsent':
+    case 'group-message-unsent':
       return `${id}: a message could not be sent: ${event.reason}`;
-    case 'group-behind':
+    case 'group-incomplete':
       return `${id}: ${moreToRead}`;
     case 'group-failed':
       return `${id}: ${event.error instanceof Error ? event.error.message : 'cannot be read'}`;

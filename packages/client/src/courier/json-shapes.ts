@@ -76,12 +76,28 @@ export function statusShape(status: AccountStatus) {
   };
 }
 
+/** Events whose word in the stable JSON differs from their kind in the SDK. */
+const eventWords: Partial<Record<AccountEvent['kind'], string>> = {
+  'contact-request': 'request',
+  'contact-changed': 'contact',
+  'message-refused': 'refused',
+  'message-conflict': 'conflict',
+  'timeline-gap': 'gap',
+  'timeline-incomplete': 'behind',
+  'group-incomplete': 'group-behind',
+  'group-message-rejected': 'group-rejected',
+  'group-message-unsent': 'group-unsent',
+  'channel-incomplete': 'channel-behind',
+  'channel-event-refused': 'channel-refused',
+  'channel-write-unsent': 'channel-unsent',
+};
+
 /** Returns one line of `inbox --follow --json`. */
 export function eventShape(event: AccountEvent, self: string): object {
   switch (event.kind) {
     case 'message':
       return { event: 'message', message: messageShape(event.message, self) };
-    case 'refused': {
+    case 'message-refused': {
       const { from, message_id, reason } = event.message;
       return { event: 'refused', from, message_id, reason };
     }
@@ -89,35 +105,42 @@ export function eventShape(event: AccountEvent, self: string): object {
       const { message } = event.error instanceof Error ? event.error : { message: '' };
       return { event: 'disconnected', message };
     }
-    case 'gap':
-    case 'behind':
-      return { event: event.kind, relay: event.relayId };
+    case 'timeline-gap':
+    case 'timeline-incomplete':
+      return { event: eventWords[event.kind], relay: event.relayId };
+    case 'message-conflict':
+      return { event: 'conflict', from: event.from, message_id: event.messageId };
+    case 'group-message-unsent': {
+      const { groupId: group, messageId: message_id, reason } = event;
+      return { event: 'group-unsent', group, message_id, reason };
+    }
     case 'group-message':
       return { event: 'group-message', entry: groupEntryShape(event.message) };
     case 'group-change':
       return { event: 'group-change', entry: groupEntryShape(event.change) };
     case 'group-failed': {
       const { message } = event.error instanceof Error ? event.error : { message: '' };
-      return { event: 'group-failed', group: event.group_id, message };
+      return { event: 'group-failed', group: event.groupId, message };
     }
     case 'channel-post':
     case 'channel-edited':
       return { event: event.kind, entry: channelEntryShape(event.post) };
     case 'channel-failed': {
       const { message } = event.error instanceof Error ? event.error : { message: '' };
-      return { event: 'channel-failed', channel: event.channel_id, message };
+      return { event: 'channel-failed', channel: event.channelId, message };
     }
     default: {
-      if ('channel_id' in event) {
-        const { kind, channel_id: channel, ...rest } = event;
-        return { event: kind, channel, ...rest };
+      const { kind, ...members } = event;
+      const word = eventWords[kind] ?? kind;
+      if ('channelId' in members) {
+        const { channelId: channel, ...rest } = members;
+        return { event: word, channel, ...rest };
       }
-      if ('group_id' in event) {
-        const { kind, group_id: group, ...rest } = event;
-        return { event: kind, group, ...rest };
+      if ('groupId' in members) {
+        const { groupId: group, ...rest } = members;
+        return { event: word, group, ...rest };
       }
-      const { kind, ...rest } = event;
-      return { event: kind, ...rest };
+      return { event: word, ...members };
     }
   }
 }

@@ -176,7 +176,7 @@ async function takeReadRequest(
     return { home: isHome && (unread || outdated), groups, channels };
   });
   for (const kind of ['group-applications', 'group-recoveries'] as const) {
-    for (const group_id of drained[kind]) await relay.emit({ kind, group_id });
+    for (const groupId of drained[kind]) await relay.emit({ kind, groupId });
   }
   const isOwed = drained.isWoken || (isHome && core.eventBuffer.isSignaled);
   const isUnread = found.home || found.groups.size + found.channels.size > 0;

@@ -219,8 +219,8 @@ class AccountFollower {
     for (const row of rows) {
       if (row.relay_id !== relayId || row.standing !== 'member' || !shouldReadGroup(row)) continue;
       const { group_id } = row;
-      await this.#queue.put({ kind: 'group-applications', group_id });
-      await this.#queue.put({ kind: 'group-recoveries', group_id });
+      await this.#queue.put({ kind: 'group-applications', groupId: group_id });
+      await this.#queue.put({ kind: 'group-recoveries', groupId: group_id });
     }
   }
 
@@ -232,11 +232,11 @@ class AccountFollower {
     }));
     for (const row of groups) {
       if (row.relay_id !== relayId || !shouldReadGroup(row)) continue;
-      await this.#queue.put({ kind: 'group-failed', group_id: row.group_id, error });
+      await this.#queue.put({ kind: 'group-failed', groupId: row.group_id, error });
     }
     for (const row of channels) {
       if (row.relay_id !== relayId || !shouldReadChannel(row)) continue;
-      await this.#queue.put({ kind: 'channel-failed', channel_id: row.channel_id, error });
+      await this.#queue.put({ kind: 'channel-failed', channelId: row.channel_id, error });
     }
   }
 }

@@ -39,7 +39,7 @@ export async function* catchUpGroups(
       visit.throwIfUnavailable();
       yield* catchUpRow(core, row, visit);
     } catch (error) {
-      yield [{ kind: 'group-failed', group_id, error: visit.failureOf(error) }];
+      yield [{ kind: 'group-failed', groupId: group_id, error: visit.failureOf(error) }];
     }
   }
 }

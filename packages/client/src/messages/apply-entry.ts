@@ -72,7 +72,7 @@ export async function applyEntry(
   const known = await messageRow(tx, { from, message_id: messageId });
   if (known !== undefined && known.reason !== notDecryptable) {
     if (known.digest !== opened.digest) {
-      return { complete: true, events: [{ kind: 'conflict', from, message_id: messageId }] };
+      return { complete: true, events: [{ kind: 'message-conflict', from, messageId }] };
     }
     if (known.accepted_at === undefined) {
       await updateMessage(tx, { ...known, accepted_at: acceptedAt });
@@ -113,7 +113,7 @@ async function eventsOf(
     await holdMessage(tx, row);
     return [];
   }
-  if (outcome === 'refused') return [{ kind: 'refused', message: row }];
+  if (outcome === 'refused') return [{ kind: 'message-refused', message: row }];
   const type = row.content?.$type;
   const shown = outcome === 'stored' || type === core.network.type('message.direct');
   return [...(shown ? [{ kind: 'message', message: row } as const] : []), ...events, ...released];
@@ -127,7 +127,7 @@ async function releaseHeldMessages(
 ): Promise<AccountEvent[]> {
   const released: AccountEvent[] = [];
   for (const event of events) {
-    if (event.kind !== 'contact' || event.status !== 'active') continue;
+    if (event.kind !== 'contact-changed' || event.status !== 'active') continue;
     const row = await contactRow(tx, event.account);
     if (!(await mayWriteToUs(core, tx, row))) continue;
     for (const { reason: _held, ...held } of await takeHeldMessages(tx, event.account)) {

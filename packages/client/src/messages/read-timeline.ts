@@ -52,7 +52,7 @@ export async function* readTimeline(
     yield* applyPage(core, relayId, { opened, after, signal });
     if (!page.has_more) return;
     if (isReached()) {
-      yield [{ kind: 'behind', relayId }];
+      yield [{ kind: 'timeline-incomplete', relayId }];
       return;
     }
   }
@@ -63,7 +63,7 @@ async function storeGap(core: AccountCore, relayId: string): Promise<AccountEven
     const known = (await timelines.get(tx, relayId)) ?? emptyTimeline;
     if (known.gap) return [];
     await timelines.put(tx, relayId, { ...known, gap: true });
-    return [{ kind: 'gap', relayId }];
+    return [{ kind: 'timeline-gap', relayId }];
   });
 }
 

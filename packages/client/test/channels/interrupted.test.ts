@@ -163,7 +163,7 @@ describe('06 §10.4: lost answers', () => {
     await expect(posting).rejects.toMatchObject(unreachable);
     await ann.account.channels.close(id);
     const events = await (await ann.again()).sync();
-    expect(events.map(({ kind }) => kind)).not.toContain('channel-unsent');
+    expect(events.map(({ kind }) => kind)).not.toContain('channel-write-unsent');
     expect(await postTexts(ann.account, id)).toEqual(['first', 'in time']);
   });
 
@@ -176,7 +176,7 @@ describe('06 §10.4: lost answers', () => {
     relay.behave();
     await ann.account.channels.close(id);
     expect(await (await ann.again()).sync()).toContainEqual(
-      expect.objectContaining({ kind: 'channel-unsent', channel_id: id, write: 'post' }),
+      expect.objectContaining({ kind: 'channel-write-unsent', channelId: id, write: 'post' }),
     );
     expect(await waiting(ann)).toBe(0);
   });
@@ -230,7 +230,7 @@ describe('06 §10.4: lost answers', () => {
       relay.behave();
       await rival();
       expect(await (await ann.again()).sync()).toContainEqual(
-        expect.objectContaining({ kind: 'channel-unsent', write: 'edit' }),
+        expect.objectContaining({ kind: 'channel-write-unsent', write: 'edit' }),
       );
       expect(await atHost(bob.account, link)).not.toContain('by Ann');
     }
@@ -248,7 +248,7 @@ describe('06 §10.4: lost answers', () => {
     relay.behave();
     await bob.account.channels.delete(id, sequence);
     const events = await (await ann.again()).sync();
-    expect(events.map(({ kind }) => kind)).not.toContain('channel-unsent');
+    expect(events.map(({ kind }) => kind)).not.toContain('channel-write-unsent');
     expect(await waiting(ann)).toBe(0);
   });
 
@@ -320,7 +320,7 @@ describe('06 §10.4: lost answers', () => {
     relay.behave();
     await tablet.channels.update(id, { name: 'Tablet' });
     expect(await (await phone.again()).sync()).toContainEqual(
-      expect.objectContaining({ kind: 'channel-unsent', write: 'update' }),
+      expect.objectContaining({ kind: 'channel-write-unsent', write: 'update' }),
     );
     expect((await phone.account.channels.get(id)).descriptor.name).toBe('Tablet');
     expect(await waiting(phone)).toBe(0);
@@ -455,7 +455,7 @@ describe('06 §10.4: what the host does not take', () => {
     await expect(lost).rejects.toMatchObject(unreachable);
     refuse('channel.post.edit', 'rate_limited');
     const events = await ann.account.sync();
-    expect(events).toMatchObject([{ kind: 'channel-unsent', channel_id: id, write: 'edit' }]);
+    expect(events).toMatchObject([{ kind: 'channel-write-unsent', channelId: id, write: 'edit' }]);
     expect(await waiting(ann)).toBe(0);
   });
 

@@ -120,7 +120,7 @@ describe('06 §5.2, §8.11: pages that are refused whole', () => {
       page.events.length === 3 ? { ...page, certificates: [] } : page,
     );
     expect(await at.bob.sync()).toContainEqual(
-      expect.objectContaining({ kind: 'channel-failed', channel_id: at.id }),
+      expect.objectContaining({ kind: 'channel-failed', channelId: at.id }),
     );
     expect(await postTexts(at.bob, other.id)).toEqual(['elsewhere']);
     await isCaughtUp(relay, at);
@@ -195,7 +195,7 @@ describe('06 §10.1: events that are left aside while reading goes on', () => {
     const events = await at.bob.channels.sync(at.id);
     expect(events).toMatchObject([
       { kind: 'channel-post', post: { sequence: 2 } },
-      { kind: 'channel-refused', sequence: 1, reason: expect.stringMatching(reason) },
+      { kind: 'channel-event-refused', sequence: 1, reason: expect.stringMatching(reason) },
     ]);
     expect(await postTexts(at.bob, at.id)).toEqual(['good']);
     expect(await at.bob.channels.get(at.id)).toMatchObject({
@@ -225,7 +225,7 @@ describe('06 §10.1: events that are left aside while reading goes on', () => {
     const rival = (scene: Scene) =>
       event(scene.owner, { sequence: 4, descriptor_rev: 1 }, { ...rest, name: 'Rival' });
     relay.lie('channel.read', (page) => inventing(rival)(page, at));
-    expect(await at.bob.channels.sync(at.id)).toMatchObject([{ kind: 'channel-refused' }]);
+    expect(await at.bob.channels.sync(at.id)).toMatchObject([{ kind: 'channel-event-refused' }]);
     expect((await at.bob.channels.get(at.id)).descriptor).toEqual(current);
   });
 
@@ -314,7 +314,7 @@ describe('06 §10.1: events that are left aside while reading goes on', () => {
     relay.lie('channel.read', ({ events, ...page }) => ({ ...page, events: events.slice(1) }));
     expect(await at.bob.channels.sync(at.id)).toContainEqual({
       kind: 'channel-gap',
-      channel_id: at.id,
+      channelId: at.id,
       from: 1,
       through: 1,
     });
@@ -427,7 +427,7 @@ describe('06 §10.1: descriptors of earlier revisions', () => {
       events: [{ ...revision, payload: { ...revision.payload, name: 'Altered' } }, ...rest],
     }));
     const events = await at.bob.channels.sync(at.id);
-    expect(events.map(({ kind }) => kind)).toEqual(['channel-post', 'channel-refused']);
+    expect(events.map(({ kind }) => kind)).toEqual(['channel-post', 'channel-event-refused']);
     expect(await postTexts(at.bob, at.id)).toEqual(['under revision 1']);
   });
 

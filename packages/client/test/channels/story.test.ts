@@ -58,7 +58,7 @@ test('06 §10: created, followed, posted in, edited, deleted', async () => {
 
   await ann.channels.delete(id, second, { reason: 'a mistake' });
   expect(await carl.sync()).toEqual([
-    { kind: 'channel-deleted', channel_id: id, sequence: second, by: ann.id, reason: 'a mistake' },
+    { kind: 'channel-deleted', channelId: id, sequence: second, by: ann.id, reason: 'a mistake' },
   ]);
   for (const reader of [ann, bob, carl]) {
     await reader.sync();

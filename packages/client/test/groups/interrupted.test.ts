@@ -35,7 +35,7 @@ test.each(['memory', 'a SQLite file'])(
     const { text } = await (await ann.again()).groups.invite(id);
     await bob.account.groups.join(text);
     await (await ann.again()).groups.approve(id, [bob.account.id]);
-    expect(await (await bob.again()).sync()).toContainEqual({ kind: 'group-joined', group_id: id });
+    expect(await (await bob.again()).sync()).toContainEqual({ kind: 'group-joined', groupId: id });
     await (await bob.again()).groups.send(id, { text: 'one' });
     await (await ann.again()).groups.rotate(id);
     await (await bob.again()).groups.send(id, { text: 'two' });
@@ -113,7 +113,7 @@ describe('lost answers', () => {
     relay.behave();
     await ann.account.groups.rotate(id);
     expect(await (await bob.again()).sync()).not.toContainEqual(
-      expect.objectContaining({ kind: 'group-unsent' }),
+      expect.objectContaining({ kind: 'group-message-unsent' }),
     );
     await ann.account.sync();
     expect(await groupTexts(ann.account, id)).toEqual(['slow']);
@@ -129,7 +129,7 @@ describe('lost answers', () => {
     await expect(sending).rejects.toMatchObject(unreachable);
     await ann.account.groups.close(id);
     const told = await (await bob.again()).groups.sync(id);
-    expect(told.filter(({ kind }) => kind === 'group-unsent')).toEqual([]);
+    expect(told.filter(({ kind }) => kind === 'group-message-unsent')).toEqual([]);
     expect(await groupTexts(bob.account, id)).toEqual(['in time']);
   });
 
@@ -141,7 +141,7 @@ describe('lost answers', () => {
     relay.behave();
     await ann.account.groups.close(id);
     expect(await (await bob.again()).sync()).toContainEqual(
-      expect.objectContaining({ kind: 'group-unsent', group_id: id }),
+      expect.objectContaining({ kind: 'group-message-unsent', groupId: id }),
     );
     expect(await bob.account.sync()).toEqual([]);
   });
@@ -361,7 +361,7 @@ test('05 §17.2: two programs with one store, and two readers in one, apply each
   const readers = [one, other, one, other].map((each) => each.groups.sync(id));
   const told = (await Promise.all(readers)).flat();
   expect(told.filter(({ kind }) => kind === 'group-message')).toHaveLength(3);
-  expect(told.filter(({ kind }) => kind === 'group-rejected')).toEqual([]);
+  expect(told.filter(({ kind }) => kind === 'group-message-rejected')).toEqual([]);
   expect(await groupTexts(other, id)).toEqual(['one', 'two', 'three']);
 });
 

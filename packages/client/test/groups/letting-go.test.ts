@@ -119,7 +119,7 @@ describe('a host that calls a member none', () => {
     const [ann, bob] = [await Restarted.begin(relay), await Restarted.begin(relay)];
     const id = await club(ann.account, [bob.account]);
     refuse('group.sync');
-    expect(await bob.account.sync()).toEqual([{ kind: 'group-ended', group_id: id }]);
+    expect(await bob.account.sync()).toEqual([{ kind: 'group-ended', groupId: id }]);
     relay.behave();
     expect(await bob.account.sync()).toEqual([]);
     await bob.account.groups.sync(id);

@@ -57,7 +57,7 @@ test('05 §13.26: members that come, go and change keys while a rotation is prep
     await member.sync();
     expect((await groupTexts(member, id)).at(-1)).toBe('to those who are here');
   }
-  expect(await carl.sync()).toContainEqual({ kind: 'group-ended', group_id: id });
+  expect(await carl.sync()).toContainEqual({ kind: 'group-ended', groupId: id });
 });
 
 test('05 §13.26: a preparation that expired is begun anew, with another secret', async () => {
@@ -132,7 +132,7 @@ test('02 §13.1: groups over the host’s limit of subscriptions are followed al
   const following = (async () => {
     for await (const event of bob.follow({ signal: stop.signal })) {
       if (event.kind === 'connected') connected.resolve();
-      if (event.kind === 'group-message') heard.add(event.group_id);
+      if (event.kind === 'group-message') heard.add(event.groupId);
       if (heard.size === 2) hinted.resolve();
     }
   })();

@@ -100,7 +100,7 @@ describe('05 §14.2: messages that are left aside while reading goes on', () => 
     await news(at);
     relay.lie('group.sync', (page) => lie(page, at));
     const events = await at.bob.groups.sync(at.id);
-    expect(events.filter(({ kind }) => kind === 'group-rejected')).toMatchObject([
+    expect(events.filter(({ kind }) => kind === 'group-message-rejected')).toMatchObject([
       { sequence: at.state.sequence + 1 },
     ]);
     expect(await groupTexts(at.bob, at.id)).toEqual(['one', 'two']);
@@ -115,7 +115,7 @@ describe('05 §14.2: messages that are left aside while reading goes on', () => 
       events: [...events, { ...events[1], sequence: 99 }],
     }));
     const events = await at.bob.groups.sync(at.id);
-    expect(events.at(-1)).toMatchObject({ kind: 'group-rejected', sequence: 99 });
+    expect(events.at(-1)).toMatchObject({ kind: 'group-message-rejected', sequence: 99 });
     expect(await groupTexts(at.bob, at.id)).toEqual(['one', 'two']);
   });
 

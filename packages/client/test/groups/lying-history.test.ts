@@ -129,7 +129,7 @@ describe('05 §13.4: pages that are refused whole', () => {
     );
     const events = await at.bob.sync();
     expect(events).toContainEqual(
-      expect.objectContaining({ kind: 'group-failed', group_id: at.id }),
+      expect.objectContaining({ kind: 'group-failed', groupId: at.id }),
     );
     expect(await groupTexts(at.bob, other)).toEqual(['elsewhere']);
     await isCaughtUp(relay, at);
@@ -268,7 +268,7 @@ describe('05 §5.5: management events that block everything behind them', () => 
     await news(at);
     relay.lie('group.sync', (page) => lie(page, at));
     expect(await at.bob.groups.sync(at.id)).toEqual([
-      { kind: 'group-blocked', group_id: at.id, blocked: expect.objectContaining({ code }) },
+      { kind: 'group-blocked', groupId: at.id, blocked: expect.objectContaining({ code }) },
     ]);
     const { state, blocked } = await at.bob.groups.get(at.id);
     expect(state).toEqual(at.state);
@@ -311,7 +311,7 @@ describe('05 §5.5: management events that block everything behind them', () => 
       relay.behave();
       expect(await eve.groups.sync(at.id)).toContainEqual({
         kind: 'group-joined',
-        group_id: at.id,
+        groupId: at.id,
       });
     }
   });

@@ -84,7 +84,7 @@ test('a message that is kept waits where the present secret does not verify', as
     })),
   }));
   const told = await (await bob.again()).sync();
-  expect(told.map(({ kind }) => kind)).not.toContain('group-unsent');
+  expect(told.map(({ kind }) => kind)).not.toContain('group-message-unsent');
   relay.behave();
   await bob.account.sync();
   await ann.account.sync();
@@ -149,7 +149,7 @@ test.each(Object.entries(ends))(
     });
     expect(await waiting()).toBe(1);
     expect(await (await bob.again()).sync()).toContainEqual(
-      expect.objectContaining({ kind: 'group-unsent', group_id: id }),
+      expect.objectContaining({ kind: 'group-message-unsent', groupId: id }),
     );
     expect(await waiting()).toBe(0);
     if (!(await ann.account.groups.get(id)).state?.members.has(bob.account.id)) {

@@ -196,7 +196,7 @@ describe('05 §17.1: what becomes of a host concerns its groups alone', () => {
     away.behave();
     never.resolve();
     await live.end();
-    expect(live.seen.map((event) => 'group_id' in event && event.group_id)).not.toContain(far);
+    expect(live.seen.map((event) => 'groupId' in event && event.groupId)).not.toContain(far);
   });
 
   test('it is a relay no more', async () => {
@@ -210,7 +210,7 @@ describe('05 §17.1: what becomes of a host concerns its groups alone', () => {
     gone.add(away.world.relay.relayId);
     away.cut();
     const live = followed(bob);
-    await live.until((event) => event.kind === 'group-failed' && event.group_id === far);
+    await live.until((event) => event.kind === 'group-failed' && event.groupId === far);
     await ann.groups.send(near, { text: 'home goes on' });
     await live.text('home goes on');
     await live.end();
@@ -227,7 +227,7 @@ describe('05 §17.1: what becomes of a host concerns its groups alone', () => {
     away.when.set('relay.info', () => away.cut());
     away.asked.clear();
     const failed = (await bob.sync()).filter(({ kind }) => kind === 'group-failed');
-    expect(failed.map((event) => 'group_id' in event && event.group_id).sort()).toEqual(
+    expect(failed.map((event) => 'groupId' in event && event.groupId).sort()).toEqual(
       [far, second.id].sort(),
     );
     // As often as one call is tried, and not for each of its groups.
@@ -263,7 +263,7 @@ describe('02 §12.9: what changed while nothing was heard', () => {
     await bob.groups.requestRecovery(far).catch(() => undefined);
     away.behave();
     await bob.groups.requestRecovery(far);
-    await live.until((event) => event.kind === 'group-recoveries' && event.group_id === far);
+    await live.until((event) => event.kind === 'group-recoveries' && event.groupId === far);
     expect(await ann.groups.recoveries(far)).toMatchObject([{ request: { account: bob.id } }]);
     await live.end();
   });

@@ -35,7 +35,7 @@ test('05 §17.3: created, joined, talked in, with replies and nicknames', async 
   expect(await bob.sync()).toEqual([]);
   expect(await ann.groups.applications(id)).toMatchObject([{ application: { account: bob.id } }]);
   await ann.groups.approve(id, [bob.id]);
-  expect(await bob.sync()).toEqual([{ kind: 'group-joined', group_id: id }]);
+  expect(await bob.sync()).toEqual([{ kind: 'group-joined', groupId: id }]);
   expect(await bob.groups.get(id)).toMatchObject({ standing: 'member', hasKey: true });
 
   const { sequence } = await bob.groups.send(id, { text: 'hello' });
@@ -56,7 +56,7 @@ test('05 §17.3: created, joined, talked in, with replies and nicknames', async 
   }
   await bob.groups.setNickname(id, null);
   expect(await ann.sync()).toEqual([
-    { kind: 'group-nickname', group_id: id, account: bob.id, nickname: null },
+    { kind: 'group-nickname', groupId: id, account: bob.id, nickname: null },
   ]);
 });
 
@@ -93,7 +93,7 @@ test('05 §9: removal, ban and rejoining', async () => {
   const id = await club(ann, [bob, carl]);
   await bob.groups.setNickname(id, 'Bobby');
   await ann.groups.remove(id, [bob.id]);
-  expect(await bob.sync()).toEqual([{ kind: 'group-ended', group_id: id }]);
+  expect(await bob.sync()).toEqual([{ kind: 'group-ended', groupId: id }]);
   expect(await codeOf(bob.groups.send(id, { text: 'still here' }))).toBe('not_a_member');
   const told = await carl.sync();
   expect(told).toContainEqual(
@@ -140,7 +140,7 @@ test('05 §9.3, §17.4: keys that are lost on every device are recovered', async
   await bob.groups.rejectRecovery(id, [bob.id]);
   await bob.groups.requestRecovery(id);
   await ann.groups.approveRecovery(id, [bob.id]);
-  expect(await bob.sync()).toContainEqual({ kind: 'group-joined', group_id: id });
+  expect(await bob.sync()).toContainEqual({ kind: 'group-joined', groupId: id });
   await bob.groups.send(id, { text: 'with the new key' });
   await ann.sync();
   expect(await groupTexts(ann, id)).toEqual(['with the new key']);

@@ -115,7 +115,7 @@ async function settleAccepted(
   });
   if (write !== 'create') return;
   core.eventBuffer.add([
-    { kind: 'channel-followed', channel_id: pending.value.descriptor.channel_id },
+    { kind: 'channel-followed', channelId: pending.value.descriptor.channel_id },
   ]);
 }
 

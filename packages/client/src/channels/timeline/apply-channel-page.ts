@@ -200,7 +200,7 @@ async function applyEvent(
       const isNews = adopted !== row;
       return {
         row: adopted,
-        told: isNews ? [{ kind: 'channel-changed', channel_id, descriptor }] : [],
+        told: isNews ? [{ kind: 'channel-changed', channelId: channel_id, descriptor }] : [],
       };
     }
     case 'post': {
@@ -210,7 +210,7 @@ async function applyEvent(
       await putPost(tx, channel_id, post);
       return {
         row,
-        told: [{ kind: 'channel-post', channel_id, post: postEntry(channel_id, post) }],
+        told: [{ kind: 'channel-post', channelId: channel_id, post: postEntry(channel_id, post) }],
       };
     }
     case 'edit': {
@@ -227,7 +227,9 @@ async function applyEvent(
       await putPost(tx, channel_id, post);
       return {
         row,
-        told: [{ kind: 'channel-edited', channel_id, post: postEntry(channel_id, post) }],
+        told: [
+          { kind: 'channel-edited', channelId: channel_id, post: postEntry(channel_id, post) },
+        ],
       };
     }
     case 'delete':
@@ -262,7 +264,9 @@ async function applyDeletion(
   const said = { ...(reason !== undefined && { reason }) };
   const placed = { channel_id, sequence, accepted_at, by, target_sequence, ...said };
   await putChannelEntry(tx, { kind: 'deletion', ...placed });
-  return [{ kind: 'channel-deleted', channel_id, sequence: target_sequence, by, ...said }];
+  return [
+    { kind: 'channel-deleted', channelId: channel_id, sequence: target_sequence, by, ...said },
+  ];
 }
 
 /** Notes what does not verify, and what is not there. */
@@ -274,11 +278,16 @@ async function storeRefusedAndGaps(
   const told: ChannelAccountEvent[] = [];
   for (const { sequence, reason } of placed.page.refused) {
     await putChannelEntry(tx, { kind: 'refused', channel_id, sequence, reason });
-    told.push({ kind: 'channel-refused', channel_id, sequence, reason });
+    told.push({ kind: 'channel-event-refused', channelId: channel_id, sequence, reason });
   }
   for (const gap of gapsOf(channel_id, placed)) {
     await putChannelEntry(tx, gap);
-    told.push({ kind: 'channel-gap', channel_id, from: gap.sequence, through: gap.through });
+    told.push({
+      kind: 'channel-gap',
+      channelId: channel_id,
+      from: gap.sequence,
+      through: gap.through,
+    });
   }
   return told;
 }

@@ -76,7 +76,7 @@ async function markInterrupted(
     const row = await channelRow(tx, channelId);
     if (row !== undefined) await putChannel(tx, { ...row, leftAt: core.clock.milliseconds() });
   });
-  return [{ kind: 'channel-behind', channel_id: channelId }];
+  return [{ kind: 'channel-incomplete', channelId }];
 }
 
 /**
@@ -219,7 +219,7 @@ export async function currentDescriptor(
     const adopted = await adoptDescriptor(tx, row, found);
     if (adopted !== row && row.standing === 'followed') {
       const { channel_id, descriptor } = adopted;
-      core.eventBuffer.add([{ kind: 'channel-changed', channel_id, descriptor }]);
+      core.eventBuffer.add([{ kind: 'channel-changed', channelId: channel_id, descriptor }]);
     }
     return adopted.descriptor;
   });

@@ -67,7 +67,7 @@ export function syncCommand(environment: CliEnvironment): Command {
     async ({ account, out, signal }, { options }) => {
       const events = await account.sync({ signal, formerRelays: options.allRelays === true });
       const messages = events.filter(({ kind }) => kind === 'message').length;
-      const requests = events.filter(({ kind }) => kind === 'request').length;
+      const requests = events.filter(({ kind }) => kind === 'contact-request').length;
       out.result({ messages, requests, events: events.length }, () => [
         `${messages} new messages, ${requests} new requests`,
       ]);

@@ -256,7 +256,7 @@ function watchCommand(environment: CliEnvironment): Command {
     }
     for await (const event of account.follow({ signal })) {
       if (event.kind === 'disconnected') out.note('connection lost; reconnecting');
-      if (!('channel_id' in event) || event.channel_id !== id) continue;
+      if (!('channelId' in event) || event.channelId !== id) continue;
       const note = channelNote(event);
       const lines = channelEventLines(event, await namesOf(account));
       if (out.isJson || lines.length > 0) out.result(eventShape(event, account.id), () => lines);

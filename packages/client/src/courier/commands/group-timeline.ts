@@ -121,7 +121,7 @@ async function followGroup(session: AccountSession, id: string, from: number): P
   let shown = from;
   for await (const event of account.follow({ signal })) {
     if (event.kind === 'disconnected') out.note('connection lost; reconnecting');
-    const isNote = 'group_id' in event && event.group_id === id;
+    const isNote = 'groupId' in event && event.groupId === id;
     const note = isNote ? groupNote(event) : undefined;
     if (note !== undefined && out.isJson) out.result(eventShape(event, account.id), () => []);
     else if (note !== undefined) out.note(printable(note));

@@ -121,39 +121,39 @@ function messageLine(row: MessageRow, self: string, name: (id: string) => string
 async function noteEvents({ account, out }: AccountSession, events: readonly AccountEvent[]) {
   for (const event of events) noteEvent(out, event);
   for (const { account: id, request } of await account.contacts.list()) {
-    if (request === undefined || events.some((it) => it.kind === 'request' && it.account === id)) {
-      continue;
-    }
-    noteEvent(out, { kind: 'request', account: id, ...(request.note && { note: request.note }) });
+    const isNoted = events.some((it) => it.kind === 'contact-request' && it.account === id);
+    if (request === undefined || isNoted) continue;
+    const note = request.note && { note: request.note };
+    noteEvent(out, { kind: 'contact-request', account: id, ...note });
   }
 }
 
 function noteEvent(out: AccountSession['out'], event: AccountEvent): void {
   switch (event.kind) {
-    case 'request': {
+    case 'contact-request': {
       const note = event.note === undefined ? '' : ` (${quoted(event.note)})`;
       out.note(
         `${event.account} asks to be a contact${note}; accept with: courier accept ${event.account}`,
       );
       return;
     }
-    case 'contact':
+    case 'contact-changed':
       out.note(
         event.status === 'active'
           ? `${event.account} is a contact now`
           : `${event.account} is no longer a contact`,
       );
       return;
-    case 'gap':
+    case 'timeline-gap':
       out.note(
         'the relay removed some messages before this device read them; other devices may have them',
       );
       return;
-    case 'refused':
+    case 'message-refused':
       out.note(`a message of ${event.message.from} was refused: ${event.message.reason}`);
       return;
-    case 'conflict':
-      out.note(`a second message ${event.message_id} of ${event.from} was refused`);
+    case 'message-conflict':
+      out.note(`a second message ${event.messageId} of ${event.from} was refused`);
       return;
     case 'disconnected':
       out.note('connection lost; reconnecting');

@@ -166,7 +166,7 @@ async function storeKey(
 ): Promise<GroupAccountEvent[]> {
   const { epoch, status } = result;
   if (status === 'rejected' || status === 'missing_box') {
-    return [{ kind: 'group-key-rejected', group_id: groupId, epoch, status }];
+    return [{ kind: 'group-key-rejected', groupId, epoch, status }];
   }
   if (status !== 'verified') return [];
   await putEpochSecret(tx, { groupId, epoch }, encodeBase64url(result.applicationSecret));
@@ -199,7 +199,7 @@ async function activate(
   if (held === undefined || row.activeKey === publicKey) return { row, events: [] };
   if (held.isOwn) await enqueueTask(tx, { kind: 'send-group', group: groupId });
   const events: GroupAccountEvent[] =
-    row.activeKey === undefined ? [{ kind: 'group-joined', group_id: groupId }] : [];
+    row.activeKey === undefined ? [{ kind: 'group-joined', groupId }] : [];
   const { askedFor: _asked, ...rest } = row;
   return { row: { ...rest, activeKey: publicKey }, events };
 }

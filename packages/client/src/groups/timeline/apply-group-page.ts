@@ -64,7 +64,7 @@ export async function applyGroupPage(
   };
   await putGroup(tx, next);
   if (blocked !== undefined && blocked.sequence !== before?.sequence) {
-    events.push({ kind: 'group-blocked', group_id: row.group_id, blocked });
+    events.push({ kind: 'group-blocked', groupId: row.group_id, blocked });
   }
   return { row: next, events };
 }
@@ -121,7 +121,7 @@ async function applyOutcome(
     const reason = outcome.error.message;
     const placed = { group_id: groupId, sequence, epoch, accepted_at };
     await putGroupEntry(tx, { kind: 'rejected', ...placed, reason });
-    return [{ kind: 'group-rejected', group_id: groupId, sequence, reason }];
+    return [{ kind: 'group-message-rejected', groupId, sequence, reason }];
   }
   const { verified, effects } = outcome;
   const change = changeOf(groupId, verified, effects);
@@ -194,15 +194,17 @@ function eventsOf(change: GroupChangeRow, effects: GroupEffects): GroupAccountEv
   const by = change.by === undefined ? {} : { by: change.by };
   const events: GroupAccountEvent[] = [
     ...(change.joined ?? []).map(
-      (account) => ({ kind: 'group-member', group_id, account, change: 'joined', ...by }) as const,
+      (account) =>
+        ({ kind: 'group-member', groupId: group_id, account, change: 'joined', ...by }) as const,
     ),
     ...(change.left ?? []).map(
-      (account) => ({ kind: 'group-member', group_id, account, change: 'left', ...by }) as const,
+      (account) =>
+        ({ kind: 'group-member', groupId: group_id, account, change: 'left', ...by }) as const,
     ),
   ];
   // A relay's own rotation is no news for people.
   if (events.length === 0 && (change.by !== undefined || effects.closes)) {
-    events.push({ kind: 'group-change', group_id, change });
+    events.push({ kind: 'group-change', groupId: group_id, change });
   }
   return events;
 }

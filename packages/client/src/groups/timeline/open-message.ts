@@ -57,7 +57,7 @@ export async function storeMessage(
     const reason = 'a second event of one message';
     const { group_id, sequence, epoch, accepted_at } = row;
     await putGroupEntry(tx, { kind: 'rejected', group_id, sequence, epoch, accepted_at, reason });
-    return [{ kind: 'group-rejected', group_id, sequence, reason }];
+    return [{ kind: 'group-message-rejected', groupId: group_id, sequence, reason }];
   }
   if (row.from === core.account && row.from_device_id === core.device.deviceId) {
     for (const each of await pendingOf(tx, groupOutbox, row.group_id)) {
@@ -130,7 +130,7 @@ async function openMessage(
   if (typeof content === 'string') {
     await putGroupEntry(tx, { ...row, outcome: 'rejected', reason: content });
     const { group_id, sequence } = message;
-    return [{ kind: 'group-rejected', group_id, sequence, reason: content }];
+    return [{ kind: 'group-message-rejected', groupId: group_id, sequence, reason: content }];
   }
   const outcome = content.kind === 'unknown' ? 'stored' : 'applied';
   const shown: GroupMessageRow = { ...row, outcome, content: content.content };
@@ -139,7 +139,7 @@ async function openMessage(
     const { nickname } = content.content;
     return await storeNickname(core, tx, { ...shown, nickname });
   }
-  return [{ kind: 'group-message', group_id: row.group_id, message: shown }];
+  return [{ kind: 'group-message', groupId: row.group_id, message: shown }];
 }
 
 /** The checked content, or why it is rejected. */
@@ -177,5 +177,5 @@ async function storeNickname(
   );
   if (result !== 'applied') return [];
   await nicknames.put(tx, key, { nickname, sequence });
-  return [{ kind: 'group-nickname', group_id, account, nickname }];
+  return [{ kind: 'group-nickname', groupId: group_id, account, nickname }];
 }

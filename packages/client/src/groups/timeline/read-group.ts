@@ -125,7 +125,7 @@ async function markInterrupted(
     const row = await groupRow(tx, groupId);
     if (row !== undefined) await putGroup(tx, { ...row, leftAt: core.clock.milliseconds() });
   });
-  return [{ kind: 'group-behind', group_id: groupId }];
+  return [{ kind: 'group-incomplete', groupId }];
 }
 
 /**
@@ -266,6 +266,6 @@ async function markExcluded(
     // Applicants are refused until they are admitted.
     if (row === undefined || (row.standing !== 'member' && row.standing !== 'known')) return [];
     await putGroup(tx, asEnded(row));
-    return row.standing === 'member' ? [[{ kind: 'group-ended', group_id }]] : [];
+    return row.standing === 'member' ? [[{ kind: 'group-ended', groupId: group_id }]] : [];
   });
 }

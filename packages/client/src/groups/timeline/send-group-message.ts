@@ -272,8 +272,8 @@ async function giveUp(
     const row = await groupOutbox.get(tx, key);
     if (row === undefined) return [];
     await groupOutbox.delete(tx, key);
-    const { group_id, message_id } = row.envelope;
-    return [{ kind: 'group-unsent', group_id, message_id, reason }];
+    const { group_id, message_id: messageId } = row.envelope;
+    return [{ kind: 'group-message-unsent', groupId: group_id, messageId, reason }];
   });
 }
 

@@ -158,5 +158,5 @@ async function markLeft(core: AccountCore, groupId: string): Promise<void> {
     if (row === undefined) return;
     await putGroup(tx, asEnded(row));
   });
-  core.eventBuffer.add([{ kind: 'group-ended', group_id: groupId }]);
+  core.eventBuffer.add([{ kind: 'group-ended', groupId }]);
 }
