@@ -72,10 +72,10 @@ describe('starting', () => {
     await (await Relay.start(values(), { log }))[Symbol.asyncDispose]();
     const network = `neo:1:0x${'0'.repeat(40)}`;
     await expect(Relay.start({ ...values(), network }, { log })).rejects.toThrow(
-      /the database is of network neo:0:/,
+      /the database belongs to network neo:0:/,
     );
     await expect(Relay.start({ ...values(), service: 'other' }, { log })).rejects.toThrow(
-      'the database is of service svc, this relay has other',
+      'the database belongs to service svc, this relay has other',
     );
     await (await Relay.start(values(), { log }))[Symbol.asyncDispose]();
   });

@@ -9,17 +9,17 @@ export const identityMigration: Migration = {
 };
 
 /**
- * Ties a database to what all its records rest on: the network context, the service word and the
- * relay ID (01 N4). The first start writes them, every later one compares.
+ * Binds a database to the network context, the service word and the relay ID, on which all its
+ * records depend (01 N4). The first start stores them; every later start compares.
  *
- * @throws Error where the database belongs to another network or relay
+ * @throws Error if the database belongs to another network or relay
  */
 export async function bindDatabase(
   storage: Storage,
-  facts: Readonly<Record<string, string>>,
+  identity: Readonly<Record<string, string>>,
 ): Promise<void> {
   await storage.write('relay', async (tx) => {
-    for (const [name, value] of Object.entries(facts)) {
+    for (const [name, value] of Object.entries(identity)) {
       await tx.run(
         'INSERT INTO relay_facts (name, value) VALUES (?, ?) ON CONFLICT (name) DO NOTHING',
         name,
@@ -30,7 +30,10 @@ export async function bindDatabase(
         name,
       );
       if (stored?.value !== value) {
-        throw new Error(`the database is of ${name} ${stored?.value}, this relay has ${value}`);
+        throw new Error(
+          `the database belongs to ${name} ${stored?.value}, this relay has ${value}: ` +
+            'correct the configuration, or use another database',
+        );
       }
     }
   });

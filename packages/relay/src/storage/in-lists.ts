@@ -1,9 +1,9 @@
-/** Values in one `IN (...)`; more go into several statements. */
+/** Limit of values in one `IN (...)`; more are split over several statements. */
 const maxLength = 512;
 
 /**
- * Cuts values into lists for `IN (...)`. Each is filled up to a power of two by repeating its last
- * value, so that the engines prepare ten statements and not five hundred.
+ * Splits values into chunks for `IN (...)`. Each chunk is padded to a power of two by repeating its
+ * last value, so that the engines prepare ten statements instead of five hundred.
  *
  * @example
  * for (const batch of chunks(accounts)) {
@@ -12,24 +12,24 @@ const maxLength = 512;
  */
 export function* chunks<T>(values: readonly T[]): Generator<readonly T[]> {
   for (let start = 0; start < values.length; start += maxLength) {
-    const some = values.slice(start, start + maxLength);
-    const size = 2 ** Math.ceil(Math.log2(some.length));
-    const last = some.at(-1) as T;
-    yield [...some, ...Array.from({ length: size - some.length }, () => last)];
+    const chunk = values.slice(start, start + maxLength);
+    const size = 2 ** Math.ceil(Math.log2(chunk.length));
+    const last = chunk.at(-1) as T;
+    yield [...chunk, ...Array.from({ length: size - chunk.length }, () => last)];
   }
 }
 
-/** As many parameters as there are values. */
+/** Returns one `?` per value, separated by commas. */
 export function placeholders(values: readonly unknown[]): string {
   return values.map(() => '?').join(', ');
 }
 
-/** Works in flight at once: an engine that can sends their statements without waiting for each. */
+/** Limit of concurrent calls: PostgreSQL pipelines their statements. */
 const maxConcurrent = 256;
 
 /**
- * Runs a statement or a few for each item, many at once; the order does not matter. For use within
- * one transaction.
+ * Runs a few statements for each item, up to {@link maxConcurrent} items at once, in no particular
+ * order. For use inside one transaction.
  */
 export async function forEach<T>(
   items: readonly T[],

@@ -4,12 +4,11 @@ import type { Migration, Reader, Row, Storage } from './types.ts';
 export const migrationsTable = 'schema_migrations';
 
 /**
- * Brings the schema up to this code: applies, in the order of their numbers, the migrations that
- * the database does not have yet.
+ * Applies the migrations that the database does not have yet, in the order of their numbers.
  *
  * @returns the numbers applied now
- * @throws Error when an applied migration is no longer the one in the code, or when the database
- *   has one the code does not know, which means that a newer relay wrote it
+ * @throws Error if an applied migration differs from the one in the code, or if the database has
+ *   a migration that the code does not know: a newer relay has used it
  */
 export async function migrate(
   storage: Storage,
@@ -44,8 +43,8 @@ export async function migrate(
 }
 
 /**
- * The migrations that a database does not have yet; changes nothing.
- * @throws Error as {@link migrate} does, and where the database never had any
+ * Returns the migrations that a database does not have yet; changes nothing.
+ * @throws Error as {@link migrate} does, and if the database has no table of migrations
  */
 export async function pendingMigrations(
   storage: Storage,
@@ -57,7 +56,7 @@ export async function pendingMigrations(
   return migrations.filter(({ id }) => !known.has(id));
 }
 
-/** A migration as a database remembers it. */
+/** A row of the table of applied migrations. */
 export interface AppliedMigration extends Row {
   id: number;
   name: string;
@@ -65,6 +64,7 @@ export interface AppliedMigration extends Row {
   applied_at: number;
 }
 
+/** Returns the applied migrations, by number. */
 export async function readApplied(tx: Reader): Promise<AppliedMigration[]> {
   return await tx.all<AppliedMigration>(
     `SELECT id, name, digest, applied_at FROM ${migrationsTable} ORDER BY id`,
@@ -86,7 +86,10 @@ function checkApplied(
   for (const { id, name, digest } of applied) {
     const migration = byId.get(id);
     if (migration === undefined) {
-      throw new Error(`the database is newer than this relay: it has migration ${id} (${name})`);
+      throw new Error(
+        `the database is newer than this relay: it has migration ${id} (${name}). ` +
+          'Run the version of the relay that made it, or a later one',
+      );
     }
     if (migrationDigest(migration) !== digest) {
       throw new Error(`migration ${id} (${name}) was changed after it was applied`);
@@ -94,7 +97,7 @@ function checkApplied(
   }
 }
 
-/** What identifies a migration: its name and statements, white space aside. */
+/** Digest of a migration's name and statements, ignoring white space. */
 function migrationDigest({ name, statements }: Migration): string {
   const text = [name, ...statements.map((sql) => sql.replace(/\s+/g, ' ').trim())].join('\n');
   return createHash('sha256').update(text).digest('base64url');

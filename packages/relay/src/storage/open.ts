@@ -6,9 +6,9 @@ import { openSqlite, openSqliteAlongside } from './sqlite/storage.ts';
 import type { Migration, Row, Storage, StorageFaults } from './types.ts';
 
 /**
- * Opens the storage a relay process works on.
+ * Opens the storage of a relay process.
  *
- * @throws Error where another process has it in a way that excludes this one, or it cannot be reached
+ * @throws Error if another process holds a lock that excludes this one, or it cannot be reached
  */
 export async function openStorage(
   { data, storage, bus }: Pick<RelayConfig, 'data' | 'storage' | 'bus'>,
@@ -23,14 +23,14 @@ export async function openStorage(
   });
 }
 
-/** Connections of a command to PostgreSQL: it does one thing at a time. */
+/** Connections of a command to PostgreSQL: it runs one transaction at a time. */
 const commandConnections = 2;
 
 /**
- * Opens a relay's storage for a command of the operator, whether the relay runs or not; keeps a
- * move away while it is open. Changes no schema.
+ * Opens a relay's storage for an operator's command, whether the relay runs or not; while it is
+ * open, no move can start. Does not change the schema.
  *
- * @param migrations of this version; the database must have them all and no other
+ * @param migrations of this version; the database must have exactly these
  * @throws Error with a sentence for operators
  */
 export async function openAlongside(
@@ -55,7 +55,7 @@ export async function openAlongside(
 async function checkVersion(storage: Storage, migrations: readonly Migration[]): Promise<void> {
   const columns = await storage.read((tx) => tx.all<ColumnRow>(storage.catalogueSql));
   if (!columns.some((column) => column.table_name === migrationsTable)) {
-    throw new Error('no relay has used the database yet');
+    throw new Error('no relay has used the database yet: start the relay on it once');
   }
   await checkInService(storage);
   const [missing] = await pendingMigrations(storage, migrations);

@@ -1,10 +1,10 @@
 /**
- * What the subjects' stores may ask of an engine. One set of SQL serves every engine: `?` marks
- * parameters, integers are JavaScript numbers, texts are strings, there are no blobs and no
- * booleans (0 and 1). Where a statement must differ between engines, the difference is a method
- * here, never an `if` in a store.
+ * The interface between the stores and a storage engine. One set of SQL serves every engine: `?`
+ * marks parameters, integers are JavaScript numbers, texts are strings, there are no blobs and no
+ * booleans (0 and 1). If a statement must differ between engines, the difference is a method here,
+ * never an `if` in a store.
  *
- * What both engines have in common, and no more:
+ * Stores use only what both engines support:
  * - column types `TEXT` and `BIGINT`, compared byte by byte and by value; `NOT NULL`,
  *   `PRIMARY KEY`, `REFERENCES`, `CHECK`, indexes (partial ones too); no `STRICT`, no `WITHOUT ROWID`, no
  *   automatic numbers;
@@ -12,10 +12,10 @@
  *   `RETURNING` through `get` or `all`;
  * - `LIMIT`, row values `(a, b) > (?, ?)`, common table expressions.
  *
- * A statement that fails ends its transaction: no work goes on behind one.
+ * A statement that fails ends its transaction: no statement may follow it.
  */
 
-/** A column value: a well-formed text without U+0000, a safe integer, or nothing. */
+/** A column value: a well-formed text without U+0000, a safe integer, or null. */
 export type SqlValue = string | number | null;
 
 /** A row, by column name. */
@@ -23,53 +23,55 @@ export type Row = Record<string, SqlValue>;
 
 /** A consistent snapshot. */
 export interface Reader {
-  /** First row, or `undefined`. */
+  /** Returns the first row, or `undefined`. */
   get<T extends Row>(sql: string, ...values: SqlValue[]): Promise<T | undefined>;
+  /** Returns all rows. */
   all<T extends Row>(sql: string, ...values: SqlValue[]): Promise<T[]>;
 }
 
-/** A transaction. A write can only be made through it. */
+/** A write transaction; the only way to write. */
 export interface Writer extends Reader {
-  /** Runs a statement and says how many rows it changed. */
+  /** Runs a statement and returns the number of rows it changed. */
   run(sql: string, ...values: SqlValue[]): Promise<number>;
 }
 
 /**
- * The thing whose writes happen one after another: `account:<id>`, `group:<id>`, `channel:<id>`,
- * `challenge:<hash>`, `relay`, and the name of a job for what the job takes for itself.
+ * What writes are serialized by: `account:<id>`, `group:<id>`, `channel:<id>`, `challenge:<hash>`,
+ * `relay`, and the name of a job for work that only one process's job may claim.
  */
 export type AggregateKey = string;
 
-/** What the engines have in common. Its methods wait, for a bounded time, where the engine must. */
+/** A storage engine. Its methods wait for locks and connections for a bounded time. */
 export interface Storage extends AsyncDisposable {
   /**
    * A query for every column of every table, in order: rows of `table_name`, `column_name` and
-   * `key_position`, which is 0 where the column is not of the primary key.
+   * `key_position`, which is 0 if the column is not part of the primary key.
    */
   readonly catalogueSql: string;
   /**
-   * One snapshot for all queries of `work`, which awaits nothing but `tx` and may be run again.
+   * Runs `work` on one snapshot. `work` awaits nothing but `tx` and may be run again.
    *
-   * @throws ProtocolError `temporarily_unavailable` where the database cannot be reached
+   * @throws ProtocolError `temporarily_unavailable` if the database cannot be reached
    */
   read<T>(work: (tx: Reader) => Promise<T>): Promise<T>;
   /**
-   * All or nothing, durable when the promise resolves. `work` awaits nothing but `tx`: an engine
-   * may run several works in one transaction, and may run one again after a conflict, so it has
-   * no effect outside `tx` but its return value. What it throws undoes its writes and rejects.
+   * Runs `work` in a transaction: all or nothing, durable when the promise resolves. `work` awaits
+   * nothing but `tx`: an engine may run several in one transaction, and may run one again after a
+   * conflict, so `work` has no effect outside `tx` except its return value. If `work` throws, its
+   * writes are undone and the promise rejects.
    *
-   * @param aggregates whose writes are kept apart from others of the same aggregates; what a work
-   *   decides by must be of one of them, or be safe to decide by while others write
-   * @throws ProtocolError `temporarily_unavailable` where the database cannot be reached, too much
-   *   waits, or nobody can tell whether a commit happened; it is not applied twice then either
+   * @param aggregates writes of the same aggregate run one after another; state that `work`
+   *   decides by must belong to one of them, or be safe to decide by while others write it
+   * @throws ProtocolError `temporarily_unavailable` if the database cannot be reached, too many
+   *   writes wait, or the outcome of the commit is unknown; even then it is not applied twice
    */
   write<T>(
     aggregates: AggregateKey | readonly AggregateKey[],
     work: (tx: Writer) => Promise<T>,
   ): Promise<T>;
   /**
-   * As {@link write}, of the aggregate `relay`, for what may read a whole database: changes of the
-   * schema. It waits long, for such changes of other processes too.
+   * Runs a schema change: like {@link write} of the aggregate `relay`, with timeouts long enough to
+   * rewrite whole tables and to wait for schema changes of other processes.
    */
   define<T>(work: (tx: Writer) => Promise<T>): Promise<T>;
 }
@@ -84,7 +86,7 @@ export interface Migration {
   readonly statements: readonly string[];
 }
 
-/** Where a test makes storage fail; each hook may throw. */
+/** Hooks with which a test makes storage fail; each may throw. */
 export interface StorageFaults {
   beforeStatement?(sql: string): void;
   beforeCommit?(): void;

@@ -1,8 +1,8 @@
 import type { SqlValue } from './types.ts';
 
 /**
- * Holds values to what every engine stores and gives back unchanged: SQLite would take a fraction
- * or a number past 2^53 and keep something near it, PostgreSQL has no U+0000.
+ * Checks that every engine returns the values unchanged: SQLite would accept a fraction or a number
+ * above 2^53 and store an approximation; PostgreSQL cannot store U+0000.
  *
  * @throws TypeError
  */
@@ -19,9 +19,8 @@ export function checkValues(values: readonly SqlValue[]): readonly SqlValue[] {
 }
 
 /**
- * A text of others as every engine stores it: U+0000, which none does, and the sign that stands
- * for it. Like this even in a column of texts that were stored as they are, once the sign itself
- * was replaced in them.
+ * Escapes a text for storage: `%` and U+0000 (which PostgreSQL cannot store) become `%25` and `%00`.
+ * A column that held unescaped texts can switch to this after its `%` signs have been escaped.
  *
  * @example
  * storableText('100 %'); // '100 %25'
@@ -30,7 +29,7 @@ export function storableText(text: string): string {
   return text.replaceAll('%', '%25').replaceAll('\u0000', '%00');
 }
 
-/** The text that {@link storableText} was given. */
+/** Returns the text that was passed to {@link storableText}. */
 export function storedText(stored: string): string {
   return stored.replaceAll('%00', '\u0000').replaceAll('%25', '%');
 }

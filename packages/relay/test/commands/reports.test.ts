@@ -307,8 +307,8 @@ describe('without a relay that fits', () => {
   test('a database that no relay has used: that is said, and nothing is made', async () => {
     expect(await refusal()).toBe(
       engine === 'sqlite'
-        ? `there is no relay.sqlite in ${data.path}\n`
-        : 'no relay has used the database yet\n',
+        ? `there is no relay.sqlite in ${data.path}: check the setting \`data\`\n`
+        : 'no relay has used the database yet: start the relay on it once\n',
     );
     expect(await state()).toEqual({});
   });
@@ -325,7 +325,8 @@ describe('without a relay that fits', () => {
     const later = { id: 9_999, name: 'later', statements: ['CREATE TABLE later (a BIGINT)'] };
     const before = await furnish([...relayMigrations, later]);
     expect(await refusal('dismiss', `chan_${'A'.repeat(22)}`, '1')).toBe(
-      'the database is newer than this relay: it has migration 9999 (later)\n',
+      'the database is newer than this relay: it has migration 9999 (later). ' +
+        'Run the version of the relay that made it, or a later one\n',
     );
     expect(await state()).toEqual(before);
   });

@@ -186,7 +186,10 @@ describe.concurrent('posthouse move', () => {
     [['--from', 'sqlite:/a'], '--to is needed'],
     [['--from', 'sqlite:/a', '--to', 'sqlite:/b/../a'], '--from and --to are the same database'],
     [['--from', '/var/lib/posthouse', '--to', 'sqlite:/a'], 'found "/var/lib/posthouse"'],
-    [['--from', 'sqlite:', '--to', 'sqlite:/a'], 'sqlite: needs the data folder behind it'],
+    [
+      ['--from', 'sqlite:', '--to', 'sqlite:/a'],
+      'sqlite: needs the data folder after it, as in sqlite:/var/lib/posthouse',
+    ],
     [['--from', 'sqlite:/a', '--to', 'mysql://u:hunter2@h/d'], 'expected sqlite:DIR or postgres:'],
     [['--from', 'sqlite:/a', '--to', 'postgres://u:hun ter2@h/d'], 'found something else'],
     [['--from', 'sqlite:/a', '--to', 'postgres:u:hunter2@h/d'], 'found something else'],

@@ -77,7 +77,7 @@ describe.concurrent.each(pairs)('%s to %s', (engineFrom, engineTo) => {
     const [from, to] = [await databases.empty(engineFrom), await databases.empty(engineTo)];
     await furnish(from);
     await furnish(to, async () => {}, { of: { ...facts, relay: '0xbb' } });
-    await expect(move(from, to)).rejects.toThrow('is of relay 0xbb, the source is of 0xaa');
+    await expect(move(from, to)).rejects.toThrow('belongs to relay 0xbb, the source to 0xaa');
     expect(await isInService(to)).toBe(true);
     expect(await stateOf(from)).toBe(undefined);
   });

@@ -104,7 +104,7 @@ describe('a COMMIT whose answer does not come', () => {
       const { runs, done } = counting(storage);
       await expect(done).rejects.toMatchObject({
         code: 'temporarily_unavailable',
-        message: 'nobody can tell whether it was stored',
+        message: 'the outcome of the commit is unknown: check, then try again',
       });
       await struck;
       expect(runs.count).toBe(1);

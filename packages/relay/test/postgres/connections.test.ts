@@ -66,7 +66,7 @@ describe('when every connection is at work', () => {
     );
     await expect(storage.read(one)).rejects.toMatchObject({
       code: 'temporarily_unavailable',
-      message: 'too much waits for storage',
+      message: 'too many calls wait for storage: try again later',
     });
     held.resolve();
     await Promise.all(calls);

@@ -124,7 +124,7 @@ describe('a server that is no good', () => {
     standby.start().catch(() => {});
     while (!(await isAnswering(standby.url('postgres'))));
     expect(await refusal(standby.url('postgres'))).toMatch(
-      /: the server is a standby, it takes no writes$/,
+      /: the server is a standby and accepts no writes: connect to the primary$/,
     );
   });
 

@@ -210,7 +210,7 @@ describe('a statement that fails', () => {
       await counters.add(tx, 'b');
       await insert(tx).catch(() => {});
     });
-    await expect(write).rejects.toThrow('a work went on behind a failed statement');
+    await expect(write).rejects.toThrow('a write continued after a failed statement');
     expect(await counters.of(storage, 'b')).toBe(0);
   });
 

@@ -85,7 +85,7 @@ describe('a write', () => {
       await insert('two')(tx);
       await insert('one')(tx).catch(() => {});
     });
-    await expect(write).rejects.toThrow('a work went on behind a failed statement');
+    await expect(write).rejects.toThrow('a write continued after a failed statement');
     expect(await names()).toEqual(['one']);
   });
 

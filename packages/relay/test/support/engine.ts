@@ -28,7 +28,7 @@ export const engine: 'sqlite' | 'postgres' | undefined = inject('engine');
 export const inUse =
   engine === 'postgres'
     ? /another relay process uses the database/
-    : /is in use by another relay process$/;
+    : /is in use by another relay process: stop it first$/;
 
 const observer = { lost() {}, restored() {}, conflicted() {}, commitUnknown() {}, lockLost() {} };
 

@@ -1,4 +1,4 @@
-/** The two databases of a move: how they are named, and had alone. */
+/** The two databases of a move: their addresses, and opening each exclusively. */
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { isServerUrl, redact, serverUrl } from '../../config/index.ts';
@@ -7,20 +7,20 @@ import { openPostgres } from '../postgres/storage.ts';
 import { openSqlite } from '../sqlite/storage.ts';
 import type { Storage, StorageFaults } from '../types.ts';
 
-/** A name of a database that is none. */
+/** A text that is not the address of a database, or options that contradict each other. */
 export class DatabaseAddressError extends Error {
   override readonly name = 'DatabaseAddressError';
 }
 
-/** Where a database is. */
+/** The address of a database. `name` has no password. */
 export type DatabaseAddress =
   | { readonly engine: 'sqlite'; readonly name: string; readonly folder: string }
   | { readonly engine: 'postgres'; readonly name: string; readonly url: string };
 
 /**
- * Reads `sqlite:DIR`, `postgres:URL`, or a PostgreSQL URL as it is.
+ * Parses `sqlite:DIR`, `postgres:URL`, or a plain PostgreSQL URL.
  *
- * @returns with a `name` that has no password and is the same for the same text
+ * @returns an address whose `name` has no password and is the same for the same text
  * @throws DatabaseAddressError
  * @example
  * parseAddress('sqlite:/var/lib/posthouse');
@@ -29,14 +29,17 @@ export type DatabaseAddress =
 export function parseAddress(text: string): DatabaseAddress {
   const [, engine, rest = ''] = /^(sqlite|postgres):(?!\/\/)(.*)$/s.exec(text) ?? [];
   if (engine === 'sqlite') {
-    if (rest === '') throw new DatabaseAddressError('sqlite: needs the data folder behind it');
+    if (rest === '')
+      throw new DatabaseAddressError(
+        'sqlite: needs the data folder after it, as in sqlite:/var/lib/posthouse',
+      );
     const folder = resolve(rest);
     return { engine, name: `sqlite:${folder}`, folder };
   }
   const url = engine === 'postgres' ? rest : text;
   if (!/^postgres(?:ql)?:\/\/\S+$/.test(url)) {
     const expected = 'sqlite:DIR or postgres://user:password@host:port/database';
-    // Whatever has an @ may have a password before it.
+    // A text with an @ may contain a password.
     const found = text.includes('@') ? 'something else' : redact(text);
     throw new DatabaseAddressError(`expected ${expected}, found ${found}`);
   }
@@ -54,15 +57,15 @@ function withoutPassword(text: string): string {
   return url.href;
 }
 
-/** One of the two databases, open and with nobody else at it. */
+/** One of the two databases, open exclusively for this process. */
 export interface MoveDatabase extends AsyncDisposable {
   readonly name: string;
   readonly storage: Storage;
-  /** @throws Error where somebody else may have been at it since it was opened */
+  /** @throws MoveError if another process may have used it since it was opened */
   checkExclusive(): void;
 }
 
-/** What an engine said, with the reasons behind it, and which end it is about. */
+/** An error with the name of the database it concerns; its message includes all causes. */
 export class MoveError extends Error {
   override readonly name = 'MoveError';
 
@@ -75,15 +78,15 @@ function reasons(error: unknown): string {
   const texts: string[] = [];
   for (let current = error; current instanceof Error && texts.length < 5; current = current.cause) {
     const { message, errors } = current as Partial<AggregateError> & Error;
-    // Several addresses of one host that all failed have no message of their own.
+    // If all addresses of one host failed, the error has no message itself.
     const text = message || String((errors?.[0] as Error | undefined)?.message ?? current.name);
-    // Some repeat the reason they have.
+    // Skip a message that the previous one ends with.
     if (!texts.at(-1)?.endsWith(text)) texts.push(text);
   }
   return texts.length === 0 ? String(error) : texts.join(': ');
 }
 
-/** Runs `work`; what fails in it is told with the name of the end it failed at. */
+/** Runs `work`; its errors get the name of the database. */
 export async function naming<T>({ name }: { readonly name: string }, work: () => Promise<T>) {
   try {
     return await work();
@@ -92,17 +95,17 @@ export async function naming<T>({ name }: { readonly name: string }, work: () =>
   }
 }
 
-/** Milliseconds for a statement, and for its answer: all rows of a large table are counted. */
-const waits = { statement: 120_000, answer: 125_000 } as const;
+/** Milliseconds for a statement, and for its answer: it may count all rows of a large table. */
+const timeouts = { statement: 120_000, answer: 125_000 } as const;
 
-/** Connections of a move to one database: it does one thing at a time. */
+/** Connections of a move to one database: it runs one transaction at a time. */
 const connections = 2;
 
 /**
- * Opens a database for this process alone.
+ * Opens a database exclusively for this process.
  *
- * @param mustExist whether a missing SQLite database is an error, and not made
- * @throws MoveError where it is not there, cannot be reached, or somebody else uses it
+ * @param mustExist if true, a missing SQLite database is an error; otherwise it is created
+ * @throws MoveError if it does not exist, cannot be reached, or another process uses it
  */
 export async function openExclusive(
   address: DatabaseAddress,
@@ -114,7 +117,7 @@ export async function openExclusive(
   return await naming(address, async () => {
     if (address.engine === 'sqlite') {
       if (mustExist && !existsSync(databaseFile(address))) {
-        throw new Error('there is no relay.sqlite');
+        throw new Error('there is no relay.sqlite: give the data folder of a relay');
       }
       return end(address.name, openSqlite(address.folder, faults), () => true);
     }
@@ -124,16 +127,18 @@ export async function openExclusive(
       connections,
       lockMode: 'exclusive',
       faults,
-      timeouts: waits,
+      timeouts,
     });
     return end(name, storage, () => storage.hasLock);
   });
 }
 
 /**
- * Opens a database that is said to be lost, as {@link openExclusive} does; `undefined` where it is.
+ * Opens a database that the operator says is lost, as {@link openExclusive} does.
  *
- * @throws MoveError where it is there and does not let itself be looked into
+ * @returns `undefined` if it is indeed lost
+ *
+ * @throws MoveError if it exists and cannot be opened
  */
 export async function openUnlessLost(address: DatabaseAddress): Promise<MoveDatabase | undefined> {
   if (address.engine === 'sqlite' && !existsSync(databaseFile(address))) return undefined;
@@ -157,7 +162,10 @@ function end(name: string, storage: Storage, isAlone: () => boolean): MoveDataba
     storage,
     checkExclusive() {
       if (isAlone()) return;
-      throw new MoveError(name, new Error('the connection that keeps others away was lost'));
+      throw new MoveError(
+        name,
+        new Error('the connection that holds the exclusive lock was lost: run the command again'),
+      );
     },
     [Symbol.asyncDispose]: () => storage[Symbol.asyncDispose](),
   };

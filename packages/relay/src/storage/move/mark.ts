@@ -1,21 +1,21 @@
-/** What `posthouse move` writes into a database, so that no relay ever has two. */
+/** The mark that `posthouse move` stores in a database, so that a relay never runs on two. */
 import type { Migration, Reader, Row, Storage, Writer } from '../types.ts';
 
 /**
- * Where a database stands in a move; one that never was in a move has none.
- * - `moving`: it is being copied to another one, and still is the relay's own;
- * - `moved`: it was copied, the other one is the relay's own;
- * - `emptying`, `arriving`: it is becoming the copy;
- * - `abandoned`: it was becoming the copy, and never will be;
- * - `arrived`: it is the copy, and in service.
+ * A database's state in a move; a database that never was in a move has none.
+ * - `moving`: the source; it is being copied and is still the relay's database;
+ * - `moved`: the source; it was copied, and the target is the relay's database;
+ * - `emptying`, `arriving`: the target; the copy is not complete;
+ * - `abandoned`: the target; the move was given up;
+ * - `arrived`: the target; the copy is complete and in service.
  */
 export type MoveState = 'moving' | 'moved' | 'emptying' | 'arriving' | 'abandoned' | 'arrived';
 
 export interface MoveMark {
   readonly state: MoveState;
-  /** The same at both ends of one move, and of no other. */
+  /** The same in both databases of one move; unique per move. */
   readonly moveId: string;
-  /** The other end, without its password. */
+  /** Name of the other database, without password. */
   readonly other: string;
 }
 
@@ -43,17 +43,18 @@ export interface MarkRow extends Row {
   other: string;
 }
 
+/** Converts a row to a mark. */
 export function markOf({ state, move_id, other }: MarkRow): MoveMark {
   return { state, moveId: move_id, other };
 }
 
-/** Throws where {@link moveMigration} was not applied. */
+/** Returns the mark, if any. Throws if {@link moveMigration} was not applied. */
 export async function readMark(tx: Reader): Promise<MoveMark | undefined> {
   const row = await tx.get<MarkRow>(markSql);
   return row && markOf(row);
 }
 
-/** As {@link readMark}, of a database of any age. */
+/** Like {@link readMark}, for a database of any schema version. */
 export async function findMark(storage: Storage): Promise<MoveMark | undefined> {
   return await storage.read(async (tx) => {
     const columns = await tx.all<{ table_name: string }>(storage.catalogueSql);
@@ -62,8 +63,8 @@ export async function findMark(storage: Storage): Promise<MoveMark | undefined> 
 }
 
 /**
- * Holds a database to the mark it had before.
- * @throws Error where it was changed: something else used the database meanwhile
+ * Checks that a database still has the expected mark.
+ * @throws Error if the mark was changed by another command
  */
 export async function expectMark(tx: Reader, expected: MoveMark | undefined): Promise<void> {
   const found = await readMark(tx);
@@ -71,7 +72,7 @@ export async function expectMark(tx: Reader, expected: MoveMark | undefined): Pr
   if (!isSame) throw new Error('its mark was changed by another command meanwhile');
 }
 
-/** Puts `next` in the place of `expected`, or throws as {@link expectMark} does. */
+/** Replaces the mark `expected` by `next`; throws as {@link expectMark} does. */
 export async function changeMark(
   tx: Writer,
   expected: MoveMark | undefined,
@@ -88,7 +89,7 @@ export async function changeMark(
   );
 }
 
-/** Why no relay may run on a database with this mark, and what to do; `undefined` where it may. */
+/** Returns why no relay may run on a database with this mark, and what to do; `undefined` if one may. */
 export function markRefusal(mark: MoveMark | undefined): string | undefined {
   switch (mark?.state) {
     case undefined:
@@ -116,7 +117,7 @@ export function markRefusal(mark: MoveMark | undefined): string | undefined {
 }
 
 /**
- * Refuses a database that a move has a hand on, in the transaction that changes something of it.
+ * Refuses a database that is part of an unfinished or completed move, inside a transaction.
  * @throws Error that says what to do
  */
 export async function requireInService(tx: Reader): Promise<void> {
@@ -125,7 +126,7 @@ export async function requireInService(tx: Reader): Promise<void> {
 }
 
 /**
- * Refuses a database that a move has a hand on. Comes before anything is written to it.
+ * Refuses a database that is part of an unfinished or completed move; call it before any write.
  * @throws Error that says what to do
  */
 export async function checkInService(storage: Storage): Promise<void> {

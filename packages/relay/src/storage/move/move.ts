@@ -1,9 +1,8 @@
 /**
- * `posthouse move`: copies a relay's whole state from one database to another, and hands it over.
+ * Copies a relay's whole state from one database to another, then puts the copy into service.
  *
- * Rows are copied in the order of their keys, each portion all or nothing, so that the last key of
- * the target is where a killed move goes on. What the marks of both ends mean, and in which order
- * they change, is in plan.ts.
+ * Rows are copied in key order, in atomic batches, so that an interrupted move continues after the
+ * target's last key. plan.ts describes the marks of both databases and the order in which they change.
  */
 import { randomUUID } from 'node:crypto';
 import { systemClock } from '../../clock.ts';
@@ -37,12 +36,12 @@ export interface MoveOptions {
   readonly to: DatabaseAddress;
   /** Every migration of the relay. */
   readonly migrations: readonly Migration[];
-  /** Whether a target that was left behind by an earlier move may be emptied. */
+  /** Whether the target may be emptied if it is the old copy of an earlier move. */
   readonly replace?: boolean | undefined;
-  /** Stops between two portions; the same move can be run again. */
+  /** Stops between two batches; the same move can be run again. */
   readonly signal?: AbortSignal | undefined;
   readonly progress?: ((progress: MoveProgress) => void) | undefined;
-  /** Where tests make storage fail. */
+  /** Faults for tests. */
   readonly faults?: { readonly source?: StorageFaults; readonly target?: StorageFaults };
 }
 
@@ -50,11 +49,11 @@ export interface MoveProgress {
   readonly step: 'emptying' | 'copying' | 'checking';
   readonly table: string;
   readonly rows: number;
-  /** Rows in all. */
+  /** Rows of the table. */
   readonly total: number;
 }
 
-/** A table of both ends, as they were read when all was copied. */
+/** The digests of a table in both databases, after all rows were copied. */
 export interface MovedTable {
   readonly table: string;
   readonly source: TableDigest;
@@ -63,9 +62,9 @@ export interface MovedTable {
 
 export interface MoveResult {
   /**
-   * - `moved`: the target is the relay's database now;
-   * - `moved before`: it was already, by this same move; nothing was read;
-   * - `differs`: some table is not the same at both ends, and neither end lets a relay run.
+   * - `moved`: the target is now the relay's database;
+   * - `moved before`: this same move was complete already; nothing was read;
+   * - `differs`: a table differs between the databases, and neither lets a relay run.
    */
   readonly state: 'moved' | 'moved before' | 'differs';
   readonly relayId: string;
@@ -75,9 +74,9 @@ export interface MoveResult {
 export { type DatabaseAddress, DatabaseAddressError, parseAddress } from './databases.ts';
 
 /**
- * Moves, or goes on with a move.
+ * Moves a relay's state, or continues an interrupted move.
  *
- * @throws MoveError where an end cannot be used or refuses, with what to do; the reason of `signal`
+ * @throws MoveError with what to do, if a database cannot be used; the reason of `signal`
  * @example
  * const [from, to] = [parseAddress('sqlite:/var/lib/posthouse'), parseAddress(url)];
  * const { state } = await moveStorage({ from, to, migrations: relayMigrations });
@@ -114,7 +113,7 @@ async function checkSource(
   return await naming(source, async () => {
     const relayId = identity.get('relay');
     if (relayId === undefined) {
-      throw new Error(markRefusal(mark) ?? 'no relay was ever started on it');
+      throw new Error(markRefusal(mark) ?? 'no relay was ever started on it: check --from');
     }
     const pending = await pendingMigrations(source.storage, migrations);
     if (pending.length === 0) return relayId;
@@ -122,25 +121,30 @@ async function checkSource(
   });
 }
 
-/** Gives the target the source's schema, and says which tables both have. */
+/** Migrates the target to the source's schema, and returns the tables of both. */
 async function sameTables(
   source: MoveDatabase,
   target: MoveDatabase,
   migrations: readonly Migration[],
 ): Promise<Table[]> {
   await naming(target, () => migrate(target.storage, migrations, systemClock.now()));
-  const here = await naming(source, () => readTables(source.storage));
-  const there = await naming(target, () => readTables(target.storage));
-  for (const [end, own, others] of [
-    [source, here, there],
-    [target, there, here],
+  const sourceTables = await naming(source, () => readTables(source.storage));
+  const targetTables = await naming(target, () => readTables(target.storage));
+  for (const [database, own, others] of [
+    [source, sourceTables, targetTables],
+    [target, targetTables, sourceTables],
   ] as const) {
     const known = new Set(others.map((table) => JSON.stringify(table)));
-    const odd = own.find((table) => !known.has(JSON.stringify(table)) || table.key.length === 0);
-    if (odd === undefined) continue;
-    throw new MoveError(end.name, new Error(`the table ${odd.name} is not one of a relay's`));
+    const unknown = own.find(
+      (table) => !known.has(JSON.stringify(table)) || table.key.length === 0,
+    );
+    if (unknown === undefined) continue;
+    throw new MoveError(
+      database.name,
+      new Error(`the table ${unknown.name} is not one of a relay's: remove it`),
+    );
   }
-  return here.filter((table) => table.name !== moveTable);
+  return sourceTables.filter((table) => table.name !== moveTable);
 }
 
 async function replaceMark(
@@ -152,7 +156,7 @@ async function replaceMark(
   await naming(end, () => end.storage.write('relay', (tx) => changeMark(tx, from, to)));
 }
 
-/** Marks the target. When its schema was made is part of the state, and so the source's. */
+/** Marks the target, and copies the source's migration times, which are part of the state. */
 async function markTarget(
   source: MoveDatabase,
   target: MoveDatabase,
@@ -178,7 +182,7 @@ interface MoveParts {
 
 type Side = 'source' | 'target';
 
-/** A move whose ends are marked. */
+/** A move whose databases are marked. */
 class Move {
   readonly #source: MoveDatabase;
   readonly #target: MoveDatabase;
@@ -211,7 +215,7 @@ class Move {
 
   async #emptyTarget(): Promise<void> {
     for (const table of this.#tables) {
-      // Its rows are the schema that is there.
+      // Its rows describe the existing schema.
       if (table.name !== migrationsTable) await this.#empty(table);
     }
     const arriving: MoveMark = { ...this.#targetMark, state: 'arriving' };
@@ -239,14 +243,14 @@ class Move {
     let rows = await target.read((tx) => countRows(tx, table));
     let after = await target.read((tx) => highestKey(tx, table));
     for (;;) {
-      const portion = await source.read((tx) => readBatch(tx, table, after));
-      if (portion.last !== undefined) {
-        await target.write((tx) => insertRows(tx, table, portion.rows));
-        rows += portion.rows.length;
-        after = portion.last;
+      const batch = await source.read((tx) => readBatch(tx, table, after));
+      if (batch.last !== undefined) {
+        await target.write((tx) => insertRows(tx, table, batch.rows));
+        rows += batch.rows.length;
+        after = batch.last;
       }
       this.#options.progress?.({ step: 'copying', table: table.name, rows, total: of });
-      if (portion.last === undefined) return;
+      if (batch.last === undefined) return;
     }
   }
 
@@ -254,10 +258,10 @@ class Move {
     const of = await this.#table('source', table).read((tx) => countRows(tx, table));
     const seen = { source: 0, target: 0 };
     const digest = async (side: Side) =>
-      await this.#digest(side, table, (rows) => {
-        seen[side] = rows;
-        const least = Math.min(seen.source, seen.target);
-        this.#options.progress?.({ step: 'checking', table: table.name, rows: least, total: of });
+      await this.#digest(side, table, (read) => {
+        seen[side] = read;
+        const rows = Math.min(seen.source, seen.target);
+        this.#options.progress?.({ step: 'checking', table: table.name, rows, total: of });
       });
     const [source, target] = await Promise.all([digest('source'), digest('target')]);
     return { table: table.name, source, target };
@@ -271,7 +275,7 @@ class Move {
     throw new MoveError(name, new Error(`${counted} rows, but only ${digest.rows} with a key`));
   }
 
-  /** The source stops being the relay's database before the target begins to be it. */
+  /** Takes the source out of service before the target goes into service. */
   async #handOver(): Promise<void> {
     this.#checkAlone();
     await replaceMark(this.#source, this.#sourceMark, { ...this.#sourceMark, state: 'moved' });
@@ -279,7 +283,7 @@ class Move {
     await replaceMark(this.#target, this.#targetMark, { ...this.#targetMark, state: 'arrived' });
   }
 
-  /** A table of one end, as long as that end has its mark and nobody else has it. */
+  /** Returns access to a table of one database that first checks its mark and exclusive lock. */
   #table(side: Side, table: Table) {
     const { storage, ...end } = side === 'source' ? this.#source : this.#target;
     const name = `${end.name}, table ${table.name}`;
@@ -315,27 +319,27 @@ class Move {
   }
 }
 
-/** Whether a table is not the same at both ends. */
+/** Returns whether a table differs between the two databases. */
 export function differs({ source, target }: MovedTable): boolean {
   return source.rows !== target.rows || source.digest !== target.digest;
 }
 
 export interface AbandonOptions {
   readonly from: DatabaseAddress;
-  /** Needed where the source was handed over already, and the target is not in service yet. */
+  /** Needed if the source is out of service already, and the target not yet in service. */
   readonly to?: DatabaseAddress | undefined;
   /**
-   * Instead of `to`: the target, of which the operator says that it is lost for good, although it
-   * was in service. The source is as of the move then.
+   * Instead of `to`: a target that was in service and that the operator declares lost for good.
+   * The source then has the state it had at the move.
    */
   readonly lost?: DatabaseAddress | undefined;
 }
 
 /**
- * Gives a move up: the source is as before, the target never gets into service.
+ * Gives a move up: the source goes back into service, the target never does.
  *
- * @returns the name of the target, which is of no use any more
- * @throws MoveError where there is nothing to give up, or too late
+ * @returns the name of the target, which can be removed
+ * @throws MoveError if there is nothing to give up, or it is too late
  */
 export async function abandonMove({ from, to, lost }: AbandonOptions): Promise<string> {
   await using source = await openExclusive(from, { mustExist: true });
@@ -343,7 +347,7 @@ export async function abandonMove({ from, to, lost }: AbandonOptions): Promise<s
   switch (found?.state) {
     case 'moving':
       if (lost === undefined) break;
-      throw new MoveError(source.name, new Error('has all there is: leave --lost out'));
+      throw new MoveError(source.name, new Error('still has the whole state: leave --lost out'));
     case 'moved':
       if (lost === undefined) await abandonTarget(found, to);
       else await checkLost(found, { source, lost });
@@ -358,7 +362,7 @@ export async function abandonMove({ from, to, lost }: AbandonOptions): Promise<s
   return found.other;
 }
 
-/** Comes first: once the source is without its mark, nothing may complete the move. */
+/** Marks the target as abandoned, before the source loses its mark: afterwards nothing may complete the move. */
 async function abandonTarget(source: MoveMark, to: DatabaseAddress | undefined): Promise<void> {
   if (to === undefined) {
     const message = `the move to ${source.other} may be complete: give --to as well`;
@@ -366,10 +370,14 @@ async function abandonTarget(source: MoveMark, to: DatabaseAddress | undefined):
   }
   await using target = await openExclusive(to, { mustExist: true });
   if (await abandonPartner(source, target)) return;
-  throw new MoveError(target.name, new Error('is not of this move'));
+  throw new MoveError(target.name, new Error('is not part of this move: check --to'));
 }
 
-/** Whether the target is of the move; it is given up then, or the move is complete. */
+/**
+ * Marks the target as abandoned.
+ * @returns false if the target is not part of the move
+ * @throws MoveError if the move is complete
+ */
 async function abandonPartner(source: MoveMark, target: MoveDatabase): Promise<boolean> {
   const { mark: found } = await inspect(target);
   if (found?.moveId !== source.moveId) return false;
@@ -380,7 +388,7 @@ async function abandonPartner(source: MoveMark, target: MoveDatabase): Promise<b
   return true;
 }
 
-/** @throws MoveError where the target is another one, or is there still */
+/** @throws MoveError if the target is another one, or still exists and is in service */
 async function checkLost(
   mark: MoveMark,
   { source, lost }: { readonly source: MoveDatabase; readonly lost: DatabaseAddress },

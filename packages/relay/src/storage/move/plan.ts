@@ -1,24 +1,27 @@
-/** What two databases allow a move to do, by what they hold and how they are marked. */
+/** Decides from the content and marks of two databases what a move may do. */
 import { identityTable } from '../identity.ts';
 import { migrationsTable } from '../migrations.ts';
 import { type MoveDatabase, MoveError, naming } from './databases.ts';
 import { type MoveMark, markRefusal, moveTable, readMark } from './mark.ts';
 import { readTables } from './rows.ts';
 
-/** What is known of a database before anything is written to it. */
+/** A database's state before a move writes to it. */
 export interface DatabaseState {
   readonly name: string;
   readonly mark: MoveMark | undefined;
-  /** Network, service word and relay ID; nothing where no relay was started on it. */
+  /** Network, service word and relay ID; empty if no relay was started on it. */
   readonly identity: ReadonlyMap<string, string>;
-  /** Whether it has no more than a relay's schema and facts. */
+  /** Whether it has only a relay's schema and identity. */
   readonly isEmpty: boolean;
 }
 
-/** Tables that say something about the database, not about what the relay stores in it. */
+/** Tables about the database itself; all others hold the relay's state. */
 const ownTables: readonly string[] = [migrationsTable, identityTable, moveTable];
 
-/** @throws MoveError where it has tables, and they are not a relay's */
+/**
+ * Reads the state of a database.
+ * @throws MoveError if it has tables that are not a relay's
+ */
 export async function inspect({ name, storage }: MoveDatabase): Promise<DatabaseState> {
   return await naming({ name }, async () => {
     const names = (await readTables(storage)).map((table) => table.name);
@@ -41,17 +44,17 @@ export async function inspect({ name, storage }: MoveDatabase): Promise<Database
   });
 }
 
-/** The marks under which rows may be copied; `undefined` where the move is complete already. */
+/** The marks with which rows may be copied; `undefined` if the move is complete already. */
 export type Plan = { readonly source: MoveMark; readonly target: MoveMark } | undefined;
 
 /**
- * Decides how to begin or go on, with `moveId` for a move that begins.
+ * Decides how to begin or continue a move; a new move gets `moveId`.
  *
  * The order of marks is: source `moving`, target `emptying` or `arriving`, source `moved`, target
- * `arrived`. Wherever it is cut off, at most one of the two lets a relay run, and the next run
- * finds its place by the number that both have.
+ * `arrived`. If the move is interrupted at any point, at most one of the two lets a relay run, and
+ * the next run continues if both have the same move ID.
  *
- * @throws MoveError that says what to do, where nothing may be copied
+ * @throws MoveError that says what to do, if nothing may be copied
  */
 export function plan(
   source: DatabaseState,
@@ -59,17 +62,17 @@ export function plan(
   { moveId, replace }: { readonly moveId: string; readonly replace: boolean },
 ): Plan {
   const { mark } = source;
-  const there = target.mark;
-  if (mark !== undefined && mark.moveId === there?.moveId) {
-    const isUnderWay = there.state === 'arriving' || there.state === 'emptying';
+  const targetMark = target.mark;
+  if (mark !== undefined && mark.moveId === targetMark?.moveId) {
+    const isUnderWay = targetMark.state === 'arriving' || targetMark.state === 'emptying';
     const isSource = mark.state === 'moving' || mark.state === 'moved';
-    if (isSource && isUnderWay) return { source: mark, target: there };
-    if (mark.state === 'moved' && there.state === 'arrived') return undefined;
+    if (isSource && isUnderWay) return { source: mark, target: targetMark };
+    if (mark.state === 'moved' && targetMark.state === 'arrived') return undefined;
   }
-  const isOnItsWay = mark?.state === 'moving' && mark.other === target.name;
-  const refusal = isOnItsWay ? undefined : markRefusal(mark);
+  const isRestart = mark?.state === 'moving' && mark.other === target.name;
+  const refusal = isRestart ? undefined : markRefusal(mark);
   if (refusal !== undefined) refuse(source, refusal);
-  // A number of its own: what was begun under the last one at another place stays without a source.
+  // A new ID: a copy that an earlier move began elsewhere can no longer be completed.
   return {
     source: { state: 'moving', moveId, other: target.name },
     target: { state: initialTargetState(source, target, replace), moveId, other: source.name },
@@ -83,7 +86,7 @@ function initialTargetState(
 ): 'arriving' | 'emptying' {
   for (const [name, value] of target.identity) {
     if (source.identity.get(name) === value) continue;
-    refuse(target, `is of ${name} ${value}, the source is of ${source.identity.get(name)}`);
+    refuse(target, `belongs to ${name} ${value}, the source to ${source.identity.get(name)}`);
   }
   switch (target.mark?.state) {
     case undefined:

@@ -1,19 +1,19 @@
-/** Rows of any table, in bounded portions and in the order of their keys. */
+/** Reads, writes and digests the rows of any table in bounded batches, in key order. */
 import { createHash } from 'node:crypto';
 import type { Reader, Row, SqlValue, Storage, Writer } from '../types.ts';
 
-/** What is read, sent and written at once, at the most; one row may be more than the bytes. */
+/** Limits of a batch; a single row may exceed the bytes. */
 const batchRows = 512;
 const batchBytes = 4 * 1_048_576;
-/** Rows written by one statement; so many fewer values than the least any engine takes. */
+/** Rows per INSERT; keeps the number of values below the limits of both engines. */
 const statementRows = 32;
 
-/** A table as both engines know it. */
+/** A table, described alike for both engines. */
 export interface Table {
   readonly name: string;
-  /** Sorted by name, so that every database of a schema agrees. */
+  /** Sorted by name, so that the order is the same in every database. */
   readonly columns: readonly string[];
-  /** The primary key, in its own order. */
+  /** Columns of the primary key, in its order. */
   readonly key: readonly string[];
 }
 
@@ -23,7 +23,7 @@ interface CatalogueRow extends Row {
   key_position: number;
 }
 
-/** The tables of a database, by name. */
+/** Returns the tables of a database, sorted by name. */
 export async function readTables(storage: Storage): Promise<Table[]> {
   const rows = await storage.read((tx) => tx.all<CatalogueRow>(storage.catalogueSql));
   const byTable = Map.groupBy(rows, (row) => row.table_name);
@@ -50,7 +50,7 @@ function placeholders(count: number): string {
   return `(${Array(count).fill('?').join(', ')})`;
 }
 
-/** Everything behind a key, in order. */
+/** Returns the FROM clause for all rows after a key, in order. */
 function fromAfter({ name, key }: Table, after: Key | undefined): string {
   const where =
     after === undefined ? '' : ` WHERE (${columnList(key)}) > ${placeholders(key.length)}`;
@@ -61,12 +61,13 @@ function keyOf({ key }: Table, row: Row): Key {
   return key.map((column) => row[column] ?? null);
 }
 
+/** Returns the number of rows of a table. */
 export async function countRows(tx: Reader, { name }: Table): Promise<number> {
   const row = await tx.get<{ rows: number }>(`SELECT COUNT(*) AS rows FROM "${name}"`);
   return row?.rows ?? 0;
 }
 
-/** The last key of a table; `undefined` where it is empty. */
+/** Returns the last key of a table; `undefined` if it is empty. */
 export async function highestKey(tx: Reader, table: Table): Promise<Key | undefined> {
   const { name, key } = table;
   const row = await tx.get(
@@ -75,13 +76,14 @@ export async function highestKey(tx: Reader, table: Table): Promise<Key | undefi
   return row && keyOf(table, row);
 }
 
-/** The next rows behind a key, in order; none where there are no more. */
+/** The next rows after a key, in order; empty at the end of the table. */
 export interface Batch {
   readonly rows: readonly Row[];
   /** Key of the last row. */
   readonly last: Key | undefined;
 }
 
+/** Reads the next rows after a key, within the limits of a batch. */
 export async function readBatch(tx: Reader, table: Table, after: Key | undefined): Promise<Batch> {
   const sizes = await tx.all<{ row_bytes: number }>(
     `SELECT ${sizeOf(table)} AS row_bytes ${fromAfter(table, after)} LIMIT ${batchRows}`,
@@ -102,7 +104,7 @@ function sizeOf({ columns }: Table): string {
     .join(' + ');
 }
 
-/** A power of two: an engine that keeps statements prepared has few of them to keep. */
+/** Returns a power of two, so that few distinct statements are prepared. */
 function rowsThatFit(sizes: readonly { readonly row_bytes: number }[]): number {
   let bytes = 0;
   const over = sizes.findIndex(({ row_bytes }) => {
@@ -112,25 +114,25 @@ function rowsThatFit(sizes: readonly { readonly row_bytes: number }[]): number {
   return over === -1 ? batchRows : 2 ** Math.floor(Math.log2(Math.max(over, 1)));
 }
 
-/** Writes rows that the table does not have. */
+/** Inserts rows. */
 export async function insertRows(tx: Writer, table: Table, rows: readonly Row[]): Promise<void> {
   const { name, columns } = table;
   const into = `INSERT INTO "${name}" (${columnList(columns)}) VALUES `;
-  let done = 0;
-  while (done < rows.length) {
-    const count = rows.length - done < statementRows ? 1 : statementRows;
-    const portion = rows.slice(done, done + count);
+  let inserted = 0;
+  while (inserted < rows.length) {
+    const count = rows.length - inserted < statementRows ? 1 : statementRows;
+    const batch = rows.slice(inserted, inserted + count);
     await tx.run(
-      into + portion.map(() => placeholders(columns.length)).join(', '),
-      ...portion.flatMap((row) => columns.map((column) => row[column] ?? null)),
+      into + batch.map(() => placeholders(columns.length)).join(', '),
+      ...batch.flatMap((row) => columns.map((column) => row[column] ?? null)),
     );
-    done += count;
+    inserted += count;
   }
 }
 
 /**
- * Deletes the next rows behind a key, which has nothing before it.
- * @returns how many, and the key to go on behind; none where the table is empty
+ * Deletes the next rows after a key; all rows up to it must have been deleted already.
+ * @returns the number of rows, and the last key; no key if the table is empty
  */
 export async function deleteBatch(
   tx: Writer,
@@ -152,14 +154,14 @@ export async function deleteBatch(
   return { deleted, last };
 }
 
-/** What a table holds, in short. */
+/** Digest of a table's content. */
 export interface TableDigest {
   readonly rows: number;
   /** SHA-256 of the columns' names and the rows in the order of their keys, hexadecimal. */
   readonly digest: string;
 }
 
-/** Reads every row of a table that has a key, each portion with one call of `read`. */
+/** Digests every row of a table that has a primary key, with one call of `read` per batch. */
 export async function digestTable(
   table: Table,
   read: <T>(work: (tx: Reader) => Promise<T>) => Promise<T>,
@@ -170,18 +172,18 @@ export async function digestTable(
   let rows = 0;
   let after: Key | undefined;
   do {
-    const portion = await read((tx) => readBatch(tx, table, after));
-    for (const row of portion.rows) {
+    const batch = await read((tx) => readBatch(tx, table, after));
+    for (const row of batch.rows) {
       hash.update(line(table.columns.map((column) => row[column] ?? null)));
     }
-    rows += portion.rows.length;
-    after = portion.last;
+    rows += batch.rows.length;
+    after = batch.last;
     progress(rows);
   } while (after !== undefined);
   return { rows, digest: hash.digest('hex') };
 }
 
-/** JSON: no two rows of values have one text. */
+/** Encodes a row as JSON: different rows have different texts. */
 function line(values: readonly SqlValue[]): string {
   return `${JSON.stringify(values)}\n`;
 }

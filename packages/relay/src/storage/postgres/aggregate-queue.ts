@@ -1,32 +1,33 @@
 interface Waiting {
   readonly keys: ReadonlySet<string>;
   readonly start: () => void;
-  /** Works that came later and went first. */
+  /** How many later tasks have started before this one. */
   overtaken: number;
 }
 
-/** How often a waiting work is overtaken, and how far back those are looked for that may. */
+/** Limit of how often a waiting task is overtaken, and how many queued tasks are tried per key. */
 const maxOvertaken = 16;
 const lookahead = 32;
 
 /**
- * Lets works that share an aggregate run one after another, and others beside them. It keeps a busy
- * account from holding every connection of this process while it waits for its own lock; what
- * other processes do is the lock's business.
+ * Runs tasks that share an aggregate one after another, and unrelated tasks concurrently. Without
+ * it, one busy account would hold every connection of this process while each waits for the same
+ * lock. Between processes, the database lock does the ordering.
  *
- * Works of the same aggregates run in the order they came. A work of several waits until all are
- * free, and meanwhile others may have those that are: a strict order would have A to B, B to C and
- * C to D wait in a row, though the first and the last have nothing in common. Each is overtaken so
- * often and no more; it then keeps its place, so that everybody's turn comes.
+ * Tasks of the same aggregates run in arrival order. A task of several aggregates waits until all
+ * are free; meanwhile later tasks may use those that are free already. A strict order would run
+ * A to B, B to C and C to D one by one, although the first and the last share nothing. A task is
+ * overtaken at most {@link maxOvertaken} times, so every task starts eventually.
  */
 export class AggregateQueue {
   readonly #running = new Set<string>();
-  /** By key, in the order they came; a work stands at each of its keys. */
+  /** By key, in arrival order; a task is listed under each of its keys. */
   readonly #waiting = new Map<string, Waiting[]>();
 
+  /** Runs `work` when all of `keys` are free, and returns its result. */
   async run<T>(keys: readonly string[], work: () => Promise<T>): Promise<T> {
     const distinct = new Set(keys);
-    await this.#turn(distinct);
+    await this.#waitForTurn(distinct);
     try {
       return await work();
     } finally {
@@ -35,7 +36,7 @@ export class AggregateQueue {
     }
   }
 
-  #turn(keys: ReadonlySet<string>): Promise<void> | undefined {
+  #waitForTurn(keys: ReadonlySet<string>): Promise<void> | undefined {
     const { promise, resolve } = Promise.withResolvers<void>();
     const waiting: Waiting = { keys, start: resolve, overtaken: 0 };
     for (const key of keys) this.#queueOf(key).push(waiting);
@@ -51,7 +52,7 @@ export class AggregateQueue {
     return queue;
   }
 
-  /** Whether all its keys are free, and whoever waits longer for one of them lets it pass. */
+  /** Whether all its keys are free, and every task that waits longer for one of them may be overtaken. */
   #mayStart(waiting: Waiting): boolean {
     for (const key of waiting.keys) {
       if (this.#running.has(key)) return false;
@@ -68,9 +69,9 @@ export class AggregateQueue {
     for (const key of waiting.keys) {
       this.#running.add(key);
       const queue = this.#queueOf(key);
-      const place = queue.indexOf(waiting);
-      for (const earlier of queue.slice(0, place)) earlier.overtaken += 1;
-      queue.splice(place, 1);
+      const position = queue.indexOf(waiting);
+      for (const earlier of queue.slice(0, position)) earlier.overtaken += 1;
+      queue.splice(position, 1);
       if (queue.length === 0) this.#waiting.delete(key);
     }
     waiting.start();
@@ -83,7 +84,7 @@ export class AggregateQueue {
   }
 }
 
-/** Whether a work waits for nothing the other does not wait for: it was first and could start. */
+/** Whether `by` contains all of `keys`: then the earlier task goes first. */
 function isCovered(keys: ReadonlySet<string>, by: ReadonlySet<string>): boolean {
   for (const key of keys) if (!by.has(key)) return false;
   return true;

@@ -1,19 +1,19 @@
-/** One connection to PostgreSQL, as every part of the engine uses it. */
+/** One connection to PostgreSQL: its driver settings, its session settings and how it ends. */
 import { randomUUID } from 'node:crypto';
 import { Socket } from 'node:net';
 import { Client, type ClientConfig, types } from 'pg';
 import { ConnectionLost } from './errors.ts';
 import type { PostgresTimeouts } from './timeouts.ts';
 
-/** The oldest version that still gets corrections where this relay is made. */
+/** The oldest PostgreSQL version that still gets corrections. */
 const oldestVersion = 130_000;
 
 const oids = { bool: 16, int8: 20, numeric: 1_700 } as const;
 
-/** Integers as numbers: stores ask for nothing that is not safe. */
+/** Parses an integer; stores use safe integers only. */
 function toInteger(text: string): number {
   const value = Number(text);
-  if (!Number.isSafeInteger(value)) throw new RangeError(`${text} is no safe integer`);
+  if (!Number.isSafeInteger(value)) throw new RangeError(`${text} is not a safe integer`);
   return value;
 }
 
@@ -23,13 +23,14 @@ function parserOf(oid: number, format?: 'text' | 'binary'): (text: string) => un
   return types.getTypeParser(oid, format as 'text');
 }
 
+/** Returns the driver's settings of a connection. */
 export function clientConfig(url: string, timeouts: PostgresTimeouts): ClientConfig {
   return {
     connectionString: url,
     application_name: 'posthouse',
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
-    // Statements go out without waiting for the answers of those before them.
+    // Sends each statement without waiting for the answers to earlier ones.
     pipeline: true,
     connectionTimeoutMillis: timeouts.connect,
     query_timeout: timeouts.answer,
@@ -37,47 +38,47 @@ export function clientConfig(url: string, timeouts: PostgresTimeouts): ClientCon
   };
 }
 
-/** A connection that does not end the process when it breaks, and ends in bounded time. */
+/** A connection whose failure does not end the process, and which closes in bounded time. */
 export class PostgresClient extends Client {
-  /** Its name in the table of commits; no other connection ever has it. */
+  /** Its key in the table of commits; unique for ever. */
   readonly id: string = randomUUID();
   /** The number of its last write. */
   writes = 0;
   readonly #socket: Socket;
-  readonly #over: Promise<void>;
+  readonly #ended: Promise<void>;
 
   constructor(config: ClientConfig = {}) {
     const socket = new Socket();
     super({ ...config, stream: () => socket });
     this.#socket = socket;
-    this.#over = new Promise((resolve) => this.once('end', resolve));
-    // The statement under way fails as well, and says so. An event that nobody hears would end
-    // the process, and the pool hears none of a connection that it is just giving away.
+    this.#ended = new Promise((resolve) => this.once('end', resolve));
+    // The current statement rejects with the error as well. An `error` event without a listener would
+    // end the process, and the pool has no listener while it hands a connection over.
     this.on('error', () => {});
   }
 
-  /** Ends it, see `over`. */
-  async close(patience: number): Promise<void> {
+  /** Ends the connection and waits for it as {@link closed} does. */
+  async close(timeout: number): Promise<void> {
     void this.end();
-    await this.over(patience);
+    await this.closed(timeout);
   }
 
   /**
-   * Resolves when it has ended. A server that is gone without a word never ends its side, and an
-   * open socket would keep the process: after `patience` milliseconds it is cut off.
+   * Resolves when the connection has ended. An unreachable server never ends its side, and an open
+   * socket would keep the process alive: it is destroyed after `timeout` milliseconds.
    */
-  async over(patience: number): Promise<void> {
-    const timer = setTimeout(() => this.#socket.destroy(), patience);
-    await this.#over;
+  async closed(timeout: number): Promise<void> {
+    const timer = setTimeout(() => this.#socket.destroy(), timeout);
+    await this.#ended;
     clearTimeout(timer);
   }
 }
 
 /**
- * Sets what a session must have, whatever the database, the user or the URL are set up for, and
- * refuses a server that cannot keep the engine's promises.
+ * Applies the session settings the engine needs, overriding those of the database, the user and the
+ * URL, and refuses a server that the engine cannot work with.
  *
- * @throws Error with a sentence for operators; ConnectionLost where the server may become right
+ * @throws Error with a sentence for operators; ConnectionLost if a later attempt may succeed
  */
 export async function prepareSession(
   client: PostgresClient,
@@ -89,12 +90,18 @@ export async function prepareSession(
     standby: number;
   }>({ text: sessionSql(timeouts), query_timeout: timeouts.connect } as { text: string });
   const [found] = rows;
-  if (found === undefined) throw new ConnectionLost('PostgreSQL does not tell its settings');
-  if (found.version < oldestVersion) throw new Error('PostgreSQL 13 or later is needed');
+  if (found === undefined) throw new ConnectionLost('PostgreSQL did not return its settings');
+  if (found.version < oldestVersion)
+    throw new Error('PostgreSQL 13 or later is needed: upgrade the server');
   if (found.encoding !== 'UTF8') {
-    throw new Error(`the database has the encoding ${found.encoding}, UTF8 is needed`);
+    throw new Error(
+      `the database has the encoding ${found.encoding}, UTF8 is needed: create it with that`,
+    );
   }
-  if (found.standby === 1) throw new ConnectionLost('the server is a standby, it takes no writes');
+  if (found.standby === 1)
+    throw new ConnectionLost(
+      'the server is a standby and accepts no writes: connect to the primary',
+    );
 }
 
 function sessionSql(timeouts: PostgresTimeouts): string {
@@ -103,30 +110,30 @@ function sessionSql(timeouts: PostgresTimeouts): string {
     lock_timeout: `${timeouts.lock}`,
     idle_in_transaction_session_timeout: `${timeouts.idleInTransaction}`,
     statement_timeout: `${timeouts.statement}`,
-    // A machine that is gone says nothing; its locks must be free in less than a minute.
+    // A client machine that fails sends nothing; its locks must be free in less than a minute.
     tcp_keepalives_idle: '10',
     tcp_keepalives_interval: '5',
     tcp_keepalives_count: '3',
-    // Nothing is written outside a transaction that says so: statements leave before the answer
-    // to BEGIN is there, and must do nothing where it fails.
+    // Only a transaction begun as READ WRITE may write: statements are sent before the answer to
+    // BEGIN arrives, and must change nothing if BEGIN fails.
     default_transaction_read_only: 'on',
-    // Every statement of the stores is about a few rows that an index finds. The planner would
-    // read whole tables that were empty when somebody counted them, and keep such a plan while
-    // they grow; so it may not, and makes one plan for each connection, whatever the values are.
+    // Every statement of the stores concerns a few rows that an index finds. For tables that were
+    // empty at the last ANALYZE, the planner would choose full scans and reuse such a plan while
+    // they grow; so full scans are off, and each connection plans once, whatever the values are.
     enable_seqscan: 'off',
     enable_hashjoin: 'off',
     enable_mergejoin: 'off',
-    // Of what is due it would find all first, and sort it, to take the first few.
+    // For the first few due rows, the planner would find and sort all due rows.
     enable_bitmapscan: 'off',
     plan_cache_mode: 'force_generic_plan',
-    // Compiling pays for none of the stores' small statements.
+    // Compiling does not pay off for small statements.
     jit: 'off',
   };
   const set = Object.entries(settings).map(
     ([name, value]) => `set_config('${name}', '${value}', false)`,
   );
   return `SELECT ${set.join(', ')},
-    -- Success means that it is on the disk, whatever else the server is set up for.
+    -- A successful commit is on disk, whatever the server's own setting is.
     set_config('synchronous_commit',
       replace(current_setting('synchronous_commit'), 'off', 'on'), false),
     current_setting('server_version_num')::int AS version,

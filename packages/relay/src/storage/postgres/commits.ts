@@ -1,25 +1,25 @@
 /**
- * What became of a COMMIT that was not answered.
+ * Finds the outcome of a COMMIT that was not answered.
  *
- * Every connection has a row that its writes put their number into, in their own transactions: the
- * number stands there if and only if the write was committed. PostgreSQL's own number of the
- * transaction tells less: after a crash the server gives numbers again of which nothing had
- * reached the disk, and `pg_xact_status` says `committed` of somebody else's transaction.
+ * Every connection has a row into which its writes put their number, each in its own transaction:
+ * the row has the number if and only if the write was committed. PostgreSQL's transaction ID is not
+ * reliable: after a crash the server reuses IDs that had not reached the disk, and
+ * `pg_xact_status` reports `committed` for an unrelated transaction.
  */
 import type { QueryResult } from 'pg';
 import type { PostgresClient } from './client.ts';
 import { locks } from './sql.ts';
 
-/** The engine's own table; nothing that belongs to the relay's state. */
+/** The engine's own table; not part of the relay's state. */
 export const commitsTable = 'posthouse_commits';
 
-/** A write of a connection. */
+/** Identifies a write by its connection and number. */
 export interface CommitMark {
   readonly connection: string;
   readonly number: number;
 }
 
-/** Makes the table where there is none. Its pages keep room: an update then touches no index. */
+/** Creates the table if there is none. Its fill factor lets updates skip the index. */
 export async function makeCommits(client: PostgresClient): Promise<void> {
   await client.query(`BEGIN READ WRITE;
     SELECT pg_advisory_xact_lock(${locks.commits});
@@ -31,7 +31,7 @@ export async function makeCommits(client: PostgresClient): Promise<void> {
     COMMIT`);
 }
 
-/** Removes the rows of connections that are long over. A call asks within seconds. */
+/** Removes the rows of connections that ended a day ago; an outcome is queried within seconds. */
 export async function forgetCommits(client: PostgresClient): Promise<void> {
   await client.query(`BEGIN READ WRITE;
     DELETE FROM ${commitsTable} WHERE connection IN
@@ -40,7 +40,7 @@ export async function forgetCommits(client: PostgresClient): Promise<void> {
     COMMIT`);
 }
 
-/** Notes the write that the connection's transaction is; not awaited before COMMIT leaves. */
+/** Writes the mark of the connection's current transaction; COMMIT is sent without awaiting `noted`. */
 export function markCommit(client: PostgresClient): {
   readonly mark: CommitMark;
   readonly noted: Promise<QueryResult>;
@@ -58,8 +58,8 @@ export function markCommit(client: PostgresClient): {
 }
 
 /**
- * Whether the write was committed. Asked behind the locks of its aggregates: they are free when it
- * is over, one way or the other.
+ * Returns whether the write was committed. Call it while holding the locks of its aggregates: they
+ * become free only when the write has committed or rolled back.
  */
 export async function isCommitted(client: PostgresClient, mark: CommitMark): Promise<boolean> {
   const { rowCount } = await client.query(

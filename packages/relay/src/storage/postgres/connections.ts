@@ -1,4 +1,4 @@
-/** The connections of one process for its statements, all of the same settings. */
+/** The connection pool of one process; all connections have the same settings. */
 import { Pool, type PoolClient } from 'pg';
 import { clientConfig, PostgresClient, prepareSession } from './client.ts';
 import { forgetCommits } from './commits.ts';
@@ -9,13 +9,14 @@ import type { PostgresTimeouts } from './timeouts.ts';
 /** Milliseconds after which an unused connection is closed. */
 const idleTimeout = 60_000;
 
-/** A connection on loan. */
+/** A connection taken from the pool. */
 export interface Lease {
   readonly client: PostgresClient;
-  /** Gives it back; with an error it is closed instead. */
+  /** Returns it to the pool; with an error it is closed instead. */
   release(error?: unknown): void;
 }
 
+/** A pool of prepared connections, with a limit. */
 export class PostgresConnections {
   readonly #pool: Pool;
   readonly #timeouts: PostgresTimeouts;
@@ -24,7 +25,7 @@ export class PostgresConnections {
   constructor(
     url: string,
     parts: {
-      /** Connections at the most. */
+      /** Maximum number of connections. */
       readonly limit: number;
       readonly lockMode: LockMode;
       readonly timeouts: PostgresTimeouts;
@@ -38,11 +39,14 @@ export class PostgresConnections {
       idleTimeoutMillis: idleTimeout,
       onConnect: (client) => this.#prepare(client as PostgresClient, parts.lockMode),
     });
-    // An idle connection that ends is replaced when one is needed.
+    // The pool replaces an idle connection that ended when one is needed.
     this.#pool.on('error', () => {});
   }
 
-  /** @throws ConnectionLost, ConnectionsBusy, or DatabaseError where the server has no room */
+  /**
+   * Waits for a free connection.
+   * @throws ConnectionLost, ConnectionsBusy, or DatabaseError if the server has no room
+   */
   async acquire(): Promise<Lease> {
     try {
       const client = (await this.#pool.connect()) as PoolClient & PostgresClient;
@@ -52,10 +56,10 @@ export class PostgresConnections {
     }
   }
 
-  /** Ends all connections. None is on loan any more. */
+  /** Ends all connections; all must have been released. */
   async close(): Promise<void> {
     await this.#pool.end();
-    await Promise.all([...this.#open].map((client) => client.over(this.#timeouts.close)));
+    await Promise.all([...this.#open].map((client) => client.closed(this.#timeouts.close)));
   }
 
   async #prepare(client: PostgresClient, lockMode: LockMode): Promise<void> {
@@ -65,7 +69,8 @@ export class PostgresConnections {
     if (lockMode !== 'alongside') await forgetCommits(client);
     if (lockMode === 'exclusive') return;
     const { rows } = await client.query<{ taken: number }>(useSql);
-    if (rows[0]?.taken !== 1) throw new ConnectionLost('the database is being moved');
+    if (rows[0]?.taken !== 1)
+      throw new ConnectionLost('the database is being moved: wait until the move has ended');
     await checkMark(client);
   }
 }

@@ -1,21 +1,21 @@
-/** What a failure on PostgreSQL means for the transaction it happened in. */
+/** Classifies failures of PostgreSQL: whether a transaction may be retried, and what operators are told. */
 import { DatabaseError } from 'pg';
 
-/** The connection cannot be used for what was to be done: it, or the server, is gone or going. */
+/** The connection cannot be used any more: it broke, or the server is stopping or read-only. */
 export class ConnectionLost extends Error {
   override readonly name = 'ConnectionLost';
 }
 
-/** No connection came free for as long as a caller can be kept waiting. */
+/** No connection became free within a caller's timeout. */
 export class ConnectionsBusy extends Error {
   override readonly name = 'ConnectionsBusy';
 }
 
 /**
- * - `conflict`: nothing was applied, the same work may succeed at once;
- * - `lost`: this connection is over, or its server takes no writes;
- * - `busy`: nothing was applied, there is no room or time for it now;
- * - `refused`: anything else, which another try would meet again.
+ * - `conflict`: nothing was applied; a retry may succeed at once;
+ * - `lost`: the connection is broken, or its server accepts no writes;
+ * - `busy`: nothing was applied; the server has no room or time for it now;
+ * - `refused`: anything else; a retry would fail again.
  */
 export type FailureKind = 'conflict' | 'lost' | 'busy' | 'refused';
 
@@ -29,9 +29,10 @@ const kinds: readonly [RegExp, FailureKind][] = [
   [/^53|^55P03$|^57014$/, 'busy'],
 ];
 
-/** Where a prepared statement met tables that a newer process changed; a new connection helps. */
+/** Error routine of a prepared statement whose tables a newer process changed; a new connection helps. */
 const outdatedPlan = 'RevalidateCachedQuery';
 
+/** Classifies an error of a statement or a connection. */
 export function failureKind(error: unknown): FailureKind {
   if (error instanceof ConnectionLost) return 'lost';
   if (error instanceof ConnectionsBusy) return 'busy';
@@ -41,27 +42,29 @@ export function failureKind(error: unknown): FailureKind {
   return kinds.find(([codes]) => codes.test(code))?.[1] ?? 'refused';
 }
 
-/** The driver has no class for the end of a connection: whatever no server sent is one. */
+/** Converts an error of the driver: anything but a server's error or a bug means a lost connection. */
 export function fromDriver(error: unknown): unknown {
   const isOther = error instanceof TypeError || error instanceof RangeError;
   if (isOther || error instanceof DatabaseError || error instanceof ConnectionLost) return error;
   return new ConnectionLost('the connection to PostgreSQL broke', { cause: error });
 }
 
-/** A connection on which nothing can begin is of no use: its server may be a standby by now. */
+/** Converts an error of BEGIN: the connection is unusable; its server may have become a standby. */
 export function fromBeginning(error: unknown): unknown {
   const known = fromDriver(error);
   if (failureKind(known) !== 'refused') return known;
-  return new ConnectionLost(`nothing can begin: ${describeFailure(error)}`, { cause: error });
+  return new ConnectionLost(`no transaction can begin: ${describeFailure(error)}`, {
+    cause: error,
+  });
 }
 
-/** What the driver says when no connection came free in time; it has no code for it. */
+/** The driver's message if no connection became free in time; it has no code for it. */
 const poolTimeout = 'timeout exceeded when trying to connect';
 
-/** What it means that there is no connection, whatever the reason: a wrong password passes, too. */
+/** Converts an error of connecting; every reason counts as temporary, even a wrong password. */
 export function fromConnecting(error: unknown): Error {
   if ((error as Error).message === poolTimeout) {
-    return new ConnectionsBusy('every connection to PostgreSQL is at work', { cause: error });
+    return new ConnectionsBusy('every connection to PostgreSQL is in use', { cause: error });
   }
   if (error instanceof DatabaseError && failureKind(error) === 'busy') return error;
   if (error instanceof ConnectionLost) return error;
@@ -70,13 +73,13 @@ export function fromConnecting(error: unknown): Error {
   });
 }
 
-/** What the driver says when a server did not answer while connecting. */
+/** The driver's message if a server did not answer while connecting. */
 const connectTimeout = 'timeout expired';
 
 /** invalid_catalog_name: the server does not have the database. */
 const noDatabase = '3D000';
 
-/** Whether nothing answers where a database was, or a server that does not have it. */
+/** Returns whether no server answers, or the server does not have the database. */
 export function isAbsent(error: unknown): boolean {
   if (error instanceof DatabaseError) return error.code === noDatabase;
   const { errors, syscall, message } = error as AggregateError & { syscall?: string };
@@ -86,10 +89,10 @@ export function isAbsent(error: unknown): boolean {
 
 const tlsCodes = /CERT|TLS|SSL|SIGNATURE|ISSUER/;
 
-/** A sentence for operators; the driver's own words contain no password. */
+/** Describes an error for operators; messages of the driver contain no password. */
 export function describeFailure(error: unknown): string {
   const { errors, cause, code = '', message } = error as AggregateError & { code?: string };
-  // A name with several addresses fails once for each of them.
+  // A host name with several addresses fails once for each.
   if (Array.isArray(errors)) return [...new Set(errors.map(describeFailure))].join('; ');
   if (error instanceof ConnectionLost && cause !== undefined) return describeFailure(cause);
   if (message === connectTimeout) return 'no answer in time';

@@ -1,4 +1,4 @@
-/** Who uses the database: session locks that the server takes back when a process dies. */
+/** Locks of processes on a database: session locks that the server releases when a process dies. */
 import { type MarkRow, markOf, markRefusal, markSql, moveTable } from '../move/mark.ts';
 import { clientConfig, PostgresClient, prepareSession } from './client.ts';
 import { makeCommits } from './commits.ts';
@@ -7,20 +7,20 @@ import { locks } from './sql.ts';
 import type { PostgresTimeouts } from './timeouts.ts';
 
 /**
- * Who else may have the database open:
+ * Which other processes may have the database open:
  * - `alone`: no other relay process;
- * - `together`: other processes of this relay that say so too;
- * - `alongside`: any relay processes; this one is a command of the operator;
- * - `exclusive`: nobody; all other connections are refused.
+ * - `together`: other processes of this relay that use `together` too;
+ * - `alongside`: any relay processes; this one is an operator's command;
+ * - `exclusive`: none; all other connections are refused.
  */
 export type LockMode = 'alone' | 'together' | 'alongside' | 'exclusive';
 
-/** Of a connection for statements: while one is open, nobody gets the database exclusively. */
+/** Taken by every pooled connection: while one is open, no process gets the database exclusively. */
 export const useSql = `SELECT pg_try_advisory_lock_shared(${locks.use}) AS taken`;
 
 /**
- * Comes behind {@link useSql}, which keeps moves away: a process that was cut off from the database
- * while it was moved must not go on with what was left behind.
+ * Refuses a database that was moved: a process that lost its connection during a move must not
+ * continue on the old copy. Call it after {@link useSql}, which blocks moves.
  *
  * @throws ConnectionLost that says what to do
  */
@@ -34,12 +34,16 @@ export async function checkMark(client: PostgresClient): Promise<void> {
   if (refusal !== undefined) throw new ConnectionLost(refusal);
 }
 
+/** A lock to take, and the message if another process holds it. */
 interface Step {
   readonly sql: string;
   readonly refusal: string;
 }
 
-const using: Step = { sql: useSql, refusal: 'the database is being moved' };
+const using: Step = {
+  sql: useSql,
+  refusal: 'the database is being moved: wait until the move has ended',
+};
 
 const steps: Readonly<Record<LockMode, readonly Step[]>> = {
   alone: [
@@ -65,22 +69,22 @@ const steps: Readonly<Record<LockMode, readonly Step[]>> = {
   ],
 };
 
-/** Somebody else has a place that excludes this one. */
+/** Another process holds a lock that excludes this one. */
 class LockTaken extends Error {}
 
-/** The server starts or recovers (cannot_connect_now), or does not listen yet. */
+/** Codes of a server that is starting or recovering (cannot_connect_now), or not listening yet. */
 const startingUp: readonly (string | undefined)[] = ['57P03', 'ECONNREFUSED'];
 
-/** This process's place. One that is lost with its connection is asked for again. */
+/** This process's lock on the database. If its connection breaks, it is acquired again. */
 export class ProcessLock {
   readonly #url: string;
   readonly #lockMode: LockMode;
   readonly #timeouts: PostgresTimeouts;
   readonly #displaced: (error: unknown) => void;
   #client: PostgresClient | undefined;
-  #asking: Promise<void> = Promise.resolve();
+  #acquiring: Promise<void> = Promise.resolve();
   #retry: NodeJS.Timeout | undefined;
-  #taken: unknown;
+  #refusal: unknown;
   #isClosed = false;
 
   constructor(
@@ -88,7 +92,7 @@ export class ProcessLock {
     parts: {
       readonly lockMode: LockMode;
       readonly timeouts: PostgresTimeouts;
-      /** Hears, once for each time, that somebody else took the place while it was lost. */
+      /** Called once each time another process took the lock while the connection was broken. */
       readonly onLost: (error: unknown) => void;
     },
   ) {
@@ -98,42 +102,46 @@ export class ProcessLock {
     this.#displaced = parts.onLost;
   }
 
-  /** Whether this process has its place. */
+  /** Whether this process holds its lock. */
   get isHeld(): boolean {
     return this.#client !== undefined;
   }
 
-  /** Who took the place while it was lost; nothing where nobody is known to have it. */
+  /** The refusal, if another process took the lock while the connection was broken. */
   get lostTo(): unknown {
-    return this.#taken;
+    return this.#refusal;
   }
 
-  /** @throws Error where somebody has a place that excludes this one, or the server is no good */
+  /**
+   * Acquires the lock, with retries while a killed process's lock lingers or the server starts.
+   * @throws Error if another process holds a lock that excludes this one, or the server is unusable
+   */
   async acquire(): Promise<void> {
     const until = performance.now() + this.#timeouts.start;
     for (;;) {
       try {
-        await this.#ask();
+        await this.#tryAcquire();
         return;
       } catch (error) {
-        // A killed process's sessions may linger for a moment.
-        const passes =
+        // The sessions of a killed process may linger for a moment.
+        const isTemporary =
           error instanceof LockTaken || startingUp.includes((error as { code?: string }).code);
-        if (!passes || performance.now() > until) throw error;
+        if (!isTemporary || performance.now() > until) throw error;
         await new Promise((resolve) => setTimeout(resolve, this.#timeouts.lockRetry));
       }
     }
   }
 
+  /** Releases the lock and stops acquiring it. */
   async release(): Promise<void> {
     this.#isClosed = true;
     clearTimeout(this.#retry);
-    await this.#asking.catch(() => {});
+    await this.#acquiring.catch(() => {});
     await this.#client?.close(this.#timeouts.close);
     this.#client = undefined;
   }
 
-  async #ask(): Promise<void> {
+  async #tryAcquire(): Promise<void> {
     const client = new PostgresClient(clientConfig(this.#url, this.#timeouts));
     try {
       await client.connect();
@@ -143,32 +151,32 @@ export class ProcessLock {
         if (rows[0]?.taken !== 1) throw new LockTaken(refusal);
       }
       if (this.#lockMode !== 'exclusive') await checkMark(client);
-      // The database may be nobody's yet: only a relay makes something in it.
+      // The database may be new: only a relay creates tables in it.
       if (this.#lockMode !== 'alongside') await makeCommits(client);
     } catch (error) {
       await client.close(this.#timeouts.close);
       throw error;
     }
     this.#client = client;
-    this.#taken = undefined;
-    client.once('end', () => this.#lose());
+    this.#refusal = undefined;
+    client.once('end', () => this.#onEnd());
   }
 
-  #lose(): void {
+  #onEnd(): void {
     this.#client = undefined;
-    this.#askAgain(this.#displaced);
+    this.#retryLater(this.#displaced);
   }
 
-  #askAgain(displaced: (error: unknown) => void): void {
+  #retryLater(displaced: (error: unknown) => void): void {
     if (this.#isClosed) return;
     this.#retry = setTimeout(() => {
-      this.#asking = this.#ask().catch((error: unknown) => {
+      this.#acquiring = this.#tryAcquire().catch((error: unknown) => {
         const isTaken = error instanceof LockTaken;
         if (isTaken) {
-          this.#taken = error;
+          this.#refusal = error;
           displaced(error);
         }
-        this.#askAgain(isTaken ? () => {} : displaced);
+        this.#retryLater(isTaken ? () => {} : displaced);
       });
     }, this.#timeouts.lockRetry);
   }

@@ -1,28 +1,29 @@
-/** What the common SQL is on PostgreSQL. */
+/** Translates the stores' SQL for PostgreSQL, and has the engine's own statements. */
 import { createHash } from 'node:crypto';
 import type { AggregateKey } from '../types.ts';
 
-/** Statements that every connection keeps prepared; the stores have far fewer. */
+/** Limit of prepared statements per connection; the stores have far fewer. */
 const preparedStatements = 1_000;
 
-/** A statement as PostgreSQL takes it, with the name it is prepared under. */
+/** A statement in PostgreSQL's syntax, with the name it is prepared under. */
 export interface PostgresStatement {
   readonly text: string;
   readonly name?: string;
-  /** Whether it leaves everything as it is. */
+  /** Whether it changes nothing. */
   readonly isReading: boolean;
 }
 
-/** The statements of one relay, translated once and named alike on every connection. */
+/** The statements of one relay, translated once, with the same names on every connection. */
 export class PostgresStatements {
   readonly #known = new Map<string, PostgresStatement>();
 
+  /** Returns the translated statement. */
   of(sql: string): PostgresStatement {
     const known = this.#known.get(sql);
     if (known !== undefined) return known;
     const text = translate(sql);
     const isReading = /^\s*SELECT\b/i.test(sql);
-    // Definitions run once. Nothing is named that might crowd out the statements of the stores.
+    // Definitions run once; preparing them would take the space of the stores' statements.
     if (isDefinition(sql) || this.#known.size >= preparedStatements) return { text, isReading };
     const statement = { text, name: `s${this.#known.size}`, isReading };
     this.#known.set(sql, statement);
@@ -35,8 +36,8 @@ function isDefinition(sql: string): boolean {
 }
 
 /**
- * Parameters get numbers. Texts are compared byte by byte, whatever the database's locale is, as
- * their tables are defined.
+ * Numbers the parameters, and makes text columns compare byte by byte, whatever the database's
+ * locale is.
  */
 function translate(sql: string): string {
   let count = 0;
@@ -53,41 +54,41 @@ function translate(sql: string): string {
     .join('');
 }
 
-/** Begins a read: one snapshot for all its statements. */
+/** Begins a read transaction with one snapshot for all its statements. */
 export const beginReadSql = 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY';
 
 /**
- * Begins a write: waits for the locks of its aggregates, always in one order so that no two writes
- * wait for each other. Each statement behind it sees what was committed before it.
+ * Returns the SQL that begins a write: it takes the locks of the aggregates, always in the same order
+ * so that no two writes deadlock. Later statements see everything committed before them.
  *
- * @param patience milliseconds for each of its statements, where they may take long
+ * @param timeout milliseconds for each of its statements, if they may take long
  */
-export function beginWriteSql(keys: readonly AggregateKey[], patience?: number): string {
-  if (keys.length === 0) throw new TypeError('a write is of at least one aggregate');
+export function beginWriteSql(keys: readonly AggregateKey[], timeout?: number): string {
+  if (keys.length === 0) throw new TypeError('a write needs at least one aggregate');
   const numbers = [...new Set(keys.map(lockNumber))].sort((a, b) => (a < b ? -1 : 1));
   return [
     'BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE',
-    ...(patience === undefined ? [] : waitSql(patience)),
+    ...(timeout === undefined ? [] : timeoutSql(timeout)),
     ...numbers.map((number) => `SELECT pg_advisory_xact_lock(${number})`),
   ].join(';');
 }
 
-function waitSql(patience: number): string[] {
-  return ['statement_timeout', 'lock_timeout'].map((name) => `SET LOCAL ${name} = ${patience}`);
+function timeoutSql(timeout: number): string[] {
+  return ['statement_timeout', 'lock_timeout'].map((name) => `SET LOCAL ${name} = ${timeout}`);
 }
 
-/** Two aggregates of one number only wait for each other without need. */
+/** If two aggregates have the same number, they only wait for each other needlessly. */
 function lockNumber(key: AggregateKey): bigint {
   return createHash('sha256').update(key).digest().readBigInt64BE();
 }
 
-/** The engine's own locks have two numbers each, those of aggregates have one. */
+/** The engine's own locks have two numbers each; locks of aggregates have one. */
 const lockSpace = 0x706f7374;
 export const locks = {
-  /** Shared by whoever uses the database; who needs it exclusively has it alone. */
+  /** Held shared by every connection, and exclusively by a move. */
   use: `${lockSpace}, 1`,
-  /** Of relay processes, shared where they are together. */
+  /** Held by relay processes; shared if there are several. */
   relay: `${lockSpace}, 2`,
-  /** Held while the table of commits is made. */
+  /** Held while the table of commits is created. */
   commits: `${lockSpace}, 3`,
 } as const;

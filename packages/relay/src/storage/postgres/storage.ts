@@ -10,64 +10,64 @@ import { beginReadSql, beginWriteSql, PostgresStatements } from './sql.ts';
 import { defaultTimeouts, type PostgresTimeouts } from './timeouts.ts';
 import { PostgresTransaction } from './transaction.ts';
 
-/** Milliseconds before the second try; doubled for each further one, up to the longest. */
+/** Milliseconds before the first retry; doubled for each further one, up to the longest. */
 const firstPause = 5;
 const longestPause = 500;
-/** Milliseconds between two questions for the outcome of a commit. */
+/** Milliseconds between two queries for the outcome of a commit. */
 const outcomePause = 100;
-/** Calls that may be under way or wait. More would only be answered too late. */
+/** Limit of calls that run or wait. More would only be answered too late. */
 const maxWaiting = 20_000;
 
-/** Hears of what operators must see. */
+/** Events of the engine that operators must see. */
 export interface PostgresObserver {
-  /** The server cannot be reached; told once for each time. */
+  /** The server became unreachable; called once until {@link restored}. */
   lost(error: unknown): void;
   restored(): void;
-  /** A write is tried again after a conflict. */
+  /** A write is retried after a conflict. */
   conflicted(): void;
-  /** A commit whose outcome nobody could tell; its caller was told so. */
+  /** The outcome of a commit is unknown; its caller gets `temporarily_unavailable`. */
   commitUnknown(error: unknown): void;
-  /** Another process uses the database in a way that excludes this one. */
+  /** Another process took a lock on the database that excludes this one. */
   lockLost(error: unknown): void;
 }
 
 export interface PostgresOptions {
   /** `postgres://user:password@host:port/database?sslmode=verify-full`. */
   readonly url: string;
-  /** Connections at the most. */
+  /** Maximum number of connections. */
   readonly connections: number;
   readonly lockMode: LockMode;
   readonly faults?: StorageFaults | undefined;
   readonly observer?: PostgresObserver | undefined;
   readonly timeouts?: Partial<PostgresTimeouts> | undefined;
-  /** Calls that may be under way or wait. */
+  /** Limit of calls that run or wait. */
   readonly maxWaiting?: number | undefined;
 }
 
 /**
  * Opens the database of the URL.
  *
- * Durable means what the server means by it; `synchronous_commit` is never `off`.
+ * Durable means what the server guarantees; `synchronous_commit` is never `off`.
  *
- * @throws Error with a sentence for operators where it cannot be reached, is too old or not in
- *   UTF-8, or another process uses it in a way that excludes this one
+ * @throws Error with a sentence for operators, if the database cannot be reached, is too old or not
+ *   in UTF-8, or another process holds a lock that excludes this one
  */
 export async function openPostgres(options: PostgresOptions): Promise<PostgresStorage> {
   const observer = options.observer ?? noObserver;
   const timeouts = { ...defaultTimeouts, ...options.timeouts };
-  const place = new ProcessLock(options.url, {
+  const lock = new ProcessLock(options.url, {
     lockMode: options.lockMode,
     timeouts,
     onLost: (error) => observer.lockLost(error),
   });
   try {
-    await place.acquire();
+    await lock.acquire();
   } catch (error) {
     throw new Error(`cannot use ${serverOf(options.url)}: ${describeFailure(error)}`, {
       cause: error,
     });
   }
-  const storage = new PostgresStorage(options, { place, observer, timeouts });
+  const storage = new PostgresStorage(options, { lock, observer, timeouts });
   try {
     await storage.read((tx) => tx.get('SELECT 1 AS one'));
   } catch (error) {
@@ -77,7 +77,7 @@ export async function openPostgres(options: PostgresOptions): Promise<PostgresSt
   return storage;
 }
 
-/** Where the database is, without who asks for it. */
+/** Describes the server and database, without user and password. */
 function serverOf(url: string): string {
   if (!URL.canParse(url)) return 'PostgreSQL';
   const { host, pathname } = new URL(url);
@@ -102,7 +102,7 @@ export class PostgresStorage implements Storage {
       AND c.relname <> '${commitsTable}'
     ORDER BY c.relname, a.attnum`;
   readonly #connections: PostgresConnections;
-  readonly #place: ProcessLock;
+  readonly #lock: ProcessLock;
   readonly #observer: PostgresObserver;
   readonly #faults: StorageFaults;
   readonly #statements = new PostgresStatements();
@@ -110,13 +110,13 @@ export class PostgresStorage implements Storage {
   readonly #running = new Set<Promise<unknown>>();
   readonly #timeouts: PostgresTimeouts;
   readonly #maxWaiting: number;
-  #isAway = false;
+  #isUnreachable = false;
   #isClosed = false;
 
   constructor(
     options: PostgresOptions,
     parts: {
-      readonly place: ProcessLock;
+      readonly lock: ProcessLock;
       readonly observer: PostgresObserver;
       readonly timeouts: PostgresTimeouts;
     },
@@ -127,43 +127,43 @@ export class PostgresStorage implements Storage {
       lockMode: lockMode,
       timeouts: parts.timeouts,
     });
-    this.#place = parts.place;
+    this.#lock = parts.lock;
     this.#observer = parts.observer;
     this.#faults = faults;
     this.#timeouts = parts.timeouts;
     this.#maxWaiting = options.maxWaiting ?? maxWaiting;
   }
 
-  /** Whether this process has its place among those that use the database. */
+  /** Whether this process holds its lock on the database. */
   get hasLock(): boolean {
-    return this.#place.isHeld;
+    return this.#lock.isHeld;
   }
 
   read<T>(work: (tx: Reader) => Promise<T>): Promise<T> {
-    return this.#patiently(() => this.#readOnce(work));
+    return this.#withRetries(() => this.#readOnce(work));
   }
 
   write<T>(
     aggregates: AggregateKey | readonly AggregateKey[],
     work: (tx: Writer) => Promise<T>,
   ): Promise<T> {
-    return this.#writeOf(typeof aggregates === 'string' ? [aggregates] : aggregates, work);
+    return this.#writeWith(typeof aggregates === 'string' ? [aggregates] : aggregates, work);
   }
 
   define<T>(work: (tx: Writer) => Promise<T>): Promise<T> {
-    return this.#writeOf(['relay'], work, this.#timeouts.definition);
+    return this.#writeWith(['relay'], work, this.#timeouts.definition);
   }
 
-  #writeOf<T>(
+  #writeWith<T>(
     keys: readonly AggregateKey[],
     work: (tx: Writer) => Promise<T>,
-    patience?: number,
+    timeout?: number,
   ): Promise<T> {
-    const begins = { write: beginWriteSql(keys, patience), look: beginWriteSql(keys) };
-    return this.#patiently((until) =>
+    const begins = { write: beginWriteSql(keys, timeout), outcome: beginWriteSql(keys) };
+    return this.#withRetries((until) =>
       this.#queue.run(keys, () => {
-        // Each of those before may have had its own patience with a server that is away.
-        if (performance.now() < until) return this.#writeOnce(begins, work, patience);
+        // Earlier writes of the queue may have waited up to their own timeouts.
+        if (performance.now() < until) return this.#writeOnce(begins, work, timeout);
         throw new ConnectionsBusy('too many writes of one aggregate');
       }),
     );
@@ -174,22 +174,22 @@ export class PostgresStorage implements Storage {
     this.#isClosed = true;
     await Promise.allSettled(this.#running);
     await this.#connections.close();
-    await this.#place.release();
+    await this.#lock.release();
   }
 
   /**
-   * Tries again what failed for a reason that passes, as long as a caller can be kept waiting:
-   * `until`, on the clock of `performance.now`.
+   * Retries what failed for a temporary reason, up to the timeout of a call.
+   * @param once runs the call; gets the deadline, on the clock of `performance.now`
    */
-  #patiently<T>(once: (until: number) => Promise<T>): Promise<T> {
+  #withRetries<T>(once: (until: number) => Promise<T>): Promise<T> {
     if (this.#isClosed) return Promise.reject(new Error('storage is closed'));
-    // Those who share a database without hearing each other would answer what is true no more.
-    const { lostTo } = this.#place;
+    // Without notices of the other process, this one would answer with outdated state.
+    const { lostTo } = this.#lock;
     if (lostTo !== undefined) {
       return Promise.reject(unavailable('another process has the database', lostTo));
     }
     if (this.#running.size >= this.#maxWaiting) {
-      return Promise.reject(unavailable('too much timeouts for storage'));
+      return Promise.reject(unavailable('too many calls wait for storage: try again later'));
     }
     const running = this.#retrying(once).finally(() => this.#running.delete(running));
     this.#running.add(running);
@@ -201,13 +201,13 @@ export class PostgresStorage implements Storage {
     for (let longest = firstPause; ; longest = Math.min(longest * 2, longestPause)) {
       try {
         const value = await once(until);
-        this.#reached();
+        this.#markReachable();
         return value;
       } catch (error) {
         const kind = failureKind(error);
         if (kind === 'refused') throw error;
-        if (kind === 'lost') this.#missed(error);
-        // Those who met each other must not meet again.
+        if (kind === 'lost') this.#markUnreachable(error);
+        // Random, so that two calls that conflicted do not conflict again.
         const pause = longest * (0.5 + Math.random() / 2);
         if (performance.now() + pause > until) throw unavailable(unavailableReasons[kind], error);
         if (kind === 'conflict') this.#observer.conflicted();
@@ -216,132 +216,141 @@ export class PostgresStorage implements Storage {
     }
   }
 
-  #missed(error: unknown): void {
-    if (this.#isAway) return;
-    this.#isAway = true;
+  #markUnreachable(error: unknown): void {
+    if (this.#isUnreachable) return;
+    this.#isUnreachable = true;
     this.#observer.lost(error);
   }
 
-  #reached(): void {
-    if (!this.#isAway) return;
-    this.#isAway = false;
+  #markReachable(): void {
+    if (!this.#isUnreachable) return;
+    this.#isUnreachable = false;
     this.#observer.restored();
   }
 
   async #readOnce<T>(work: (tx: Reader) => Promise<T>): Promise<T> {
-    const lent = await this.#connections.acquire();
-    const tx = this.#transaction(lent, beginReadSql);
+    const lease = await this.#connections.acquire();
+    const tx = this.#transaction(lease, beginReadSql);
     try {
       const value = await work(tx);
       await tx.begun;
-      end(lent);
+      rollBack(lease);
       return value;
     } catch (error) {
-      throw rollBackAfter(lent, tx, error);
+      throw rollBackAfter(lease, tx, error);
     } finally {
       tx.end();
     }
   }
 
-  /** @param begins how the write begins, and a look for what became of it */
+  /** @param begins SQL that begins the write, and a query for its outcome */
   async #writeOnce<T>(
-    begins: { readonly write: string; readonly look: string },
+    begins: { readonly write: string; readonly outcome: string },
     work: (tx: Writer) => Promise<T>,
-    patience?: number,
+    timeout?: number,
   ): Promise<T> {
-    const lent = await this.#connections.acquire();
-    const tx = this.#transaction(lent, begins.write, patience);
+    const lease = await this.#connections.acquire();
+    const tx = this.#transaction(lease, begins.write, timeout);
     let value: T;
     try {
       value = await work(tx);
       await tx.begun;
-      if (tx.failure !== undefined) throw new Error('a work went on behind a failed statement');
+      if (tx.failure !== undefined) throw new Error('a write continued after a failed statement');
       this.#faults.beforeCommit?.();
     } catch (error) {
-      throw rollBackAfter(lent, tx, error);
+      throw rollBackAfter(lease, tx, error);
     } finally {
       tx.end();
     }
-    const unanswered = await commit(lent, tx);
-    if (unanswered === undefined || (await this.#wasCommitted(begins.look, unanswered))) {
+    const unanswered = await commit(lease, tx);
+    if (unanswered === undefined || (await this.#wasCommitted(begins.outcome, unanswered))) {
       return value;
     }
     throw unanswered.cause;
   }
 
   /**
-   * Asks what became of a write whose COMMIT was not answered.
+   * Returns whether a write whose COMMIT was not answered was committed.
    *
-   * @throws ProtocolError `temporarily_unavailable` where nobody can tell
+   * @throws ProtocolError `temporarily_unavailable` if that cannot be found out
    */
   async #wasCommitted(begin: string, { mark, cause }: UnansweredCommit): Promise<boolean> {
-    this.#missed(cause);
+    this.#markUnreachable(cause);
     const until = performance.now() + this.#timeouts.outcome;
     do {
-      const found = await this.#lookUp(begin, mark);
+      const found = await this.#queryOutcome(begin, mark);
       if (found !== undefined) return found;
       await new Promise((resolve) => setTimeout(resolve, outcomePause));
     } while (performance.now() < until);
     this.#observer.commitUnknown(cause);
-    throw unavailable('nobody can tell whether it was stored', cause);
+    throw unavailable('the outcome of the commit is unknown: check, then try again', cause);
   }
 
-  /** `undefined` where the server does not answer, or is not done with the write. */
-  async #lookUp(begin: string, mark: CommitMark): Promise<boolean | undefined> {
+  /** Returns `undefined` if the server does not answer, or still has the write in progress. */
+  async #queryOutcome(begin: string, mark: CommitMark): Promise<boolean | undefined> {
     try {
-      const lent = await this.#connections.acquire();
+      const lease = await this.#connections.acquire();
       try {
-        await lent.client.query(begin);
-        return await isCommitted(lent.client, mark);
+        await lease.client.query(begin);
+        return await isCommitted(lease.client, mark);
       } finally {
-        end(lent);
+        rollBack(lease);
       }
     } catch {
       return undefined;
     }
   }
 
-  #transaction({ client }: Lease, begin: string, patience?: number): PostgresTransaction {
+  #transaction({ client }: Lease, begin: string, timeout?: number): PostgresTransaction {
     const statements = this.#statements;
-    const answer = patience && patience + this.#timeouts.connect;
-    return new PostgresTransaction(client, { begin, statements, faults: this.#faults, answer });
+    const answerTimeout = timeout && timeout + this.#timeouts.connect;
+    return new PostgresTransaction(client, {
+      begin,
+      statements,
+      faults: this.#faults,
+      answerTimeout,
+    });
   }
 }
 
 const unavailableReasons = {
-  conflict: 'too much happens at once',
+  conflict: 'too many conflicting writes: try again later',
   lost: 'storage cannot be reached',
   busy: 'storage is too busy',
 } as const;
 
-/** A COMMIT without an answer, or with one that says nothing about it. */
+/** A COMMIT whose outcome the client does not know. */
 interface UnansweredCommit {
   readonly mark: CommitMark;
   readonly cause: unknown;
 }
 
 /**
- * Commits, and gives the connection back.
+ * Commits, and releases the connection.
  *
- * @throws what it failed with, where nothing was committed
+ * @returns `undefined` if it was committed
+ * @throws the error, if nothing was committed
  */
-async function commit(lent: Lease, tx: PostgresTransaction): Promise<UnansweredCommit | undefined> {
-  const { client } = lent;
-  // What changed nothing can be done again without asking.
+async function commit(
+  lease: Lease,
+  tx: PostgresTransaction,
+): Promise<UnansweredCommit | undefined> {
+  const { client } = lease;
+  // A transaction that changed nothing can be repeated without checking.
   const marked = tx.isReading ? undefined : markCommit(client);
   const [noted, committed] = await Promise.allSettled([marked?.noted, client.query('COMMIT')]);
   if (committed.status === 'fulfilled' && committed.value.command === 'COMMIT') {
-    lent.release();
+    lease.release();
     return undefined;
   }
   const cause = commitFailure(tx, noted, committed);
-  lent.release(cause);
-  // What the server refuses is not committed; a connection that broke says nothing.
+  lease.release(cause);
+  // If the server refused, nothing was committed; if the connection broke, the outcome is unknown.
   if (marked === undefined || failureKind(cause) !== 'lost') throw cause;
   return { mark: marked.mark, cause };
 }
 
-/** COMMIT of a transaction in which something failed succeeds too, as a ROLLBACK. */
+/** Returns why a commit failed: after a failed statement, COMMIT succeeds as a ROLLBACK. */
 function commitFailure(
   tx: PostgresTransaction,
   ...outcomes: readonly PromiseSettledResult<unknown>[]
@@ -349,25 +358,25 @@ function commitFailure(
   const rejected = outcomes.find((outcome) => outcome.status === 'rejected');
   if (tx.failure !== undefined) return tx.failure;
   if (rejected !== undefined) return fromDriver(rejected.reason);
-  return new Error('PostgreSQL rolled a write back');
+  return new Error('PostgreSQL rolled back a write');
 }
 
-/** Ends a transaction that is to leave nothing, and gives its connection back when it has. */
-function end(lent: Lease): void {
-  lent.client.query('ROLLBACK').then(
-    () => lent.release(),
-    (error: unknown) => lent.release(error),
+/** Rolls a transaction back, then releases its connection. */
+function rollBack(lease: Lease): void {
+  lease.client.query('ROLLBACK').then(
+    () => lease.release(),
+    (error: unknown) => lease.release(error),
   );
 }
 
 /**
- * Undoes a transaction.
- * @returns what to throw: the database's own failure where another try may help
+ * Rolls back a failed transaction and releases its connection.
+ * @returns what to throw: the database's failure if a retry may help, otherwise `error`
  */
-function rollBackAfter(lent: Lease, tx: PostgresTransaction, error: unknown): unknown {
+function rollBackAfter(lease: Lease, tx: PostgresTransaction, error: unknown): unknown {
   const reason = failureKind(tx.failure) === 'refused' ? error : tx.failure;
-  if (failureKind(reason) === 'lost') lent.release(reason);
-  else end(lent);
+  if (failureKind(reason) === 'lost') lease.release(reason);
+  else rollBack(lease);
   return reason;
 }
 

@@ -1,29 +1,30 @@
-/** How long the PostgreSQL engine waits for what, in milliseconds. */
+/** Timeouts of the PostgreSQL engine, in milliseconds. */
 export interface PostgresTimeouts {
-  /** A call, for a server that is away or for others to get out of its way. */
+  /** For a call: retries while the server is unreachable or conflicts last. */
   readonly call: number;
-  /** A call whose COMMIT was not answered, for somebody who can tell what became of it. */
+  /** For a call whose COMMIT was not answered: until its outcome is found. */
   readonly outcome: number;
-  /** A start, for the place of a process that was killed, and for a server that starts too. */
+  /** For a start: until the lock of a killed process is free, or a starting server answers. */
   readonly start: number;
-  /** Anybody, for a connection. */
+  /** For a connection. */
   readonly connect: number;
-  /** A statement, for locks; the server gives up then. */
+  /** Server side, for a statement: until it gets its locks. */
   readonly lock: number;
-  /** The server, for the next statement: a process that stands still must not keep its locks. */
+  /** Server side, between statements: a stalled process must not hold its locks. */
   readonly idleInTransaction: number;
-  /** The server, for a statement to end. */
+  /** Server side, for a statement to end. */
   readonly statement: number;
-  /** A migration, for a statement to end, or for another process to end its migrations. */
+  /** For a migration: until a statement ends, or another process has finished its migrations. */
   readonly definition: number;
-  /** This side, for an answer: longer than any time after which the server gives up. */
+  /** Client side, for an answer: longer than the server's timeouts. */
   readonly answer: number;
-  /** Between two tries to get a lost place back. */
+  /** Between two attempts to acquire the process lock. */
   readonly lockRetry: number;
-  /** A connection that is closed, for the server to say so too. */
+  /** For a closing connection: until the server closes its side. */
   readonly close: number;
 }
 
+/** Timeouts in production; tests use shorter ones. */
 export const defaultTimeouts: PostgresTimeouts = {
   call: 5_000,
   outcome: 10_000,

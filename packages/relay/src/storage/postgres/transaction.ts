@@ -5,46 +5,46 @@ import type { PostgresClient } from './client.ts';
 import { fromBeginning, fromDriver } from './errors.ts';
 import type { PostgresStatements } from './sql.ts';
 
-/** A transaction's view of its connection; unusable once the transaction has ended. */
+/** A transaction's access to its connection; throws after the transaction has ended. */
 export class PostgresTransaction implements Writer {
-  /** Rejects where the transaction could not begin; nothing that left behind it was done then. */
+  /** Rejects if the transaction could not begin; then none of its statements had an effect. */
   readonly begun: Promise<void>;
   #client: PostgresClient | undefined;
   readonly #statements: PostgresStatements;
   readonly #faults: StorageFaults;
-  readonly #answer: number | undefined;
+  readonly #answerTimeout: number | undefined;
   #failure: unknown;
   #isReading = true;
 
-  /** Begins it. The work's first statement leaves before the answer is there: one way less. */
+  /** Begins the transaction. Its first statement is sent without waiting: one round trip less. */
   constructor(
     client: PostgresClient,
     parts: {
       readonly begin: string;
       readonly statements: PostgresStatements;
       readonly faults: StorageFaults;
-      /** Milliseconds for an answer, where it may take longer than usual. */
-      readonly answer?: number | undefined;
+      /** Milliseconds to wait for an answer, if not the connection's default. */
+      readonly answerTimeout?: number | undefined;
     },
   ) {
     this.#client = client;
-    this.#answer = parts.answer;
+    this.#answerTimeout = parts.answerTimeout;
     this.#statements = parts.statements;
     this.#faults = parts.faults;
-    this.begun = client.query(this.#patient({ text: parts.begin })).then(
+    this.begun = client.query(this.#withTimeout({ text: parts.begin })).then(
       () => {},
       (error: unknown) => this.#fail(fromBeginning(error)),
     );
-    // Whoever began it hears of it from the work's statements as well.
+    // The transaction's statements reject with the same error.
     this.begun.catch(() => {});
   }
 
-  /** What its first failed statement failed with; the transaction cannot be committed then. */
+  /** The error of the first failed statement; then the transaction cannot be committed. */
   get failure(): unknown {
     return this.#failure;
   }
 
-  /** Whether it can have changed nothing. */
+  /** Whether all its statements so far were reads. */
   get isReading(): boolean {
     return this.#isReading;
   }
@@ -70,7 +70,7 @@ export class PostgresTransaction implements Writer {
     this.#faults.beforeStatement?.(sql);
     const { text, name, isReading } = this.#statements.of(sql);
     const query = this.#client.query(
-      this.#patient({ text, name, values: [...checkValues(values)] }),
+      this.#withTimeout({ text, name, values: [...checkValues(values)] }),
     );
     this.#isReading &&= isReading;
     try {
@@ -80,8 +80,10 @@ export class PostgresTransaction implements Writer {
     }
   }
 
-  #patient<T extends QueryConfig>(query: T): T {
-    return this.#answer === undefined ? query : { ...query, query_timeout: this.#answer };
+  #withTimeout<T extends QueryConfig>(query: T): T {
+    return this.#answerTimeout === undefined
+      ? query
+      : { ...query, query_timeout: this.#answerTimeout };
   }
 
   #fail(error: unknown): never {

@@ -3,13 +3,13 @@ import { BoundedMap } from '../../bounded-map.ts';
 import type { Row, SqlValue } from '../types.ts';
 import { checkValues } from '../values.ts';
 
-/** Prepared statements kept for each connection. */
+/** Limit of cached prepared statements per connection. */
 const statementCacheSize = 512;
 
-/** Milliseconds a connection waits for another one's lock. */
+/** Milliseconds to wait for a lock of another connection. */
 const busyTimeout = 5_000;
 
-/** One SQLite connection with its prepared statements. Synchronous, like SQLite itself. */
+/** One SQLite connection with a cache of prepared statements. Synchronous, like SQLite itself. */
 export class SqliteConnection {
   readonly #database: DatabaseSync;
   readonly #statements = new BoundedMap<string, StatementSync>(statementCacheSize);
@@ -27,7 +27,7 @@ export class SqliteConnection {
     return this.#database.isTransaction;
   }
 
-  /** Statements without parameters or rows. */
+  /** Runs statements that have neither parameters nor rows. */
   execute(sql: string): void {
     this.#database.exec(sql);
   }

@@ -1,4 +1,4 @@
-/** The embedded engine: one SQLite database in the relay's data folder, on `node:sqlite`. */
+/** The embedded engine: one SQLite database in the relay's data folder, using `node:sqlite`. */
 import { chmodSync, closeSync, existsSync, mkdirSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import type { AggregateKey, Reader, Storage, StorageFaults, Writer } from '../types.ts';
@@ -8,24 +8,24 @@ import { SqliteWriter } from './writer.ts';
 
 /** SQLite's result code for a lock that another connection holds. */
 const sqliteBusy = 5;
-/** Snapshots that can be open at once. */
+/** Limit of snapshots open at once. */
 const readerConnections = 4;
-/** KiB of pages the writer may keep: a batch that changes more is written to the log twice. */
+/** The writer's page cache in KiB: a batch that changes more pages is written to the log twice. */
 const writerCache = 65_536;
 
 /**
- * Where pages go as they were before a savepoint, until it is released. On disk, a batch would write
- * each page it changes there once for every work, beside the log.
+ * Where SQLite stores the undo pages of savepoints. On disk, a batch would write each changed page
+ * there once per savepoint, in addition to the log.
  */
 const undoInMemory = 'PRAGMA temp_store=MEMORY';
 const undoOnDisk = 'PRAGMA temp_store=FILE';
 
 /**
- * Opens the database below `directory`, making it where there is none, for this process alone.
+ * Opens the database in `directory` exclusively for this process; creates it if there is none.
  *
- * Durable means on the disk: WAL with `synchronous=FULL`, one flush for each group of writes.
+ * Durable means on disk: WAL with `synchronous=FULL`, one flush per group of writes.
  *
- * @throws Error when another relay has the folder open
+ * @throws Error if another relay has the folder open
  */
 export function openSqlite(directory: string, faults: StorageFaults = {}): SqliteStorage {
   mkdirSync(directory, { recursive: true, mode: 0o700 });
@@ -39,14 +39,15 @@ export function openSqlite(directory: string, faults: StorageFaults = {}): Sqlit
 }
 
 /**
- * Opens the database below `directory` beside the relay that may run on it: for what is rare and
- * short, since both write one after another.
+ * Opens the database in `directory` without excluding a relay that may run on it: for rare and
+ * short operations, since the two block each other's writes.
  *
- * @throws Error where there is none
+ * @throws Error if there is none
  */
 export function openSqliteAlongside(directory: string): SqliteStorage {
   const path = databaseOf(directory);
-  if (!existsSync(path)) throw new Error(`there is no relay.sqlite in ${directory}`);
+  if (!existsSync(path))
+    throw new Error(`there is no relay.sqlite in ${directory}: check the setting \`data\``);
   return new SqliteStorage(path, undefined, {});
 }
 
@@ -54,7 +55,7 @@ function databaseOf(directory: string): string {
   return join(directory, 'relay.sqlite');
 }
 
-/** The file exists with its mode before SQLite writes a byte; its journals inherit the mode. */
+/** Creates the file with mode 0600 before SQLite writes to it; its journals inherit the mode. */
 function privateFile(path: string): string {
   closeSync(openSync(path, 'a', 0o600));
   chmodSync(path, 0o600);
@@ -62,8 +63,8 @@ function privateFile(path: string): string {
 }
 
 /**
- * A lock that the operating system takes back when the process dies: an exclusive transaction on
- * a database of its own. The data's own locks must stay free for the readers.
+ * Locks the folder with an exclusive transaction on a separate database, which the operating system
+ * releases if the process dies. The data's own locks must stay free for the readers.
  */
 function lockFolder(directory: string): SqliteConnection {
   const lock = new SqliteConnection(privateFile(join(directory, 'lock')), { readOnly: false });
@@ -72,9 +73,11 @@ function lockFolder(directory: string): SqliteConnection {
     return lock;
   } catch (error) {
     lock.close();
-    // A full disk or a broken file is no other process.
+    // Any other code is a full disk or a broken file, not another process.
     if ((error as { errcode?: unknown }).errcode !== sqliteBusy) throw error;
-    throw new Error(`${directory} is in use by another relay process`, { cause: error });
+    throw new Error(`${directory} is in use by another relay process: stop it first`, {
+      cause: error,
+    });
   }
 }
 
@@ -84,7 +87,7 @@ export class SqliteStorage implements Storage {
     FROM sqlite_master t JOIN pragma_table_info(t.name) c
     WHERE t.type = 'table' AND t.name NOT LIKE 'sqlite~_%' ESCAPE '~'
     ORDER BY t.name, c.cid`;
-  /** Held by the process whose folder it is. */
+  /** Absent if the database was opened alongside a relay. */
   readonly #lock: SqliteConnection | undefined;
   readonly #write: SqliteConnection;
   readonly #writer: SqliteWriter;
@@ -130,13 +133,13 @@ export class SqliteStorage implements Storage {
     _aggregates: AggregateKey | readonly AggregateKey[],
     work: (tx: Writer) => Promise<T>,
   ): Promise<T> {
-    // One writer: all aggregates are kept apart already.
+    // There is one writer, so writes of all aggregates are serialized already.
     return this.#writer.write(work);
   }
 
   async define<T>(work: (tx: Writer) => Promise<T>): Promise<T> {
     if (this.#closed) throw new Error('storage is closed');
-    // A whole table may be rewritten or sorted, and has no place in memory.
+    // A whole table may be rewritten or sorted: too large for memory.
     this.#write.execute(undoOnDisk);
     try {
       return await this.#writer.write(work);

@@ -1,7 +1,7 @@
 import type { Row, SqlValue, StorageFaults, Writer } from '../types.ts';
 import type { SqliteConnection } from './connection.ts';
 
-/** A transaction's view of its connection; unusable once the transaction has ended. */
+/** A transaction's access to its connection; throws after the transaction has ended. */
 export class SqliteTransaction implements Writer {
   #connection: SqliteConnection | undefined;
   readonly #faults: StorageFaults;
@@ -12,7 +12,7 @@ export class SqliteTransaction implements Writer {
     this.#faults = faults;
   }
 
-  /** What its first failed statement failed with; nothing of it is kept then. */
+  /** The error of the first failed statement; then nothing of the transaction is stored. */
   get failure(): unknown {
     return this.#failure;
   }
@@ -33,11 +33,11 @@ export class SqliteTransaction implements Writer {
     this.#connection = undefined;
   }
 
-  #use<T>(sql: string, ask: (connection: SqliteConnection) => T): T {
+  #use<T>(sql: string, query: (connection: SqliteConnection) => T): T {
     if (this.#connection === undefined) throw new Error('the transaction has ended');
     this.#faults.beforeStatement?.(sql);
     try {
-      return ask(this.#connection);
+      return query(this.#connection);
     } catch (error) {
       this.#failure ??= error;
       throw error;

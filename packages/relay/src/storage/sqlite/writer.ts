@@ -3,22 +3,22 @@ import type { StorageFaults, Writer } from '../types.ts';
 import type { SqliteConnection } from './connection.ts';
 import { SqliteTransaction } from './transaction.ts';
 
-/** Works in one commit, and how long a batch may hold the thread before it commits. */
-const batchWorks = 256;
+/** Limits of one batch: number of writes, and milliseconds on the thread before it commits. */
+const batchSize = 256;
 const batchMilliseconds = 20;
-/** Writes that may wait. More would only be answered too late. */
+/** Limit of waiting writes. More would only be answered too late. */
 const maxWaiting = 20_000;
 
 interface Waiting {
-  /** Runs the work in its savepoint and keeps what it returned or threw. */
+  /** Runs inside its own savepoint. */
   readonly work: (tx: Writer) => Promise<unknown>;
   readonly resolve: (value: unknown) => void;
   readonly reject: (reason: unknown) => void;
 }
 
 /**
- * The one writer, with group commit: what waits is put into one transaction, a savepoint each, and
- * answered after the one flush to disk. Load makes it more efficient, not less durable.
+ * The one writer, with group commit: waiting writes share one transaction, with a savepoint each,
+ * and are answered after its one flush to disk. Load makes it more efficient, not less durable.
  */
 export class SqliteWriter {
   readonly #connection: SqliteConnection;
@@ -35,7 +35,10 @@ export class SqliteWriter {
   write<T>(work: (tx: Writer) => Promise<T>): Promise<T> {
     if (this.#closed) return Promise.reject(new Error('storage is closed'));
     if (this.#waiting.length >= maxWaiting) {
-      const overloaded = new ProtocolError('temporarily_unavailable', 'too many writes wait');
+      const overloaded = new ProtocolError(
+        'temporarily_unavailable',
+        'too many writes wait: try again later',
+      );
       return Promise.reject(overloaded);
     }
     const { promise, resolve, reject } = Promise.withResolvers<T>();
@@ -44,7 +47,7 @@ export class SqliteWriter {
     return promise;
   }
 
-  /** Commits what waits, refuses what comes. */
+  /** Commits the waiting writes and refuses new ones. */
   async close(): Promise<void> {
     this.#closed = true;
     await this.#running;
@@ -52,59 +55,60 @@ export class SqliteWriter {
 
   async #drain(): Promise<void> {
     while (this.#waiting.length > 0) {
-      // Everything that arrived in this turn of the event loop joins the batch.
+      // Every write of this turn of the event loop joins the batch.
       await new Promise((resolve) => setImmediate(resolve));
       await this.#batch();
     }
     this.#running = undefined;
   }
 
-  /** One transaction. Callers hear of success only after COMMIT. */
+  /** Runs one transaction. Callers are answered only after COMMIT. */
   async #batch(): Promise<void> {
     const answers: (() => void)[] = [];
-    const taken: Waiting[] = [];
+    const batch: Waiting[] = [];
     try {
       this.#connection.run('BEGIN IMMEDIATE', []);
       const started = performance.now();
-      while (taken.length < batchWorks && performance.now() - started < batchMilliseconds) {
+      while (batch.length < batchSize && performance.now() - started < batchMilliseconds) {
         const next = this.#waiting.shift();
         if (next === undefined) break;
-        taken.push(next);
+        batch.push(next);
         answers.push(await this.#savepoint(next));
       }
       this.#faults.beforeCommit?.();
       this.#connection.run('COMMIT', []);
     } catch (error) {
-      this.#abandon(taken, error);
+      this.#abandon(batch, error);
       return;
     }
     for (const answer of answers) answer();
   }
 
-  /** Nothing of the batch is stored, and everyone in it hears so. */
-  #abandon(taken: readonly Waiting[], error: unknown): void {
-    // Where it could not even begin, all that wait bear the failure: otherwise it would be tried for
-    // ever.
-    const failed = taken.length > 0 ? taken : this.#waiting.splice(0);
+  /** Rolls the batch back and rejects all its writes. */
+  #abandon(batch: readonly Waiting[], error: unknown): void {
+    // If the transaction could not begin, reject all waiting writes; otherwise the batch would be
+    // retried for ever.
+    const failed = batch.length > 0 ? batch : this.#waiting.splice(0);
     try {
       if (this.#connection.isInTransaction) this.#connection.run('ROLLBACK', []);
     } catch {
-      // The next batch cannot begin then: it fails as this one did, and tries to roll back again.
+      // The next batch then fails to begin, and tries to roll back again.
     }
     for (const { reject } of failed) reject(error);
   }
 
   /**
-   * Runs one work and says how to answer its caller once the batch is durable.
-   * @throws when the transaction itself is lost, which fails the batch
+   * Runs one write in a savepoint.
+   * @returns a function that answers the caller, to be called when the batch is durable
+   * @throws if the transaction itself is lost, which fails the batch
    */
   async #savepoint(waiting: Waiting): Promise<() => void> {
     this.#connection.run('SAVEPOINT work', []);
     const tx = new SqliteTransaction(this.#connection, this.#faults);
     let answer: () => void;
     try {
-      const value = await settledAtOnce(waiting.work(tx));
-      if (tx.failure !== undefined) throw new Error('a work went on behind a failed statement');
+      const value = await withoutWaiting(waiting.work(tx));
+      if (tx.failure !== undefined) throw new Error('a write continued after a failed statement');
       this.#connection.run('RELEASE work', []);
       answer = () => waiting.resolve(value);
     } catch (error) {
@@ -121,10 +125,10 @@ export class SqliteWriter {
 }
 
 /**
- * Holds a work to its word: it awaits nothing but its transaction, which answers within the same
- * turn of the event loop. Whoever waits for something else would hold up every other writer.
+ * Rejects if a write awaits anything but its transaction, which answers within the same turn of the
+ * event loop: waiting for something else would block every other write.
  */
-async function settledAtOnce<T>(promise: Promise<T>): Promise<T> {
+async function withoutWaiting<T>(promise: Promise<T>): Promise<T> {
   let turn: NodeJS.Immediate | undefined;
   const nextTurn = new Promise<never>((_, reject) => {
     turn = setImmediate(() => reject(new Error('a write awaited more than its transaction')));
