@@ -7,7 +7,7 @@ import type { RelayContext } from '../packages/relay/src/context.ts';
 import { ThreadPoolVerifier } from '../packages/relay/src/crypto/verifier.ts';
 import type { ConnectionBinding } from '../packages/relay/src/dispatch/call.ts';
 import type { Dispatcher } from '../packages/relay/src/dispatch/dispatcher.ts';
-import { MemoryBus } from '../packages/relay/src/notifications/bus.ts';
+import { MemoryBus } from '../packages/relay/src/notifications/memory-bus.ts';
 import type { Session } from '../packages/relay/src/sessions/session.ts';
 import { openStorage } from '../packages/relay/src/storage/open.ts';
 import type { StorageFaults } from '../packages/relay/src/storage/types.ts';

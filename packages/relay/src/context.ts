@@ -132,7 +132,7 @@ export interface Bus {
    * Whether notices of other processes arrive now; always where there are none. While they do not,
    * memory says nothing about sessions: only storage does. Each change comes with a `gap` notice.
    */
-  readonly isWhole: boolean;
+  readonly isConnected: boolean;
   /** Called after the commit that the notices tell of; never throws, and waits for nobody. */
   publish(notices: readonly Notice[]): void;
   subscribe(listener: (notice: Notice) => void): Disposable;

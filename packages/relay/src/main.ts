@@ -53,7 +53,7 @@ async function descriptor(options: Flags): Promise<void> {
   const network = networkOf(config);
   const identity = relayIdentity(network, await loadKeys(config.data));
   const addresses = publicAddresses(network, config);
-  addresses.listensOn(listenAddress(config).port);
+  addresses.setPort(listenAddress(config).port);
   const source = configuredDescriptor(config, { network, identity, clock: systemClock, addresses });
   process.stdout.write(`${await source.current()}\n`);
 }

@@ -7,14 +7,14 @@ import type { Random } from '@posthouse/protocol/crypto';
 import { nodePrimitives, nodeRandom } from '@posthouse/protocol/node';
 import type { Logger } from 'pino';
 import { configuredDescriptor, hostedCapabilities } from './about/configured-descriptor.ts';
-import { aboutModule } from './about/index.ts';
+import { aboutModule, type DescriptorSource } from './about/index.ts';
 import { systemClock } from './clock.ts';
 import { certificateHosts, listenAddress, publicAddresses } from './config/addresses.ts';
 import { loadConfig, type PartialConfig, type RelayConfig } from './config/index.ts';
-import type { Bus, Clock, RelayContext } from './context.ts';
+import type { Clock, RelayContext } from './context.ts';
 import { ThreadPoolVerifier } from './crypto/verifier.ts';
 import { Dispatcher } from './dispatch/dispatcher.ts';
-import { combineModules } from './dispatch/module-set.ts';
+import { combineModules, type ModuleSet } from './dispatch/module-set.ts';
 import { RateLimiter } from './dispatch/rate-limiter.ts';
 import {
   enterRelay,
@@ -25,23 +25,17 @@ import {
 } from './federation/index.ts';
 import { JobBackoff } from './jobs/retry-backoff.ts';
 import { JobRunner } from './jobs/runner.ts';
-import { relayIdentity } from './keys/identity.ts';
+import { relayIdentity, type SigningIdentity } from './keys/identity.ts';
 import { createKeys, loadKeys } from './keys/keys.ts';
 import { relayMigrations, storedModules } from './modules.ts';
-import { MemoryBus } from './notifications/bus.ts';
-import { CatchUp } from './notifications/catch-up.ts';
 import { ChannelListeners } from './notifications/channel-listeners.ts';
+import { ConnectionResync } from './notifications/connection-resync.ts';
+import { FairScheduler } from './notifications/fair-scheduler.ts';
 import { GroupListeners } from './notifications/group-listeners.ts';
 import { Hub } from './notifications/hub.ts';
-import { NatsBus } from './notifications/nats-bus.ts';
-import { Turns } from './notifications/turns.ts';
+import { openBus } from './notifications/open-bus.ts';
 import {
-  busLost,
-  busRestored,
-  invalidNoticesReceived,
   noTrustedProxy,
-  noticeFailed,
-  noticesDropped,
   notRegistered,
   relayStarted,
   relayStopped,
@@ -59,11 +53,11 @@ import { bindDatabase } from './storage/identity.ts';
 import { migrate } from './storage/migrations.ts';
 import { checkInService } from './storage/move/mark.ts';
 import { openStorage } from './storage/open.ts';
-import type { StorageFaults } from './storage/types.ts';
+import type { Storage, StorageFaults } from './storage/types.ts';
 import { devCertificate } from './tls/dev-ca.ts';
 import { readCertificate } from './tls/files.ts';
 import { CertificateRenewal } from './tls/renewal.ts';
-import { ClientAddresses } from './transport/addresses.ts';
+import { ClientAddresses, type PublicAddresses } from './transport/addresses.ts';
 import { createHttp, type Http } from './transport/http.ts';
 import { WebSocketTransport } from './transport/websocket.ts';
 
@@ -156,29 +150,50 @@ interface RunningParts {
   readonly context: RelayContext;
 }
 
+/** Starts every part in order; `parts` stops them in reverse order. */
 async function startParts(
   config: RelayConfig,
   options: RelayOptions,
   parts: AsyncDisposableStack,
 ): Promise<RunningParts> {
+  const { context, identity, jobs } = await createContext(config, options, parts);
+  const { network, clock } = context;
+  const addresses = publicAddresses(network, config);
+  const descriptor = configuredDescriptor(config, { network, identity, clock, addresses });
+  const modules = hostedModules(config, descriptor);
+  await prepareDatabase(config, context);
+  await serve(config, { context, modules, addresses, parts });
+  await useRegistry(config, context, addresses.https[0] as string);
+  jobs.start(context, modules.jobs);
+  const { listen } = config.operations;
+  const operations =
+    listen === '' ? undefined : parts.use(await Operations.listen(context, listen));
+  return {
+    https: addresses.https,
+    wss: addresses.wss,
+    operations: operations?.address,
+    context,
+  };
+}
+
+interface CreatedContext {
+  readonly context: RelayContext;
+  readonly identity: SigningIdentity;
+  readonly jobs: JobRunner;
+}
+
+async function createContext(
+  config: RelayConfig,
+  options: RelayOptions,
+  parts: AsyncDisposableStack,
+): Promise<CreatedContext> {
   const { clock = systemClock, random = nodeRandom, log = createLog(config.log) } = options;
   const { network: context, service: word, limits, data } = config;
   const network = new Network({ context, word, primitives: nodePrimitives });
   const metrics = new Metrics();
   const observed = { log, metrics };
   // The lock of the folder comes first: nothing in it is touched while another relay runs on it.
-  const storage = parts.use(
-    await openStorage(config, {
-      faults: options.faults,
-      observer: {
-        lost: (error) => storageLost(observed, error),
-        restored: () => storageRestored(observed),
-        conflicted: () => storageConflicted(observed),
-        commitUnknown: (error) => storageCommitUnknown(observed, error),
-        lockLost: (error) => storageLockLost(observed, error),
-      },
-    }),
-  );
+  const storage = parts.use(await openObservedStorage(config, options, observed));
   if (config.dev) await createKeys(data, random);
   const identity = relayIdentity(network, await loadKeys(data));
   const bus = await openBus(config, { network, relayId: identity.relayId, observed, parts });
@@ -201,36 +216,82 @@ async function startParts(
     metrics,
     log,
   };
+  return { context: relayContext, identity, jobs };
+}
 
-  const addresses = publicAddresses(network, config);
-  const descriptor = configuredDescriptor(config, { network, identity, clock, addresses });
+type Observed = Pick<RelayContext, 'log' | 'metrics'>;
+
+async function openObservedStorage(
+  config: RelayConfig,
+  { faults }: RelayOptions,
+  observed: Observed,
+): Promise<Storage> {
+  return await openStorage(config, {
+    faults,
+    observer: {
+      lost: (error) => storageLost(observed, error),
+      restored: () => storageRestored(observed),
+      conflicted: () => storageConflicted(observed),
+      commitUnknown: (error) => storageCommitUnknown(observed, error),
+      lockLost: (error) => storageLockLost(observed, error),
+    },
+  });
+}
+
+/** Combines the modules that the configuration enables. */
+function hostedModules(config: RelayConfig, descriptor: DescriptorSource): ModuleSet {
   const modules = hostedCapabilities(config);
   const hosted = storedModules.filter(
     ({ capability }) => capability === undefined || modules.includes(capability),
   );
-  const offer = combineModules([
-    ...hosted,
-    aboutModule({ name: config.name, descriptor, modules }),
-  ]);
+  return combineModules([...hosted, aboutModule({ name: config.name, descriptor, modules })]);
+}
+
+/** Migrates the database and binds it to this relay; refuses one that was moved. */
+async function prepareDatabase(
+  { network, service }: RelayConfig,
+  { storage, clock, identity }: RelayContext,
+): Promise<void> {
   await checkInService(storage);
   await migrate(storage, relayMigrations, clock.now());
-  await bindDatabase(storage, { network: context, service: word, relay: identity.relayId });
+  await bindDatabase(storage, { network, service, relay: identity.relayId });
+}
 
-  const dispatcher = new Dispatcher(relayContext, offer.handlers);
-  const clients = new ClientAddresses(config.trustedProxies);
-  const turns = new Turns();
-  const subscribed = {
-    group: parts.use(new GroupListeners(relayContext, turns)),
-    channel: parts.use(new ChannelListeners(relayContext, turns)),
+/** Serves the client API over HTTP and WebSocket. */
+async function serve(
+  config: RelayConfig,
+  {
+    context,
+    modules,
+    addresses,
+    parts,
+  }: {
+    readonly context: RelayContext;
+    readonly modules: ModuleSet;
+    readonly addresses: PublicAddresses;
+    readonly parts: AsyncDisposableStack;
+  },
+): Promise<void> {
+  const { limits, clock } = context;
+  const scheduler = new FairScheduler();
+  const listeners = {
+    group: parts.use(new GroupListeners(context, scheduler)),
+    channel: parts.use(new ChannelListeners(context, scheduler)),
   };
-  const hub = parts.use(new Hub(bus, subscribed));
-  parts.use(new CatchUp(relayContext, { hub, ...offer }));
-  const intake = new RateLimiter({
-    rate: limits.addressBytes,
-    burst: limits.addressBytesBurst,
-    clock,
-  });
-  const transport = { context: relayContext, dispatcher, hub, addresses, clients, intake };
+  const hub = parts.use(new Hub(context.bus, listeners));
+  parts.use(new ConnectionResync(context, { hub, ...modules }));
+  const transport = {
+    context,
+    hub,
+    addresses,
+    dispatcher: new Dispatcher(context, modules.handlers),
+    clients: new ClientAddresses(config.trustedProxies),
+    requestBytes: new RateLimiter({
+      rate: limits.addressBytes,
+      burst: limits.addressBytesBurst,
+      clock,
+    }),
+  };
   const sockets = new WebSocketTransport(transport);
   const http = createHttp({
     ...transport,
@@ -238,58 +299,14 @@ async function startParts(
     upgrade: (request, socket, head) => sockets.upgrade(request, socket, head),
   });
   const { app } = http;
-  parts.defer(() => stopServing(http, sockets, relayContext));
+  parts.defer(() => stopServing(http, sockets, context));
   if (config.tls.mode !== 'off') {
     const renew = async () => (app.server as TlsServer).setSecureContext(await tlsFiles(config));
-    parts.use(new CertificateRenewal(relayContext, renew));
+    parts.use(new CertificateRenewal(context, renew));
   }
   await app.listen(listenAddress(config));
-  addresses.listensOn((app.server.address() as AddressInfo).port);
-  if (config.tls.mode === 'off' && config.trustedProxies.length === 0) {
-    noTrustedProxy(relayContext);
-  }
-  await useRegistry(config, relayContext, addresses.https[0] as string);
-  jobs.start(relayContext, offer.jobs);
-  const { listen } = config.operations;
-  const operations =
-    listen === '' ? undefined : parts.use(await Operations.listen(relayContext, listen));
-  return {
-    https: addresses.https,
-    wss: addresses.wss,
-    operations: operations?.address,
-    context: relayContext,
-  };
-}
-
-async function openBus(
-  { bus: { nats }, network: context }: RelayConfig,
-  {
-    network,
-    relayId,
-    observed,
-    parts,
-  }: {
-    readonly network: Network;
-    readonly relayId: string;
-    readonly observed: Pick<RelayContext, 'log' | 'metrics'>;
-    readonly parts: AsyncDisposableStack;
-  },
-): Promise<Bus> {
-  const failed = (error: unknown) => noticeFailed(observed, error);
-  if (nats === '') return new MemoryBus(failed);
-  return parts.use(
-    await NatsBus.start({
-      url: nats,
-      subject: `posthouse.${context}.${network.word}.${relayId}.notices`,
-      observer: {
-        failed,
-        lost: (error) => busLost(observed, error),
-        back: () => busRestored(observed),
-        dropped: (count) => noticesDropped(observed, count),
-        refused: (count) => invalidNoticesReceived(observed, count),
-      },
-    }),
-  );
+  addresses.setPort((app.server.address() as AddressInfo).port);
+  if (config.tls.mode === 'off' && config.trustedProxies.length === 0) noTrustedProxy(context);
 }
 
 /** Both sides at once: an HTTP server closes only when its upgraded connections are gone too. */

@@ -13,5 +13,5 @@ test('a relay of one process compares nothing with storage: nobody else tells it
     await socket.notificationsSoFar();
   }
   expect(metrics.value('resyncs')).toBe(0);
-  expect(bus).toMatchObject({ isShared: false, isWhole: true });
+  expect(bus).toMatchObject({ isShared: false, isConnected: true });
 });

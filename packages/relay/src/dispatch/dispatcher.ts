@@ -164,7 +164,7 @@ export class Dispatcher {
   /** Confirms a connection's session: from storage while notices of its end may be missed. */
   async #confirm(connection: ConnectionBinding, session: Session): Promise<Session> {
     const { bus, sessions } = this.#context;
-    if (bus.isWhole) return session;
+    if (bus.isConnected) return session;
     const confirmed = await sessions.confirm(session);
     if (confirmed !== undefined) return confirmed;
     connection.end(session);

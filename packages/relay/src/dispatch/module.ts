@@ -23,7 +23,7 @@ export interface StoredModule extends Module {
 
 /**
  * Reads the notices that would bring connections of these accounts up to date, from one snapshot.
- * For processes that may have missed some (`notifications/catch-up.ts`); a notice that a connection
+ * For processes that may have missed some (`notifications/connection-resync.ts`); a notice that a connection
  * has received already has no effect.
  *
  * @param accounts accounts with connections to this process, at most 100

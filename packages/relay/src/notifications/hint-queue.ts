@@ -5,13 +5,13 @@ import { type Hint, hintKeys } from './hint.ts';
  * Keys whose rank is remembered, more than a connection can subscribe to. A forgotten one may be
  * told the same again, which hints are free to do.
  */
-const rememberedKeys = 4_096;
+const maxRememberedKeys = 4_096;
 
 export interface HintQueueParts {
   /** Sends a text; `sent` is called once the peer's network has taken it. */
   readonly send: (text: string, sent: () => void) => void;
   /** Whether the connection may hear anything now. */
-  readonly mayHear: () => boolean;
+  readonly mayPush: () => boolean;
 }
 
 /**
@@ -22,7 +22,7 @@ export class HintQueue {
   readonly #parts: HintQueueParts;
   readonly #waiting = new Map<string, Hint>();
   /** The highest rank that went out, by key: catching up must not repeat it. */
-  readonly #told = new BoundedMap<string, number>(rememberedKeys);
+  readonly #told = new BoundedMap<string, number>(maxRememberedKeys);
   #isSending = false;
 
   constructor(parts: HintQueueParts) {
@@ -31,7 +31,7 @@ export class HintQueue {
 
   /** Sends a hint as soon as those before it are gone, unless it tells nothing new. */
   push(hint: Hint): void {
-    if (!this.#parts.mayHear()) return;
+    if (!this.#parts.mayPush()) return;
     const { key, rank = Number.POSITIVE_INFINITY } = hint;
     const newest = Math.max(this.#waiting.get(key)?.rank ?? -1, this.#told.get(key) ?? -1);
     if (newest >= rank) return;
@@ -69,7 +69,7 @@ export class HintQueue {
         unsent -= 1;
         if (unsent > 0) return;
         this.#isSending = false;
-        if (this.#parts.mayHear()) this.#flush();
+        if (this.#parts.mayPush()) this.#flush();
       });
     }
   }

@@ -6,20 +6,20 @@ import { deviceStateHint, type Hint, timelineHint } from './hint.ts';
 import type { Listener } from './listener.ts';
 
 /** Who hears of what must be subscribed. */
-export interface SubscribedListeners {
+export interface ListenersByKind {
   readonly group: GroupListeners;
   readonly channel: ChannelListeners;
 }
 
 /** Who is connected here, and who hears what. */
 export class Hub implements Disposable {
-  readonly subscribed: SubscribedListeners;
+  readonly listeners: ListenersByKind;
   readonly #byAccount = new Map<string, Set<Listener>>();
   readonly #subscription: Disposable;
 
-  constructor(bus: Bus, subscribed: SubscribedListeners) {
-    this.subscribed = subscribed;
-    this.#subscription = bus.subscribe((notice) => this.tell(notice));
+  constructor(bus: Bus, subscribed: ListenersByKind) {
+    this.listeners = subscribed;
+    this.#subscription = bus.subscribe((notice) => this.notify(notice));
   }
 
   add(listener: Listener): void {
@@ -45,10 +45,10 @@ export class Hub implements Disposable {
   }
 
   /** Passes a notice to whom it concerns here; the bus does so with each. */
-  tell(notice: Notice): void {
+  notify(notice: Notice): void {
     if ('account' in notice) this.#tellAccount(notice);
-    else if ('group' in notice) this.subscribed.group.tell(notice);
-    else if ('channel' in notice) this.subscribed.channel.tell(notice);
+    else if ('group' in notice) this.listeners.group.notify(notice);
+    else if ('channel' in notice) this.listeners.channel.notify(notice);
   }
 
   [Symbol.dispose](): void {

@@ -1,8 +1,8 @@
 import { connect, type NatsConnection, type NodeConnectionOptions } from '@nats-io/transport-node';
 import type { Bus } from '../context.ts';
 import type { Notice } from '../dispatch/notice.ts';
-import { MemoryBus } from './bus.ts';
-import { readNotices, writeNotices } from './wire.ts';
+import { MemoryBus } from './memory-bus.ts';
+import { decodeNotices, encodeNotices } from './notice-codec.ts';
 
 /** Milliseconds; of the network's time, whatever clock the relay runs on. */
 const times = {
@@ -20,10 +20,10 @@ const times = {
 } as const;
 
 /** Bytes on their way that the server has not answered for; who has more is not listened to. */
-const mostUnanswered = 16 * 1_048_576;
+const maxUnanswered = 16 * 1_048_576;
 
 /** A server that has not said how much it takes. */
-const smallestPayload = 1_024;
+const minimumPayload = 1_024;
 
 /** Who hears what becomes of the bus. */
 interface BusObserver {
@@ -31,11 +31,11 @@ interface BusObserver {
   failed(error: unknown): void;
   /** Notices of others do not arrive any more, nor do this process's arrive there. */
   lost(error: unknown): void;
-  back(): void;
+  restored(): void;
   /** So many notices left this process for nobody. */
   dropped(count: number): void;
   /** So many things arrived that are no notices. */
-  refused(count: number): void;
+  invalid(count: number): void;
 }
 
 interface NatsBusOptions {
@@ -76,12 +76,12 @@ export class NatsBus implements Bus, AsyncDisposable {
     return bus;
   }
 
-  get isWhole(): boolean {
+  get isConnected(): boolean {
     return this.#connection !== undefined;
   }
 
   /** Bytes handed to the network that the server has not answered for; what memory they take. */
-  get unansweredBytes(): number {
+  get unacknowledgedBytes(): number {
     return this.#unanswered;
   }
 
@@ -113,10 +113,10 @@ export class NatsBus implements Bus, AsyncDisposable {
       return;
     }
     try {
-      const most = connection.info?.max_payload ?? smallestPayload;
-      for (const message of writeNotices(notices, most)) {
+      const most = connection.info?.max_payload ?? minimumPayload;
+      for (const message of encodeNotices(notices, most)) {
         this.#unanswered += message.length;
-        if (this.#unanswered > mostUnanswered) throw new Error('NATS takes notices too slowly');
+        if (this.#unanswered > maxUnanswered) throw new Error('NATS takes notices too slowly');
         connection.publish(subject, message);
       }
     } catch (error) {
@@ -127,8 +127,8 @@ export class NatsBus implements Bus, AsyncDisposable {
   }
 
   #receive(data: Uint8Array): void {
-    const { notices, refused } = readNotices(Buffer.from(data).toString());
-    if (refused > 0) this.#options.observer.refused(refused);
+    const { notices, invalid } = decodeNotices(Buffer.from(data).toString());
+    if (invalid > 0) this.#options.observer.invalid(invalid);
     this.#local.publish(notices);
   }
 
@@ -199,7 +199,7 @@ export class NatsBus implements Bus, AsyncDisposable {
     this.#unanswered = 0;
     if (this.#isAway) {
       this.#isAway = false;
-      this.#options.observer.back();
+      this.#options.observer.restored();
       this.#local.publish([{ kind: 'gap' }]);
     }
     // Also at the start: who had this place before may have died between a commit and its notices.

@@ -1,15 +1,15 @@
 import { badRequest } from '@posthouse/protocol';
 import type { ConnectionBinding, SubscriptionKind, SubscriptionRequest } from '../dispatch/call.ts';
-import type { Subscribed } from './audiences.ts';
 import type { HintQueue } from './hint-queue.ts';
 import type { Listener } from './listener.ts';
+import type { TopicListeners } from './subscribers.ts';
 
 type Confirm = Parameters<ConnectionBinding['setSubscriptions']>[1];
 
 export interface SubscriptionsParts {
   readonly kind: SubscriptionKind;
   /** Where things of this kind are subscribed. */
-  readonly subscribed: Subscribed;
+  readonly listeners: TopicListeners;
   /** The connection, and what is on its way to it. */
   readonly listener: Listener & { readonly dead: boolean };
   readonly hints: HintQueue;
@@ -36,7 +36,7 @@ export class Subscriptions {
 
   leave(id: string): void {
     this.#ids.delete(id);
-    this.#parts.subscribed.leave(this.#parts.listener, id);
+    this.#parts.listeners.leave(this.#parts.listener, id);
     this.#parts.hints.forget(id);
   }
 
@@ -52,12 +52,12 @@ export class Subscriptions {
       throw badRequest(`${this.#parts.kind}_ids`, `at most ${limit}`);
     }
     // What happens between the look and the joining is told to who joins.
-    using _expected = this.#parts.subscribed.expect(ids);
+    using _expected = this.#parts.listeners.expect(ids);
     this.#hearOf(await confirm());
   }
 
   #hearOf(confirmed: ReadonlyMap<string, number>): void {
-    const { subscribed, listener, hints } = this.#parts;
+    const { listeners, listener, hints } = this.#parts;
     // It ended while they were looked up.
     if (this.#isOver || listener.dead) return;
     for (const id of [...this.#ids]) {
@@ -66,7 +66,7 @@ export class Subscriptions {
     for (const [id, sequence] of confirmed) {
       if (!this.#ids.has(id)) hints.startAt(id, sequence);
       this.#ids.add(id);
-      subscribed.join(listener, id, sequence);
+      listeners.join(listener, id, sequence);
     }
   }
 }

@@ -16,9 +16,9 @@ export interface Health {
 }
 
 /** Longer requests are nobody's health check. */
-const mostHeaderBytes = 8_192;
+const maxHeaderBytes = 8_192;
 const requestTimeout = 10_000;
-const mostConnections = 64;
+const maxConnections = 64;
 
 /**
  * `GET /health`: {@link Health} as JSON, 200, or 503 where it is `unavailable`.
@@ -34,10 +34,10 @@ export class Operations implements AsyncDisposable {
   private constructor(context: RelayContext) {
     this.#context = context;
     this.#server = createServer(
-      { maxHeaderSize: mostHeaderBytes, requestTimeout },
+      { maxHeaderSize: maxHeaderBytes, requestTimeout },
       (request, response) => void this.#answer(request, response),
     );
-    this.#server.maxConnections = mostConnections;
+    this.#server.maxConnections = maxConnections;
   }
 
   /** @throws Error for an address that cannot be listened on */
@@ -69,7 +69,7 @@ export class Operations implements AsyncDisposable {
       this.#checking = undefined;
     });
     const storage = (await this.#checking) ? 'ok' : 'lost';
-    const bus = this.#context.bus.isWhole ? 'ok' : 'lost';
+    const bus = this.#context.bus.isConnected ? 'ok' : 'lost';
     const reachable = bus === 'ok' ? 'ok' : 'degraded';
     return { status: storage === 'ok' ? reachable : 'unavailable', storage, bus };
   }

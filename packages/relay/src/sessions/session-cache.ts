@@ -70,7 +70,7 @@ export class SessionCache implements Sessions, Disposable {
   }
 
   #fresh(hash: string): Cached | undefined {
-    const cached = this.#bus.isWhole ? this.#cache.get(hash) : undefined;
+    const cached = this.#bus.isConnected ? this.#cache.get(hash) : undefined;
     if (cached === undefined) return undefined;
     return this.#clock.monotonic() - cached.readAt < cacheMilliseconds ? cached : undefined;
   }

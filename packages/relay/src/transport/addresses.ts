@@ -26,7 +26,7 @@ export class PublicAddresses {
   }
 
   /** Says which port port 0 became. */
-  listensOn(port: number): void {
+  setPort(port: number): void {
     this.#port = port;
   }
 

@@ -29,11 +29,11 @@ export class BoundSession implements Listener {
     this.#session = session;
     this.#parts = parts;
     const { hub, send } = parts;
-    this.#hints = new HintQueue({ send, mayHear: () => this.#isEnabled && !this.dead });
+    this.#hints = new HintQueue({ send, mayPush: () => this.#isEnabled && !this.dead });
     const subscriptions = (kind: SubscriptionKind) =>
       new Subscriptions({
         ...{ kind, listener: this, hints: this.#hints },
-        subscribed: hub.subscribed[kind],
+        listeners: hub.listeners[kind],
       });
     this.#subscriptions = { group: subscriptions('group'), channel: subscriptions('channel') };
     // Revocation must reach it from now on; hints only once they are enabled.

@@ -33,7 +33,7 @@ export interface HttpParts {
   readonly addresses: PublicAddresses;
   readonly clients: ClientAddresses;
   /** Bytes of requests that may be read, by address. */
-  readonly intake: RateLimiter;
+  readonly requestBytes: RateLimiter;
   /** Own key and certificate; without, a proxy in front speaks TLS. */
   readonly tls: Pick<ServerOptions, 'key' | 'cert'> | undefined;
   /** Takes connections that ask to become WebSockets. */
@@ -104,9 +104,9 @@ function addRoutes(app: FastifyInstance, parts: HttpParts, route: Route): void {
         const body = request.body as Buffer | undefined;
         const address = clients.of(request.raw);
         // Reading a text is work before anything is known about its sender.
-        const wait = parts.intake.take(address);
+        const wait = parts.requestBytes.take(address);
         if (wait > 0) return answerError(reply, tooMuch(wait));
-        parts.intake.spend(address, body?.length ?? 0);
+        parts.requestBytes.spend(address, body?.length ?? 0);
         const params = verb === 'GET' ? queryParams(request, definition) : bodyParams(request);
         if (verb === 'GET') checkNoBody(body);
         const answer = await dispatcher.answer({

@@ -33,7 +33,7 @@ export interface ConnectionParts {
   /** Whose allowance calls without a session use. */
   readonly address: string;
   /** Bytes of requests that may be read, by address. */
-  readonly intake: RateLimiter;
+  readonly requestBytes: RateLimiter;
   readonly ended: () => void;
 }
 
@@ -123,8 +123,8 @@ export class WebSocketConnection {
    * the address is in debt: the peer's own network holds its messages back, and none is lost.
    */
   #pauseFor(bytes: number): void {
-    const { intake, address, context } = this.#parts;
-    const wait = intake.spend(address, bytes);
+    const { requestBytes, address, context } = this.#parts;
+    const wait = requestBytes.spend(address, bytes);
     if (wait === 0 || this.#pause !== undefined) return;
     this.#socket.pause();
     this.#pause = context.clock.after(Math.min(wait, longestPause) * 1_000, () => {

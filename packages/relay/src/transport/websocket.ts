@@ -18,7 +18,7 @@ export interface WebSocketParts {
   readonly addresses: PublicAddresses;
   readonly clients: ClientAddresses;
   /** Bytes of requests that may be read, by address. */
-  readonly intake: RateLimiter;
+  readonly requestBytes: RateLimiter;
 }
 
 /** The WebSocket side of the client API: takes upgrades, keeps count, asks whether peers live. */

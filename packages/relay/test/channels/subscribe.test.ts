@@ -45,7 +45,7 @@ const refusal = async (call: Promise<unknown>) => {
   return { code: error.code, data: error.data };
 };
 const refused = (channel_ids: unknown) => refusal(subscribe({ channel_ids }));
-const subscribed = () => board.hub.subscribed.channel.ids().sort();
+const subscribed = () => board.hub.listeners.channel.ids().sort();
 
 describe('06 §9.1: the set', () => {
   test('is replaced as a whole, and can be emptied', async () => {

@@ -5,9 +5,14 @@
 import { setTimeout } from 'node:timers/promises';
 import type { TestContext } from '@posthouse/conformance';
 import { isJsonObject, type JsonObject } from '@posthouse/protocol/json';
-import { type Link, type Reply, RequestLink, SocketLink } from './link.ts';
 import type { Log, Outcome } from './log.ts';
 import { type Letter, type Phone, readPage } from './people.ts';
+import {
+  HttpsConnection,
+  type RelayConnection,
+  type Reply,
+  SocketConnection,
+} from './relay-connection.ts';
 
 /** Milliseconds before a client tries again, at least and at most; and between looks over HTTPS. */
 const patience = { least: 20, most: 200, look: 200 } as const;
@@ -30,11 +35,11 @@ let connections = 0;
 
 /** Calls of a device over one link, with all of it in the log. */
 export class Line implements Disposable {
-  readonly link: Link;
+  readonly link: RelayConnection;
   readonly #phone: Phone;
   readonly #ground: Ground;
 
-  constructor(link: Link, phone: Phone, ground: Ground) {
+  constructor(link: RelayConnection, phone: Phone, ground: Ground) {
     this.link = link;
     this.#phone = phone;
     this.#ground = ground;
@@ -52,7 +57,7 @@ export class Line implements Disposable {
     connections += 1;
     const connection = connections;
     const facts = { account: phone.owner.account.id, device: phone.name, connection };
-    const link = await SocketLink.open(stage.target, url.href, ({ method, params }) => {
+    const link = await SocketConnection.open(stage.target, url.href, ({ method, params }) => {
       if (!isJsonObject(params)) throw new Error(`${method} without parameters`);
       if (method === 'message.timeline.changed') {
         log.add({ kind: 'head', ...facts, head: Number(params.head) });
@@ -69,7 +74,7 @@ export class Line implements Disposable {
     const { target } = ground.stage;
     const url = new URL(target.baseUrl);
     if (more.port !== undefined) url.port = String(more.port);
-    return new Line(new RequestLink({ ...target, baseUrl: url.href }), phone, ground);
+    return new Line(new HttpsConnection({ ...target, baseUrl: url.href }), phone, ground);
   }
 
   async call(

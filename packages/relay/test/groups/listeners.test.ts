@@ -1,10 +1,10 @@
 /** Many subscribers of one group at one process. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { batchSize } from '../../src/notifications/fair-scheduler.ts';
 import { GroupListeners } from '../../src/notifications/group-listeners.ts';
 import type { Hint } from '../../src/notifications/hint.ts';
 import type { Listener } from '../../src/notifications/listener.ts';
-import { lookUpPortion } from '../../src/notifications/look-ups.ts';
-import { portion } from '../../src/notifications/turns.ts';
+import { recheckBatchSize } from '../../src/notifications/recheck-queue.ts';
 import { insertSession } from '../../src/sessions/session-store.ts';
 import { TestGroup } from '../fixtures/group.ts';
 import { Person } from '../fixtures/person.ts';
@@ -16,7 +16,7 @@ const patience = { timeout: 10_000, interval: 1 };
 let world: InProcessRelay;
 let ann: Person;
 let group: TestGroup;
-let isWhole: boolean;
+let isConnected: boolean;
 let listeners: GroupListeners;
 let audience: Told[];
 
@@ -53,11 +53,11 @@ beforeEach(async () => {
   world = await InProcessRelay.start();
   ann = await Person.register(world, 'ann');
   group = await TestGroup.create(world, ann);
-  isWhole = true;
+  isConnected = true;
   const bus = {
     ...world.context.bus,
-    get isWhole() {
-      return isWhole;
+    get isConnected() {
+      return isConnected;
     },
   };
   listeners = new GroupListeners({ ...world.context, bus } as never);
@@ -70,7 +70,7 @@ afterEach(async () => {
 });
 
 const tell = (head: number, accessEnded = 0) =>
-  listeners.tell({ kind: 'group-timeline', group: group.groupId, head, accessEnded });
+  listeners.notify({ kind: 'group-timeline', group: group.groupId, head, accessEnded });
 const toldOnes = () => audience.filter(({ hints }) => hints.length > 0);
 const everybodyHeard = () => vi.waitFor(() => expect(toldOnes()).toHaveLength(many), patience);
 const heads = ({ hints }: Told) => hints.map(({ text }) => JSON.parse(text).params.head);
@@ -95,10 +95,10 @@ test('thousands are told in portions, and others get their turn in between', asy
   setImmediate(turn);
   tell(1);
   // A portion hears at once, and the rest later.
-  expect(toldOnes()).toHaveLength(portion);
+  expect(toldOnes()).toHaveLength(batchSize);
   await everybodyHeard();
   isOver = true;
-  expect(turns).toBeGreaterThanOrEqual(many / portion - 2);
+  expect(turns).toBeGreaterThanOrEqual(many / batchSize - 2);
 });
 
 test('one hint, encoded once, is for all of them', async () => {
@@ -137,7 +137,7 @@ test('they are told again after as long a rest as telling them took', async () =
 test('who unsubscribes while the others are told hears no more', async () => {
   tell(1);
   // One of the next turn, and the last one.
-  const gone = [audience[portion], audience.at(-1)] as Told[];
+  const gone = [audience[batchSize], audience.at(-1)] as Told[];
   for (const told of gone) told.leave('group', group.groupId);
   await vi.waitFor(() => expect(toldOnes()).toHaveLength(many - 2), patience);
   for (const { hints } of gone) expect(hints).toEqual([]);
@@ -160,7 +160,7 @@ test('nothing new is nothing to tell: heads that were told, in whichever order t
 
 test('02 §10.3: while notices may be missed, storage says who hears', async () => {
   await store(audience.slice(0, many / 2));
-  isWhole = false;
+  isConnected = false;
   await group.update({ name: 'other' });
   tell(1);
   await vi.waitFor(() => expect(toldOnes()).toHaveLength(many / 2), patience);
@@ -170,7 +170,7 @@ test('02 §10.3: while notices may be missed, storage says who hears', async () 
   expect(toldOnes()).toEqual(audience.slice(0, many / 2));
   // Lists are no exception.
   const { groupId } = group;
-  listeners.tell({ kind: 'group-applications', group: groupId, accounts: [ann.account] });
+  listeners.notify({ kind: 'group-applications', group: groupId, accounts: [ann.account] });
   const [first] = audience as [Told];
   await vi.waitFor(() => expect(first.hints.at(-1)?.key).toMatch(/^applications/), patience);
 });
@@ -190,10 +190,10 @@ test('after a departure each is looked up once', async () => {
   const reads = vi.spyOn(world.context.storage, 'read');
   tell(1, 1);
   await everybodyHeard();
-  expect(reads).toHaveBeenCalledTimes(many / lookUpPortion);
+  expect(reads).toHaveBeenCalledTimes(many / recheckBatchSize);
   tell(2, 1);
   await vi.waitFor(() => expect(heads(audience.at(-1) as Told)).toContain(2), patience);
-  expect(reads).toHaveBeenCalledTimes(many / lookUpPortion);
+  expect(reads).toHaveBeenCalledTimes(many / recheckBatchSize);
 });
 
 test('a group that is not here any more has no subscribers', async () => {

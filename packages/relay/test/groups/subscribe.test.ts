@@ -48,7 +48,7 @@ const refusal = async (call: Promise<unknown>) => {
   return { code: error.code, data: error.data };
 };
 const refused = (group_ids: unknown) => refusal(subscribe({ group_ids }));
-const subscribed = () => [...board.hub.subscribed.group.ids()].sort();
+const subscribed = () => [...board.hub.listeners.group.ids()].sort();
 const intervals = async (person = ben, device = 'laptop') => {
   const { group_intervals = [] } = await world.dump();
   const { deviceId } = person.device(device);

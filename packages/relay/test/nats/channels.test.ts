@@ -7,7 +7,7 @@ import { codeOf } from '../support/http.ts';
 import { TestNats, withoutNats } from '../support/nats.ts';
 import { ServedRelay } from '../support/served-relay.ts';
 import type { WebSocketClient } from '../support/websocket.ts';
-import { Cable } from './cable.ts';
+import { TcpProxy } from './tcp-proxy.ts';
 
 const patience = { timeout: 20_000, interval: 20 };
 
@@ -15,7 +15,7 @@ describe.skipIf(withoutNats !== undefined)(
   `channels of one relay (${withoutNats ?? 'real'})`,
   () => {
     let nats: TestNats;
-    let cable: Cable;
+    let cable: TcpProxy;
     /** The first is connected to NATS by the cable. */
     let a: ServedRelay;
     let b: ServedRelay;
@@ -25,7 +25,7 @@ describe.skipIf(withoutNats !== undefined)(
 
     beforeAll(async () => {
       nats = parts.use(await TestNats.start());
-      cable = parts.use(await Cable.start(nats.url));
+      cable = parts.use(await TcpProxy.start(nats.url));
       const config = {
         public: { https: ['https://127.0.0.1:8443/svc/v1'] },
         host: { channels: true },
@@ -51,14 +51,14 @@ describe.skipIf(withoutNats !== undefined)(
     });
     afterEach(async () => {
       ground.door = a;
-      cable.mend();
+      cable.restore();
       await nats.start();
       await whole(true, both);
     });
 
     const whole = async (is: boolean, doors: ServedRelay[]) => {
       for (const { relay } of doors) {
-        await vi.waitFor(() => expect(relay.context.bus.isWhole).toBe(is), patience);
+        await vi.waitFor(() => expect(relay.context.bus.isConnected).toBe(is), patience);
       }
     };
     const lose = async () => {
@@ -156,7 +156,7 @@ describe.skipIf(withoutNats !== undefined)(
       const socket = await at(b);
       await channel.post();
       expect(await receivedHints(socket)).toEqual([]);
-      expect(b.relay.context.bus.isWhole).toBe(true);
+      expect(b.relay.context.bus.isConnected).toBe(true);
       a.clock.advance(60);
       await arrives(socket, 1);
     });

@@ -7,13 +7,13 @@ import { codeOf } from '../support/http.ts';
 import { TestNats, withoutNats } from '../support/nats.ts';
 import { ServedRelay } from '../support/served-relay.ts';
 import type { WebSocketClient } from '../support/websocket.ts';
-import { Cable } from './cable.ts';
+import { TcpProxy } from './tcp-proxy.ts';
 
 const patience = { timeout: 20_000, interval: 20 };
 
 describe.skipIf(withoutNats !== undefined)(`groups of one relay (${withoutNats ?? 'real'})`, () => {
   let nats: TestNats;
-  let cable: Cable;
+  let cable: TcpProxy;
   /** The first is connected to NATS by the cable. */
   let a: ServedRelay;
   let b: ServedRelay;
@@ -24,7 +24,7 @@ describe.skipIf(withoutNats !== undefined)(`groups of one relay (${withoutNats ?
 
   beforeAll(async () => {
     nats = parts.use(await TestNats.start());
-    cable = parts.use(await Cable.start(nats.url));
+    cable = parts.use(await TcpProxy.start(nats.url));
     const config = {
       public: { https: ['https://127.0.0.1:8443/svc/v1'] },
       host: { groups: true },
@@ -55,14 +55,14 @@ describe.skipIf(withoutNats !== undefined)(`groups of one relay (${withoutNats ?
   });
   afterEach(async () => {
     ground.door = a;
-    cable.mend();
+    cable.restore();
     await nats.start();
     await whole(true, all);
   });
 
   const whole = async (is: boolean, doors: ServedRelay[]) => {
     for (const { relay } of doors) {
-      await vi.waitFor(() => expect(relay.context.bus.isWhole).toBe(is), patience);
+      await vi.waitFor(() => expect(relay.context.bus.isConnected).toBe(is), patience);
     }
   };
   const lose = async () => {
@@ -200,7 +200,7 @@ describe.skipIf(withoutNats !== undefined)(`groups of one relay (${withoutNats ?
       await group.update({ name: 'later' });
       await arrives(stays, 3);
       expect(await receivedHints(left)).toEqual([]);
-      expect(b.relay.context.bus.isWhole).toBe(true);
+      expect(b.relay.context.bus.isConnected).toBe(true);
     });
 
     test('nor does a device it removes, once its access has ended', async () => {

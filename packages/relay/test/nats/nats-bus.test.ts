@@ -33,11 +33,11 @@ class Post implements AsyncDisposable {
           this.events.push('lost');
           this.errors.push(error as Error);
         },
-        back: () => this.events.push('back'),
+        restored: () => this.events.push('back'),
         dropped: (count) => {
           this.dropped += count;
         },
-        refused: (count) => {
+        invalid: (count) => {
           this.refused += count;
         },
       },
@@ -66,7 +66,7 @@ class Post implements AsyncDisposable {
 
   async whole(is: boolean): Promise<void> {
     const bus = await this.bus;
-    await vi.waitFor(() => expect(bus.isWhole).toBe(is), patience);
+    await vi.waitFor(() => expect(bus.isConnected).toBe(is), patience);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -210,7 +210,7 @@ describe.skipIf(withoutNats !== undefined)(`notices over NATS (${withoutNats ?? 
       expect([here.gaps, there.gaps]).toEqual([2, 1]);
       for (let head = 0; head < 1_000; head += 1) await here.publish(timeline(head));
       expect(heads(here.news)).toHaveLength(1_000);
-      expect((await here.bus).unansweredBytes).toBe(0);
+      expect((await here.bus).unacknowledgedBytes).toBe(0);
       expect(here.dropped).toBe(1_000);
       await nats.start();
       await Promise.all([here.whole(true), there.whole(true)]);
@@ -238,7 +238,7 @@ describe.skipIf(withoutNats !== undefined)(`notices over NATS (${withoutNats ?? 
       const there = await post();
       await nats.stop();
       const here = await post();
-      expect((await here.bus).isWhole).toBe(false);
+      expect((await here.bus).isConnected).toBe(false);
       expect(here.events).toEqual(['lost']);
       await here.publish(timeline(1));
       expect(heads(here.news)).toEqual([1]);
@@ -254,7 +254,7 @@ describe.skipIf(withoutNats !== undefined)(`notices over NATS (${withoutNats ?? 
       await nats.stop();
       await here.whole(false);
       await here[Symbol.asyncDispose]();
-      expect((await here.bus).isWhole).toBe(false);
+      expect((await here.bus).isConnected).toBe(false);
     });
   });
 
@@ -281,11 +281,11 @@ describe.skipIf(withoutNats !== undefined)(`notices over NATS (${withoutNats ?? 
         deviceIds: Array.from({ length: 1_000 }, (_, index) => `device number ${index}`),
       };
       let most = 0;
-      for (let count = 0; count < 5_000 && bus.isWhole; count += 1) {
+      for (let count = 0; count < 5_000 && bus.isConnected; count += 1) {
         bus.publish([large]);
-        most = Math.max(most, bus.unansweredBytes);
+        most = Math.max(most, bus.unacknowledgedBytes);
       }
-      expect(bus.isWhole).toBe(false);
+      expect(bus.isConnected).toBe(false);
       expect(most).toBeGreaterThan(1_048_576);
       expect(most).toBeLessThan(17 * 1_048_576);
       expect(here.dropped).toBeGreaterThan(0);
@@ -296,7 +296,7 @@ describe.skipIf(withoutNats !== undefined)(`notices over NATS (${withoutNats ?? 
       nats.pause();
       await here.publish(timeline(1));
       await here[Symbol.asyncDispose]();
-      expect((await here.bus).isWhole).toBe(false);
+      expect((await here.bus).isConnected).toBe(false);
     });
   });
 
@@ -307,19 +307,19 @@ describe.skipIf(withoutNats !== undefined)(`notices over NATS (${withoutNats ?? 
     test('user and password, escaped where they must be', async () => {
       const server = open.use(await TestNats.start('--user', 'rel@y', '--pass', 'p:a/ss%'));
       const here = await post(at(server, 'rel%40y:p%3Aa%2Fss%25'));
-      expect((await here.bus).isWhole).toBe(true);
+      expect((await here.bus).isConnected).toBe(true);
     });
 
     test('a token', async () => {
       const server = open.use(await TestNats.start('--auth', 's3cret'));
       const here = await post(at(server, 's3cret'));
-      expect((await here.bus).isWhole).toBe(true);
+      expect((await here.bus).isConnected).toBe(true);
     });
 
     test('wrong ones keep the bus away, are tried on, and are shown nowhere', async () => {
       const server = open.use(await TestNats.start('--user', 'relay', '--pass', 'right'));
       const here = await post(at(server, 'relay:wr0ngpass'));
-      expect((await here.bus).isWhole).toBe(false);
+      expect((await here.bus).isConnected).toBe(false);
       expect(here.events).toEqual(['lost']);
       const [error] = here.errors as [Error & { cause?: unknown }];
       const shown = [error.message, error.stack, JSON.stringify(error), String(error.cause)];
@@ -338,7 +338,7 @@ describe.skipIf(withoutNats !== undefined)(`notices over NATS (${withoutNats ?? 
     );
     const server = open.use(await TestNats.start('-c', config));
     const here = await post(server.url.replace('nats://', 'nats://relay:p@'));
-    expect((await here.bus).isWhole).toBe(false);
+    expect((await here.bus).isConnected).toBe(false);
     expect(here.events).toEqual(['lost']);
     expect(here.errors[0]?.message).toMatch(/permissions violation/i);
   });
@@ -370,20 +370,20 @@ describe.skipIf(withoutNats !== undefined)(`notices over NATS (${withoutNats ?? 
 
     test('takes no server whose certificate nobody vouches for', async () => {
       const here = await post(server.url.replace('nats:', 'tls:'));
-      expect((await here.bus).isWhole).toBe(false);
+      expect((await here.bus).isConnected).toBe(false);
       expect(here.events).toEqual(['lost']);
     });
   });
 
   test('tls:// takes no server that does not speak it', async () => {
     const here = await post(nats.url.replace('nats:', 'tls:'));
-    expect((await here.bus).isWhole).toBe(false);
+    expect((await here.bus).isConnected).toBe(false);
     expect(here.events).toEqual(['lost']);
   });
 
   test('nobody at the address is no reason not to start', async () => {
     const here = await post(`nats://127.0.0.1:${await freePort()}`);
-    expect((await here.bus).isWhole).toBe(false);
+    expect((await here.bus).isConnected).toBe(false);
     expect(here.events).toEqual(['lost']);
   });
 });

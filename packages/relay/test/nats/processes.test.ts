@@ -9,7 +9,7 @@ import { codeOf } from '../support/http.ts';
 import { TestNats, withoutNats } from '../support/nats.ts';
 import { ServedRelay } from '../support/served-relay.ts';
 import type { RpcNotification, WebSocketClient } from '../support/websocket.ts';
-import { Cable } from './cable.ts';
+import { TcpProxy } from './tcp-proxy.ts';
 
 const unauthorized = -32001;
 const patience = { timeout: 20_000, interval: 20 };
@@ -18,7 +18,7 @@ describe.skipIf(withoutNats !== undefined)(
   `processes of one relay (${withoutNats ?? 'real'})`,
   () => {
     let nats: TestNats;
-    let cable: Cable;
+    let cable: TcpProxy;
     /** The first is connected to NATS by the cable. */
     let a: ServedRelay;
     let b: ServedRelay;
@@ -28,7 +28,7 @@ describe.skipIf(withoutNats !== undefined)(
 
     beforeAll(async () => {
       nats = parts.use(await TestNats.start());
-      cable = parts.use(await Cable.start(nats.url));
+      cable = parts.use(await TcpProxy.start(nats.url));
       const address = 'https://127.0.0.1:8443/svc/v1';
       a = parts.use(
         await ServedRelay.start({ public: { https: [address] }, bus: { nats: cable.url } }),
@@ -52,14 +52,14 @@ describe.skipIf(withoutNats !== undefined)(
     });
 
     afterEach(async () => {
-      cable.mend();
+      cable.restore();
       await nats.start();
       await whole(true, all);
     });
 
     const whole = async (is: boolean, doors: ServedRelay[]) => {
       for (const { relay } of doors) {
-        await vi.waitFor(() => expect(relay.context.bus.isWhole).toBe(is), patience);
+        await vi.waitFor(() => expect(relay.context.bus.isConnected).toBe(is), patience);
       }
     };
 
@@ -440,7 +440,7 @@ describe.skipIf(withoutNats !== undefined)(
         const head = await note(a, ann);
         expect(await atA.notification()).toEqual(changed(head));
         expect(await atB.notificationsSoFar()).toEqual([]);
-        await caughtUp(all, () => cable.mend());
+        await caughtUp(all, () => cable.restore());
         expect(heads(await atB.notificationsSoFar())).toEqual([head]);
         expect(heads(await atA.notificationsSoFar())).toEqual([]);
       });
@@ -451,7 +451,7 @@ describe.skipIf(withoutNats !== undefined)(
         await caughtUp([a], () => a.clock.advance(5));
         expect(heads(await atA.notificationsSoFar())).toEqual([head]);
         const next = await note(b, ann);
-        await caughtUp([a], () => cable.mend());
+        await caughtUp([a], () => cable.restore());
         expect(heads(await atA.notificationsSoFar())).toEqual([next]);
       });
 
@@ -479,7 +479,7 @@ describe.skipIf(withoutNats !== undefined)(
         const head = await note(c, ann);
         await arrives(phone, head);
         expect(await laptop.notificationsSoFar()).toEqual([]);
-        await caughtUp(all, () => cable.mend());
+        await caughtUp(all, () => cable.restore());
         expect(b.relay.context.sessions.isCached(token)).toBe(false);
         expect(await b.bindDevice(laptop, ann.device('laptop'))).toHaveProperty(
           'error.code',

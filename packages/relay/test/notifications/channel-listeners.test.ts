@@ -1,9 +1,9 @@
 /** Many followers of channels at one process, where all notices arrive. */
 import { beforeEach, expect, test, vi } from 'vitest';
 import { ChannelListeners } from '../../src/notifications/channel-listeners.ts';
+import { batchSize } from '../../src/notifications/fair-scheduler.ts';
 import type { Hint } from '../../src/notifications/hint.ts';
 import type { Listener } from '../../src/notifications/listener.ts';
-import { portion } from '../../src/notifications/turns.ts';
 import { ManualClock } from '../support/clock.ts';
 
 const many = 5_000;
@@ -43,13 +43,13 @@ class Told implements Listener {
 
 beforeEach(() => {
   clock = new ManualClock();
-  listeners = new ChannelListeners({ bus: { isWhole: true }, clock } as never);
+  listeners = new ChannelListeners({ bus: { isConnected: true }, clock } as never);
   audience = Array.from({ length: many }, () => new Told());
   for (const told of audience) listeners.join(told, channel, 0);
 });
 
 const tell = (head: number, id = channel) =>
-  listeners.tell({ kind: 'channel-timeline', channel: id, head });
+  listeners.notify({ kind: 'channel-timeline', channel: id, head });
 const toldOnes = () => audience.filter(({ hints }) => hints.length > 0);
 const last = () => audience.at(-1) as Told;
 const everybodyHeard = (head: number) =>
@@ -64,10 +64,10 @@ test('thousands are told in portions, and others get their turn in between', asy
   };
   setImmediate(turn);
   tell(1);
-  expect(toldOnes()).toHaveLength(portion);
+  expect(toldOnes()).toHaveLength(batchSize);
   await everybodyHeard(1);
   isOver = true;
-  expect(turns).toBeGreaterThanOrEqual(many / portion - 2);
+  expect(turns).toBeGreaterThanOrEqual(many / batchSize - 2);
   expect(toldOnes()).toHaveLength(many);
 });
 
@@ -133,18 +133,18 @@ test('a small channel hears while a large one is told', async () => {
   tell(1, other);
   await everybodyHeard(1);
   expect(before).toBeGreaterThan(0);
-  expect(before).toBeLessThanOrEqual(portion * 2);
+  expect(before).toBeLessThanOrEqual(batchSize * 2);
 });
 
 test('who unsubscribes while the others are told hears no more', async () => {
   tell(1);
   // One of the next turn, and one of the last.
-  for (const index of [portion, many - 2]) {
+  for (const index of [batchSize, many - 2]) {
     const gone = audience[index] as Told;
     gone.leave('channel', channel);
   }
   await everybodyHeard(1);
-  expect(audience[portion]?.heads).toEqual([]);
+  expect(audience[batchSize]?.heads).toEqual([]);
   expect(toldOnes()).toHaveLength(many - 2);
 });
 

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { MemoryBus } from '../../src/notifications/bus.ts';
-import { Hub, type SubscribedListeners } from '../../src/notifications/hub.ts';
+import { Hub, type ListenersByKind } from '../../src/notifications/hub.ts';
+import { MemoryBus } from '../../src/notifications/memory-bus.ts';
 import type { DeviceSession } from '../../src/sessions/session.ts';
 import { BoundSession } from '../../src/transport/bound-session.ts';
 import { ManualClock } from '../support/clock.ts';
@@ -18,7 +18,7 @@ beforeEach(() => {
 });
 
 /** Groups and channels are tested by themselves. */
-const nobody = {} as SubscribedListeners;
+const nobody = {} as ListenersByKind;
 
 /** A connection that writes down what is sent and says `sent` when the test lets it. */
 class Peer {

@@ -10,7 +10,7 @@ import type { ConnectionBinding } from '../../src/dispatch/call.ts';
 import type { Dispatcher } from '../../src/dispatch/dispatcher.ts';
 import type { Notice } from '../../src/dispatch/notice.ts';
 import type { RelayLimits } from '../../src/limits.ts';
-import { MemoryBus } from '../../src/notifications/bus.ts';
+import { MemoryBus } from '../../src/notifications/memory-bus.ts';
 import type { Session } from '../../src/sessions/session.ts';
 import type { Storage, StorageFaults } from '../../src/storage/types.ts';
 import { encodeResult } from '../../src/transport/encode.ts';

@@ -11,7 +11,7 @@ describe('public addresses', () => {
     ],
     ['wss://relay.example/svc/v1', 'wss://socket.example'],
   );
-  addresses.listensOn(8_443);
+  addresses.setPort(8_443);
 
   test('02 §8: the origin of a request follows from its path', () => {
     expect(addresses.httpOrigin('/svc/v1')).toBe('https://relay.example');

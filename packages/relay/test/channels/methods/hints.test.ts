@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { MemoryBus } from '../../../src/notifications/bus.ts';
+import { MemoryBus } from '../../../src/notifications/memory-bus.ts';
 import { attachment, TestChannel, text } from '../../fixtures/channel.ts';
 import { type Connection, Connections, type Hint } from '../../fixtures/connections.ts';
 import { Person } from '../../fixtures/person.ts';
@@ -163,7 +163,7 @@ describe('02 §13.3: a new subscription gets no hint of earlier events', () => {
     expect(follower.hints()).toEqual([timeline(2)]);
     const other = await TestChannel.create(world, ann);
     for (const set of [[channel, other], [channel]]) await follower.subscribeChannels(...set);
-    board.hub.tell(notice(2));
+    board.hub.notify(notice(2));
     expect(follower.hints()).toEqual([]);
   });
 
@@ -180,7 +180,7 @@ describe('02 §13.3: a new subscription gets no hint of earlier events', () => {
     await follower.subscribeChannels();
     await channel.post();
     await follower.subscribeChannels(channel);
-    board.hub.tell(notice(2));
+    board.hub.notify(notice(2));
     expect(follower.hints()).toEqual([]);
     await channel.post();
     expect(follower.hints()).toEqual([timeline(3)]);
@@ -239,7 +239,7 @@ describe('a post during a subscribe call is not lost', () => {
       'not_found',
     );
     expect(follower.hints()).toEqual([]);
-    expect(board.hub.subscribed.channel.ids()).toEqual([]);
+    expect(board.hub.listeners.channel.ids()).toEqual([]);
     await follower.subscribeChannels(channel);
     expect(follower.hints()).toEqual([]);
   });
@@ -316,11 +316,11 @@ describe('02 §12.3: hints are merged', () => {
 });
 
 describe('while notices may be missed, recipients are checked in storage', () => {
-  let bus: MemoryBus & { isWhole: boolean };
+  let bus: MemoryBus & { isConnected: boolean };
   let away: Connections;
 
   beforeEach(() => {
-    bus = Object.assign(lateBus(), { isWhole: false });
+    bus = Object.assign(lateBus(), { isConnected: false });
     away = new Connections(world, bus);
   });
 

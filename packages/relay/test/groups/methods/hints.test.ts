@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { MemoryBus } from '../../../src/notifications/bus.ts';
+import { MemoryBus } from '../../../src/notifications/memory-bus.ts';
 import { type Connection, Connections, type Hint } from '../../fixtures/connections.ts';
 import { newMemberKey, TestGroup } from '../../fixtures/group.ts';
 import { Person } from '../../fixtures/person.ts';

@@ -5,14 +5,14 @@ import type { Clock } from '../context.ts';
  * network takes some 20 µs, so that a turn takes less than a millisecond, about what a call takes:
  * with 250 of them, calls waited several milliseconds, and the last hint left hardly earlier.
  */
-export const portion = 32;
+export const batchSize = 32;
 
 /**
  * Work on many connections that leaves others their turn. However many audiences are told at once,
  * one turn takes a portion of it all; whoever has more to tell waits behind those who wait already.
  */
-export class Turns {
-  #left = portion;
+export class FairScheduler {
+  #left = batchSize;
   #isRenewing = false;
   readonly #waiting: (() => void)[] = [];
 
@@ -38,7 +38,7 @@ export class Turns {
     this.#isRenewing = true;
     setImmediate(() => {
       this.#isRenewing = false;
-      this.#left = portion;
+      this.#left = batchSize;
       this.#pass();
     });
   }
@@ -50,7 +50,7 @@ export class Turns {
 }
 
 /** Milliseconds; what took less goes on at once. */
-const shortest = 1;
+const minimumPause = 1;
 
 /**
  * Waits as long as has passed since `began`: what comes again and again takes half of the time at
@@ -58,12 +58,12 @@ const shortest = 1;
  *
  * @param began milliseconds of the clock's `monotonic`
  */
-export async function restSince(
+export async function pauseAfter(
   clock: Pick<Clock, 'after' | 'monotonic'>,
   began: number,
 ): Promise<void> {
   const took = clock.monotonic() - began;
-  if (took >= shortest) await new Promise<void>((resolve) => clock.after(took, resolve));
+  if (took >= minimumPause) await new Promise<void>((resolve) => clock.after(took, resolve));
 }
 
 export function nextTurn(): Promise<void> {

@@ -3,7 +3,7 @@ import { hintsDelayed } from '../observability/events.ts';
 import type { Listener } from './listener.ts';
 
 /** Connections whose standing one snapshot tells. */
-export const lookUpPortion = 250;
+export const recheckBatchSize = 250;
 /** Milliseconds until what could not be looked up is looked up again. */
 const retryAfter = 2_000;
 
@@ -13,7 +13,7 @@ type Context = Pick<RelayContext, 'clock' | 'log' | 'metrics'>;
  * What must be looked up in storage before anybody hears of it: one after another, so that a crowd
  * of them takes no more of storage than one, and again after a while where storage fails.
  */
-export class LookUps<T> implements AsyncDisposable {
+export class RecheckQueue<T> implements AsyncDisposable {
   readonly #context: Context;
   readonly #lookUp: (thing: T) => Promise<void>;
   readonly #waiting = new Set<T>();
@@ -85,7 +85,7 @@ export class LookUps<T> implements AsyncDisposable {
  *
  * @param seen ID of the session that was looked up; one that was renewed since stands
  */
-export function stands(
+export function applySessionEnd(
   listener: Listener,
   seen: string,
   ends: ReadonlyMap<string, number>,

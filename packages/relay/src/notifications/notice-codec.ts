@@ -26,18 +26,18 @@ const schemas = {
 } as const satisfies Record<Notice['kind'], unknown>;
 
 /** What a process makes of a message. */
-export interface Received {
+export interface DecodedNotices {
   readonly notices: readonly Notice[];
   /** How many were none: junk, or of a kind that only a newer version of the relay has. */
-  readonly refused: number;
+  readonly invalid: number;
 }
 
 /** Reads a message; whatever it is, nothing is thrown. */
-export function readNotices(text: string): Received {
+export function decodeNotices(text: string): DecodedNotices {
   const items = parse(text);
-  if (!Array.isArray(items)) return { notices: [], refused: 1 };
+  if (!Array.isArray(items)) return { notices: [], invalid: 1 };
   const notices = items.filter(isNotice);
-  return { notices, refused: items.length - notices.length };
+  return { notices, invalid: items.length - notices.length };
 }
 
 function parse(text: string): unknown {
@@ -64,7 +64,7 @@ function isNotice(value: unknown): value is Notice {
  * The messages for some notices, in their order.
  * @param most bytes of one message; a notice for many devices is divided among several
  */
-export function writeNotices(notices: readonly Notice[], most: number): Uint8Array[] {
+export function encodeNotices(notices: readonly Notice[], most: number): Uint8Array[] {
   const messages: Uint8Array[] = [];
   let parts: string[] = [];
   let bytes = 0;

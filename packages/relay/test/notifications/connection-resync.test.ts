@@ -4,9 +4,9 @@ import { auth } from '../../src/auth/index.ts';
 import type { RelayContext } from '../../src/context.ts';
 import type { AccountResync } from '../../src/dispatch/module.ts';
 import type { Notice } from '../../src/dispatch/notice.ts';
-import { MemoryBus } from '../../src/notifications/bus.ts';
-import { CatchUp } from '../../src/notifications/catch-up.ts';
-import { Hub, type SubscribedListeners } from '../../src/notifications/hub.ts';
+import { ConnectionResync } from '../../src/notifications/connection-resync.ts';
+import { Hub, type ListenersByKind } from '../../src/notifications/hub.ts';
+import { MemoryBus } from '../../src/notifications/memory-bus.ts';
 import { Metrics } from '../../src/observability/metrics.ts';
 import type { DeviceSession } from '../../src/sessions/session.ts';
 import { insertSession } from '../../src/sessions/session-store.ts';
@@ -20,7 +20,7 @@ import { temporaryFolder } from '../support/folder.ts';
 /** As of a relay of several processes, away when the test says so. */
 class SharedBus extends MemoryBus {
   override readonly isShared = true;
-  override isWhole = true;
+  override isConnected = true;
 }
 
 const clock = new ManualClock();
@@ -42,7 +42,7 @@ beforeEach(async () => {
   bus = new SharedBus((error) => {
     throw error;
   });
-  hub = parts.use(new Hub(bus, {} as SubscribedListeners));
+  hub = parts.use(new Hub(bus, {} as ListenersByKind));
   metrics = new Metrics();
   meanwhile = undefined;
   asked = [];
@@ -60,7 +60,7 @@ beforeEach(async () => {
   const log = pino({ level: 'silent' });
   const context = { storage, clock, bus, metrics, log, identity: { relayId: '0x00' } };
   parts.use(
-    new CatchUp(context as unknown as RelayContext, {
+    new ConnectionResync(context as unknown as RelayContext, {
       hub,
       accountResyncs: [news],
       subscriptionResyncs: [],
@@ -180,7 +180,7 @@ test('once a minute while the bus is whole', async () => {
 });
 
 test('every five seconds while it is away', async () => {
-  bus.isWhole = false;
+  bus.isConnected = false;
   gap();
   await compared();
   clock.advance(5);

@@ -1,7 +1,7 @@
 import { connect, createServer, type Server, type Socket } from 'node:net';
 
 /** The way from one process to its NATS server, which a test can cut without hurting either. */
-export class Cable implements AsyncDisposable {
+export class TcpProxy implements AsyncDisposable {
   readonly url: string;
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
@@ -20,10 +20,10 @@ export class Cable implements AsyncDisposable {
     });
   }
 
-  static async start(url: string): Promise<Cable> {
+  static async start(url: string): Promise<TcpProxy> {
     const server = createServer();
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    return new Cable(server, new URL(url));
+    return new TcpProxy(server, new URL(url));
   }
 
   cut(): void {
@@ -31,7 +31,7 @@ export class Cable implements AsyncDisposable {
     for (const socket of this.#sockets) socket.destroy();
   }
 
-  mend(): void {
+  restore(): void {
     this.#isCut = false;
   }
 

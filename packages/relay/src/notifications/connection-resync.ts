@@ -4,11 +4,11 @@ import type { Notice } from '../dispatch/notice.ts';
 import { connectionsResynced, resyncFailed } from '../observability/events.ts';
 import { readEnds } from '../sessions/session-store.ts';
 import type { Hub } from './hub.ts';
-import { stands } from './look-ups.ts';
+import { applySessionEnd } from './recheck-queue.ts';
 
 /** Accounts, and subscribed things, that are compared with storage in one snapshot. */
-const portion = 100;
-const subscribedPortion = 500;
+const accountBatchSize = 100;
+const subscriptionBatchSize = 500;
 
 /** Milliseconds between comparisons. */
 const intervals = { whole: 60_000, away: 5_000 } as const;
@@ -21,7 +21,7 @@ const listInterval = 60_000;
  * each `gap`, often while the bus is away, and now and then otherwise. What a connection has heard
  * already it is not told again; a relay of one process has nothing to catch up with.
  */
-export class CatchUp implements AsyncDisposable {
+export class ConnectionResync implements AsyncDisposable {
   readonly #context: RelayContext;
   readonly #hub: Hub;
   readonly #accountResyncs: readonly AccountResync[];
@@ -84,15 +84,15 @@ export class CatchUp implements AsyncDisposable {
 
   #schedule(succeeded: boolean): void {
     const { bus, clock } = this.#context;
-    const wait = succeeded && bus.isWhole ? intervals.whole : intervals.away;
+    const wait = succeeded && bus.isConnected ? intervals.whole : intervals.away;
     this.#timer = clock.after(wait, () => this.#wake());
   }
 
   async #compareAll(): Promise<boolean> {
     const accounts = this.#hub.accounts();
     try {
-      for (let start = 0; start < accounts.length && !this.#isStopping; start += portion) {
-        await this.#compare(accounts.slice(start, start + portion));
+      for (let start = 0; start < accounts.length && !this.#isStopping; start += accountBatchSize) {
+        await this.#compare(accounts.slice(start, start + accountBatchSize));
       }
       await this.#compareSubscribed();
       connectionsResynced(this.#context);
@@ -115,19 +115,19 @@ export class CatchUp implements AsyncDisposable {
         found.notices.push(...(await tell(tx, accounts, place)));
       return found;
     });
-    for (const { listener, id } of seen) stands(listener, id, ends);
-    for (const notice of notices) this.#hub.tell(notice);
+    for (const { listener, id } of seen) applySessionEnd(listener, id, ends);
+    for (const notice of notices) this.#hub.notify(notice);
   }
 
   /** Sessions were compared before: whoever may not hear any more is gone. */
   async #compareSubscribed(): Promise<void> {
     const withLists = this.#takeLists();
     for (const { kind, notices: tell } of this.#subscriptionResyncs) {
-      const ids = this.#hub.subscribed[kind].ids();
-      for (let start = 0; start < ids.length && !this.#isStopping; start += subscribedPortion) {
-        const some = ids.slice(start, start + subscribedPortion);
+      const ids = this.#hub.listeners[kind].ids();
+      for (let start = 0; start < ids.length && !this.#isStopping; start += subscriptionBatchSize) {
+        const some = ids.slice(start, start + subscriptionBatchSize);
         const notices = await this.#context.storage.read((tx) => tell(tx, some, { withLists }));
-        for (const notice of notices) this.#hub.tell(notice);
+        for (const notice of notices) this.#hub.notify(notice);
       }
     }
   }
@@ -135,7 +135,7 @@ export class CatchUp implements AsyncDisposable {
   /** While the bus is away, hints of lists are lost all the time. */
   #takeLists(): boolean {
     const { bus, clock } = this.#context;
-    const isOld = !bus.isWhole && clock.monotonic() - this.#listsAt >= listInterval;
+    const isOld = !bus.isConnected && clock.monotonic() - this.#listsAt >= listInterval;
     const withLists = this.#lacksLists || isOld;
     this.#lacksLists = false;
     if (withLists) this.#listsAt = clock.monotonic();

@@ -1,7 +1,7 @@
 import type { Listener } from './listener.ts';
 
 /** Something that somebody here subscribed. */
-export interface Audience {
+export interface Subscribers {
   readonly id: string;
   /** Each with the sequence at which its right to hear was last confirmed. */
   readonly listeners: Map<Listener, number>;
@@ -12,7 +12,7 @@ export interface Audience {
 }
 
 /** Where connections subscribe things of one kind. */
-export interface Subscribed {
+export interface TopicListeners {
   /** Those that somebody here subscribed. */
   ids(): string[];
   /** From now on, until it is disposed of, notices of these are kept for those who join. */
@@ -23,14 +23,14 @@ export interface Subscribed {
 }
 
 /** Things of one kind that connections here subscribed, by ID: nothing is kept of any other. */
-export class Audiences<A extends Audience> {
+export class SubscriberMap<A extends Subscribers> {
   readonly #all = new Map<string, A>();
-  readonly #make: (empty: Audience) => A;
+  readonly #make: (empty: Subscribers) => A;
   readonly #forgotten: (audience: A) => void;
 
-  constructor(make: (empty: Audience) => A, forgotten: (audience: A) => void) {
+  constructor(make: (empty: Subscribers) => A, removed: (audience: A) => void) {
     this.#make = make;
-    this.#forgotten = forgotten;
+    this.#forgotten = removed;
   }
 
   get(id: string): A | undefined {
@@ -43,7 +43,7 @@ export class Audiences<A extends Audience> {
       .map(({ id }) => id);
   }
 
-  /** @see Subscribed */
+  /** @see TopicListeners */
   expect(ids: readonly string[]): Disposable {
     const expected = ids.map((id) => this.#obtain(id));
     for (const audience of expected) audience.expected += 1;

@@ -4,7 +4,7 @@ import type { Notice } from '../dispatch/notice.ts';
 /** The bus of a relay that is one process: notices go to every listener at once, in order. */
 export class MemoryBus implements Bus {
   readonly isShared: boolean = false;
-  readonly isWhole: boolean = true;
+  readonly isConnected: boolean = true;
   readonly #listeners = new Set<(notice: Notice) => void>();
   readonly #failed: (error: unknown) => void;
 

@@ -18,7 +18,7 @@ export interface Reply {
 const lost: Reply = { outcome: 'lost', result: null };
 
 /** A session's way to the relay. Calls never reject: a connection that ends is an outcome. */
-export interface Link extends Disposable {
+export interface RelayConnection extends Disposable {
   call(method: string, params: JsonObject): Promise<Reply>;
   /** Takes the token of a session that was opened here. */
   use(token: string): void;
@@ -27,7 +27,7 @@ export interface Link extends Disposable {
 }
 
 /** A WebSocket connection, which is cut when its process is gone. */
-export class SocketLink implements Link {
+export class SocketConnection implements RelayConnection {
   readonly closed: Promise<void>;
   readonly #socket: PlainSocket;
   readonly #calls = new Map<number, { method: string; settle: (reply: Reply) => void }>();
@@ -48,8 +48,8 @@ export class SocketLink implements Link {
     target: Target,
     url: string,
     hear: (notification: JsonObject) => void,
-  ): Promise<SocketLink> {
-    return new SocketLink(await PlainSocket.open(url, target.ca), hear);
+  ): Promise<SocketConnection> {
+    return new SocketConnection(await PlainSocket.open(url, target.ca), hear);
   }
 
   call(method: string, params: JsonObject): Promise<Reply> {
@@ -92,7 +92,7 @@ export class SocketLink implements Link {
 }
 
 /** HTTPS with a token, which outlives its connections and the process that gave it. */
-export class RequestLink implements Link {
+export class HttpsConnection implements RelayConnection {
   readonly closed: Promise<void>;
   readonly #caller: HttpsCaller;
   readonly #close: () => void;

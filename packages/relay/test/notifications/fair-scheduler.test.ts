@@ -1,67 +1,69 @@
 import { expect, test } from 'vitest';
-import { portion, Turns } from '../../src/notifications/turns.ts';
+import { batchSize, FairScheduler } from '../../src/notifications/fair-scheduler.ts';
 
 const numbers = (count: number) => Array.from({ length: count }, (_, index) => index);
 const nextTurn = () => new Promise((resolve) => setImmediate(resolve));
 
 test('a portion is done at once, and the rest in turns of the event loop', async () => {
-  const turns = new Turns();
+  const turns = new FairScheduler();
   const done: number[] = [];
-  const all = turns.each(numbers(portion * 3), (item) => done.push(item));
+  const all = turns.each(numbers(batchSize * 3), (item) => done.push(item));
   for (const portions of [1, 2, 3]) {
-    expect(done).toHaveLength(portion * portions);
+    expect(done).toHaveLength(batchSize * portions);
     await nextTurn();
   }
   await all;
-  expect(done).toEqual(numbers(portion * 3));
+  expect(done).toEqual(numbers(batchSize * 3));
 });
 
 test('one turn takes one portion of everything, and whoever waits longest is next', async () => {
-  const turns = new Turns();
+  const turns = new FairScheduler();
   const done: string[] = [];
   const all = ['a', 'b', 'c'].map((name) =>
-    turns.each(numbers(portion * 3), () => done.push(name)),
+    turns.each(numbers(batchSize * 3), () => done.push(name)),
   );
   for (let turn = 1; turn <= 9; turn += 1) {
-    expect(done).toHaveLength(portion * turn);
+    expect(done).toHaveLength(batchSize * turn);
     await nextTurn();
   }
   await Promise.all(all);
-  const order = numbers(9).map((turn) => new Set(done.slice(turn * portion, (turn + 1) * portion)));
+  const order = numbers(9).map(
+    (turn) => new Set(done.slice(turn * batchSize, (turn + 1) * batchSize)),
+  );
   expect(order).toEqual([...'aabcabcbc'].map((name) => new Set([name])));
 });
 
 test('what one leaves of a turn is for the next', async () => {
-  const turns = new Turns();
+  const turns = new FairScheduler();
   const done: string[] = [];
   const all = [
-    turns.each(numbers(portion), () => done.push('first')),
-    ...numbers(portion).map((index) => turns.each([index], (item) => done.push(`small ${item}`))),
+    turns.each(numbers(batchSize), () => done.push('first')),
+    ...numbers(batchSize).map((index) => turns.each([index], (item) => done.push(`small ${item}`))),
   ];
-  expect(done).toHaveLength(portion);
+  expect(done).toHaveLength(batchSize);
   await nextTurn();
-  expect(done).toHaveLength(portion * 2);
+  expect(done).toHaveLength(batchSize * 2);
   await Promise.all(all);
-  expect(done.slice(portion)).toEqual(numbers(portion).map((index) => `small ${index}`));
+  expect(done.slice(batchSize)).toEqual(numbers(batchSize).map((index) => `small ${index}`));
 });
 
 test('one that never ends does not keep the others from theirs', async () => {
-  const turns = new Turns();
+  const turns = new FairScheduler();
   let isOver = false;
   function* endless() {
     while (!isOver) yield 1;
   }
   const first = turns.each(endless(), () => {});
   const second: number[] = [];
-  await turns.each(numbers(portion * 5), (item) => second.push(item));
-  expect(second).toHaveLength(portion * 5);
+  await turns.each(numbers(batchSize * 5), (item) => second.push(item));
+  expect(second).toHaveLength(batchSize * 5);
   isOver = true;
   await first;
 });
 
 test('nothing to do takes no turn', async () => {
-  const turns = new Turns();
-  const long = turns.each(numbers(portion * 2), () => {});
+  const turns = new FairScheduler();
+  const long = turns.each(numbers(batchSize * 2), () => {});
   let isOver = false;
   const none = turns
     .each([], () => {})
