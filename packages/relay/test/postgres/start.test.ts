@@ -112,7 +112,9 @@ describe('a server that is no good', () => {
       other.pathname = `/${name}`;
     });
     expect(await refusal(to)).toMatch(
-      new RegExp(`: the database has the encoding ${encoding}, UTF8 is needed$`),
+      new RegExp(
+        `: the database has the encoding ${encoding}, UTF8 is needed: create it with that$`,
+      ),
     );
   });
 
