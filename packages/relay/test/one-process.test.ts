@@ -3,7 +3,7 @@ import { ServedRelay } from './support/served-relay.ts';
 
 test('a relay of one process compares nothing with storage: nobody else tells it anything', async () => {
   await using door = await ServedRelay.start();
-  const ann = await door.person('ann');
+  const ann = await door.register('ann');
   const socket = await door.socket();
   await door.bindDevice(socket, ann.device());
   const { bus, metrics } = door.relay.context;

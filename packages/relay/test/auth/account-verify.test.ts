@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { Person } from '../fixtures/person.ts';
+import { Person } from '../fixtures/person.ts';
 import { codeOf } from '../support/http.ts';
 import { ServedRelay } from '../support/served-relay.ts';
 
@@ -8,7 +8,7 @@ let stranger: Person;
 
 beforeEach(async () => {
   door = await ServedRelay.start();
-  stranger = door.newcomer('stranger');
+  stranger = new Person(door, 'stranger');
 });
 afterEach(() => door[Symbol.asyncDispose]());
 
@@ -35,7 +35,7 @@ describe('02 §9.4: auth.account.verify', () => {
   });
 
   test('§18: a key that does not derive the account is bad_request and the nonce gone', async () => {
-    const other = door.newcomer('other');
+    const other = new Person(door, 'other');
     const proof = await proofOf();
     const swapped = { ...proof, account_public_key: other.signer.publicKey };
     expect(await verify(swapped)).toBe('bad_request');
@@ -59,7 +59,7 @@ describe('02 §9.4: auth.account.verify', () => {
   });
 
   test('one challenge can be used with either method, once', async () => {
-    const ann = await door.person('ann');
+    const ann = await door.register('ann');
     const { nonce } = await door.challenge(ann.account);
     expect(await verify(await door.accountProof(ann, nonce))).toBe('ok');
     const proof = door.deviceProof(ann.device(), nonce);

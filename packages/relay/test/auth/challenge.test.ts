@@ -15,7 +15,7 @@ beforeEach(async () => {
       wss: ['wss://127.0.0.1:0/svc/v1', 'wss://localhost:0/other/svc/v1'],
     },
   });
-  ann = await door.person('ann');
+  ann = await door.register('ann');
 });
 afterEach(() => door[Symbol.asyncDispose]());
 

@@ -6,7 +6,7 @@ import {
 } from '@posthouse/protocol';
 import type { JsonObject } from '@posthouse/protocol/json';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { Person } from '../fixtures/person.ts';
+import { Person } from '../fixtures/person.ts';
 import { codeOf } from '../support/http.ts';
 import { network } from '../support/in-process-relay.ts';
 import { ServedRelay } from '../support/served-relay.ts';
@@ -16,7 +16,7 @@ let ann: Person;
 
 beforeEach(async () => {
   door = await ServedRelay.start();
-  ann = await door.person('ann', ['phone', 'laptop']);
+  ann = await door.register('ann', ['phone', 'laptop']);
 });
 afterEach(() => door[Symbol.asyncDispose]());
 
@@ -137,7 +137,7 @@ describe('02 §9.3: the order of checks', () => {
   });
 
   test('a certificate whose key does not derive its account is bad_request', async () => {
-    const other = door.newcomer('bob');
+    const other = new Person(door, 'bob');
     const certificate = {
       ...ann.device().certificate,
       account_public_key: other.signer.publicKey,
@@ -148,7 +148,7 @@ describe('02 §9.3: the order of checks', () => {
   });
 
   test("§18: a certificate of another account than the nonce's is unauthorized", async () => {
-    const bob = await door.person('bob');
+    const bob = await door.register('bob');
     const { nonce } = await door.challenge(ann.account);
     expect(await codeFor(door.deviceProof(bob.device(), nonce))).toBe('unauthorized');
   });
@@ -197,13 +197,13 @@ describe('02 §9.3 step 4: current validity', () => {
   });
 
   test('§18: an account without a known route is route_not_found', async () => {
-    const stranger = door.newcomer('stranger');
+    const stranger = new Person(door, 'stranger');
     await stranger.addDevice('phone');
     expect(await codeFor(await proofOf(stranger))).toBe('route_not_found');
   });
 
   test('a pre-stored state authenticates no device before a route', async () => {
-    const newcomer = door.newcomer('newcomer');
+    const newcomer = new Person(door, 'newcomer');
     await newcomer.addDevice('phone');
     const { token } = await door.logInAccount(newcomer);
     const state = await newcomer.state();

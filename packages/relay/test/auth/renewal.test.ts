@@ -11,7 +11,7 @@ let socket: WebSocketClient;
 
 beforeEach(async () => {
   door = await ServedRelay.start();
-  ann = await door.person('ann', ['phone', 'laptop']);
+  ann = await door.register('ann', ['phone', 'laptop']);
   socket = await door.socket();
 });
 afterEach(() => door[Symbol.asyncDispose]());
@@ -54,7 +54,7 @@ describe('02 §10.5: a bound connection', () => {
   test.each<[string, () => Promise<unknown>]>([
     ['another device', () => door.bindDevice(socket, ann.device('laptop'))],
     ['another mode', () => door.bindAccount(socket, ann)],
-    ['another account', async () => door.bindDevice(socket, (await door.person('bob')).device())],
+    ['another account', async () => door.bindDevice(socket, (await door.register('bob')).device())],
   ])('§10.6 rule 2: cannot be bound to %s', async (_, rebind) => {
     expect(await rebind()).toHaveProperty('error.code', forbidden);
     expect(await sync()).toHaveProperty('result');
@@ -68,7 +68,7 @@ describe('02 §10.5: a bound connection', () => {
   });
 
   test("a challenge of the account with another account's certificate is forbidden", async () => {
-    const bob = await door.person('bob');
+    const bob = await door.register('bob');
     const proof = door.deviceProof(bob.device(), await nonceOn());
     expect(await socket.call('auth.device.verify', proof)).toHaveProperty('error.code', forbidden);
   });

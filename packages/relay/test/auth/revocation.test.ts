@@ -11,7 +11,7 @@ let ann: Person;
 
 beforeEach(async () => {
   door = await ServedRelay.start();
-  ann = await door.person('ann', ['phone', 'laptop']);
+  ann = await door.register('ann', ['phone', 'laptop']);
 });
 afterEach(() => door[Symbol.asyncDispose]());
 

@@ -10,7 +10,7 @@ beforeEach(async () => {
   door = await ServedRelay.start({
     public: { https: ['https://127.0.0.1:0/svc/v1', 'https://localhost:0/other/svc/v1'], wss: [] },
   });
-  ann = await door.person('ann');
+  ann = await door.register('ann');
 });
 afterEach(() => door[Symbol.asyncDispose]());
 

@@ -72,7 +72,7 @@ class TimelineOutcomes implements Outcomes {
 
 async function openChannel(ground: KillableRelay, name: string): Promise<ChannelUnderTest> {
   const [ann, ben, cem, dora] = (await Promise.all(
-    ['ann', 'ben', 'cem', 'dora'].map((each) => ground.person(`${each} ${name}`)),
+    ['ann', 'ben', 'cem', 'dora'].map((each) => ground.register(`${each} ${name}`)),
   )) as [Person, Person, Person, Person];
   const channel = await TestChannel.create(ground, ann, { moderators: [ben.account] });
   const descriptors = new Map([[0, channel.descriptor.device_signature]]);

@@ -1,8 +1,8 @@
 /** One post to many connections over real sockets, some of which never read. */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { TestChannel, text } from '../fixtures/channel.ts';
+import { nextHint } from '../fixtures/hints.ts';
 import type { Person } from '../fixtures/person.ts';
-import { DoorGround, nextHint } from '../support/door.ts';
 import { ServedRelay } from '../support/served-relay.ts';
 import type { WebSocketClient } from '../support/websocket.ts';
 
@@ -13,7 +13,7 @@ const busy = 300_000;
 const concurrency = 20;
 
 let door: ServedRelay;
-let ground: DoorGround;
+let ground: ServedRelay;
 let ann: Person;
 /** The account of all followers. */
 let ben: Person;
@@ -23,10 +23,10 @@ let channel: TestChannel;
 
 const start = async (limits: { readonly sendBufferBytes?: number } = {}) => {
   door = await ServedRelay.start({ host: { channels: true }, limits });
-  ground = new DoorGround(door);
-  ann = await ground.person('ann');
-  ben = await ground.person('ben');
-  eve = await ground.person('eve');
+  ground = door;
+  ann = await ground.register('ann');
+  ben = await ground.register('ben');
+  eve = await ground.register('eve');
   channel = await TestChannel.create(ground, ann);
 };
 afterEach(() => door[Symbol.asyncDispose]());
@@ -35,7 +35,7 @@ const followers = async (count: number, ...channels: readonly TestChannel[]) => 
   const all: WebSocketClient[] = [];
   while (all.length < count) {
     const batch = Math.min(concurrency, count - all.length);
-    const opened = Array.from({ length: batch }, () => ground.following(ben, channels));
+    const opened = Array.from({ length: batch }, () => ground.withChannels(ben, channels));
     all.push(...(await Promise.all(opened)));
   }
   return all;
@@ -66,7 +66,7 @@ describe('thousands of connections follow a channel, and some never read', () =>
   test('every reading connection gets the last hint, and calls of others are answered', {
     timeout: busy,
   }, async () => {
-    const other = await ground.following(eve, []);
+    const other = await ground.withChannels(eve, []);
     const calls = Promise.all(
       Array.from({ length: 50 }, () =>
         other.call('channel.read', { channel_id: channel.channelId }),
@@ -86,7 +86,7 @@ describe('thousands of connections follow a channel, and some never read', () =>
   });
 
   test('a call is answered while hints are sent', { timeout: busy }, async () => {
-    const other = await ground.following(eve, []);
+    const other = await ground.withChannels(eve, []);
     const order: string[] = [];
     const notified = reading.map(async (socket, index) => {
       await hintsUpTo(socket, 1);
@@ -131,7 +131,7 @@ describe('02 §12.3: a connection whose client stopped reading', () => {
 
   test('has at most one hint in flight and one waiting, for any number of posts', async () => {
     await start({ sendBufferBytes: 67_108_864 });
-    const quick = await ground.following(eve, [channel]);
+    const quick = await ground.withChannels(eve, [channel]);
     const stuck = await filled(3, channel);
     for (let head = 1; head <= posts; head += 1) {
       await channel.post();
@@ -163,8 +163,8 @@ describe('02 §12.3: a connection whose client stopped reading', () => {
   test('is closed if its buffer is over the limit, and no other connection is', async () => {
     await start({ sendBufferBytes: 1_048_576 });
     const { metrics } = door.relay.context;
-    const quick = await ground.following(eve, [channel]);
-    const asleep = await ground.following(ben, [channel]);
+    const quick = await ground.withChannels(eve, [channel]);
+    const asleep = await ground.withChannels(ben, [channel]);
     asleep.socket.pause();
     const ended = () => metrics.value('connections_ended', { reason: 'peer reads too slowly' });
     const [stuck] = (await filled(1, channel)) as [WebSocketClient];

@@ -13,23 +13,22 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { DeviceSession } from '../../src/sessions/session.ts';
 import { attachment, TestChannel, text } from '../fixtures/channel.ts';
 import type { HomeRelay, Person } from '../fixtures/person.ts';
-import { DoorGround } from '../support/door.ts';
 import { codeOf } from '../support/http.ts';
 import { network } from '../support/in-process-relay.ts';
 import { ServedRelay } from '../support/served-relay.ts';
 import type { WebSocketClient } from '../support/websocket.ts';
 
 let door: ServedRelay;
-let overHttp: DoorGround;
+let overHttp: ServedRelay;
 let ann: Person;
 let ben: Person;
 
 beforeEach(async () => {
   // Default configuration: channels are hosted.
   door = await ServedRelay.start();
-  overHttp = new DoorGround(door);
-  ann = await overHttp.person('ann');
-  ben = await overHttp.person('ben');
+  overHttp = door;
+  ann = await overHttp.register('ann');
+  ben = await overHttp.register('ben');
 });
 afterEach(() => door[Symbol.asyncDispose]());
 
@@ -229,7 +228,7 @@ test('06 §7.2: after a restart, answered writes exist and repeats are recognise
 
 test('06 §1: a relay that does not host channels has none of their methods', async () => {
   await using plain = await ServedRelay.start({ host: { channels: false } });
-  const person = await plain.person('ann');
+  const person = await plain.register('ann');
   const { token } = await plain.logInDevice(person);
   const params = { channel_id: `chan_${'A'.repeat(22)}` };
   const answer = await plain.http().call('channel.read', params, { token });

@@ -37,9 +37,9 @@ export function describeRaces(open: () => Promise<RelayProcesses>): void {
     place = await open();
     course = new Races(place);
     ground = course.ground;
-    ann = await ground.person('ann', ['phone', 'laptop']);
-    ben = await ground.person('ben');
-    cem = await ground.person('cem');
+    ann = await ground.register('ann', ['phone', 'laptop']);
+    ben = await ground.register('ben');
+    cem = await ground.register('cem');
   });
   afterAll(() => place[Symbol.asyncDispose]());
 

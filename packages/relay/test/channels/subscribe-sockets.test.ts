@@ -2,13 +2,13 @@
 import { errorCatalogue } from '@posthouse/protocol';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { TestChannel } from '../fixtures/channel.ts';
+import { nextHint, receivedHints } from '../fixtures/hints.ts';
 import type { Person } from '../fixtures/person.ts';
-import { DoorGround, nextHint, receivedHints } from '../support/door.ts';
 import { codeOf } from '../support/http.ts';
 import { ServedRelay } from '../support/served-relay.ts';
 
 let door: ServedRelay;
-let ground: DoorGround;
+let ground: ServedRelay;
 let ann: Person;
 let ben: Person;
 let channel: TestChannel;
@@ -16,9 +16,9 @@ const wellFormed = `chan_${'A'.repeat(22)}`;
 
 beforeEach(async () => {
   door = await ServedRelay.start({ host: { channels: true }, limits: { channelSubscriptions: 2 } });
-  ground = new DoorGround(door);
-  ann = await ground.person('ann');
-  ben = await ground.person('ben', ['phone', 'laptop']);
+  ground = door;
+  ann = await ground.register('ann');
+  ben = await ground.register('ben', ['phone', 'laptop']);
   channel = await TestChannel.create(ground, ann);
 });
 afterEach(() => door[Symbol.asyncDispose]());
@@ -71,8 +71,8 @@ test('02 §12.3: an account session cannot subscribe', async () => {
 
 test('06 §9.2: a write over HTTP notifies every subscriber', async () => {
   const [socket, other] = [
-    await ground.following(ben, [channel]),
-    await ground.following(ann, [channel]),
+    await ground.withChannels(ben, [channel]),
+    await ground.withChannels(ann, [channel]),
   ];
   await channel.post();
   for (const each of [socket, other]) {
@@ -85,7 +85,7 @@ test('06 §9.2: a write over HTTP notifies every subscriber', async () => {
 });
 
 test('06 §9.2: the event can be read when its hint arrives', async () => {
-  const socket = await ground.following(ben, [channel]);
+  const socket = await ground.withChannels(ben, [channel]);
   await channel.post();
   const [, head] = await nextHint(socket);
   const params = { channel_id: channel.channelId, after: 0 };
@@ -94,7 +94,7 @@ test('06 §9.2: the event can be read when its hint arrives', async () => {
 });
 
 test('02 §10.6: a set outlasts a renewal, and a new connection starts with an empty one', async () => {
-  const socket = await ground.following(ben, [channel]);
+  const socket = await ground.withChannels(ben, [channel]);
   await door.bindDevice(socket, ben.device());
   await channel.post();
   expect(await nextHint(socket)).toEqual(['timeline', 1]);
@@ -108,8 +108,8 @@ test('02 §10.6: a set outlasts a renewal, and a new connection starts with an e
 test('02 §13: the connections of one device have sets of their own', async () => {
   const second = await TestChannel.create(ground, ann);
   const [one, two] = [
-    await ground.following(ben, [channel]),
-    await ground.following(ben, [second]),
+    await ground.withChannels(ben, [channel]),
+    await ground.withChannels(ben, [second]),
   ];
   await channel.post();
   expect(await nextHint(one)).toEqual(['timeline', 1]);
@@ -120,8 +120,8 @@ test('02 §13: the connections of one device have sets of their own', async () =
 });
 
 test('02 §10.3: a removed device gets no more hints', async () => {
-  const laptop = await ground.following(ben, [channel], { device: 'laptop' });
-  const phone = await ground.following(ben, [channel]);
+  const laptop = await ground.withChannels(ben, [channel], { device: 'laptop' });
+  const phone = await ground.withChannels(ben, [channel]);
   await publish(['phone']);
   await channel.post();
   expect(await nextHint(phone)).toEqual(['timeline', 1]);
@@ -133,8 +133,8 @@ test('02 §10.3: a removed device gets no more hints', async () => {
 test('02 §10.2: a device whose session expired gets no more hints', async () => {
   await ben.addDevice('laptop', { expiresAt: door.clock.now() + 3_000 });
   await publish(['phone', 'laptop']);
-  const laptop = await ground.following(ben, [channel], { device: 'laptop' });
-  const phone = await ground.following(ben, [channel]);
+  const laptop = await ground.withChannels(ben, [channel], { device: 'laptop' });
+  const phone = await ground.withChannels(ben, [channel]);
   door.clock.advance(2_999);
   await channel.post();
   expect(await nextHint(laptop)).toEqual(['timeline', 1]);
@@ -147,7 +147,7 @@ test('02 §10.2: a device whose session expired gets no more hints', async () =>
 test('02 §12.9: after a restart there are no subscriptions, and hints continue from the head', async () => {
   await channel.post();
   await door.restart();
-  const socket = await ground.following(ben, [channel]);
+  const socket = await ground.withChannels(ben, [channel]);
   expect(await receivedHints(socket)).toEqual([]);
   await channel.post();
   expect(await nextHint(socket)).toEqual(['timeline', 2]);
@@ -156,7 +156,7 @@ test('02 §12.9: after a restart there are no subscriptions, and hints continue 
 test('06 §9.1: the method does not exist at a relay that does not host channels', async () => {
   await using plain = await ServedRelay.start({ host: { channels: false } });
   const socket = await plain.socket();
-  await plain.bindDevice(socket, (await plain.person('cem')).device());
+  await plain.bindDevice(socket, (await plain.register('cem')).device());
   const answer = await socket.call('channel.subscribe', { channel_ids: [] });
   expect(answer).toHaveProperty('error.code', errorCatalogue.method_not_found.rpc);
 });

@@ -38,9 +38,9 @@ describe('beside a relay', () => {
   beforeAll(async () => {
     data = await RelayData.empty();
     ground = await KillableRelay.start(data);
-    ann = await ground.person('ann');
-    ben = await ground.person('ben');
-    cem = await ground.person('cem');
+    ann = await ground.register('ann');
+    ben = await ground.register('ben');
+    cem = await ground.register('cem');
   });
   afterAll(async () => {
     await ground.stop();

@@ -21,8 +21,8 @@ let post: number;
 beforeAll(async () => {
   data = await RelayData.empty();
   ground = await KillableRelay.start(data);
-  ann = await ground.person('ann');
-  ben = await ground.person('ben');
+  ann = await ground.register('ann');
+  ben = await ground.register('ben');
 });
 afterAll(async () => {
   await ground.stop();

@@ -33,7 +33,7 @@ async function openClub(
   name: string,
 ): Promise<Club> {
   const people = (await Promise.all(
-    ['ann', 'ben', 'cem', 'dora', 'emil'].map((each) => ground.person(`${each} ${name}`)),
+    ['ann', 'ben', 'cem', 'dora', 'emil'].map((each) => ground.register(`${each} ${name}`)),
   )) as [Person, Person, Person, Person, Person];
   const [ann, ben, cem] = people;
   const group = await TestGroup.create(ground, ann);

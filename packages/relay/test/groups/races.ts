@@ -36,9 +36,9 @@ export function describeRaces(open: () => Promise<RelayProcesses>): void {
     place = await open();
     course = new Races(place);
     ground = course.ground;
-    ann = await ground.person('ann', ['phone', 'laptop']);
+    ann = await ground.register('ann', ['phone', 'laptop']);
     [ben, cem, dora, emil, fay] = (await Promise.all(
-      ['ben', 'cem', 'dora', 'emil', 'fay'].map((name) => ground.person(name)),
+      ['ben', 'cem', 'dora', 'emil', 'fay'].map((name) => ground.register(name)),
     )) as [Person, Person, Person, Person, Person];
   });
   afterAll(() => place[Symbol.asyncDispose]());

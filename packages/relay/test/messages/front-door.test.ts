@@ -1,7 +1,7 @@
 import { errorCodeOfRpc, type MethodName, signDeviceStateQuery } from '@posthouse/protocol';
 import type { JsonObject } from '@posthouse/protocol/json';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { Person } from '../fixtures/person.ts';
+import { Person } from '../fixtures/person.ts';
 import { codeOf } from '../support/http.ts';
 import { network } from '../support/in-process-relay.ts';
 import { ServedRelay } from '../support/served-relay.ts';
@@ -20,8 +20,8 @@ let ben: Person;
 
 beforeEach(async () => {
   door = await ServedRelay.start();
-  ann = await door.person('ann', ['phone', 'laptop']);
-  ben = await door.person('ben');
+  ann = await door.register('ann', ['phone', 'laptop']);
+  ben = await door.register('ben');
 });
 afterEach(() => door[Symbol.asyncDispose]());
 
@@ -227,7 +227,7 @@ describe('notices over WebSocket', () => {
 
 /** A person with a device who is not at home here yet. */
 async function stranger(): Promise<Person> {
-  const eve = door.newcomer('eve');
+  const eve = new Person(door, 'eve');
   await eve.addDevice('phone');
   return eve;
 }

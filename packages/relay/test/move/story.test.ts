@@ -5,7 +5,7 @@ import { nodePrimitives } from '@posthouse/protocol/node';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { RelayConfig } from '../../src/config/index.ts';
 import { type DatabaseAddress, parseAddress } from '../../src/storage/move/move.ts';
-import type { Person } from '../fixtures/person.ts';
+import { Person } from '../fixtures/person.ts';
 import { codeOf } from '../support/http.ts';
 import { ServedRelay, type ServedRelayData } from '../support/served-relay.ts';
 import { configOf, contents, Databases, furnish, move } from './databases.ts';
@@ -69,7 +69,7 @@ test('timelines, sessions, challenges, sequences and the queue go to PostgreSQL 
   await using door = await ServedRelay.start({}, data);
   const residents: Resident[] = [];
   for (const name of ['ann', 'ben', 'cem', 'dot', 'eva', 'fay']) {
-    const person = await door.person(name, ['phone', 'laptop']);
+    const person = await door.register(name, ['phone', 'laptop']);
     for (const device of ['phone', 'laptop']) {
       residents.push({ person, device, session: await door.logInDevice(person, device) });
     }
@@ -86,7 +86,7 @@ test('timelines, sessions, challenges, sequences and the queue go to PostgreSQL 
     }
   }
   // Somebody this relay does not know yet: the message waits in the queue.
-  const zoe = door.newcomer('zoe');
+  const zoe = new Person(door, 'zoe');
   await zoe.addDevice('phone');
   const waiting = await send(door, ann, zoe, 'welcome');
   // What has expired, and was not removed yet, moves as well.

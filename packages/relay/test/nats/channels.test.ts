@@ -1,8 +1,8 @@
 /** Channels at several processes of one relay: hints at one process of posts at another. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { TestChannel } from '../fixtures/channel.ts';
+import { nextHint, receivedHints } from '../fixtures/hints.ts';
 import type { Person } from '../fixtures/person.ts';
-import { DoorGround, nextHint, receivedHints } from '../support/door.ts';
 import { codeOf } from '../support/http.ts';
 import { TestNats, withoutNats } from '../support/nats.ts';
 import { ServedRelay } from '../support/served-relay.ts';
@@ -20,7 +20,7 @@ describe.skipIf(withoutNats !== undefined)(
     let a: ServedRelay;
     let b: ServedRelay;
     let both: ServedRelay[];
-    let ground: DoorGround;
+    let ground: ServedRelay;
     const parts = new AsyncDisposableStack();
 
     beforeAll(async () => {
@@ -31,9 +31,9 @@ describe.skipIf(withoutNats !== undefined)(
         host: { channels: true },
       };
       a = parts.use(await ServedRelay.start({ ...config, bus: { nats: cable.url } }));
-      b = parts.use(await a.beside({ bus: { nats: nats.url } }));
+      b = parts.use(await a.startProcess({ bus: { nats: nats.url } }));
       both = [a, b];
-      ground = new DoorGround(a);
+      ground = a;
     });
     afterAll(() => parts.disposeAsync());
 
@@ -45,12 +45,12 @@ describe.skipIf(withoutNats !== undefined)(
 
     beforeEach(async () => {
       people += 1;
-      ann = await ground.person(`ann ${people}`);
-      ben = await ground.person(`ben ${people}`, ['phone', 'laptop']);
+      ann = await ground.register(`ann ${people}`);
+      ben = await ground.register(`ben ${people}`, ['phone', 'laptop']);
       channel = await TestChannel.create(ground, ann);
     });
     afterEach(async () => {
-      ground.door = a;
+      a.calledProcess = a;
       cable.restore();
       await nats.start();
       await whole(true, both);
@@ -83,7 +83,7 @@ describe.skipIf(withoutNats !== undefined)(
       }
     };
     const at = (door: ServedRelay, person = ben, device = 'phone') =>
-      ground.following(person, [channel], { device, door });
+      door.withChannels(person, [channel], { device });
     /** Waits for a hint with this head. */
     const arrives = async (socket: WebSocketClient, head: number) => {
       for (;;) {
@@ -101,7 +101,7 @@ describe.skipIf(withoutNats !== undefined)(
       const sockets = await Promise.all([ann, ben].flatMap((each) => [at(a, each), at(b, each)]));
       await channel.post();
       for (const socket of sockets) expect(await nextHint(socket)).toEqual(['timeline', 1]);
-      ground.door = b;
+      a.calledProcess = b;
       await channel.post();
       for (const socket of sockets) expect(await nextHint(socket)).toEqual(['timeline', 2]);
     });
@@ -129,7 +129,7 @@ describe.skipIf(withoutNats !== undefined)(
 
       test('06 §9.2: a hint that was sent is not sent again', async () => {
         const socket = await at(b);
-        ground.door = b;
+        a.calledProcess = b;
         await channel.post();
         await arrives(socket, 1);
         await regain();
@@ -139,7 +139,7 @@ describe.skipIf(withoutNats !== undefined)(
       test('02 §10.3: a removed device gets no hint', async () => {
         const [laptop, phone] = [await at(b, ben, 'laptop'), await at(b)];
         await keepPhone();
-        ground.door = b;
+        a.calledProcess = b;
         await channel.post();
         await arrives(phone, 1);
         expect(await receivedHints(laptop)).toEqual([]);

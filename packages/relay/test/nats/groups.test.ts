@@ -1,8 +1,8 @@
 /** Groups at three processes of one relay: who hears at one what happened at another. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { TestGroup } from '../fixtures/group.ts';
+import { nextHint, receivedHints } from '../fixtures/hints.ts';
 import type { Person } from '../fixtures/person.ts';
-import { DoorGround, nextHint, receivedHints } from '../support/door.ts';
 import { codeOf } from '../support/http.ts';
 import { TestNats, withoutNats } from '../support/nats.ts';
 import { ServedRelay } from '../support/served-relay.ts';
@@ -19,7 +19,7 @@ describe.skipIf(withoutNats !== undefined)(`groups of one relay (${withoutNats ?
   let b: ServedRelay;
   let c: ServedRelay;
   let all: ServedRelay[];
-  let ground: DoorGround;
+  let ground: ServedRelay;
   const parts = new AsyncDisposableStack();
 
   beforeAll(async () => {
@@ -31,10 +31,10 @@ describe.skipIf(withoutNats !== undefined)(`groups of one relay (${withoutNats ?
       limits: { groupRecoveryWait: 500 },
     };
     a = parts.use(await ServedRelay.start({ ...config, bus: { nats: cable.url } }));
-    b = parts.use(await a.beside({ bus: { nats: nats.url } }));
-    c = parts.use(await a.beside({ bus: { nats: nats.url } }));
+    b = parts.use(await a.startProcess({ bus: { nats: nats.url } }));
+    c = parts.use(await a.startProcess({ bus: { nats: nats.url } }));
     all = [a, b, c];
-    ground = new DoorGround(a);
+    ground = a;
   });
   afterAll(() => parts.disposeAsync());
 
@@ -47,14 +47,14 @@ describe.skipIf(withoutNats !== undefined)(`groups of one relay (${withoutNats ?
 
   beforeEach(async () => {
     people += 1;
-    ann = await ground.person(`ann ${people}`);
-    ben = await ground.person(`ben ${people}`, ['phone', 'laptop']);
-    cem = await ground.person(`cem ${people}`);
+    ann = await ground.register(`ann ${people}`);
+    ben = await ground.register(`ben ${people}`, ['phone', 'laptop']);
+    cem = await ground.register(`cem ${people}`);
     group = await TestGroup.create(ground, ann);
     await group.admit(ben, cem);
   });
   afterEach(async () => {
-    ground.door = a;
+    a.calledProcess = a;
     cable.restore();
     await nats.start();
     await whole(true, all);
@@ -87,7 +87,7 @@ describe.skipIf(withoutNats !== undefined)(`groups of one relay (${withoutNats ?
     }
   };
   const at = (door: ServedRelay, person: Person, device = 'phone') =>
-    ground.subscribed(person, [group], { device, door });
+    door.withGroups(person, [group], { device });
   /** Waits until a hint of this head has come. */
   const arrives = async (socket: WebSocketClient, head: number) => {
     for (;;) {
@@ -108,7 +108,7 @@ describe.skipIf(withoutNats !== undefined)(`groups of one relay (${withoutNats ?
     for (const socket of [...owners, ...members]) {
       expect(await nextHint(socket)).toEqual(['timeline', 2]);
     }
-    ground.door = b;
+    a.calledProcess = b;
     await group.requestRecovery(ann);
     for (const socket of owners) expect(await nextHint(socket)).toEqual(['recoveries']);
     for (const socket of members) expect(await receivedHints(socket)).toEqual([]);
@@ -125,7 +125,7 @@ describe.skipIf(withoutNats !== undefined)(`groups of one relay (${withoutNats ?
     const [left, stays] = [await at(b, ben), await at(b, cem)];
     await group.remove([ben]);
     await arrives(stays, 2);
-    ground.door = c;
+    a.calledProcess = c;
     await group.update({ name: 'later' });
     await arrives(stays, 3);
     expect(await receivedHints(left)).toEqual([]);
@@ -140,12 +140,12 @@ describe.skipIf(withoutNats !== undefined)(`groups of one relay (${withoutNats ?
         const [left, stays] = [await at(b, ben), await at(b, cem)];
         if (how === 'leave') await group.leave(ben);
         else await group[how]([ben]);
-        ground.door = b;
+        a.calledProcess = b;
         await group.update({ name: 'later' });
         await arrives(stays, 3);
         expect(await receivedHints(left)).toEqual([]);
         await regain();
-        ground.door = a;
+        a.calledProcess = a;
         await group.update({ name: 'last' });
         await arrives(stays, 4);
         expect(await receivedHints(left)).toEqual([]);
@@ -155,7 +155,7 @@ describe.skipIf(withoutNats !== undefined)(`groups of one relay (${withoutNats ?
     test('02 §10.3: nor by a device that was removed', async () => {
       const [laptop, phone] = [await at(b, ben, 'laptop'), await at(b, ben)];
       await keepPhone();
-      ground.door = b;
+      a.calledProcess = b;
       await group.update({ name: 'later' });
       await arrives(phone, 2);
       expect(await receivedHints(laptop)).toEqual([]);
@@ -196,7 +196,7 @@ describe.skipIf(withoutNats !== undefined)(`groups of one relay (${withoutNats ?
     test('whom it removes hears nothing at the others, who know nothing of it', async () => {
       const [left, stays] = [await at(b, ben), await at(b, cem)];
       await group.remove([ben]);
-      ground.door = c;
+      a.calledProcess = c;
       await group.update({ name: 'later' });
       await arrives(stays, 3);
       expect(await receivedHints(left)).toEqual([]);
@@ -213,7 +213,7 @@ describe.skipIf(withoutNats !== undefined)(`groups of one relay (${withoutNats ?
         );
         expect(noted).toBe(undefined);
       }, patience);
-      ground.door = c;
+      a.calledProcess = c;
       await group.update({ name: 'later' });
       await arrives(phone, 2);
       expect(await receivedHints(laptop)).toEqual([]);

@@ -33,8 +33,8 @@ describe.skipIf(withoutNats !== undefined)(
       a = parts.use(
         await ServedRelay.start({ public: { https: [address] }, bus: { nats: cable.url } }),
       );
-      b = parts.use(await a.beside({ bus: { nats: nats.url } }));
-      c = parts.use(await a.beside({ bus: { nats: nats.url } }));
+      b = parts.use(await a.startProcess({ bus: { nats: nats.url } }));
+      c = parts.use(await a.startProcess({ bus: { nats: nats.url } }));
       all = [a, b, c];
     });
     afterAll(() => parts.disposeAsync());
@@ -45,8 +45,8 @@ describe.skipIf(withoutNats !== undefined)(
 
     beforeEach(async () => {
       people += 1;
-      ann = await a.person(`ann ${people}`, ['phone', 'laptop']);
-      ben = await a.person(`ben ${people}`);
+      ann = await a.register(`ann ${people}`, ['phone', 'laptop']);
+      ben = await a.register(`ben ${people}`);
       await ann.publishState();
       await heardFrom(a);
     });

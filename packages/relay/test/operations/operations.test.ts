@@ -103,7 +103,7 @@ describe('/metrics', () => {
 
   test('no count outlives the account that made it: labels are of closed sets', async () => {
     await using door = await ServedRelay.start(listening);
-    const person = await door.person('ann');
+    const person = await door.register('ann');
     const { text } = await ask(`${door.relay.operations}/metrics`);
     expect(text).not.toContain(person.account);
   });

@@ -4,6 +4,7 @@
  */
 import type { FinalRoute, ProtocolError } from '@posthouse/protocol';
 import { type JsonObject, type JsonValue, parseJson } from '@posthouse/protocol/json';
+import { afterEach, beforeEach } from 'vitest';
 import type { DeliveryAnswer, Job, RelayContext, Verifier } from '../../src/context.ts';
 import { ThreadPoolVerifier } from '../../src/crypto/verifier.ts';
 import type { ConnectionBinding } from '../../src/dispatch/call.ts';
@@ -14,6 +15,7 @@ import { MemoryBus } from '../../src/notifications/memory-bus.ts';
 import type { Session } from '../../src/sessions/session.ts';
 import type { Storage, StorageFaults } from '../../src/storage/types.ts';
 import { encodeResult } from '../../src/transport/encode.ts';
+import { type HomeRelay, Person } from '../fixtures/person.ts';
 import { ManualClock } from './clock.ts';
 import { dump, RelayData, rowsOf } from './engine.ts';
 import { modules, openModules, origin, relayId, withoutRateLimits } from './modules.ts';
@@ -31,38 +33,66 @@ export interface CallOptions {
   readonly form?: 'query' | 'object';
 }
 
-export class InProcessRelay implements AsyncDisposable {
-  readonly clock = new ManualClock();
-  readonly faults: StorageFaults = {};
-  /** Every notice since the last {@link takeNotices}. */
-  #notices: Notice[] = [];
+export class InProcessRelay implements HomeRelay, AsyncDisposable {
+  clock = new ManualClock();
+  faults: StorageFaults = {};
   /** Answers of other relays; replaced by tests that know some. */
-  routes: (account: string) => readonly FinalRoute[] = () => [];
-  deliver: (relayId: string, params: JsonObject) => Promise<DeliveryAnswer> = () =>
-    Promise.resolve({ kind: 'unreachable' });
+  routes: (account: string) => readonly FinalRoute[] = noRoutes;
+  deliver: (relayId: string, params: JsonObject) => Promise<DeliveryAnswer> = unreachable;
   /** Whether the registry names this relay as active. */
   isActive = true;
   /** What happens, once, while the next call waits for its signatures. */
   meanwhile: (() => Promise<void>) | undefined;
-  /** What happens, once, when the next record that somebody else signed has been verified. */
+  /** What happens, once, when the next record that another account signed has been verified. */
   afterProof: (() => Promise<void>) | undefined;
-  readonly #data: RelayData;
-  #limits: RelayLimits;
+  /** Every notice since the last {@link takeNotices}. */
+  #notices: Notice[] = [];
+  readonly #declaredLimits: Partial<RelayLimits>;
+  readonly #declared: { readonly person: Person; readonly devices: readonly string[] }[] = [];
+  #limits: RelayLimits = withoutRateLimits;
+  #data: RelayData | undefined;
   #running: { storage: Storage; context: RelayContext; dispatcher: Dispatcher } | undefined;
 
-  private constructor(data: RelayData, limits: Partial<RelayLimits>) {
-    this.#data = data;
-    this.#limits = { ...withoutRateLimits, ...limits };
+  constructor(limits: Partial<RelayLimits> = {}) {
+    this.#declaredLimits = limits;
   }
 
   static async start(limits: Partial<RelayLimits> = {}): Promise<InProcessRelay> {
-    const world = new InProcessRelay(await RelayData.withSchema(), limits);
-    await world.#open();
-    return world;
+    const relay = new InProcessRelay(limits);
+    await relay.start();
+    return relay;
+  }
+
+  /** Starts on an empty database, at the beginning of time, with the people declared. */
+  async start(): Promise<void> {
+    this.clock = new ManualClock();
+    this.faults = {};
+    this.routes = noRoutes;
+    this.deliver = unreachable;
+    this.isActive = true;
+    this.meanwhile = undefined;
+    this.afterProof = undefined;
+    this.#limits = { ...withoutRateLimits, ...this.#declaredLimits };
+    this.#data = await RelayData.withSchema();
+    await this.#open();
+    for (const { person, devices } of this.#declared) await person.register(devices);
+    this.#notices = [];
+  }
+
+  /** Declares a person that is registered at each start, before the test. */
+  person(name: string, devices: readonly string[] = ['phone']): Person {
+    const person = new Person(this, name);
+    this.#declared.push({ person, devices });
+    return person;
+  }
+
+  /** Makes a person with an account here and one device for each name. */
+  async register(name: string, devices?: readonly string[]): Promise<Person> {
+    return await Person.register(this, name, devices);
   }
 
   get context(): RelayContext {
-    if (this.#running === undefined) throw new Error('the world is stopped');
+    if (this.#running === undefined) throw new Error('the relay is stopped');
     return this.#running.context;
   }
 
@@ -96,7 +126,7 @@ export class InProcessRelay implements AsyncDisposable {
       address: '127.0.0.1',
       credentials: connection ?? (session && binding(session)),
     });
-    if (answer?.ok !== true) throw answer?.error ?? new Error('the world is stopped');
+    if (answer?.ok !== true) throw answer?.error ?? new Error('the relay is stopped');
     return parseJson(encodeResult(answer.result));
   }
 
@@ -140,7 +170,8 @@ export class InProcessRelay implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#running?.storage[Symbol.asyncDispose]();
     this.#running = undefined;
-    await this.#data[Symbol.asyncDispose]();
+    await this.#data?.[Symbol.asyncDispose]();
+    this.#data = undefined;
   }
 
   #verifier(): Verifier {
@@ -163,6 +194,7 @@ export class InProcessRelay implements AsyncDisposable {
   }
 
   async #open(): Promise<void> {
+    if (this.#data === undefined) throw new Error('the relay is stopped');
     const storage = await this.#data.open(this.faults);
     const bus = new MemoryBus((error) => {
       throw error;
@@ -180,6 +212,25 @@ export class InProcessRelay implements AsyncDisposable {
     });
     this.#running = { storage, ...parts };
   }
+}
+
+const noRoutes = () => [];
+const unreachable = () => Promise.resolve({ kind: 'unreachable' as const });
+
+/**
+ * Starts a relay before each test of the file and stops it afterwards.
+ * @example
+ * const relay = inProcessRelay({ channelTimelineRetention: 1_000 });
+ * const ann = relay.person('ann', ['phone', 'laptop']);
+ * test('...', async () => {
+ *   await relay.call('profile.publish', ann.profile(), { session: ann.session() });
+ * });
+ */
+export function inProcessRelay(limits: Partial<RelayLimits> = {}): InProcessRelay {
+  const relay = new InProcessRelay(limits);
+  beforeEach(() => relay.start());
+  afterEach(() => relay[Symbol.asyncDispose]());
+  return relay;
 }
 
 /** A connection bound to a session; nothing here renews it. */

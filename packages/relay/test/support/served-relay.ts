@@ -5,14 +5,19 @@ import {
   accountAuthInput,
   type Challenge,
   deviceAuthInput,
+  type ErrorCode,
   encodeBase64url,
+  type MethodName,
+  ProtocolError,
   relayOrigin,
   type SessionCredentials,
 } from '@posthouse/protocol';
 import type { JsonValue } from '@posthouse/protocol/json';
 import { pino } from 'pino';
+import { afterEach, beforeEach } from 'vitest';
 import type { PartialConfig } from '../../src/config/index.ts';
 import { Relay } from '../../src/index.ts';
+import type { Session } from '../../src/sessions/session.ts';
 import type { StorageFaults } from '../../src/storage/types.ts';
 import { type HomeRelay, Person, type TestDevice } from '../fixtures/person.ts';
 import { ManualClock } from './clock.ts';
@@ -34,35 +39,64 @@ const generous = {
 /** Where a relay has its folder and its database; asked for at each start. */
 export type ServedRelayData = Pick<RelayData, 'path' | 'config'> & AsyncDisposable;
 
-export class ServedRelay implements AsyncDisposable {
-  readonly clock: ManualClock;
-  readonly faults: StorageFaults = {};
-  readonly #data: ServedRelayData;
-  readonly #ownsData: boolean;
+/** Which device of a person connects. */
+interface ByDevice {
+  readonly device?: string;
+}
+
+/**
+ * @example
+ * await using relay = await ServedRelay.start();
+ * const ann = await relay.register('ann');
+ * const { token } = await relay.logInDevice(ann);
+ * const answer = await relay.http().call('profile.publish', ann.profile(), { token });
+ */
+export class ServedRelay implements HomeRelay, AsyncDisposable {
+  clock = new ManualClock();
+  faults: StorageFaults = {};
+  readonly people: Map<string, Person>;
+  /** The process that {@link call} reaches; other processes of this relay may run too. */
+  calledProcess: ServedRelay = this;
   readonly #config: PartialConfig;
-  readonly #open = new DisposableStack();
+  /** Of the process that this one was started next to. */
+  readonly #first: ServedRelay | undefined;
+  readonly #declared: { readonly person: Person; readonly devices: readonly string[] }[] = [];
+  #data: ServedRelayData | undefined;
+  #open = new DisposableStack();
   #relay: Relay | undefined;
   /** 0 until the first start chose one. */
   #port = 0;
 
-  private constructor(data: ServedRelayData, config: PartialConfig, first?: ServedRelay) {
-    this.#data = data;
-    this.#ownsData = first === undefined;
+  constructor(config: PartialConfig = {}, first?: ServedRelay) {
     this.#config = config;
-    this.clock = first?.clock ?? new ManualClock();
+    this.#first = first;
+    this.people = first?.people ?? new Map();
   }
 
   static async start(config: PartialConfig = {}, data?: ServedRelayData): Promise<ServedRelay> {
-    const door = new ServedRelay(data ?? (await RelayData.withSchema()), config);
-    await door.#start();
-    return door;
+    const relay = new ServedRelay(config);
+    await relay.start(data);
+    return relay;
   }
 
-  /** Another process of this relay: the same data and time, and with `public` the same address. */
-  async beside(config: PartialConfig = {}): Promise<ServedRelay> {
-    const door = new ServedRelay(this.#data, { ...this.#config, ...config }, this);
-    await door.#start();
-    return door;
+  /** Starts on an empty database, at the beginning of time, with the people declared. */
+  async start(data?: ServedRelayData): Promise<void> {
+    const first = this.#first;
+    this.clock = first?.clock ?? new ManualClock();
+    this.faults = {};
+    this.calledProcess = this;
+    this.#data = data ?? (first ? first.#data : await RelayData.withSchema());
+    this.#open = new DisposableStack();
+    this.#port = 0;
+    await this.#start();
+    for (const { person, devices } of this.#declared) await person.register(devices);
+  }
+
+  /** Starts another process of this relay: the same data, time and public address. */
+  async startProcess(config: PartialConfig = {}): Promise<ServedRelay> {
+    const process = new ServedRelay({ ...this.#config, ...config }, this);
+    await process.start();
+    return process;
   }
 
   get relay(): Relay {
@@ -74,7 +108,9 @@ export class ServedRelay implements AsyncDisposable {
     return this.relay.relayId;
   }
 
+  /** The data folder. */
   get data(): string {
+    if (this.#data === undefined) throw new Error('the relay is stopped');
     return this.#data.path;
   }
 
@@ -104,28 +140,76 @@ export class ServedRelay implements AsyncDisposable {
     this.#relay = undefined;
   }
 
-  /** A person at home here, set up as a client would over HTTP. */
-  async person(name: string, devices = ['phone']): Promise<Person> {
-    const person = this.newcomer(name);
-    for (const device of devices) await person.addDevice(device);
-    await person.moveIn();
+  /** Declares a person that is registered at each start, before the test. */
+  person(name: string, devices: readonly string[] = ['phone']): Person {
+    const person = new Person(this, name);
+    this.#declared.push({ person, devices });
     return person;
   }
 
-  /** A person this relay has not heard of. */
-  newcomer(name: string): Person {
-    const ground: HomeRelay = {
-      clock: this.clock,
-      relayId: this.relayId,
-      call: async (method, params) => {
-        const { token } = await this.logInAccount(person);
-        const answer = await this.http().call(method as 'device.state.publish', params, { token });
-        if (codeOf(answer) !== 'ok') throw new Error(`${method}: ${answer.text}`);
-        return (answer.text === '' ? null : JSON.parse(answer.text)) as JsonValue;
-      },
-    };
-    const person = new Person(ground, name);
-    return person;
+  /** Makes a person with an account here, set up over HTTP, and one device for each name. */
+  async register(name: string, devices?: readonly string[]): Promise<Person> {
+    return await Person.register(this, name, devices);
+  }
+
+  /** Logs in as the account or device of the session, and calls over HTTP. */
+  async call(
+    method: string,
+    params: unknown,
+    { session }: { readonly session?: Session | undefined } = {},
+  ): Promise<JsonValue> {
+    const process = this.calledProcess;
+    const by = session && { token: await process.#tokenFor(session) };
+    const answer = await process.http().call(method as MethodName, params, by);
+    const code = codeOf(answer);
+    if (code !== 'ok') throw new ProtocolError(code as ErrorCode, `${method}: ${answer.text}`);
+    return (answer.text === '' ? null : JSON.parse(answer.text)) as JsonValue;
+  }
+
+  async #tokenFor(session: Session): Promise<string> {
+    const person = this.people.get(session.account);
+    if (person === undefined) throw new Error('the keys of the account are unknown');
+    if (session.mode === 'account') return (await this.logInAccount(person)).token;
+    const { deviceId } = session;
+    const [name] = [...person.devices].find(([, device]) => device.deviceId === deviceId) ?? [];
+    return (await this.logInDevice(person, name)).token;
+  }
+
+  /** Opens a connection of a person's device that subscribes these groups. */
+  async withGroups(
+    person: Person,
+    groups: readonly { readonly groupId: string }[],
+    by: ByDevice = {},
+  ): Promise<WebSocketClient> {
+    const group_ids = groups.map(({ groupId }) => groupId);
+    return await this.#connected(person, by, (socket) =>
+      socket.call('group.subscribe', { group_ids }),
+    );
+  }
+
+  /** Opens a connection of a person's device that subscribes these channels. */
+  async withChannels(
+    person: Person,
+    channels: readonly { readonly channelId: string }[],
+    by: ByDevice = {},
+  ): Promise<WebSocketClient> {
+    const channel_ids = channels.map(({ channelId }) => channelId);
+    return await this.#connected(person, by, (socket) =>
+      socket.call('channel.subscribe', { channel_ids }),
+    );
+  }
+
+  async #connected(
+    person: Person,
+    { device = 'phone' }: ByDevice,
+    subscribe: (socket: WebSocketClient) => Promise<RpcAnswer>,
+  ): Promise<WebSocketClient> {
+    const socket = await this.socket();
+    const bound = await this.bindDevice(socket, person.device(device));
+    if (bound.error !== undefined) throw new Error(bound.error.message);
+    const answer = await subscribe(socket);
+    if (answer.error !== undefined) throw new Error(answer.error.message);
+    return socket;
   }
 
   async challenge(account: string, client = this.http()): Promise<Challenge> {
@@ -206,8 +290,9 @@ export class ServedRelay implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#open[Symbol.dispose]();
-    await this.#relay?.[Symbol.asyncDispose]();
-    if (this.#ownsData) await this.#data[Symbol.asyncDispose]();
+    await this.stop();
+    if (this.#first === undefined) await this.#data?.[Symbol.asyncDispose]();
+    this.#data = undefined;
   }
 
   /** Where this process listens itself, past whatever is at its public address. */
@@ -222,7 +307,7 @@ export class ServedRelay implements AsyncDisposable {
     const values: PartialConfig = {
       network: network.context,
       dev: true,
-      ...this.#data.config,
+      ...this.#data?.config,
       listen: `127.0.0.1:${this.#port}`,
       ...config,
       limits: { ...generous, ...limits },
@@ -237,4 +322,17 @@ export class ServedRelay implements AsyncDisposable {
 function credentials(answer: HttpAnswer): SessionCredentials {
   if (codeOf(answer) !== 'ok') throw new Error(answer.text);
   return JSON.parse(answer.text) as SessionCredentials;
+}
+
+/**
+ * Starts a relay before each test of the file and stops it afterwards.
+ * @example
+ * const relay = servedRelay({ host: { groups: true } });
+ * const ann = relay.person('ann');
+ */
+export function servedRelay(config: PartialConfig = {}): ServedRelay {
+  const relay = new ServedRelay(config);
+  beforeEach(() => relay.start());
+  afterEach(() => relay[Symbol.asyncDispose]());
+  return relay;
 }

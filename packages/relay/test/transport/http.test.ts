@@ -1,5 +1,6 @@
 import { connect, type TLSSocket } from 'node:tls';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { Person } from '../fixtures/person.ts';
 import { dump } from '../support/engine.ts';
 import { codeOf, type HttpClient, type HttpMessage } from '../support/http.ts';
 import { ServedRelay } from '../support/served-relay.ts';
@@ -29,7 +30,7 @@ describe('02 §3.1: success', () => {
   });
 
   test('a method without one answers 204 and nothing', async () => {
-    const ann = await door.person('ann');
+    const ann = await door.register('ann');
     const { token } = await door.logInDevice(ann);
     const answer = await http.call('profile.publish', ann.profile(), { token });
     expect(answer.status).toBe(204);
@@ -152,7 +153,7 @@ describe('02 §2.4: queries', () => {
   test.each(['01', '+1', '1.0', '-0', '1e2', 'x', '', '0', '9007199254740992'])(
     'limit=%s is bad_request',
     async (limit) => {
-      const ann = await door.person('ann');
+      const ann = await door.register('ann');
       const { token } = await door.logInDevice(ann);
       const session = { 'x-svc-session': token };
       const query = `limit=${encodeURIComponent(limit)}`;
@@ -252,7 +253,7 @@ describe('headers', () => {
   });
 
   test('§8: the origin does not follow the Host header', async () => {
-    const ann = await door.person('ann');
+    const ann = await door.register('ann');
     const { nonce } = await door.challenge(ann.account);
     const headers = { ...json, host: 'elsewhere.example' };
     const wrong = door.deviceProof(ann.device(), nonce, { origin: 'https://elsewhere.example' });
@@ -321,7 +322,7 @@ describe('02 §5: rate limits', () => {
 
   test('a good token counts for its account, however long it was not used', async () => {
     await using strict = await ServedRelay.start({ limits: { addressRate: 1, addressBurst: 11 } });
-    const ann = await strict.newcomer('ann');
+    const ann = new Person(strict, 'ann');
     const tokens: string[] = [];
     for (let count = 0; count < 5; count += 1) {
       tokens.push((await strict.logInAccount(ann)).token);
@@ -338,7 +339,7 @@ describe('02 §5: rate limits', () => {
       limits: { addressRate: 1, addressBurst: 4 },
       public: { https: ports },
     });
-    const { token } = await strict.logInAccount(strict.newcomer('ann'));
+    const { token } = await strict.logInAccount(new Person(strict, 'ann'));
     const use = async (index: number) =>
       codeOf(await strict.http(index).call('device.state.publish', {}, { token }));
     expect(await use(0)).toBe('bad_request');
@@ -351,7 +352,7 @@ describe('02 §5: rate limits', () => {
 
   test('so are calls that need a session on a connection that has none, or none any more', async () => {
     await using strict = await ServedRelay.start({ limits: { addressRate: 1, addressBurst: 20 } });
-    const ann = await strict.person('ann');
+    const ann = await strict.register('ann');
     const [unbound, dead] = [await strict.socket(), await strict.socket()];
     await strict.bindDevice(dead, ann.device());
     strict.clock.advance(86_400);
@@ -368,8 +369,8 @@ describe('02 §5: rate limits', () => {
 
   test('an account is counted over both transports, and apart from others', async () => {
     await using strict = await ServedRelay.start({ limits: { accountRate: 2, accountBurst: 6 } });
-    const ann = await strict.person('ann');
-    const bob = await strict.person('bob');
+    const ann = await strict.register('ann');
+    const bob = await strict.register('bob');
     strict.clock.advance(10);
     const [a, b] = [await strict.logInDevice(ann), await strict.logInDevice(bob)];
     const socket = await strict.socket();
@@ -391,7 +392,7 @@ describe('02 §18: precedence', () => {
     const broken = { verb: 'PUT', path: '/profile/publish', headers: json, body: '[]' };
     expect(codeOf(await http.send(broken))).toBe('unauthorized');
     expect(codeOf(await get('/message/timeline/sync?limit=x'))).toBe('unauthorized');
-    const ann = await door.person('ann');
+    const ann = await door.register('ann');
     const { token } = await door.logInAccount(ann);
     const headers = { ...json, 'x-svc-session': token };
     expect(codeOf(await http.send({ ...broken, headers }))).toBe('forbidden');
@@ -404,7 +405,7 @@ describe('02 §18: precedence', () => {
 });
 
 test('nothing of what is refused is stored', async () => {
-  const ann = await door.person('ann');
+  const ann = await door.register('ann');
   const { token } = await door.logInDevice(ann);
   const before = await dump(door.relay.context.storage);
   const state = JSON.stringify(await ann.state());

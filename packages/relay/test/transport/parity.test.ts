@@ -15,7 +15,7 @@ const sockets = new Map<string, WebSocketClient>();
 
 beforeAll(async () => {
   door = await ServedRelay.start();
-  ann = await door.person('ann');
+  ann = await door.register('ann');
   tokens.set('device', (await door.logInDevice(ann)).token);
   tokens.set('account', (await door.logInAccount(ann)).token);
   for (const session of sessions) sockets.set(session, await door.socket());

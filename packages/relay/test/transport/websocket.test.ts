@@ -381,7 +381,7 @@ describe('upgrades', () => {
 describe('02 §12.5: what is pushed', () => {
   let ann: Person;
   beforeEach(async () => {
-    ann = await door.person('ann');
+    ann = await door.register('ann');
   });
 
   test('the success response comes before the first notification', async () => {
@@ -408,7 +408,7 @@ describe('02 §12.5: what is pushed', () => {
   });
 
   test('an account session, an expired one and another account hear nothing', async () => {
-    const bob = await door.person('bob');
+    const bob = await door.register('bob');
     const [ofAccount, expired, ofBob] = [
       await door.socket(),
       await door.socket(),

@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { MemoryBus } from '../../../src/notifications/memory-bus.ts';
 import { attachment, TestChannel, text } from '../../fixtures/channel.ts';
-import { type Connection, Connections, type Hint } from '../../fixtures/connections.ts';
+import { type Connection, Connections } from '../../fixtures/connections.ts';
+import type { Hint } from '../../fixtures/hints.ts';
 import { Person } from '../../fixtures/person.ts';
 import { InProcessRelay } from '../../support/in-process-relay.ts';
 
