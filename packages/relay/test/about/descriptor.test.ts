@@ -6,16 +6,12 @@ import {
   verifyDescriptor,
 } from '@posthouse/protocol';
 import { parseJson } from '@posthouse/protocol/json';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { codeOf } from '../support/http.ts';
 import { network } from '../support/in-process-relay.ts';
-import { ServedRelay } from '../support/served-relay.ts';
+import { ServedRelay, servedRelay } from '../support/served-relay.ts';
 
-let door: ServedRelay;
-beforeEach(async () => {
-  door = await ServedRelay.start({ name: 'Häuschen', descriptorLifetime: 1_000 });
-});
-afterEach(() => door[Symbol.asyncDispose]());
+const door = servedRelay({ name: 'Häuschen', descriptorLifetime: 1_000 });
 
 const entry = (): RelayEntry => ({
   relay_id: door.relayId,

@@ -1,18 +1,12 @@
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { accounts } from '../../src/accounts/index.ts';
 import type { Notice } from '../../src/dispatch/notice.ts';
 import { messages } from '../../src/messages/index.ts';
 import { Person } from '../fixtures/person.ts';
-import { InProcessRelay } from '../support/in-process-relay.ts';
+import { inProcessRelay } from '../support/in-process-relay.ts';
 
-let world: InProcessRelay;
-let ann: Person;
-
-beforeEach(async () => {
-  world = await InProcessRelay.start();
-  ann = await Person.register(world, 'ann', ['phone', 'laptop']);
-});
-afterEach(() => world[Symbol.asyncDispose]());
+const world = inProcessRelay();
+const ann = world.person('ann', ['phone', 'laptop']);
 
 /** Returns the notices that the modules accounts and messages make for clients that missed some. */
 const news = async (...people: Person[]): Promise<Notice[]> =>

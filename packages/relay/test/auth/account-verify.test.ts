@@ -1,16 +1,14 @@
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { Person } from '../fixtures/person.ts';
 import { codeOf } from '../support/http.ts';
-import { ServedRelay } from '../support/served-relay.ts';
+import { servedRelay } from '../support/served-relay.ts';
 
-let door: ServedRelay;
+const door = servedRelay();
 let stranger: Person;
 
 beforeEach(async () => {
-  door = await ServedRelay.start();
   stranger = new Person(door, 'stranger');
 });
-afterEach(() => door[Symbol.asyncDispose]());
 
 const verify = async (proof: unknown) =>
   codeOf(await door.http().call('auth.account.verify', proof));

@@ -1,23 +1,16 @@
 import { decodeBase64url } from '@posthouse/protocol';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { Person } from '../fixtures/person.ts';
+import { describe, expect, test } from 'vitest';
 import { codeOf } from '../support/http.ts';
-import { ServedRelay } from '../support/served-relay.ts';
+import { servedRelay } from '../support/served-relay.ts';
 
-let door: ServedRelay;
-let ann: Person;
-
-beforeEach(async () => {
-  door = await ServedRelay.start({
-    // Two origins of one relay that differ in their paths.
-    public: {
-      https: ['https://127.0.0.1:0/svc/v1', 'https://localhost:0/other/svc/v1'],
-      wss: ['wss://127.0.0.1:0/svc/v1', 'wss://localhost:0/other/svc/v1'],
-    },
-  });
-  ann = await door.register('ann');
+const door = servedRelay({
+  // Two origins of one relay that differ in their paths.
+  public: {
+    https: ['https://127.0.0.1:0/svc/v1', 'https://localhost:0/other/svc/v1'],
+    wss: ['wss://127.0.0.1:0/svc/v1', 'wss://localhost:0/other/svc/v1'],
+  },
 });
-afterEach(() => door[Symbol.asyncDispose]());
+const ann = door.person('ann');
 
 const verify = async (proof: unknown, index = 0) =>
   codeOf(await door.http(index).call('auth.device.verify', proof));

@@ -5,20 +5,14 @@ import {
   relayOrigin,
 } from '@posthouse/protocol';
 import type { JsonObject } from '@posthouse/protocol/json';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { Person } from '../fixtures/person.ts';
 import { codeOf } from '../support/http.ts';
 import { network } from '../support/in-process-relay.ts';
-import { ServedRelay } from '../support/served-relay.ts';
+import { servedRelay } from '../support/served-relay.ts';
 
-let door: ServedRelay;
-let ann: Person;
-
-beforeEach(async () => {
-  door = await ServedRelay.start();
-  ann = await door.register('ann', ['phone', 'laptop']);
-});
-afterEach(() => door[Symbol.asyncDispose]());
+const door = servedRelay();
+const ann = door.person('ann', ['phone', 'laptop']);
 
 const verify = (proof: unknown) => door.http().call('auth.device.verify', proof);
 const proofOf = async (person = ann, device = 'phone', wrong = {}) => {

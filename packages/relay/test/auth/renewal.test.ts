@@ -1,20 +1,16 @@
 import type { Challenge } from '@posthouse/protocol';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { Person } from '../fixtures/person.ts';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { codeOf } from '../support/http.ts';
-import { ServedRelay } from '../support/served-relay.ts';
+import { servedRelay } from '../support/served-relay.ts';
 import type { WebSocketClient } from '../support/websocket.ts';
 
-let door: ServedRelay;
-let ann: Person;
+const door = servedRelay();
+const ann = door.person('ann', ['phone', 'laptop']);
 let socket: WebSocketClient;
 
 beforeEach(async () => {
-  door = await ServedRelay.start();
-  ann = await door.register('ann', ['phone', 'laptop']);
   socket = await door.socket();
 });
-afterEach(() => door[Symbol.asyncDispose]());
 
 const unauthorized = -32001;
 const forbidden = -32003;

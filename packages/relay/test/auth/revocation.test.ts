@@ -1,19 +1,12 @@
 import type { Challenge } from '@posthouse/protocol';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { Person } from '../fixtures/person.ts';
+import { describe, expect, test } from 'vitest';
 import { onceCommitted } from '../support/faults.ts';
 import { codeOf } from '../support/http.ts';
-import { ServedRelay } from '../support/served-relay.ts';
+import { servedRelay } from '../support/served-relay.ts';
 import type { WebSocketClient } from '../support/websocket.ts';
 
-let door: ServedRelay;
-let ann: Person;
-
-beforeEach(async () => {
-  door = await ServedRelay.start();
-  ann = await door.register('ann', ['phone', 'laptop']);
-});
-afterEach(() => door[Symbol.asyncDispose]());
+const door = servedRelay();
+const ann = door.person('ann', ['phone', 'laptop']);
 
 const sync = async (token: string) =>
   codeOf(await door.http().call('message.timeline.sync', {}, { token }));

@@ -1,18 +1,11 @@
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { Person } from '../fixtures/person.ts';
+import { describe, expect, test } from 'vitest';
 import { codeOf } from '../support/http.ts';
-import { ServedRelay } from '../support/served-relay.ts';
+import { servedRelay } from '../support/served-relay.ts';
 
-let door: ServedRelay;
-let ann: Person;
-
-beforeEach(async () => {
-  door = await ServedRelay.start({
-    public: { https: ['https://127.0.0.1:0/svc/v1', 'https://localhost:0/other/svc/v1'], wss: [] },
-  });
-  ann = await door.register('ann');
+const door = servedRelay({
+  public: { https: ['https://127.0.0.1:0/svc/v1', 'https://localhost:0/other/svc/v1'], wss: [] },
 });
-afterEach(() => door[Symbol.asyncDispose]());
+const ann = door.person('ann');
 
 const sync = async (token: string, index = 0) =>
   codeOf(await door.http(index).call('message.timeline.sync', {}, { token }));

@@ -1,21 +1,16 @@
 /** 06 §8.6: a caller without the right to write is refused before the channel is locked. */
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { TestChannel, text } from '../fixtures/channel.ts';
-import { Person } from '../fixtures/person.ts';
-import { InProcessRelay } from '../support/in-process-relay.ts';
+import { inProcessRelay } from '../support/in-process-relay.ts';
 
-let world: InProcessRelay;
-let ann: Person;
-let eve: Person;
+const world = inProcessRelay();
+const ann = world.person('ann');
+const eve = world.person('eve');
 let channel: TestChannel;
 
 beforeEach(async () => {
-  world = await InProcessRelay.start();
-  ann = await Person.register(world, 'ann');
-  eve = await Person.register(world, 'eve');
   channel = await TestChannel.create(world, ann);
 });
-afterEach(() => world[Symbol.asyncDispose]());
 
 test('06 §8.6: an account that is neither owner nor moderator cannot post, edit or delete', async () => {
   const post = await channel.post();

@@ -9,28 +9,19 @@ import {
   verifyChannelPage,
 } from '@posthouse/protocol';
 import { canonicalJson, type JsonValue } from '@posthouse/protocol/json';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { DeviceSession } from '../../src/sessions/session.ts';
 import { attachment, TestChannel, text } from '../fixtures/channel.ts';
 import type { HomeRelay, Person } from '../fixtures/person.ts';
 import { codeOf } from '../support/http.ts';
 import { network } from '../support/in-process-relay.ts';
-import { ServedRelay } from '../support/served-relay.ts';
+import { ServedRelay, servedRelay } from '../support/served-relay.ts';
 import type { WebSocketClient } from '../support/websocket.ts';
 
-let door: ServedRelay;
-let overHttp: ServedRelay;
-let ann: Person;
-let ben: Person;
-
-beforeEach(async () => {
-  // Default configuration: channels are hosted.
-  door = await ServedRelay.start();
-  overHttp = door;
-  ann = await overHttp.register('ann');
-  ben = await overHttp.register('ben');
-});
-afterEach(() => door[Symbol.asyncDispose]());
+/** Its configuration is the default one: channels are hosted. */
+const door = servedRelay();
+const ann = door.person('ann');
+const ben = door.person('ben');
 
 /** Calls over one WebSocket connection for each person. */
 function overSocket(at: ServedRelay): HomeRelay {
@@ -51,7 +42,7 @@ function overSocket(at: ServedRelay): HomeRelay {
     },
   };
 }
-const grounds = { HTTP: () => overHttp, WebSocket: () => overSocket(door) };
+const grounds = { HTTP: () => door, WebSocket: () => overSocket(door) };
 const codeFrom = (act: Promise<unknown>) =>
   act.then(
     () => 'ok',
@@ -84,7 +75,7 @@ async function live(ground: HomeRelay): Promise<{ answers: unknown[]; channel: T
 const photo = attachment();
 
 test('06 §14: over HTTP and WebSocket a channel behaves the same, and verifies', async () => {
-  const http = await live(overHttp);
+  const http = await live(door);
   await using other = await ServedRelay.start();
   for (const person of [ann, ben]) {
     const { token } = await other.logInAccount(person);
@@ -150,7 +141,7 @@ const body = (length: number) => ({ body: text('x'.repeat(length)) });
 
 test('06 §8: statuses and verbs of the HTTP form', async () => {
   const { token } = await door.logInDevice(ann);
-  const channel = TestChannel.draft(overHttp, ann);
+  const channel = TestChannel.draft(door, ann);
   const { channelId: channel_id } = channel;
   const call = async (name: MethodName, params: object) => {
     const { status, text: answer } = await door.http().call(name, params, { token });
@@ -178,12 +169,12 @@ test('06 §8: statuses and verbs of the HTTP form', async () => {
   expect(await failed('channel.resolve', { channel_id, revision: 9 })).toEqual([404, 'not_found']);
   const tampered = { ...channel.newPost(), extra: 1 };
   expect(await failed('channel.post', tampered)).toEqual([400, 'invalid_signature']);
-  const old = TestChannel.draft(overHttp, ann, { created_at: 1 }).descriptor;
+  const old = TestChannel.draft(door, ann, { created_at: 1 }).descriptor;
   expect(await failed('channel.create', old)).toEqual([400, 'clock_skew']);
 });
 
 test('06 §8.11: the query form', async () => {
-  const channel = await TestChannel.create(overHttp, ann);
+  const channel = await TestChannel.create(door, ann);
   await channel.post();
   const { token } = await door.logInDevice(ben);
   const get = async (query: string, headers: object = { 'x-svc-session': token }) => {
@@ -215,7 +206,7 @@ test('06 §8.11: the query form', async () => {
 });
 
 test('06 §7.2: after a restart, answered writes exist and repeats are recognised', async () => {
-  const channel = await TestChannel.create(overHttp, ann);
+  const channel = await TestChannel.create(door, ann);
   const post = channel.newPost();
   await channel.publish(post);
   await channel.edit(1, { mood: 'good' });

@@ -1,35 +1,29 @@
 import type { JsonObject } from '@posthouse/protocol/json';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { listReports, readReportedPost } from '../../src/channels/index.ts';
 import { TestChannel, text } from '../fixtures/channel.ts';
-import { Person } from '../fixtures/person.ts';
 import { scansAndSorts } from '../support/engine.ts';
-import { InProcessRelay } from '../support/in-process-relay.ts';
+import { inProcessRelay } from '../support/in-process-relay.ts';
 
 const retention = 10_000;
 const period = 50_000;
 
-let world: InProcessRelay;
-let ann: Person;
-let ben: Person;
-let cem: Person;
+const world = inProcessRelay({
+  channelTimelineRetention: retention,
+  channelReportPeriod: period,
+  channelReportReason: 20,
+  channelReports: 3,
+});
+const ann = world.person('ann');
+const ben = world.person('ben', ['phone', 'laptop']);
+const cem = world.person('cem');
 let channel: TestChannel;
 let post: number;
 
 beforeEach(async () => {
-  world = await InProcessRelay.start({
-    channelTimelineRetention: retention,
-    channelReportPeriod: period,
-    channelReportReason: 20,
-    channelReports: 3,
-  });
-  ann = await Person.register(world, 'ann');
-  ben = await Person.register(world, 'ben', ['phone', 'laptop']);
-  cem = await Person.register(world, 'cem');
   channel = await TestChannel.create(world, ann);
   post = await channel.post();
 });
-afterEach(() => world[Symbol.asyncDispose]());
 
 const report = (facts: JsonObject = {}) => ({
   channel_id: channel.channelId,
@@ -41,7 +35,7 @@ const call = (facts: JsonObject = {}, { by = ben, device = 'phone' } = {}) =>
   world.call('channel.post.report', report(facts), { session: by.session(device) });
 const codeOf = (facts: JsonObject = {}, { by = ben, device = 'phone' } = {}) =>
   world.codeOf('channel.post.report', report(facts), { session: by.session(device) });
-const rows = async () => (await world.dump()).channel_reports as Record<string, unknown>[];
+const rows = async () => (await world.rows('channel_reports')) as Record<string, unknown>[];
 
 /** Checks that a report is refused with this code and without any effect. */
 const refuses = async (code: string, facts: JsonObject, options = {}) => {
@@ -192,7 +186,7 @@ describe('06 §8.10: refusals neither create nor replace a report', () => {
     const over = { session: ben.accountSession() };
     expect(await world.codeOf('channel.post.report', report())).toBe('unauthorized');
     expect(await world.codeOf('channel.post.report', report(), over)).toBe('forbidden');
-    expect((await world.dump()).channel_reports).toEqual(before.channel_reports);
+    expect(await world.rows('channel_reports')).toEqual(before.channel_reports);
     await ben.publishState(await ben.state({ devices: ['phone'] }));
     await refuses('unauthorized', {}, { device: 'laptop' });
   });

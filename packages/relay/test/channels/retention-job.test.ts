@@ -1,30 +1,24 @@
 /** The retention job next to writes, next to other runs of itself, and when it is stopped. */
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { TestChannel, text } from '../fixtures/channel.ts';
 import { readWhole } from '../fixtures/channel-reader.ts';
-import { Person } from '../fixtures/person.ts';
 import { scansAndSorts } from '../support/engine.ts';
 import { breakOwner, crashJob } from '../support/faults.ts';
-import { InProcessRelay } from '../support/in-process-relay.ts';
+import { inProcessRelay } from '../support/in-process-relay.ts';
 
 const retention = 10_000;
 const year = 31_536_000;
 
-let world: InProcessRelay;
-let ann: Person;
-let ben: Person;
+const world = inProcessRelay({ channelTimelineRetention: retention });
+const ann = world.person('ann', ['phone', 'laptop']);
+const ben = world.person('ben', ['phone', 'laptop']);
 let channel: TestChannel;
 
 beforeEach(async () => {
-  world = await InProcessRelay.start({ channelTimelineRetention: retention });
-  ann = await Person.register(world, 'ann', ['phone', 'laptop']);
-  ben = await Person.register(world, 'ben', ['phone', 'laptop']);
   channel = await TestChannel.create(world, ann, { moderators: [ben.account] });
 });
-afterEach(() => world[Symbol.asyncDispose]());
 
-type Rows = readonly Record<string, unknown>[];
-const rows = async (table: string) => ((await world.dump())[table] ?? []) as Rows;
+const rows = (table: string) => world.rows(table);
 const run = () => world.runJob('channels.retention');
 const readable = async () => (await readWhole(world, channel)).map(({ sequence }) => sequence);
 const stored = async () => (await rows('channel_events')).map(({ sequence }) => sequence);

@@ -1,29 +1,23 @@
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { TestChannel, text } from '../fixtures/channel.ts';
 import { readWhole } from '../fixtures/channel-reader.ts';
-import { Person } from '../fixtures/person.ts';
-import { InProcessRelay } from '../support/in-process-relay.ts';
+import { inProcessRelay } from '../support/in-process-relay.ts';
 
 const retention = 10_000;
 const hour = 3_600;
 const month = 2_592_000;
 const year = 31_536_000;
 
-let world: InProcessRelay;
-let ann: Person;
-let ben: Person;
+const world = inProcessRelay({ channelTimelineRetention: retention });
+const ann = world.person('ann', ['phone', 'laptop']);
+const ben = world.person('ben', ['phone', 'laptop']);
 let channel: TestChannel;
 
 beforeEach(async () => {
-  world = await InProcessRelay.start({ channelTimelineRetention: retention });
-  ann = await Person.register(world, 'ann', ['phone', 'laptop']);
-  ben = await Person.register(world, 'ben', ['phone', 'laptop']);
   channel = await TestChannel.create(world, ann, { moderators: [ben.account] });
 });
-afterEach(() => world[Symbol.asyncDispose]());
 
-type Rows = readonly Record<string, unknown>[];
-const rows = async (table: string) => ((await world.dump())[table] ?? []) as Rows;
+const rows = (table: string) => world.rows(table);
 const run = () => world.runJob('channels.retention');
 const readable = async () => (await readWhole(world, channel)).map(({ sequence }) => sequence);
 const stored = async () => (await rows('channel_events')).map(({ sequence }) => sequence);
@@ -82,7 +76,7 @@ describe('06 §7.5: any event', () => {
     const { channels } = await world.dump();
     world.clock.advance(retention);
     await run();
-    expect((await world.dump()).channels).toEqual(channels);
+    expect(await world.rows('channels')).toEqual(channels);
     const page = await channel.read();
     expect(page).toMatchObject({ has_more: false, events: [{ sequence: 0 }] });
     expect(page.certificates).toHaveLength(1);

@@ -1,27 +1,20 @@
 /** Channel subscriptions over real sockets: everything that depends on a connection. */
 import { errorCatalogue } from '@posthouse/protocol';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { TestChannel } from '../fixtures/channel.ts';
 import { nextHint, receivedHints } from '../fixtures/hints.ts';
-import type { Person } from '../fixtures/person.ts';
 import { codeOf } from '../support/http.ts';
-import { ServedRelay } from '../support/served-relay.ts';
+import { ServedRelay, servedRelay } from '../support/served-relay.ts';
 
-let door: ServedRelay;
-let ground: ServedRelay;
-let ann: Person;
-let ben: Person;
+const door = servedRelay({ host: { channels: true }, limits: { channelSubscriptions: 2 } });
+const ann = door.person('ann');
+const ben = door.person('ben', ['phone', 'laptop']);
 let channel: TestChannel;
 const wellFormed = `chan_${'A'.repeat(22)}`;
 
 beforeEach(async () => {
-  door = await ServedRelay.start({ host: { channels: true }, limits: { channelSubscriptions: 2 } });
-  ground = door;
-  ann = await ground.register('ann');
-  ben = await ground.register('ben', ['phone', 'laptop']);
-  channel = await TestChannel.create(ground, ann);
+  channel = await TestChannel.create(door, ann);
 });
-afterEach(() => door[Symbol.asyncDispose]());
 
 const only = () => ({ channel_ids: [channel.channelId] });
 const publish = async (devices: string[]) => {
@@ -71,8 +64,8 @@ test('02 §12.3: an account session cannot subscribe', async () => {
 
 test('06 §9.2: a write over HTTP notifies every subscriber', async () => {
   const [socket, other] = [
-    await ground.withChannels(ben, [channel]),
-    await ground.withChannels(ann, [channel]),
+    await door.withChannels(ben, [channel]),
+    await door.withChannels(ann, [channel]),
   ];
   await channel.post();
   for (const each of [socket, other]) {
@@ -85,7 +78,7 @@ test('06 §9.2: a write over HTTP notifies every subscriber', async () => {
 });
 
 test('06 §9.2: the event can be read when its hint arrives', async () => {
-  const socket = await ground.withChannels(ben, [channel]);
+  const socket = await door.withChannels(ben, [channel]);
   await channel.post();
   const [, head] = await nextHint(socket);
   const params = { channel_id: channel.channelId, after: 0 };
@@ -94,7 +87,7 @@ test('06 §9.2: the event can be read when its hint arrives', async () => {
 });
 
 test('02 §10.6: a set outlasts a renewal, and a new connection starts with an empty one', async () => {
-  const socket = await ground.withChannels(ben, [channel]);
+  const socket = await door.withChannels(ben, [channel]);
   await door.bindDevice(socket, ben.device());
   await channel.post();
   expect(await nextHint(socket)).toEqual(['timeline', 1]);
@@ -106,10 +99,10 @@ test('02 §10.6: a set outlasts a renewal, and a new connection starts with an e
 });
 
 test('02 §13: the connections of one device have sets of their own', async () => {
-  const second = await TestChannel.create(ground, ann);
+  const second = await TestChannel.create(door, ann);
   const [one, two] = [
-    await ground.withChannels(ben, [channel]),
-    await ground.withChannels(ben, [second]),
+    await door.withChannels(ben, [channel]),
+    await door.withChannels(ben, [second]),
   ];
   await channel.post();
   expect(await nextHint(one)).toEqual(['timeline', 1]);
@@ -120,8 +113,8 @@ test('02 §13: the connections of one device have sets of their own', async () =
 });
 
 test('02 §10.3: a removed device gets no more hints', async () => {
-  const laptop = await ground.withChannels(ben, [channel], { device: 'laptop' });
-  const phone = await ground.withChannels(ben, [channel]);
+  const laptop = await door.withChannels(ben, [channel], { device: 'laptop' });
+  const phone = await door.withChannels(ben, [channel]);
   await publish(['phone']);
   await channel.post();
   expect(await nextHint(phone)).toEqual(['timeline', 1]);
@@ -133,8 +126,8 @@ test('02 §10.3: a removed device gets no more hints', async () => {
 test('02 §10.2: a device whose session expired gets no more hints', async () => {
   await ben.addDevice('laptop', { expiresAt: door.clock.now() + 3_000 });
   await publish(['phone', 'laptop']);
-  const laptop = await ground.withChannels(ben, [channel], { device: 'laptop' });
-  const phone = await ground.withChannels(ben, [channel]);
+  const laptop = await door.withChannels(ben, [channel], { device: 'laptop' });
+  const phone = await door.withChannels(ben, [channel]);
   door.clock.advance(2_999);
   await channel.post();
   expect(await nextHint(laptop)).toEqual(['timeline', 1]);
@@ -147,7 +140,7 @@ test('02 §10.2: a device whose session expired gets no more hints', async () =>
 test('02 §12.9: after a restart there are no subscriptions, and hints continue from the head', async () => {
   await channel.post();
   await door.restart();
-  const socket = await ground.withChannels(ben, [channel]);
+  const socket = await door.withChannels(ben, [channel]);
   expect(await receivedHints(socket)).toEqual([]);
   await channel.post();
   expect(await nextHint(socket)).toEqual(['timeline', 2]);

@@ -1,36 +1,31 @@
 import type { ProtocolError } from '@posthouse/protocol';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { channels as channelsModule } from '../../src/channels/index.ts';
 import { TestChannel } from '../fixtures/channel.ts';
 import { type Connection, Connections } from '../fixtures/connections.ts';
-import { Person } from '../fixtures/person.ts';
 import { scansAndSorts } from '../support/engine.ts';
-import { InProcessRelay } from '../support/in-process-relay.ts';
+import { inProcessRelay } from '../support/in-process-relay.ts';
 
 const limit = 3;
 /** A well-formed ID of no channel. */
 const nowhere = `chan_${'A'.repeat(22)}`;
 
-let world: InProcessRelay;
+const world = inProcessRelay({ channelSubscriptions: limit });
 let board: Connections;
-let ann: Person;
+const ann = world.person('ann');
 /** A reader, neither owner nor moderator of any channel. */
-let ben: Person;
+const ben = world.person('ben', ['phone', 'laptop']);
 let channels: TestChannel[];
 let connection: Connection;
 
 beforeEach(async () => {
-  world = await InProcessRelay.start({ channelSubscriptions: limit });
   board = new Connections(world);
-  ann = await Person.register(world, 'ann');
-  ben = await Person.register(world, 'ben', ['phone', 'laptop']);
   channels = [];
   for (let count = 0; count < limit + 1; count += 1) {
     channels.push(await TestChannel.create(world, ann));
   }
   connection = await board.connect(ben, 'laptop');
 });
-afterEach(() => world[Symbol.asyncDispose]());
 
 const subscribe = (params: unknown, by = connection) =>
   world.call('channel.subscribe', params, { connection: by });

@@ -1,5 +1,5 @@
 /** Posts that the operator withholds: unreadable, but stored until their deadline. */
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import {
   listReports,
   listWithheld,
@@ -7,33 +7,28 @@ import {
   restorePost,
   withholdPost,
 } from '../../src/channels/index.ts';
-import { rows, TestChannel, text } from '../fixtures/channel.ts';
+import { TestChannel, text } from '../fixtures/channel.ts';
 import { readWhole } from '../fixtures/channel-reader.ts';
-import { Person } from '../fixtures/person.ts';
 import { engine } from '../support/engine.ts';
-import { InProcessRelay } from '../support/in-process-relay.ts';
+import { inProcessRelay } from '../support/in-process-relay.ts';
 
 const retention = 10_000;
 
-let world: InProcessRelay;
-let ann: Person;
-let ben: Person;
+const world = inProcessRelay({ channelTimelineRetention: retention });
+const ann = world.person('ann');
+const ben = world.person('ben');
 let channel: TestChannel;
 /** A post of ben with two edits, and after it a post of ann. */
 let post: number;
 let next: number;
 
 beforeEach(async () => {
-  world = await InProcessRelay.start({ channelTimelineRetention: retention });
-  ann = await Person.register(world, 'ann');
-  ben = await Person.register(world, 'ben');
   channel = await TestChannel.create(world, ann, { moderators: [ben.account] });
   post = await channel.post({ body: text('stolen goods') }, { by: ben });
   await channel.edit(post, { body: text('stolen goods, cheap') }, { by: ben });
   await channel.edit(post, { body: text('stolen goods, cheaper') }, { by: ben });
   next = await channel.post();
 });
-afterEach(() => world[Symbol.asyncDispose]());
 
 const at = (sequence = post) => ({ channelId: channel.channelId, sequence });
 const withhold = (sequence = post) =>
@@ -79,7 +74,7 @@ describe('06 §7.5: a withheld post', () => {
     expect(after).toMatchObject({ certificates: [ann.device().certificate], has_more: false });
     expect(await channel.sequences({ after: 0, limit: 1 })).toEqual([next]);
     expect(await channel.sequences({ before: next })).toEqual([0]);
-    expect(await rows(world, 'channels')).toMatchObject([{ head: next }]);
+    expect(await world.rows('channels')).toMatchObject([{ head: next }]);
     expect(world.takeNotices()).toEqual([]);
     expect(await channel.post()).toBe(next + 1);
   });
@@ -109,28 +104,28 @@ describe('06 §7.5: a withheld post', () => {
     expect(await reportedPost()).not.toHaveProperty('state');
     await expect(restore()).rejects.toThrow(/ was deleted$/);
     await run();
-    expect(await rows(world, 'channel_withheld_events')).toEqual([]);
-    expect(await rows(world, 'channel_hidden_posts')).toEqual([]);
-    expect(await rows(world, 'channel_certificates')).toHaveLength(1);
+    expect(await world.rows('channel_withheld_events')).toEqual([]);
+    expect(await world.rows('channel_hidden_posts')).toEqual([]);
+    expect(await world.rows('channel_certificates')).toHaveLength(1);
   });
 
   test('is stored exactly until its deadline, with its edits, descriptors and certificates', async () => {
     await channel.update({ name: 'other' });
     await withhold();
-    const kept = async () => (await rows(world, 'channel_withheld_events')).length;
+    const kept = async () => (await world.rows('channel_withheld_events')).length;
     world.clock.advance(retention - 1);
     await run();
     expect(await kept()).toBe(3);
-    expect(await rows(world, 'channel_certificates')).toHaveLength(2);
+    expect(await world.rows('channel_certificates')).toHaveLength(2);
     await restore();
     expect(await readable()).toContain(post);
     await withhold();
     world.clock.advance(1);
     await run();
     expect(await kept()).toBe(0);
-    expect(await rows(world, 'channel_posts')).toEqual([]);
-    expect(await rows(world, 'channel_hidden_posts')).toEqual([]);
-    expect(await rows(world, 'channel_certificates')).toHaveLength(1);
+    expect(await world.rows('channel_posts')).toEqual([]);
+    expect(await world.rows('channel_hidden_posts')).toEqual([]);
+    expect(await world.rows('channel_certificates')).toHaveLength(1);
     await expect(restore()).rejects.toThrow(/ does not exist$/);
   });
 
@@ -250,7 +245,7 @@ describe('a crash at any commit', () => {
       for (let commits = 0; await isCutOff(commits, () => restore(next)); commits += 1) {
         expect(await stored()).toEqual(others);
         await withhold(next);
-        expect(await rows(world, 'channel_withheld_events')).toHaveLength(edits + 1);
+        expect(await world.rows('channel_withheld_events')).toHaveLength(edits + 1);
       }
       expect(await stored()).toEqual(whole);
     },
@@ -269,16 +264,16 @@ describe('a crash at any commit', () => {
     await withhold(next);
     storage.write = write;
     expect(await stored()).toEqual(whole);
-    expect(await rows(world, 'channel_withheld_events')).toEqual([]);
+    expect(await world.rows('channel_withheld_events')).toEqual([]);
   });
 
   test('a post that is deleted meanwhile is removed from both tables', async () => {
     expect(await isCutOff(2, () => withhold(next))).toBe(true);
-    expect(await rows(world, 'channel_withheld_events')).toHaveLength(201);
+    expect(await world.rows('channel_withheld_events')).toHaveLength(201);
     await channel.delete(next);
     await run();
-    expect(await rows(world, 'channel_withheld_events')).toEqual([]);
+    expect(await world.rows('channel_withheld_events')).toEqual([]);
     expect(await stored()).toEqual([0, 1, 2, 3, next + edits + 1]);
-    expect(await rows(world, 'channel_events')).toHaveLength(5);
+    expect(await world.rows('channel_events')).toHaveLength(5);
   });
 });

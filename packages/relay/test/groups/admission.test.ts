@@ -3,12 +3,12 @@
 import { createGroupSecret } from '@posthouse/protocol';
 import type { JsonObject } from '@posthouse/protocol/json';
 import { nodeRandom } from '@posthouse/protocol/node';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { TestGroup } from '../fixtures/group.ts';
 import { Person } from '../fixtures/person.ts';
-import { InProcessRelay, network } from '../support/in-process-relay.ts';
+import { inProcessRelay, network } from '../support/in-process-relay.ts';
 
-let world: InProcessRelay;
+const world = inProcessRelay();
 let ann: Person;
 let ada: Person;
 let ben: Person;
@@ -17,7 +17,6 @@ let eve: Person;
 let group: TestGroup;
 
 beforeEach(async () => {
-  world = await InProcessRelay.start();
   [ann, ada, ben, cem, eve] = (await Promise.all(
     ['ann', 'ada', 'ben', 'cem', 'eve'].map((name) => Person.register(world, name)),
   )) as [Person, Person, Person, Person, Person];
@@ -25,7 +24,6 @@ beforeEach(async () => {
   await group.admit(ada, ben);
   await group.setRole(ada, 'administrator');
 });
-afterEach(() => world[Symbol.asyncDispose]());
 
 /** What the writes begun meanwhile hold. */
 async function heldDuring(work: () => Promise<unknown>): Promise<string[]> {

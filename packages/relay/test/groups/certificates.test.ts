@@ -1,28 +1,24 @@
 /** 05 §11.2, §8.1: certificates are kept as long as something readable refers to them. */
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { groups } from '../../src/groups/index.ts';
 import { migrate } from '../../src/storage/migrations.ts';
 import { TestGroup } from '../fixtures/group.ts';
 import { Person } from '../fixtures/person.ts';
 import { RelayData } from '../support/engine.ts';
-import { InProcessRelay } from '../support/in-process-relay.ts';
+import { inProcessRelay } from '../support/in-process-relay.ts';
 
 const day = 86_400;
 const hour = 3_600;
 const retention = 10 * day;
 
-let world: InProcessRelay;
-let ann: Person;
-let ben: Person;
+const world = inProcessRelay({ groupMessageRetention: retention, groupRecoveryWait: day });
+const ann = world.person('ann');
+const ben = world.person('ben', ['phone', 'laptop']);
 let group: TestGroup;
 
 beforeEach(async () => {
-  world = await InProcessRelay.start({ groupMessageRetention: retention, groupRecoveryWait: day });
-  ann = await Person.register(world, 'ann');
-  ben = await Person.register(world, 'ben', ['phone', 'laptop']);
   group = await TestGroup.create(world, ann);
 });
-afterEach(() => world[Symbol.asyncDispose]());
 
 type Rows = readonly Record<string, string>[];
 /** Both jobs, as far as they get. */
@@ -32,7 +28,7 @@ const clear = async () => {
 };
 /** Whose certificates a group keeps. */
 const kept = async (of = group) => {
-  const rows = (await world.dump()).group_certificates as unknown as Rows;
+  const rows = (await world.rows('group_certificates')) as unknown as Rows;
   return rows
     .filter(({ group_id }) => group_id === of.groupId)
     .map(({ certificate = '' }) => (JSON.parse(certificate) as { account: string }).account)

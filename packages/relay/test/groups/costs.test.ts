@@ -1,18 +1,15 @@
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { TestGroup } from '../fixtures/group.ts';
 import { Person } from '../fixtures/person.ts';
-import { InProcessRelay } from '../support/in-process-relay.ts';
+import { inProcessRelay } from '../support/in-process-relay.ts';
 
-let world: InProcessRelay;
-let ann: Person;
+const world = inProcessRelay();
+const ann = world.person('ann');
 let group: TestGroup;
 
 beforeEach(async () => {
-  world = await InProcessRelay.start();
-  ann = await Person.register(world, 'ann');
   group = await TestGroup.create(world, ann);
 });
-afterEach(() => world[Symbol.asyncDispose]());
 
 /** Statements that a read takes. */
 async function statementsOf(method: string, params: object = {}): Promise<number> {

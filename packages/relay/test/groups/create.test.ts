@@ -7,28 +7,19 @@ import {
 } from '@posthouse/protocol';
 import type { JsonObject } from '@posthouse/protocol/json';
 import { nodeRandom } from '@posthouse/protocol/node';
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { defaultLimits } from '../../src/limits.ts';
 import { TestGroup } from '../fixtures/group.ts';
 import { readChain, readKeys, verified } from '../fixtures/group-reader.ts';
-import { Person } from '../fixtures/person.ts';
+import type { Person } from '../fixtures/person.ts';
 import { throughEveryFault } from '../support/faults.ts';
-import { InProcessRelay, network } from '../support/in-process-relay.ts';
+import { inProcessRelay, network } from '../support/in-process-relay.ts';
 
-let world: InProcessRelay;
-let ann: Person;
-let ben: Person;
+const world = inProcessRelay();
+const ann = world.person('ann', ['phone', 'laptop']);
+const ben = world.person('ben');
 
-beforeEach(async () => {
-  world = await InProcessRelay.start();
-  ann = await Person.register(world, 'ann', ['phone', 'laptop']);
-  ben = await Person.register(world, 'ben');
-  world.takeNotices();
-});
-afterEach(() => world[Symbol.asyncDispose]());
-
-type Rows = readonly Record<string, unknown>[];
-const rows = async (table: string) => ((await world.dump())[table] ?? []) as Rows;
+const rows = (table: string) => world.rows(table);
 
 /** Parameters of a creation, with other facts, signed by the phone. */
 const founding = (facts: Partial<GroupCreate> = {}, by = ann) => TestGroup.plan(world, by, facts);

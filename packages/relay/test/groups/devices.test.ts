@@ -1,33 +1,28 @@
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { beforeEach, describe, expect, test, vi } from 'vitest';
 import type { Notice } from '../../src/dispatch/notice.ts';
 import { Connections } from '../fixtures/connections.ts';
 import { TestGroup } from '../fixtures/group.ts';
 import { readChain, readPage } from '../fixtures/group-reader.ts';
 import { Person } from '../fixtures/person.ts';
 import { crashJob } from '../support/faults.ts';
-import { InProcessRelay } from '../support/in-process-relay.ts';
+import { inProcessRelay } from '../support/in-process-relay.ts';
 
 const ended = 'accounts.inactive-devices';
 const expired = 'accounts.expired-devices';
 const month = 2_592_000;
 
-let world: InProcessRelay;
-let ann: Person;
-let ben: Person;
+const world = inProcessRelay();
+const ann = world.person('ann');
+const ben = world.person('ben', ['phone', 'laptop']);
 let group: TestGroup;
 
 beforeEach(async () => {
-  world = await InProcessRelay.start();
-  ann = await Person.register(world, 'ann');
-  ben = await Person.register(world, 'ben', ['phone', 'laptop']);
   group = await TestGroup.create(world, ann);
   await group.admit(ben);
   world.takeNotices();
 });
-afterEach(() => world[Symbol.asyncDispose]());
 
-type Rows = readonly Record<string, unknown>[];
-const rows = async (table: string) => ((await world.dump())[table] ?? []) as Rows;
+const rows = (table: string) => world.rows(table);
 const syncAs = async (person: Person, device: string, of = group) => {
   const params = { group_id: of.groupId };
   return await world.call('group.sync', params, { session: person.session(device) });

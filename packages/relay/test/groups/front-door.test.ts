@@ -1,28 +1,23 @@
 import { errorCatalogue } from '@posthouse/protocol';
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { beforeEach, expect, test, vi } from 'vitest';
 import { TestGroup } from '../fixtures/group.ts';
 import { nextHint, receivedHints } from '../fixtures/hints.ts';
-import type { Person } from '../fixtures/person.ts';
 import { codeOf } from '../support/http.ts';
-import { ServedRelay } from '../support/served-relay.ts';
+import { servedRelay } from '../support/served-relay.ts';
 
 const wait = 600;
-let door: ServedRelay;
-let ground: ServedRelay;
-let ann: Person;
-let ben: Person;
+const door = servedRelay({
+  host: { groups: true },
+  limits: { groupSubscriptions: 2, groupRecoveryWait: wait },
+});
+const ann = door.person('ann');
+const ben = door.person('ben', ['phone', 'laptop']);
 let group: TestGroup;
 
 beforeEach(async () => {
-  const limits = { groupSubscriptions: 2, groupRecoveryWait: wait };
-  door = await ServedRelay.start({ host: { groups: true }, limits });
-  ground = door;
-  ann = await ground.register('ann');
-  ben = await ground.register('ben', ['phone', 'laptop']);
-  group = await TestGroup.create(ground, ann);
+  group = await TestGroup.create(door, ann);
   await group.admit(ben);
 });
-afterEach(() => door[Symbol.asyncDispose]());
 
 const { rpc: forbidden } = errorCatalogue.forbidden;
 const { rpc: unauthorized } = errorCatalogue.unauthorized;
@@ -71,7 +66,7 @@ test('02 §12.3: an account session subscribes nothing', async () => {
 });
 
 test('05 §15.2: what is written over HTTP is heard by subscribed connections', async () => {
-  const socket = await ground.withGroups(ben, [group]);
+  const socket = await door.withGroups(ben, [group]);
   await group.update({ name: 'other' });
   expect(await socket.notification()).toEqual({
     jsonrpc: '2.0',
@@ -81,7 +76,7 @@ test('05 §15.2: what is written over HTTP is heard by subscribed connections', 
 });
 
 test('02 §10.6: subscriptions outlast a renewal, and no connection inherits them', async () => {
-  const socket = await ground.withGroups(ben, [group]);
+  const socket = await door.withGroups(ben, [group]);
   await door.bindDevice(socket, ben.device());
   await group.update({ name: 'one' });
   expect(await nextHint(socket)).toEqual(['timeline', 2]);
@@ -93,8 +88,8 @@ test('02 §10.6: subscriptions outlast a renewal, and no connection inherits the
 });
 
 test('who is removed hears nothing of it, nor of what follows', async () => {
-  const left = await ground.withGroups(ben, [group]);
-  const stays = await ground.withGroups(ann, [group]);
+  const left = await door.withGroups(ben, [group]);
+  const stays = await door.withGroups(ann, [group]);
   await group.remove([ben]);
   await group.update({ name: 'later' });
   await vi.waitFor(async () => expect(await receivedHints(stays)).toContainEqual(['timeline', 3]));
@@ -103,11 +98,11 @@ test('who is removed hears nothing of it, nor of what follows', async () => {
 });
 
 test('05 §7.3: a device that is removed is replaced in the keys, by the job it wakes', async () => {
-  const laptop = await ground.withGroups(ben, [group], { device: 'laptop' });
+  const laptop = await door.withGroups(ben, [group], { device: 'laptop' });
   expect(await laptop.call('group.key.sync', only())).toHaveProperty('error');
   const { groupId: group_id } = group;
   expect(await laptop.call('group.key.sync', { group_id })).toHaveProperty('result.keys');
-  const phone = await ground.withGroups(ben, [group]);
+  const phone = await door.withGroups(ben, [group]);
   await publish(['phone']);
   expect(await nextHint(phone)).toEqual(['timeline', 2]);
   const { result } = await phone.call('group.sync', { group_id, after: 1 });
@@ -119,10 +114,10 @@ test('05 §7.3: a device that is removed is replaced in the keys, by the job it 
 test('05 §10.3: a certificate that expires ends the access of its device in time', async () => {
   await ben.addDevice('laptop', { expiresAt: door.clock.now() + 3_000 });
   await publish(['phone', 'laptop']);
-  const laptop = await ground.withGroups(ben, [group], { device: 'laptop' });
+  const laptop = await door.withGroups(ben, [group], { device: 'laptop' });
   const { groupId: group_id } = group;
   expect(await laptop.call('group.key.sync', { group_id })).toHaveProperty('result.keys');
-  const phone = await ground.withGroups(ben, [group]);
+  const phone = await door.withGroups(ben, [group]);
   door.clock.advance(2_999);
   expect(await receivedHints(phone)).toEqual([]);
   door.clock.advance(1);
@@ -134,19 +129,19 @@ test('05 §15.4: a request that expires is told when its time comes, also after 
   await group.requestRecovery(ben);
   door.clock.advance(wait - 1);
   await door.restart();
-  const socket = await ground.withGroups(ben, [group]);
-  const owner = await ground.withGroups(ann, [group]);
+  const socket = await door.withGroups(ben, [group]);
+  const owner = await door.withGroups(ann, [group]);
   expect(await receivedHints(socket)).toEqual([]);
   door.clock.advance(1);
   for (const each of [socket, owner]) expect(await nextHint(each)).toEqual(['recoveries']);
 });
 
 test('05 §15.3: an invitation that expires under an application', async () => {
-  const eve = await ground.register('eve');
+  const eve = await door.register('eve');
   const now = door.clock.now();
   await group.apply(eve, await group.invite({ expires_at: now + wait }));
-  const owner = await ground.withGroups(ann, [group]);
-  const member = await ground.withGroups(ben, [group]);
+  const owner = await door.withGroups(ann, [group]);
+  const member = await door.withGroups(ben, [group]);
   door.clock.advance(wait);
   expect(await nextHint(owner)).toEqual(['applications']);
   expect(await receivedHints(member)).toEqual([]);

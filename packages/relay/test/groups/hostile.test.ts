@@ -9,28 +9,22 @@ import {
 } from '@posthouse/protocol';
 import { isJsonObject, type JsonObject, type JsonValue, parseJson } from '@posthouse/protocol/json';
 import { nodeRandom } from '@posthouse/protocol/node';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { readGroup } from '../../src/groups/chain/group-store.ts';
 import { TestGroup } from '../fixtures/group.ts';
-import { Person } from '../fixtures/person.ts';
-import { InProcessRelay, network } from '../support/in-process-relay.ts';
+import type { Person } from '../fixtures/person.ts';
+import { inProcessRelay, network } from '../support/in-process-relay.ts';
 
-let world: InProcessRelay;
-let ann: Person;
-let ben: Person;
-let eve: Person;
+const world = inProcessRelay();
+const ann = world.person('ann', ['phone', 'laptop']);
+const ben = world.person('ben', ['phone', 'laptop']);
+const eve = world.person('eve', ['phone', 'laptop']);
 let group: TestGroup;
 
 beforeEach(async () => {
-  world = await InProcessRelay.start();
-  const devices = ['phone', 'laptop'];
-  ann = await Person.register(world, 'ann', devices);
-  ben = await Person.register(world, 'ben', devices);
-  eve = await Person.register(world, 'eve', devices);
   group = await TestGroup.create(world, ann);
   await group.admit(ben);
 });
-afterEach(() => world[Symbol.asyncDispose]());
 
 /** What nobody expects, each of it JSON. */
 const values: readonly JsonValue[] = [

@@ -1,6 +1,6 @@
 import { createGroupSecret } from '@posthouse/protocol';
 import { nodeRandom } from '@posthouse/protocol/node';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { accounts } from '../../src/accounts/index.ts';
 import { groups } from '../../src/groups/index.ts';
 import { TestGroup } from '../fixtures/group.ts';
@@ -8,7 +8,7 @@ import { readPage } from '../fixtures/group-reader.ts';
 import { Person } from '../fixtures/person.ts';
 import { scansAndSorts } from '../support/engine.ts';
 import { crashJob } from '../support/faults.ts';
-import { InProcessRelay } from '../support/in-process-relay.ts';
+import { inProcessRelay } from '../support/in-process-relay.ts';
 
 const hour = 3_600;
 const week = 604_800;
@@ -16,7 +16,7 @@ const month = 2_592_000;
 const retention = 10_000;
 const wait = 500;
 
-let world: InProcessRelay;
+const world = inProcessRelay({ groupMessageRetention: retention, groupRecoveryWait: wait });
 let ann: Person;
 let ada: Person;
 let ben: Person;
@@ -25,7 +25,6 @@ let eve: Person;
 let group: TestGroup;
 
 beforeEach(async () => {
-  world = await InProcessRelay.start({ groupMessageRetention: retention, groupRecoveryWait: wait });
   [ann, ada, ben, cem, eve] = (await Promise.all(
     ['ann', 'ada', 'ben', 'cem', 'eve'].map((name) => Person.register(world, name)),
   )) as [Person, Person, Person, Person, Person];
@@ -34,10 +33,8 @@ beforeEach(async () => {
   await group.setRole(ada, 'administrator');
   world.takeNotices();
 });
-afterEach(() => world[Symbol.asyncDispose]());
 
-type Rows = readonly Record<string, unknown>[];
-const rows = async (table: string) => ((await world.dump())[table] ?? []) as Rows;
+const rows = (table: string) => world.rows(table);
 const run = (job: string) => world.runJob(`groups.${job}`);
 const list = async (method: string, key: string, by = ann) => {
   const params = { group_id: group.groupId };

@@ -6,23 +6,19 @@ import {
   verifyGroupApplicationList,
   verifyGroupInviteList,
 } from '@posthouse/protocol';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { TestGroup } from '../fixtures/group.ts';
 import { Person } from '../fixtures/person.ts';
-import { InProcessRelay, network } from '../support/in-process-relay.ts';
+import { inProcessRelay, network } from '../support/in-process-relay.ts';
 
-let world: InProcessRelay;
-let ann: Person;
-let ben: Person;
-let cem: Person;
+const world = inProcessRelay();
+const ann = world.person('ann', ['phone', 'laptop']);
+const ben = world.person('ben');
+const cem = world.person('cem');
 let group: TestGroup;
 
 /** Ann owns the group, Ben administers it, Cem is a member; all of them may invite. */
 beforeEach(async () => {
-  world = await InProcessRelay.start();
-  ann = await Person.register(world, 'ann', ['phone', 'laptop']);
-  ben = await Person.register(world, 'ben');
-  cem = await Person.register(world, 'cem');
   group = await TestGroup.create(world, ann, { invite_policy: 'members_shareable' });
   const invite = await group.invite();
   for (const person of [ben, cem]) await group.apply(person, invite);
@@ -30,7 +26,6 @@ beforeEach(async () => {
   await group.setRole(ben, 'administrator');
   await revoke(invite.invite_id);
 });
-afterEach(() => world[Symbol.asyncDispose]());
 
 type List = 'invite' | 'application';
 interface Asked {

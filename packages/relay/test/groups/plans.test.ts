@@ -1,15 +1,11 @@
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { groups } from '../../src/groups/index.ts';
 import { newMemberKey, TestGroup } from '../fixtures/group.ts';
 import { Person } from '../fixtures/person.ts';
 import { scansAndSorts } from '../support/engine.ts';
-import { InProcessRelay } from '../support/in-process-relay.ts';
+import { inProcessRelay } from '../support/in-process-relay.ts';
 
-let world: InProcessRelay;
-beforeEach(async () => {
-  world = await InProcessRelay.start();
-});
-afterEach(() => world[Symbol.asyncDispose]());
+const world = inProcessRelay();
 
 test('no statement of any method or job reads a whole table or sorts', async () => {
   const ann = await Person.register(world, 'ann');

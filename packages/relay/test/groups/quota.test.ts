@@ -1,28 +1,26 @@
 /** 05 §12.2, §13.9: how much one account leaves in one group, whatever its records carry. */
 import type { GroupInvite } from '@posthouse/protocol';
 import { canonicalJson, type JsonObject } from '@posthouse/protocol/json';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { TestGroup } from '../fixtures/group.ts';
 import { Person } from '../fixtures/person.ts';
-import { InProcessRelay } from '../support/in-process-relay.ts';
+import { inProcessRelay } from '../support/in-process-relay.ts';
 
 const most = 1_048_576;
 
-let world: InProcessRelay;
+const world = inProcessRelay({ groupRecordBytes: most });
 let ann: Person;
 let ben: Person;
 let eve: Person;
 let group: TestGroup;
 
 beforeEach(async () => {
-  world = await InProcessRelay.start({ groupRecordBytes: most });
   [ann, ben, eve] = (await Promise.all(
     ['ann', 'ben', 'eve'].map((name) => Person.register(world, name)),
   )) as [Person, Person, Person];
   group = await TestGroup.create(world, ann);
   await group.admit(ben);
 });
-afterEach(() => world[Symbol.asyncDispose]());
 
 /** A signed object of so many bytes of Canonical JSON. */
 const sized = (object: JsonObject, bytes: number, by: Person): JsonObject => {
@@ -36,7 +34,7 @@ const create = (invite: JsonObject, by = ann) =>
   world.codeOf('group.invite.create', invite, { session: by.session() });
 /** What ann's invitations take; the one to ben is used up. */
 const taken = async () => {
-  const rows = (await world.dump()).group_invites as { bytes: number }[];
+  const rows = (await world.rows('group_invites')) as { bytes: number }[];
   return rows.reduce((sum, { bytes }) => sum + bytes, 0);
 };
 
@@ -76,7 +74,7 @@ test('what is over takes no room: revoked, used up, expired', async () => {
   world.clock.advance(10);
   await world.runJob('groups.expiry');
   expect(await create(invitation(size))).toBe('ok');
-  const rows = (await world.dump()).group_invites as { live: number; invite: string }[];
+  const rows = (await world.rows('group_invites')) as { live: number; invite: string }[];
   expect(rows.every(({ live, invite }) => (live === 1) === (invite !== ''))).toBe(true);
 });
 

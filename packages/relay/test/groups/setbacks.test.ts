@@ -1,17 +1,17 @@
 /** 05: a group that keeps failing keeps no other from meeting its deadlines. */
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { TestGroup } from '../fixtures/group.ts';
 import { readPage } from '../fixtures/group-reader.ts';
 import { Person } from '../fixtures/person.ts';
 import { breakOwner } from '../support/faults.ts';
-import { InProcessRelay } from '../support/in-process-relay.ts';
+import { inProcessRelay } from '../support/in-process-relay.ts';
 
 const week = 604_800;
 const retention = 10_000;
 const wait = 500;
 const pauses = [1, 5, 30, 300, 300];
 
-let world: InProcessRelay;
+const world = inProcessRelay({ groupMessageRetention: retention, groupRecoveryWait: wait });
 let ann: Person;
 let ben: Person;
 let eve: Person;
@@ -21,7 +21,6 @@ let others: TestGroup[];
 let logged: Record<string, unknown>[];
 
 beforeEach(async () => {
-  world = await InProcessRelay.start({ groupMessageRetention: retention, groupRecoveryWait: wait });
   [ann, ben, eve] = (await Promise.all([
     Person.register(world, 'ann'),
     Person.register(world, 'ben', ['phone', 'laptop']),
@@ -41,7 +40,6 @@ beforeEach(async () => {
   logged = [];
   world.context.log.error = ((facts: Record<string, unknown>) => logged.push(facts)) as never;
 });
-afterEach(() => world[Symbol.asyncDispose]());
 
 const rowsOf = async (table: string) => {
   const rows = (await world.dump())[table] as { group_id: string }[];
@@ -113,7 +111,7 @@ test('05 §7.3: the relay secrets that a removed device held are replaced', asyn
     expect(await world.runJob(job)).toBe(world.clock.now() + 1);
   }
   const epochs = async () => {
-    const groups = (await world.dump()).groups as { group_id: string; epoch: number }[];
+    const groups = (await world.rows('groups')) as { group_id: string; epoch: number }[];
     return groups.map(({ group_id, epoch }) => [group_id === broken.groupId, epoch]).sort();
   };
   expect(await epochs()).toEqual([
@@ -122,20 +120,20 @@ test('05 §7.3: the relay secrets that a removed device held are replaced', asyn
     [true, 1],
   ]);
   // The device stays noted until its access has ended everywhere.
-  expect((await world.dump()).inactive_devices).toHaveLength(1);
+  expect(await world.rows('inactive_devices')).toHaveLength(1);
   world.clock.advance(1);
   expect(await world.runJob(job)).toBe(undefined);
   expect(await epochs()).toContainEqual([true, 2]);
-  expect((await world.dump()).inactive_devices).toEqual([]);
+  expect(await world.rows('inactive_devices')).toEqual([]);
 });
 
 test('03: one account that fails keeps no certificate of another from being noted', async () => {
   const job = 'accounts.expired-devices';
-  const expiry = (await world.dump()).devices as { expires_at: number }[];
+  const expiry = (await world.rows('devices')) as { expires_at: number }[];
   world.clock.advance(Math.max(...expiry.map(({ expires_at }) => expires_at)) - world.clock.now());
   using _fault = breakOwner(world, `account:${ann.account}`);
   await world.runJob(job);
-  const noted = (await world.dump()).inactive_devices as { account: string }[];
+  const noted = (await world.rows('inactive_devices')) as { account: string }[];
   expect(noted.map(({ account }) => account).sort()).toEqual(
     [ben.account, ben.account, eve.account].sort(),
   );

@@ -1,30 +1,27 @@
 import type { ProtocolError } from '@posthouse/protocol';
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { groups as groupsSubject, readGroupStanding } from '../../src/groups/index.ts';
 import { type Connection, Connections } from '../fixtures/connections.ts';
 import { TestGroup } from '../fixtures/group.ts';
 import { Person } from '../fixtures/person.ts';
 import { scansAndSorts } from '../support/engine.ts';
 import { throughEveryFault } from '../support/faults.ts';
-import { InProcessRelay } from '../support/in-process-relay.ts';
+import { inProcessRelay } from '../support/in-process-relay.ts';
 
 const most = 3;
 /** Well-formed, and of no group. */
 const nowhere = `grp_${'A'.repeat(22)}`;
 
-let world: InProcessRelay;
+const world = inProcessRelay({ groupSubscriptions: most });
 let board: Connections;
-let ann: Person;
-let ben: Person;
+const ann = world.person('ann');
+const ben = world.person('ben', ['phone', 'laptop']);
 /** Groups of ann, of which ben is a member as well. */
 let groups: TestGroup[];
 let connection: Connection;
 
 beforeEach(async () => {
-  world = await InProcessRelay.start({ groupSubscriptions: most });
   board = new Connections(world);
-  ann = await Person.register(world, 'ann');
-  ben = await Person.register(world, 'ben', ['phone', 'laptop']);
   groups = [];
   for (let count = 0; count < most + 1; count += 1) {
     const group = await TestGroup.create(world, ann);
@@ -33,7 +30,6 @@ beforeEach(async () => {
   }
   connection = await board.connect(ben, 'laptop');
 });
-afterEach(() => world[Symbol.asyncDispose]());
 
 const subscribe = (params: unknown, by = connection) =>
   world.call('group.subscribe', params, { connection: by });

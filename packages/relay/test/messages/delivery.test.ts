@@ -39,7 +39,7 @@ const status = (params: SendParams, person = ann) =>
 const inbox = async (person = ben) =>
   ((await world.call('message.timeline.sync', {}, { session: person.session() })) as JsonObject)
     .items as unknown[];
-const queue = async () => (await world.dump()).deliveries as Record<string, number | string>[];
+const queue = async () => (await world.rows('deliveries')) as Record<string, number | string>[];
 
 const relays = ['55', '66'].map((byte) =>
   accountSigner(network, new Uint8Array(32).fill(Number.parseInt(byte, 16))),

@@ -1,10 +1,10 @@
 import { errorCodeOfRpc, type MethodName, signDeviceStateQuery } from '@posthouse/protocol';
 import type { JsonObject } from '@posthouse/protocol/json';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { Person } from '../fixtures/person.ts';
 import { codeOf } from '../support/http.ts';
 import { network } from '../support/in-process-relay.ts';
-import { ServedRelay } from '../support/served-relay.ts';
+import { servedRelay } from '../support/served-relay.ts';
 import type { WebSocketClient } from '../support/websocket.ts';
 
 /** Calls a method as one client; returns a code, and the response object if the code is `ok`. */
@@ -14,16 +14,9 @@ interface Answer {
   readonly result: unknown;
 }
 
-let door: ServedRelay;
-let ann: Person;
-let ben: Person;
-
-beforeEach(async () => {
-  door = await ServedRelay.start();
-  ann = await door.register('ann', ['phone', 'laptop']);
-  ben = await door.register('ben');
-});
-afterEach(() => door[Symbol.asyncDispose]());
+const door = servedRelay();
+const ann = door.person('ann', ['phone', 'laptop']);
+const ben = door.person('ben');
 
 async function overHttp(person: Person, mode: string): Promise<Way> {
   const logIn = mode === 'account' ? door.logInAccount(person) : door.logInDevice(person);

@@ -20,7 +20,6 @@ describe.skipIf(withoutNats !== undefined)(
     let a: ServedRelay;
     let b: ServedRelay;
     let both: ServedRelay[];
-    let ground: ServedRelay;
     const parts = new AsyncDisposableStack();
 
     beforeAll(async () => {
@@ -33,7 +32,6 @@ describe.skipIf(withoutNats !== undefined)(
       a = parts.use(await ServedRelay.start({ ...config, bus: { nats: cable.url } }));
       b = parts.use(await a.startProcess({ bus: { nats: nats.url } }));
       both = [a, b];
-      ground = a;
     });
     afterAll(() => parts.disposeAsync());
 
@@ -45,9 +43,9 @@ describe.skipIf(withoutNats !== undefined)(
 
     beforeEach(async () => {
       people += 1;
-      ann = await ground.register(`ann ${people}`);
-      ben = await ground.register(`ben ${people}`, ['phone', 'laptop']);
-      channel = await TestChannel.create(ground, ann);
+      ann = await a.register(`ann ${people}`);
+      ben = await a.register(`ben ${people}`, ['phone', 'laptop']);
+      channel = await TestChannel.create(a, ann);
     });
     afterEach(async () => {
       a.calledProcess = a;

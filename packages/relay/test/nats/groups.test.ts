@@ -19,7 +19,6 @@ describe.skipIf(withoutNats !== undefined)(`groups of one relay (${withoutNats ?
   let b: ServedRelay;
   let c: ServedRelay;
   let all: ServedRelay[];
-  let ground: ServedRelay;
   const parts = new AsyncDisposableStack();
 
   beforeAll(async () => {
@@ -34,7 +33,6 @@ describe.skipIf(withoutNats !== undefined)(`groups of one relay (${withoutNats ?
     b = parts.use(await a.startProcess({ bus: { nats: nats.url } }));
     c = parts.use(await a.startProcess({ bus: { nats: nats.url } }));
     all = [a, b, c];
-    ground = a;
   });
   afterAll(() => parts.disposeAsync());
 
@@ -47,10 +45,10 @@ describe.skipIf(withoutNats !== undefined)(`groups of one relay (${withoutNats ?
 
   beforeEach(async () => {
     people += 1;
-    ann = await ground.register(`ann ${people}`);
-    ben = await ground.register(`ben ${people}`, ['phone', 'laptop']);
-    cem = await ground.register(`cem ${people}`);
-    group = await TestGroup.create(ground, ann);
+    ann = await a.register(`ann ${people}`);
+    ben = await a.register(`ben ${people}`, ['phone', 'laptop']);
+    cem = await a.register(`cem ${people}`);
+    group = await TestGroup.create(a, ann);
     await group.admit(ben, cem);
   });
   afterEach(async () => {

@@ -14,26 +14,22 @@ import {
 } from '@posthouse/protocol';
 import { type JsonObject, type JsonValue, parseJson } from '@posthouse/protocol/json';
 import { nodeRandom } from '@posthouse/protocol/node';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import type { Session } from '../../src/sessions/session.ts';
 import { TestChannel } from '../fixtures/channel.ts';
 import { TestGroup } from '../fixtures/group.ts';
-import { Person } from '../fixtures/person.ts';
-import { InProcessRelay, network } from '../support/in-process-relay.ts';
+import type { Person } from '../fixtures/person.ts';
+import { inProcessRelay, network } from '../support/in-process-relay.ts';
 
 /** 01 J5: what a relay takes, it can hand out again in a text that is not too deep itself. */
 
-let world: InProcessRelay;
-let ann: Person;
-let ben: Person;
+const world = inProcessRelay();
+const ann = world.person('ann');
+const ben = world.person('ben');
 beforeEach(async () => {
-  world = await InProcessRelay.start();
-  ann = await Person.register(world, 'ann');
-  ben = await Person.register(world, 'ben');
   channel = await TestChannel.create(world, ann);
   group = await TestGroup.create(world, ann);
 });
-afterEach(() => world[Symbol.asyncDispose]());
 
 /** Arrays in arrays: a value whose deepest node is `depth` below it. */
 function nested(depth: number): JsonValue {

@@ -1,18 +1,16 @@
 import { connect, type TLSSocket } from 'node:tls';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { Person } from '../fixtures/person.ts';
 import { dump } from '../support/engine.ts';
 import { codeOf, type HttpClient, type HttpMessage } from '../support/http.ts';
-import { ServedRelay } from '../support/served-relay.ts';
+import { ServedRelay, servedRelay } from '../support/served-relay.ts';
 
-let door: ServedRelay;
+const door = servedRelay({ host: { channels: false } });
 let http: HttpClient;
 
 beforeEach(async () => {
-  door = await ServedRelay.start({ host: { channels: false } });
   http = door.http();
 });
-afterEach(() => door[Symbol.asyncDispose]());
 
 const account = 'neo:860833102:NUz6PKTAM7NbPJzkKJFNay3VckQtcDkgWo';
 const json = { 'content-type': 'application/json' };

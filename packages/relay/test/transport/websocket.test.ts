@@ -1,18 +1,16 @@
 import { connect } from 'node:tls';
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { Hub } from '../../src/notifications/hub.ts';
 import type { Person } from '../fixtures/person.ts';
-import { ServedRelay } from '../support/served-relay.ts';
+import { ServedRelay, servedRelay } from '../support/served-relay.ts';
 import { type WebSocketClient as Client, WebSocketClient } from '../support/websocket.ts';
 
-let door: ServedRelay;
+const door = servedRelay({ host: { channels: false } });
 let socket: Client;
 
 beforeEach(async () => {
-  door = await ServedRelay.start({ host: { channels: false } });
   socket = await door.socket();
 });
-afterEach(() => door[Symbol.asyncDispose]());
 
 const parseError = -32700;
 const invalidRequest = -32600;

@@ -187,7 +187,7 @@ describe('03 §4.1: at the home relay', () => {
 
 describe('02 §10.3, 03 §4.1: sessions of devices that a new state does not permit', () => {
   const sessionsOf = async () =>
-    ((await world.dump()).auth_sessions as { device_id: string | null }[])
+    ((await world.rows('auth_sessions')) as { device_id: string | null }[])
       .map(({ device_id: deviceId }) => deviceId)
       .sort();
   /** Stores a session as authentication does. */

@@ -8,21 +8,14 @@ import {
   type FinalRoute,
   signDeviceStateQuery,
 } from '@posthouse/protocol';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { Person } from '../../fixtures/person.ts';
-import { InProcessRelay, network } from '../../support/in-process-relay.ts';
+import { inProcessRelay, network } from '../../support/in-process-relay.ts';
 
 const method = 'device.state.resolve';
-let world: InProcessRelay;
-let ann: Person;
-let ben: Person;
-
-beforeEach(async () => {
-  world = await InProcessRelay.start();
-  ann = await Person.register(world, 'ann', ['phone', 'laptop']);
-  ben = await Person.register(world, 'ben');
-});
-afterEach(() => world[Symbol.asyncDispose]());
+const world = inProcessRelay();
+const ann = world.person('ann', ['phone', 'laptop']);
+const ben = world.person('ben');
 
 const codeOf = (params: unknown, session: Person['session'] | object = ben.session()) =>
   world.codeOf(method, params, { session: session as never });

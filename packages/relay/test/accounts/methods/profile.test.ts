@@ -1,19 +1,13 @@
 import { verifyDeviceCertificate, verifyProfile } from '@posthouse/protocol';
 import { canonicalJson } from '@posthouse/protocol/json';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { Person } from '../../fixtures/person.ts';
 import { throughEveryFault } from '../../support/faults.ts';
-import { InProcessRelay, network } from '../../support/in-process-relay.ts';
+import { inProcessRelay, network } from '../../support/in-process-relay.ts';
 
 const method = 'profile.publish';
-let world: InProcessRelay;
-let ann: Person;
-
-beforeEach(async () => {
-  world = await InProcessRelay.start();
-  ann = await Person.register(world, 'ann', ['phone', 'laptop']);
-});
-afterEach(() => world[Symbol.asyncDispose]());
+const world = inProcessRelay();
+const ann = world.person('ann', ['phone', 'laptop']);
 
 const publish = (params: unknown) => world.call(method, params, { session: ann.session() });
 const codeOf = (params: unknown, session = ann.session()) =>
@@ -108,9 +102,9 @@ describe('03 §7: profile.publish', () => {
     expect(await resolve()).toMatchObject({ signer_certificate: ann.device().certificate });
     const state = await ann.state({ devices: ['laptop'] });
     world.meanwhile = () => ann.publishState(state);
-    const before = (await world.dump()).profiles;
+    const before = await world.rows('profiles');
     expect(await codeOf(ann.profile({ nickname: 'Eve' }))).toBe('device_unknown');
-    expect((await world.dump()).profiles).toEqual(before);
+    expect(await world.rows('profiles')).toEqual(before);
   });
 
   test('an account that is not at home here', async () => {

@@ -8,21 +8,19 @@ import {
   verifyRoute,
 } from '@posthouse/protocol';
 import { canonicalJson } from '@posthouse/protocol/json';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { Person } from '../../fixtures/person.ts';
 import { throughEveryFault } from '../../support/faults.ts';
-import { InProcessRelay, network, relayPublicKey } from '../../support/in-process-relay.ts';
+import { inProcessRelay, network, relayPublicKey } from '../../support/in-process-relay.ts';
 
 const method = 'account.route.publish';
-let world: InProcessRelay;
+const world = inProcessRelay();
 let ann: Person;
 
 beforeEach(async () => {
-  world = await InProcessRelay.start();
   ann = new Person(world, 'ann');
   await ann.addDevice('phone');
 });
-afterEach(() => world[Symbol.asyncDispose]());
 
 const publish = (params: unknown) => world.call(method, params, { session: ann.accountSession() });
 const codeOf = (params: unknown) => world.codeOf(method, params, { session: ann.accountSession() });
@@ -64,7 +62,7 @@ describe('03 §9: account.route.publish', () => {
     expect(world.takeNotices()).toEqual([
       { kind: 'device-state', account: ann.account, revision: state.revision, deviceIds },
     ]);
-    expect((await world.dump()).staged_states).toEqual([]);
+    expect(await world.rows('staged_states')).toEqual([]);
   });
 
   test('unknown members of the draft are kept and co-signed', async () => {
@@ -351,7 +349,7 @@ describe('03 §3.4, §10: known routes', () => {
       await elsewhere({ updated_at: now - 10, expires_at: now }),
       await cosignRoute(network, other, await ben.route({ relay_id: otherId })),
     );
-    expect((await world.dump()).account_routes).toEqual([]);
+    expect(await world.rows('account_routes')).toEqual([]);
   });
 
   test('an expired highest route is not replaced by an older one', async () => {

@@ -1,13 +1,9 @@
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { attachment, refusal, TestChannel, text } from '../../fixtures/channel.ts';
 import { Person } from '../../fixtures/person.ts';
-import { InProcessRelay } from '../../support/in-process-relay.ts';
+import { inProcessRelay } from '../../support/in-process-relay.ts';
 
-let world: InProcessRelay;
-beforeEach(async () => {
-  world = await InProcessRelay.start();
-});
-afterEach(() => world[Symbol.asyncDispose]());
+const world = inProcessRelay();
 
 test('01 N6, 06 §8: $context is refused in parameters that are not a signed object too', async () => {
   const ann = await Person.register(world, 'ann');

@@ -5,23 +5,15 @@ import {
   verifyChannelPage,
 } from '@posthouse/protocol';
 import { canonicalJson, type JsonObject } from '@posthouse/protocol/json';
-import { afterEach, beforeEach, expect, test } from 'vitest';
-import { refusal, rows, TestChannel } from '../../fixtures/channel.ts';
+import { expect, test } from 'vitest';
+import { refusal, TestChannel } from '../../fixtures/channel.ts';
 import { Person } from '../../fixtures/person.ts';
 import { throughEveryFault } from '../../support/faults.ts';
-import { InProcessRelay, network } from '../../support/in-process-relay.ts';
+import { inProcessRelay, network } from '../../support/in-process-relay.ts';
 
-let world: InProcessRelay;
-let ann: Person;
-let ben: Person;
-
-beforeEach(async () => {
-  world = await InProcessRelay.start({ channelsOfAccount: 3 });
-  ann = await Person.register(world, 'ann', ['phone', 'laptop']);
-  ben = await Person.register(world, 'ben');
-  world.takeNotices();
-});
-afterEach(() => world[Symbol.asyncDispose]());
+const world = inProcessRelay({ channelsOfAccount: 3 });
+const ann = world.person('ann', ['phone', 'laptop']);
+const ben = world.person('ben');
 
 const draft = (facts: JsonObject = {}, by = ann) => TestChannel.draft(world, by, facts);
 const create = (params: object, by = ann, device = 'phone') =>
@@ -185,7 +177,7 @@ test('06 §8.2: of two creations of one channel at once one is accepted', async 
   world.meanwhile = async () => void (await create(other));
   const code = await world.codeOf('channel.create', descriptor, { session: ann.session() });
   expect(code).toBe('state_conflict');
-  expect(await rows(world, 'channel_events')).toHaveLength(1);
+  expect(await world.rows('channel_events')).toHaveLength(1);
 });
 
 test('02 §9.5: a device session, still valid when the channel is stored', async () => {
@@ -200,7 +192,7 @@ test('02 §9.5: a device session, still valid when the channel is stored', async
   world.meanwhile = async () => ann.publishState(await ann.state({ devices: ['laptop'] }));
   const session = ann.session();
   expect(await world.codeOf('channel.create', late, { session })).toBe('unauthorized');
-  expect(await rows(world, 'channels')).toHaveLength(1);
+  expect(await world.rows('channels')).toHaveLength(1);
 });
 
 test('06 §7.2: a failed write stores nothing, and a restart loses nothing', async () => {

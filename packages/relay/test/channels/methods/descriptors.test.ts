@@ -1,25 +1,20 @@
 import { type ChannelDescriptor, closedDescriptor, signAsDevice } from '@posthouse/protocol';
 import { canonicalJson, type JsonObject } from '@posthouse/protocol/json';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { refusal, rows, TestChannel, text } from '../../fixtures/channel.ts';
-import { Person } from '../../fixtures/person.ts';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { refusal, TestChannel, text } from '../../fixtures/channel.ts';
 import { throughEveryFault } from '../../support/faults.ts';
-import { InProcessRelay, network } from '../../support/in-process-relay.ts';
+import { inProcessRelay, network } from '../../support/in-process-relay.ts';
 
 const last = Number.MAX_SAFE_INTEGER;
-let world: InProcessRelay;
-let ann: Person;
-let ben: Person;
+const world = inProcessRelay({ channelTimelineRetention: 1_000 });
+const ann = world.person('ann', ['phone', 'laptop']);
+const ben = world.person('ben');
 let channel: TestChannel;
 
 beforeEach(async () => {
-  world = await InProcessRelay.start({ channelTimelineRetention: 1_000 });
-  ann = await Person.register(world, 'ann', ['phone', 'laptop']);
-  ben = await Person.register(world, 'ben');
   channel = await TestChannel.create(world, ann, { moderators: [ben.account], extra: [1] });
   world.takeNotices();
 });
-afterEach(() => world[Symbol.asyncDispose]());
 
 const call = (method: string, params: object, by = ann, device = 'phone') =>
   world.call(`channel.${method}`, params, { session: by.session(device) });
@@ -344,7 +339,7 @@ describe('06 §8.3: resolving', () => {
 
 describe('06 §7.5: retention of descriptors', () => {
   const deadlines = async () =>
-    (await rows(world, 'channel_events'))
+    (await world.rows('channel_events'))
       .filter(({ kind }) => kind === 'descriptor')
       .map(({ clear_after }) => clear_after);
 

@@ -6,37 +6,32 @@ import {
   verifyChannelPage,
 } from '@posthouse/protocol';
 import { canonicalJson, type JsonObject } from '@posthouse/protocol/json';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import {
   attachment,
   type By,
   type Patch,
   refusal,
-  rows,
   TestChannel,
   text,
 } from '../../fixtures/channel.ts';
 import { Person } from '../../fixtures/person.ts';
 import { throughEveryFault } from '../../support/faults.ts';
-import { InProcessRelay, network } from '../../support/in-process-relay.ts';
+import { inProcessRelay, network } from '../../support/in-process-relay.ts';
 
-let world: InProcessRelay;
-let ann: Person;
-let ben: Person;
+const world = inProcessRelay({ channelTimelineRetention: 1_000 });
+const ann = world.person('ann', ['phone', 'laptop']);
+const ben = world.person('ben');
 let channel: TestChannel;
 let target: number;
 const x = attachment();
 const y = attachment();
 
 beforeEach(async () => {
-  world = await InProcessRelay.start({ channelTimelineRetention: 1_000 });
-  ann = await Person.register(world, 'ann', ['phone', 'laptop']);
-  ben = await Person.register(world, 'ben');
   channel = await TestChannel.create(world, ann, { moderators: [ben.account] });
   target = await channel.post({ body: text('A'), attachments: [x], mood: 'good' }, { by: ben });
   world.takeNotices();
 });
-afterEach(() => world[Symbol.asyncDispose]());
 
 const call = (method: string, params: object, { by = ann, device = 'phone' }: By = {}) =>
   world.call(`channel.post.${method}`, params, { session: by.session(device) });
@@ -234,9 +229,9 @@ describe('06 §8.9: deleting', () => {
     await world.restart();
     await world.runJob('channels.retention');
     expect(await channel.sequences()).toEqual([0, 3, 4, 7]);
-    const left = JSON.stringify(await rows(world, 'channel_posts'));
+    const left = JSON.stringify(await world.rows('channel_posts'));
     expect(left).not.toContain('mood');
-    expect(JSON.stringify(await rows(world, 'channel_events'))).not.toContain('mood');
+    expect(JSON.stringify(await world.rows('channel_events'))).not.toContain('mood');
   });
 
   test('wakes the job that removes the edits', async () => {

@@ -1,34 +1,28 @@
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { MemoryBus } from '../../../src/notifications/memory-bus.ts';
 import { attachment, TestChannel, text } from '../../fixtures/channel.ts';
 import { type Connection, Connections } from '../../fixtures/connections.ts';
 import type { Hint } from '../../fixtures/hints.ts';
-import { Person } from '../../fixtures/person.ts';
-import { InProcessRelay } from '../../support/in-process-relay.ts';
+import { inProcessRelay } from '../../support/in-process-relay.ts';
 
 const patience = { timeout: 10_000, interval: 5 };
 
-let world: InProcessRelay;
+const world = inProcessRelay();
 let board: Connections;
-let ann: Person;
-let ben: Person;
-let cem: Person;
+const ann = world.person('ann', ['phone', 'laptop']);
+const ben = world.person('ben');
+const cem = world.person('cem', ['phone', 'laptop']);
 /** Owned by ann, moderated by ben; its head is the post at 1. */
 let channel: TestChannel;
 /** The connection of a reader. */
 let follower: Connection;
 
 beforeEach(async () => {
-  world = await InProcessRelay.start();
   board = new Connections(world);
-  ann = await Person.register(world, 'ann', ['phone', 'laptop']);
-  ben = await Person.register(world, 'ben');
-  cem = await Person.register(world, 'cem', ['phone', 'laptop']);
   channel = await TestChannel.create(world, ann, { moderators: [ben.account] });
   await channel.post({ body: text('first'), attachments: [attachment()] });
   follower = await board.withChannels(cem, channel);
 });
-afterEach(() => world[Symbol.asyncDispose]());
 
 const timeline = (head: number): Hint => ['timeline', head];
 const notice = (head: number, of = channel) =>

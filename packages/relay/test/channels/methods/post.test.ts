@@ -1,24 +1,20 @@
 import { type ChannelPost, limits } from '@posthouse/protocol';
 import { canonicalJson, type JsonObject } from '@posthouse/protocol/json';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { attachment, type By, refusal, rows, TestChannel, text } from '../../fixtures/channel.ts';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { attachment, type By, refusal, TestChannel, text } from '../../fixtures/channel.ts';
 import { Person } from '../../fixtures/person.ts';
 import { throughEveryFault } from '../../support/faults.ts';
-import { InProcessRelay, network } from '../../support/in-process-relay.ts';
+import { inProcessRelay, network } from '../../support/in-process-relay.ts';
 
-let world: InProcessRelay;
-let ann: Person;
-let ben: Person;
+const world = inProcessRelay({ channelTimelineRetention: 1_000 });
+const ann = world.person('ann', ['phone', 'laptop']);
+const ben = world.person('ben');
 let channel: TestChannel;
 
 beforeEach(async () => {
-  world = await InProcessRelay.start({ channelTimelineRetention: 1_000 });
-  ann = await Person.register(world, 'ann', ['phone', 'laptop']);
-  ben = await Person.register(world, 'ben');
   channel = await TestChannel.create(world, ann, { moderators: [ben.account] });
   world.takeNotices();
 });
-afterEach(() => world[Symbol.asyncDispose]());
 
 const refused = (post: object, { by = ann, device = 'phone' }: By = {}) =>
   refusal(world, () => world.call('channel.post', post, { session: by.session(device) }));
@@ -263,7 +259,7 @@ describe('06 §8.7: a repeat', () => {
     const post = channel.newPost();
     const both = await Promise.all([channel.publish(post), channel.publish(post)]);
     expect(both).toEqual([1, 1]);
-    expect(await rows(world, 'channel_posts')).toHaveLength(1);
+    expect(await world.rows('channel_posts')).toHaveLength(1);
     expect(await channel.sequences()).toEqual([0, 1]);
   });
 

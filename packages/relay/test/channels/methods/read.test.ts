@@ -1,29 +1,23 @@
 import { type ChannelPage, verifyChannelPage } from '@posthouse/protocol';
 import { canonicalJson } from '@posthouse/protocol/json';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { type ReadRange, refusal, TestChannel, text } from '../../fixtures/channel.ts';
-import { Person } from '../../fixtures/person.ts';
-import { InProcessRelay, network } from '../../support/in-process-relay.ts';
+import { inProcessRelay, network } from '../../support/in-process-relay.ts';
 
 const last = Number.MAX_SAFE_INTEGER;
-let world: InProcessRelay;
-let ann: Person;
-let ben: Person;
-let eve: Person;
+const world = inProcessRelay({
+  pageSize: 4,
+  maxPageSize: 6,
+  channelTimelineRetention: 1_000,
+});
+const ann = world.person('ann', ['phone', 'laptop']);
+const ben = world.person('ben');
+const eve = world.person('eve');
 let channel: TestChannel;
 
 beforeEach(async () => {
-  world = await InProcessRelay.start({
-    pageSize: 4,
-    maxPageSize: 6,
-    channelTimelineRetention: 1_000,
-  });
-  ann = await Person.register(world, 'ann', ['phone', 'laptop']);
-  ben = await Person.register(world, 'ben');
-  eve = await Person.register(world, 'eve');
   channel = await TestChannel.create(world, ann, { moderators: [ben.account] });
 });
-afterEach(() => world[Symbol.asyncDispose]());
 
 /** Reads a page as an account that is neither owner nor moderator. */
 async function page(range: ReadRange = {}): Promise<[number[], boolean]> {

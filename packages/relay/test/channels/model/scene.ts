@@ -2,7 +2,7 @@
 import { encodeBase64url, ProtocolError } from '@posthouse/protocol';
 import { canonicalJson, type JsonObject, type JsonValue } from '@posthouse/protocol/json';
 import { expect } from 'vitest';
-import { rows, TestChannel, text } from '../../fixtures/channel.ts';
+import { TestChannel, text } from '../../fixtures/channel.ts';
 import { Person } from '../../fixtures/person.ts';
 import { type InProcessRelay, network } from '../../support/in-process-relay.ts';
 import { Follower, readLate } from './client.ts';
@@ -120,7 +120,7 @@ export class Scene {
     await this.#compareTimeline();
     const { descriptor, head, posts, readable, reports } = this.#model;
     const { revision, status } = descriptor;
-    const of = (table: string) => rows(this.#world, table);
+    const of = (table: string) => this.#world.rows(table);
     expect(await of('channels')).toMatchObject([{ head, revision, status }]);
     expect(await of('channel_events')).toHaveLength(readable.length);
     const known = posts.filter(({ isForgotten }) => !isForgotten);

@@ -5,34 +5,27 @@ import {
   verifyGroupApplicationList,
 } from '@posthouse/protocol';
 import { canonicalJson } from '@posthouse/protocol/json';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { TestGroup } from '../../fixtures/group.ts';
-import { Person } from '../../fixtures/person.ts';
+import type { Person } from '../../fixtures/person.ts';
 import { throughEveryFault } from '../../support/faults.ts';
-import { InProcessRelay, network } from '../../support/in-process-relay.ts';
+import { inProcessRelay, network } from '../../support/in-process-relay.ts';
 
-let world: InProcessRelay;
-let ann: Person;
-let ben: Person;
-let cem: Person;
-let dan: Person;
-let eve: Person;
+const world = inProcessRelay();
+const ann = world.person('ann');
+const ben = world.person('ben');
+const cem = world.person('cem');
+const dan = world.person('dan', ['phone', 'laptop']);
+const eve = world.person('eve');
 let group: TestGroup;
 
 /** Ann owns the group, Ben administers it, Cem is a member; Dan and Eve are not. */
 beforeEach(async () => {
-  world = await InProcessRelay.start();
-  ann = await Person.register(world, 'ann');
-  ben = await Person.register(world, 'ben');
-  cem = await Person.register(world, 'cem');
-  dan = await Person.register(world, 'dan', ['phone', 'laptop']);
-  eve = await Person.register(world, 'eve');
   group = await TestGroup.create(world, ann);
   await group.admit(ben, cem);
   await group.setRole(ben, 'administrator');
   world.takeNotices();
 });
-afterEach(() => world[Symbol.asyncDispose]());
 
 const submit = (application: object, person = dan, device = 'phone') =>
   world.codeOf('group.application.submit', application, { session: person.session(device) });

@@ -6,28 +6,22 @@ import { type By, newMemberKey, TestGroup } from '../../fixtures/group.ts';
 import { readChain, readKeys, verified } from '../../fixtures/group-reader.ts';
 import { Person } from '../../fixtures/person.ts';
 import { throughEveryFault } from '../../support/faults.ts';
-import { InProcessRelay } from '../../support/in-process-relay.ts';
+import { inProcessRelay } from '../../support/in-process-relay.ts';
 
 const method = 'group.application.approve';
 type Params = GroupParams<typeof method>;
 
-let world: InProcessRelay;
-let ann: Person;
-let ben: Person;
-let cem: Person;
-let dan: Person;
-let eve: Person;
+const world = inProcessRelay();
+const ann = world.person('ann');
+const ben = world.person('ben');
+const cem = world.person('cem');
+const dan = world.person('dan', ['phone', 'laptop']);
+const eve = world.person('eve');
 let group: TestGroup;
 let invite: GroupInvite;
 
 /** Ann owns the group, Ben administers it, Cem is a member; Dan and Eve want to be. */
 beforeEach(async () => {
-  world = await InProcessRelay.start();
-  ann = await Person.register(world, 'ann');
-  ben = await Person.register(world, 'ben');
-  cem = await Person.register(world, 'cem');
-  dan = await Person.register(world, 'dan', ['phone', 'laptop']);
-  eve = await Person.register(world, 'eve');
   group = await TestGroup.create(world, ann);
   await group.admit(ben, cem);
   await group.setRole(ben, 'administrator');
@@ -36,7 +30,6 @@ beforeEach(async () => {
   await group.apply(eve, invite);
   world.takeNotices();
 });
-afterEach(() => world[Symbol.asyncDispose]());
 
 const codeOf = (params: unknown, by = ann) =>
   world.codeOf(method, params, { session: by.session() });
@@ -52,7 +45,7 @@ const approval = (
   return { ...params, approval: signed };
 };
 const uses = async ({ invite_id }: GroupInvite): Promise<unknown> => {
-  const rows = (await world.dump()).group_invites as { invite_id: string; uses: number }[];
+  const rows = (await world.rows('group_invites')) as { invite_id: string; uses: number }[];
   return rows.find((row) => row.invite_id === invite_id)?.uses;
 };
 const applicants = async (): Promise<number> => {

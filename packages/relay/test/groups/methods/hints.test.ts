@@ -1,17 +1,17 @@
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { MemoryBus } from '../../../src/notifications/memory-bus.ts';
 import { type Connection, Connections } from '../../fixtures/connections.ts';
 import { newMemberKey, TestGroup } from '../../fixtures/group.ts';
 import type { Hint } from '../../fixtures/hints.ts';
 import { Person } from '../../fixtures/person.ts';
-import { InProcessRelay } from '../../support/in-process-relay.ts';
+import { inProcessRelay } from '../../support/in-process-relay.ts';
 
 const patience = { timeout: 10_000, interval: 5 };
 
-let world: InProcessRelay;
+const world = inProcessRelay();
 let board: Connections;
 /** Owner, administrator, two members, and somebody outside. */
-let ann: Person;
+const ann = world.person('ann', ['phone', 'laptop']);
 let ada: Person;
 let ben: Person;
 let cem: Person;
@@ -20,9 +20,7 @@ let group: TestGroup;
 let everybody: Map<string, Connection>;
 
 beforeEach(async () => {
-  world = await InProcessRelay.start();
   board = new Connections(world);
-  ann = await Person.register(world, 'ann', ['phone', 'laptop']);
   [ada, ben, cem, eve] = (await Promise.all(
     ['ada', 'ben', 'cem', 'eve'].map((name) => Person.register(world, name)),
   )) as [Person, Person, Person, Person];
@@ -34,7 +32,6 @@ beforeEach(async () => {
     everybody.set(name, await board.withGroups(person, group));
   }
 });
-afterEach(() => world[Symbol.asyncDispose]());
 
 const of = (name: string) => everybody.get(name) as Connection;
 /** What each heard, of those who heard anything. */

@@ -5,33 +5,27 @@ import {
   verifyGroupInviteResolution,
 } from '@posthouse/protocol';
 import { canonicalJson } from '@posthouse/protocol/json';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { defaultLimits } from '../../../src/limits.ts';
 import { type By, TestGroup } from '../../fixtures/group.ts';
 import { Person } from '../../fixtures/person.ts';
 import { throughEveryFault } from '../../support/faults.ts';
-import { InProcessRelay, network } from '../../support/in-process-relay.ts';
+import { inProcessRelay, network } from '../../support/in-process-relay.ts';
 
-let world: InProcessRelay;
-let ann: Person;
-let ben: Person;
-let cem: Person;
-let dan: Person;
+const world = inProcessRelay();
+const ann = world.person('ann', ['phone', 'laptop']);
+const ben = world.person('ben');
+const cem = world.person('cem');
+const dan = world.person('dan');
 let group: TestGroup;
 
 /** Ann owns the group, Ben administers it, Cem is a member; Dan is not. */
 beforeEach(async () => {
-  world = await InProcessRelay.start();
-  ann = await Person.register(world, 'ann', ['phone', 'laptop']);
-  ben = await Person.register(world, 'ben');
-  cem = await Person.register(world, 'cem');
-  dan = await Person.register(world, 'dan');
   group = await TestGroup.create(world, ann);
   await group.admit(ben, cem);
   await group.setRole(ben, 'administrator');
   world.takeNotices();
 });
-afterEach(() => world[Symbol.asyncDispose]());
 
 const call = (method: string, params: unknown, person: Person) =>
   world.call(`group.invite.${method}`, params, { session: person.session() });
@@ -43,7 +37,7 @@ const of = ({ invite_id }: { readonly invite_id: string }) => ({
   group_id: group.groupId,
   invite_id,
 });
-const stored = async () => (await world.dump()).group_invites as Record<string, unknown>[];
+const stored = async () => (await world.rows('group_invites')) as Record<string, unknown>[];
 
 describe('05 §13.9: creating an invitation', () => {
   test('stores it as it is, with the certificate it verifies with, and tells nobody', async () => {

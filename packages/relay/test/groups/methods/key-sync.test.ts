@@ -1,30 +1,25 @@
 import { createGroupSecret, encodeBase64url } from '@posthouse/protocol';
 import { nodeRandom } from '@posthouse/protocol/node';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { closeInterval } from '../../../src/groups/chain/access-store.ts';
 import { newMemberKey, TestGroup } from '../../fixtures/group.ts';
 import { readKeys, readPage, shape, verified } from '../../fixtures/group-reader.ts';
 import { Person } from '../../fixtures/person.ts';
 import { throughEveryFault } from '../../support/faults.ts';
-import { InProcessRelay } from '../../support/in-process-relay.ts';
+import { inProcessRelay } from '../../support/in-process-relay.ts';
 
 const method = 'group.key.sync';
 const devices = ['phone', 'laptop'];
-let world: InProcessRelay;
-let ann: Person;
-let ben: Person;
-let cem: Person;
+const world = inProcessRelay({ groupKeyPage: 20 });
+const ann = world.person('ann', devices);
+const ben = world.person('ben', devices);
+const cem = world.person('cem', devices);
 let group: TestGroup;
 
 beforeEach(async () => {
-  world = await InProcessRelay.start({ groupKeyPage: 20 });
-  ann = await Person.register(world, 'ann', devices);
-  ben = await Person.register(world, 'ben', devices);
-  cem = await Person.register(world, 'cem', devices);
   group = await TestGroup.create(world, ann);
   await group.admit(ben);
 });
-afterEach(() => world[Symbol.asyncDispose]());
 
 const page = (person: Person, reading = {}) => readPage(world, group, person, reading);
 const shapeOf = async (person: Person, reading = {}) => shape(await page(person, reading));
@@ -39,7 +34,7 @@ const opened = async (person: Person, reading = {}) => {
 };
 /** The client secret in force, base64url. */
 const inForce = () => encodeBase64url(group.secret);
-const intervals = async () => (await world.dump()).group_intervals;
+const intervals = async () => await world.rows('group_intervals');
 /** Newest epoch a device was given the relay secret of, by device. */
 const delivered = async (person: Person, device = 'phone') => {
   const { group_intervals: rows } = (await world.dump()) as Record<string, Delivery[]>;

@@ -1,38 +1,30 @@
 import { canonicalJson } from '@posthouse/protocol/json';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { type By, newMemberKey, TestGroup } from '../../fixtures/group.ts';
 import { readChain } from '../../fixtures/group-reader.ts';
-import { Person } from '../../fixtures/person.ts';
+import type { Person } from '../../fixtures/person.ts';
 import { throughEveryFault } from '../../support/faults.ts';
-import { InProcessRelay } from '../../support/in-process-relay.ts';
+import { inProcessRelay } from '../../support/in-process-relay.ts';
 
 /** Changes of everything in a group that needs no request of somebody else before. */
-let world: InProcessRelay;
-let ann: Person;
-let ben: Person;
-let bob: Person;
-let cem: Person;
-let dan: Person;
+const world = inProcessRelay();
+const ann = world.person('ann');
+const ben = world.person('ben');
+const bob = world.person('bob');
+const cem = world.person('cem', ['phone', 'laptop']);
+const dan = world.person('dan');
 let group: TestGroup;
 
 /** Ann owns the group, Ben and Bob administer it, Cem is a member; Dan is not. */
 beforeEach(async () => {
-  world = await InProcessRelay.start();
-  ann = await Person.register(world, 'ann');
-  ben = await Person.register(world, 'ben');
-  bob = await Person.register(world, 'bob');
-  cem = await Person.register(world, 'cem', ['phone', 'laptop']);
-  dan = await Person.register(world, 'dan');
   group = await TestGroup.create(world, ann);
   await group.admit(ben, bob, cem);
   await group.setRole(ben, 'administrator');
   await group.setRole(bob, 'administrator');
   world.takeNotices();
 });
-afterEach(() => world[Symbol.asyncDispose]());
 
-type Rows = readonly Record<string, unknown>[];
-const rows = async (table: string) => ((await world.dump())[table] ?? []) as Rows;
+const rows = (table: string) => world.rows(table);
 const who = () => ({ owner: ann, administrator: ben, other: bob, member: cem, stranger: dan });
 const roles = async () =>
   new Map((await rows('group_members')).map(({ account, role }) => [account, role]));
@@ -125,7 +117,7 @@ describe('05 §13: what is refused, and how', () => {
     await group.close();
     expect(await codeOf(act)).toBe('state_conflict');
     expect(await codeOf(act, { account: dan.account }, dan)).toBe('forbidden');
-    expect((await world.dump()).group_members).toEqual(before.group_members);
+    expect(await world.rows('group_members')).toEqual(before.group_members);
   });
 
   test.each([

@@ -4,33 +4,28 @@ import {
   limits,
   verifyGroupSyncPage,
 } from '@posthouse/protocol';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { defaultLimits } from '../../../src/limits.ts';
 import { TestGroup } from '../../fixtures/group.ts';
-import { Person } from '../../fixtures/person.ts';
+import type { Person } from '../../fixtures/person.ts';
 import { throughEveryFault } from '../../support/faults.ts';
-import { InProcessRelay, network } from '../../support/in-process-relay.ts';
+import { inProcessRelay, network } from '../../support/in-process-relay.ts';
 
-let world: InProcessRelay;
-let ann: Person;
-let ben: Person;
-let dan: Person;
+const world = inProcessRelay();
+const ann = world.person('ann', ['phone', 'laptop']);
+const ben = world.person('ben');
+const dan = world.person('dan');
 let group: TestGroup;
 
 /** Ann owns the group, Ben is a member, Dan is not. The creation and an approval were before. */
 beforeEach(async () => {
-  world = await InProcessRelay.start();
-  ann = await Person.register(world, 'ann', ['phone', 'laptop']);
-  ben = await Person.register(world, 'ben');
-  dan = await Person.register(world, 'dan');
   group = await TestGroup.create(world, ann);
   await group.admit(ben);
   world.takeNotices();
 });
-afterEach(() => world[Symbol.asyncDispose]());
 
 type Rows = readonly Record<string, unknown>[];
-const rows = async (table: string) => ((await world.dump())[table] ?? []) as Rows;
+const rows = (table: string) => world.rows(table);
 const tolerance = defaultLimits.authClockTolerance;
 const retention = defaultLimits.groupMessageRetention;
 

@@ -1,27 +1,22 @@
 import { type GroupParams, type GroupSyncPage, verifyGroupSyncPage } from '@posthouse/protocol';
 import { canonicalJson, type JsonObject } from '@posthouse/protocol/json';
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { TestGroup } from '../../fixtures/group.ts';
-import { Person } from '../../fixtures/person.ts';
-import { InProcessRelay, network } from '../../support/in-process-relay.ts';
+import type { Person } from '../../fixtures/person.ts';
+import { inProcessRelay, network } from '../../support/in-process-relay.ts';
 
-let world: InProcessRelay;
-let ann: Person;
-let ben: Person;
-let dan: Person;
+const world = inProcessRelay();
+const ann = world.person('ann', ['phone', 'laptop']);
+const ben = world.person('ben', ['phone', 'laptop']);
+const dan = world.person('dan');
 let group: TestGroup;
 
 /** Ann owns the group, Ben is a member, Dan is not. The creation and an approval were before. */
 beforeEach(async () => {
-  world = await InProcessRelay.start();
-  ann = await Person.register(world, 'ann', ['phone', 'laptop']);
-  ben = await Person.register(world, 'ben', ['phone', 'laptop']);
-  dan = await Person.register(world, 'dan');
   group = await TestGroup.create(world, ann);
   await group.admit(ben);
   world.takeNotices();
 });
-afterEach(() => world[Symbol.asyncDispose]());
 
 const sync = async (
   person: Person,
@@ -39,7 +34,7 @@ const codeOf = (person: Person, facts: JsonObject = {}, device = 'phone') => {
 const sequencesOf = ({ events }: GroupSyncPage) => events.map(({ sequence }) => sequence).join(' ');
 const read = async (person: Person, device = 'phone') =>
   sequencesOf(await sync(person, { device }));
-const intervals = async () => (await world.dump()).group_intervals;
+const intervals = async () => await world.rows('group_intervals');
 /** Ben's laptop is removed, which ends its access, or comes back. */
 const setLaptop = async (isThere: boolean) => {
   const devices = isThere ? ['phone', 'laptop'] : ['phone'];

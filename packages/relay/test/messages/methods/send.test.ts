@@ -1,22 +1,14 @@
 import { encodeBase64url, type MessageEnvelope } from '@posthouse/protocol';
 import { canonicalJson } from '@posthouse/protocol/json';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { type MessageOptions, Person, type SendParams } from '../../fixtures/person.ts';
 import { throughEveryFault } from '../../support/faults.ts';
-import { InProcessRelay, network } from '../../support/in-process-relay.ts';
+import { inProcessRelay, network } from '../../support/in-process-relay.ts';
 
 const method = 'message.send';
-let world: InProcessRelay;
-let ann: Person;
-let ben: Person;
-
-beforeEach(async () => {
-  world = await InProcessRelay.start();
-  ann = await Person.register(world, 'ann', ['phone', 'laptop']);
-  ben = await Person.register(world, 'ben', ['phone', 'laptop']);
-  world.takeNotices();
-});
-afterEach(() => world[Symbol.asyncDispose]());
+const world = inProcessRelay();
+const ann = world.person('ann', ['phone', 'laptop']);
+const ben = world.person('ben', ['phone', 'laptop']);
 
 const toBen = (options: MessageOptions = {}): SendParams =>
   ann.message(ben, { authorization: ben.grant(ann), ...options });
