@@ -1,7 +1,4 @@
-/**
- * A map that forgets what was not used for longest once it is full: the only shape a cache may
- * have in this house.
- */
+/** A map of bounded size that evicts the least recently used entry. Every cache uses it. */
 export class BoundedMap<K, V> {
   readonly #entries = new Map<K, V>();
   readonly #capacity: number;
@@ -15,7 +12,7 @@ export class BoundedMap<K, V> {
     return this.#entries.size;
   }
 
-  /** The value, which now counts as just used. */
+  /** Returns the value and marks it as just used. */
   get(key: K): V | undefined {
     const value = this.#entries.get(key);
     if (value === undefined) return undefined;

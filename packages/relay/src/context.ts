@@ -1,4 +1,4 @@
-/** The parts every handler may use; built once, in `relay.ts`, and passed by hand. */
+/** The parts that handlers use. `relay.ts` builds them once; they are passed as parameters. */
 import type { FinalRoute, Network } from '@posthouse/protocol';
 import type { Random, SignatureCheck } from '@posthouse/protocol/crypto';
 import type { JsonObject } from '@posthouse/protocol/json';
@@ -44,7 +44,7 @@ export interface Sessions {
   confirm(session: Session): Promise<Session | undefined>;
 }
 
-/** Time comes in as a parameter; tests drive it. */
+/** The relay's clock and timers. Tests pass a clock that they advance. */
 export interface Clock {
   /** Unix seconds. */
   now(): number;
@@ -54,13 +54,13 @@ export interface Clock {
   after(milliseconds: number, work: () => void): Disposable;
 }
 
-/** Verifies signatures off the main thread, with imported keys and certificates remembered. */
+/** Verifies signatures off the main thread, with a bounded cache of imported keys. */
 export interface Verifier {
   /** @throws ProtocolError `invalid_signature` when any check fails */
   verify(checks: readonly SignatureCheck[], what: string): Promise<void>;
   /**
-   * As `verify`, for an object identified by the text of everything it covers: a text that
-   * verified before is not verified again. Bounded.
+   * Verifies an object unless the same text verified before. `text` contains everything that the
+   * signatures cover. The cache is bounded.
    */
   verifyOnce(text: string, checks: () => readonly SignatureCheck[], what: string): Promise<void>;
 }
@@ -76,7 +76,7 @@ export interface RelayIdentity {
   sign(message: Uint8Array): string;
 }
 
-/** Where an account is at home, as far as this relay can establish (01 section 15). */
+/** An account's home relay, as far as this relay can establish it (01 section 15). */
 export type Home =
   | { readonly kind: 'local' }
   | { readonly kind: 'elsewhere'; readonly relayId: string }
@@ -84,34 +84,34 @@ export type Home =
   | { readonly kind: 'unknown' };
 
 /**
- * Answers where accounts are at home that this relay does not know about itself. `accounts/` keeps
- * what it answers and selects by revision and conflict (03 section 3.4).
+ * Finds routes of accounts at home on other relays. `accounts/` stores what it returns and selects
+ * by revision and conflict (03 section 3.4).
  */
 export interface RouteDirectory {
-  /** Verified, unexpired final routes of the account as found now; none, or several that differ. */
+  /** Finds the account's verified, unexpired final routes: none, one, or several that differ. */
   resolveRemote(account: string): Promise<readonly FinalRoute[]>;
 }
 
-/** What the network's registry says of this relay (01 section 12). */
+/** The status of this relay in the network's registry (01 section 12). */
 export interface RegistryStatus {
-  /** Whether it names this relay as `active` now. */
+  /** Whether the registry lists this relay as `active` now. */
   isActive(): Promise<boolean>;
 }
 
 /** Requests to other relays (07). */
 export interface RelayClient {
   /**
-   * One `message.deliver`; settles within a minute, and never throws for what the other side or
-   * the way to it does.
+   * Sends one `message.deliver`. Settles within a minute; a failure of the other relay or of the
+   * network is a {@link DeliveryAnswer}, not an exception.
    */
   deliver(relayId: string, params: JsonObject): Promise<DeliveryAnswer>;
 }
 
-/** What became of one `message.deliver` (04 section 16). */
+/** The result of one `message.deliver` (04 section 16). */
 export type DeliveryAnswer =
   /** The target accepted it. */
   | { readonly kind: 'accepted' }
-  /** The target refused it. A code the catalogue does not have stays as it came. */
+  /** The target refused it. A code outside the catalogue is passed on unchanged. */
   | {
       readonly kind: 'refused';
       readonly code: string;
@@ -119,39 +119,40 @@ export type DeliveryAnswer =
       /** Valid `retry_after` of `rate_limited`, seconds. */
       readonly retryAfter?: number;
     }
-  /** No request left here for certain. */
+  /** It is certain that no request was sent. */
   | { readonly kind: 'unreachable' }
-  /** A request may have arrived; only the same target can tell (16.3). */
+  /** A request may have arrived; only the same target knows (16.3). */
   | { readonly kind: 'unknown' };
 
 /** Carries notices to every process of this relay, this one included. */
 export interface Bus {
-  /** Whether other processes of this relay may be behind it. */
+  /** Whether this relay may have other processes. */
   readonly isShared: boolean;
   /**
-   * Whether notices of other processes arrive now; always where there are none. While they do not,
-   * memory says nothing about sessions: only storage does. Each change comes with a `gap` notice.
+   * Whether notices of other processes arrive now; always true for a relay of one process. While
+   * false, sessions must be read from storage. Each change is announced by a `gap` notice.
    */
   readonly isConnected: boolean;
-  /** Called after the commit that the notices tell of; never throws, and waits for nobody. */
+  /** Publishes notices after the commit that caused them; never throws and never waits. */
   publish(notices: readonly Notice[]): void;
   subscribe(listener: (notice: Notice) => void): Disposable;
 }
 
-/** Work that stored deadlines drive: retention, retries, expiry. */
+/** Work driven by stored deadlines: retention, retries, expiry. */
 export interface Job {
   /** Dotted, for logs and {@link Jobs.wake}: `messages.delivery`. */
   readonly name: string;
   /**
-   * Does what is due, in bounded portions, and says when there is more: the Unix second of the next
-   * deadline (now or earlier: at once), or `undefined` to wait for a wake or the next look of the
-   * runner. May be cut off anywhere and run again; what it throws is logged, and it is tried again
-   * later.
+   * Does what is due, in bounded batches. May be interrupted anywhere and run again; an exception is
+   * logged and the job is retried later.
+   *
+   * @returns the next deadline, Unix seconds (now or earlier: run again at once), or `undefined` to
+   *   wait for {@link Jobs.wake} or the runner's idle interval
    */
   run(context: RelayContext, signal: AbortSignal): Promise<number | undefined>;
 }
 
 export interface Jobs {
-  /** Lets a job look again soon; called after the write that gave it work. Never waits. */
+  /** Runs a job soon; called after the write that gave it work. Never waits. */
   wake(name: string): void;
 }

@@ -6,7 +6,7 @@ import type { SigningIdentity } from '../keys/identity.ts';
 import type { PublicAddresses } from '../transport/addresses.ts';
 import { DescriptorSource } from './index.ts';
 
-/** The descriptor of a configured relay: its addresses, its modules, its keys. */
+/** Makes the descriptor source of a configured relay from its addresses, modules and keys. */
 export function configuredDescriptor(
   config: RelayConfig,
   parts: {
@@ -31,7 +31,7 @@ export function configuredDescriptor(
   });
 }
 
-/** The optional modules a configured relay hosts. */
+/** Lists the optional modules that a configured relay hosts. */
 export function hostedCapabilities({ host }: Pick<RelayConfig, 'host'>): Capability[] {
   return [
     ...(host.groups ? (['group.host.v1'] as const) : []),

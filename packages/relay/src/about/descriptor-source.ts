@@ -18,7 +18,7 @@ export interface DescriptorOptions {
   readonly lifetime: number;
 }
 
-/** The relay's signed descriptor, signed again once half of its lifetime is over. */
+/** Signs the relay's descriptor, and signs it again after half of its lifetime. */
 export class DescriptorSource {
   readonly #options: DescriptorOptions;
   #signed: RelayDescriptor | undefined;
@@ -28,7 +28,7 @@ export class DescriptorSource {
     this.#options = options;
   }
 
-  /** A descriptor with at least half of its lifetime ahead, as Canonical JSON. */
+  /** Returns a descriptor that is valid for at least half of its lifetime, as Canonical JSON. */
   async current(): Promise<string> {
     const { network, signer, clock, endpoints, capabilities, lifetime } = this.#options;
     const now = clock.now();

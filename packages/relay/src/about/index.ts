@@ -6,7 +6,7 @@ import { relayInfo } from './methods/relay.info.ts';
 
 export { DescriptorSource } from './descriptor-source.ts';
 
-/** The relay about itself. */
+/** Makes the module that answers `relay.descriptor` and `relay.info`. */
 export function aboutModule(options: {
   readonly name: string;
   readonly descriptor: DescriptorSource;

@@ -1,6 +1,8 @@
-/** What every command of the operator takes: the configuration, by file, environment and flags. */
+/** Reads the configuration of a `posthouse` command from file, environment and flags. */
+import { Network } from '@posthouse/protocol';
+import { nodePrimitives } from '@posthouse/protocol/node';
 import { type Command, Option } from 'commander';
-import { type LoadedConfig, loadConfig, type Purpose } from '../config/index.ts';
+import { type LoadedConfig, loadConfig, type Purpose, type RelayConfig } from '../config/index.ts';
 
 /** Flags of the command line, by the setting they stand for. */
 const flags: Readonly<Record<string, string>> = {
@@ -13,7 +15,7 @@ const flags: Readonly<Record<string, string>> = {
   log: 'log',
 };
 
-/** Flags as commander has read them, and any others beside them. */
+/** Flags as commander parsed them; a command may have others. */
 export type Flags = Readonly<Record<string, string | boolean | undefined>>;
 
 /** Gives a command the flags of the configuration. */
@@ -47,4 +49,12 @@ export function configFrom(options: Flags, purpose: Purpose = 'relay'): LoadedCo
     flags: Object.fromEntries(chosen),
     purpose,
   });
+}
+
+/** The network a configuration names. */
+export function networkOf({
+  network: context,
+  service: word,
+}: Pick<RelayConfig, 'network' | 'service'>): Network {
+  return new Network({ context, word, primitives: nodePrimitives });
 }

@@ -1,4 +1,4 @@
-/** What travels between transport, dispatch and handlers. No handler knows its transport. */
+/** Calls, as transports make them and handlers receive them. No handler knows its transport. */
 import type { MethodName, methods, ParamsOf } from '@posthouse/protocol';
 import type { JsonObject } from '@posthouse/protocol/json';
 import type { AccountSession, DeviceSession, Session } from '../sessions/session.ts';
@@ -42,20 +42,21 @@ export interface Call<N extends MethodName> extends Omit<AnyCall, 'method' | 'pa
   readonly session: CallSession<N>;
 }
 
-/** What authentication needs to know and change of a WebSocket connection (02 section 10.5). */
+/** The part of a WebSocket connection that authentication and subscriptions use (02 §10.5, §13). */
 export interface ConnectionBinding {
-  /** Identity the connection is bound to; `expired` once its session ended (dead binding). */
+  /** The session the connection is bound to; `dead` after that session ended. */
   readonly bound: { readonly session: Session; readonly dead: boolean } | undefined;
-  /** Takes effect after the response was sent: binds or renews. */
+  /** Binds or renews; takes effect after the response was sent. */
   bind(session: Session): void;
-  /** The session turned out to be over: where the connection rests on it still, it is dead now. */
+  /** Marks the binding as dead if it still uses this session, which has ended. */
   end(session: Session): void;
   /**
-   * Replaces what the connection hears of, one replacement of a kind after the other (02 §13).
-   * `confirm` says at which sequence of its timeline the right to hear of each was seen; where it
-   * throws, everything stays as it is.
+   * Replaces the connection's subscriptions of one kind; replacements of a kind run one at a time
+   * (02 §13).
    *
-   * @throws ProtocolError `bad_request` for too many where some are added; what `confirm` throws
+   * @param confirm returns the sequence of each timeline at which the right to read it was
+   *   confirmed; if it throws, the subscriptions stay as they are
+   * @throws ProtocolError `bad_request` if an addition exceeds the limit; what `confirm` throws
    */
   setSubscriptions(
     request: SubscriptionRequest,
@@ -63,13 +64,13 @@ export interface ConnectionBinding {
   ): Promise<void>;
 }
 
-/** What can be subscribed; the sets of one connection are independent (02 §13). */
+/** Kinds of subscriptions; the sets of one connection are independent (02 §13). */
 export type SubscriptionKind = 'group' | 'channel';
 
 export interface SubscriptionRequest {
   readonly kind: SubscriptionKind;
-  /** The complete set wanted, each named once. */
+  /** The complete new set, without repeats. */
   readonly ids: readonly string[];
-  /** How many it may be where any of them is new. */
+  /** The largest size of a set that adds an ID. */
   readonly limit: number;
 }

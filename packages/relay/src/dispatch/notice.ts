@@ -1,9 +1,7 @@
-/** Notices: what the connections of every process of this relay must be notified of. */
-
 /**
- * What other connections, here or at another process of this relay, must hear. Hints name the
- * devices they are for, as the transaction saw them that made the notice: whoever was removed
- * before cannot hear of what came after, whichever notices were lost on the way.
+ * A change that connections, of this or another process of the relay, must be notified of. A hint
+ * names the devices that were valid in its transaction, so a device removed earlier gets no hint of
+ * a later change even if the notice of its removal was lost.
  */
 export type Notice =
   /** `message.timeline.changed` to the account's currently valid devices. */
@@ -21,13 +19,13 @@ export type Notice =
       readonly deviceIds: readonly string[];
     }
   /**
-   * Sessions of these devices end at once, with their pushes and subscriptions. Who sends it ended
-   * them with `revokeSessions` of `auth/` in the transaction that removed the devices.
+   * Ends the sessions of these devices at once, with their pushes and subscriptions. Published after
+   * `revokeSessions` of `sessions/` in the transaction that removed the devices.
    */
   | { readonly kind: 'revoked'; readonly account: string; readonly deviceIds: readonly string[] }
   /**
-   * Sessions of this device end at `expiresAt` at the latest. Who sends it shortened them with
-   * `capSessions` of `auth/` in the transaction that shortened the certificate.
+   * Ends the sessions of this device at `expiresAt` at the latest. Published after `capSessions` of
+   * `sessions/` in the transaction that shortened the certificate.
    */
   | {
       readonly kind: 'capped';
@@ -36,9 +34,9 @@ export type Notice =
       readonly expiresAt: number;
     }
   /**
-   * `group.timeline.changed` to connections that subscribed the group and may read it now. Who was
-   * confirmed before `accessEnded`, the sequence of the last event that ended somebody's right to
-   * read, is looked up again first.
+   * `group.timeline.changed` to connections that subscribed to the group and may read it now. A
+   * subscriber confirmed before `accessEnded`, the sequence of the last event that ended a right to
+   * read, is confirmed again first.
    */
   | {
       readonly kind: 'group-timeline';
@@ -58,7 +56,7 @@ export type Notice =
       readonly group: string;
       readonly accounts: readonly string[];
     }
-  /** `channel.timeline.changed` to connections that subscribed the channel. */
+  /** `channel.timeline.changed` to connections that subscribed to the channel. */
   | { readonly kind: 'channel-timeline'; readonly channel: string; readonly head: number }
-  /** Notices may have been lost: what was learned from them must be looked up in storage. */
+  /** Notices may have been lost: state derived from notices must be read from storage. */
   | { readonly kind: 'gap' };

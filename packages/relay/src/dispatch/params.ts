@@ -8,9 +8,9 @@ import {
 import { isJsonObject, type JsonObject, type JsonValue } from '@posthouse/protocol/json';
 
 /**
- * Checks decoded parameters against a method of the catalogue: an object, no `$context`, which never
- * travels (01 N6, 06 §8), no `null` but where the method allows it (01 J9), nothing too deep for the
- * answers in which it will come back (01 J5), and the schema.
+ * Checks decoded parameters against a method of the catalogue: an object, no `$context`, which is
+ * never sent (01 N6, 06 §8), no `null` unless the method allows it (01 J9), no value too deep for
+ * the responses that will contain it (01 J5), and the schema.
  *
  * @throws ProtocolError `bad_request`
  */

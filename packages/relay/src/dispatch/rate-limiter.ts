@@ -7,17 +7,17 @@ export interface RateOptions {
   /** Calls at once. */
   readonly burst: number;
   readonly clock: Pick<Clock, 'monotonic'>;
-  /** Keys remembered; the one unused for longest starts afresh. */
+  /** Keys stored; the least recently used one is evicted and starts afresh. */
   readonly keys?: number;
 }
 
 interface Bucket {
   tokens: number;
-  /** When `tokens` was right, monotonic milliseconds. */
+  /** When `tokens` was computed, monotonic milliseconds. */
   at: number;
 }
 
-/** One token bucket for each key, in bounded memory. A token is a call, or whatever is counted. */
+/** One token bucket per key, in bounded memory. A token is a call or another counted unit. */
 export class RateLimiter {
   readonly #options: RateOptions;
   readonly #buckets: BoundedMap<string, Bucket>;
@@ -27,7 +27,10 @@ export class RateLimiter {
     this.#buckets = new BoundedMap(options.keys ?? 100_000);
   }
 
-  /** Takes one call from a key's allowance: 0, or the whole seconds to wait where none is left. */
+  /**
+   * Charges one call to a key.
+   * @returns 0, or the whole seconds to wait if no token is left
+   */
   take(key: string): number {
     const bucket = this.#bucket(key);
     if (bucket.tokens < 1) return this.#wait(bucket);
@@ -36,8 +39,8 @@ export class RateLimiter {
   }
 
   /**
-   * Takes what was used already, whether it is there or not: 0, or the whole seconds until the key
-   * is out of debt.
+   * Charges tokens that were used already, even into debt.
+   * @returns 0, or the whole seconds until the key is out of debt
    */
   spend(key: string, tokens: number): number {
     const bucket = this.#bucket(key);
@@ -45,7 +48,7 @@ export class RateLimiter {
     return bucket.tokens < 1 ? this.#wait(bucket) : 0;
   }
 
-  /** Undoes a {@link take}, for a call that turned out to count elsewhere. */
+  /** Refunds a {@link take} for a call that is charged to another key. */
   giveBack(key: string): void {
     const bucket = this.#buckets.get(key);
     if (bucket !== undefined) bucket.tokens += 1;

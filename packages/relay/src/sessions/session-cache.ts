@@ -5,7 +5,7 @@ import { isSecretText, secretHash } from './secrets.ts';
 import type { Session } from './session.ts';
 import { readSession, type StoredSession } from './session-store.ts';
 
-/** Sessions kept in memory, and for how long what no notice told of could go unnoticed. */
+/** Cached sessions, and the longest time for which a change without a notice can go unnoticed. */
 const cacheSize = 20_000;
 const cacheMilliseconds = 5_000;
 
@@ -14,8 +14,8 @@ interface Cached extends StoredSession {
 }
 
 /**
- * Finds the session of a token: in memory for a moment, in storage otherwise, and in storage alone
- * while notices of other processes do not arrive.
+ * Finds the session of a token, from memory for a few seconds after it was read. While notices of
+ * other processes do not arrive, every look-up reads storage.
  */
 export class SessionCache implements Sessions, Disposable {
   readonly #storage: Storage;
@@ -36,21 +36,14 @@ export class SessionCache implements Sessions, Disposable {
     });
   }
 
-  /**
-   * How many times this process has heard of sessions that end, or end earlier, or that it may not
-   * have heard of some. Who read a session before and finds another number after must read again:
-   * it may be one of those.
-   */
   get changes(): number {
     return this.#changes;
   }
 
-  /** Whether {@link find} would answer from memory. */
   isCached(token: string): boolean {
     return this.#fresh(secretHash(token)) !== undefined;
   }
 
-  /** The valid session of a token at an origin; every other case is `undefined` (02 §2.6). */
   async find(token: string, origin: string): Promise<Session | undefined> {
     if (!isSecretText(token)) return undefined;
     const hash = secretHash(token);
@@ -59,7 +52,6 @@ export class SessionCache implements Sessions, Disposable {
     return this.#clock.now() < found.session.expiresAt ? found.session : undefined;
   }
 
-  /** The session as storage has it, past any memory of it; `undefined` once it is over. */
   async confirm({ id }: Session): Promise<Session | undefined> {
     const session = (await this.#read(id))?.session;
     return session !== undefined && this.#clock.now() < session.expiresAt ? session : undefined;
@@ -79,7 +71,7 @@ export class SessionCache implements Sessions, Disposable {
     const changes = this.#changes;
     const readAt = this.#clock.monotonic();
     const stored = await this.#storage.read((tx) => readSession(tx, hash));
-    // A change heard of meanwhile may be newer than the snapshot that was read.
+    // A change announced meanwhile may be newer than the snapshot that was read.
     if (stored !== undefined && changes === this.#changes) {
       this.#cache.set(hash, { ...stored, readAt });
     }

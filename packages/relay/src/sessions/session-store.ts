@@ -1,4 +1,4 @@
-/** All SQL of sessions; the table is made by the migrations of `auth/`. Tokens are stored as SHA-256 only. */
+/** All SQL of sessions; `auth/` has the migration. Tokens are stored as SHA-256 only. */
 import { chunks, placeholders } from '../storage/in-lists.ts';
 import type { Reader, Writer } from '../storage/types.ts';
 import type { Session } from './session.ts';
@@ -30,7 +30,10 @@ interface SessionRow extends Record<string, string | number | null> {
   expires_at: number;
 }
 
-/** @param id the hash of its token */
+/**
+ * Reads a session.
+ * @param id the hash of its token
+ */
 export async function readSession(tx: Reader, id: string): Promise<StoredSession | undefined> {
   const row = await tx.get<SessionRow>(
     `SELECT account, mode, device_id, origin, expires_at FROM auth_sessions
@@ -46,7 +49,7 @@ export async function readSession(tx: Reader, id: string): Promise<StoredSession
   return { session, origin };
 }
 
-/** When these sessions end, by ID; those that are not stored are over. */
+/** Reads when sessions end, by ID; a session that is not stored has ended. */
 export async function readEnds(
   tx: Reader,
   ids: readonly string[],
@@ -63,8 +66,8 @@ export async function readEnds(
 }
 
 /**
- * Ends every session of these devices. Called by whoever removes the devices, in the same
- * transaction; a `revoked` notice then tells the connections (02 §10.3).
+ * Ends every session of these devices, in the transaction that removes the devices. The caller
+ * publishes a `revoked` notice afterwards (02 §10.3).
  */
 export async function revokeSessions(
   tx: Writer,
@@ -81,9 +84,9 @@ export async function revokeSessions(
 }
 
 /**
- * Ends every session of a device at `expiresAt`, where it would end later. Called by whoever puts a
- * shorter certificate in force, in the same transaction; a `capped` notice then tells the
- * connections: no session outlives its device's latest certificate (02 §10.2, §10.3).
+ * Shortens every session of a device to `expiresAt`, in the transaction that stores a certificate
+ * with an earlier end: no session outlives its device's latest certificate. The caller publishes a
+ * `capped` notice afterwards (02 §10.2, §10.3).
  */
 export async function capSessions(
   tx: Writer,

@@ -1,8 +1,8 @@
-/** A session as a call sees it: confirmed, unexpired, of this origin. */
+/** The session of a call: confirmed, unexpired, and of the call's origin. */
 export type Session = DeviceSession | AccountSession;
 
 export interface DeviceSession {
-  /** Under which it is stored: nobody can make its token of it. */
+  /** Hash of its token, under which it is stored. */
   readonly id: string;
   readonly mode: 'device';
   readonly account: string;
