@@ -1,15 +1,34 @@
 export * from './channels/index.ts';
 export * from './contacts/index.ts';
-export * from './encoding/base64url.ts';
-export * from './encoding/bytes.ts';
-export * from './encoding/varint.ts';
-export * from './encoding/whitespace.ts';
-export * from './errors.ts';
+export { decodeBase64url, encodeBase64url } from './encoding/base64url.ts';
+export { fromHex, hex, utf8, utf8Length } from './encoding/bytes.ts';
+export { decodeVarint, encodeVarint } from './encoding/varint.ts';
+export {
+  badRequest,
+  type ErrorCode,
+  errorCatalogue,
+  errorCodeOfRpc,
+  isErrorCode,
+  ProtocolError,
+  rpcErrors,
+} from './errors.ts';
 export * from './federation/index.ts';
 export * from './groups/index.ts';
 export * from './identity/index.ts';
-export * from './limits.ts';
+export { limits } from './limits.ts';
 export * from './messages/index.ts';
 export * from './methods/index.ts';
-export * from './schema.ts';
-export * from './terminal.ts';
+export {
+  AccountId,
+  Counter,
+  checkDepth,
+  checkNoNull,
+  checkObject,
+  checkSchema,
+  checkText,
+  RelayId,
+  type Static,
+  type TSchema,
+  Type,
+  UnixSeconds,
+} from './schema.ts';

@@ -4,26 +4,28 @@ import { noblePrimitives } from '../src/crypto/index.ts';
 import {
   AccountId,
   Counter,
-  checkBase64url,
-  checkCanonicalSize,
   checkNoNull,
   checkObject,
-  checkObjectSize,
   checkSchema,
   checkText,
-  DeviceId,
   type ErrorCode,
-  MessageId,
   Network,
   ProtocolError,
   RelayId,
-  Sha256,
-  Signature,
   type TSchema,
   Type,
   UnixSeconds,
 } from '../src/index.ts';
 import { canonicalJson, type JsonObject, parseJson } from '../src/json/index.ts';
+import {
+  checkBase64url,
+  checkCanonicalSize,
+  checkObjectSize,
+  DeviceId,
+  MessageId,
+  Sha256,
+  Signature,
+} from '../src/schema.ts';
 import { protocolJson } from './json/arbitraries.ts';
 
 const network = new Network({

@@ -1,13 +1,12 @@
 /** Vectors of chapters 05 and 06: identities, secrets, boxes and signatures of groups and channels. */
+import type { ClientBoxContext, RelayBoxContext } from '../../src/groups/boxes.ts';
 import {
-  type ClientBoxContext,
   clientSecretCommitment,
   deriveDeviceId,
   deriveGroupId,
   deriveRelayId,
   encodeBase64url,
   type NewChannel,
-  type RelayBoxContext,
   sealClientSecret,
   sealRelaySecret,
   signChannelDescriptor,

@@ -1,7 +1,10 @@
 /** Operations on texts, keys and the network itself. */
 import type { SignatureCheck } from '../../src/crypto/index.ts';
+import { base64urlPattern } from '../../src/encoding/base64url.ts';
+import { isOnlyWhitespace } from '../../src/encoding/whitespace.ts';
+import { scriptHash } from '../../src/identity/account-id.ts';
+import { parseNetworkContext } from '../../src/identity/network.ts';
 import {
-  base64urlPattern,
   checkAccountId,
   checkSchema,
   decodeVarint,
@@ -11,12 +14,9 @@ import {
   encodeVarint,
   fromHex,
   hex,
-  isOnlyWhitespace,
   ProtocolError,
-  parseNetworkContext,
   RelayId,
   relayOrigin,
-  scriptHash,
   utf8Length,
 } from '../../src/index.ts';
 import {

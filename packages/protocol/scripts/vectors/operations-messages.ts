@@ -1,13 +1,12 @@
 /** Operations on messages, content, groups and channels. */
 import { verifySignatures } from '../../src/crypto/index.ts';
+import { groupMessageAad } from '../../src/groups/message.ts';
 import {
   type ContentReference,
   checkContentReference,
-  checkEncryptedPayload,
   checkEnvelope,
   checkEnvelopeCertificate,
   clientSecretCommitment,
-  contentAad,
   type DeviceCertificate,
   deriveChannelId,
   deriveEpochApplicationSecret,
@@ -18,9 +17,7 @@ import {
   envelopeSignatures,
   fromHex,
   type GroupSecretBox,
-  groupMessageAad,
   hex,
-  keyBoxInfo,
   type MessageEnvelope,
   type MessageKeyBox,
   messageAad,
@@ -33,6 +30,9 @@ import {
   verifyDeviceCertificate,
 } from '../../src/index.ts';
 import { decodeUtf8, type JsonObject } from '../../src/json/index.ts';
+import { contentAad } from '../../src/messages/content-reference.ts';
+import { keyBoxInfo } from '../../src/messages/key-box.ts';
+import { checkEncryptedPayload } from '../../src/messages/payload.ts';
 import { bytes, type Operation, opened, operation, signed } from './operation.ts';
 
 export const messages: Record<string, Operation> = {

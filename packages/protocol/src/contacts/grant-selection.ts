@@ -12,7 +12,7 @@ import {
 } from './grant.ts';
 
 /** Scope of saved grants, within the trusted network context. */
-export interface GrantScope {
+interface GrantScope {
   readonly grantor: string;
   readonly grantee: string;
 }

@@ -1,1 +1,8 @@
-export * from './keyspace.ts';
+export {
+  compareDistance,
+  deriveRouteKey,
+  dhtDistance,
+  dhtPosition,
+  encodeFindNode,
+  encodeFrame,
+} from './keyspace.ts';

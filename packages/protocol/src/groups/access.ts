@@ -4,7 +4,7 @@
  */
 
 /** Inclusive on both ends; open without `to`. */
-export interface AccessRange {
+interface AccessRange {
   readonly from: number;
   readonly to?: number;
 }

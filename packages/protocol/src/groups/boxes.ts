@@ -66,7 +66,7 @@ export function clientBoxInput(network: Network, context: ClientBoxContext): Uin
 }
 
 /** KDF info and associated data of a relay secret box (05 §3.7). */
-export function relayBoxInput(network: Network, context: RelayBoxContext): Uint8Array {
+function relayBoxInput(network: Network, context: RelayBoxContext): Uint8Array {
   const { group_id, account, device_id, epoch } = context;
   const $type = network.type('group.relay_secret_box.aad');
   return network.bytes({ $type, group_id, account, device_id, epoch });

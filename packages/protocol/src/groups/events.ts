@@ -43,17 +43,12 @@ export type GroupEventContent =
   /** A type of the future: pauses the projection, it cannot be stepped over (05 §5.5). */
   | { readonly kind: 'unknown'; readonly type: string };
 
-/** Whether an event's content is a link of the management chain. */
-export function isGroupChainBody(content: GroupEventContent): content is GroupChainBody {
-  return isGroupChainKind(content.kind);
-}
-
 /**
  * The kind of a `$type`: what stands behind the service word, or `undefined` for types of others.
  * @example
  * groupKind(network, network.type('group.close')); // 'group.close'
  */
-export function groupKind(network: Network, type: string): string | undefined {
+function groupKind(network: Network, type: string): string | undefined {
   const prefix = network.type('');
   return type.startsWith(prefix) ? type.slice(prefix.length) : undefined;
 }

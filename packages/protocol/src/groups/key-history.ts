@@ -7,14 +7,14 @@ import type { GroupEffects } from './chain/effects.ts';
 import type { GroupOutcome } from './sync.ts';
 
 /** Neighbouring epochs under one commitment and one member key. */
-export const GroupKeyPeriod = Type.Object({
+const GroupKeyPeriod = Type.Object({
   client_secret_commitment: Sha256,
   /** Absent where the account was no member. */
   member_encryption_public_key: Type.Optional(X25519PublicKey),
   /** Ascending; values may be skipped. */
   epochs: Type.Array(Counter, { minItems: 1 }),
 });
-export type GroupKeyPeriod = Static<typeof GroupKeyPeriod>;
+type GroupKeyPeriod = Static<typeof GroupKeyPeriod>;
 
 /** From the oldest period to the current one. Plain JSON, for storing. */
 export type GroupKeyHistory = readonly GroupKeyPeriod[];

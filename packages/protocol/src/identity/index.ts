@@ -1,17 +1,98 @@
-export * from './account-id.ts';
-export * from './auth.ts';
-export * from './certificate.ts';
-export * from './descriptor.ts';
-export * from './device-id.ts';
-export * from './device-signed.ts';
-export * from './device-state.ts';
-export * from './endpoint.ts';
-export * from './network.ts';
-export * from './origin.ts';
-export * from './peer-id.ts';
-export * from './profile.ts';
-export * from './registry.ts';
-export * from './relay-id.ts';
-export * from './route.ts';
-export * from './signers.ts';
-export * from './wallet.ts';
+export { checkAccountId, deriveAccountId } from './account-id.ts';
+export {
+  accountAuthInput,
+  Challenge,
+  checkChallenge,
+  checkRelayInfo,
+  checkSessionCredentials,
+  deviceAuthInput,
+  RelayInfo,
+  SessionCredentials,
+  SessionMode,
+} from './auth.ts';
+export {
+  checkAccountKey,
+  checkDeviceCertificate,
+  DeviceCertificate,
+  deviceCertificateAccountInput,
+  deviceCertificateDeviceInput,
+  deviceCertificateSignatures,
+  isCertificateCurrent,
+  signDeviceCertificate,
+  verifyDeviceCertificate,
+} from './certificate.ts';
+export {
+  checkDescriptor,
+  checkDescriptorStatus,
+  descriptorAddresses,
+  descriptorPeerId,
+  descriptorSignatures,
+  descriptorSigningInput,
+  hasCapability,
+  RelayDescriptor,
+  signDescriptor,
+  verifyDescriptor,
+} from './descriptor.ts';
+export { deriveDeviceId } from './device-id.ts';
+export { deviceSignatures, deviceSigningInput, signAsDevice } from './device-signed.ts';
+export {
+  AccountDeviceState,
+  checkDeviceState,
+  currentDevices,
+  deviceStateSignatures,
+  deviceStateSigningInput,
+  devicesOf,
+  nextRevision,
+  signDeviceState,
+  verifyDeviceState,
+} from './device-state.ts';
+export {
+  checkHttpsEndpoint,
+  checkWssEndpoint,
+  classifyEndpoint,
+  type Endpoint,
+  type Libp2pAddress,
+} from './endpoint.ts';
+export { Network, sha256Text } from './network.ts';
+export { relayOrigin } from './origin.ts';
+export { ed25519KeyOfPeer, parsePeerId, peerIdOf } from './peer-id.ts';
+export {
+  AccountProfile,
+  checkProfile,
+  type ProfileFields,
+  profileSignatures,
+  profileSigningInput,
+  signProfile,
+  verifyProfile,
+} from './profile.ts';
+export {
+  checkRelayEntry,
+  type Registry,
+  RelayEntry,
+  StaticRegistryFile,
+  staticRegistry,
+} from './registry.ts';
+export { deriveRelayId } from './relay-id.ts';
+export {
+  AccountRoute,
+  checkRoute,
+  checkRouteDraft,
+  cosignRoute,
+  type FinalRoute,
+  routeAccountInput,
+  routeContent,
+  routeDraftSignatures,
+  routeRelayInput,
+  routeSignatures,
+  signRouteDraft,
+  verifyRoute,
+} from './route.ts';
+export {
+  type AccountSigner,
+  accountSigner,
+  type DeviceSigner,
+  deviceSigner,
+  type SigningDevice,
+  signingDevice,
+} from './signers.ts';
+export { openNep6Wallet, WalletError, type WalletFault, type WalletKey } from './wallet.ts';

@@ -159,7 +159,7 @@ export function verifyRoute(
  * Checks that a relay's key is the one of the relay a route names.
  * @throws ProtocolError `bad_request`
  */
-export function checkRouteRelayKey(
+function checkRouteRelayKey(
   network: Network,
   route: Pick<AccountRoute, 'relay_id'>,
   relayPublicKey: string,

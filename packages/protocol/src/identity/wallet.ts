@@ -16,7 +16,7 @@ import type { Network } from './network.ts';
  * The costs a file may ask for, so that a hostile one cannot take the memory or the day. Standard
  * wallets have 16384, 8, 8: 16 MiB, and a sixteenth of the work allowed here.
  */
-export const scryptBounds = {
+const scryptBounds = {
   /** Bytes, `128 * r * (n + p)`. */
   memory: 268_435_456,
   /** Block operations, `n * r * p`. */

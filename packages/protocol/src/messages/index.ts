@@ -1,16 +1,76 @@
-export * from './body.ts';
-export * from './content.ts';
-export * from './content-reference.ts';
-export * from './delivery.ts';
-export * from './device-state-changed.ts';
-export * from './direct.ts';
-export * from './envelope.ts';
-export * from './hash-reference.ts';
-export * from './key-box.ts';
-export * from './key-wrap.ts';
-export * from './markdown.ts';
-export * from './media-type.ts';
-export * from './payload.ts';
-export * from './seal.ts';
-export * from './send.ts';
-export * from './timeline.ts';
+export { bodyFormat, checkMessageBody, MessageBody } from './body.ts';
+export {
+  type Admission,
+  type AdmissionCondition,
+  admitContent,
+  type ContentName,
+  type Contents,
+  type MessageDirection,
+  messageDirection,
+  type ParsedContent,
+  parseContent,
+} from './content.ts';
+export {
+  ContentEncryption,
+  ContentReference,
+  checkContentReference,
+  openContent,
+  sealContent,
+} from './content-reference.ts';
+export {
+  checkDeliveryStatus,
+  type DeliveryErrorAction,
+  DeliveryStatus,
+  DeliveryStatusQuery,
+  deliveryDeadline,
+  deliveryEndCode,
+  deliveryErrorAction,
+  RelayError,
+} from './delivery.ts';
+export { checkDeviceStateChanged, DeviceStateChanged } from './device-state-changed.ts';
+export {
+  checkDirectMessage,
+  DirectMessage,
+  DirectMessageReference,
+  isReplyWithin,
+} from './direct.ts';
+export {
+  checkEnvelope,
+  checkEnvelopeCertificate,
+  envelopeSignatures,
+  envelopeSigningInput,
+  MessageEnvelope,
+  messageAad,
+  newMessageId,
+  verifyEnvelope,
+} from './envelope.ts';
+export {
+  type HashResolution,
+  hashReferenceResolver,
+  hashReferenceUri,
+  isHashReference,
+  resolveHashReference,
+} from './hash-reference.ts';
+export { checkKeyBoxes, MessageKeyBox, openKeyBox } from './key-box.ts';
+export { bodyTargets, checkBodyReferences, type MarkdownTarget, targetKind } from './markdown.ts';
+export { type MediaType, parseMediaType } from './media-type.ts';
+export { EncryptedPayload, openPayload } from './payload.ts';
+export { openMessage, type SealedMessage, type SealMessageInput, sealMessage } from './seal.ts';
+export {
+  checkDeliverRequest,
+  checkDeliveryAuthorization,
+  checkSendRequest,
+  DeliverRequest,
+  type DeliveryKind,
+  deliveryKind,
+  SendRequest,
+} from './send.ts';
+export {
+  checkTimelinePage,
+  MessageTimelineEntry,
+  TimelineChanged,
+  TimelinePage,
+  type TimelinePageRequest,
+  TimelineSyncRequest,
+  verifyTimelinePage,
+} from './timeline.ts';

@@ -1,11 +1,11 @@
 import { DeviceStateQuery } from '../contacts/index.ts';
+import { OpaqueToken } from '../identity/auth.ts';
 import {
   AccountDeviceState,
   AccountProfile,
   AccountRoute,
   Challenge,
   DeviceCertificate,
-  OpaqueToken,
   RelayDescriptor,
   RelayInfo,
   SessionCredentials,

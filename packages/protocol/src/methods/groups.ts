@@ -1,5 +1,6 @@
 import { GroupId } from '../groups/ids.ts';
-import { type GroupMethodName, groupParams, groupResults } from '../groups/index.ts';
+import { type GroupMethodName, groupParams } from '../groups/requests.ts';
+import { groupResults } from '../groups/responses.ts';
 import { limits } from '../limits.ts';
 import { Counter, Type } from '../schema.ts';
 import { defineMethod, type NotificationDefinition } from './definition.ts';

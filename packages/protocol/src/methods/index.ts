@@ -3,11 +3,21 @@ import { baseMethods, baseNotifications } from './base.ts';
 import { channelMethods, channelNotifications } from './channels.ts';
 import { groupMethods, groupNotifications } from './groups.ts';
 
-export * from './base.ts';
-export * from './channels.ts';
-export * from './definition.ts';
-export * from './groups.ts';
-export * from './query.ts';
+export {
+  AccountVerification,
+  DeviceStatePublished,
+  DeviceVerification,
+  ResolvedProfile,
+} from './base.ts';
+export { channelMethods } from './channels.ts';
+export type {
+  Capability,
+  HttpVerb,
+  MethodDefinition,
+  NotificationDefinition,
+  SessionRule,
+} from './definition.ts';
+export { decodeQuery, encodeQuery } from './query.ts';
 
 /** The catalogue: every method of the client API by its dotted name. */
 export const methods = { ...baseMethods, ...channelMethods, ...groupMethods };

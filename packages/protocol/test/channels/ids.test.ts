@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import { channelIdInput } from '../../src/channels/ids.ts';
 import { noblePrimitives } from '../../src/crypto/index.ts';
 import {
-  channelIdInput,
   checkChannelId,
   checkChannelSubscription,
   deriveChannelId,

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
+import { checkStateSuccession } from '../../src/contacts/consent.ts';
 import {
   addGrantSignature,
   type ContactConsent,
   checkConsent,
-  checkStateSuccession,
   signGrant,
   verifyConsent,
 } from '../../src/index.ts';

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
+import { winsSelection } from '../../src/contacts/sync.ts';
 import {
   addGrantSignature,
   adoptRecord,
   type ContactRecord,
   checkContactSync,
   signGrant,
-  winsSelection,
 } from '../../src/index.ts';
 import {
   alice,

@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { noblePrimitives } from '../../src/crypto/index.ts';
-import { concatBytes, fromHex, hex, utf8 } from '../../src/index.ts';
+import { concatBytes } from '../../src/encoding/bytes.ts';
+import { fromHex, hex, utf8 } from '../../src/index.ts';
 import { implementations, littleEndian } from './implementations.ts';
 
 const p = 2n ** 255n - 19n;

@@ -3,7 +3,8 @@ import { sha512 } from '@noble/hashes/sha2.js';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { isAcceptableEd25519Key, noblePrimitives } from '../../src/crypto/index.ts';
-import { concatBytes, fromHex, utf8 } from '../../src/index.ts';
+import { concatBytes } from '../../src/encoding/bytes.ts';
+import { fromHex, utf8 } from '../../src/index.ts';
 import { implementations, littleEndian } from './implementations.ts';
 
 const { Point } = ed25519;

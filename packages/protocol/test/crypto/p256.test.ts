@@ -1,7 +1,8 @@
 import { p256 } from '@noble/curves/nist.js';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { concatBytes, fromHex, hex, utf8 } from '../../src/index.ts';
+import { concatBytes } from '../../src/encoding/bytes.ts';
+import { fromHex, hex, utf8 } from '../../src/index.ts';
 import { bigEndian, implementations } from './implementations.ts';
 
 const n = p256.Point.Fn.ORDER;

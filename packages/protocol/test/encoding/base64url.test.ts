@@ -1,11 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import {
-  base64urlLength,
-  base64urlPattern,
-  decodeBase64url,
-  encodeBase64url,
-} from '../../src/index.ts';
+import { base64urlLength, base64urlPattern } from '../../src/encoding/base64url.ts';
+import { decodeBase64url, encodeBase64url } from '../../src/index.ts';
 
 const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
 

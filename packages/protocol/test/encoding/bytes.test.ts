@@ -1,14 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import {
-  concatBytes,
-  equalBytes,
-  fromHex,
-  hex,
-  isOnlyWhitespace,
-  utf8,
-  utf8Length,
-} from '../../src/index.ts';
+import { concatBytes, equalBytes } from '../../src/encoding/bytes.ts';
+import { isOnlyWhitespace } from '../../src/encoding/whitespace.ts';
+import { fromHex, hex, utf8, utf8Length } from '../../src/index.ts';
 
 describe('bytes and text', () => {
   test('utf8Length is the length of the bytes, of short texts and long ones', () => {

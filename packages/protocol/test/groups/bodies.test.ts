@@ -1,12 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import { verifySignatures } from '../../src/crypto/index.ts';
+import { groupChainKinds, isGroupChainKind } from '../../src/groups/bodies.ts';
 import {
   checkGroupBody,
   deviceSignatures,
   deviceSigningInput,
   type GroupChainKind,
-  groupChainKinds,
-  isGroupChainKind,
   managementHash,
   signAsDevice,
 } from '../../src/index.ts';

@@ -3,21 +3,22 @@ import { describe, expect, test } from 'vitest';
 import { noblePrimitives } from '../../src/crypto/index.ts';
 import {
   type ClientBoxContext,
-  checkGroupSecretBox,
   clientBoxInput,
+  findMemberPrivateKey,
+  type RelayBoxContext,
+} from '../../src/groups/boxes.ts';
+import {
+  checkGroupSecretBox,
   clientSecretCommitment,
   decodeBase64url,
   encodeBase64url,
-  findMemberPrivateKey,
   Network,
   openClientSecret,
   openRelaySecret,
-  type RelayBoxContext,
   sealClientSecret,
   sealRelaySecret,
-  unwrapKey,
-  wrapKey,
 } from '../../src/index.ts';
+import { unwrapKey, wrapKey } from '../../src/messages/key-wrap.ts';
 import {
   alice,
   bob,

@@ -4,12 +4,12 @@
  */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { readGroupPayload } from '../../src/groups/events.ts';
 import {
   createKeyRotated,
   encodeBase64url,
   type GroupProjection,
   ProtocolError,
-  readGroupPayload,
   reduceGroup,
   restoreGroup,
   saveGroup,

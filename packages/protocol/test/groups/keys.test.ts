@@ -1,4 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import { keysOfEpoch } from '../../src/groups/key-history.ts';
+import type { GroupKeyReader } from '../../src/groups/key-sync.ts';
 import {
   advanceGroup,
   checkGroupKeyPage,
@@ -8,9 +10,7 @@ import {
   type GroupKeyEntry,
   type GroupKeyHistory,
   type GroupKeyPage,
-  type GroupKeyReader,
   type GroupSecretBox,
-  keysOfEpoch,
   openGroupKeys,
   sealClientSecret,
   sealRelaySecret,

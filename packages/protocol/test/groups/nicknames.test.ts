@@ -1,11 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import {
-  applyNickname,
-  forgetNicknames,
-  type GroupNicknames,
-  type NicknameUpdate,
-} from '../../src/index.ts';
+import type { NicknameUpdate } from '../../src/groups/nicknames.ts';
+import { applyNickname, forgetNicknames, type GroupNicknames } from '../../src/index.ts';
 import { alice, bob, carol, dave, Story } from './fixture.ts';
 
 /** Bob since 1, Carol since 2, Dave outside. */

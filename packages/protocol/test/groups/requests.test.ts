@@ -1,17 +1,16 @@
 import { describe, expect, test } from 'vitest';
+import { groupParams } from '../../src/groups/requests.ts';
 import {
   checkGroupParams,
   encodeBase64url,
   type GroupMethodName,
-  groupMethods,
-  groupNotifications,
-  groupParams,
   Network,
   sealClientSecret,
   sealGroupMessage,
   utf8Length,
 } from '../../src/index.ts';
 import { canonicalJson, type JsonObject } from '../../src/json/index.ts';
+import { groupMethods, groupNotifications } from '../../src/methods/groups.ts';
 import { namedRows } from '../methods/chapters.ts';
 import {
   alice,

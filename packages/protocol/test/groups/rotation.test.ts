@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import type { RotationTerms } from '../../src/groups/rotation.ts';
 import {
   checkGroupBody,
   checkRotationCommit,
@@ -7,7 +8,6 @@ import {
   type GroupSecretBox,
   prepareRotation,
   type RotationStaging,
-  type RotationTerms,
   stagingAfter,
 } from '../../src/index.ts';
 import type { JsonObject } from '../../src/json/index.ts';

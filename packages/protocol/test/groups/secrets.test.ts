@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { GroupNonce } from '../../src/groups/ids.ts';
 import {
   checkSchema,
   clientSecretCommitment,
@@ -9,7 +10,6 @@ import {
   deriveGroupId,
   GroupId,
   GroupInviteId,
-  GroupNonce,
 } from '../../src/index.ts';
 import {
   alice,

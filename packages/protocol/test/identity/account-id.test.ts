@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { noblePrimitives } from '../../src/crypto/index.ts';
+import { scriptHash } from '../../src/identity/account-id.ts';
 import {
   accountSigner,
   checkAccountId,
@@ -9,7 +10,6 @@ import {
   encodeBase64url,
   fromHex,
   hex,
-  scriptHash,
 } from '../../src/index.ts';
 import { account, codeOf, counting, network, otherChain, relay, relayId } from './appendix.ts';
 

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { noblePrimitives } from '../../src/crypto/index.ts';
+import { formatPeerId } from '../../src/identity/peer-id.ts';
 import {
   accountSigner,
   checkDescriptor,
@@ -8,7 +9,6 @@ import {
   descriptorPeerId,
   descriptorSigningInput,
   encodeBase64url,
-  formatPeerId,
   hasCapability,
   hex,
   peerIdOf,

@@ -1,13 +1,8 @@
 import { base32nopad, base58 } from '@scure/base';
 import { describe, expect, test } from 'vitest';
-import {
-  concatBytes,
-  ed25519KeyOfPeer,
-  formatPeerId,
-  hex,
-  parsePeerId,
-  peerIdOf,
-} from '../../src/index.ts';
+import { concatBytes } from '../../src/encoding/bytes.ts';
+import { formatPeerId } from '../../src/identity/peer-id.ts';
+import { ed25519KeyOfPeer, hex, parsePeerId, peerIdOf } from '../../src/index.ts';
 import { counting } from './appendix.ts';
 
 const text = '12D3KooWD3eckifWpRn9wQpMG9R9hX3sD158z7EqHWmweQAJU5SA';

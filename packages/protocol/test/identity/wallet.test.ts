@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { noblePrimitives } from '../../src/crypto/index.ts';
-import { checkNep6Wallet, Network, openNep6Wallet, WalletError } from '../../src/index.ts';
+import { checkNep6Wallet } from '../../src/identity/wallet.ts';
+import { Network, openNep6Wallet, WalletError } from '../../src/index.ts';
 
 const network = new Network({
   context: `neo:860833102:0x${'00'.repeat(20)}`,

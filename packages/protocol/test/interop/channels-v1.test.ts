@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
+import { channelIdInput } from '../../src/channels/ids.ts';
 import { verifySignatures } from '../../src/crypto/index.ts';
 import {
   type ChannelPost,
-  channelIdInput,
   checkChannelContentSize,
   checkChannelPost,
   checkChannelPostEdit,

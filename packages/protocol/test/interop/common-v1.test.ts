@@ -1,11 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { verifySignatures } from '../../src/crypto/index.ts';
+import { base64urlPattern } from '../../src/encoding/base64url.ts';
 import {
-  base64urlPattern,
   checkDeviceState,
-  checkEncryptedPayload,
   checkEnvelope,
-  contentName,
   decodeBase64url,
   decodeVarint,
   deviceStateSignatures,
@@ -32,6 +30,8 @@ import {
   type JsonValue,
   parseJson,
 } from '../../src/json/index.ts';
+import { contentName } from '../../src/messages/content.ts';
+import { checkEncryptedPayload } from '../../src/messages/payload.ts';
 import { implementations } from '../crypto/implementations.ts';
 import { describeVectors, fromBase64, type Interop } from './vectors.ts';
 

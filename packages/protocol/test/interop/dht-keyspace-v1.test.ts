@@ -1,4 +1,6 @@
 import { expect, test } from 'vitest';
+import { routeKeyInput } from '../../src/federation/keyspace.ts';
+import { formatPeerId } from '../../src/identity/peer-id.ts';
 import {
   deriveRouteKey,
   dhtDistance,
@@ -6,11 +8,9 @@ import {
   encodeBase64url,
   encodeFindNode,
   encodeFrame,
-  formatPeerId,
   fromHex,
   hex,
   parsePeerId,
-  routeKeyInput,
   utf8,
 } from '../../src/index.ts';
 import { canonicalJson, type JsonObject } from '../../src/json/index.ts';

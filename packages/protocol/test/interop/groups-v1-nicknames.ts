@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { groupMessageAad } from '../../src/groups/message.ts';
 import {
   applyNickname,
   checkGroupMemberNicknameUpdate,
@@ -17,7 +18,6 @@ import {
   type GroupMember,
   type GroupMessageEnvelope,
   type GroupNicknames,
-  groupMessageAad,
   hex,
   Network,
   openGroupMessage,

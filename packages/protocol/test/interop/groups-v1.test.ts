@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { noblePrimitives, type Random, verifySignatures } from '../../src/crypto/index.ts';
+import { groupIdentityInput } from '../../src/groups/ids.ts';
+import { groupMessageAad } from '../../src/groups/message.ts';
 import {
   clientSecretCommitment,
   deriveEpochApplicationSecret,
@@ -9,8 +11,6 @@ import {
   encodeBase64url,
   type GroupMessageEnvelope,
   type GroupSecretBox,
-  groupIdentityInput,
-  groupMessageAad,
   hex,
   openClientSecret,
   openGroupMessage,
@@ -18,12 +18,12 @@ import {
   readGroupContent,
   sealClientSecret,
   sealGroupMessage,
-  sealPayload,
   sealRelaySecret,
   signAsDevice,
   utf8,
 } from '../../src/index.ts';
 import { canonicalJson } from '../../src/json/index.ts';
+import { sealPayload } from '../../src/messages/payload.ts';
 import { nodePrimitives } from '../../src/node/primitives.ts';
 import { chainVectors } from './groups-v1-chain.ts';
 import { bytesOf } from './groups-v1-chain-state.ts';

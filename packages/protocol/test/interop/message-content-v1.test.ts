@@ -1,15 +1,14 @@
 import { describe, expect, test } from 'vitest';
+import { groupMessageAad } from '../../src/groups/message.ts';
 import {
   bodyFormat,
   bodyTargets,
   type ContentReference,
-  checkAttachments,
   checkContentReference,
   checkDirectMessage,
   checkGroupMessage,
   checkMessageBody,
   checkSchema,
-  contentAad,
   decodeBase64url,
   deriveGroupMessageKey,
   deviceSigningInput,
@@ -17,7 +16,6 @@ import {
   envelopeSigningInput,
   fromHex,
   type GroupMessageEnvelope,
-  groupMessageAad,
   hashReferenceUri,
   hex,
   type MessageBody,
@@ -27,11 +25,12 @@ import {
   openPayload,
   parseContent,
   resolveHashReference,
-  Sha256,
   sha256Text,
   targetKind,
 } from '../../src/index.ts';
 import { type JsonObject, parseJson } from '../../src/json/index.ts';
+import { checkAttachments, contentAad } from '../../src/messages/content-reference.ts';
+import { Sha256 } from '../../src/schema.ts';
 import { implementations } from '../crypto/implementations.ts';
 import { describeVectors, fromBase64 } from './vectors.ts';
 

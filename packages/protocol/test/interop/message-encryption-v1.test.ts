@@ -2,14 +2,12 @@ import { describe, expect, test } from 'vitest';
 import type { Primitives } from '../../src/crypto/index.ts';
 import {
   checkDirectMessage,
-  checkEncryptedPayload,
   type DeviceCertificate,
   decodeBase64url,
   encodeBase64url,
   envelopeSigningInput,
   fromHex,
   hex,
-  keyBoxInfo,
   type MessageEnvelope,
   type MessageKeyBox,
   messageAad,
@@ -17,13 +15,13 @@ import {
   openKeyBox,
   openPayload,
   parseContent,
-  sealPayload,
-  unwrapKey,
   utf8,
   verifyEnvelope,
-  wrapKey,
 } from '../../src/index.ts';
 import { canonicalJson, type JsonObject, parseJson } from '../../src/json/index.ts';
+import { keyBoxInfo } from '../../src/messages/key-box.ts';
+import { unwrapKey, wrapKey } from '../../src/messages/key-wrap.ts';
+import { checkEncryptedPayload, sealPayload } from '../../src/messages/payload.ts';
 import { implementations } from '../crypto/implementations.ts';
 import { describeVectors, fromBase64 } from './vectors.ts';
 

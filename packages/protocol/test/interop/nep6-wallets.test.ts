@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import { noblePrimitives } from '../../src/crypto/index.ts';
+import { scriptHash } from '../../src/identity/account-id.ts';
 import {
   accountSigner,
   encodeBase64url,
   fromHex,
   Network,
   openNep6Wallet,
-  scriptHash,
 } from '../../src/index.ts';
 import { describeVectors } from './vectors.ts';
 

@@ -1,18 +1,20 @@
 import { describe, expect, test } from 'vitest';
 import {
   type ContentReference,
-  checkAttachments,
   checkContentReference,
-  checkImageReference,
-  contentAad,
   encodeBase64url,
   hex,
-  isHttpsUri,
   Network,
   openContent,
   sealContent,
   utf8,
 } from '../../src/index.ts';
+import {
+  checkAttachments,
+  checkImageReference,
+  contentAad,
+  isHttpsUri,
+} from '../../src/messages/content-reference.ts';
 import { codeOf, drawing, fill, network, tampered, without } from '../contacts/accounts.ts';
 import { implementations } from '../crypto/implementations.ts';
 

@@ -3,7 +3,6 @@ import { noblePrimitives } from '../../src/crypto/index.ts';
 import {
   admitContent,
   type ContentName,
-  contentNames,
   encodeBase64url,
   messageDirection,
   Network,
@@ -12,6 +11,7 @@ import {
   utf8,
 } from '../../src/index.ts';
 import { canonicalBytes } from '../../src/json/index.ts';
+import { contentNames } from '../../src/messages/content.ts';
 import { alice, bob, bobState, carol, fill, network } from '../contacts/accounts.ts';
 
 const grant = signGrant(network, bob, { grantee: alice.account });

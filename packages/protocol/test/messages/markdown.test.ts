@@ -5,10 +5,10 @@ import {
   encodeBase64url,
   hashReferenceUri,
   isHashReference,
-  parseHashReference,
   resolveHashReference,
   targetKind,
 } from '../../src/index.ts';
+import { parseHashReference } from '../../src/messages/hash-reference.ts';
 import { codeOf, fill } from '../contacts/accounts.ts';
 
 const digest = encodeBase64url(fill(0xd0));

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { checkMediaType, parseMediaType } from '../../src/index.ts';
+import { parseMediaType } from '../../src/index.ts';
+import { checkMediaType } from '../../src/messages/media-type.ts';
 import { codeOf } from '../contacts/accounts.ts';
 
 describe('RFC 9110 §8.3.1: media types', () => {

@@ -1,12 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import {
-  checkEncryptedPayload,
-  type EncryptedPayload,
-  encodeBase64url,
-  openPayload,
-  sealPayload,
-  utf8,
-} from '../../src/index.ts';
+import { type EncryptedPayload, encodeBase64url, openPayload, utf8 } from '../../src/index.ts';
+import { checkEncryptedPayload, sealPayload } from '../../src/messages/payload.ts';
 import { codeOf, drawing, fill, tampered, without } from '../contacts/accounts.ts';
 import { implementations } from '../crypto/implementations.ts';
 

@@ -3,20 +3,18 @@ import {
   checkKeyBoxes,
   encodeBase64url,
   hex,
-  keyBoxInfo,
   type MessageEnvelope,
   messageAad,
   Network,
   openKeyBox,
   openMessage,
   openPayload,
-  sealKeyBox,
   sealMessage,
-  unwrapKey,
   utf8,
-  wrapKey,
 } from '../../src/index.ts';
 import { canonicalJson } from '../../src/json/index.ts';
+import { keyBoxInfo, sealKeyBox } from '../../src/messages/key-box.ts';
+import { unwrapKey, wrapKey } from '../../src/messages/key-wrap.ts';
 import {
   alice,
   alicePhone,

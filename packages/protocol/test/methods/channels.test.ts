@@ -1,11 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import {
-  channelMethods,
-  channelNotifications,
-  checkSchema,
-  type TSchema,
-} from '../../src/index.ts';
+import { channelMethods, checkSchema, type TSchema } from '../../src/index.ts';
 import type { JsonObject } from '../../src/json/index.ts';
+import { channelNotifications } from '../../src/methods/channels.ts';
 import {
   channelId,
   codeOf,

@@ -1,14 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
-  baseMethods,
   channelMethods,
   decodeQuery,
-  defineMethod,
   encodeQuery,
   type MethodDefinition,
   Type,
 } from '../../src/index.ts';
+import { baseMethods } from '../../src/methods/base.ts';
+import { defineMethod } from '../../src/methods/definition.ts';
 import { codeOf } from '../identity/appendix.ts';
 
 const sample = defineMethod({
