@@ -1,6 +1,6 @@
 /** Accounts that subscribe to channels over WSS, and the hints they get (06 §9). */
 
-import { assertConforms } from '../assert.ts';
+import { assertConforms, assertEqual } from '../assert.ts';
 import type { TestAccount } from '../fixtures/test-context.ts';
 import type { WssCaller } from '../transport/caller.ts';
 import { lastEvent } from './channel-reader.ts';
@@ -24,7 +24,7 @@ export async function subscribeChannels(
 /** Waits for the next hint of a channel; returns its head. */
 export async function nextHead({ caller }: Subscriber, channel: TestChannel): Promise<number> {
   const params = await (caller as WssCaller).notification(hint, 10_000);
-  assertConforms(params.channel_id === channel.channelId, 'a hint names the channel it is about');
+  assertEqual(params.channel_id, channel.channelId, 'a hint names the channel it is about');
   return Number(params.head);
 }
 

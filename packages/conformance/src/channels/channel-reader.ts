@@ -12,7 +12,7 @@ import {
   verifyChannelResolution,
 } from '@posthouse/protocol';
 import { canonicalJson, type JsonObject } from '@posthouse/protocol/json';
-import { assertConforms } from '../assert.ts';
+import { assertConforms, assertEqual } from '../assert.ts';
 import type { TestAccount } from '../fixtures/test-context.ts';
 import type { ChannelObjects } from './channel-objects.ts';
 
@@ -54,14 +54,16 @@ export async function readChannelPage(
   }
   const verified = verifyChannelPage(context.network, page, { ...known, descriptors });
   const [refused] = verified.refused;
-  assertConforms(
-    refused === undefined,
+  assertEqual(
+    refused,
+    undefined,
     `event ${refused?.sequence} verifies, not: ${refused?.error.message}`,
   );
-  assertConforms(verified.missing.length === 0, 'a descriptor for every event');
+  assertEqual(verified.missing.length, 0, 'a descriptor for every event');
   const signers = new Set(page.events.map(({ signer_device_id }) => signer_device_id));
-  assertConforms(
-    signers.size === page.certificates.length,
+  assertEqual(
+    signers.size,
+    page.certificates.length,
     'a certificate for each signer, and no other',
   );
   return { page, events: verified.events, descriptors: verified.descriptors };
@@ -117,7 +119,7 @@ function assertRevisions(events: readonly VerifiedChannelEvent[]): void {
   for (const { kind, sequence, descriptorRevision } of events) {
     if (kind === 'descriptor') inForce += 1;
     const found = `event ${sequence} has revision ${inForce}, not ${descriptorRevision}`;
-    assertConforms(descriptorRevision === inForce, found);
+    assertEqual(descriptorRevision, inForce, found);
   }
 }
 
@@ -163,7 +165,7 @@ export async function assertUnchanged<T>(
   };
   const before = await read();
   const outcome = await act();
-  assertConforms((await read()) === before, 'the channel is unchanged');
+  assertEqual(await read(), before, 'the channel is unchanged');
   return outcome;
 }
 

@@ -1,6 +1,6 @@
 import { encodeBase64url } from '@posthouse/protocol';
 import { isJsonObject, type JsonObject } from '@posthouse/protocol/json';
-import { assertConforms } from '../assert.ts';
+import { assertConforms, assertEqual } from '../assert.ts';
 import { checksOf } from '../check.ts';
 import { unixSeconds } from '../fixtures/account.ts';
 import { tampered, withOtherS } from '../fixtures/tampered.ts';
@@ -71,7 +71,7 @@ device.check(
     const { account, device: first } = await context.testAccount();
     const caller = await context.anonymous();
     const credentials = await context.authenticateDevice(caller, first);
-    assertConforms(credentials.mode === 'device', 'mode is device');
+    assertEqual(credentials.mode, 'device', 'mode is device');
     assertConforms(
       credentials.expires_at <= first.certificate.expires_at,
       'the session does not outlive the certificate (02 §10.2)',
@@ -311,7 +311,7 @@ account.check(
   async (context) => {
     const owner = context.account();
     const credentials = await context.authenticateAccount(await context.anonymous(), owner);
-    assertConforms(credentials.mode === 'account', 'mode is account');
+    assertEqual(credentials.mode, 'account', 'mode is account');
   },
 );
 

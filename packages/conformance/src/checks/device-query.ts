@@ -5,7 +5,7 @@ import {
   signDeviceStateQuery,
 } from '@posthouse/protocol';
 import type { JsonObject } from '@posthouse/protocol/json';
-import { assertConforms } from '../assert.ts';
+import { assertConforms, assertEqual } from '../assert.ts';
 import { checksOf } from '../check.ts';
 import { type Device, unixSeconds } from '../fixtures/account.ts';
 import { grantFor, inviteOf } from '../fixtures/contacts.ts';
@@ -38,8 +38,9 @@ resolve.check(
     const { account, device, caller } = await context.testAccount({ publicDiscovery: false });
     const state = await context.expectOk(caller, method, { account: account.id });
     const [certificate] = (state as unknown as { certificates: JsonObject[] }).certificates;
-    assertConforms(
-      certificate?.device_signature === device.certificate.device_signature,
+    assertEqual(
+      certificate?.device_signature,
+      device.certificate.device_signature,
       'the state holds the device',
     );
   },
@@ -76,10 +77,7 @@ resolve.check(
   async (context) => {
     const [asker, target] = await contactPair(context, true);
     const state = await context.expectOk(asker.caller, method, { account: target.account.id });
-    assertConforms(
-      (state as JsonObject).account === target.account.id,
-      "the state is the target's",
-    );
+    assertEqual((state as JsonObject).account, target.account.id, "the state is the target's");
   },
 );
 
@@ -149,10 +147,7 @@ for (const credential of ['grant', 'invite'] as const) {
           : inviteOf(target.device);
       const params = query(asker.device, target.account.id, authorization);
       const state = await context.expectOk(asker.caller, method, params);
-      assertConforms(
-        (state as JsonObject).account === target.account.id,
-        "the state is the target's",
-      );
+      assertEqual((state as JsonObject).account, target.account.id, "the state is the target's");
     },
   );
 }

@@ -1,5 +1,5 @@
 import { isJsonObject, type JsonObject } from '@posthouse/protocol/json';
-import { assertConforms } from '../assert.ts';
+import { assertConforms, assertEqual } from '../assert.ts';
 import { checksOf } from '../check.ts';
 import { type Account, type Device, unixSeconds } from '../fixtures/account.ts';
 import { tampered } from '../fixtures/tampered.ts';
@@ -26,7 +26,7 @@ publish.check(
   async (context) => {
     const { account, device, caller } = await newcomer(context);
     const status = statusOf(await context.expectOk(caller, method, await account.state([device])));
-    assertConforms(status.status === 'staged', 'status is staged');
+    assertEqual(status.status, 'staged', 'status is staged');
     assertConforms(Number(status.staged_until) > unixSeconds(), 'staged_until lies ahead');
   },
 );
@@ -39,8 +39,8 @@ publish.check(
     const state = await account.state([device]);
     const first = statusOf(await context.expectOk(caller, method, state));
     const second = statusOf(await context.expectOk(caller, method, state));
-    assertConforms(second.status === 'staged', 'still staged');
-    assertConforms(first.staged_until === second.staged_until, 'the deadline stays');
+    assertEqual(second.status, 'staged', 'still staged');
+    assertEqual(first.staged_until, second.staged_until, 'the deadline stays');
   },
 );
 
@@ -56,8 +56,8 @@ publish.check(
     const route = await account.route({ relayId: context.relayId });
     await context.expectOk(caller, 'account.route.publish', route);
     const status = statusOf(await context.expectOk(caller, method, state));
-    assertConforms(status.status === 'accepted', 'status is accepted');
-    assertConforms(status.staged_until === undefined, 'accepted has no staged_until');
+    assertEqual(status.status, 'accepted', 'status is accepted');
+    assertEqual(status.staged_until, undefined, 'accepted has no staged_until');
   },
 );
 
@@ -70,12 +70,9 @@ publish.check(
     for (const by of [caller, accountSession]) {
       const state = await account.state([device]);
       const status = statusOf(await context.expectOk(by, method, state));
-      assertConforms(status.status === 'accepted', 'status is accepted');
+      assertEqual(status.status, 'accepted', 'status is accepted');
       const read = await context.expectOk(by, 'device.state.resolve', { account: account.id });
-      assertConforms(
-        (read as JsonObject).revision === state.revision,
-        'the new state is read back',
-      );
+      assertEqual((read as JsonObject).revision, state.revision, 'the new state is read back');
     }
   },
 );
@@ -137,10 +134,7 @@ publish.check(
     const read = await context.expectOk(accountSession, 'device.state.resolve', {
       account: account.id,
     });
-    assertConforms(
-      (read as { certificates: unknown[] }).certificates.length === 0,
-      'no certificates',
-    );
+    assertEqual((read as { certificates: unknown[] }).certificates.length, 0, 'no certificates');
   },
 );
 
@@ -265,13 +259,13 @@ publish.check(
     const state = await account.state(kept);
     await context.expectOk(first, method, state);
     const heard = await second.notification('device.state.changed');
-    assertConforms(heard.revision === state.revision, 'the revision is the new one');
+    assertEqual(heard.revision, state.revision, 'the revision is the new one');
     // A repeat is no second notice: what comes next is the next revision's.
     await context.expectOk(first, method, state);
     const next = await account.state(kept);
     await context.expectOk(first, method, next);
     const again = await second.notification('device.state.changed');
-    assertConforms(again.revision === next.revision, 'an identical repeat sends nothing');
+    assertEqual(again.revision, next.revision, 'an identical repeat sends nothing');
     await context.expectError(third, { method: 'message.timeline.sync' }, 'unauthorized');
     assertConforms(
       third.socket.pending.every((text) => !text.includes('device.state.changed')),

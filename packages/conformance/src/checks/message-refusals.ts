@@ -1,7 +1,7 @@
 /** Messages that are refused, before acceptance and without a trace (04 §12.2, §13, §15.1). */
 import type { ErrorCode, MessageEnvelope, MessageKeyBox } from '@posthouse/protocol';
 import type { JsonObject } from '@posthouse/protocol/json';
-import { assertConforms } from '../assert.ts';
+import { assertEqual } from '../assert.ts';
 import { checksOf } from '../check.ts';
 import { unixSeconds } from '../fixtures/account.ts';
 import { grantFor, inviteOf } from '../fixtures/contacts.ts';
@@ -288,8 +288,8 @@ for (const [word, [build, code]] of Object.entries(refusals)) {
       const [from, to] = await contactPair(context);
       const params = await build({ context, from, to });
       await context.expectError(from.caller, { method, params }, code);
-      assertConforms((await readTimeline(context, to)).length === 0, 'the recipient has no record');
-      assertConforms((await readTimeline(context, from)).length === 0, 'the sender has no record');
+      assertEqual((await readTimeline(context, to)).length, 0, 'the recipient has no record');
+      assertEqual((await readTimeline(context, from)).length, 0, 'the sender has no record');
     },
   );
 }
@@ -317,7 +317,7 @@ send.check(
     const unknown = { method: 'message.delivery.status', params: { message_id } };
     await context.expectError(from.caller, unknown, 'not_found', 'message_expired');
     const status = await sendUntilDelivered(context, from, params);
-    assertConforms(status.status === 'target_accepted', 'the corrected request is delivered');
+    assertEqual(status.status, 'target_accepted', 'the corrected request is delivered');
   },
 );
 

@@ -1,7 +1,7 @@
 /** Sending direct messages: delivery, repeats, conflicts and sizes (04 §3, §11 to §15). */
 import type { MessageEnvelope } from '@posthouse/protocol';
 import { canonicalJson, type JsonObject } from '@posthouse/protocol/json';
-import { assertConforms } from '../assert.ts';
+import { assertConforms, assertEqual } from '../assert.ts';
 import { checksOf } from '../check.ts';
 import type { Device } from '../fixtures/account.ts';
 import { grantFor, inviteOf } from '../fixtures/contacts.ts';
@@ -37,15 +37,16 @@ for (const [word, [credential, publicDiscovery]] of Object.entries(credentials))
       const params = { ...message, ...credential(from, to) } as JsonObject;
       const status = await sendUntilDelivered(context, from, params);
       assertConforms(status.status === 'target_accepted', `target_accepted, not ${status.status}`);
-      assertConforms(status.error === undefined, 'a success has no error');
+      assertEqual(status.error, undefined, 'a success has no error');
       const [entry, ...more] = await readTimeline(context, to);
-      assertConforms(more.length === 0, 'exactly one record');
+      assertEqual(more.length, 0, 'exactly one record');
       assertConforms(
         entry !== undefined && canonicalJson(entry.envelope) === canonicalJson(message.envelope),
         'the envelope is the one that was sent',
       );
-      assertConforms(
-        (await readTimeline(context, from)).length === 0,
+      assertEqual(
+        (await readTimeline(context, from)).length,
+        0,
         'no sent record without sender boxes',
       );
     },
@@ -75,8 +76,8 @@ send.check(
     const recipients = from.devices.map(({ certificate }) => certificate);
     const message = directMessage(from.device, { to: from.account.id, recipients });
     const status = (await context.expectOk(from.caller, method, { ...message })) as JsonObject;
-    assertConforms(status.status === 'target_accepted', 'target_accepted directly');
-    assertConforms((await readTimeline(context, from)).length === 1, 'one record');
+    assertEqual(status.status, 'target_accepted', 'target_accepted directly');
+    assertEqual((await readTimeline(context, from)).length, 1, 'one record');
   },
 );
 
@@ -88,9 +89,9 @@ send.check(
     const stranger = await context.account().device();
     const params = grantedMessage(from.device, [stranger]);
     const status = (await context.expectOk(from.caller, method, params)) as JsonObject;
-    assertConforms(status.status === 'delivering', 'accepted and delivering');
+    assertEqual(status.status, 'delivering', 'accepted and delivering');
     const again = (await context.expectOk(from.caller, method, params)) as JsonObject;
-    assertConforms(again.accepted_at === status.accepted_at, 'a repeat keeps accepted_at');
+    assertEqual(again.accepted_at, status.accepted_at, 'a repeat keeps accepted_at');
   },
 );
 
@@ -103,10 +104,10 @@ send.check(
     const params = grantedMessage(from.device, [to.device], { senders });
     const first = await sendUntilDelivered(context, from, params);
     const again = (await context.expectOk(from.caller, method, params)) as JsonObject;
-    assertConforms(again.status === first.status, 'the same status');
-    assertConforms(again.accepted_at === first.accepted_at, 'accepted_at unchanged');
-    assertConforms((await readTimeline(context, to)).length === 1, 'one received record');
-    assertConforms((await readTimeline(context, from)).length === 1, 'one sent record');
+    assertEqual(again.status, first.status, 'the same status');
+    assertEqual(again.accepted_at, first.accepted_at, 'accepted_at unchanged');
+    assertEqual((await readTimeline(context, to)).length, 1, 'one received record');
+    assertEqual((await readTimeline(context, from)).length, 1, 'one sent record');
   },
 );
 
@@ -120,8 +121,8 @@ send.check(
     const other = await context.anonymous(context.otherTransport);
     await context.authenticateDevice(other, from.device);
     const again = (await context.expectOk(other, method, params)) as JsonObject;
-    assertConforms(again.accepted_at === first.accepted_at, 'accepted_at unchanged');
-    assertConforms((await readTimeline(context, to)).length === 1, 'one record');
+    assertEqual(again.accepted_at, first.accepted_at, 'accepted_at unchanged');
+    assertEqual((await readTimeline(context, to)).length, 1, 'one record');
   },
 );
 
@@ -134,8 +135,8 @@ send.check(
     const again = () => context.expectOk(from.caller, method, params);
     const answers = await Promise.all(Array.from({ length: 8 }, again));
     const times = new Set(answers.map((answer) => (answer as JsonObject).accepted_at));
-    assertConforms(times.size === 1, 'one acceptance');
-    assertConforms((await readTimeline(context, to)).length === 1, 'one record');
+    assertEqual(times.size, 1, 'one acceptance');
+    assertEqual((await readTimeline(context, to)).length, 1, 'one record');
   },
 );
 
@@ -185,7 +186,7 @@ for (const [word, change] of Object.entries(conflicts)) {
       const other = change(params, from.device, to.device);
       await context.expectError(from.caller, { method, params: other }, 'state_conflict');
       const again = (await context.expectOk(from.caller, method, params)) as JsonObject;
-      assertConforms(again.accepted_at === first.accepted_at, 'the first result stands');
+      assertEqual(again.accepted_at, first.accepted_at, 'the first result stands');
     },
   );
 }
@@ -201,7 +202,7 @@ send.check(
       authorization: grantFor(to.device, from.account.id),
     };
     const status = await sendUntilDelivered(context, from, params);
-    assertConforms(status.status === 'target_accepted', 'target_accepted');
+    assertEqual(status.status, 'target_accepted', 'target_accepted');
   },
 );
 
@@ -223,12 +224,9 @@ for (const bytes of [262_144, 262_145]) {
         await context.expectError(from.caller, { method, params }, 'request_too_large');
       } else {
         const status = await sendUntilDelivered(context, from, params);
-        assertConforms(status.status === 'target_accepted', 'the largest envelope is delivered');
+        assertEqual(status.status, 'target_accepted', 'the largest envelope is delivered');
         const [entry] = await readTimeline(context, to);
-        assertConforms(
-          (entry?.envelope as JsonObject | undefined)?.note === note,
-          'and read back whole',
-        );
+        assertEqual((entry?.envelope as JsonObject | undefined)?.note, note, 'and read back whole');
       }
     },
   );

@@ -1,6 +1,6 @@
 import { checkTimelinePage, type MessageTimelineEntry, openMessage } from '@posthouse/protocol';
 import type { JsonObject } from '@posthouse/protocol/json';
-import { assertConforms } from '../assert.ts';
+import { assertConforms, assertEqual } from '../assert.ts';
 import { checksOf } from '../check.ts';
 import type { Device } from '../fixtures/account.ts';
 import { directMessage, grantedMessage } from '../fixtures/direct-messages.ts';
@@ -112,9 +112,9 @@ sync.check(
     await fill(context, owner, 1, [first]);
     await fill(context, owner, 1, [first, second]);
     const seen = await read(context, { device: second, caller: owner.callers[1] as never });
-    assertConforms(seen.items.length === 1, 'one entry for the second device');
+    assertEqual(seen.items.length, 1, 'one entry for the second device');
     assertConforms(seen.has_retention_gap !== true, 'number gaps are no retention gap');
-    assertConforms((await read(context, owner)).items.length === 2, 'two for the first');
+    assertEqual((await read(context, owner)).items.length, 2, 'two for the first');
   },
 );
 
@@ -129,7 +129,7 @@ sync.check(
     await context.expectOk(owner.caller, 'device.state.publish', state);
     const caller = await context.deviceSession(later);
     const page = await read(context, { device: later, caller });
-    assertConforms(page.items.length === 0, 'nothing from before it was valid');
+    assertEqual(page.items.length, 0, 'nothing from before it was valid');
   },
 );
 
@@ -146,7 +146,7 @@ sync.check(
     await context.expectOk(owner.caller, publish, await owner.account.state([first, second]));
     const caller = await context.deviceSession(second);
     const page = await read(context, { device: second, caller });
-    assertConforms(page.items.length === 1, 'the earlier record, not the one in between');
+    assertEqual(page.items.length, 1, 'the earlier record, not the one in between');
   },
 );
 
@@ -178,7 +178,7 @@ sync.check(
     const owner = await context.testAccount();
     await fill(context, owner, 2);
     const page = await read(context, owner, { limit: Number.MAX_SAFE_INTEGER });
-    assertConforms(page.items.length === 2, 'both entries');
+    assertEqual(page.items.length, 2, 'both entries');
   },
 );
 
@@ -220,7 +220,7 @@ sync.check(
     const { head } = await first.notification('message.timeline.changed');
     await second.notification('message.timeline.changed');
     const { items } = await read(context, to);
-    assertConforms(items.at(-1)?.sequence === head, "the head is the record's sequence");
+    assertEqual(items.at(-1)?.sequence, head, "the head is the record's sequence");
     await context.expectOk(from.caller, 'message.send', params);
     await context.expectOk(from.caller, 'message.send', grantedMessage(from.device, [to.device]));
     const next = await first.notification('message.timeline.changed');
@@ -238,7 +238,7 @@ status.check(
     const { message_id } = params.envelope as JsonObject as { message_id: string };
     const other = from.callers[1] as TestAccount['caller'];
     const answer = await context.expectOk(other, 'message.delivery.status', { message_id });
-    assertConforms((answer as JsonObject).accepted_at === sent.accepted_at, 'the same acceptance');
+    assertEqual((answer as JsonObject).accepted_at, sent.accepted_at, 'the same acceptance');
   },
 );
 

@@ -1,6 +1,6 @@
 /** What comes back inside an answer is deeper than it came, and must still be lawful (01 J5). */
 import type { JsonObject, JsonValue } from '@posthouse/protocol/json';
-import { assertConforms } from '../assert.ts';
+import { assertConforms, assertEqual } from '../assert.ts';
 import { channelFixture } from '../channels/channel-fixture.ts';
 import { textBody } from '../channels/channel-objects.ts';
 import { readTimeline } from '../channels/channel-reader.ts';
@@ -48,10 +48,7 @@ sync.check(
       changeEnvelope(from.device, grantedMessage(from.device, [to.device]), { deep });
     const taken = await sendNested(context, writer, { method: 'message.send', make });
     const page = await context.expectOk(to.caller, 'message.timeline.sync', { after: -1 });
-    assertConforms(
-      (page as { items: unknown[] }).items.length === taken,
-      'everything that was taken',
-    );
+    assertEqual((page as { items: unknown[] }).items.length, taken, 'everything that was taken');
   },
 );
 
@@ -64,10 +61,7 @@ read.check(
     const writer = await context.deviceSession(owner.device, 'https');
     const make = (deep: JsonValue) => channel.postParams({ body: textBody('deep'), deep });
     const taken = await sendNested(context, writer, { method: 'channel.post', make });
-    assertConforms(
-      (await readTimeline(channel)).raw.length === 1 + taken,
-      'everything that was taken',
-    );
+    assertEqual((await readTimeline(channel)).raw.length, 1 + taken, 'everything that was taken');
   },
 );
 

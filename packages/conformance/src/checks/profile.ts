@@ -5,7 +5,7 @@ import {
   verifyProfile,
 } from '@posthouse/protocol';
 import type { JsonObject } from '@posthouse/protocol/json';
-import { assertConforms } from '../assert.ts';
+import { assertEqual } from '../assert.ts';
 import { checksOf } from '../check.ts';
 import { unixSeconds } from '../fixtures/account.ts';
 import { tampered } from '../fixtures/tampered.ts';
@@ -28,8 +28,8 @@ publish.check(
     const { profile: read, signer_certificate } = answer as JsonObject;
     verifyDeviceCertificate(context.network, signer_certificate);
     verifyProfile(context.network, read, signer_certificate);
-    assertConforms(read.account === owner.account.id, "the profile is the account's");
-    assertConforms(read.nickname === 'Ann é😀', 'texts come back unchanged');
+    assertEqual(read.account, owner.account.id, "the profile is the account's");
+    assertEqual(read.nickname, 'Ann é😀', 'texts come back unchanged');
   },
 );
 
@@ -46,8 +46,9 @@ publish.check(
     const params = { account: owner.account.id };
     const answer = (await context.expectOk(owner.caller, 'profile.resolve', params)) as JsonObject;
     verifyProfile(context.network, answer.profile, owner.device.certificate);
-    assertConforms(
-      JSON.stringify((answer.profile as JsonObject).future) === JSON.stringify(future),
+    assertEqual(
+      JSON.stringify((answer.profile as JsonObject).future),
+      JSON.stringify(future),
       'the unknown member is kept',
     );
   },
@@ -68,14 +69,11 @@ publish.check(
     await context.expectOk(owner.caller, 'profile.publish', send(now - 10, 'first'));
     const earlier = { method: 'profile.publish', params: send(now - 11, 'earlier') };
     await context.expectError(owner.caller, earlier, 'stale_state');
-    assertConforms(
-      (await nicknameOf(context, owner)) === 'first',
-      'a stale profile replaces nothing',
-    );
+    assertEqual(await nicknameOf(context, owner), 'first', 'a stale profile replaces nothing');
     await context.expectOk(owner.caller, 'profile.publish', send(now - 10, 'equal'));
-    assertConforms((await nicknameOf(context, owner)) === 'equal', 'an equal time replaces');
+    assertEqual(await nicknameOf(context, owner), 'equal', 'an equal time replaces');
     await context.expectOk(owner.caller, 'profile.publish', send(now - 9, 'later'));
-    assertConforms((await nicknameOf(context, owner)) === 'later', 'a later time replaces');
+    assertEqual(await nicknameOf(context, owner), 'later', 'a later time replaces');
   },
 );
 
@@ -186,8 +184,9 @@ for (const [word, [params, code]] of Object.entries(refusals)) {
       await context.expectError(owner.caller, call, code);
       const read = { account: owner.account.id };
       const answer = (await context.expectOk(owner.caller, 'profile.resolve', read)) as JsonObject;
-      assertConforms(
-        (answer.profile as JsonObject).public_discovery === true,
+      assertEqual(
+        (answer.profile as JsonObject).public_discovery,
+        true,
         'a refused profile replaces nothing',
       );
     },

@@ -1,6 +1,6 @@
 import { checkRelayInfo } from '@posthouse/protocol';
 import type { JsonObject } from '@posthouse/protocol/json';
-import { assertConforms } from '../assert.ts';
+import { assertConforms, assertEqual } from '../assert.ts';
 import { checksOf } from '../check.ts';
 import { unixSeconds } from '../fixtures/account.ts';
 
@@ -47,8 +47,9 @@ descriptor.check(
     // Opening the context verified the one over HTTPS; over WSS it must be the same object.
     const first = await context.expectOk(await context.anonymous('https'), 'relay.descriptor');
     const second = await context.expectOk(await context.anonymous(), 'relay.descriptor');
-    assertConforms(
-      JSON.stringify(first) === JSON.stringify(second),
+    assertEqual(
+      JSON.stringify(first),
+      JSON.stringify(second),
       'both transports serve one descriptor',
     );
   },

@@ -6,7 +6,7 @@ import {
   verifyRoute,
 } from '@posthouse/protocol';
 import type { JsonObject } from '@posthouse/protocol/json';
-import { assertConforms } from '../assert.ts';
+import { assertConforms, assertEqual } from '../assert.ts';
 import { checksOf } from '../check.ts';
 import { type Account, unixSeconds } from '../fixtures/account.ts';
 import { tampered, withOtherS } from '../fixtures/tampered.ts';
@@ -66,7 +66,7 @@ publish.check(
     const { account, device, caller, draft } = await staged(context);
     await context.expectOk(caller, method, await draft());
     const state = await context.expectOk(caller, 'device.state.resolve', { account: account.id });
-    assertConforms((state as JsonObject).account === account.id, 'the state is authoritative');
+    assertEqual((state as JsonObject).account, account.id, 'the state is authoritative');
     await context.deviceSession(device);
   },
 );
@@ -110,7 +110,7 @@ publish.check(
     await context.expectError(caller, lower, 'stale_state');
     const read = { account: account.id };
     const route = await context.expectOk(await context.anonymous(), 'account.route.resolve', read);
-    assertConforms((route as JsonObject).revision === revision + 5, 'the highest stays');
+    assertEqual((route as JsonObject).revision, revision + 5, 'the highest stays');
   },
 );
 
@@ -265,8 +265,8 @@ resolve.check(
     const { account } = await context.testAccount();
     const read = { account: account.id };
     const route = await context.expectOk(await context.anonymous(), 'account.route.resolve', read);
-    assertConforms((route as JsonObject).account === account.id, "the route is the account's");
-    assertConforms((route as JsonObject).relay_id === context.relayId, 'it names this relay');
+    assertEqual((route as JsonObject).account, account.id, "the route is the account's");
+    assertEqual((route as JsonObject).relay_id, context.relayId, 'it names this relay');
   },
 );
 

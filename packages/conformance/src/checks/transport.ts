@@ -1,6 +1,6 @@
 import { rpcErrors } from '@posthouse/protocol';
 import { isJsonObject, type JsonObject, parseJson } from '@posthouse/protocol/json';
-import { assertConforms } from '../assert.ts';
+import { assertConforms, assertEqual } from '../assert.ts';
 import { checksOf } from '../check.ts';
 import type { TestContext } from '../fixtures/test-context.ts';
 import type { HttpsCaller, WssCaller } from '../transport/caller.ts';
@@ -199,10 +199,7 @@ http.check(
       },
     });
     assertConforms(preflight.status === 204 || preflight.status === 200, 'the preflight succeeds');
-    assertConforms(
-      preflight.headers['access-control-allow-origin'] === '*',
-      'any origin is allowed',
-    );
+    assertEqual(preflight.headers['access-control-allow-origin'], '*', 'any origin is allowed');
     const allowed = String(preflight.headers['access-control-allow-headers']).toLowerCase();
     assertConforms(
       allowed.includes(context.network.sessionHeader),
@@ -320,7 +317,7 @@ for (const [word, id] of [
       const caller = await context.wss();
       caller.socket.send(`{"jsonrpc":"2.0","id":${id},"method":"relay.info"}`);
       const text = await caller.socket.receive(() => true);
-      assertConforms((parseJson(text) as JsonObject).id === parseJson(id), 'the id comes back');
+      assertEqual((parseJson(text) as JsonObject).id, parseJson(id), 'the id comes back');
     },
   );
 }
@@ -376,7 +373,7 @@ wss.check(
     caller.socket.send(messageOf(1_048_577));
     const { code } = await caller.socket.closed;
     assertConforms(code === 1009, `the connection ends with 1009, not ${code}`);
-    assertConforms(caller.socket.pending.length === 0, 'no JSON-RPC answer comes first');
+    assertEqual(caller.socket.pending.length, 0, 'no JSON-RPC answer comes first');
   },
 );
 

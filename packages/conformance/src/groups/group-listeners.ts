@@ -1,6 +1,6 @@
 /** Accounts that subscribe to a group over WSS, and the hints they must get (05 §15). */
 import type { JsonObject } from '@posthouse/protocol/json';
-import { assertConforms } from '../assert.ts';
+import { assertConforms, assertEqual } from '../assert.ts';
 import type { TestAccount } from '../fixtures/test-context.ts';
 import type { WssCaller } from '../transport/caller.ts';
 import { pendingNotifications } from '../transport/notifications.ts';
@@ -56,7 +56,7 @@ export class GroupListeners {
     const readers = timeline ?? this.#accounts;
     for (const account of readers) {
       const hinted = await this.waitForHead(account, fence, timeline === undefined);
-      assertConforms(hinted === fence, 'a hint names the head of an event that exists');
+      assertEqual(hinted, fence, 'a hint names the head of an event that exists');
     }
     for (const account of this.#accounts) {
       for (const { method, params } of pendingNotifications(account, 'group')) {
@@ -69,10 +69,7 @@ export class GroupListeners {
             `only the expected accounts get ${method}`,
           );
         }
-        assertConforms(
-          params.group_id === this.#group.groupId,
-          'a hint names the group it is about',
-        );
+        assertEqual(params.group_id, this.#group.groupId, 'a hint names the group it is about');
       }
     }
   }
@@ -103,6 +100,6 @@ export async function subscribe(
 
 async function nextHint(account: TestAccount, hint: Hint, group: TestGroup): Promise<JsonObject> {
   const params = await (account.caller as WssCaller).notification(hintMethods[hint], 10_000);
-  assertConforms(params.group_id === group.groupId, 'a hint names the group it is about');
+  assertEqual(params.group_id, group.groupId, 'a hint names the group it is about');
   return params;
 }

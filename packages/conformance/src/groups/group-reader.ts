@@ -13,7 +13,7 @@ import {
   openGroupMessage,
   verifyGroupSyncPage,
 } from '@posthouse/protocol';
-import { assertConforms } from '../assert.ts';
+import { assertConforms, assertEqual } from '../assert.ts';
 import { pollUntil } from '../fixtures/poll.ts';
 import type { TestAccount, TestContext } from '../fixtures/test-context.ts';
 import type { EpochSecret, GroupObjects } from './group-objects.ts';
@@ -119,8 +119,7 @@ export function openKeys(
 export async function readEpochs(group: GroupObjects, by: TestAccount): Promise<number[]> {
   const { history } = await readChain(group, by);
   const results = openKeys(group, by, { page: await readKeyPage(group, by), history });
-  for (const { epoch, status } of results)
-    assertConforms(status === 'verified', `epoch ${epoch} opens`);
+  for (const { epoch, status } of results) assertEqual(status, 'verified', `epoch ${epoch} opens`);
   return results.map(({ epoch }) => epoch);
 }
 
@@ -129,8 +128,9 @@ export async function readEpochSecret(group: GroupObjects, by: TestAccount): Pro
   const { state, history } = await readChain(group, by);
   const page = await readKeyPage(group, by, { after: state.epoch - 1 });
   const [result] = openKeys(group, by, { page, history });
-  assertConforms(result?.status === 'verified', `the keys of epoch ${state.epoch} open and verify`);
-  assertConforms(result.epoch === state.epoch, 'the current epoch is served');
+  const text = `the keys of epoch ${state.epoch} verify, not: ${result?.status ?? 'no keys'}`;
+  assertConforms(result?.status === 'verified', text);
+  assertEqual(result.epoch, state.epoch, 'the current epoch is served');
   return { epoch: result.epoch, applicationSecret: result.applicationSecret };
 }
 
@@ -181,17 +181,14 @@ export async function assertUnchanged<T>(
   const before = await readHead(group, by);
   const outcome = await act();
   const after = await readHead(group, by);
-  assertConforms(after.sequence === before.sequence, 'no event was appended');
-  assertConforms(after.epoch === before.epoch, 'the epoch is the same');
+  assertEqual(after.sequence, before.sequence, 'no event was appended');
+  assertEqual(after.epoch, before.epoch, 'the epoch is the same');
   return outcome;
 }
 
 /** Asserts that head, commitment and owner of the chain are those of the group object. */
 export function assertChainMatches(group: GroupObjects, { state }: Pick<Chain, 'state'>): void {
-  assertConforms(state.head === group.head, "the chain's head is the last body that was accepted");
-  assertConforms(
-    state.client_secret_commitment === group.commitment,
-    'the commitment is the right one',
-  );
-  assertConforms(state.owner === group.owner.account.id, 'the owner is the right one');
+  assertEqual(state.head, group.head, "the chain's head is the last body that was accepted");
+  assertEqual(state.client_secret_commitment, group.commitment, 'the commitment is the right one');
+  assertEqual(state.owner, group.owner.account.id, 'the owner is the right one');
 }

@@ -12,7 +12,7 @@ import {
   methods,
 } from '@posthouse/protocol';
 import { isJsonObject, type JsonValue, parseJson } from '@posthouse/protocol/json';
-import { assertConforms } from '../assert.ts';
+import { assertConforms, assertEqual } from '../assert.ts';
 import type { HttpAnswer } from './plain-http.ts';
 
 /** The answer to a call, in one form for both transports. */
@@ -35,15 +35,14 @@ export function definitionOf(method: string): MethodDefinition | undefined {
 function checkResult(method: string, result: JsonValue): void {
   const definition = definitionOf(method);
   if (definition === undefined) return;
-  if (definition.result === null)
-    assertConforms(result === null, `${method} defines no response object`);
+  if (definition.result === null) assertEqual(result, null, `${method} defines no response object`);
   else checkSchema(definition.result, result, `${method} result`);
 }
 
 /** Checks the form of an HTTP answer (02 §3.1, §3.2, §5) and returns its result or error. */
 export function readHttpAnswer(answer: HttpAnswer, method: string): Answer {
   if (answer.status === 204) {
-    assertConforms(answer.body === '', 'a 204 answer has no body');
+    assertEqual(answer.body, '', 'a 204 answer has no body');
     checkResult(method, null);
     return { ok: true, result: null };
   }
@@ -69,8 +68,9 @@ export function readHttpAnswer(answer: HttpAnswer, method: string): Answer {
   );
   assertConforms(data === undefined || isJsonObject(data), 'RelayError.data is an object');
   if (code === 'rate_limited' && isJsonObject(data) && data.retry_after !== undefined) {
-    assertConforms(
-      answer.headers['retry-after'] === String(data.retry_after),
+    assertEqual(
+      answer.headers['retry-after'],
+      String(data.retry_after),
       'Retry-After repeats data.retry_after',
     );
   }
@@ -86,7 +86,7 @@ export function readRpcAnswer(text: string, method: string): Answer {
     checkResult(method, message.result);
     return { ok: true, result: message.result };
   }
-  assertConforms(message.result === undefined, 'an error response has no result');
+  assertEqual(message.result, undefined, 'an error response has no result');
   const { error } = message;
   assertConforms(isJsonObject(error) && typeof error.code === 'number', 'error.code is an integer');
   assertConforms(typeof error.message === 'string', 'error.message is a string');

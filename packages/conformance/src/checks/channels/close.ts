@@ -1,6 +1,6 @@
 /** The end of a channel (06 §7.4, §8.5). */
 import type { JsonObject } from '@posthouse/protocol/json';
-import { assertConforms } from '../../assert.ts';
+import { assertConforms, assertEqual } from '../../assert.ts';
 import { channelFixture } from '../../channels/channel-fixture.ts';
 import { paddedTo } from '../../channels/channel-objects.ts';
 import {
@@ -31,8 +31,8 @@ function signedOver(descriptor: JsonObject): JsonObject {
 /** Asserts that the channel is closed and its last event says so. */
 async function assertClosed(channel: TestChannel): Promise<void> {
   const { payload, descriptor_rev } = await lastEvent(channel);
-  assertConforms(equal(payload, channel.current), 'the event is the final descriptor');
-  assertConforms(descriptor_rev === channel.revision, 'of its own revision');
+  assertEqual(payload, channel.current, 'the event is the final descriptor');
+  assertEqual(descriptor_rev, channel.revision, 'of its own revision');
   const resolved = await resolveChannel(channel, channel.owner);
   assertConforms(
     resolved.status === 'closed' && equal(resolved, channel.current),
@@ -51,11 +51,12 @@ close.check(
     await channel.close(withDevice(owner, 1));
     await assertClosed(channel);
     const after = await readTimeline(channel);
-    assertConforms(after.raw.length === raw.length + 1, 'one event more');
-    assertConforms(equal(after.raw.slice(0, -1), raw), 'the others are as they were');
+    assertEqual(after.raw.length, raw.length + 1, 'one event more');
+    assertEqual(after.raw.slice(0, -1), raw, 'the others are as they were');
     const last = after.raw.at(-1);
-    assertConforms(
-      last?.signer_device_id === withDevice(owner, 1).device.id,
+    assertEqual(
+      last?.signer_device_id,
+      withDevice(owner, 1).device.id,
       'signed by the device that called',
     );
     for (const name of ['description', 'theme', 'moderators', 'later']) {
@@ -249,11 +250,8 @@ close.check(
       );
     }
     channel.current = (won[0] as (typeof won)[0]).descriptor;
-    assertConforms(
-      equal((await lastEvent(channel)).payload, channel.current),
-      'the one that succeeded',
-    );
-    assertConforms((await readTimeline(channel)).raw.length === 2, 'one event');
+    assertEqual((await lastEvent(channel)).payload, channel.current, 'the one that succeeded');
+    assertEqual((await readTimeline(channel)).raw.length, 2, 'one event');
     if (!won[0]?.closes) await channel.close();
     await assertClosed(channel);
   },
@@ -273,7 +271,7 @@ close.check(
     await assertClosed(channel);
     const { state } = await readTimeline(channel);
     const posted = counts.reduce((sum, count) => sum + count, 0);
-    assertConforms(state.posts.size === posted, 'those that succeeded are there, and no others');
+    assertEqual(state.posts.size, posted, 'those that succeeded are there, and no others');
   },
 );
 

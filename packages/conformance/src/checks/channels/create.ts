@@ -3,12 +3,11 @@
 import { encodeBase64url } from '@posthouse/protocol';
 import type { JsonObject } from '@posthouse/protocol/json';
 import { nodeRandom } from '@posthouse/protocol/node';
-import { assertConforms } from '../../assert.ts';
+import { assertConforms, assertEqual } from '../../assert.ts';
 import { channelFixture } from '../../channels/channel-fixture.ts';
 import { paddedTo } from '../../channels/channel-objects.ts';
 import {
   assertUnchanged,
-  equal,
   lastEvent,
   readTimeline,
   resolveChannel,
@@ -57,15 +56,13 @@ create.check(
       const [event] = raw;
       assertConforms(raw.length === 1 && event !== undefined, 'one event');
       assertConforms(event.sequence === 0 && event.descriptor_rev === 0, 'at 0, of revision 0');
-      assertConforms(
-        event.signer_device_id === owner.device.id,
-        'signed by the device that called',
-      );
-      assertConforms(equal(event.payload, channel.createParams), 'the descriptor as it was sent');
+      assertEqual(event.signer_device_id, owner.device.id, 'signed by the device that called');
+      assertEqual(event.payload, channel.createParams, 'the descriptor as it was sent');
       const late = await relayTime(context);
       assertConforms(event.accepted_at >= before && event.accepted_at <= late, "the host's time");
-      assertConforms(
-        equal(await resolveChannel(channel, by), channel.createParams),
+      assertEqual(
+        await resolveChannel(channel, by),
+        channel.createParams,
         'which is the current one',
       );
     }
@@ -88,11 +85,8 @@ create.check(
     for (const [what, overrides] of Object.entries({ ...validFields(context), ...more })) {
       const channel = await TestChannel.create(context, owner, overrides);
       const { payload } = await lastEvent(channel);
-      assertConforms(equal(payload, channel.createParams), `${what}: the event`);
-      assertConforms(
-        equal(await resolveChannel(channel, owner), channel.createParams),
-        `${what}: resolved`,
-      );
+      assertEqual(payload, channel.createParams, `${what}: the event`);
+      assertEqual(await resolveChannel(channel, owner), channel.createParams, `${what}: resolved`);
     }
   },
 );
@@ -187,7 +181,7 @@ create.check(
     const nonce = String(channel.createParams.nonce);
     const second = await TestChannel.create(context, rea, { nonce });
     assertConforms(second.channelId !== channel.channelId, 'it is another channel');
-    assertConforms((await readTimeline(second)).raw.length === 1, 'with a timeline of its own');
+    assertEqual((await readTimeline(second)).raw.length, 1, 'with a timeline of its own');
   },
 );
 
@@ -208,7 +202,7 @@ create.check(
         'the others are state_conflict',
       );
     }
-    assertConforms((await readTimeline(draft)).raw.length === 1, 'one event');
+    assertEqual((await readTimeline(draft)).raw.length, 1, 'one event');
   },
 );
 

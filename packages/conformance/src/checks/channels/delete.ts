@@ -1,6 +1,6 @@
 /** Deleting posts (06 §6.3, §7.3, §8.9). */
 import type { JsonObject } from '@posthouse/protocol/json';
-import { assertConforms } from '../../assert.ts';
+import { assertConforms, assertEqual } from '../../assert.ts';
 import { channelFixture } from '../../channels/channel-fixture.ts';
 import { textBody } from '../../channels/channel-objects.ts';
 import {
@@ -41,26 +41,23 @@ deletion.check(
     const gone = before.filter(({ sequence, payload }) => {
       return sequence === target || (payload as JsonObject).target_sequence === target;
     });
-    assertConforms(gone.length === 3, 'a post and two edits');
+    assertEqual(gone.length, 3, 'a post and two edits');
     const rest = before.filter((event) => !gone.includes(event));
-    assertConforms(equal(raw.slice(0, -1), rest), 'the others are as they were, at their places');
+    assertEqual(raw.slice(0, -1), rest, 'the others are as they were, at their places');
     const last = raw.at(-1);
     assertConforms(
       last !== undefined && equal(last.payload, params),
       'the deletion, field for field',
     );
     assertConforms(last.sequence > (before.at(-1)?.sequence ?? 0), 'at the end');
-    assertConforms(last.descriptor_rev === 1, 'of the revision in force');
-    assertConforms(last.signer_device_id === mia.device.id, 'signed by the device that called');
-    assertConforms([...state.posts.keys()].join() === `${kept}`, 'one post is left');
+    assertEqual(last.descriptor_rev, 1, 'of the revision in force');
+    assertEqual(last.signer_device_id, mia.device.id, 'signed by the device that called');
+    assertEqual([...state.posts.keys()].join(), `${kept}`, 'one post is left');
     // Every way of reading agrees.
-    assertConforms(equal(await readBackward(channel, rea, 2), raw), 'read backward');
+    assertEqual(await readBackward(channel, rea, 2), raw, 'read backward');
     for (const [position, { sequence }] of raw.entries()) {
       const { page } = await readChannelPage(channel, rea, { before: sequence + 1, limit: 2 });
-      assertConforms(
-        equal(page.events, raw.slice(Math.max(position - 1, 0), position + 1)),
-        'and around',
-      );
+      assertEqual(page.events, raw.slice(Math.max(position - 1, 0), position + 1), 'and around');
     }
     await channel.edit(kept, { body: textBody('four') }, owner);
   },
@@ -84,7 +81,7 @@ deletion.check(
     for (const overrides of [{}, { reason: ' é ' }, { reason: 'x'.repeat(10_000), note: {} }]) {
       const params = channel.deleteParams(await channel.post(), overrides);
       await context.expectOk(owner.caller, method, params);
-      assertConforms(equal((await lastEvent(channel)).payload, params), 'kept as it was sent');
+      assertEqual((await lastEvent(channel)).payload, params, 'kept as it was sent');
     }
   },
 );
@@ -159,7 +156,7 @@ deletion.check(
         'the others are state_conflict',
       );
     }
-    assertConforms((await readTimeline(channel)).raw.length === 2, 'creation and one deletion');
+    assertEqual((await readTimeline(channel)).raw.length, 2, 'creation and one deletion');
   },
 );
 

@@ -1,12 +1,11 @@
 /** Edits: who, of what, in which order (06 §6.2, §8.8). */
 import type { JsonObject } from '@posthouse/protocol/json';
-import { assertConforms } from '../../assert.ts';
+import { assertConforms, assertEqual } from '../../assert.ts';
 import { channelFixture } from '../../channels/channel-fixture.ts';
 import { attachment, textBody } from '../../channels/channel-objects.ts';
 import {
   assertPostState,
   assertUnchanged,
-  equal,
   lastEvent,
   readTimeline,
 } from '../../channels/channel-reader.ts';
@@ -45,17 +44,14 @@ edit.check(
       );
       await context.expectOk(by.caller, method, params);
       const event = await lastEvent(channel);
-      assertConforms(equal(event.payload, params), 'field for field');
-      assertConforms(event.descriptor_rev === channel.revision, 'of the revision in force');
-      assertConforms(event.signer_device_id === by.device.id, 'signed by the device that called');
+      assertEqual(event.payload, params, 'field for field');
+      assertEqual(event.descriptor_rev, channel.revision, 'of the revision in force');
+      assertEqual(event.signer_device_id, by.device.id, 'signed by the device that called');
       await assertPostState(channel, target, { body: textBody(`text ${index}`), note: index });
     }
     const { raw } = await readTimeline(channel);
-    assertConforms(
-      equal(raw.slice(0, originals.length), originals),
-      'what was there is not rewritten',
-    );
-    assertConforms(raw.length === originals.length + edits.length + 1, 'one event each');
+    assertEqual(raw.slice(0, originals.length), originals, 'what was there is not rewritten');
+    assertEqual(raw.length, originals.length + edits.length + 1, 'one event each');
   },
 );
 
@@ -68,7 +64,7 @@ edit.check(
       const target = await channel.post({ body: textBody('before') });
       const params = channel.editParams(target, overrides);
       await context.expectOk(channel.owner.caller, method, params);
-      assertConforms(equal((await lastEvent(channel)).payload, params), `${what}: as it was sent`);
+      assertEqual((await lastEvent(channel)).payload, params, `${what}: as it was sent`);
     }
   },
 );
@@ -188,7 +184,7 @@ edit.check(
       }),
     );
     const { raw, state } = await readTimeline(channel);
-    assertConforms(raw.length === 8, 'one event each');
+    assertEqual(raw.length, 8, 'one event each');
     const found = state.posts.get(target)?.state as JsonObject;
     assertConforms(found.m0 === 1 && found.m1 === 1 && found.m2 === 1, 'none undoes another');
     await assertUnchanged(channel, () => channel.edit(target, found));
@@ -196,7 +192,7 @@ edit.check(
     await Promise.all(
       Array.from({ length: 6 }, () => context.expectOk(owner.caller, method, same)),
     );
-    assertConforms((await readTimeline(channel)).raw.length === 9, 'the same edit is one event');
+    assertEqual((await readTimeline(channel)).raw.length, 9, 'the same edit is one event');
   },
 );
 

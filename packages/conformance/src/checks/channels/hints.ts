@@ -1,6 +1,6 @@
 /** What subscribers are told, and what they are not (06 §5.4, §9.2; 02 §12.8). */
 import type { JsonObject } from '@posthouse/protocol/json';
-import { assertConforms } from '../../assert.ts';
+import { assertConforms, assertEqual } from '../../assert.ts';
 import type { ChannelMethodName } from '../../channels/channel-calls.ts';
 import { type ChannelFixture, channelFixture } from '../../channels/channel-fixture.ts';
 import {
@@ -125,10 +125,7 @@ for (const [method, word, act] of events) {
       const head = (await lastEvent(channel)).sequence;
       assertConforms(head > cast.target, 'the event is there');
       for (const by of subscribers(cast)) await waitForHead(by, { channel, head });
-      assertConforms(
-        pendingNotifications(withDevice(mia, 1), 'channel').length === 0,
-        'and nobody else',
-      );
+      assertEqual(pendingNotifications(withDevice(mia, 1), 'channel').length, 0, 'and nobody else');
     },
   );
   checks.push(...list);

@@ -1,6 +1,6 @@
 /** What edits make of a post (06 §6.2, §10.2). */
 import type { JsonObject, JsonValue } from '@posthouse/protocol/json';
-import { assertConforms } from '../../assert.ts';
+import { assertEqual } from '../../assert.ts';
 import { channelFixture } from '../../channels/channel-fixture.ts';
 import { attachment, textBody } from '../../channels/channel-objects.ts';
 import { assertPostState, assertUnchanged, readTimeline } from '../../channels/channel-reader.ts';
@@ -29,7 +29,7 @@ edit.check(
     await assertUnchanged(channel, () => channel.edit(target, { attachments: [y] }));
     await channel.edit(target, { body: B, attachments: [] });
     await assertPostState(channel, target, { body: B, attachments: [] });
-    assertConforms((await readTimeline(channel)).raw.length === 5, 'three of the edits are events');
+    assertEqual((await readTimeline(channel)).raw.length, 5, 'three of the edits are events');
   },
 );
 
@@ -90,7 +90,7 @@ edit.check(
     await channel.edit(target, { body: textBody('changed') });
     await channel.edit(target, { body });
     await assertUnchanged(channel, () => channel.edit(target, { body, attachments: [x] }));
-    assertConforms((await readTimeline(channel)).raw.length === 5, 'back again is a change');
+    assertEqual((await readTimeline(channel)).raw.length, 5, 'back again is a change');
   },
 );
 
@@ -107,7 +107,7 @@ edit.check(
     await channel.edit(target, { attachments: null });
     await assertPostState(channel, target, { body });
     await assertUnchanged(channel, () => channel.edit(target, { attachments: null }));
-    assertConforms((await readTimeline(channel)).raw.length === 4, 'two changes');
+    assertEqual((await readTimeline(channel)).raw.length, 4, 'two changes');
   },
 );
 

@@ -1,9 +1,9 @@
 /** Publishing (06 §6.1, §8.6, §8.7). */
 import type { JsonObject } from '@posthouse/protocol/json';
-import { assertConforms } from '../../assert.ts';
+import { assertConforms, assertEqual } from '../../assert.ts';
 import { channelFixture } from '../../channels/channel-fixture.ts';
 import { attachment, textBody, withoutUndefined } from '../../channels/channel-objects.ts';
-import { assertUnchanged, equal, lastEvent, readTimeline } from '../../channels/channel-reader.ts';
+import { assertUnchanged, lastEvent, readTimeline } from '../../channels/channel-reader.ts';
 import { invalidParts, validContents } from '../../channels/post-contents.ts';
 import { TestChannel } from '../../channels/test-channel.ts';
 import { checksOf } from '../../check.ts';
@@ -38,16 +38,17 @@ post.check(
       head = sequence;
       const event = await lastEvent(channel, rea);
       const late = await relayTime(context);
-      assertConforms(event.sequence === sequence, 'at the sequence that was answered');
-      assertConforms(equal(event.payload, publication), 'field for field');
-      assertConforms(event.descriptor_rev === channel.revision, 'of the revision in force');
-      assertConforms(event.signer_device_id === by.device.id, 'signed by the device that called');
+      assertEqual(event.sequence, sequence, 'at the sequence that was answered');
+      assertEqual(event.payload, publication, 'field for field');
+      assertEqual(event.descriptor_rev, channel.revision, 'of the revision in force');
+      assertEqual(event.signer_device_id, by.device.id, 'signed by the device that called');
       assertConforms(event.accepted_at >= before && event.accepted_at <= late, "the host's time");
     }
     const { events } = await readTimeline(channel, rea);
     const accounts = events.filter(({ kind }) => kind === 'post').map(({ account }) => account);
-    assertConforms(
-      accounts.join() === people.map(({ account }) => account.id).join(),
+    assertEqual(
+      accounts.join(),
+      people.map(({ account }) => account.id).join(),
       'of these accounts',
     );
   },
@@ -61,10 +62,7 @@ post.check(
     for (const [what, overrides] of Object.entries(validContents())) {
       const publication = channel.postParams(overrides);
       await channel.sendPost(publication);
-      assertConforms(
-        equal((await lastEvent(channel)).payload, publication),
-        `${what}: as it was sent`,
-      );
+      assertEqual((await lastEvent(channel)).payload, publication, `${what}: as it was sent`);
     }
   },
 );

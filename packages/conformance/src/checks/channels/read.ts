@@ -1,15 +1,10 @@
 /** Reading a timeline, page by page (06 §8.11, §5.2, §7.1; 02 §6). */
 import { type ChannelRange, deriveDeviceId } from '@posthouse/protocol';
 import type { JsonObject } from '@posthouse/protocol/json';
-import { assertConforms } from '../../assert.ts';
+import { assertConforms, assertEqual } from '../../assert.ts';
 import { channelFixture } from '../../channels/channel-fixture.ts';
 import { textBody } from '../../channels/channel-objects.ts';
-import {
-  equal,
-  readBackward,
-  readChannelPage,
-  readTimeline,
-} from '../../channels/channel-reader.ts';
+import { readBackward, readChannelPage, readTimeline } from '../../channels/channel-reader.ts';
 import { type PopulatedChannel, populatedChannel } from '../../channels/populated-channel.ts';
 import type { TestChannel } from '../../channels/test-channel.ts';
 import { checksOf } from '../../check.ts';
@@ -42,7 +37,7 @@ async function assertPage(
   assertConforms(count > 0 || sequences.length === 0, `${what} gives something`);
   assertConforms(found === nearest.join(), `${what} gives ${sequences}, not ${found}`);
   const left = more || count < sequences.length;
-  assertConforms(page.has_more === left, `${what}: has_more is ${left}`);
+  assertEqual(page.has_more, left, `${what}: has_more is ${left}`);
 }
 
 read.check(
@@ -68,7 +63,7 @@ read.check(
   async (context) => {
     const fixture = await populatedChannel(context);
     const { all, gaps } = fixture;
-    assertConforms(gaps.length === 2, 'two positions are gaps');
+    assertEqual(gaps.length, 2, 'two positions are gaps');
     const head = all.at(-1) as number;
     const positions = [...all, ...gaps, head + 1, head + 5, Number.MAX_SAFE_INTEGER];
     for (const before of positions) {
@@ -124,7 +119,7 @@ read.check(
     await assertAllRefused({ by: rea, method, codes: ['bad_request'] }, calls);
     const { page } = await readChannelPage(channel, rea, { after: head });
     assertConforms(page.events.length === 0 && !page.has_more, 'nothing is above the head');
-    assertConforms(page.certificates.length === 0, 'and nobody signed it');
+    assertEqual(page.certificates.length, 0, 'and nobody signed it');
   },
 );
 
@@ -136,8 +131,8 @@ read.check(
     const { raw } = await readTimeline(channel, rea);
     for (const limit of [1, 2, 3, 7, Number.MAX_SAFE_INTEGER]) {
       const forward = (await readTimeline(channel, rea, { limit })).raw;
-      assertConforms(equal(forward, raw), `forward by ${limit}`);
-      assertConforms(equal(await readBackward(channel, rea, limit), raw), `backward by ${limit}`);
+      assertEqual(forward, raw, `forward by ${limit}`);
+      assertEqual(await readBackward(channel, rea, limit), raw, `backward by ${limit}`);
     }
   },
 );
@@ -151,8 +146,8 @@ read.check(
     const indexes = Array.from({ length: 24 }, (_, index) => index);
     await Promise.all(indexes.map((index) => channel.post({ index, body: textBody(text) })));
     const { raw } = await readTimeline(channel, owner);
-    assertConforms(raw.length === 25, 'every event');
-    assertConforms(equal(await readBackward(channel, owner, 1_000_000), raw), 'backward too');
+    assertEqual(raw.length, 25, 'every event');
+    assertEqual(await readBackward(channel, owner, 1_000_000), raw, 'backward too');
   },
 );
 
@@ -164,15 +159,15 @@ read.check(
     const { page } = await readChannelPage(channel, rea);
     const found = page.certificates.map((each) => deriveDeviceId(context.network, each)).sort();
     const people = [owner, withDevice(owner, 1), mia, withDevice(mia, 1)];
-    assertConforms(equal(found, people.map(({ device }) => device.id).sort()), 'those of all four');
+    assertEqual(found, people.map(({ device }) => device.id).sort(), 'those of all four');
     for (const { account, device } of people) {
       const certificate = page.certificates.find(
         (each) => deriveDeviceId(context.network, each) === device.id,
       );
-      assertConforms(certificate?.account === account.id, 'under their accounts');
+      assertEqual(certificate?.account, account.id, 'under their accounts');
     }
     const { page: first } = await readChannelPage(channel, rea, { after: -1, limit: 1 });
-    assertConforms(first.certificates.length === 1, 'one for a page of one event');
+    assertEqual(first.certificates.length, 1, 'one for a page of one event');
   },
 );
 
@@ -184,7 +179,7 @@ read.check(
     const before = (await readTimeline(channel, rea)).raw;
     for (const by of [owner, mia]) await publishDevices(context, by, [by.device]);
     const { raw } = await readTimeline(channel, rea);
-    assertConforms(equal(raw, before), 'the same events, and each of them verifies');
+    assertEqual(raw, before, 'the same events, and each of them verifies');
   },
 );
 
@@ -202,8 +197,8 @@ read.check(
     const again = { ...owner, device: renewed, caller: await context.deviceSession(renewed) };
     await channel.post({}, again);
     const { page } = await readChannelPage(channel, again);
-    assertConforms(page.events.length === 3, 'all events verify');
-    assertConforms(page.certificates.length === 1, 'with one certificate');
+    assertEqual(page.events.length, 3, 'all events verify');
+    assertEqual(page.certificates.length, 1, 'with one certificate');
   },
 );
 
@@ -214,15 +209,15 @@ read.check(
     const { channel, owner, rea, gaps } = await populatedChannel(context);
     const { raw } = await readTimeline(channel, rea);
     const other = { caller: await context.deviceSession(rea.device, context.otherTransport) };
-    assertConforms(equal((await readTimeline(channel, other)).raw, raw), 'on the other transport');
-    assertConforms(equal((await readTimeline(channel, owner)).raw, raw), 'for the owner');
+    assertEqual((await readTimeline(channel, other)).raw, raw, 'on the other transport');
+    assertEqual((await readTimeline(channel, owner)).raw, raw, 'for the owner');
     const published = raw.find(({ payload }) => Object.hasOwn(payload, 'message_id'));
     await channel.sendPost(published?.payload as JsonObject);
     await channel.update({ name: 'Renamed' });
     const newest = await channel.post();
     await channel.delete(newest);
     const after = (await readTimeline(channel, rea)).raw;
-    assertConforms(equal(after.slice(0, raw.length), raw), 'after all that came later');
+    assertEqual(after.slice(0, raw.length), raw, 'after all that came later');
     const taken = [...raw.map(({ sequence }) => sequence), ...gaps, newest];
     const later = after.slice(raw.length).map(({ sequence }) => sequence);
     assertConforms(
@@ -251,7 +246,7 @@ read.check(
       await channel.post();
       range = { before: page.events[0]?.sequence as number, limit: 2 };
     }
-    assertConforms(equal(seen, raw), 'those that were there when it began');
+    assertEqual(seen, raw, 'those that were there when it began');
   },
 );
 
@@ -272,9 +267,9 @@ read.check(
     const people = [owner, mia, owner, mia, owner, mia];
     const [posted] = await Promise.all([postAll(channel, people), turns()]);
     while (await turn());
-    assertConforms(new Set(seen).size === seen.length, 'none twice');
+    assertEqual(new Set(seen).size, seen.length, 'none twice');
     const missed = posted.filter((sequence) => !seen.includes(sequence));
-    assertConforms(missed.length === 0, `every post; missed ${missed}`);
+    assertEqual(missed.length, 0, `every post; missed ${missed}`);
   },
 );
 

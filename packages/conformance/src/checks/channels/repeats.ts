@@ -1,6 +1,6 @@
 /** Posts that come again, and posts at once (06 §7.4, §8.7). */
 
-import { assertConforms } from '../../assert.ts';
+import { assertConforms, assertEqual } from '../../assert.ts';
 import { channelFixture } from '../../channels/channel-fixture.ts';
 import { attachment, textBody } from '../../channels/channel-objects.ts';
 import { assertUnchanged, readTimeline } from '../../channels/channel-reader.ts';
@@ -61,7 +61,7 @@ post.check(
       const byLaptop = channel.sign(first, laptop);
       const refused = { by: laptop, method, codes: ['state_conflict'] } as const;
       await assertAllRefused(refused, [['the same by another device', byLaptop]]);
-      assertConforms((await channel.sendPost(first)) === sequence, 'the first stands');
+      assertEqual(await channel.sendPost(first), sequence, 'the first stands');
     });
   },
 );
@@ -79,11 +79,8 @@ post.check(
     const hers = await channel.post({ message_id }, mia);
     assertConforms(hers > sequence, 'a post of its own by another account');
     const there = await second.post({ message_id });
-    assertConforms(
-      there === (await readTimeline(second)).raw.at(-1)?.sequence,
-      'and in another channel',
-    );
-    assertConforms((await channel.sendPost(first)) === sequence, 'the first stands');
+    assertEqual(there, (await readTimeline(second)).raw.at(-1)?.sequence, 'and in another channel');
+    assertEqual(await channel.sendPost(first), sequence, 'the first stands');
   },
 );
 
@@ -98,7 +95,7 @@ post.check(
     await channel.delete(sequence);
     const message_id = String(publication.message_id);
     await assertUnchanged(channel, async () => {
-      assertConforms((await channel.sendPost(publication)) === sequence, 'the original sequence');
+      assertEqual(await channel.sendPost(publication), sequence, 'the original sequence');
       const refused = { by: owner, method, codes: ['state_conflict'] } as const;
       const other = channel.postParams({ message_id, body: textBody('anew') });
       await assertAllRefused(refused, [['other content', other]]);
@@ -116,7 +113,7 @@ post.check(
     await channel.close();
     const message_id = String(publication.message_id);
     await assertUnchanged(channel, async () => {
-      assertConforms((await channel.sendPost(publication)) === sequence, 'the original sequence');
+      assertEqual(await channel.sendPost(publication), sequence, 'the original sequence');
       await assertAllRefused({ by: owner, method, codes: ['state_conflict'] }, [
         ['other content', channel.postParams({ message_id, body: textBody('anew') })],
         ['a new post', channel.postParams()],
@@ -137,10 +134,7 @@ post.check(
     const signature = tampered(String(publication.device_signature));
     const spoiled = { ...publication, device_signature: signature };
     await assertUnchanged(channel, async () => {
-      assertConforms(
-        (await channel.sendPost(publication, mia)) === sequence,
-        'the original sequence',
-      );
+      assertEqual(await channel.sendPost(publication, mia), sequence, 'the original sequence');
       await context.expectError(mia.caller, { method, params: spoiled }, 'invalid_signature');
       const anew = { method, params: channel.postParams({}, mia) };
       await context.expectError(mia.caller, anew, 'forbidden');
@@ -161,8 +155,8 @@ post.check(
         return channel.sendPost(publication, { ...owner, caller });
       }),
     );
-    assertConforms(new Set(sequences).size === 1, 'one sequence');
-    assertConforms((await readTimeline(channel)).raw.length === 2, 'one event');
+    assertEqual(new Set(sequences).size, 1, 'one sequence');
+    assertEqual((await readTimeline(channel)).raw.length, 2, 'one event');
   },
 );
 
@@ -184,7 +178,7 @@ post.check(
     const found = posts.map(({ sequence, payload }) => {
       return `${sequence} ${(payload as { index?: number }).index}`;
     });
-    assertConforms(found.join() === expected.join(), 'each where it was answered, once');
+    assertEqual(found.join(), expected.join(), 'each where it was answered, once');
   },
 );
 
@@ -207,7 +201,7 @@ post.check(
     }
     // The reader verifies each post with the descriptor of its revision (06 §10.1).
     const { state } = await readTimeline(channel);
-    assertConforms(state.posts.size === posted, 'those that succeeded are there, and no others');
+    assertEqual(state.posts.size, posted, 'those that succeeded are there, and no others');
   },
 );
 

@@ -1,7 +1,7 @@
 /** Descriptors on request, the current one and those before it (06 §8.3, §5.2). */
 import { type ChannelResolution, deriveDeviceId } from '@posthouse/protocol';
 import type { JsonObject } from '@posthouse/protocol/json';
-import { assertConforms } from '../../assert.ts';
+import { assertConforms, assertEqual } from '../../assert.ts';
 import { channelFixture } from '../../channels/channel-fixture.ts';
 import { equal, resolveChannel } from '../../channels/channel-reader.ts';
 import { checksOf } from '../../check.ts';
@@ -25,17 +25,14 @@ resolve.check(
       all.push(channel.current);
     }
     for (const by of [owner, rea]) {
-      assertConforms(equal(await resolveChannel(channel, by), channel.current), 'the current one');
+      assertEqual(await resolveChannel(channel, by), channel.current, 'the current one');
       for (const [revision, descriptor] of all.entries()) {
         const found = await resolveChannel(channel, by, revision);
-        assertConforms(equal(found, descriptor), `revision ${revision} as it was sent`);
+        assertEqual(found, descriptor, `revision ${revision} as it was sent`);
       }
     }
     const other = await context.deviceSession(rea.device, context.otherTransport);
-    assertConforms(
-      equal(await resolveChannel(channel, { caller: other }, 1), all[1]),
-      'on both transports',
-    );
+    assertEqual(await resolveChannel(channel, { caller: other }, 1), all[1], 'on both transports');
   },
 );
 
@@ -58,11 +55,12 @@ resolve.check(
       return ids.join();
     };
     const expected = [owner.device.id, laptop.device.id].join();
-    assertConforms((await signers()) === expected, 'the device that signed');
+    assertEqual(await signers(), expected, 'the device that signed');
     await publishDevices(context, owner, [owner.device]);
-    assertConforms((await signers()) === expected, 'after its removal too');
-    assertConforms(
-      (await resolveChannel(channel, owner)).revision === 1,
+    assertEqual(await signers(), expected, 'after its removal too');
+    assertEqual(
+      (await resolveChannel(channel, owner)).revision,
+      1,
       'the descriptor stays in force',
     );
   },
@@ -94,7 +92,7 @@ resolve.check(
       return [`a revision of ${JSON.stringify(revision)}`, { channel_id, revision }];
     });
     await assertAllRefused({ by: owner, method, codes: ['bad_request'] }, calls);
-    assertConforms((await resolveChannel(channel, owner, 0)).revision === 0, 'revision 0 is one');
+    assertEqual((await resolveChannel(channel, owner, 0)).revision, 0, 'revision 0 is one');
   },
 );
 

@@ -3,7 +3,7 @@
 import { encodeBase64url } from '@posthouse/protocol';
 import type { JsonObject } from '@posthouse/protocol/json';
 import { nodeRandom } from '@posthouse/protocol/node';
-import { assertConforms } from '../../assert.ts';
+import { assertConforms, assertEqual } from '../../assert.ts';
 import { channelFixture } from '../../channels/channel-fixture.ts';
 import { appendEvent, subscribeChannels, waitForHead } from '../../channels/channel-listeners.ts';
 import { TestChannel } from '../../channels/test-channel.ts';
@@ -28,12 +28,12 @@ async function refuses(
 ): Promise<void> {
   const { data } = await context.expectError(caller, { method, params: { channel_ids } }, code);
   if (named === undefined) {
-    assertConforms(data === undefined, 'no data where the parameters are at fault');
+    assertEqual(data, undefined, 'no data where the parameters are at fault');
     return;
   }
   const told = (data as JsonObject | undefined)?.channel_ids;
   assertConforms(Array.isArray(told), 'data names the channels that cannot be subscribed');
-  assertConforms(told.toSorted().join() === named.toSorted().join(), 'exactly those');
+  assertEqual(told.toSorted().join(), named.toSorted().join(), 'exactly those');
 }
 
 subscription.check(
@@ -56,15 +56,16 @@ subscription.check(
     await subscribeChannels(rea, [second]);
     await appendEvent(first);
     await heard(rea, second);
-    assertConforms(
-      pendingNotifications(rea, 'channel').length === 0,
+    assertEqual(
+      pendingNotifications(rea, 'channel').length,
+      0,
       'nothing of a channel that was left out',
     );
     await subscribeChannels(rea, []);
     await subscribeChannels(other, [second]);
     await heard(other, second);
     await context.expectOk(rea.caller, 'relay.info');
-    assertConforms(pendingNotifications(rea, 'channel').length === 0, 'nothing after clearing');
+    assertEqual(pendingNotifications(rea, 'channel').length, 0, 'nothing after clearing');
     await subscribeChannels(rea, [second]);
     await heard(rea, second);
   },
@@ -79,7 +80,7 @@ subscription.check(
     for (let count = 0; count < 2; count += 1) await subscribeChannels(owner, [channel]);
     // Any answer comes behind what subscribing would have pushed.
     await context.expectOk(owner.caller, 'relay.info');
-    assertConforms(pendingNotifications(owner, 'channel').length === 0, 'nothing is pushed');
+    assertEqual(pendingNotifications(owner, 'channel').length, 0, 'nothing is pushed');
   },
 );
 
@@ -152,8 +153,9 @@ subscription.check(
     await refuses(context, owner, ['bad_request', [second.channelId, second.channelId]]);
     await appendEvent(second);
     await waitForHead(owner, { channel, head: await appendEvent(channel) });
-    assertConforms(
-      pendingNotifications(owner, 'channel').length === 0,
+    assertEqual(
+      pendingNotifications(owner, 'channel').length,
+      0,
       'nothing of the channel that was refused',
     );
   },
@@ -181,8 +183,9 @@ subscription.check(
     await subscribeChannels(rea, [channel]);
     await waitForHead(rea, { channel, head: await appendEvent(channel) });
     await context.expectOk(another.caller, 'relay.info');
-    assertConforms(
-      pendingNotifications(another, 'channel').length === 0,
+    assertEqual(
+      pendingNotifications(another, 'channel').length,
+      0,
       'nothing on the other connection',
     );
     rea.caller[Symbol.dispose]();
@@ -215,8 +218,9 @@ subscription.check(
     for (const by of [rea, laptop]) await waitForHead(by, { channel, head });
     await publishDevices(context, rea, [rea.device]);
     await waitForHead(rea, { channel, head: await appendEvent(channel) });
-    assertConforms(
-      pendingNotifications(laptop, 'channel').length === 0,
+    assertEqual(
+      pendingNotifications(laptop, 'channel').length,
+      0,
       'the device that was removed hears nothing',
     );
   },

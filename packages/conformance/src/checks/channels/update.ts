@@ -3,12 +3,11 @@
 import { encodeBase64url } from '@posthouse/protocol';
 import type { JsonObject } from '@posthouse/protocol/json';
 import { nodeRandom } from '@posthouse/protocol/node';
-import { assertConforms } from '../../assert.ts';
+import { assertConforms, assertEqual } from '../../assert.ts';
 import { channelFixture } from '../../channels/channel-fixture.ts';
 import { paddedTo } from '../../channels/channel-objects.ts';
 import {
   assertUnchanged,
-  equal,
   lastEvent,
   readTimeline,
   resolveChannel,
@@ -29,13 +28,10 @@ const method = 'channel.update';
 /** Asserts that the channel is now as its owner thinks, and its last event says so. */
 async function assertCurrent(channel: TestChannel, what: string): Promise<void> {
   const { payload, descriptor_rev } = await lastEvent(channel);
-  assertConforms(equal(payload, channel.current), `${what}: the event as it was sent`);
-  assertConforms(descriptor_rev === channel.revision, `${what}: of its own revision`);
+  assertEqual(payload, channel.current, `${what}: the event as it was sent`);
+  assertEqual(descriptor_rev, channel.revision, `${what}: of its own revision`);
   const resolved = await resolveChannel(channel, channel.owner);
-  assertConforms(
-    equal(resolved, channel.current),
-    `${what}: the current descriptor as it was sent`,
-  );
+  assertEqual(resolved, channel.current, `${what}: the current descriptor as it was sent`);
 }
 
 update.check(
@@ -54,16 +50,14 @@ update.check(
     const [, event] = raw;
     assertConforms(raw.length === 2 && event !== undefined, 'one event more');
     assertConforms(event.sequence > 0, 'behind the first');
-    assertConforms(
-      event.signer_device_id === withDevice(owner, 1).device.id,
+    assertEqual(
+      event.signer_device_id,
+      withDevice(owner, 1).device.id,
       'signed by the device that called',
     );
     const late = await relayTime(context);
     assertConforms(event.accepted_at >= before && event.accepted_at <= late, "the host's time");
-    assertConforms(
-      equal(await resolveChannel(channel, owner, 0), first),
-      'the first one is still there',
-    );
+    assertEqual(await resolveChannel(channel, owner, 0), first, 'the first one is still there');
   },
 );
 
@@ -206,7 +200,7 @@ update.check(
       await assertAllRefused(refused, [...wrong, ...repeats]);
     });
     await channel.update({ name: 'third' });
-    assertConforms((await resolveChannel(channel, owner)).revision === 3, 'the next one is 3');
+    assertEqual((await resolveChannel(channel, owner)).revision, 3, 'the next one is 3');
   },
 );
 
@@ -237,7 +231,7 @@ update.check(
     }
     channel.current = (won[0] as (typeof won)[0]).params;
     await assertCurrent(channel, 'the one that succeeded');
-    assertConforms((await readTimeline(channel)).raw.length === 2, 'one event');
+    assertEqual((await readTimeline(channel)).raw.length, 2, 'one event');
   },
 );
 

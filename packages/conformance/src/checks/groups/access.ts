@@ -1,6 +1,6 @@
 /** Which messages and keys each device is given (05 §7.3, §10). */
 
-import { assertConforms } from '../../assert.ts';
+import { assertConforms, assertEqual } from '../../assert.ts';
 import { checksOf } from '../../check.ts';
 import { unixSeconds } from '../../fixtures/account.ts';
 import { publishDevices, withDevice } from '../../fixtures/test-accounts.ts';
@@ -33,14 +33,11 @@ sync.check(
     const later = withDevice(owner, 1);
     const first = await group.send(owner, 0);
     const chain = await readChain(group, later);
-    assertConforms(chain.outcomes.length === 1, 'the creation, no message');
+    assertEqual(chain.outcomes.length, 1, 'the creation, no message');
     const second = await group.send(owner, 0);
-    assertConforms((await seenBy(group, later)) === `${second}`, 'what came after its first call');
-    assertConforms((await seenBy(group, later)) === `${second}`, 'a later call moves nothing');
-    assertConforms(
-      (await seenBy(group, owner)) === `${first},${second}`,
-      'both for the first device',
-    );
+    assertEqual(await seenBy(group, later), `${second}`, 'what came after its first call');
+    assertEqual(await seenBy(group, later), `${second}`, 'a later call moves nothing');
+    assertEqual(await seenBy(group, owner), `${first},${second}`, 'both for the first device');
   },
 );
 
@@ -66,9 +63,9 @@ sync.check(
       'bad_request',
     );
     await group.send(later, 0);
-    assertConforms((await seenBy(group, later)) === '', 'its own message came before its access');
+    assertEqual(await seenBy(group, later), '', 'its own message came before its access');
     const own = await group.send(later, 0);
-    assertConforms((await seenBy(group, later)) === `${own}`, 'the next is behind it');
+    assertEqual(await seenBy(group, later), `${own}`, 'the next is behind it');
   },
 );
 
@@ -80,18 +77,12 @@ keys.check(
     const later = withDevice(owner, 1);
     const { epoch } = await readHead(group, owner);
     const { keys: first } = await readKeyPage(group, later);
-    assertConforms(
-      first.map((entry) => entry.epoch).join() === `${epoch}`,
-      'the current epoch alone',
-    );
+    assertEqual(first.map((entry) => entry.epoch).join(), `${epoch}`, 'the current epoch alone');
     await group.rotate([owner, ...members]);
-    assertConforms((await readEpochs(group, later)).length === 2, 'and the next');
-    assertConforms((await readEpochs(group, owner)).length === 3, 'the first device has all');
+    assertEqual((await readEpochs(group, later)).length, 2, 'and the next');
+    assertEqual((await readEpochs(group, owner)).length, 3, 'the first device has all');
     const missed = await group.send(owner, (await readHead(group, owner)).epoch);
-    assertConforms(
-      (await seenBy(group, later)) === `${missed}`,
-      'keys open access to messages too',
-    );
+    assertEqual(await seenBy(group, later), `${missed}`, 'keys open access to messages too');
   },
 );
 
@@ -107,12 +98,9 @@ keys.check(
     await publishDevices(context, ben, [ben.device]);
     const chain = await rotatedByRelay(group, owner);
     assertConforms(chain.state.epoch > before.epoch, 'a greater epoch');
-    assertConforms(chain.state.head === group.head, 'the head of the chain is the same');
+    assertEqual(chain.state.head, group.head, 'the head of the chain is the same');
     for (const by of [owner, ben]) {
-      assertConforms(
-        (await readEpochs(group, by)).at(-1) === chain.state.epoch,
-        'new keys for the rest',
-      );
+      assertEqual((await readEpochs(group, by)).at(-1), chain.state.epoch, 'new keys for the rest');
     }
     const params = { group_id: group.groupId };
     for (const by of [withDevice(ben, 1), withDevice(ben, 2)]) {
@@ -155,10 +143,7 @@ keys.check(
     await rotatedByRelay(older, owner);
     const answer = await owner.caller.call('group.sync', { group_id: closed.groupId });
     if (!answer.ok) return;
-    assertConforms(
-      kindsOf(await readChain(closed, owner)).at(-1) === 'group.close',
-      'nothing behind it',
-    );
+    assertEqual(kindsOf(await readChain(closed, owner)).at(-1), 'group.close', 'nothing behind it');
   },
 );
 
@@ -176,11 +161,8 @@ sync.check(
     await publishDevices(context, owner, [owner.device, device]);
     const second = await group.send(owner, 0);
     const again = { ...laptop, device, caller: await context.deviceSession(device) };
-    assertConforms(
-      (await seenBy(group, again)) === `${first},${second}`,
-      'messages of before and since',
-    );
-    assertConforms((await readEpochs(group, again)).join() === '0', 'in the same epoch');
+    assertEqual(await seenBy(group, again), `${first},${second}`, 'messages of before and since');
+    assertEqual((await readEpochs(group, again)).join(), '0', 'in the same epoch');
   },
 );
 
@@ -199,11 +181,8 @@ sync.check(
       [owner, 3],
       [ben, 2],
     ] as const) {
-      assertConforms((await seenBy(group, by)) === `${first},${second}`, 'all messages');
-      assertConforms(
-        (await readEpochs(group, by)).length === epochs,
-        'all epochs since the admission',
-      );
+      assertEqual(await seenBy(group, by), `${first},${second}`, 'all messages');
+      assertEqual((await readEpochs(group, by)).length, epochs, 'all epochs since the admission');
     }
   },
 );
@@ -221,10 +200,10 @@ sync.check(
     await group.send(owner, epoch);
     await publishDevices(context, owner, owner.devices);
     const again = { ...laptop, caller: await context.deviceSession(laptop.device) };
-    assertConforms((await seenBy(group, again)) === `${before}`, 'the earlier range, not the gap');
+    assertEqual(await seenBy(group, again), `${before}`, 'the earlier range, not the gap');
     const after = await group.send(owner, epoch);
-    assertConforms((await seenBy(group, again)) === `${before},${after}`, 'and what follows');
-    assertConforms((await readEpochs(group, again)).join() === `0,${epoch}`, 'keys of both ranges');
+    assertEqual(await seenBy(group, again), `${before},${after}`, 'and what follows');
+    assertEqual((await readEpochs(group, again)).join(), `0,${epoch}`, 'keys of both ranges');
   },
 );
 
@@ -235,14 +214,14 @@ sync.check(
     const { group, owner } = await groupFixture(context, { devices: 2 });
     const laptop = withDevice(owner, 1);
     // It is given no relay secret, so that its removal costs no epoch.
-    assertConforms((await seenBy(group, laptop)) === '', 'nothing yet');
+    assertEqual(await seenBy(group, laptop), '', 'nothing yet');
     await publishDevices(context, owner, [owner.device]);
     await group.send(owner, 0);
     await publishDevices(context, owner, owner.devices);
     const again = { ...laptop, caller: await context.deviceSession(laptop.device) };
-    assertConforms((await seenBy(group, again)) === '', 'not what was sent meanwhile');
+    assertEqual(await seenBy(group, again), '', 'not what was sent meanwhile');
     const after = await group.send(owner, 0);
-    assertConforms((await seenBy(group, again)) === `${after}`, 'what follows');
+    assertEqual(await seenBy(group, again), `${after}`, 'what follows');
   },
 );
 
@@ -255,7 +234,7 @@ sync.check(
     await readChain(group, laptop);
     const sequence = await group.send(owner, 0);
     const again = { ...laptop, caller: await context.deviceSession(laptop.device) };
-    assertConforms((await seenBy(group, again)) === `${sequence}`, 'the message sent meanwhile');
+    assertEqual(await seenBy(group, again), `${sequence}`, 'the message sent meanwhile');
   },
 );
 

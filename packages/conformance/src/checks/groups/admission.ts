@@ -1,6 +1,6 @@
 /** Approval of applications (05 §8.2, §8.3, §13.15). */
-import { canonicalJson, type JsonObject } from '@posthouse/protocol/json';
-import { assertConforms } from '../../assert.ts';
+import type { JsonObject } from '@posthouse/protocol/json';
+import { assertConforms, assertEqual } from '../../assert.ts';
 import { checksOf } from '../../check.ts';
 import { assertAllRefused } from '../../fixtures/refusals.ts';
 import { withDevice } from '../../fixtures/test-accounts.ts';
@@ -32,27 +32,22 @@ approve.check(
     await group.admit(...strangers);
     const chain = await readChain(group, owner);
     assertChainMatches(group, chain);
-    assertConforms(chain.outcomes.length === 2, 'one event');
+    assertEqual(chain.outcomes.length, 2, 'one event');
     assertConforms(chain.state.epoch > before.epoch, 'a greater epoch');
-    assertConforms(
-      chain.state.client_secret_commitment === before.client_secret_commitment,
+    assertEqual(
+      chain.state.client_secret_commitment,
+      before.client_secret_commitment,
       'one secret',
     );
     for (const { account } of strangers) {
       const member = chain.state.members.get(account.id);
-      assertConforms(member?.role === 'member', 'role member');
+      assertEqual(member?.role, 'member', 'role member');
       const { publicKey } = group.keys.of(account.id);
-      assertConforms(member.member_encryption_public_key === publicKey, "the application's key");
+      assertEqual(member?.member_encryption_public_key, publicKey, "the application's key");
     }
-    assertConforms((await resolveGroup(group, owner)).member_count === 3, 'the state counts them');
-    assertConforms(
-      (await readApplications(group, owner)).applications.length === 0,
-      'none is pending',
-    );
-    assertConforms(
-      (await readInvites(group, owner)).invites[0]?.uses === 2,
-      'both uses are counted',
-    );
+    assertEqual((await resolveGroup(group, owner)).member_count, 3, 'the state counts them');
+    assertEqual((await readApplications(group, owner)).applications.length, 0, 'none is pending');
+    assertEqual((await readInvites(group, owner)).invites[0]?.uses, 2, 'both uses are counted');
   },
 );
 
@@ -67,7 +62,7 @@ approve.check(
     await group.write(method, params.approval, { params });
     const { outcomes } = await readChain(group, eve);
     const event = eventOf(outcomes.at(-1) as (typeof outcomes)[0]);
-    assertConforms(canonicalJson(event.payload) === canonicalJson(params.approval), 'unchanged');
+    assertEqual(event.payload, params.approval, 'unchanged');
   },
 );
 
@@ -89,10 +84,10 @@ approve.check(
       'the epoch of the admission alone',
     );
     const chain = await readChain(group, eve);
-    assertConforms(messagesOf(chain).length === 1, 'no message from before the admission');
+    assertEqual(messagesOf(chain).length, 1, 'no message from before the admission');
     const [text] = textsOf(context, chain, await readEpochSecret(group, eve));
-    assertConforms(text === 'good morning', 'the message opens');
-    assertConforms((await readEpochs(group, owner)).length === 2, 'the owner has both epochs');
+    assertEqual(text, 'good morning', 'the message opens');
+    assertEqual((await readEpochs(group, owner)).length, 2, 'the owner has both epochs');
   },
 );
 
@@ -105,17 +100,16 @@ approve.check(
     await group.admit(eve);
     const { epoch } = (await readChain(group, owner)).state;
     const sequence = await group.send(owner, epoch);
-    assertConforms(
-      messagesOf(await readChain(group, eve)).join() === String(sequence),
-      'its message',
-    );
-    assertConforms(
-      messagesOf(await readChain(group, withDevice(eve, 1))).length === 0,
+    assertEqual(messagesOf(await readChain(group, eve)).join(), String(sequence), 'its message');
+    assertEqual(
+      messagesOf(await readChain(group, withDevice(eve, 1))).length,
+      0,
       'no message from before',
     );
     const later = await group.send(owner, epoch);
-    assertConforms(
-      messagesOf(await readChain(group, withDevice(eve, 1))).join() === String(later),
+    assertEqual(
+      messagesOf(await readChain(group, withDevice(eve, 1))).join(),
+      String(later),
       'the next',
     );
   },
@@ -203,11 +197,8 @@ approve.check(
         'not_found',
       ),
     );
-    assertConforms((await readInvites(group, owner)).invites[0]?.uses === 0, 'no use is consumed');
-    assertConforms(
-      (await readApplications(group, owner)).applications.length === 1,
-      'still pending',
-    );
+    assertEqual((await readInvites(group, owner)).invites[0]?.uses, 0, 'no use is consumed');
+    assertEqual((await readApplications(group, owner)).applications.length, 1, 'still pending');
     await group.approve([eve]);
   },
 );
@@ -296,12 +287,9 @@ approve.check(
       assertConforms(gone, 'the other finds the application gone');
     }
     const { state } = await readChain(group, owner);
-    assertConforms(
-      state.members.has(eve.account.id) === approved.ok,
-      'a member where it was approved',
-    );
+    assertEqual(state.members.has(eve.account.id), approved.ok, 'a member where it was approved');
     const { applications } = await readApplications(group, owner);
-    assertConforms(applications.length === 0, 'and no application in either case');
+    assertEqual(applications.length, 0, 'and no application in either case');
   },
 );
 

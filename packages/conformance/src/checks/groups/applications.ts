@@ -1,9 +1,9 @@
 /** Applications: submitted, listed, rejected (05 §8.2, §13.13, §13.14, §13.16). */
 
 import { createGroupInviteId } from '@posthouse/protocol';
-import { canonicalJson, type JsonObject } from '@posthouse/protocol/json';
+import type { JsonObject } from '@posthouse/protocol/json';
 import { nodeRandom } from '@posthouse/protocol/node';
-import { assertConforms } from '../../assert.ts';
+import { assertConforms, assertEqual } from '../../assert.ts';
 import { checksOf } from '../../check.ts';
 import { unixSeconds } from '../../fixtures/account.ts';
 import { assertAllRefused } from '../../fixtures/refusals.ts';
@@ -32,11 +32,11 @@ submit.check(
     const { applications } = await readApplications(group, owner);
     const [item, ...more] = applications;
     assertConforms(item !== undefined && more.length === 0, 'one application');
-    assertConforms(canonicalJson(item.application) === canonicalJson(application), 'unchanged');
+    assertEqual(item.application, application, 'unchanged');
     assertConforms(Math.abs(item.accepted_at - unixSeconds()) <= 300, 'accepted now');
-    assertConforms((await resolveGroup(group, owner)).member_count === 1, 'nobody was admitted');
+    assertEqual((await resolveGroup(group, owner)).member_count, 1, 'nobody was admitted');
     const { invites } = await readInvites(group, owner);
-    assertConforms(invites[0]?.uses === 0, 'no use is consumed');
+    assertEqual(invites[0]?.uses, 0, 'no use is consumed');
   },
 );
 
@@ -52,7 +52,7 @@ submit.check(
     const other = await context.deviceSession(eve.device, context.otherTransport);
     await context.expectOk(other, conflict.method, application);
     const after = await readApplications(group, owner);
-    assertConforms(canonicalJson(after) === canonicalJson(before), 'the list is the same');
+    assertEqual(after, before, 'the list is the same');
   },
 );
 
@@ -68,7 +68,7 @@ submit.check(
     const { applications } = await readApplications(group, owner);
     const [item, ...more] = applications;
     assertConforms(item !== undefined && more.length === 0, 'one application');
-    assertConforms(canonicalJson(item.application) === canonicalJson(application), 'the later one');
+    assertEqual(item.application, application, 'the later one');
     await group.approve([eve]);
   },
 );
@@ -95,7 +95,7 @@ submit.check(
       );
     }
     const { applications } = await readApplications(group, owner);
-    assertConforms(applications.length === 1, 'one is pending');
+    assertEqual(applications.length, 1, 'one is pending');
   },
 );
 
@@ -134,7 +134,7 @@ submit.check(
     });
     await assertAllRefused({ by: eve, ...forbidden }, calls);
     const { applications } = await readApplications(group, owner);
-    assertConforms(applications.length === 0, 'nothing is pending');
+    assertEqual(applications.length, 0, 'nothing is pending');
   },
 );
 
@@ -182,7 +182,7 @@ resolve.check(
       [fay, open],
     ] as const) {
       const state = await resolveGroup(group, by, invite_id);
-      assertConforms(canonicalJson(state) === canonicalJson(mine), 'the same state as for members');
+      assertEqual(state, mine, 'the same state as for members');
     }
     const params = { group_id: group.groupId, invite_id: targeted.invite_id };
     await context.expectError(fay.caller, { method: 'group.resolve', params }, 'forbidden');
@@ -192,7 +192,7 @@ resolve.check(
       'no use is consumed',
     );
     const { applications } = await readApplications(group, owner);
-    assertConforms(applications.length === 0, 'nobody applied by looking');
+    assertEqual(applications.length, 0, 'nobody applied by looking');
     const events = { method: 'group.sync', params: { group_id: group.groupId } };
     await context.expectError(eve.caller, events, 'forbidden');
   },
@@ -242,7 +242,7 @@ listing.check(
     const { applications } = await readApplications(group, owner);
     const [item] = applications;
     assertConforms(item !== undefined, 'it is still pending');
-    assertConforms(canonicalJson(item.application) === canonicalJson(application), 'and verifies');
+    assertEqual(item.application, application, 'and verifies');
     await group.approve([eve]);
   },
 );
@@ -259,8 +259,8 @@ reject.check(
     const call = { method: 'group.application.reject', params };
     await assertUnchanged(group, owner, () => context.expectOk(owner.caller, call.method, params));
     const { applications } = await readApplications(group, owner);
-    assertConforms(applications.length === 1, 'one is left');
-    assertConforms(applications[0]?.application.account === gus.account.id, 'the one not named');
+    assertEqual(applications.length, 1, 'one is left');
+    assertEqual(applications[0]?.application.account, gus.account.id, 'the one not named');
     await context.expectError(owner.caller, call, 'not_found');
     // No use was consumed, and nobody is kept from applying again.
     await group.apply(eve, invite);
@@ -282,7 +282,7 @@ reject.check(
       'not_found',
     );
     const { applications } = await readApplications(group, owner);
-    assertConforms(applications.length === 1, 'it is still pending');
+    assertEqual(applications.length, 1, 'it is still pending');
   },
 );
 

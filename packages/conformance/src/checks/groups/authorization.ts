@@ -2,7 +2,7 @@
 
 import { encodeBase64url, type GroupMethodName } from '@posthouse/protocol';
 import { nodeRandom } from '@posthouse/protocol/node';
-import { assertConforms } from '../../assert.ts';
+import { assertConforms, assertEqual } from '../../assert.ts';
 import { type Check, checksOf } from '../../check.ts';
 import { assertAllRefused } from '../../fixtures/refusals.ts';
 import type { TestAccount } from '../../fixtures/test-context.ts';
@@ -69,8 +69,9 @@ function outsiderChecks(method: GroupMethodName, check: CheckList['check']): voi
       if (method === 'group.application.submit') return;
       const byStranger = { method, params: again(stranger) };
       const answer = await context.expectError(stranger.caller, byStranger, 'forbidden');
-      assertConforms(
-        answer.message === refused.message,
+      assertEqual(
+        answer.message,
+        refused.message,
         'the same message for a banned account as for a stranger',
       );
       assertNothingRevealed(fixture, answer);
@@ -116,7 +117,7 @@ function chainChecks(method: GroupMethodName, check: CheckList['check']): void {
         by.caller.call(method, params),
         second.call('group.update', rival),
       ]);
-      assertConforms(answers.filter(({ ok }) => ok).length === 1, 'exactly one succeeds');
+      assertEqual(answers.filter(({ ok }) => ok).length, 1, 'exactly one succeeds');
       for (const answer of answers) {
         // The first event may take the role that the second one needs.
         const code = answer.ok ? 'state_conflict' : answer.code;

@@ -1,6 +1,6 @@
 /** Bans of members and others, and their end (05 §9.2, §13.19, §13.20). */
 
-import { assertConforms } from '../../assert.ts';
+import { assertConforms, assertEqual } from '../../assert.ts';
 import { checksOf } from '../../check.ts';
 import type { TestAccount } from '../../fixtures/test-context.ts';
 import { groupFixture } from '../../groups/group-fixture.ts';
@@ -24,7 +24,7 @@ ban.check(
     await group.ban([eve]);
     const chain = await readChain(group, owner);
     assertChainMatches(group, chain);
-    assertConforms(chain.state.epoch === before.epoch, 'the epoch is the same');
+    assertEqual(chain.state.epoch, before.epoch, 'the epoch is the same');
     assertConforms(chain.state.bans.has(eve.account.id), 'banned');
     assertConforms(chain.state.sequence > before.sequence, 'a repeated ban is an event too');
   },
@@ -62,14 +62,14 @@ ban.check(
     await group.apply(fay, invite);
     await group.ban([eve]);
     const { applications } = await readApplications(group, owner);
-    assertConforms(applications.length === 1, 'one is left');
-    assertConforms(applications[0]?.application.account === fay.account.id, 'the one of the other');
-    assertConforms((await readInvites(group, owner)).invites[0]?.uses === 0, 'no use is consumed');
+    assertEqual(applications.length, 1, 'one is left');
+    assertEqual(applications[0]?.application.account, fay.account.id, 'the one of the other');
+    assertEqual((await readInvites(group, owner)).invites[0]?.uses, 0, 'no use is consumed');
     const method = 'group.application.submit';
     await context.expectError(eve.caller, { method, params: application }, 'forbidden');
     await group.unban([eve]);
     const { applications: after } = await readApplications(group, owner);
-    assertConforms(after.length === 1, 'an unban brings none back');
+    assertEqual(after.length, 1, 'an unban brings none back');
     await context.expectOk(eve.caller, method, application);
   },
 );
@@ -89,8 +89,8 @@ unban.check(
     const chain = await readChain(group, owner);
     assertChainMatches(group, chain);
     assertConforms(!chain.state.bans.has(ben.account.id), 'not banned');
-    assertConforms(chain.state.members.size === 2, 'nor a member');
-    assertConforms(chain.state.epoch === before.epoch, 'the epoch is the same');
+    assertEqual(chain.state.members.size, 2, 'nor a member');
+    assertEqual(chain.state.epoch, before.epoch, 'the epoch is the same');
     const params = { group_id: group.groupId };
     await context.expectError(ben.caller, { method: 'group.sync', params }, 'forbidden');
     await group.admit(ben);

@@ -1,6 +1,6 @@
 /** Places and uses, which approvals must not exceed (05 §8.1, §8.3). */
 
-import { assertConforms } from '../../assert.ts';
+import { assertEqual } from '../../assert.ts';
 import { checksOf } from '../../check.ts';
 import type { TestAccount } from '../../fixtures/test-context.ts';
 import { groupFixture } from '../../groups/group-fixture.ts';
@@ -34,7 +34,7 @@ approve.check(
     await group.approve([eve]);
     await refused([fay]);
     await group.update({ member_capacity: 1 });
-    assertConforms((await resolveGroup(group, owner)).member_count === 2, 'nobody goes for it');
+    assertEqual((await resolveGroup(group, owner)).member_count, 2, 'nobody goes for it');
     await refused([fay]);
     await group.update({ member_capacity: 3 });
     await group.approve([fay]);
@@ -55,7 +55,7 @@ approve.check(
     );
     await group.approve([eve, fay]);
     const { applications } = await readApplications(group, owner);
-    assertConforms(applications.length === 0, 'what is left over is not listed any more');
+    assertEqual(applications.length, 0, 'what is left over is not listed any more');
     const last = { method, params: group.approvalParams([gus]) };
     await context.expectError(owner.caller, last, 'state_conflict', 'not_found');
   },
@@ -79,10 +79,10 @@ approve.check(
       owner.caller.call(method, group.approvalParams([eve])),
       ada.caller.call(method, group.approvalParams([fay], { by: ada })),
     ]);
-    assertConforms(answers.filter(({ ok }) => ok).length === 1, 'exactly one succeeds');
+    assertEqual(answers.filter(({ ok }) => ok).length, 1, 'exactly one succeeds');
     const { state } = await readChain(group, owner);
-    assertConforms(state.members.size === 3, 'the group is full');
-    assertConforms((await readInvites(group, owner)).invites[0]?.uses === 1, 'one use');
+    assertEqual(state.members.size, 3, 'the group is full');
+    assertEqual((await readInvites(group, owner)).invites[0]?.uses, 1, 'one use');
   },
 );
 

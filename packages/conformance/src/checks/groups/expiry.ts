@@ -1,6 +1,6 @@
 /** What happens in a group without a call: expiry, devices that end, closing (05 §8.1, §15). */
 
-import { assertConforms } from '../../assert.ts';
+import { assertConforms, assertEqual } from '../../assert.ts';
 import { checksOf } from '../../check.ts';
 import { pollUntil } from '../../fixtures/poll.ts';
 import { assertAllRefused } from '../../fixtures/refusals.ts';
@@ -39,12 +39,9 @@ invite.check(
     });
     assertConforms((await relayTime(context)) >= expires_at, 'and not before');
     const { invites } = await readInvites(group, owner);
-    assertConforms(invites.length === 1, 'one is listed');
-    assertConforms(invites[0]?.invite.invite_id === lasting.invite_id, 'the one that lasts');
-    assertConforms(
-      (await readApplications(group, owner)).applications.length === 0,
-      'no application',
-    );
+    assertEqual(invites.length, 1, 'one is listed');
+    assertEqual(invites[0]?.invite.invite_id, lasting.invite_id, 'the one that lasts');
+    assertEqual((await readApplications(group, owner)).applications.length, 0, 'no application');
     const looking = [['looking', params]] as const;
     await assertAllRefused({ by: eve, method: 'group.resolve', codes: ['forbidden'] }, looking);
     const applying = [['applying', group.application(fay, short)]] as const;
@@ -73,11 +70,8 @@ application.check(
     const { group_id } = await (owner.caller as WssCaller).notification(
       'group.application.changed',
     );
-    assertConforms(group_id === group.groupId, 'of this group');
-    assertConforms(
-      (await readApplications(group, owner)).applications.length === 0,
-      'the list is empty',
-    );
+    assertEqual(group_id, group.groupId, 'of this group');
+    assertEqual((await readApplications(group, owner)).applications.length, 0, 'the list is empty');
   },
 );
 
@@ -93,7 +87,7 @@ keys.check(
     await publishDevices(context, ben, [ben.device]);
     await listeners.waitForHead(owner, sequence + 1);
     const chain = await readChain(group, owner);
-    assertConforms(kindsOf(chain).at(-1) === 'group.key.rotated', 'a rotation by the relay');
+    assertEqual(kindsOf(chain).at(-1), 'group.key.rotated', 'a rotation by the relay');
   },
 );
 

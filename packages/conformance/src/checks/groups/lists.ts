@@ -1,6 +1,6 @@
 /** What the three lists have in common: cursors, pages, rights (05 §12.7). */
 
-import { assertConforms } from '../../assert.ts';
+import { assertConforms, assertEqual } from '../../assert.ts';
 import { checksOf } from '../../check.ts';
 import { assertAllRefused } from '../../fixtures/refusals.ts';
 import { withDevice } from '../../fixtures/test-accounts.ts';
@@ -84,7 +84,7 @@ function listChecks(method: GroupListName) {
       assertConforms(new Set(whole).size === count && whole.length === count, `${count} records`);
       for (const limit of [1, 2, count, Number.MAX_SAFE_INTEGER]) {
         const again = await readList(method, group, owner, limit);
-        assertConforms(again.join() === whole.join(), `the same in pages of ${limit}`);
+        assertEqual(again.join(), whole.join(), `the same in pages of ${limit}`);
       }
     },
   );
@@ -101,7 +101,7 @@ function listChecks(method: GroupListName) {
       const gone = !answer.ok && answer.code === 'not_found';
       assertConforms(answer.ok || gone, 'it goes on, or says that the cursor is gone');
       const left = await readList(method, group, owner);
-      assertConforms(left.length === count - 1, 'one less from the beginning');
+      assertEqual(left.length, count - 1, 'one less from the beginning');
       assertConforms(keys.length <= 2, 'no more than asked for');
     },
   );
@@ -164,7 +164,7 @@ function listChecks(method: GroupListName) {
         await readList(method, group, owner),
         await readList(method, group, withDevice(owner, 1)),
       ];
-      assertConforms(here.join() === there.join(), 'the same records');
+      assertEqual(here.join(), there.join(), 'the same records');
     },
   );
   return list;

@@ -1,6 +1,6 @@
 /** What ends by itself after a period that the relay sets (05 §9.3, §13.26, §15.4). */
 import type { JsonObject } from '@posthouse/protocol/json';
-import { assertConforms, NotApplicable } from '../../assert.ts';
+import { assertConforms, assertEqual, NotApplicable } from '../../assert.ts';
 import { checksOf } from '../../check.ts';
 import { assertAllRefused } from '../../fixtures/refusals.ts';
 import { relayTime, untilRelayTime } from '../../fixtures/relay-info.ts';
@@ -58,10 +58,7 @@ submit.check(
     await assertUnchanged(group, owner, async () => {
       const first = await asked(context, ben, request);
       await untilRelayTime(context, first.expires_at);
-      assertConforms(
-        (await readRecoveries(group, owner)).requests.length === 0,
-        'it is not listed',
-      );
+      assertEqual((await readRecoveries(group, owner)).requests.length, 0, 'it is not listed');
       const params = { group_id: group.groupId, accounts: idsOf([ben]) };
       const codes = ['not_found'] as const;
       for (const by of [owner, ben]) {
@@ -100,7 +97,7 @@ listing.check(
       do {
         const caller = by.caller as WssCaller;
         const { group_id } = await caller.notification('group.member.recovery.changed', 20_000);
-        assertConforms(group_id === group.groupId, 'of this group');
+        assertEqual(group_id, group.groupId, 'of this group');
       } while ((await readRecoveries(group, by)).requests.length > 0);
     }
   },

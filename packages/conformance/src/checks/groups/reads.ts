@@ -6,7 +6,7 @@ import {
   verifyGroupSyncPage,
 } from '@posthouse/protocol';
 import { canonicalJson, type JsonObject } from '@posthouse/protocol/json';
-import { assertConforms } from '../../assert.ts';
+import { assertConforms, assertEqual } from '../../assert.ts';
 import { checksOf } from '../../check.ts';
 import { assertAllRefused } from '../../fixtures/refusals.ts';
 import { publishDevices, withDevice } from '../../fixtures/test-accounts.ts';
@@ -54,14 +54,11 @@ sync.check(
   async (context) => {
     const { group, ben } = await populatedGroup(context);
     const whole = (await readChain(group, ben)).outcomes.map(eventOf);
-    assertConforms(whole.length === 7, 'all events');
+    assertEqual(whole.length, 7, 'all events');
     for (const limit of [1, 2, 3, 7, Number.MAX_SAFE_INTEGER]) {
       const { outcomes } = await readChain(group, ben, { limit });
       const again = outcomes.map(eventOf);
-      assertConforms(
-        canonicalJson(again as never) === canonicalJson(whole as never),
-        `by ${limit}`,
-      );
+      assertEqual(again as never, whole as never, `by ${limit}`);
     }
   },
 );
@@ -77,7 +74,7 @@ sync.check(
     for (const after of [-1, 0, sequence - 1, sequence]) {
       const page: unknown = await context.expectOk(owner.caller, method, { group_id, after });
       const { events, has_more } = verifyGroupSyncPage(context.network, page, { after });
-      assertConforms((events.length === 0) === (after === sequence), 'empty at the head alone');
+      assertEqual(events.length === 0, after === sequence, 'empty at the head alone');
       assertConforms(!has_more, 'no more');
     }
     const refused = { by: owner, method, codes: ['bad_request'] } as const;
@@ -103,7 +100,7 @@ sync.check(
       ids.every((id) => signers.has(id)),
       'those of all four',
     );
-    assertConforms(signers.get(ben.device.id)?.account === ben.account.id, 'under their accounts');
+    assertEqual(signers.get(ben.device.id)?.account, ben.account.id, 'under their accounts');
   },
 );
 
@@ -133,7 +130,7 @@ sync.check(
       const page = (await context.expectOk(caller, 'group.sync', params)) as JsonObject;
       return canonicalJson(page.events as unknown as GroupEvent[] as never);
     };
-    assertConforms((await read(ben.caller)) === (await read(other)), 'the same events');
+    assertEqual(await read(ben.caller), await read(other), 'the same events');
   },
 );
 
@@ -151,7 +148,7 @@ sync.check(
       );
     }
     const { outcomes } = await readChain(group, owner);
-    assertConforms(outcomes.length === 6, 'all events');
+    assertEqual(outcomes.length, 6, 'all events');
   },
 );
 
@@ -175,7 +172,7 @@ sync.check(
       more = unfinished || events.length > 0;
     }
     for (const sequence of await sent) assertConforms(seen.includes(sequence), 'every message');
-    assertConforms(new Set(seen).size === seen.length, 'none twice');
+    assertEqual(new Set(seen).size, seen.length, 'none twice');
   },
 );
 
@@ -195,12 +192,12 @@ keys.check(
         const page = await readKeyPage(group, owner, { after, limit });
         assertConforms(page.keys.length > 0, 'no empty page while there is more');
         for (const { epoch, status } of openKeys(group, owner, { page, history })) {
-          assertConforms(status === 'verified', `epoch ${epoch} opens in pages of ${limit}`);
+          assertEqual(status, 'verified', `epoch ${epoch} opens in pages of ${limit}`);
           epochs.push(epoch);
         }
         more = page.has_more;
       }
-      assertConforms(epochs.length === 4, 'all four epochs');
+      assertEqual(epochs.length, 4, 'all four epochs');
     }
   },
 );
@@ -217,11 +214,11 @@ keys.check(
       'two epochs',
     );
     assertConforms(first.client_secret_box !== undefined, 'a box in the first entry');
-    assertConforms(second.client_secret_box === undefined, 'none where it is the same');
+    assertEqual(second.client_secret_box, undefined, 'none where it is the same');
     const { keys: rest } = await readKeyPage(group, owner, { after: first.epoch });
     const [box, same] = [first.client_secret_box, rest[0]?.client_secret_box];
     assertConforms(same !== undefined, 'but in the first entry of the next page');
-    assertConforms(canonicalJson(same) === canonicalJson(box), 'the same box, not sealed anew');
+    assertEqual(same, box, 'the same box, not sealed anew');
   },
 );
 
@@ -235,8 +232,8 @@ keys.check(
       await readEpochSecret(group, withDevice(owner, 1)),
     ];
     const text = (secret: Uint8Array) => encodeBase64url(secret);
-    assertConforms(here.epoch === there.epoch, 'one epoch');
-    assertConforms(text(here.applicationSecret) === text(there.applicationSecret), 'one secret');
+    assertEqual(here.epoch, there.epoch, 'one epoch');
+    assertEqual(text(here.applicationSecret), text(there.applicationSecret), 'one secret');
   },
 );
 
@@ -254,7 +251,7 @@ keys.check(
       return secret && encodeBase64url(secret);
     });
     assertConforms(secrets.length === 3 && !secrets.includes(undefined), 'three secrets');
-    assertConforms(new Set(secrets).size === 3, 'none of them twice');
+    assertEqual(new Set(secrets).size, 3, 'none of them twice');
   },
 );
 

@@ -1,6 +1,6 @@
 /** Approval of key recovery (05 §9.3, §10.3, §13.23). */
 
-import { assertConforms } from '../../assert.ts';
+import { assertConforms, assertEqual } from '../../assert.ts';
 import { checksOf } from '../../check.ts';
 import { assertAllRefused } from '../../fixtures/refusals.ts';
 import { withDevice } from '../../fixtures/test-accounts.ts';
@@ -35,10 +35,10 @@ approve.check(
     for (const { account } of members) {
       const { publicKey } = group.keys.of(account.id);
       const member = chain.state.members.get(account.id);
-      assertConforms(member?.member_encryption_public_key === publicKey, 'the new key');
-      assertConforms(member.role === 'member', 'the same role');
+      assertEqual(member?.member_encryption_public_key, publicKey, 'the new key');
+      assertEqual(member?.role, 'member', 'the same role');
     }
-    assertConforms((await readRecoveries(group, owner)).requests.length === 0, 'none is pending');
+    assertEqual((await readRecoveries(group, owner)).requests.length, 0, 'none is pending');
   },
 );
 
@@ -53,25 +53,16 @@ approve.check(
     const { epoch } = (await readChain(group, phone)).state;
     await group.send(owner, epoch);
     await group.requestRecovery(laptop);
-    assertConforms(
-      messagesOf(await readChain(group, phone)).length === 1,
-      'a request changes nothing',
-    );
+    assertEqual(messagesOf(await readChain(group, phone)).length, 1, 'a request changes nothing');
     await group.recover([ben]);
     const { epoch: now } = (await readChain(group, owner)).state;
     const sequence = await group.send(owner, now);
     const chain = await readChain(group, laptop);
-    assertConforms(messagesOf(chain).join() === String(sequence), 'messages from the event on');
-    assertConforms(
-      (await readEpochs(group, laptop)).join() === String(now),
-      'keys from its epoch on',
-    );
-    assertConforms(messagesOf(await readChain(group, phone)).length === 0, 'nothing of old rights');
+    assertEqual(messagesOf(chain).join(), String(sequence), 'messages from the event on');
+    assertEqual((await readEpochs(group, laptop)).join(), String(now), 'keys from its epoch on');
+    assertEqual(messagesOf(await readChain(group, phone)).length, 0, 'nothing of old rights');
     const next = await group.send(owner, now);
-    assertConforms(
-      messagesOf(await readChain(group, phone)).join() === String(next),
-      'but what follows',
-    );
+    assertEqual(messagesOf(await readChain(group, phone)).join(), String(next), 'but what follows');
   },
 );
 
@@ -89,7 +80,7 @@ approve.check(
       results.length === 1 && results[0]?.epoch === state.epoch,
       'the new epoch alone',
     );
-    assertConforms(results[0]?.status === 'verified', 'its box opens with the new key');
+    assertEqual(results[0]?.status, 'verified', 'its box opens with the new key');
   },
 );
 

@@ -2,7 +2,7 @@
 
 import { createGroupInviteId } from '@posthouse/protocol';
 import { nodeRandom } from '@posthouse/protocol/node';
-import { assertConforms } from '../../assert.ts';
+import { assertEqual } from '../../assert.ts';
 import { checksOf } from '../../check.ts';
 import type { TestAccount } from '../../fixtures/test-context.ts';
 import { groupFixture } from '../../groups/group-fixture.ts';
@@ -25,10 +25,7 @@ revoke.check(
     );
     const params = { group_id: group.groupId };
     const list = await context.expectOk(owner.caller, 'group.application.list', params);
-    assertConforms(
-      (list as { applications: [] }).applications.length === 0,
-      'no application is listed',
-    );
+    assertEqual((list as { applications: [] }).applications.length, 0, 'no application is listed');
     const approval = { method: 'group.application.approve', params: group.approvalParams([eve]) };
     await context.expectError(owner.caller, approval, 'state_conflict', 'not_found');
     const submit = 'group.application.submit';
@@ -98,7 +95,7 @@ revoke.check(
     await group.apply(eve, invite);
     await group.approve([eve]);
     await context.expectOk(owner.caller, 'group.invite.revoke', namedInvite(group, invite));
-    assertConforms((await resolveGroup(group, eve)).member_count === 2, 'the member stays');
+    assertEqual((await resolveGroup(group, eve)).member_count, 2, 'the member stays');
   },
 );
 

@@ -1,6 +1,6 @@
 /** The second phase of a rotation: the new client secret in force (05 §13.27). */
 
-import { assertConforms } from '../../assert.ts';
+import { assertConforms, assertEqual } from '../../assert.ts';
 import { checksOf } from '../../check.ts';
 import { publishDevices, withDevice } from '../../fixtures/test-accounts.ts';
 import type { TestAccount } from '../../fixtures/test-context.ts';
@@ -33,13 +33,12 @@ commit.check(
     for (const by of [owner, ben]) {
       const { state, history, outcomes } = await readChain(group, by);
       assertChainMatches(group, { state });
-      assertConforms(kindsOf({ outcomes }).at(-1) === 'group.secret.rotation', 'the event');
+      assertEqual(kindsOf({ outcomes }).at(-1), 'group.secret.rotation', 'the event');
       assertConforms(state.epoch > before.epoch, 'a greater epoch');
       const page = await readKeyPage(group, by);
       const results = openKeys(group, by, { page, history });
-      assertConforms(results.at(-1)?.epoch === state.epoch, 'its keys are served');
-      for (const { status } of results)
-        assertConforms(status === 'verified', 'old and new boxes open');
+      assertEqual(results.at(-1)?.epoch, state.epoch, 'its keys are served');
+      for (const { status } of results) assertEqual(status, 'verified', 'old and new boxes open');
     }
     await assertCommitRefused(group, group.secret);
   },
@@ -54,19 +53,16 @@ commit.check(
     await group.requestRecovery(owner);
     await group.requestRecovery(ben);
     await group.rotate([owner, ben]);
-    assertConforms(
-      (await readRecoveries(group, owner)).requests.length === 2,
-      'all without a new key',
-    );
+    assertEqual((await readRecoveries(group, owner)).requests.length, 2, 'all without a new key');
     const key = group.keys.make();
     await group.rotate([owner, ben], key);
     const chain = await readChain(group, owner);
     const member = chain.state.members.get(owner.account.id);
-    assertConforms(member?.member_encryption_public_key === key.publicKey, 'the new key');
-    assertConforms((await readEpochs(group, owner)).length === 4, 'boxes of old and new keys open');
+    assertEqual(member?.member_encryption_public_key, key.publicKey, 'the new key');
+    assertEqual((await readEpochs(group, owner)).length, 4, 'boxes of old and new keys open');
     const { requests } = await readRecoveries(group, owner);
-    assertConforms(requests.length === 1, "the owner's request is deleted, the other stays");
-    assertConforms(requests[0]?.request.account === ben.account.id, "the member's");
+    assertEqual(requests.length, 1, "the owner's request is deleted, the other stays");
+    assertEqual(requests[0]?.request.account, ben.account.id, "the member's");
     await group.recover([ben]);
     await readEpochs(group, ben);
   },
@@ -114,7 +110,7 @@ commit.check(
     await group.admit(eve);
     await assertUnchanged(group, owner, () => assertCommitRefused(group, secret));
     const { prepared: count } = await group.prepare(group.prepareParams(secret, [eve]));
-    assertConforms(count === 3, 'all are prepared');
+    assertEqual(count, 3, 'all are prepared');
     await group.commit(secret);
     await readEpochs(group, eve);
   },
@@ -148,7 +144,7 @@ for (const [word, lose] of Object.entries(losses)) {
         await group.prepare(group.prepareParams(secret, [ben]));
       } else {
         const { prepared: count } = await group.prepare(group.prepareParams(secret, [cem]));
-        assertConforms(count === 2, 'the box is gone');
+        assertEqual(count, 2, 'the box is gone');
       }
       await group.commit(secret);
       await readEpochs(group, cem);

@@ -1,6 +1,6 @@
 /** The first phase of a rotation: boxes of a new client secret (05 §13.26). */
-import { canonicalJson, type JsonObject } from '@posthouse/protocol/json';
-import { assertConforms } from '../../assert.ts';
+import type { JsonObject } from '@posthouse/protocol/json';
+import { assertConforms, assertEqual } from '../../assert.ts';
 import { checksOf } from '../../check.ts';
 import { assertAllRefused } from '../../fixtures/refusals.ts';
 import type { TestAccount } from '../../fixtures/test-context.ts';
@@ -21,19 +21,16 @@ prepare.check(
     const secret = newSecret();
     await assertUnchanged(group, owner, async () => {
       const first = await group.prepare(group.prepareParams(secret, [owner, ben]));
-      assertConforms(first.prepared === 2, 'two boxes');
+      assertEqual(first.prepared, 2, 'two boxes');
       const again = await group.prepare(group.prepareParams(secret, [ben]));
-      assertConforms(again.prepared === 2, 'a box in place of another counts once');
+      assertEqual(again.prepared, 2, 'a box in place of another counts once');
       const all = await group.prepare(group.prepareParams(secret, [cem]));
-      assertConforms(all.prepared === 3, 'three boxes');
-      assertConforms(again.expires_at === first.expires_at, 'the end is fixed at the beginning');
-      assertConforms(all.expires_at === first.expires_at, 'and no batch moves it');
+      assertEqual(all.prepared, 3, 'three boxes');
+      assertEqual(again.expires_at, first.expires_at, 'the end is fixed at the beginning');
+      assertEqual(all.expires_at, first.expires_at, 'and no batch moves it');
     });
     const { state } = await readChain(group, owner);
-    assertConforms(
-      state.client_secret_commitment === group.commitment,
-      'the old commitment is in force',
-    );
+    assertEqual(state.client_secret_commitment, group.commitment, 'the old commitment is in force');
   },
 );
 
@@ -45,7 +42,7 @@ prepare.check(
     const [former, later] = [newSecret(), newSecret()];
     await group.prepare(group.prepareParams(former, [owner, ...members]));
     const begun = await group.prepare(group.prepareParams(later, [owner]));
-    assertConforms(begun.prepared === 1, 'one box');
+    assertEqual(begun.prepared, 1, 'one box');
     await assertCommitRefused(group, former);
     await assertCommitRefused(group, later);
     await group.prepare(group.prepareParams(later, members));
@@ -73,7 +70,7 @@ prepare.check(
     const [box] = Object.values(again.client_secret_boxes as JsonObject);
     const served = keys.at(-1)?.client_secret_box;
     assertConforms(served !== undefined, 'a box of the new secret');
-    assertConforms(canonicalJson(served) === canonicalJson(box ?? null), 'the one that came last');
+    assertEqual(served, box ?? null, 'the one that came last');
   },
 );
 

@@ -3,7 +3,7 @@
 import { encodeBase64url } from '@posthouse/protocol';
 import type { JsonObject } from '@posthouse/protocol/json';
 import { nodeRandom } from '@posthouse/protocol/node';
-import { assertConforms } from '../../assert.ts';
+import { assertConforms, assertEqual } from '../../assert.ts';
 import { checksOf } from '../../check.ts';
 import { relayLimit } from '../../fixtures/relay-info.ts';
 import { withDevice } from '../../fixtures/test-accounts.ts';
@@ -32,12 +32,12 @@ async function refuses(
 ): Promise<void> {
   const { data } = await context.expectError(caller, { method, params: { group_ids } }, code);
   if (named === undefined) {
-    assertConforms(data === undefined, 'no data where parameters or session are at fault');
+    assertEqual(data, undefined, 'no data where parameters or session are at fault');
     return;
   }
   const told = (data as JsonObject | undefined)?.group_ids;
   assertConforms(Array.isArray(told), 'data names the groups that cannot be subscribed');
-  assertConforms(told.toSorted().join() === named.toSorted().join(), 'exactly those');
+  assertEqual(told.toSorted().join(), named.toSorted().join(), 'exactly those');
 }
 
 /** The owner's head after an update, which everybody who listens must hear of. */
@@ -67,18 +67,20 @@ subscription.check(
     await subscribe(owner, [second]);
     await stir(first);
     await seconds.waitForHead(owner, await stir(second));
-    assertConforms(
-      pendingNotifications(owner, 'group').length === 0,
+    assertEqual(
+      pendingNotifications(owner, 'group').length,
+      0,
       'nothing of a group that was left out',
     );
-    assertConforms(
-      pendingNotifications(other, 'group').length === 0,
+    assertEqual(
+      pendingNotifications(other, 'group').length,
+      0,
       'nothing on a connection that subscribed nothing',
     );
     await subscribe(owner, []);
     await subscribe(other, [second]);
     await seconds.waitForHead(other, await stir(second));
-    assertConforms(pendingNotifications(owner, 'group').length === 0, 'nothing after clearing');
+    assertEqual(pendingNotifications(owner, 'group').length, 0, 'nothing after clearing');
   },
 );
 
@@ -91,7 +93,7 @@ subscription.check(
     await subscribe(owner, [group]);
     // Any answer comes behind what subscribing would have pushed.
     await context.expectOk(owner.caller, 'relay.info');
-    assertConforms(pendingNotifications(owner, 'group').length === 0, 'nothing is pushed');
+    assertEqual(pendingNotifications(owner, 'group').length, 0, 'nothing is pushed');
   },
 );
 
@@ -161,8 +163,9 @@ subscription.check(
     await refuses(context, owner, ['bad_request', [second.groupId, second.groupId]]);
     await stir(second);
     await ears.waitForHead(owner, await stir(group));
-    assertConforms(
-      pendingNotifications(owner, 'group').length === 0,
+    assertEqual(
+      pendingNotifications(owner, 'group').length,
+      0,
       'nothing of the group that was refused',
     );
   },
@@ -190,8 +193,8 @@ subscription.check(
     await subscribe(tablet, [group]);
     const second = await group.send(owner, 0);
     const seen = async (by: TestAccount) => messagesOf(await readChain(group, by)).join();
-    assertConforms((await seen(laptop)) === `${first},${second}`, 'all since its subscription');
-    assertConforms((await seen(tablet)) === `${second}`, 'nothing from before it succeeded');
+    assertEqual(await seen(laptop), `${first},${second}`, 'all since its subscription');
+    assertEqual(await seen(tablet), `${second}`, 'nothing from before it succeeded');
   },
 );
 
@@ -203,8 +206,9 @@ subscription.check(
     const another = { ...owner, caller: await context.deviceSession(owner.device) };
     const ears = await GroupListeners.of(group, [owner]);
     await ears.waitForHead(owner, await stir(group));
-    assertConforms(
-      pendingNotifications(another, 'group').length === 0,
+    assertEqual(
+      pendingNotifications(another, 'group').length,
+      0,
       'nothing on the other connection',
     );
     owner.caller[Symbol.dispose]();
