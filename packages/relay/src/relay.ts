@@ -11,6 +11,7 @@ import { aboutModule, type DescriptorSource } from './about/index.ts';
 import { systemClock } from './clock.ts';
 import { certificateHosts, listenAddress, publicAddresses } from './config/addresses.ts';
 import { loadConfig, type PartialConfig, type RelayConfig } from './config/index.ts';
+import type { PublicAddresses } from './config/public-addresses.ts';
 import type { Clock, RelayContext } from './context.ts';
 import { ThreadPoolVerifier } from './crypto/verifier.ts';
 import { Dispatcher } from './dispatch/dispatcher.ts';
@@ -57,7 +58,7 @@ import type { Storage, StorageFaults } from './storage/types.ts';
 import { devCertificate } from './tls/dev-ca.ts';
 import { readCertificate } from './tls/files.ts';
 import { CertificateRenewal } from './tls/renewal.ts';
-import { ClientAddresses, type PublicAddresses } from './transport/addresses.ts';
+import { ClientAddresses } from './transport/client-addresses.ts';
 import { createHttp, type Http } from './transport/http.ts';
 import { WebSocketTransport } from './transport/websocket.ts';
 

@@ -1,9 +1,9 @@
 import type { Capability, Network } from '@posthouse/protocol';
 import { peerAddress } from '../config/addresses.ts';
 import type { RelayConfig } from '../config/index.ts';
+import type { PublicAddresses } from '../config/public-addresses.ts';
 import type { Clock } from '../context.ts';
 import type { SigningIdentity } from '../keys/identity.ts';
-import type { PublicAddresses } from '../transport/addresses.ts';
 import { DescriptorSource } from './index.ts';
 
 /** Makes the descriptor source of a configured relay from its addresses, modules and keys. */

@@ -1,7 +1,7 @@
 /** What the configured addresses come to: defaults, certificate hosts, the descriptor's list. */
 import type { Network } from '@posthouse/protocol';
-import { PublicAddresses } from '../transport/addresses.ts';
 import type { RelayConfig } from './index.ts';
+import { PublicAddresses } from './public-addresses.ts';
 
 export interface ListenAddress {
   /** Without brackets. */

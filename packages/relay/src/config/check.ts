@@ -8,7 +8,7 @@ import {
   ProtocolError,
 } from '@posthouse/protocol';
 import { checkRelayLimits } from '../limits.ts';
-import { PublicAddresses } from '../transport/addresses.ts';
+import { PublicAddresses } from './public-addresses.ts';
 import { isServerUrl, serverUrl } from './redact.ts';
 import type { RelayConfig } from './schema.ts';
 

@@ -1,11 +1,10 @@
 import type { NotificationName } from '@posthouse/protocol';
-import { encodeNotification } from '../transport/envelope.ts';
 
 /** A hint as connections send it. One text serves all of them. */
 export interface Hint {
   /** What it is about: of two that wait under one key, one is enough. */
   readonly key: string;
-  /** The notification, encoded. */
+  /** The encoded JSON-RPC notification (02 §12). */
   readonly text: string;
   /** Of two under one key, the one of lower rank tells nothing new. Without: each tells something. */
   readonly rank?: number;
@@ -66,7 +65,7 @@ function hint(
   const rank = params.head ?? params.revision;
   return {
     key,
-    text: encodeNotification(method, params),
+    text: JSON.stringify({ jsonrpc: '2.0', method, params }),
     ...(rank !== undefined && { rank }),
   };
 }

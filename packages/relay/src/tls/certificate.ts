@@ -1,6 +1,6 @@
 import { createHash, type KeyObject, randomBytes, sign } from 'node:crypto';
 import { isIP, isIPv4 } from 'node:net';
-import { ipv6Groups } from '../transport/ipv6.ts';
+import { ipv6Groups } from '../config/ipv6.ts';
 import * as der from './der.ts';
 
 /** What an X.509 certificate says (RFC 5280). */

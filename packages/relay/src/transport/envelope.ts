@@ -2,7 +2,6 @@
 import {
   errorCatalogue,
   limits,
-  type NotificationName,
   type ProtocolError,
   rpcErrors,
   utf8Length,
@@ -81,10 +80,6 @@ export function encodeSuccess(id: RpcId, result: ResultValue): string {
 export function encodeFailure(id: RpcId, { code, message, data }: ProtocolError): string {
   const error = { code: errorCatalogue[code].rpc, message, data };
   return JSON.stringify({ jsonrpc: '2.0', id, error });
-}
-
-export function encodeNotification(method: NotificationName, params: JsonObject): string {
-  return JSON.stringify({ jsonrpc: '2.0', method, params });
 }
 
 /** Whether a text fits one message (02 §3.3). */

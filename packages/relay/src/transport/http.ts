@@ -20,11 +20,12 @@ import {
   parseJson,
 } from '@posthouse/protocol/json';
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
+import type { PublicAddresses } from '../config/public-addresses.ts';
 import type { RelayContext } from '../context.ts';
 import type { Answer, Dispatcher } from '../dispatch/dispatcher.ts';
 import type { RateLimiter } from '../dispatch/rate-limiter.ts';
 import { connectionRefused } from '../observability/events.ts';
-import type { ClientAddresses, PublicAddresses } from './addresses.ts';
+import type { ClientAddresses } from './client-addresses.ts';
 import { encodeRelayError, encodeResult } from './encode.ts';
 
 export interface HttpParts {

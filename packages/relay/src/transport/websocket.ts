@@ -2,12 +2,13 @@ import { type IncomingMessage, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { type ErrorCode, errorCatalogue, limits, ProtocolError } from '@posthouse/protocol';
 import { WebSocketServer } from 'ws';
+import type { PublicAddresses } from '../config/public-addresses.ts';
 import type { RelayContext } from '../context.ts';
 import type { Dispatcher } from '../dispatch/dispatcher.ts';
 import type { RateLimiter } from '../dispatch/rate-limiter.ts';
 import type { Hub } from '../notifications/hub.ts';
 import { connectionRefused } from '../observability/events.ts';
-import type { ClientAddresses, PublicAddresses } from './addresses.ts';
+import type { ClientAddresses } from './client-addresses.ts';
 import { encodeRelayError } from './encode.ts';
 import { WebSocketConnection } from './websocket-connection.ts';
 

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { describe, expect, test } from 'vitest';
-import { addressKey, ClientAddresses, PublicAddresses } from '../../src/transport/addresses.ts';
+import { PublicAddresses } from '../../src/config/public-addresses.ts';
+import { addressKey, ClientAddresses } from '../../src/transport/client-addresses.ts';
 
 describe('public addresses', () => {
   const addresses = new PublicAddresses(

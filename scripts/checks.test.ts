@@ -1,0 +1,69 @@
+/** The project's own checks run in `npm run check`; here, that each of them finds what it looks for. */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { checkDocs, checkPaths, checkTrees, checkWalks } from './check-docs.ts';
+import { findUpwardImports } from './check-imports.ts';
+import { findWords } from './check-words.ts';
+
+let root: string;
+
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), 'posthouse-checks-'));
+  for (const [path, text] of Object.entries({
+    'packages/relay/src/relay.ts': 'export function start() {}\n',
+    'packages/relay/src/jobs/runner.ts': '',
+  })) {
+    mkdirSync(dirname(join(root, path)), { recursive: true });
+    writeFileSync(join(root, path), text);
+  }
+});
+afterEach(() => rmSync(root, { recursive: true }));
+
+test('a listed word is found in any line, a standard term with it is not', () => {
+  const text = ['a timer', '// Nobody waits.', 'behind a proxy', 'the row behind the event'];
+  const uses = findWords('a.ts', text.join('\n'));
+  expect(uses.map(({ line }) => line)).toEqual([2, 4]);
+});
+
+test('an import from a higher floor, the same floor or no floor is found', () => {
+  const found = (file: string, path: string) =>
+    findUpwardImports(file, `import { a } from '${path}';`).length;
+  expect(found('groups/chain/a.ts', '../../accounts/index.ts')).toBe(0);
+  expect(found('groups/chain/a.ts', '../reading/b.ts')).toBe(0);
+  expect(found('accounts/a.ts', '../groups/index.ts')).toBe(1);
+  expect(found('groups/a.ts', '../messages/index.ts')).toBe(1);
+  expect(found('storage/a.ts', '../context.ts')).toBe(0);
+  expect(found('context.ts', './jobs/a.ts')).toBe(0);
+  expect(found('new-folder/a.ts', '../digest.ts')).toBe(1);
+  expect(findUpwardImports('jobs/a.ts', `export * from '../relay.ts';`)).toHaveLength(1);
+});
+
+test('the tree of a package lists each entry of src and no other', () => {
+  const page = (lines: string) => `## Packages\n\n### relay\n\n${lines}\n`;
+  expect(checkTrees(page('src/relay.ts  a\nsrc/jobs/  b'), root)).toEqual([]);
+  expect(checkTrees(page('src/relay.ts  a'), root)).toEqual(['### relay does not list src/jobs']);
+  expect(checkTrees(page('src/relay.ts\nsrc/jobs/\nsrc/gone/'), root)).toEqual([
+    '### relay lists src/gone/, which does not exist',
+  ]);
+});
+
+test('a step of a walk names a file that contains the function', () => {
+  const step = (path: string, name: string) =>
+    checkWalks(`1. \`packages/relay/src/${path}\` \`${name}\` does it\n`, root).length;
+  expect(step('relay.ts', 'start')).toBe(0);
+  expect(step('relay.ts', 'Relay.start')).toBe(0);
+  expect(step('relay.ts', 'stop')).toBe(1);
+  expect(step('gone.ts', 'start')).toBe(1);
+  expect(checkWalks('no steps', root)).toHaveLength(1);
+});
+
+test('a path of the repository that a page names exists', () => {
+  expect(checkPaths('see `packages/relay/src/relay.ts` and [x](packages/relay)', root)).toEqual([]);
+  expect(checkPaths('see packages/relay/src/gone.ts.', root)).toHaveLength(1);
+});
+
+test('the pages of this repository pass', () => {
+  expect(checkDocs(dirname(import.meta.dirname))).toEqual([]);
+});
