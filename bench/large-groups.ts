@@ -44,16 +44,14 @@ export async function applyAll(relay: InProcessRelay, group: TestGroup, people: 
       const text = canonicalJson(application as unknown as JsonObject);
       const neededUntil = invite.expires_at;
       await keepCertificate(tx, group.groupId, { signer, neededUntil });
-      const pending = {
+      const stored = {
+        ...signer,
         account: application.account,
         inviteId: invite.invite_id,
-        deviceId,
-        certificateId: signer.certificateId,
         memberKey: application.member_encryption_public_key,
-        digest: digest(text),
+        acceptedAt: now,
+        text,
       };
-      const texts = { application: text, certificate };
-      const stored = { ...pending, acceptedAt: now, texts };
       await writeApplication(tx, group.groupId, stored, undefined);
     }
   });

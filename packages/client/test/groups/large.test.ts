@@ -96,14 +96,12 @@ async function applyAll(invite: GroupInvite, people: number): Promise<string[]> 
       await keepCertificate(tx, invite.group_id, { signer, neededUntil });
       const text = canonicalJson(application as unknown as JsonObject);
       const stored = {
+        ...signer,
         account: application.account,
         inviteId: invite.invite_id,
-        deviceId,
-        certificateId,
         memberKey: application.member_encryption_public_key,
-        digest: digest(text),
         acceptedAt: relay.world.clock.now(),
-        texts: { application: text, certificate },
+        text,
       };
       await writeApplication(tx, invite.group_id, stored, undefined);
     }

@@ -17,6 +17,7 @@ export {
   requireOwnAccount,
   type Signer,
   verifyOwnSignature,
+  verifySignature,
 } from './caller.ts';
 export {
   confirmDevice,

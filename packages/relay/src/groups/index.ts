@@ -29,9 +29,9 @@ import { groupSync } from './methods/group.sync.ts';
 import { groupUpdate } from './methods/group.update.ts';
 import { migrations } from './migrations.ts';
 import { groupResync } from './reading/resync.ts';
-import { settled } from './settled.ts';
+import { expiryJob } from './upkeep/expiry-job.ts';
 import { inactivityJob } from './upkeep/inactive-devices.ts';
-import { expiryJob, retentionJob } from './upkeep/jobs.ts';
+import { retentionJob } from './upkeep/retention-job.ts';
 
 export { type GroupStanding, readGroupStanding } from './reading/subscription-store.ts';
 
@@ -39,7 +39,7 @@ export const groups: StoredModule = {
   name: 'groups',
   capability: 'group.host.v1',
   migrations,
-  handlers: settled({
+  handlers: {
     'group.create': groupCreate,
     'group.resolve': groupResolve,
     'group.sync': groupSync,
@@ -68,7 +68,7 @@ export const groups: StoredModule = {
     'group.secret.rotation.commit': groupSecretRotationCommit,
     'group.message.send': groupMessageSend,
     'group.subscribe': groupSubscribe,
-  }),
+  },
   jobs: [expiryJob, retentionJob, inactivityJob],
   subscriptionResync: groupResync,
 };

@@ -50,7 +50,7 @@ export async function readIntervals(
 export async function readOpenGroups(
   tx: Reader,
   { account, deviceId }: DeviceKey,
-  { after, most }: { readonly after: string; readonly most: number },
+  { after, limit }: { readonly after: string; readonly limit: number },
 ): Promise<string[]> {
   const rows = await tx.all<{ group_id: string }>(
     `SELECT group_id FROM group_intervals
@@ -59,12 +59,12 @@ export async function readOpenGroups(
     account,
     deviceId,
     after,
-    most,
+    limit,
   );
   return rows.map(({ group_id }) => group_id);
 }
 
-/** Devices of some accounts, fifty at the most, that have an open interval in a group. */
+/** Devices of some accounts, fifty at most, that have an open interval in a group. */
 export async function readOpenDevices(
   tx: Reader,
   groupId: string,

@@ -1,5 +1,6 @@
-/** Writes what a decided chain event changes: every table of the group, in one transaction. */
+/** Applies a decided management event: every table of the group, in one transaction. */
 import {
+  type ChainEvent,
   createGroupSecret,
   encodeBase64url,
   type GroupEffects,
@@ -9,7 +10,8 @@ import {
   type TimelinePosition,
 } from '@posthouse/protocol';
 import type { Random } from '@posthouse/protocol/crypto';
-import type { Signer } from '../../accounts/index.ts';
+import type { Caller } from '../../accounts/index.ts';
+import type { HandlerResult } from '../../dispatch/handler.ts';
 import type { Notice } from '../../dispatch/notice.ts';
 import type { RelayLimits } from '../../limits.ts';
 import { forEach } from '../../storage/in-lists.ts';
@@ -42,76 +44,82 @@ import {
 import type { LoadedGroup } from './load-group.ts';
 import { applicationsNotice, type Requester, recoveriesNotice, timelineNotice } from './notices.ts';
 
-/** What an approved application or recovery request brings for its account. */
-export interface Arrival {
+/** A signed management event, with what its commit stores of it. */
+export interface SignedEvent {
+  readonly content: ChainEvent;
+  /** Canonical JSON of the signed body. */
+  readonly payload: string;
+  /** Management digest of the body: the next head of the chain (05 §3.3). */
+  readonly head: string;
+}
+
+/** What an approved application or recovery request brings its account. */
+export interface ApprovedMember {
   /** The device that signed the request; its access begins with the event. */
   readonly deviceId: string;
   /** Canonical JSON of the account's client secret box. */
   readonly box: string;
 }
 
-/** A chain event that was decided and is to be appended. */
-export interface Change {
+/** An event that was decided and is to be applied in the same transaction. */
+export interface DecidedEvent {
+  readonly event: SignedEvent;
+  /** The group before the event. */
+  readonly group: LoadedGroup;
   readonly effects: GroupEffects;
-  /** Canonical JSON of the signed body. */
-  readonly payload: string;
-  /** Management digest of the body, the next head of the chain. */
-  readonly head: string;
-  readonly signer: Signer;
+  readonly caller: Caller;
   /** Unix seconds. */
   readonly now: number;
   /** By account, for those that join and those whose key was recovered. */
-  readonly arrivals?: ReadonlyMap<string, Arrival>;
-  /** Uses of invitations that those who join take. */
+  readonly approved?: ReadonlyMap<string, ApprovedMember>;
+  /** Uses of invitations by the accounts that join. */
   readonly uses?: readonly InviteUse[];
   /** A staged rotation that takes effect with the event. */
   readonly rotation?: StoredStaging;
 }
 
-export interface Means {
+/** The parts of the relay that an event is applied with. */
+export interface ApplyContext {
   readonly random: Random;
   readonly limits: RelayLimits;
 }
 
 /**
- * Appends the event and makes its effects true.
- * @returns what subscribed connections must hear once it is durable
- * @throws ProtocolError `state_conflict` where sequence or epoch is exhausted
+ * Appends an event and applies its effects.
+ * @returns the method's answer, with the notices of what changed
+ * @throws ProtocolError `state_conflict` if sequence or epoch is exhausted
  */
-export async function applyChange(
+export async function applyEvent(
+  context: ApplyContext,
   tx: Writer,
-  group: LoadedGroup,
-  change: Change,
-  means: Means,
-): Promise<Notice[]> {
+  decided: DecidedEvent,
+): Promise<HandlerResult> {
+  const { group, effects, caller, now } = decided;
   const { stored, view } = group;
-  const { effects, now } = change;
+  const { group_id: groupId } = stored;
   const position = nextGroupPosition(view, effects);
-  const next = nextGroup(stored, change, position);
-  const event = { ...position, acceptedAt: now, payload: change.payload };
-  await insertEvent(tx, stored.group_id, { event, signer: change.signer });
-  if (effects.advancesEpoch) await beginEpoch(tx, next, now, means);
-  const ended = await endMemberships(tx, group, change);
-  await changeMembers(tx, next, { change, position });
-  const rekeyed = await replaceKeys(tx, group, { change, position });
-  const dropped = await changeBans(tx, stored.group_id, effects);
-  await settleStaging(tx, next, change);
+  const next = nextGroup(decided, position);
+  const event = { ...position, acceptedAt: now, payload: decided.event.payload };
+  await insertEvent(tx, groupId, { event, signer: caller.signer });
+  if (effects.advancesEpoch) await beginEpoch(tx, next, now, context);
+  const ended = await endMemberships(tx, decided);
+  await changeMembers(tx, next, decided);
+  const rekeyed = await replaceKeys(tx, next, decided);
+  const deletedByBan = await changeBans(tx, groupId, effects);
+  await updateStaging(tx, groupId, decided);
   await updateGroup(tx, next);
   const notices: Notice[] = [timelineNotice(next)];
-  if (dropped || effects.joined.length > 0) {
-    notices.push(await applicationsNotice(tx, stored.group_id));
+  if (deletedByBan > 0 || effects.joined.length > 0) {
+    notices.push(await applicationsNotice(tx, groupId));
   }
   const requesters = [...ended, ...rekeyed];
-  if (requesters.length > 0) {
-    notices.push(await recoveriesNotice(tx, stored.group_id, requesters));
-  }
-  return notices;
+  if (requesters.length > 0) notices.push(await recoveriesNotice(tx, groupId, requesters));
+  return { result: null, notices };
 }
 
-/** The group's row behind the event. */
+/** The group's row after the event. */
 function nextGroup(
-  stored: StoredGroup,
-  { effects, head, rotation }: Change,
+  { event, effects, group: { stored }, rotation }: DecidedEvent,
   position: TimelinePosition,
 ): StoredGroup {
   return {
@@ -121,7 +129,7 @@ function nextGroup(
     status: effects.closes ? 'closed' : stored.status,
     owner: effects.owner ?? stored.owner,
     commitment: effects.client_secret_commitment ?? stored.commitment,
-    chain_head: head,
+    chain_head: event.head,
     member_count: stored.member_count + effects.joined.length - effects.left.length,
     ban_count: stored.ban_count + effects.banned.length - effects.unbanned.length,
     access_ended: effects.left.length > 0 ? position.sequence : stored.access_ended,
@@ -129,12 +137,12 @@ function nextGroup(
   };
 }
 
-/** A fresh relay secret for the epoch the group is in now. */
+/** Creates a new relay secret for the epoch that the group is in now. */
 export async function beginEpoch(
   tx: Writer,
   group: Pick<StoredGroup, 'group_id' | 'epoch' | 'box_set'>,
   now: number,
-  { random, limits }: Means,
+  { random, limits }: ApplyContext,
 ): Promise<void> {
   await insertEpoch(tx, group.group_id, {
     epoch: group.epoch,
@@ -144,11 +152,10 @@ export async function beginEpoch(
   });
 }
 
-/** Membership, intervals and recovery requests go together (05 §9.1, §9.2). */
+/** Ends memberships, with their intervals and recovery requests (05 §9.1, §9.2). */
 async function endMemberships(
   tx: Writer,
-  { stored, view }: LoadedGroup,
-  { effects, now }: Change,
+  { effects, group: { stored, view }, now }: DecidedEvent,
 ): Promise<Requester[]> {
   const requesters: Requester[] = [];
   await forEach(effects.left, async (account) => {
@@ -161,60 +168,43 @@ async function endMemberships(
   return requesters;
 }
 
-interface Applied {
-  readonly change: Change;
-  readonly position: TimelinePosition;
-}
-
-/** Admissions with their boxes and access, and roles. */
+/** Adds members with their boxes and access, and sets roles. */
 async function changeMembers(
   tx: Writer,
-  group: StoredGroup,
-  { change, position }: Applied,
+  next: StoredGroup,
+  { approved, effects, uses = [] }: DecidedEvent,
 ): Promise<void> {
-  const { effects, arrivals, uses = [] } = change;
-  const { group_id: groupId } = group;
+  const { group_id: groupId, sequence: since } = next;
   await forEach(uses, (use) => addUses(tx, groupId, use));
   const joined = effects.joined.map(({ account }) => account);
   await deleteApplications(tx, groupId, joined);
   await forEach(effects.joined, async (member) => {
-    const since = position.sequence;
     await insertMember(tx, groupId, { ...member, role: 'member', since });
-    await welcome(tx, group, { account: member.account, position, arrivals });
+    await admitDevice(tx, next, { account: member.account, approved });
   });
   for (const role of effects.roles) await setRole(tx, groupId, role);
 }
 
-/** The box of an account and the access of the device that asked, both from the event on. */
-async function welcome(
+/** Stores the account's box and opens access for the device that asked, both from the event on. */
+async function admitDevice(
   tx: Writer,
-  group: StoredGroup,
-  {
-    account,
-    position,
-    arrivals,
-  }: {
-    readonly account: string;
-    readonly position: TimelinePosition;
-    readonly arrivals: Change['arrivals'];
-  },
+  next: StoredGroup,
+  { account, approved }: { readonly account: string; readonly approved: DecidedEvent['approved'] },
 ): Promise<void> {
-  const arrival = arrivals?.get(account);
-  if (arrival === undefined) throw new Error('an account arrives without its box');
-  const { deviceId, box } = arrival;
-  const key = { boxSet: group.box_set, account, fromEpoch: position.epoch };
-  await writeBox(tx, group.group_id, { ...key, box });
-  const access = openAccessAt(position);
-  await openInterval(tx, group.group_id, { account, deviceId, access });
+  const member = approved?.get(account);
+  if (member === undefined) throw new Error('an approved account has no box');
+  const { group_id: groupId, box_set: boxSet, epoch: fromEpoch } = next;
+  await writeBox(tx, groupId, { boxSet, account, fromEpoch, box: member.box });
+  const access = openAccessAt(next);
+  await openInterval(tx, groupId, { account, deviceId: member.deviceId, access });
 }
 
-/** New member keys; a recovery ends all earlier access, a rotation's own new key does not. */
+/** Replaces member keys. A recovery ends all earlier access, a rotation's new owner key does not. */
 async function replaceKeys(
   tx: Writer,
-  { stored, view }: LoadedGroup,
-  { change, position }: Applied,
+  next: StoredGroup,
+  { approved, effects, group: { stored, view }, now, rotation }: DecidedEvent,
 ): Promise<Requester[]> {
-  const { effects, now, arrivals, rotation } = change;
   const requesters: Requester[] = [];
   const { group_id: groupId } = stored;
   await forEach(effects.rekeyed, async ({ account, member_encryption_public_key: key }) => {
@@ -225,25 +215,24 @@ async function replaceKeys(
     }
     if (rotation !== undefined) return;
     await endAccess(tx, groupId, { account, at: stored });
-    await welcome(tx, stored, { account, position, arrivals });
+    await admitDevice(tx, next, { account, approved });
   });
   return requesters;
 }
 
-/** Says whether an application went with a ban. */
-async function changeBans(tx: Writer, groupId: string, effects: GroupEffects): Promise<boolean> {
+/** @returns how many applications were deleted with bans */
+async function changeBans(tx: Writer, groupId: string, effects: GroupEffects): Promise<number> {
   await forEach(effects.banned, (account) => insertBan(tx, groupId, account));
   await forEach(effects.unbanned, (account) => deleteBan(tx, groupId, account));
-  return (await deleteApplications(tx, groupId, effects.banned)) > 0;
+  return await deleteApplications(tx, groupId, effects.banned);
 }
 
-/** What becomes of the staged rotation (05 §13.26, §18). */
-async function settleStaging(
+/** Ends the staged rotation, or deletes the boxes in it that no longer fit (05 §13.26, §18). */
+async function updateStaging(
   tx: Writer,
-  group: StoredGroup,
-  { effects, rotation }: Change,
+  groupId: string,
+  { effects, rotation }: DecidedEvent,
 ): Promise<void> {
-  const { group_id: groupId } = group;
   if (rotation !== undefined) {
     await deleteStaging(tx, groupId);
     return;
@@ -258,11 +247,11 @@ async function settleStaging(
     await dropSet(tx, groupId, boxSet);
     return;
   }
-  let lost = 0;
+  let deleted = 0;
   await forEach(withoutBoxOf, async (account) => {
-    if (await deleteStagedBox(tx, groupId, { boxSet, account })) lost += 1;
+    if (await deleteStagedBox(tx, groupId, { boxSet, account })) deleted += 1;
   });
-  if (lost > 0) {
-    await writeStaging(tx, groupId, { ...staging, boxCount: staging.boxCount - lost });
+  if (deleted > 0) {
+    await writeStaging(tx, groupId, { ...staging, boxCount: staging.boxCount - deleted });
   }
 }

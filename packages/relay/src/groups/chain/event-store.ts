@@ -102,14 +102,14 @@ export interface EventRow extends Row {
 export async function readEvents(
   tx: Reader,
   groupId: string,
-  { after, most }: { readonly after: number; readonly most: number },
+  { after, limit }: { readonly after: number; readonly limit: number },
 ): Promise<EventRow[]> {
   return await tx.all<EventRow>(
     `SELECT sequence, epoch, accepted_at, signer_device_id, certificate_id, bytes
       FROM group_events WHERE group_id = ? AND sequence > ? ORDER BY sequence LIMIT ?`,
     groupId,
     after,
-    most,
+    limit,
   );
 }
 
@@ -117,7 +117,7 @@ export async function readEvents(
 export async function readMessages(
   tx: Reader,
   groupId: string,
-  { from, to, most }: { readonly from: number; readonly to: number; readonly most: number },
+  { from, to, limit }: { readonly from: number; readonly to: number; readonly limit: number },
 ): Promise<EventRow[]> {
   return await tx.all<EventRow>(
     `SELECT sequence, epoch, accepted_at, signer_device_id, certificate_id, bytes
@@ -126,7 +126,7 @@ export async function readMessages(
     groupId,
     from,
     to,
-    most,
+    limit,
   );
 }
 

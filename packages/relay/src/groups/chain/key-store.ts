@@ -68,12 +68,12 @@ export async function readKeys(
     account,
     from,
     to,
-    most,
+    limit,
   }: {
     readonly account: string;
     readonly from: number;
     readonly to: number;
-    readonly most: number;
+    readonly limit: number;
   },
 ): Promise<StoredKey[]> {
   return await tx.all<StoredKey & Row>(
@@ -88,7 +88,7 @@ export async function readKeys(
     groupId,
     from,
     to,
-    most,
+    limit,
   );
 }
 

@@ -1,37 +1,28 @@
 import { type GroupMember, type GroupView, ProtocolError } from '@posthouse/protocol';
 import type { Reader } from '../../storage/types.ts';
 import { factsOf, readBans, readGroup, readMembers, type StoredGroup } from './group-store.ts';
-import { requireEnded } from './stale-access.ts';
 
-/** A group as the rules of the chain read it, with just the accounts a call is about. */
+/** A group as the rules of the chain read it, with only the accounts that a call is about. */
 export interface LoadedGroup {
   readonly stored: StoredGroup;
   readonly view: GroupView;
 }
 
 /**
- * Reads a group with those of the accounts that are members or banned.
+ * Loads a group with those of the accounts that are members or banned.
  * @throws ProtocolError `not_found`
- * @throws AccessToEnd where a device has become inactive and its access is still open
  */
 export async function loadGroup(
   tx: Reader,
   groupId: string,
   accounts: readonly string[],
 ): Promise<LoadedGroup> {
-  const stored = await requireGroup(tx, groupId);
-  await requireEnded(tx, groupId);
+  const stored = await readGroup(tx, groupId);
+  if (stored === undefined) throw new ProtocolError('not_found', 'this relay hosts no such group');
   const distinct = [...new Set(accounts)];
   const members = await readMembers(tx, groupId, distinct);
   const bans = await readBans(tx, groupId, distinct);
   return { stored, view: viewOf(stored, { members, bans }) };
-}
-
-/** @throws ProtocolError `not_found` */
-async function requireGroup(tx: Reader, groupId: string): Promise<StoredGroup> {
-  const stored = await readGroup(tx, groupId);
-  if (stored === undefined) throw new ProtocolError('not_found', 'this relay hosts no such group');
-  return stored;
 }
 
 function viewOf(

@@ -4,56 +4,51 @@ import {
   isGroupManager,
   ProtocolError,
 } from '@posthouse/protocol';
-import { type Caller, requireCaller } from '../../accounts/index.ts';
-import type { DeviceSession } from '../../sessions/session.ts';
 import type { Reader } from '../../storage/types.ts';
+import type { GroupCall } from './group-transactions.ts';
 import { type LoadedGroup, loadGroup } from './load-group.ts';
 
-/** The calling device of a member. */
-export interface CallingMember {
-  readonly caller: Caller;
+/** A group with the calling account as its member. */
+export interface Membership {
   readonly group: LoadedGroup;
   readonly member: GroupMember;
 }
 
 /**
- * The calling device, of an account that is a member of the group and not banned.
- * @throws ProtocolError `unauthorized`, `not_found`, `forbidden`
+ * Requires that the calling account is a member of the group and not banned.
+ *
+ * @param targets other accounts that the call is about, loaded with the group
+ * @throws ProtocolError `not_found`, `forbidden`
  */
 export async function requireMember(
   tx: Reader,
-  session: DeviceSession,
-  { groupId, now }: { readonly groupId: string; readonly now: number },
-): Promise<CallingMember> {
-  const caller = await requireCaller(tx, session, now);
-  const group = await loadGroup(tx, groupId, [session.account]);
-  return { caller, group, member: currentMember(group.view, session.account) };
+  { session, groupId }: GroupCall,
+  targets: readonly string[] = [],
+): Promise<Membership> {
+  const group = await loadGroup(tx, groupId, [session.account, ...targets]);
+  return { group, member: currentMember(group.view, session.account) };
 }
 
 /**
- * As {@link requireMember}, for what the owner alone may do.
- * @throws ProtocolError `unauthorized`, `not_found`, `forbidden`
+ * As {@link requireMember}, for what only the owner may do.
+ * @throws ProtocolError `not_found`, `forbidden`
  */
 export async function requireOwner(
   tx: Reader,
-  session: DeviceSession,
-  place: { readonly groupId: string; readonly now: number },
-): Promise<CallingMember> {
-  const calling = await requireMember(tx, session, place);
-  if (calling.member.role === 'owner') return calling;
+  call: GroupCall,
+  targets: readonly string[] = [],
+): Promise<Membership> {
+  const membership = await requireMember(tx, call, targets);
+  if (membership.member.role === 'owner') return membership;
   throw new ProtocolError('forbidden', 'the account is not the owner');
 }
 
 /**
- * As {@link requireMember}, for what owner and administrators alone may do.
- * @throws ProtocolError `unauthorized`, `not_found`, `forbidden`
+ * As {@link requireMember}, for what only the owner and administrators may do.
+ * @throws ProtocolError `not_found`, `forbidden`
  */
-export async function requireManager(
-  tx: Reader,
-  session: DeviceSession,
-  place: { readonly groupId: string; readonly now: number },
-): Promise<CallingMember> {
-  const calling = await requireMember(tx, session, place);
-  if (isGroupManager(calling.member.role)) return calling;
+export async function requireManager(tx: Reader, call: GroupCall): Promise<Membership> {
+  const membership = await requireMember(tx, call);
+  if (isGroupManager(membership.member.role)) return membership;
   throw new ProtocolError('forbidden', 'the account is neither owner nor administrator');
 }

@@ -1,37 +1,88 @@
-/** Access that has ended and is still open in the tables, because the job has not had its turn. */
-import { type DeviceKey, readInactive } from '../../accounts/index.ts';
-import type { Reader } from '../../storage/types.ts';
-import { readOpenDevices } from './access-store.ts';
+/** Access of devices that are no longer valid, which no job has ended yet (05 §7.3, §10.3). */
+import { createKeyRotated, type Network, nextGroupPosition } from '@posthouse/protocol';
+import { canonicalJson } from '@posthouse/protocol/json';
+import { type DeviceKey, isMarkedInactive, readInactive } from '../../accounts/index.ts';
+import type { RelayContext } from '../../context.ts';
+import type { Notice } from '../../dispatch/notice.ts';
+import type { Reader, Writer } from '../../storage/types.ts';
+import { closeInterval, readIntervals, readOpenDevices } from './access-store.ts';
+import { beginEpoch } from './apply-event.ts';
+import { insertEvent } from './event-store.ts';
+import { readGroup, type StoredGroup, updateGroup } from './group-store.ts';
+import { timelineNotice } from './notices.ts';
 
-/** Inactive devices that a call looks at. The job begins with the same, so others follow soon. */
-const looked = 50;
+/** Inactive devices that a call checks. The job begins with the same, so the rest follows soon. */
+const batchSize = 50;
 
-/** A group in which devices have access that must end before anything else happens there. */
-export class AccessToEnd extends Error {
-  readonly groupId: string;
-  readonly devices: readonly DeviceKey[];
-
-  constructor(groupId: string, devices: readonly DeviceKey[]) {
-    super('access of inactive devices is still open');
-    this.name = 'AccessToEnd';
-    this.groupId = groupId;
-    this.devices = devices;
-  }
+/**
+ * Reads which inactive devices still have open access to a group. Nothing else may happen there
+ * before it has ended: an event must not fall into the interval of a device that is not valid.
+ */
+export async function readStaleAccess(tx: Reader, groupId: string): Promise<readonly DeviceKey[]> {
+  const marked = await readInactive(tx, { after: undefined, most: batchSize });
+  if (marked.length === 0) return [];
+  const accounts = [...new Set(marked.map(({ account }) => account))];
+  const open = await readOpenDevices(tx, groupId, accounts);
+  return marked.filter(({ account, deviceId }) =>
+    open.some((device) => device.account === account && device.deviceId === deviceId),
+  );
 }
 
 /**
- * Makes sure that no inactive device has open access to a group: what happens there while a device
- * is not valid must not be in its intervals (05 §10.3).
- *
- * @throws AccessToEnd, which `settled.ts` takes care of
+ * Revokes the access of inactive devices to a group, each device in a transaction of its own, and
+ * publishes what followed. A device that is valid again keeps its access.
  */
-export async function requireEnded(tx: Reader, groupId: string): Promise<void> {
-  const noted = await readInactive(tx, { after: undefined, most: looked });
-  if (noted.length === 0) return;
-  const accounts = [...new Set(noted.map(({ account }) => account))];
-  const open = await readOpenDevices(tx, groupId, accounts);
-  const devices = noted.filter(({ account, deviceId }) =>
-    open.some((device) => device.account === account && device.deviceId === deviceId),
-  );
-  if (devices.length > 0) throw new AccessToEnd(groupId, devices);
+export async function revokeStaleAccess(
+  context: RelayContext,
+  groupId: string,
+  devices: readonly DeviceKey[],
+): Promise<void> {
+  const { bus, storage } = context;
+  for (const device of devices) {
+    const revoke = (tx: Writer) => revokeAccess(context, tx, { groupId, device });
+    bus.publish(await storage.write(`group:${groupId}`, revoke));
+  }
+}
+
+/** Closes the device's interval; if the device was given the current relay secret, replaces it. */
+async function revokeAccess(
+  { clock, limits, network, random }: RelayContext,
+  tx: Writer,
+  { groupId, device }: { readonly groupId: string; readonly device: DeviceKey },
+): Promise<readonly Notice[]> {
+  if (!(await isMarkedInactive(tx, device))) return [];
+  const group = await readGroup(tx, groupId);
+  const intervals = await readIntervals(tx, groupId, device);
+  const interval = intervals.find(({ messages }) => messages.to === undefined);
+  if (group === undefined || interval === undefined) return [];
+  await closeInterval(tx, groupId, { ...device, at: group });
+  const holdsSecret = interval.deliveredEpoch === group.epoch;
+  const next = holdsSecret ? afterRotation(group) : undefined;
+  if (next === undefined) {
+    // Connections confirmed before the next event are checked again: the device may have one.
+    const following = Math.min(group.sequence + 1, Number.MAX_SAFE_INTEGER);
+    await updateGroup(tx, { ...group, access_ended: following });
+    return [];
+  }
+  const now = clock.now();
+  await insertEvent(tx, groupId, { event: rotationEvent(network, next, now), signer: undefined });
+  await beginEpoch(tx, next, now, { random, limits });
+  await updateGroup(tx, next);
+  return [timelineNotice(next)];
+}
+
+/** The group after a rotation by the relay; `undefined` if nothing can be appended any more. */
+function afterRotation(group: StoredGroup): StoredGroup | undefined {
+  if (group.status !== 'active') return undefined;
+  try {
+    const position = nextGroupPosition(group, { advancesEpoch: true });
+    return { ...group, ...position, access_ended: position.sequence };
+  } catch {
+    return undefined;
+  }
+}
+
+function rotationEvent(network: Network, { sequence, epoch }: StoredGroup, now: number) {
+  const payload = canonicalJson(createKeyRotated(network));
+  return { sequence, epoch, acceptedAt: now, payload };
 }

@@ -1,89 +1,90 @@
-/** The one way of every signed link of a group's chain, from its request to its commit. */
+/**
+ * The one way of a signed management event (05 §5.2, §12.4, §12.6): admitted by a snapshot and its
+ * signature, then decided and applied in one transaction.
+ */
 import {
   type ChainEvent,
   checkGroupAuthority,
   decideChainEvent,
   type GroupChainBody,
-  type GroupEffects,
   managementHash,
+  type Network,
 } from '@posthouse/protocol';
 import { canonicalJson } from '@posthouse/protocol/json';
-import {
-  type AdmissionPhase,
-  type Caller,
-  resolveCaller,
-  writeAdmitted,
-} from '../../accounts/index.ts';
 import type { RelayContext } from '../../context.ts';
 import type { HandlerResult } from '../../dispatch/handler.ts';
 import type { DeviceSession } from '../../sessions/session.ts';
-import type { Reader, Writer } from '../../storage/types.ts';
-import { applyChange, type Change } from './apply-event.ts';
-import { type LoadedGroup, loadGroup } from './load-group.ts';
+import type { Reader } from '../../storage/types.ts';
+import { admitToWrite } from './admission.ts';
+import { applyEvent, type DecidedEvent, type SignedEvent } from './apply-event.ts';
+import { type CallingDevice, type GroupCall, writeInGroup } from './group-transactions.ts';
+import { loadGroup } from './load-group.ts';
 
-/** What a method demands and adds beside its body, inside the commit. */
-export type Completion = Pick<Change, 'arrivals' | 'uses' | 'rotation'>;
-
-/** Everything a method may look at before its link is written. */
-export interface Deciding {
-  readonly tx: Writer;
-  readonly group: LoadedGroup;
-  readonly effects: GroupEffects;
-  readonly caller: Caller;
-  /** Unix seconds. */
-  readonly now: number;
+/** Makes the signed event of a body, with what its commit stores. */
+export function signedEventOf(network: Network, content: ChainEvent): SignedEvent {
+  const { body } = content;
+  return { content, payload: canonicalJson(body), head: managementHash(network, body) };
 }
 
 /**
- * Verifies a link, decides on it and writes it with all that follows (05 §5.2, §12.4, §12.6): the
- * signature before the transaction; group, rights, open group, head and state inside it.
+ * Writes a signed management event for which the rules of the chain are all there is to check.
  *
- * @param complete further conditions of the method, and what it adds; judged last
+ * A method with conditions of its own takes the same steps itself and checks between
+ * {@link decideEvent} and {@link applyEvent}.
+ *
  * @throws ProtocolError as the chapter says of the method
  */
-export async function writeLink(
+export async function writeChainEvent(
   context: RelayContext,
-  { session }: { readonly session: DeviceSession },
-  link: ChainEvent,
-  complete: (deciding: Deciding) => Promise<Completion> = async () => ({}),
+  session: DeviceSession,
+  event: SignedEvent,
 ): Promise<HandlerResult> {
-  const { body } = link;
-  const payload = canonicalJson(body);
-  const head = managementHash(context.network, body);
-  return await writeAdmitted(context, {
-    session,
-    aggregates: `group:${body.group_id}`,
-    signed: body,
-    admit: (tx, look) => requireAuthority(tx, session, { link, look }),
-    work: async (tx, { caller, group }, now) => {
-      const effects = decideChainEvent(group.view, link, session.account);
-      const completion = await complete({ tx, group, effects, caller, now });
-      const change = { effects, payload, head, signer: caller.signer, now, ...completion };
-      return { result: null, notices: await applyChange(tx, group, change, context) };
-    },
+  const call = { session, groupId: event.content.body.group_id };
+  await admitEvent(context, call, event);
+  return await writeInGroup(context, call, async (tx, calling) => {
+    return await applyEvent(context, tx, await decideEvent(tx, calling, event));
   });
 }
 
 /**
- * The calling device, and the group, in which the account may sign such a link. The targets of a
- * batch, which may be many, are looked up by the write alone: before, none of them forbids it.
+ * Refuses an event that its signer has no authority for, or did not sign, before the group is held.
+ * Only a single target is loaded here: the targets of a batch, which may be many, the write checks.
  *
- * @throws ProtocolError `unauthorized`, `not_found`, `forbidden`
+ * @throws ProtocolError `unauthorized`, `invalid_signature`, `not_found`, `forbidden`
  */
-async function requireAuthority(
-  tx: Reader,
-  session: DeviceSession,
-  { link, look }: { readonly link: ChainEvent; readonly look: AdmissionPhase },
-): Promise<{ readonly caller: Caller; readonly group: LoadedGroup }> {
-  const caller = await resolveCaller(tx, session, look);
-  const targets = targetsOf(link);
-  const known = look.inTransaction || targets.length === 1 ? targets : [];
-  const group = await loadGroup(tx, link.body.group_id, [session.account, ...known]);
-  checkGroupAuthority(group.view, link, session.account);
-  return { caller, group };
+export async function admitEvent(
+  context: RelayContext,
+  call: GroupCall,
+  { content }: SignedEvent,
+): Promise<void> {
+  const { session, groupId } = call;
+  const targets = targetsOf(content);
+  const known = targets.length === 1 ? targets : [];
+  await admitToWrite(context, { ...call, signed: content.body }, async (tx) => {
+    const { view } = await loadGroup(tx, groupId, [session.account, ...known]);
+    checkGroupAuthority(view, content, session.account);
+  });
 }
 
-/** The accounts whose membership, role or ban a decision on the body looks at. */
+/**
+ * Decides what an event changes, inside the transaction that writes it: the signer's authority, an
+ * open group, the current head, then the state that its kind asks for.
+ *
+ * @throws ProtocolError `not_found`, `forbidden`, `state_conflict`, `bad_request`
+ */
+export async function decideEvent(
+  tx: Reader,
+  { caller, now }: CallingDevice,
+  event: SignedEvent,
+): Promise<DecidedEvent> {
+  const { content } = event;
+  const { account } = caller;
+  const group = await loadGroup(tx, content.body.group_id, [account, ...targetsOf(content)]);
+  const effects = decideChainEvent(group.view, content, account);
+  return { event, group, effects, caller, now };
+}
+
+/** The accounts whose membership, role or ban decides about a body. */
 function targetsOf({ kind, body }: GroupChainBody): readonly string[] {
   switch (kind) {
     case 'group.role.update':

@@ -1,91 +1,83 @@
 import {
-  type ChainEvent,
   checkChainEvent,
   checkGroupParams,
   ProtocolError,
   remainingInviteUses,
 } from '@posthouse/protocol';
-import { requireCaller } from '../../accounts/index.ts';
-import type { RelayContext } from '../../context.ts';
+import { verifySignature } from '../../accounts/index.ts';
 import type { Handler } from '../../dispatch/handler.ts';
-import type { DeviceSession } from '../../sessions/session.ts';
+import type { Reader } from '../../storage/types.ts';
+import { applyEvent } from '../chain/apply-event.ts';
+import { readInGroup, writeInGroup } from '../chain/group-transactions.ts';
 import { loadGroup } from '../chain/load-group.ts';
-import { writeLink } from '../chain/write-event.ts';
-import {
-  isCurrent,
-  type KnownApplication,
-  readApplications,
-  readApplicationTexts,
-} from '../requests/application-store.ts';
-import { arrivalsOf, noRequest } from '../requests/approvals.ts';
-import type { InviteUse } from '../requests/invite-store.ts';
-import { verifyRecords } from '../requests/verify-requests.ts';
+import { decideEvent, signedEventOf } from '../chain/write-event.ts';
+import { approveRequests, noRequest } from '../requests/approvals.ts';
+import { type InviteUse, readInvites } from '../requests/invite-store.ts';
+import { type PendingApplication, readRequests } from '../requests/request-store.ts';
+import { isUsableBy } from '../requests/usable-invite.ts';
+import { verifyRequests } from '../requests/verify-requests.ts';
 
-/** `group.application.approve` (05 §13.15). */
+/**
+ * `group.application.approve` (05 §13.15).
+ *
+ * Unlike other events, an approval is refused for a stale head and for missing applications before
+ * its signature is verified: the applications are verified first. A client that repeats an approval
+ * on a new head MUST get `not_found`, although the accounts are members by then.
+ */
 export const groupApplicationApprove: Handler<'group.application.approve'> = async (
   context,
   call,
 ) => {
+  const { network } = context;
   const { params } = call;
-  checkGroupParams(context.network, 'group.application.approve', params);
-  const { group_id: groupId, members } = params.approval;
-  const accounts = members.map(({ account }) => account);
-  const link = { kind: 'group.application.approval', body: params.approval } as const;
-  const verified = await verifyApplications(context, call.session, {
-    link,
-    accounts,
+  checkGroupParams(network, 'group.application.approve', params);
+  const { approval } = params;
+  const groupId = approval.group_id;
+  const groupCall = { session: call.session, groupId };
+  const accounts = approval.members.map(({ account }) => account);
+  const applications = { kind: 'application', groupId, accounts } as const;
+  const event = signedEventOf(network, { kind: 'group.application.approval', body: approval });
+
+  const signer = await readInGroup(context, groupCall, async (tx, { caller }) => {
+    const { view } = await loadGroup(tx, groupId, [caller.account]);
+    checkChainEvent(view, event.content, caller.account);
+    const pending = await readRequests(tx, applications);
+    if (accounts.some((account) => !pending.has(account))) throw noRequest();
+    return caller;
   });
-  return await writeLink(context, call, link, async (deciding) => {
-    const pending = await readApplications(deciding.tx, groupId, accounts);
-    const arrivals = arrivalsOf(params, deciding, { pending, verified });
-    return { arrivals, uses: usesOf([...pending.values()], deciding.now) };
+  const verified = await verifyRequests(context, applications);
+  await verifySignature(context, approval, signer);
+
+  return await writeInGroup(context, groupCall, async (tx, calling) => {
+    const decided = await decideEvent(tx, calling, event);
+    const pending = await readRequests(tx, applications);
+    const approved = approveRequests(params, decided.group, { pending, verified });
+    const at = { groupId, now: calling.now };
+    const uses = await countUses(tx, at, [...pending.values()]);
+    return await applyEvent(context, tx, { ...decided, approved, uses });
   });
 };
 
 /**
- * Verifies the applications again. Those that are missing are refused here already, behind rights
- * and head and before all else: who repeats an approval on a new head finds members where the
- * applications were, and MUST be told `not_found`.
- *
- * @returns digests of the verified ones, by account
- */
-async function verifyApplications(
-  context: RelayContext,
-  session: DeviceSession,
-  { link, accounts }: { readonly link: ChainEvent; readonly accounts: readonly string[] },
-): Promise<ReadonlyMap<string, string>> {
-  const { clock, storage } = context;
-  const { group_id: groupId } = link.body;
-  await storage.read(async (tx) => {
-    await requireCaller(tx, session, clock.now());
-    const { view } = await loadGroup(tx, groupId, [session.account]);
-    checkChainEvent(view, link, session.account);
-    const applications = await readApplications(tx, groupId, accounts);
-    if (accounts.some((account) => !applications.has(account))) throw noRequest();
-  });
-  return await verifyRecords(context, 'application', {
-    accounts,
-    read: async (tx, account) => {
-      const texts = (await readApplicationTexts(tx, groupId, [account])).get(account);
-      return texts && { account, record: texts.application, certificate: texts.certificate };
-    },
-  });
-}
-
-/**
- * How often each invitation is used, all of which it must still allow together.
+ * Counts how often each invitation is used; it must still allow all its uses together.
  * @throws ProtocolError `state_conflict`
  */
-function usesOf(applications: readonly KnownApplication[], now: number): readonly InviteUse[] {
-  const uses: InviteUse[] = [];
+async function countUses(
+  tx: Reader,
+  { groupId, now }: { readonly groupId: string; readonly now: number },
+  applications: readonly PendingApplication[],
+): Promise<readonly InviteUse[]> {
   const byInvite = Map.groupBy(applications, ({ inviteId }) => inviteId);
-  for (const [inviteId, some] of byInvite) {
-    const [{ invitation }] = some as [KnownApplication];
-    const left = remainingInviteUses(invitation) - some.length;
-    if (left < 0 || !some.every((application) => isCurrent(application, now))) {
+  const invites = await readInvites(tx, groupId, [...byInvite.keys()]);
+  return [...byInvite].map(([inviteId, batch]) => {
+    const invitation = invites.get(inviteId);
+    const left = invitation === undefined ? -1 : remainingInviteUses(invitation) - batch.length;
+    const isUsable = batch.every(
+      ({ account }) => invitation !== undefined && isUsableBy(invitation, { account, now }),
+    );
+    if (left < 0 || !isUsable) {
       throw new ProtocolError('state_conflict', 'an invitation cannot be used any more');
     }
-    uses.push({ inviteId, uses: some.length, isOver: left === 0 });
-  }
-  return uses;
+    return { inviteId, uses: batch.length, isOver: left === 0 };
+  });
 }

@@ -1,16 +1,24 @@
-import { checkGroupOpen, checkGroupParams, ProtocolError } from '@posthouse/protocol';
+import {
+  checkGroupOpen,
+  checkGroupParams,
+  type GroupApplication,
+  ProtocolError,
+} from '@posthouse/protocol';
 import { canonicalJson } from '@posthouse/protocol/json';
-import { requireCaller, requireOwnAccount, writeAdmitted } from '../../accounts/index.ts';
+import { requireOwnAccount } from '../../accounts/index.ts';
 import { digest } from '../../digest.ts';
 import type { Handler } from '../../dispatch/handler.ts';
 import type { Reader } from '../../storage/types.ts';
+import { admitToWrite } from '../chain/admission.ts';
 import { keepCertificate } from '../chain/event-store.ts';
-import { type LoadedGroup, loadGroup } from '../chain/load-group.ts';
+import { writeInGroup } from '../chain/group-transactions.ts';
+import { loadGroup } from '../chain/load-group.ts';
 import { applicationsNotice } from '../chain/notices.ts';
-import { readApplications, writeApplication } from '../requests/application-store.ts';
+import { writeApplication } from '../requests/application-store.ts';
 import type { StoredInvitation } from '../requests/invite-store.ts';
 import { checkRecordBytes } from '../requests/record-quota.ts';
-import { usableInvite } from '../requests/usable-invite.ts';
+import { readRequests } from '../requests/request-store.ts';
+import { readUsableInvite } from '../requests/usable-invite.ts';
 
 /** `group.application.submit` (05 §13.13). */
 export const groupApplicationSubmit: Handler<'group.application.submit'> = async (
@@ -22,61 +30,45 @@ export const groupApplicationSubmit: Handler<'group.application.submit'> = async
   checkGroupParams(context.network, 'group.application.submit', application);
   requireOwnAccount(session, application.account);
   const { group_id: groupId, invite_id: inviteId, account } = application;
+  const groupCall = { session, groupId };
   const text = canonicalJson(application);
-  return await writeAdmitted(context, {
-    ...{ session, aggregates: `group:${groupId}`, signed: application },
-    admit: async (tx, { now }) => {
-      const caller = await requireCaller(tx, session, now);
-      const group = await loadGroup(tx, groupId, [account]);
-      const invitation = await requireInvited(tx, group, { inviteId, account, now });
-      // An application is worth as much as the invitation it rests on (05 §8.2).
-      return { caller, neededUntil: invitation.invite.expires_at };
-    },
-    work: async (tx, { caller, neededUntil }, now) => {
-      const present = (await readApplications(tx, groupId, [account])).get(account);
-      if (present?.digest === digest(text)) return { result: null };
-      const record = { account, kind: 'application', text } as const;
-      await checkRecordBytes(tx, groupId, { limits: context.limits, record });
-      const { deviceId, signer } = caller;
-      const { certificateId, certificate } = signer;
-      const { member_encryption_public_key: memberKey } = application;
-      const pending = {
-        account,
-        inviteId,
-        deviceId,
-        certificateId,
-        memberKey,
-        digest: digest(text),
-      };
-      const texts = { application: text, certificate };
-      await keepCertificate(tx, groupId, { signer, neededUntil });
-      await writeApplication(
-        tx,
-        groupId,
-        { ...pending, acceptedAt: now, texts },
-        present?.inviteId,
-      );
-      return { result: null, notices: [await applicationsNotice(tx, groupId)] };
-    },
+  await admitToWrite(context, { ...groupCall, signed: application }, (tx, { now }) =>
+    requireInvited(tx, application, now),
+  );
+  return await writeInGroup(context, groupCall, async (tx, { caller, now }) => {
+    const { invite } = await requireInvited(tx, application, now);
+    const requests = { kind: 'application', groupId, accounts: [account] } as const;
+    const present = (await readRequests(tx, requests)).get(account);
+    if (present?.digest === digest(text)) return { result: null };
+    const record = { account, kind: 'application', text } as const;
+    await checkRecordBytes(tx, groupId, { limits: context.limits, record });
+    const { signer } = caller;
+    // An application is worth as much as its invitation (05 §8.2).
+    await keepCertificate(tx, groupId, { signer, neededUntil: invite.expires_at });
+    const { member_encryption_public_key: memberKey } = application;
+    const stored = { account, inviteId, ...signer, memberKey, acceptedAt: now, text };
+    await writeApplication(tx, groupId, stored, present?.inviteId);
+    return { result: null, notices: [await applicationsNotice(tx, groupId)] };
   });
 };
 
 /**
- * The caller may apply now. That the group is closed is told only to those an invitation lets look
- * at it (05 §12.4, §13.3).
+ * Requires that an account may apply now. Only an account that its invitation lets see the group
+ * learns that the group is closed (05 §12.4, §13.3).
  *
- * @throws ProtocolError `forbidden`, `state_conflict`
+ * @throws ProtocolError `not_found`, `forbidden`, `state_conflict`
  */
 async function requireInvited(
   tx: Reader,
-  { view }: LoadedGroup,
-  guest: { readonly inviteId: string; readonly account: string; readonly now: number },
+  { group_id: groupId, invite_id: inviteId, account }: GroupApplication,
+  now: number,
 ): Promise<StoredInvitation> {
-  if (view.bans.has(guest.account)) throw notInvited();
-  if (view.members.get(guest.account) !== undefined) {
+  const { view } = await loadGroup(tx, groupId, [account]);
+  if (view.bans.has(account)) throw notInvited();
+  if (view.members.get(account) !== undefined) {
     throw new ProtocolError('state_conflict', 'the account is a member already');
   }
-  const invitation = await usableInvite(tx, view.group_id, guest);
+  const invitation = await readUsableInvite(tx, groupId, { inviteId, account, now });
   if (invitation === undefined) throw notInvited();
   checkGroupOpen(view);
   return invitation;

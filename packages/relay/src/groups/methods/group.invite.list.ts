@@ -1,38 +1,40 @@
 import { checkGroupParams, isGroupManager } from '@posthouse/protocol';
 import { type Handler, JsonText } from '../../dispatch/handler.ts';
+import { readInGroup } from '../chain/group-transactions.ts';
 import { requireMember } from '../chain/require-member.ts';
 import { fittingRows, readCursor, traversalOf, writeCursor } from '../reading/list-cursors.ts';
 import { type ListedInvitation, listInvites, readInviteTexts } from '../requests/invite-store.ts';
 
-/** Every invitation; any other scope is the account whose own ones it shows. */
-const everyones = 'all';
+/** The scope of every invitation; any other scope is the account that issued those it shows. */
+const allIssuers = 'all';
 
 /** Names and numbers of an item, generously. */
 const itemOverhead = 128;
 
 /** `group.invite.list` (05 §13.11). */
 export const groupInviteList: Handler<'group.invite.list'> = async (context, call) => {
-  const { clock, limits, network, storage } = context;
+  const { limits, network } = context;
   const session = call.session;
   checkGroupParams(network, 'group.invite.list', call.params);
   const { group_id: groupId, cursor, limit = limits.pageSize } = call.params;
-  const place = { list: 'invites', groupId } as const;
-  const from = readCursor(cursor, place, 1);
-  const most = Math.min(limit, limits.maxPageSize);
-  const now = clock.now();
-  return await storage.read(async (tx) => {
-    const { member } = await requireMember(tx, session, { groupId, now });
+  const groupCall = { session, groupId };
+  const list = { list: 'invites', groupId } as const;
+  const from = readCursor(cursor, list, 1);
+  const pageSize = Math.min(limit, limits.maxPageSize);
+  return await readInGroup(context, groupCall, async (tx, { now }) => {
+    const { member } = await requireMember(tx, groupCall);
     const isManager = isGroupManager(member.role);
     const traversal = traversalOf(from, {
-      scope: isManager ? everyones : session.account,
+      scope: isManager ? allIssuers : session.account,
       position: [''],
       covers: (scope) => isManager || scope === session.account,
     });
     const { scope } = traversal;
     const [after = ''] = traversal.after;
-    const inviter = scope === everyones ? undefined : scope;
-    const found = await listInvites(tx, groupId, { inviter, after, now, most: most + 1 });
-    const rows = fittingRows(found, { most, maxBytes: limits.pageBytes }, sizes());
+    const inviter = scope === allIssuers ? undefined : scope;
+    const found = await listInvites(tx, groupId, { inviter, after, now, limit: pageSize + 1 });
+    const bounds = { limit: pageSize, maxBytes: limits.pageBytes };
+    const rows = fittingRows(found, bounds, rowSizes());
     const last = rows.length < found.length ? rows.at(-1) : undefined;
     const inviteIds = rows.map(({ inviteId }) => inviteId);
     const texts = await readInviteTexts(tx, groupId, inviteIds);
@@ -40,14 +42,14 @@ export const groupInviteList: Handler<'group.invite.list'> = async (context, cal
       result: {
         invites: rows.map((row) => itemOf(row, texts.get(row.inviteId))),
         certificates: certificatesOf(rows),
-        next: last && writeCursor(place, { scope, after: [last.inviteId] }),
+        next: last && writeCursor(list, { scope, after: [last.inviteId] }),
       },
     };
   });
 };
 
-/** What each item adds to a page: a device's certificate once. */
-function sizes(): (row: ListedInvitation) => number {
+/** Returns what each row adds to a page; a device's certificate counts once. */
+function rowSizes(): (row: ListedInvitation) => number {
   const devices = new Set<string>();
   return ({ deviceId, certificate, bytes }) => {
     const isKnown = devices.has(deviceId);

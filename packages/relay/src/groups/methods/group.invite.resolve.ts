@@ -6,20 +6,19 @@ import {
 } from '@posthouse/protocol';
 import { type Handler, JsonText } from '../../dispatch/handler.ts';
 import { readCertificates } from '../chain/event-store.ts';
+import { readInGroup } from '../chain/group-transactions.ts';
 import { requireMember } from '../chain/require-member.ts';
 import { readInvite, readInviteTexts } from '../requests/invite-store.ts';
 
 /** `group.invite.resolve` (05 §13.10). */
 export const groupInviteResolve: Handler<'group.invite.resolve'> = async (context, call) => {
-  const { clock, network, storage } = context;
-  checkGroupParams(network, 'group.invite.resolve', call.params);
+  checkGroupParams(context.network, 'group.invite.resolve', call.params);
   const { group_id: groupId, invite_id: inviteId } = call.params;
-  const session = call.session;
-  const now = clock.now();
-  return await storage.read(async (tx) => {
-    const { member } = await requireMember(tx, session, { groupId, now });
+  const groupCall = { session: call.session, groupId };
+  return await readInGroup(context, groupCall, async (tx, { now }) => {
+    const { member } = await requireMember(tx, groupCall);
     const stored = await readInvite(tx, groupId, inviteId);
-    if (stored !== undefined && !mayViewInvite(member.role, stored.inviter === session.account)) {
+    if (stored !== undefined && !mayViewInvite(member.role, stored.inviter === member.account)) {
       throw new ProtocolError('forbidden', 'the invitation is of another member');
     }
     const text = (await readInviteTexts(tx, groupId, [inviteId])).get(inviteId);
@@ -29,8 +28,9 @@ export const groupInviteResolve: Handler<'group.invite.resolve'> = async (contex
     }
     const { certificateId } = stored;
     const certificate = (await readCertificates(tx, groupId, [certificateId])).get(certificateId);
-    if (certificate === undefined || text === undefined)
-      throw new Error('an invitation lacks text');
+    if (certificate === undefined || text === undefined) {
+      throw new Error('an invitation lacks its text or its certificate');
+    }
     return {
       result: {
         invite: new JsonText(text),

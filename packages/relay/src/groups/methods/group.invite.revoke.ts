@@ -5,39 +5,38 @@ import {
   mayRevokeInvite,
   ProtocolError,
 } from '@posthouse/protocol';
-import { writeAdmitted } from '../../accounts/index.ts';
 import type { Handler } from '../../dispatch/handler.ts';
 import type { Reader } from '../../storage/types.ts';
+import { admitToWrite } from '../chain/admission.ts';
+import { type CallingDevice, type GroupCall, writeInGroup } from '../chain/group-transactions.ts';
 import { applicationsNotice } from '../chain/notices.ts';
-import { type CallingMember, requireMember } from '../chain/require-member.ts';
+import { requireMember } from '../chain/require-member.ts';
 import { readInvite, revokeInvite, type StoredInvitation } from '../requests/invite-store.ts';
 
 /** `group.invite.revoke` (05 §13.12). */
 export const groupInviteRevoke: Handler<'group.invite.revoke'> = async (context, call) => {
-  const session = call.session;
   checkGroupParams(context.network, 'group.invite.revoke', call.params);
   const { group_id: groupId, invite_id: inviteId } = call.params;
-  return await writeAdmitted(context, {
-    ...{ session, aggregates: `group:${groupId}` },
-    admit: async (tx, { now }) => {
-      const calling = await requireMember(tx, session, { groupId, now });
-      return await requireRevocable(tx, calling, { inviteId, now });
-    },
-    work: async (tx, { pending }) => {
-      await revokeInvite(tx, groupId, inviteId);
-      // Its applications stay where they are: from now on they count for nothing.
-      return { result: null, notices: pending > 0 ? [await applicationsNotice(tx, groupId)] : [] };
-    },
+  const groupCall = { session: call.session, groupId };
+  const requireRight = (tx: Reader, { now }: CallingDevice) =>
+    requireRevocable(tx, groupCall, { inviteId, now });
+  await admitToWrite(context, groupCall, requireRight);
+  return await writeInGroup(context, groupCall, async (tx, calling) => {
+    const { pending } = await requireRight(tx, calling);
+    await revokeInvite(tx, groupId, inviteId);
+    // Its applications stay stored; from now on they count for nothing.
+    return { result: null, notices: pending > 0 ? [await applicationsNotice(tx, groupId)] : [] };
   });
 };
 
-/** @throws ProtocolError `forbidden`, `state_conflict`, `not_found` */
+/** @throws ProtocolError `not_found`, `forbidden`, `state_conflict` */
 async function requireRevocable(
   tx: Reader,
-  { group, member }: CallingMember,
+  groupCall: GroupCall,
   { inviteId, now }: { readonly inviteId: string; readonly now: number },
 ): Promise<StoredInvitation> {
-  const stored = await readInvite(tx, group.stored.group_id, inviteId);
+  const { group, member } = await requireMember(tx, groupCall);
+  const stored = await readInvite(tx, groupCall.groupId, inviteId);
   if (stored !== undefined && !mayRevokeInvite(member.role, stored.inviter === member.account)) {
     throw new ProtocolError('forbidden', 'the invitation is of another member');
   }

@@ -1,6 +1,6 @@
 import { badRequest, checkGroupParams } from '@posthouse/protocol';
 import type { Handler } from '../../dispatch/handler.ts';
-import { readKeyMaterial, rememberDelivery, sealKeys } from '../reading/key-page.ts';
+import { readKeyMaterial, recordDelivery, sealKeys } from '../reading/key-page.ts';
 import { readGroupPage } from '../reading/read-access.ts';
 
 /** `group.key.sync` (05 §13.25). */
@@ -8,20 +8,15 @@ export const groupKeySync: Handler<'group.key.sync'> = async (context, call) => 
   const { limits, network } = context;
   checkGroupParams(network, 'group.key.sync', call.params);
   const { group_id: groupId, after = -1, limit = limits.groupKeyPage } = call.params;
-  const session = call.session;
-  const most = Math.min(limit, limits.groupKeyPage);
-  const bounds = { after, most, maxBytes: limits.pageBytes };
+  const groupCall = { session: call.session, groupId };
+  const pageSize = Math.min(limit, limits.groupKeyPage);
+  const bounds = { after, limit: pageSize, maxBytes: limits.pageBytes };
   // Marked as delivered before anything leaves: a crash in between must not forget a delivery.
-  const material = await readGroupPage(
-    context,
-    { session, groupId },
-    async (reader, tx, writer) => {
-      if (after > reader.group.stored.epoch)
-        throw badRequest('after', 'is above the current epoch');
-      const found = await readKeyMaterial(tx, reader, bounds);
-      return (await rememberDelivery(found, reader, writer)) ? found : undefined;
-    },
-  );
+  const material = await readGroupPage(context, groupCall, async (reader, tx, writer) => {
+    if (after > reader.group.stored.epoch) throw badRequest('after', 'is above the current epoch');
+    const found = await readKeyMaterial(tx, reader, bounds);
+    return (await recordDelivery(found, reader, writer)) ? found : undefined;
+  });
   const keys = await sealKeys(context, material);
   return { result: { keys, has_more: material.hasMore } };
 };

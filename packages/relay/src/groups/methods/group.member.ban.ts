@@ -1,15 +1,21 @@
 import { checkBanCap, checkGroupParams } from '@posthouse/protocol';
 import type { Handler } from '../../dispatch/handler.ts';
-import { writeLink } from '../chain/write-event.ts';
+import { applyEvent } from '../chain/apply-event.ts';
+import { writeInGroup } from '../chain/group-transactions.ts';
+import { admitEvent, decideEvent, signedEventOf } from '../chain/write-event.ts';
 
 /** `group.member.ban` (05 §13.19). */
 export const groupMemberBan: Handler<'group.member.ban'> = async (context, call) => {
+  const { limits, network } = context;
   const { params: body } = call;
-  checkGroupParams(context.network, 'group.member.ban', body);
-  const link = { kind: 'group.member.ban', body } as const;
-  return await writeLink(context, call, link, async ({ group, effects }) => {
-    const { ban_count: present } = group.stored;
-    checkBanCap({ present, added: effects.banned.length, cap: context.limits.groupBans });
-    return {};
+  checkGroupParams(network, 'group.member.ban', body);
+  const groupCall = { session: call.session, groupId: body.group_id };
+  const event = signedEventOf(network, { kind: 'group.member.ban', body });
+  await admitEvent(context, groupCall, event);
+  return await writeInGroup(context, groupCall, async (tx, calling) => {
+    const decided = await decideEvent(tx, calling, event);
+    const { ban_count: present } = decided.group.stored;
+    checkBanCap({ present, added: decided.effects.banned.length, cap: limits.groupBans });
+    return await applyEvent(context, tx, decided);
   });
 };

@@ -1,60 +1,58 @@
-import {
-  checkGroupParams,
-  currentMember,
-  type GroupRole,
-  limits as protocolLimits,
-} from '@posthouse/protocol';
-import { requireCaller } from '../../accounts/index.ts';
+import { checkGroupParams, type GroupRole, limits as protocolLimits } from '@posthouse/protocol';
 import { type Handler, JsonText } from '../../dispatch/handler.ts';
 import type { Reader } from '../../storage/types.ts';
-import { loadGroup } from '../chain/load-group.ts';
+import { readInGroup } from '../chain/group-transactions.ts';
+import { requireMember } from '../chain/require-member.ts';
 import { fittingRows, readCursor, traversalOf, writeCursor } from '../reading/list-cursors.ts';
+import { listRecoveries, readPendingRecoveries } from '../requests/recovery-store.ts';
 import {
-  listRecoveries,
   type PendingRecovery,
-  readPendingRecoveries,
-  readRecoveryRecord,
-} from '../requests/recovery-store.ts';
+  type RequestTexts,
+  readRequestTexts,
+} from '../requests/request-store.ts';
 
-/** What members may see (05 §13.22), each part within the one before. */
+/** What members may see (05 §13.22), each scope within the one before. */
 const scopes = ['all', 'members', 'own'] as const;
 const scopeOf = { owner: 'all', administrator: 'members', member: 'own' } as const satisfies Record<
   GroupRole,
   (typeof scopes)[number]
 >;
 
-/** Names and numbers of an item, generously. */
-const itemOverhead = 192;
+/** Certificate, names and numbers of an item, generously. */
+const itemOverhead = protocolLimits.certificateBytes + 192;
 
 /** `group.member.recovery.list` (05 §13.22). */
 export const groupMemberRecoveryList: Handler<'group.member.recovery.list'> = async (
   context,
   call,
 ) => {
-  const { clock, limits, network, storage } = context;
-  const session = call.session;
+  const { limits, network } = context;
   checkGroupParams(network, 'group.member.recovery.list', call.params);
   const { group_id: groupId, cursor, limit = limits.pageSize } = call.params;
-  const place = { list: 'recoveries', groupId } as const;
-  const from = readCursor(cursor, place, 1);
-  const most = Math.min(limit, limits.maxPageSize);
-  return await storage.read(async (tx) => {
-    const now = clock.now();
-    await requireCaller(tx, session, now);
-    const { view } = await loadGroup(tx, groupId, [session.account]);
-    const scope = scopeOf[currentMember(view, session.account).role];
+  const groupCall = { session: call.session, groupId };
+  const list = { list: 'recoveries', groupId } as const;
+  const from = readCursor(cursor, list, 1);
+  const pageSize = Math.min(limit, limits.maxPageSize);
+  return await readInGroup(context, groupCall, async (tx, { now }) => {
+    const { member } = await requireMember(tx, groupCall);
+    const scope = scopeOf[member.role];
     const covered: readonly string[] = scopes.slice(scopes.indexOf(scope));
     const right = { scope, position: [''], covers: (of: string) => covered.includes(of) };
     const traversal = traversalOf(from, right);
     const [after = ''] = traversal.after;
-    const range = { scope: traversal.scope, own: session.account, after, now, most: most + 1 };
+    const range = { scope: traversal.scope, own: member.account, after, now, limit: pageSize + 1 };
     const found = await readScope(tx, groupId, range);
-    const rows = fittingRows(found, { most, maxBytes: limits.pageBytes }, bytesOf);
-    const requests = [];
-    for (const row of rows) requests.push(await itemOf(tx, groupId, row));
+    const bounds = { limit: pageSize, maxBytes: limits.pageBytes };
+    const rows = fittingRows(found, bounds, ({ bytes }) => bytes + itemOverhead);
+    const accounts = rows.map(({ account }) => account);
+    const texts = await readRequestTexts(tx, { kind: 'recovery', groupId, accounts });
     const last = rows.length < found.length ? rows.at(-1) : undefined;
-    const next = last && writeCursor(place, { ...traversal, after: [last.account] });
-    return { result: { requests, next } };
+    return {
+      result: {
+        requests: rows.map((row) => itemOf(row, texts.get(row.account))),
+        next: last && writeCursor(list, { ...traversal, after: [last.account] }),
+      },
+    };
   });
 };
 
@@ -66,7 +64,7 @@ async function readScope(
     readonly own: string;
     readonly after: string;
     readonly now: number;
-    readonly most: number;
+    readonly limit: number;
   },
 ): Promise<readonly PendingRecovery[]> {
   const { scope, own, after, now } = range;
@@ -78,20 +76,11 @@ async function readScope(
   return await listRecoveries(tx, groupId, { ...range, only });
 }
 
-function bytesOf({ bytes }: PendingRecovery): number {
-  return bytes + protocolLimits.certificateBytes + itemOverhead;
-}
-
-async function itemOf(
-  tx: Reader,
-  groupId: string,
-  { account, acceptedAt, expiresAt }: PendingRecovery,
-) {
-  const stored = await readRecoveryRecord(tx, groupId, account);
-  if (stored === undefined) throw new Error('a recovery request lacks its certificate');
+function itemOf({ acceptedAt, expiresAt }: PendingRecovery, texts: RequestTexts | undefined) {
+  if (texts === undefined) throw new Error('a recovery request lacks its certificate');
   return {
-    request: new JsonText(stored.record),
-    signer_certificate: new JsonText(stored.certificate),
+    request: new JsonText(texts.text),
+    signer_certificate: new JsonText(texts.certificate),
     accepted_at: acceptedAt,
     expires_at: expiresAt,
   };

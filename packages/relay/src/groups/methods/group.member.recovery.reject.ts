@@ -2,15 +2,18 @@ import {
   checkGroupOpen,
   checkGroupParams,
   currentMember,
+  type GroupView,
   isGroupManager,
   mayRejectRecovery,
   ProtocolError,
 } from '@posthouse/protocol';
-import { requireCaller, writeAdmitted } from '../../accounts/index.ts';
 import type { Handler } from '../../dispatch/handler.ts';
 import { forEach } from '../../storage/in-lists.ts';
-import { type LoadedGroup, loadGroup } from '../chain/load-group.ts';
+import { admitToWrite } from '../chain/admission.ts';
+import { writeInGroup } from '../chain/group-transactions.ts';
+import { loadGroup } from '../chain/load-group.ts';
 import { type Requester, recoveriesNotice } from '../chain/notices.ts';
+import { noRequest } from '../requests/approvals.ts';
 import { deleteRecovery } from '../requests/recovery-store.ts';
 
 /** `group.member.recovery.reject` (05 §13.24). */
@@ -21,37 +24,32 @@ export const groupMemberRecoveryReject: Handler<'group.member.recovery.reject'> 
   const session = call.session;
   checkGroupParams(context.network, 'group.member.recovery.reject', call.params);
   const { group_id: groupId, accounts } = call.params;
-  return await writeAdmitted(context, {
-    ...{ session, aggregates: `group:${groupId}` },
-    admit: async (tx, { now, inTransaction }) => {
-      await requireCaller(tx, session, now);
-      // The targets, which may be many, are looked up by the write alone.
-      const known = inTransaction ? accounts : [];
-      const { view } = await loadGroup(tx, groupId, [session.account, ...known]);
-      return {
-        view,
-        requesters: accounts.map((account) => rejected(view, { account, by: session.account })),
-      };
-    },
-    work: async (tx, { view, requesters }, now) => {
-      checkGroupOpen(view);
-      await forEach(accounts, async (account) => {
-        if (await deleteRecovery(tx, groupId, { account, now })) return;
-        throw new ProtocolError('not_found', 'an account has no pending request');
-      });
-      return { result: null, notices: [await recoveriesNotice(tx, groupId, requesters)] };
-    },
+  const groupCall = { session, groupId };
+  const { account: by } = session;
+  await admitToWrite(context, groupCall, async (tx) => {
+    // Only the write loads the targets, which may be many.
+    const { view } = await loadGroup(tx, groupId, [by]);
+    for (const account of accounts) requireRejectable(view, { account, by });
+  });
+  return await writeInGroup(context, groupCall, async (tx, { now }) => {
+    const { view } = await loadGroup(tx, groupId, [by, ...accounts]);
+    const requesters = accounts.map((account) => requireRejectable(view, { account, by }));
+    checkGroupOpen(view);
+    await forEach(accounts, async (account) => {
+      if (!(await deleteRecovery(tx, groupId, { account, now }))) throw noRequest();
+    });
+    return { result: null, notices: [await recoveriesNotice(tx, groupId, requesters)] };
   });
 };
 
 /**
- * The account whose request is rejected, or withdrawn by itself. One that is no member has none,
- * which is for those to learn who may see requests of others.
+ * Requires that a member may reject the request of an account, or withdraw its own. An account that
+ * is no member has no request; only a member that may see requests of others is told so.
  *
  * @throws ProtocolError `forbidden`
  */
-function rejected(
-  view: LoadedGroup['view'],
+function requireRejectable(
+  view: GroupView,
   { account, by }: { readonly account: string; readonly by: string },
 ): Requester {
   const { role } = currentMember(view, by);

@@ -1,10 +1,11 @@
 import { checkGroupParams } from '@posthouse/protocol';
 import type { Handler } from '../../dispatch/handler.ts';
-import { writeLink } from '../chain/write-event.ts';
+import { signedEventOf, writeChainEvent } from '../chain/write-event.ts';
 
 /** `group.member.remove` (05 §13.18). */
 export const groupMemberRemove: Handler<'group.member.remove'> = async (context, call) => {
   const { params: body } = call;
   checkGroupParams(context.network, 'group.member.remove', body);
-  return await writeLink(context, call, { kind: 'group.member.removal', body });
+  const event = signedEventOf(context.network, { kind: 'group.member.removal', body });
+  return await writeChainEvent(context, call.session, event);
 };

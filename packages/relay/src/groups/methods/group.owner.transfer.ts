@@ -1,10 +1,11 @@
 import { checkGroupParams } from '@posthouse/protocol';
 import type { Handler } from '../../dispatch/handler.ts';
-import { writeLink } from '../chain/write-event.ts';
+import { signedEventOf, writeChainEvent } from '../chain/write-event.ts';
 
 /** `group.owner.transfer` (05 §13.8). */
 export const groupOwnerTransfer: Handler<'group.owner.transfer'> = async (context, call) => {
   const { params: body } = call;
   checkGroupParams(context.network, 'group.owner.transfer', body);
-  return await writeLink(context, call, { kind: 'group.owner.transfer', body });
+  const event = signedEventOf(context.network, { kind: 'group.owner.transfer', body });
+  return await writeChainEvent(context, call.session, event);
 };

@@ -1,29 +1,27 @@
 import { checkGroupParams, groupStateOf, ProtocolError } from '@posthouse/protocol';
-import { requireCaller } from '../../accounts/index.ts';
 import type { Handler } from '../../dispatch/handler.ts';
 import type { Reader } from '../../storage/types.ts';
+import { readInGroup } from '../chain/group-transactions.ts';
 import { type LoadedGroup, loadGroup } from '../chain/load-group.ts';
-import { usableInvite } from '../requests/usable-invite.ts';
+import { readUsableInvite } from '../requests/usable-invite.ts';
 
 /** `group.resolve` (05 §13.3). */
 export const groupResolve: Handler<'group.resolve'> = async (context, call) => {
-  const { clock, network, storage } = context;
-  checkGroupParams(network, 'group.resolve', call.params);
+  checkGroupParams(context.network, 'group.resolve', call.params);
   const { group_id: groupId, invite_id: inviteId } = call.params;
   const session = call.session;
-  const now = clock.now();
-  return await storage.read(async (tx) => {
-    await requireCaller(tx, session, now);
-    const group = await loadGroup(tx, groupId, [session.account]);
-    if (!(await mayLook(tx, group, { account: session.account, inviteId, now }))) {
+  const { account } = session;
+  return await readInGroup(context, { session, groupId }, async (tx, { now }) => {
+    const group = await loadGroup(tx, groupId, [account]);
+    if (!(await maySeeGroup(tx, group, { account, inviteId, now }))) {
       throw new ProtocolError('forbidden', 'the account may not see this group');
     }
     return { result: { ...groupStateOf(group.view) } };
   });
 };
 
-/** Members, and who holds an invitation it could use now; a ban defeats any. */
-async function mayLook(
+/** Says whether an account is a member or holds an invitation it can use; a ban excludes both. */
+async function maySeeGroup(
   tx: Reader,
   { view }: LoadedGroup,
   guest: { readonly account: string; readonly inviteId: string | undefined; readonly now: number },
@@ -32,5 +30,5 @@ async function mayLook(
   if (view.bans.has(account)) return false;
   if (view.members.get(account) !== undefined) return true;
   if (inviteId === undefined) return false;
-  return (await usableInvite(tx, view.group_id, { inviteId, account, now })) !== undefined;
+  return (await readUsableInvite(tx, view.group_id, { inviteId, account, now })) !== undefined;
 }

@@ -1,21 +1,27 @@
 import { checkGroupParams, checkRotationCommit } from '@posthouse/protocol';
 import type { Handler } from '../../dispatch/handler.ts';
+import { applyEvent } from '../chain/apply-event.ts';
+import { writeInGroup } from '../chain/group-transactions.ts';
 import { readStaging } from '../chain/key-store.ts';
-import { writeLink } from '../chain/write-event.ts';
+import { admitEvent, decideEvent, signedEventOf } from '../chain/write-event.ts';
 
 /** `group.secret.rotation.commit` (05 §13.27). */
 export const groupSecretRotationCommit: Handler<'group.secret.rotation.commit'> = async (
   context,
   call,
 ) => {
+  const { network } = context;
   const { params: body } = call;
-  checkGroupParams(context.network, 'group.secret.rotation.commit', body);
-  const link = { kind: 'group.secret.rotation', body } as const;
-  return await writeLink(context, call, link, async ({ tx, group, caller, now }) => {
-    const staging = await readStaging(tx, body.group_id);
-    const { account } = caller;
-    return {
-      rotation: checkRotationCommit({ group: group.view, staging }, body, { account, now }),
-    };
+  checkGroupParams(network, 'group.secret.rotation.commit', body);
+  const groupId = body.group_id;
+  const groupCall = { session: call.session, groupId };
+  const event = signedEventOf(network, { kind: 'group.secret.rotation', body });
+  await admitEvent(context, groupCall, event);
+  return await writeInGroup(context, groupCall, async (tx, calling) => {
+    const decided = await decideEvent(tx, calling, event);
+    const staged = { group: decided.group.view, staging: await readStaging(tx, groupId) };
+    const by = { account: calling.caller.account, now: calling.now };
+    const rotation = checkRotationCommit(staged, body, by);
+    return await applyEvent(context, tx, { ...decided, rotation });
   });
 };

@@ -1,6 +1,6 @@
 import { badRequest, checkGroupParams } from '@posthouse/protocol';
 import type { Handler } from '../../dispatch/handler.ts';
-import { readGroupEvents } from '../reading/event-page.ts';
+import { readEventPage } from '../reading/event-page.ts';
 import { readGroupPage } from '../reading/read-access.ts';
 
 /** `group.sync` (05 §13.4). */
@@ -8,13 +8,13 @@ export const groupSync: Handler<'group.sync'> = async (context, call) => {
   const { limits, network } = context;
   checkGroupParams(network, 'group.sync', call.params);
   const { group_id: groupId, after = -1, limit = limits.pageSize } = call.params;
-  const session = call.session;
-  const most = Math.min(limit, limits.maxPageSize);
-  return await readGroupPage(context, { session, groupId }, async (reader, tx) => {
+  const groupCall = { session: call.session, groupId };
+  const pageSize = Math.min(limit, limits.maxPageSize);
+  return await readGroupPage(context, groupCall, async (reader, tx) => {
     if (after > reader.group.stored.sequence) {
       throw badRequest('after', 'is above the head of the timeline');
     }
-    const bounds = { after, most, maxBytes: limits.pageBytes };
-    return { result: { ...(await readGroupEvents(tx, reader, bounds)) } };
+    const bounds = { after, limit: pageSize, maxBytes: limits.pageBytes };
+    return { result: { ...(await readEventPage(tx, reader, bounds)) } };
   });
 };

@@ -12,14 +12,14 @@ import { type GroupReader, permittedRanges } from './read-access.ts';
 /** Names and numbers of an event, generously. */
 const eventOverhead = 192;
 
-/** What one page may be. */
+/** Where a page begins, and how much it may hold. */
 export interface PageBounds {
   readonly after: number;
-  readonly most: number;
+  readonly limit: number;
   readonly maxBytes: number;
 }
 
-interface GroupPage {
+interface EventPage {
   readonly events: readonly {
     readonly sequence: number;
     readonly epoch: number;
@@ -32,18 +32,18 @@ interface GroupPage {
 }
 
 /**
- * The events a device may read behind a sequence (05 §10.4, §13.4): management events all, messages
- * within its intervals; as many as fit, at least one where there is one.
+ * Reads the events that a device may read after a sequence (05 §10.4, §13.4): all management events,
+ * and messages within its intervals; as many as fit, at least one if there is one.
  */
-export async function readGroupEvents(
+export async function readEventPage(
   tx: Reader,
   reader: GroupReader,
   bounds: PageBounds,
-): Promise<GroupPage> {
+): Promise<EventPage> {
   const { group_id: groupId } = reader.group.stored;
-  // One more than asked for tells whether there is more.
-  const rows = await readable(tx, reader, { ...bounds, most: bounds.most + 1 });
-  const { fitting, certificates } = await takeFitting(tx, rows, { ...bounds, groupId });
+  // One more than requested shows whether there is more.
+  const rows = await readRows(tx, reader, { ...bounds, limit: bounds.limit + 1 });
+  const { fitting, certificates } = await selectFitting(tx, rows, { ...bounds, groupId });
   const payloads = await payloadsOf(tx, groupId, fitting);
   return {
     events: fitting.map(({ row: { sequence, epoch, accepted_at, signer_device_id } }) => {
@@ -57,24 +57,24 @@ export async function readGroupEvents(
   };
 }
 
-/** As many as one page may be, with the certificates they refer to. */
-async function takeFitting(
+/** Selects as many as fit the page, with the certificates they refer to. */
+async function selectFitting(
   tx: Reader,
-  rows: readonly ReadableRow[],
-  { groupId, most, maxBytes }: PageBounds & { readonly groupId: string },
+  rows: readonly EventOrMessage[],
+  { groupId, limit, maxBytes }: PageBounds & { readonly groupId: string },
 ): Promise<{
-  readonly fitting: readonly ReadableRow[];
+  readonly fitting: readonly EventOrMessage[];
   readonly certificates: readonly string[];
 }> {
-  const wanted = rows.slice(0, most);
+  const wanted = rows.slice(0, limit);
   const ofDevices = certificatesOf(wanted);
   const texts = await readCertificates(tx, groupId, [...ofDevices.values()]);
-  const fitting: ReadableRow[] = [];
+  const fitting: EventOrMessage[] = [];
   const certificates: string[] = [];
   let bytes = 0;
   for (const each of wanted) {
     const { bytes: own, signer_device_id: deviceId } = each.row;
-    // A device's certificate comes with its first event.
+    // A device's certificate is sent with its first event.
     const id = deviceId === null ? undefined : ofDevices.get(deviceId);
     const certificate = id && texts.get(id);
     if (id !== undefined && certificate === undefined) {
@@ -89,8 +89,8 @@ async function takeFitting(
   return { fitting, certificates };
 }
 
-/** The certificate each device's first event refers to: one version of it is enough. */
-function certificatesOf(rows: readonly ReadableRow[]): Map<string, string> {
+/** Maps each device to the certificate of its first event: one version is enough. */
+function certificatesOf(rows: readonly EventOrMessage[]): Map<string, string> {
   const ids = new Map<string, string>();
   for (const { row } of rows) {
     const { signer_device_id: deviceId, certificate_id: id } = row;
@@ -99,41 +99,41 @@ function certificatesOf(rows: readonly ReadableRow[]): Map<string, string> {
   return ids;
 }
 
-/** By sequence; read only of those that fit, for each may be large. */
+/** Reads the payloads of the selected rows, by sequence: each may be large. */
 async function payloadsOf(
   tx: Reader,
   groupId: string,
-  rows: readonly ReadableRow[],
+  rows: readonly EventOrMessage[],
 ): Promise<ReadonlyMap<number, JsonText>> {
   const payloads = new Map<number, JsonText>();
-  for (const [areMessages, some] of Map.groupBy(rows, ({ isMessage }) => isMessage)) {
-    const sequences = some.map(({ row }) => row.sequence);
+  for (const [areMessages, batch] of Map.groupBy(rows, ({ isMessage }) => isMessage)) {
+    const sequences = batch.map(({ row }) => row.sequence);
     const texts = await readPayloads(tx, groupId, { sequences, areMessages });
     for (const [sequence, text] of texts) payloads.set(sequence, new JsonText(text));
   }
   return payloads;
 }
 
-interface ReadableRow {
+interface EventOrMessage {
   readonly row: EventRow;
   readonly isMessage: boolean;
 }
 
-/** Both kinds in the order of the timeline. */
-async function readable(
+/** Reads events and messages in the order of the timeline. */
+async function readRows(
   tx: Reader,
   { group, intervals }: GroupReader,
-  { after, most }: PageBounds,
-): Promise<ReadableRow[]> {
+  { after, limit }: PageBounds,
+): Promise<EventOrMessage[]> {
   const { group_id: groupId, sequence: highest } = group.stored;
-  const events = await readEvents(tx, groupId, { after, most });
-  const rows: ReadableRow[] = events.map((row) => ({ row, isMessage: false }));
-  let left = most;
+  const events = await readEvents(tx, groupId, { after, limit });
+  const rows: EventOrMessage[] = events.map((row) => ({ row, isMessage: false }));
+  let left = limit;
   for (const range of permittedRanges(intervals, 'messages', { after, highest })) {
     if (left === 0) break;
-    const messages = await readMessages(tx, groupId, { ...range, most: left });
+    const messages = await readMessages(tx, groupId, { ...range, limit: left });
     left -= messages.length;
     rows.push(...messages.map((row) => ({ row, isMessage: true })));
   }
-  return rows.sort((a, b) => a.row.sequence - b.row.sequence).slice(0, most);
+  return rows.sort((a, b) => a.row.sequence - b.row.sequence).slice(0, limit);
 }

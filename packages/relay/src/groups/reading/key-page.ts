@@ -1,4 +1,4 @@
-/** What `group.key.sync` gives a device: chosen in a snapshot, sealed behind it (05 §4.11). */
+/** Pages of `group.key.sync`: read from a snapshot, sealed after it (05 §4.11). */
 import { setImmediate } from 'node:timers/promises';
 import { decodeBase64url, sealRelaySecret } from '@posthouse/protocol';
 import type { Caller } from '../../accounts/index.ts';
@@ -18,7 +18,7 @@ export interface KeyMaterial {
     readonly epoch: number;
     /** 32 bytes, base64url. */
     readonly relaySecret: string;
-    /** Canonical JSON, where the entry must have it. */
+    /** Canonical JSON, if the entry must have it. */
     readonly box: string | undefined;
   }[];
   readonly hasMore: boolean;
@@ -28,28 +28,29 @@ export interface KeyMaterial {
 const entryOverhead = 512;
 
 /**
- * The key versions a device may read behind an epoch, as many as fit, at least one where there is
- * one; with the client box where it is another one
- * than that of the entry before: another set is another commitment, another epoch to begin with is
- * another member key.
+ * Reads the key versions that a device may read after an epoch, as many as fit, at least one if
+ * there is one. An entry has the client box if that differs from the box of the entry before:
+ * another set means another commitment, another first epoch means another member key.
  */
 export async function readKeyMaterial(
   tx: Reader,
   reader: GroupReader,
-  { after, most, maxBytes }: PageBounds,
+  { after, limit, maxBytes }: PageBounds,
 ): Promise<KeyMaterial> {
   const { caller, group } = reader;
   const { group_id: groupId } = group.stored;
-  // One more than asked for tells whether there is more.
-  const found = await retained(tx, reader, { after, most: most + 1 });
+  // One more than requested shows whether there is more.
+  const found = await readRetained(tx, reader, { after, limit: limit + 1 });
   const keys: KeyMaterial['keys'][number][] = [];
   let before: StoredKey | undefined;
   let bytes = 0;
-  for (const key of found.slice(0, most)) {
+  for (const key of found.slice(0, limit)) {
     const { epoch, relaySecret, boxSet, fromEpoch } = key;
     const isSame = boxSet === before?.boxSet && fromEpoch === before.fromEpoch;
-    const box = isSame ? undefined : await ownBox(tx, groupId, { key, account: caller.account });
-    // Whoever sealed a box may have made it as large as a request can be.
+    const box = isSame
+      ? undefined
+      : await readOwnBox(tx, groupId, { key, account: caller.account });
+    // A box may be as large as the request that brought it.
     bytes += entryOverhead + Buffer.byteLength(box ?? '');
     if (keys.length > 0 && bytes > maxBytes) break;
     keys.push({ epoch, relaySecret, box });
@@ -58,22 +59,22 @@ export async function readKeyMaterial(
   return { groupId, caller, keys, hasMore: keys.length < found.length };
 }
 
-async function retained(
+async function readRetained(
   tx: Reader,
   { caller, group, intervals }: GroupReader,
-  { after, most }: { readonly after: number; readonly most: number },
+  { after, limit }: { readonly after: number; readonly limit: number },
 ): Promise<StoredKey[]> {
   const { group_id: groupId, epoch: highest } = group.stored;
   const { account } = caller;
   const keys: StoredKey[] = [];
   for (const range of permittedRanges(intervals, 'keys', { after, highest })) {
-    if (keys.length === most) break;
-    keys.push(...(await readKeys(tx, groupId, { account, ...range, most: most - keys.length })));
+    if (keys.length === limit) break;
+    keys.push(...(await readKeys(tx, groupId, { account, ...range, limit: limit - keys.length })));
   }
   return keys;
 }
 
-async function ownBox(
+async function readOwnBox(
   tx: Reader,
   groupId: string,
   { key, account }: { readonly key: StoredKey; readonly account: string },
@@ -86,20 +87,20 @@ async function ownBox(
 }
 
 /**
- * Remembers that the page gives the device the current relay secret, so that the device's end
- * demands a new one (05 §7.3).
+ * Records that the page delivers the current relay secret to the device, so that the secret is
+ * rotated when the device becomes inactive (05 §7.3).
  *
- * @returns whether it is remembered: not where that needs a write and there is no writer
+ * @returns `false` if that needs a write and there is no writer
  */
-export async function rememberDelivery(
+export async function recordDelivery(
   material: KeyMaterial,
   { group, intervals }: GroupReader,
   writer: Writer | undefined,
 ): Promise<boolean> {
   const { epoch } = group.stored;
   const current = intervals.find(isCurrent);
-  const isOwed = current !== undefined && current.deliveredEpoch < epoch;
-  if (!isOwed || material.keys.at(-1)?.epoch !== epoch) return true;
+  const isNew = current !== undefined && current.deliveredEpoch < epoch;
+  if (!isNew || material.keys.at(-1)?.epoch !== epoch) return true;
   if (writer === undefined) return false;
   const { account, deviceId } = material.caller;
   await markDelivered(writer, material.groupId, { account, deviceId, epoch });
@@ -110,8 +111,8 @@ function isCurrent({ authority, messages }: StoredInterval): boolean {
   return authority && messages.to === undefined;
 }
 
-/** Sealing is work of a third of a millisecond each: others have their turn in between. */
-const sealedAtOnce = 16;
+/** Sealing takes a third of a millisecond each: other work runs after so many. */
+const sealBatchSize = 16;
 
 /** Seals the relay secrets to the device (05 §3.7). */
 export async function sealKeys(
@@ -122,7 +123,7 @@ export async function sealKeys(
   const { encryption_public_key: deviceKey } = certificate;
   const sealed: ResultValue[] = [];
   for (const [index, { epoch, relaySecret, box }] of keys.entries()) {
-    if (index > 0 && index % sealedAtOnce === 0) await setImmediate();
+    if (index > 0 && index % sealBatchSize === 0) await setImmediate();
     const secret = decodeBase64url(relaySecret) as Uint8Array;
     const context = { group_id, account, device_id, epoch };
     sealed.push({

@@ -1,7 +1,7 @@
 /**
- * Cursors of a group's lists (05 §12.7). Whatever one says is only where to go on and with which
- * part of a list: before each page the caller's right is judged anew, so that a made-up cursor
- * shows nobody more than starting over would.
+ * Cursors of a group's lists (05 §12.7). A cursor states only where to continue and which part of
+ * the list it shows. The caller's right is checked again before each page, so that an invented
+ * cursor shows no more than a new traversal would.
  */
 import {
   badRequest,
@@ -12,12 +12,12 @@ import {
 } from '@posthouse/protocol';
 
 /** A list of a group. */
-export interface ListPlace {
+export interface GroupList {
   readonly list: 'invites' | 'applications' | 'recoveries';
   readonly groupId: string;
 }
 
-/** Where a traversal of a list stands. */
+/** A position in a traversal of a list. */
 export interface Traversal {
   /** What part of the list it shows; fixed by the first page. */
   readonly scope: string;
@@ -25,29 +25,29 @@ export interface Traversal {
   readonly after: readonly string[];
 }
 
-/** What a scope and a position are made of; no other text ever comes near a query. */
+/** The form of a scope and of a position; no other text reaches a query. */
 const part = /^[A-Za-z0-9:_-]+$/;
-const between = '/';
+const separator = '/';
 
 /**
- * The cursor that goes on with a traversal.
+ * Makes the cursor that continues a traversal.
  *
  * @example
  * writeCursor({ list: 'invites', groupId }, { scope: 'all', after: [inviteId] });
  */
-export function writeCursor({ list, groupId }: ListPlace, { scope, after }: Traversal): string {
-  return encodeBase64url(utf8([list, groupId, scope, ...after].join(between)));
+export function writeCursor({ list, groupId }: GroupList, { scope, after }: Traversal): string {
+  return encodeBase64url(utf8([list, groupId, scope, ...after].join(separator)));
 }
 
 /**
- * What a cursor says, where there is one.
+ * Reads a cursor, if there is one.
  *
- * @param parts how many texts a position of the list is
- * @throws ProtocolError `bad_request` where it is none of this list of this group
+ * @param parts how many texts a position of the list has
+ * @throws ProtocolError `bad_request` if it is not a cursor of this list of this group
  */
 export function readCursor(
   cursor: string | undefined,
-  { list, groupId }: ListPlace,
+  { list, groupId }: GroupList,
   parts: number,
 ): Traversal | undefined {
   if (cursor === undefined) return undefined;
@@ -59,7 +59,7 @@ export function readCursor(
 
 function textsOf(cursor: string): readonly string[] {
   const bytes = decodeBase64url(cursor);
-  const texts = bytes === undefined ? [] : Buffer.from(bytes).toString('latin1').split(between);
+  const texts = bytes === undefined ? [] : Buffer.from(bytes).toString('latin1').split(separator);
   if (texts.length === 0 || !texts.every((text) => part.test(text))) {
     throw badRequest('cursor', 'is no cursor of this relay');
   }
@@ -67,8 +67,8 @@ function textsOf(cursor: string): readonly string[] {
 }
 
 /**
- * The traversal a page is of: the cursor's own, where the caller's present right still covers what
- * it shows, or a new one of all that the caller may see.
+ * Returns the traversal that a page continues: the cursor's own, if the caller's present right
+ * still covers its scope, or a new one of all that the caller may see.
  *
  * @param right `position` is before every record
  * @throws ProtocolError `forbidden`
@@ -87,21 +87,21 @@ export function traversalOf(
 }
 
 /**
- * As many of the rows as fit one page; at least one where there is one.
+ * Selects as many rows as fit one page; at least one if there is one.
  *
- * @param rows one more than `most` where there is more
- * @param bytesOf what a row adds to the page, asked once for each in order
+ * @param rows one more than `limit` if there is more
+ * @param bytesOf what a row adds to the page, called once for each row in order
  */
 export function fittingRows<R>(
   rows: readonly R[],
-  bounds: { readonly most: number; readonly maxBytes: number },
+  bounds: { readonly limit: number; readonly maxBytes: number },
   bytesOf: (row: R) => number,
 ): readonly R[] {
   let bytes = 0;
-  const most = Math.min(rows.length, bounds.most);
-  for (let count = 0; count < most; count += 1) {
+  const limit = Math.min(rows.length, bounds.limit);
+  for (let count = 0; count < limit; count += 1) {
     bytes += bytesOf(rows[count] as R);
     if (count > 0 && bytes > bounds.maxBytes) return rows.slice(0, count);
   }
-  return rows.slice(0, most);
+  return rows.slice(0, limit);
 }

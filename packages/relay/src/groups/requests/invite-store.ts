@@ -57,18 +57,32 @@ export function toInvite(
   };
 }
 
-/** An invitation of any state that is still stored. */
+/** Reads stored invitations of any state, by ID. */
+export async function readInvites(
+  tx: Reader,
+  groupId: string,
+  inviteIds: readonly string[],
+): Promise<ReadonlyMap<string, StoredInvitation>> {
+  const found = new Map<string, StoredInvitation>();
+  for (const batch of chunks(inviteIds)) {
+    const rows = await tx.all<InviteRow>(
+      `SELECT ${columns} FROM group_invites
+        WHERE group_id = ? AND invite_id IN (${placeholders(batch)})`,
+      groupId,
+      ...batch,
+    );
+    for (const row of rows) found.set(row.invite_id, toInvitation(row));
+  }
+  return found;
+}
+
+/** Reads a stored invitation of any state. */
 export async function readInvite(
   tx: Reader,
   groupId: string,
   inviteId: string,
 ): Promise<StoredInvitation | undefined> {
-  const row = await tx.get<InviteRow>(
-    `SELECT ${columns} FROM group_invites WHERE group_id = ? AND invite_id = ?`,
-    groupId,
-    inviteId,
-  );
-  return row && toInvitation(row);
+  return (await readInvites(tx, groupId, [inviteId])).get(inviteId);
 }
 
 /** Canonical JSON of stored invitations, by ID. */
@@ -115,11 +129,15 @@ export async function insertInvite(
   );
 }
 
-/** Whether an issuer has at least `most` invitations that can be used. */
+/** Whether an issuer has at least `limit` invitations that can be used. */
 export async function hasManyInvites(
   tx: Reader,
   groupId: string,
-  { inviter, now, most }: { readonly inviter: string; readonly now: number; readonly most: number },
+  {
+    inviter,
+    now,
+    limit,
+  }: { readonly inviter: string; readonly now: number; readonly limit: number },
 ): Promise<boolean> {
   const row = await tx.get<{ found: number }>(
     `SELECT COUNT(*) AS found FROM (SELECT 1 FROM group_invites
@@ -127,9 +145,9 @@ export async function hasManyInvites(
     groupId,
     inviter,
     now,
-    most,
+    limit,
   );
-  return (row?.found ?? 0) >= most;
+  return (row?.found ?? 0) >= limit;
 }
 
 /** An invitation of a list, with the certificate it was accepted with. */
@@ -154,10 +172,10 @@ export async function listInvites(
     readonly inviter?: string | undefined;
     readonly after: string;
     readonly now: number;
-    readonly most: number;
+    readonly limit: number;
   },
 ): Promise<ListedInvitation[]> {
-  const { inviter, after, now, most } = options;
+  const { inviter, after, now, limit } = options;
   return await tx.all<ListedInvitation & Row>(
     `SELECT i.invite_id AS "inviteId", i.uses, i.signer_device_id AS "deviceId", i.bytes,
         c.certificate
@@ -167,7 +185,7 @@ export async function listInvites(
       WHERE i.group_id = ? ${inviter === undefined ? '' : 'AND i.inviter = ?'}
         AND i.invite_id > ? AND i.live = 1 AND i.expires_at > ?
       ORDER BY i.invite_id LIMIT ?`,
-    ...[groupId, ...(inviter === undefined ? [] : [inviter]), after, now, most],
+    ...[groupId, ...(inviter === undefined ? [] : [inviter]), after, now, limit],
   );
 }
 
@@ -224,7 +242,7 @@ export async function addPending(
 export async function listAwaited(
   tx: Reader,
   groupId: string,
-  { from, now, most }: { readonly from: string; readonly now: number; readonly most: number },
+  { from, now, limit }: { readonly from: string; readonly now: number; readonly limit: number },
 ): Promise<{ readonly inviteId: string; readonly pending: number }[]> {
   return await tx.all<{ inviteId: string; pending: number }>(
     `SELECT invite_id AS "inviteId", pending FROM group_invites
@@ -233,6 +251,6 @@ export async function listAwaited(
     groupId,
     from,
     now,
-    most,
+    limit,
   );
 }

@@ -1,18 +1,25 @@
-import { groupInviteState, inviteAppliesTo } from '@posthouse/protocol';
+import { groupInviteState, inviteAppliesTo, type StoredInvite } from '@posthouse/protocol';
 import type { Reader } from '../../storage/types.ts';
 import { readInvite, type StoredInvitation } from './invite-store.ts';
 
+/** Says whether an account can apply with an invitation now, and its application be approved. */
+export function isUsableBy(
+  invitation: StoredInvite,
+  { account, now }: { readonly account: string; readonly now: number },
+): boolean {
+  const isValid = groupInviteState(invitation, now) === 'valid';
+  return isValid && inviteAppliesTo(invitation.invite, account);
+}
+
 /**
- * An invitation that an account could apply with now. Whoever may not know more is not told why
- * there is none.
+ * Reads an invitation that an account can apply with now. Why there is none is not said: the
+ * account may not be allowed to know more.
  */
-export async function usableInvite(
+export async function readUsableInvite(
   tx: Reader,
   groupId: string,
   guest: { readonly inviteId: string; readonly account: string; readonly now: number },
 ): Promise<StoredInvitation | undefined> {
-  const { inviteId, account, now } = guest;
-  const stored = await readInvite(tx, groupId, inviteId);
-  if (stored === undefined || groupInviteState(stored, now) !== 'valid') return undefined;
-  return inviteAppliesTo(stored.invite, account) ? stored : undefined;
+  const stored = await readInvite(tx, groupId, guest.inviteId);
+  return stored !== undefined && isUsableBy(stored, guest) ? stored : undefined;
 }

@@ -1,4 +1,3 @@
-/** Signed records outside the timeline as they are stored: applications and recovery requests. */
 import {
   type GroupApplication,
   type GroupMemberRecoveryRequest,
@@ -7,63 +6,62 @@ import {
 import { type JsonObject, parseJson } from '@posthouse/protocol/json';
 import type { RelayContext } from '../../context.ts';
 import { digest } from '../../digest.ts';
-import type { Reader } from '../../storage/types.ts';
+import {
+  type RequestKind,
+  type RequestsOf,
+  type RequestTexts,
+  readRequestTexts,
+} from './request-store.ts';
 
-/** A record with the certificate it was accepted with, both Canonical JSON. */
-export interface StoredRecord {
-  readonly account: string;
-  readonly record: string;
-  readonly certificate: string;
-}
+/** Requests may be as large as a write may be; so many are in memory at once. */
+const batchSize = 16;
 
-/** Records may be as large as a write may be; this many are in memory at once. */
-const atOnce = 16;
+/** What an error calls a request of each kind. */
+const names: Readonly<Record<RequestKind, string>> = {
+  application: 'application',
+  recovery: 'recovery request',
+};
 
 /**
- * Verifies stored records again, as every approval must (05 §13.15, §13.23): account, certificate,
- * signature. Whether a certificate is still valid is not judged. An approval holds its accounts
- * against the result in its transaction, for records may change meanwhile.
+ * Verifies stored requests again, as every approval must (05 §13.15, §13.23): account, certificate,
+ * signature. The certificate may have expired since. The approval compares its requests with the
+ * result inside its transaction, because they may change meanwhile.
  *
- * @param what names the kind of record
- * @returns digests of the verified records, by account; those without a record are not in it
+ * @returns digests of the verified requests, by account; accounts without a request are absent
  * @throws ProtocolError `invalid_signature`, `bad_request`
  */
-export async function verifyRecords(
+export async function verifyRequests(
   context: RelayContext,
-  what: string,
-  {
-    accounts,
-    read,
-  }: {
-    readonly accounts: readonly string[];
-    readonly read: (tx: Reader, account: string) => Promise<StoredRecord | undefined>;
-  },
+  { kind, groupId, accounts }: RequestsOf,
 ): Promise<ReadonlyMap<string, string>> {
   const verified = new Map<string, string>();
-  for (let start = 0; start < accounts.length; start += atOnce) {
-    const some = accounts.slice(start, start + atOnce);
-    const found = await context.storage.read((tx) =>
-      Promise.all(some.map((account) => read(tx, account))),
+  for (let start = 0; start < accounts.length; start += batchSize) {
+    const batch = accounts.slice(start, start + batchSize);
+    const texts = await context.storage.read((tx) =>
+      readRequestTexts(tx, { kind, groupId, accounts: batch }),
     );
-    const stored = found.filter((each) => each !== undefined);
-    await Promise.all(stored.map((each) => verifyRecord(context, each, what)));
-    for (const { account, record } of stored) verified.set(account, digest(record));
+    await Promise.all(
+      [...texts].map(([account, request]) =>
+        verifyRequest(context, names[kind], { account, ...request }),
+      ),
+    );
+    for (const [account, { text }] of texts) verified.set(account, digest(text));
   }
   return verified;
 }
 
-async function verifyRecord(
+async function verifyRequest(
   { network, verifier }: RelayContext,
-  { account, record, certificate }: StoredRecord,
-  what: string,
+  name: string,
+  { account, text, certificate }: RequestTexts & { readonly account: string },
 ): Promise<void> {
   const checks = () =>
     groupRecordSignatures(network, {
-      record: parseJson(record) as SignedRecord,
+      record: parseJson(text) as SignedRequest,
       account,
       certificate: parseJson(certificate),
     });
-  await verifier.verifyOnce(`${account}\n${certificate}\n${record}`, checks, what);
+  await verifier.verifyOnce(`${account}\n${certificate}\n${text}`, checks, name);
 }
 
-type SignedRecord = (GroupApplication | GroupMemberRecoveryRequest) & JsonObject;
+type SignedRequest = (GroupApplication | GroupMemberRecoveryRequest) & JsonObject;

@@ -21,13 +21,13 @@ export interface Due extends Expired {
 export interface DueRange {
   readonly now: number;
   readonly after: Due | undefined;
-  readonly portion: number;
+  readonly batchSize: number;
 }
 
 /** Values of a range in the order of the statements here. */
-function valuesOf({ now, after, portion }: DueRange): [number, number, string, string, number] {
+function valuesOf({ now, after, batchSize }: DueRange): [number, number, string, string, number] {
   const { deadline = Number.MIN_SAFE_INTEGER, groupId = '', id = '' } = after ?? {};
-  return [now, deadline, groupId, id, portion];
+  return [now, deadline, groupId, id, batchSize];
 }
 
 /** Invitations that were not found expired yet. */
@@ -62,9 +62,9 @@ export async function endInvites(
 }
 
 /** Invitations that are over while applications still rest on them. */
-export async function readDeadInvites(
+export async function readEndedInvites(
   tx: Reader,
-  { after, portion }: Omit<DueRange, 'now'>,
+  { after, batchSize }: Omit<DueRange, 'now'>,
 ): Promise<Due[]> {
   return await tx.all<Due & Row>(
     `SELECT group_id AS "groupId", invite_id AS id, expires_at AS deadline FROM group_invites
@@ -72,15 +72,15 @@ export async function readDeadInvites(
       ORDER BY group_id, invite_id LIMIT ?`,
     after?.groupId ?? '',
     after?.id ?? '',
-    portion,
+    batchSize,
   );
 }
 
 /** Removes applications that rest on an invitation that is over; says how many went. */
-export async function deleteDeadApplications(
+export async function deleteApplicationsOf(
   tx: Writer,
   { groupId, id }: Expired,
-  portion: number,
+  batchSize: number,
 ): Promise<number> {
   const count = await tx.run(
     `DELETE FROM group_applications WHERE group_id = ? AND account IN
@@ -89,13 +89,13 @@ export async function deleteDeadApplications(
     groupId,
     groupId,
     id,
-    portion,
+    batchSize,
   );
   await tx.run(
     `UPDATE group_invites SET pending = CASE WHEN ? < ? THEN 0 ELSE pending - ? END
       WHERE group_id = ? AND invite_id = ?`,
     count,
-    portion,
+    batchSize,
     count,
     groupId,
     id,
@@ -104,13 +104,17 @@ export async function deleteDeadApplications(
 }
 
 /** Forgets invitations that are over, for good, and expired by then; says how many went. */
-export async function deleteInvites(tx: Writer, before: number, portion: number): Promise<number> {
+export async function deleteEndedInvites(
+  tx: Writer,
+  before: number,
+  batchSize: number,
+): Promise<number> {
   return await tx.run(
     `DELETE FROM group_invites WHERE (group_id, invite_id) IN
       (SELECT group_id, invite_id FROM group_invites
         WHERE live = 0 AND pending = 0 AND expires_at <= ? LIMIT ?)`,
     before,
-    portion,
+    batchSize,
   );
 }
 
@@ -148,7 +152,7 @@ export async function deleteExpiredRecoveries(
 /** Staged rotations that are over while their boxes are there (05 §13.26). */
 export async function readExpiredStagings(
   tx: Reader,
-  { now, after, portion }: DueRange,
+  { now, after, batchSize }: DueRange,
 ): Promise<Due[]> {
   return await tx.all<Due & Row>(
     `SELECT group_id AS "groupId", '' AS id, expires_at AS deadline FROM group_stagings
@@ -157,7 +161,7 @@ export async function readExpiredStagings(
     now,
     after?.deadline ?? Number.MIN_SAFE_INTEGER,
     after?.groupId ?? '',
-    portion,
+    batchSize,
   );
 }
 

@@ -16,14 +16,18 @@ const expiredSentSql = `DELETE FROM group_sent
 export async function deleteExpiredMessages(
   tx: Writer,
   now: number,
-  portion: number,
+  batchSize: number,
 ): Promise<number> {
-  return await tx.run(expiredMessagesSql, now, now, portion);
+  return await tx.run(expiredMessagesSql, now, now, batchSize);
 }
 
 /** Removes results of messages that need not be repeated any more (05 §13.28). */
-export async function deleteExpiredSent(tx: Writer, now: number, portion: number): Promise<number> {
-  return await tx.run(expiredSentSql, now, now, portion);
+export async function deleteExpiredSent(
+  tx: Writer,
+  now: number,
+  batchSize: number,
+): Promise<number> {
+  return await tx.run(expiredSentSql, now, now, batchSize);
 }
 
 /** A superseded epoch that was kept long enough. */
@@ -45,16 +49,16 @@ export async function readExpiredEpochs(
   {
     now,
     after,
-    portion,
+    batchSize,
   }: {
     readonly now: number;
     readonly after: DueEpoch | undefined;
-    readonly portion: number;
+    readonly batchSize: number;
   },
 ): Promise<DueEpoch[]> {
   const { deadline = Number.MIN_SAFE_INTEGER, groupId = '', epoch = -1 } = after ?? {};
   const behind = [deadline, groupId, epoch] as const;
-  return await tx.all<DueEpoch & Row>(expiredEpochsSql, now, ...behind, portion);
+  return await tx.all<DueEpoch & Row>(expiredEpochsSql, now, ...behind, batchSize);
 }
 
 /**
@@ -65,7 +69,7 @@ export async function readExpiredEpochs(
 export async function deleteExpiredEpochs(
   tx: Writer,
   groupId: string,
-  { now, portion }: { readonly now: number; readonly portion: number },
+  { now, batchSize }: { readonly now: number; readonly batchSize: number },
 ): Promise<number> {
   const count = await tx.run(
     `DELETE FROM group_epochs WHERE group_id = ? AND epoch IN
@@ -74,7 +78,7 @@ export async function deleteExpiredEpochs(
     groupId,
     groupId,
     now,
-    portion,
+    batchSize,
   );
   const oldest = await tx.get<{ box_set: number }>(
     'SELECT box_set FROM group_epochs WHERE group_id = ? ORDER BY epoch LIMIT 1',
@@ -109,14 +113,14 @@ export interface DroppedSet {
 /** Sets that nothing refers to, behind the last one found. */
 export async function readDroppedSets(
   tx: Reader,
-  { after, portion }: { readonly after: DroppedSet | undefined; readonly portion: number },
+  { after, batchSize }: { readonly after: DroppedSet | undefined; readonly batchSize: number },
 ): Promise<DroppedSet[]> {
   return await tx.all<DroppedSet & Row>(
     `SELECT group_id AS "groupId", box_set AS "boxSet" FROM group_dropped_sets
       WHERE (group_id, box_set) > (?, ?) ORDER BY group_id, box_set LIMIT ?`,
     after?.groupId ?? '',
     after?.boxSet ?? -1,
-    portion,
+    batchSize,
   );
 }
 
@@ -124,7 +128,7 @@ export async function readDroppedSets(
 export async function deleteDroppedBoxes(
   tx: Writer,
   { groupId, boxSet }: DroppedSet,
-  portion: number,
+  batchSize: number,
 ): Promise<number> {
   const count = await tx.run(
     `DELETE FROM group_boxes WHERE group_id = ? AND box_set = ? AND (account, from_epoch) IN
@@ -133,9 +137,9 @@ export async function deleteDroppedBoxes(
     boxSet,
     groupId,
     boxSet,
-    portion,
+    batchSize,
   );
-  if (count < portion) {
+  if (count < batchSize) {
     await tx.run(
       'DELETE FROM group_dropped_sets WHERE group_id = ? AND box_set = ?',
       groupId,
@@ -159,11 +163,11 @@ export async function readDueCertificates(
   {
     now,
     after,
-    portion,
+    batchSize,
   }: {
     readonly now: number;
     readonly after: DueCertificate | undefined;
-    readonly portion: number;
+    readonly batchSize: number;
   },
 ): Promise<DueCertificate[]> {
   return await tx.all<DueCertificate & Row>(
@@ -176,7 +180,7 @@ export async function readDueCertificates(
     after?.deadline ?? Number.MIN_SAFE_INTEGER,
     after?.groupId ?? '',
     after?.id ?? '',
-    portion,
+    batchSize,
   );
 }
 
