@@ -6,7 +6,7 @@ export const migrations: readonly Migration[] = [
     name: 'groups',
     statements: [
       // The projection of the chain (05 §1.1) with counts, so that no call has to count.
-      // access_ended: sequence of the last event that ended somebody's right to read.
+      // access_ended: sequence of the last event that ended a right to read.
       // box_set: client boxes in force; boxes of a staged rotation are a set of their own.
       `CREATE TABLE groups (
         group_id TEXT NOT NULL PRIMARY KEY,
@@ -265,7 +265,7 @@ export const migrations: readonly Migration[] = [
     name: 'groups: certificates of each group',
     statements: [
       // Certificates as they were at acceptance, under the digest of their text, of each group by
-      // itself: whoever holds the group knows that no other write refers to one. needed_until: of
+      // itself: a write that holds the group knows that no other write refers to one. needed_until: of
       // messages and pending records the latest deadline; nothing where a management event refers
       // to it, for those are verified for good (05 §11.2).
       `CREATE TABLE group_signers (

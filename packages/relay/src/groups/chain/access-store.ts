@@ -9,9 +9,9 @@ export interface DeviceKey {
   readonly deviceId: string;
 }
 
-/** An interval with what its device was given in it. */
+/** An interval with what was delivered to its device in it. */
 export interface StoredInterval extends DeviceAccess {
-  /** Newest epoch whose relay secret the device was given; -1 for none. */
+  /** Newest epoch whose relay secret was delivered to the device; -1 for none. */
   readonly deliveredEpoch: number;
 }
 
@@ -24,7 +24,7 @@ interface IntervalRow extends Row {
   delivered_epoch: number | null;
 }
 
-/** All intervals of a device, in the order of their beginnings. */
+/** Reads all intervals of a device, in the order of their starts. */
 export async function readIntervals(
   tx: Reader,
   groupId: string,
@@ -46,7 +46,7 @@ export async function readIntervals(
   }));
 }
 
-/** Groups in which a device has an open interval, behind one of them, in the order of their IDs. */
+/** Reads groups in which a device has an open interval, after one of them, in the order of IDs. */
 export async function readOpenGroups(
   tx: Reader,
   { account, deviceId }: DeviceKey,
@@ -64,7 +64,7 @@ export async function readOpenGroups(
   return rows.map(({ group_id }) => group_id);
 }
 
-/** Devices of some accounts, fifty at most, that have an open interval in a group. */
+/** Reads the devices of accounts, fifty at most, that have an open interval in a group. */
 export async function readOpenDevices(
   tx: Reader,
   groupId: string,
@@ -83,9 +83,9 @@ function range(from: number, to: number | null): { readonly from: number; readon
 }
 
 /**
- * Opens an interval. One that would begin where an ended one did takes its place: nothing was
- * readable in that one. So it is where nothing happened since a device became inactive, and where a
- * recovery is approved with the very event that the device's next message was to be.
+ * Opens an interval. It replaces an ended interval with the same start, in which nothing was
+ * readable: nothing happened since the device became inactive, or a recovery was approved with the
+ * event at which the device's interval began.
  */
 export async function openInterval(
   tx: Writer,
@@ -106,7 +106,7 @@ export async function openInterval(
 }
 
 /**
- * Ends all intervals of an account that are open, and takes the authority of all: what recovery,
+ * Ends an account's open intervals and revokes the authority of all its intervals, as recovery,
  * leave, removal and ban do (05 §10.3).
  */
 export async function endAccess(
@@ -125,7 +125,10 @@ export async function endAccess(
   );
 }
 
-/** Ends the open interval of a device that became inactive; its ranges stay readable. */
+/**
+ * Closes the open interval of a device that became inactive; its ranges stay readable.
+ * @returns whether one was open
+ */
 export async function closeInterval(
   tx: Writer,
   groupId: string,
@@ -143,7 +146,7 @@ export async function closeInterval(
   return changed > 0;
 }
 
-/** Remembers that a device was given the relay secret of an epoch (05 §7.3). */
+/** Records that the relay secret of an epoch was delivered to a device (05 §7.3). */
 export async function markDelivered(
   tx: Writer,
   groupId: string,

@@ -1,4 +1,4 @@
-/** All SQL of a group's timeline: management events for good, messages for a while, results. */
+/** All SQL of a group's timeline: management events, messages, and the results of messages. */
 import type { Signer } from '../../accounts/index.ts';
 import { chunks, placeholders } from '../../storage/in-lists.ts';
 import type { Reader, Row, Writer } from '../../storage/types.ts';
@@ -13,7 +13,7 @@ export interface NewEvent {
 }
 
 /**
- * Keeps the certificate of a signer for what was accepted with it.
+ * Stores a signer's certificate for what was accepted with it.
  * @param neededUntil Unix seconds; `null` for good
  */
 export async function keepCertificate(
@@ -34,12 +34,12 @@ export async function keepCertificate(
   );
 }
 
-/** What may stay longer than it must moves with few of the messages that need it. */
+/** Rounds a deadline up to a whole hour, so that few messages move it. */
 export function wholeHour(instant: number): number {
   return Math.ceil(instant / 3_600) * 3_600;
 }
 
-/** Appends a management event; no signer: the relay made it. */
+/** Appends a management event; an event without a signer was made by the relay. */
 export async function insertEvent(
   tx: Writer,
   groupId: string,
@@ -98,7 +98,7 @@ export interface EventRow extends Row {
   bytes: number;
 }
 
-/** Management events behind a sequence, ascending, without their payloads. */
+/** Reads management events after a sequence, ascending, without their payloads. */
 export async function readEvents(
   tx: Reader,
   groupId: string,
@@ -113,7 +113,7 @@ export async function readEvents(
   );
 }
 
-/** Messages from one sequence to another, both inclusive, ascending. */
+/** Reads messages from one sequence to another, both inclusive, ascending, without payloads. */
 export async function readMessages(
   tx: Reader,
   groupId: string,
@@ -130,7 +130,7 @@ export async function readMessages(
   );
 }
 
-/** Canonical JSON of events of one kind, by sequence. */
+/** Reads the Canonical JSON of events of one kind, by sequence. */
 export async function readPayloads(
   tx: Reader,
   groupId: string,
@@ -153,7 +153,7 @@ export async function readPayloads(
   return payloads;
 }
 
-/** Certificates as they were at acceptance, Canonical JSON, by ID. */
+/** Reads certificates as they were at acceptance, Canonical JSON, by ID. */
 export async function readCertificates(
   tx: Reader,
   groupId: string,
@@ -180,12 +180,13 @@ export interface SentResult {
   readonly envelope: string;
 }
 
-/** Whose message it is, and which (05 §13.28). */
+/** The sending account and its message ID (05 §13.28). */
 export interface SentKey {
   readonly account: string;
   readonly messageId: string;
 }
 
+/** Reads the result of an accepted message. */
 export async function readSent(tx: Reader, key: SentKey): Promise<SentResult | undefined> {
   return await tx.get<{ groupId: string; sequence: number; envelope: string }>(
     `SELECT group_id AS "groupId", sequence, envelope FROM group_sent
@@ -195,6 +196,7 @@ export async function readSent(tx: Reader, key: SentKey): Promise<SentResult | u
   );
 }
 
+/** Stores the result of an accepted message. */
 export async function insertSent(
   tx: Writer,
   key: SentKey,

@@ -19,9 +19,9 @@ export interface StoredGroup {
   readonly epoch: number;
   readonly member_count: number;
   readonly ban_count: number;
-  /** Sequence of the last event that ended somebody's right to read. */
+  /** Sequence of the last event that ended a right to read. */
   readonly access_ended: number;
-  /** Client boxes in force. */
+  /** The set of client boxes in force. */
   readonly box_set: number;
   readonly last_box_set: number;
 }
@@ -30,6 +30,7 @@ const columns = `group_id, status, owner, name, description, member_capacity, in
   commitment, chain_head, sequence, epoch, member_count, ban_count, access_ended, box_set,
   last_box_set`;
 
+/** Reads the row of a group. */
 export async function readGroup(tx: Reader, groupId: string): Promise<StoredGroup | undefined> {
   const row = await tx.get<StoredGroup & Row>(
     `SELECT ${columns} FROM groups WHERE group_id = ?`,
@@ -39,7 +40,7 @@ export async function readGroup(tx: Reader, groupId: string): Promise<StoredGrou
   return { ...row, name: storedText(row.name), description: storedText(row.description) };
 }
 
-/** Whether an account owns so many groups here, closed ones included. */
+/** Says whether an account owns so many groups here, closed ones included. */
 export async function ownsGroups(tx: Reader, owner: string, count: number): Promise<boolean> {
   const last = await tx.get(
     'SELECT group_id FROM groups WHERE owner = ? LIMIT 1 OFFSET ?',
@@ -57,7 +58,7 @@ export async function insertGroup(tx: Writer, group: StoredGroup): Promise<void>
   );
 }
 
-/** Replaces all of a group's row but its ID. */
+/** Replaces a group's row. */
 export async function updateGroup(tx: Writer, group: StoredGroup): Promise<void> {
   await tx.run(
     `UPDATE groups SET status = ?, owner = ?, name = ?, description = ?, member_capacity = ?,
@@ -69,12 +70,12 @@ export async function updateGroup(tx: Writer, group: StoredGroup): Promise<void>
   );
 }
 
-/** Moves the head of the timeline behind a message, which changes nothing else. */
+/** Moves the head of the timeline to a message, which changes nothing else. */
 export async function setSequence(tx: Writer, groupId: string, sequence: number): Promise<void> {
   await tx.run('UPDATE groups SET sequence = ? WHERE group_id = ?', sequence, groupId);
 }
 
-/** Takes a number for a set of client boxes. */
+/** Records the highest number of a set of client boxes. */
 export async function setLastBoxSet(tx: Writer, groupId: string, boxSet: number): Promise<void> {
   await tx.run('UPDATE groups SET last_box_set = ? WHERE group_id = ?', boxSet, groupId);
 }
@@ -106,7 +107,7 @@ interface MemberRow extends Row {
   since: number;
 }
 
-/** Those of the accounts that are members. */
+/** Reads those of the accounts that are members, by account. */
 export async function readMembers(
   tx: Reader,
   groupId: string,
@@ -127,7 +128,7 @@ export async function readMembers(
   return found;
 }
 
-/** Those of the accounts that are banned. */
+/** Reads those of the accounts that are banned. */
 export async function readBans(
   tx: Reader,
   groupId: string,
@@ -145,7 +146,7 @@ export async function readBans(
   return found;
 }
 
-/** Owner and administrators. */
+/** Reads owner and administrators. */
 export async function readManagers(
   tx: Reader,
   groupId: string,
@@ -210,7 +211,7 @@ export async function deleteBan(tx: Writer, groupId: string, account: string): P
   await tx.run('DELETE FROM group_bans WHERE group_id = ? AND account = ?', groupId, account);
 }
 
-/** What the chain says of the group beside its members, as the rules read it. */
+/** Returns a group's state without its members and bans, as the rules of the chain read it. */
 export function factsOf(group: StoredGroup): Omit<GroupView, 'members' | 'bans'> & GroupProperties {
   const { group_id, status, owner, name, description } = group;
   const { member_capacity, invite_policy, commitment, chain_head, sequence, epoch } = group;

@@ -9,11 +9,11 @@ export interface NewEpoch {
   /** 32 bytes, base64url. */
   readonly relaySecret: string;
   readonly boxSet: number;
-  /** Unix seconds; kept at least until then, and while it is current. */
+  /** Unix seconds; stored at least until then, and while it is current. */
   readonly keepUntil: number;
 }
 
-/** Begins an epoch; the one before need not be kept for its own sake any more. */
+/** Begins an epoch; the one before is superseded and can expire. */
 export async function insertEpoch(tx: Writer, groupId: string, epoch: NewEpoch): Promise<void> {
   await tx.run(
     'UPDATE group_epochs SET superseded = 1 WHERE group_id = ? AND epoch = ?',
@@ -31,7 +31,7 @@ export async function insertEpoch(tx: Writer, groupId: string, epoch: NewEpoch):
   );
 }
 
-/** Keeps an epoch's material for a message that is kept as long (05 §11.3). */
+/** Extends the retention of an epoch to that of a message in it (05 §11.3). */
 export async function keepEpoch(
   tx: Writer,
   groupId: string,
@@ -53,13 +53,13 @@ export interface StoredKey {
   /** 32 bytes, base64url. */
   readonly relaySecret: string;
   readonly boxSet: number;
-  /** `null` where the account has no box. */
+  /** `null` if the account has no box. */
   readonly fromEpoch: number | null;
 }
 
 /**
- * Retained epochs from one to another, both inclusive, ascending. A member's box in an epoch is the
- * newest one in force by then (05 §7.4).
+ * Reads the retained epochs from one to another, both inclusive, ascending. A member's box in an
+ * epoch is the newest one in force by then (05 §7.4).
  */
 export async function readKeys(
   tx: Reader,
@@ -92,14 +92,14 @@ export async function readKeys(
   );
 }
 
-/** Whose box, and from which epoch on it is that member's. */
+/** A member's box in a set, and the epoch from which on it is in force. */
 export interface BoxKey {
   readonly boxSet: number;
   readonly account: string;
   readonly fromEpoch: number;
 }
 
-/** Keeps a box; one of the same member and epoch is replaced. */
+/** Stores a box; it replaces one of the same member and epoch. */
 export async function writeBox(
   tx: Writer,
   groupId: string,
@@ -116,7 +116,7 @@ export async function writeBox(
   );
 }
 
-/** Canonical JSON of a box. */
+/** Reads the Canonical JSON of a box. */
 export async function readBox(
   tx: Reader,
   groupId: string,
@@ -133,7 +133,7 @@ export async function readBox(
   return row?.box;
 }
 
-/** How many of the accounts, all different, have a box in a staged set. */
+/** Counts the accounts, all different, that have a box in a staged set. */
 export async function countStagedBoxes(
   tx: Reader,
   groupId: string,
@@ -194,7 +194,7 @@ export async function deleteStaging(tx: Writer, groupId: string): Promise<void> 
   await tx.run('DELETE FROM group_stagings WHERE group_id = ?', groupId);
 }
 
-/** Takes a member's box out of a staged set; says whether there was one. */
+/** Deletes a member's box from a staged set; returns whether there was one. */
 export async function deleteStagedBox(
   tx: Writer,
   groupId: string,
@@ -209,7 +209,7 @@ export async function deleteStagedBox(
   return changed > 0;
 }
 
-/** Leaves the boxes of a set to the job that removes them. */
+/** Marks a set as dropped; a job deletes its boxes. */
 export async function dropSet(tx: Writer, groupId: string, boxSet: number): Promise<void> {
   await tx.run(
     `INSERT INTO group_dropped_sets (group_id, box_set) VALUES (?, ?)

@@ -1,10 +1,10 @@
-/** What subscribed connections must hear (05 §15), with recipients as the commit saw them. */
+/** Notices for subscribed connections (05 §15), with the recipients that the commit read. */
 import { type GroupRole, mayViewRecovery } from '@posthouse/protocol';
 import type { Notice } from '../../dispatch/notice.ts';
 import type { Reader } from '../../storage/types.ts';
 import { readManagers, type StoredGroup } from './group-store.ts';
 
-/** The timeline has a new event: for subscribed connections that may read (05 §15.2). */
+/** Makes the notice of a new event, for subscribed connections that may read (05 §15.2). */
 export function timelineNotice(
   group: Pick<StoredGroup, 'group_id' | 'sequence' | 'access_ended'>,
 ): Notice {
@@ -16,14 +16,14 @@ export function timelineNotice(
   };
 }
 
-/** The list of applications changed: for owner and administrators (05 §15.3). */
+/** Makes the notice of a changed list of applications, for owner and administrators (05 §15.3). */
 export async function applicationsNotice(tx: Reader, groupId: string): Promise<Notice> {
   const managers = await readManagers(tx, groupId);
   const accounts = managers.map(({ account }) => account);
   return { kind: 'group-applications', group: groupId, accounts };
 }
 
-/** Whose request it is, or was, and the role that account has, or had. */
+/** The account of a recovery request, with its role now or until it left. */
 export interface Requester {
   readonly account: string;
   readonly role: GroupRole;
@@ -32,9 +32,9 @@ export interface Requester {
 }
 
 /**
- * Lists of recovery requests changed: for who may process one of them, and the requesters that
- * still may read (05 §15.4). Whoever may process a request of another may view it, and the other
- * way round, so that both scopes of 15.4 are this one.
+ * Makes the notice of changed recovery requests, for accounts that may process one of them and for
+ * requesters that may still read (05 §15.4). An account may process another's request exactly if it
+ * may view it, so both scopes of 15.4 are the same.
  */
 export async function recoveriesNotice(
   tx: Reader,

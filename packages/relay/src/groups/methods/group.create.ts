@@ -34,7 +34,7 @@ export const groupCreate: Handler<'group.create'> = async (context, call) => {
   checkCapacityCap(create.member_capacity, { cap: limits.groupMembers });
   const group = startHere(context, create, session);
   await verifyOwnSignature(context, create, { session, now: clock.now() });
-  // With the account: its devices change before an interval opens, or find it open.
+  // With the account: its devices change before the interval opens, or find it open.
   const aggregates = [`account:${session.account}`, `group:${group.group_id}`];
   return await storage.write(aggregates, async (tx) => {
     const now = clock.now();
@@ -45,13 +45,13 @@ export const groupCreate: Handler<'group.create'> = async (context, call) => {
     if (await ownsGroups(tx, session.account, limits.groupsOfAccount)) {
       throw new ProtocolError('rate_limited', 'the account has enough groups');
     }
-    await store(context, tx, { group, create, caller, now, box: canonicalJson(box) });
+    await storeGroup(context, tx, { group, create, caller, now, box: canonicalJson(box) });
     return { result: null };
   });
 };
 
 /**
- * What the creation amounts to, by the rule clients verify it with.
+ * Starts the group's chain by the rule with which clients verify it.
  * @throws ProtocolError `forbidden`, `bad_request`
  */
 function startHere(
@@ -72,7 +72,7 @@ function startHere(
   return group;
 }
 
-interface Founding {
+interface NewGroup {
   readonly group: GroupProjection;
   readonly create: GroupCreate;
   readonly caller: Caller;
@@ -80,12 +80,12 @@ interface Founding {
   readonly box: string;
 }
 
-/** Group, owner, first event, first key version, the creator's box and access: one commit. */
-async function store(context: RelayContext, tx: Writer, founding: Founding): Promise<void> {
-  const { group, create, caller, now, box } = founding;
+/** Stores group, owner, first event, first epoch, and the creator's box and access. */
+async function storeGroup(context: RelayContext, tx: Writer, created: NewGroup): Promise<void> {
+  const { group, create, caller, now, box } = created;
   const { group_id: groupId, sequence, epoch } = group;
   const { account, deviceId, signer } = caller;
-  const stored = newGroup(group);
+  const stored = rowOf(group);
   await insertGroup(tx, stored);
   for (const member of group.members.values()) await insertMember(tx, groupId, member);
   const event = { sequence, epoch, acceptedAt: now, payload: canonicalJson(create) };
@@ -95,7 +95,7 @@ async function store(context: RelayContext, tx: Writer, founding: Founding): Pro
   await openInterval(tx, groupId, { account, deviceId, access: openAccessAt(group) });
 }
 
-function newGroup(group: GroupProjection): StoredGroup {
+function rowOf(group: GroupProjection): StoredGroup {
   const { group_id, status, owner, name, description, member_capacity, invite_policy } = group;
   return {
     group_id,

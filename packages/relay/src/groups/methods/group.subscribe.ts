@@ -24,27 +24,27 @@ export const groupSubscribe: Handler<'group.subscribe'> = async (context, call) 
   return { result: null };
 };
 
-/** The groups, readable all of them, with the intervals opened that the device lacks. */
+/** Confirms that the device may read all groups, and opens the intervals that it lacks. */
 async function confirm(
   { clock, storage }: RelayContext,
   session: DeviceSession,
   wanted: readonly string[],
 ): Promise<readonly Subscribable[]> {
-  const look = async (tx: Reader) => {
+  const readGroups = async (tx: Reader) => {
     await requireCaller(tx, session, clock.now());
     return requireReadable(wanted, await readSubscribable(tx, wanted, session));
   };
-  let groups = await storage.read(look);
+  let groups = await storage.read(readGroups);
   let held = new Set<string>();
   for (;;) {
     const lacking = groups.filter(({ needsInterval }) => needsInterval);
     if (lacking.every(({ groupId }) => held.has(groupId))) return groups;
-    // All in one write, also those that lack an interval since the last look.
+    // All in one write, also groups that lack an interval since the last read.
     held = held.union(new Set(lacking.map(({ groupId }) => groupId)));
-    // With the account: its devices change before an interval opens, or find it open.
+    // With the account: its devices change before the intervals open, or find them open.
     const aggregates = [`account:${session.account}`, ...[...held].map((id) => `group:${id}`)];
     groups = await storage.write(aggregates, async (tx) => {
-      const found = await look(tx);
+      const found = await readGroups(tx);
       const opened = found.filter(({ needsInterval }) => needsInterval);
       if (!opened.every(({ groupId }) => held.has(groupId))) return found;
       await forEach(opened, async ({ groupId, ...at }) => {
@@ -56,7 +56,7 @@ async function confirm(
 }
 
 /**
- * All of them or none: whatever is wrong with each, the answer names those it cannot serve.
+ * Requires that all groups can be subscribed; the error names those that cannot.
  * @throws ProtocolError `not_found`, `forbidden`, with `group_ids`
  */
 function requireReadable(

@@ -3,8 +3,8 @@ import type { Notice } from '../../dispatch/notice.ts';
 import { readGroupHeads, readManagersOf } from './subscription-store.ts';
 
 /**
- * Where timelines of groups end, for who may not have heard of it (05 §15.2). Lists have no
- * version: after a gap, whoever may process what stands in them is told that they may have changed.
+ * Makes the notices of groups that subscribers may have missed: the heads of timelines (05 §15.2).
+ * Lists have no version, so after a gap managers are notified that their lists may have changed.
  */
 export const groupResync: SubscriptionResync = {
   kind: 'group',

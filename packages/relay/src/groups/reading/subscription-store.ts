@@ -1,10 +1,10 @@
-/** All SQL of subscriptions, which themselves are nowhere but in the process of their connection. */
+/** All SQL of subscriptions. The subscriptions themselves are only in their connection's process. */
 import type { TimelinePosition } from '@posthouse/protocol';
 import { chunks, placeholders } from '../../storage/in-lists.ts';
 import type { Reader, Row } from '../../storage/types.ts';
 import type { DeviceKey } from '../chain/access-store.ts';
 
-/** A group as a device finds it that wants to subscribe it. */
+/** A group as a subscribing device finds it. */
 export interface Subscribable extends TimelinePosition {
   readonly groupId: string;
   /** Whether the account may read it; a ban ends membership (05 §9.2). */
@@ -22,7 +22,7 @@ interface SubscribableRow extends Row {
   open: string | null;
 }
 
-/** Those of the groups that exist here, by ID. */
+/** Reads those of the groups that exist here, by ID. */
 export async function readSubscribable(
   tx: Reader,
   groupIds: readonly string[],
@@ -51,13 +51,13 @@ export async function readSubscribable(
   return found;
 }
 
-/** Who of some accounts may read a group, and where its timeline ends. */
+/** Which of some accounts may read a group, and the head of its timeline. */
 export interface GroupStanding {
   readonly sequence: number;
   readonly members: ReadonlySet<string>;
 }
 
-/** `undefined` for a group that is not here. */
+/** Reads the standing of accounts in a group; `undefined` if the group is not here. */
 export async function readGroupStanding(
   tx: Reader,
   groupId: string,
@@ -80,7 +80,7 @@ export async function readGroupStanding(
   return { sequence: group.sequence, members };
 }
 
-/** Where the timelines of groups end, and who was confirmed before what must be looked up. */
+/** Reads the heads of groups, and the sequences from which on subscribers must be confirmed. */
 export async function readGroupHeads(
   tx: Reader,
   groupIds: readonly string[],
@@ -97,7 +97,7 @@ export async function readGroupHeads(
   return heads;
 }
 
-/** Owners and administrators of groups, by group. */
+/** Reads owners and administrators of groups, by group. */
 export async function readManagersOf(
   tx: Reader,
   groupIds: readonly string[],

@@ -7,7 +7,7 @@ import type { Reader, Row, Writer } from '../../storage/types.ts';
 export interface StoredInvitation extends StoredInvite {
   readonly inviteId: string;
   readonly inviter: string;
-  /** Applications that rest on it. */
+  /** Number of pending applications that use it. */
   readonly pending: number;
   /** The device that signed it. */
   readonly deviceId: string;
@@ -41,8 +41,8 @@ function toInvitation(row: InviteRow): StoredInvitation {
   };
 }
 
-/** The part of a row that says whether an invitation can be used. */
-export function toInvite(
+/** Reads from a row what decides whether an invitation can be used. */
+function toInvite(
   row: Pick<InviteRow, 'invitee' | 'max_uses' | 'expires_at' | 'uses' | 'revoked'>,
 ): StoredInvite {
   const { invitee, max_uses, expires_at } = row;
@@ -85,7 +85,7 @@ export async function readInvite(
   return (await readInvites(tx, groupId, [inviteId])).get(inviteId);
 }
 
-/** Canonical JSON of stored invitations, by ID. */
+/** Reads the Canonical JSON of stored invitations, by ID. */
 export async function readInviteTexts(
   tx: Reader,
   groupId: string,
@@ -104,7 +104,7 @@ export async function readInviteTexts(
   return texts;
 }
 
-/** Stores an invitation nobody has used yet. */
+/** Stores a new invitation. */
 export async function insertInvite(
   tx: Writer,
   groupId: string,
@@ -129,7 +129,7 @@ export async function insertInvite(
   );
 }
 
-/** Whether an issuer has at least `limit` invitations that can be used. */
+/** Says whether an issuer has at least `limit` invitations that can be used. */
 export async function hasManyInvites(
   tx: Reader,
   groupId: string,
@@ -162,7 +162,7 @@ export interface ListedInvitation {
 }
 
 /**
- * Invitations that can be used, behind an ID, in the order of their IDs.
+ * Lists invitations that can be used, after an ID, in the order of their IDs.
  * @param options `inviter`: those of one issuer only
  */
 export async function listInvites(
@@ -189,20 +189,21 @@ export async function listInvites(
   );
 }
 
-/** How often an invitation is used. */
+/** How often an approval uses an invitation. */
 export interface InviteUse {
   readonly inviteId: string;
   readonly uses: number;
-  /** Whether no use is left behind these. */
+  /** Whether no use is left afterwards. */
   readonly isOver: boolean;
 }
 
 /**
- * What an invitation is once it is over. Nobody reads its text any more (05 §8.1), which may be
- * large; that it was there is known for a while.
+ * Columns of an ended invitation. Its text, which may be large, is deleted because no call reads it
+ * any more (05 §8.1); its row stays for a while.
  */
 export const endOfInvite = `live = 0, bytes = 0, invite = ''`;
 
+/** Adds uses to an invitation, and ends it with the last one. */
 export async function addUses(tx: Writer, groupId: string, use: InviteUse): Promise<void> {
   await tx.run(
     `UPDATE group_invites SET uses = uses + ?${use.isOver ? `, ${endOfInvite}` : ''}
@@ -213,6 +214,7 @@ export async function addUses(tx: Writer, groupId: string, use: InviteUse): Prom
   );
 }
 
+/** Revokes an invitation. */
 export async function revokeInvite(tx: Writer, groupId: string, inviteId: string): Promise<void> {
   await tx.run(
     `UPDATE group_invites SET revoked = 1, ${endOfInvite} WHERE group_id = ? AND invite_id = ?`,
@@ -221,7 +223,7 @@ export async function revokeInvite(tx: Writer, groupId: string, inviteId: string
   );
 }
 
-/** Counts applications that came to rest on an invitation, or, below zero, ceased to. */
+/** Changes the number of pending applications that use an invitation. */
 export async function addPending(
   tx: Writer,
   groupId: string,
@@ -236,8 +238,8 @@ export async function addPending(
 }
 
 /**
- * Invitations that can be used and that applications rest on, from an ID on, in the order of their
- * IDs; with how many each has.
+ * Lists usable invitations with pending applications, from an ID on, in the order of their IDs, with
+ * the number of applications of each.
  */
 export async function listAwaited(
   tx: Reader,

@@ -1,36 +1,36 @@
-/** All SQL of invitations, recovery requests and staged rotations whose time is over. */
+/** All SQL of invitations, recovery requests and staged rotations that have expired. */
 import { chunks, placeholders } from '../../storage/in-lists.ts';
 import type { Reader, Row, Writer } from '../../storage/types.ts';
 import { dropSet } from '../chain/key-store.ts';
 import { endOfInvite } from '../requests/invite-store.ts';
 
-/** An invitation or a request, by what it is found with in its group. */
+/** The key of an invitation or a request. */
 export interface Expired {
   readonly groupId: string;
   /** ID of the invitation, or account of the request. */
   readonly id: string;
 }
 
-/** With its deadline, in whose order they are found. */
+/** An expired record with its deadline; they are read in the order of deadlines. */
 export interface Due extends Expired {
   /** Unix seconds. */
   readonly deadline: number;
 }
 
-/** What is looked for: the deadlines up to now, behind the last one found. */
+/** The range to read: deadlines up to now, after the last one found. */
 export interface DueRange {
   readonly now: number;
   readonly after: Due | undefined;
   readonly batchSize: number;
 }
 
-/** Values of a range in the order of the statements here. */
+/** Returns the values of a range in the order of the statements here. */
 function valuesOf({ now, after, batchSize }: DueRange): [number, number, string, string, number] {
   const { deadline = Number.MIN_SAFE_INTEGER, groupId = '', id = '' } = after ?? {};
   return [now, deadline, groupId, id, batchSize];
 }
 
-/** Invitations that were not found expired yet. */
+/** Reads expired invitations that have not been ended yet. */
 export async function readExpiredInvites(tx: Reader, range: DueRange): Promise<Due[]> {
   return await tx.all<Due & Row>(
     `SELECT group_id AS "groupId", invite_id AS id, expires_at AS deadline FROM group_invites
@@ -40,7 +40,7 @@ export async function readExpiredInvites(tx: Reader, range: DueRange): Promise<D
   );
 }
 
-/** Ends invitations of a group; says whether applications rested on one of them. */
+/** Ends invitations of a group; returns whether one of them had pending applications. */
 export async function endInvites(
   tx: Writer,
   groupId: string,
@@ -61,7 +61,7 @@ export async function endInvites(
   return pending > 0;
 }
 
-/** Invitations that are over while applications still rest on them. */
+/** Reads ended invitations with applications that are still stored. */
 export async function readEndedInvites(
   tx: Reader,
   { after, batchSize }: Omit<DueRange, 'now'>,
@@ -76,7 +76,7 @@ export async function readEndedInvites(
   );
 }
 
-/** Removes applications that rest on an invitation that is over; says how many went. */
+/** Deletes applications of an ended invitation; returns how many. */
 export async function deleteApplicationsOf(
   tx: Writer,
   { groupId, id }: Expired,
@@ -103,7 +103,7 @@ export async function deleteApplicationsOf(
   return count;
 }
 
-/** Forgets invitations that are over, for good, and expired by then; says how many went. */
+/** Deletes ended invitations whose period ended by then; returns how many. */
 export async function deleteEndedInvites(
   tx: Writer,
   before: number,
@@ -118,7 +118,7 @@ export async function deleteEndedInvites(
   );
 }
 
-/** Recovery requests that are over. */
+/** Reads expired recovery requests. */
 export async function readExpiredRecoveries(tx: Reader, range: DueRange): Promise<Due[]> {
   return await tx.all<Due & Row>(
     `SELECT group_id AS "groupId", account AS id, expires_at AS deadline FROM group_recoveries
@@ -128,7 +128,7 @@ export async function readExpiredRecoveries(tx: Reader, range: DueRange): Promis
   );
 }
 
-/** Removes requests of these accounts that are over; says whose they were. */
+/** Deletes the expired requests of accounts; returns the accounts that had one. */
 export async function deleteExpiredRecoveries(
   tx: Writer,
   groupId: string,
@@ -149,7 +149,7 @@ export async function deleteExpiredRecoveries(
   return gone;
 }
 
-/** Staged rotations that are over while their boxes are there (05 §13.26). */
+/** Reads expired staged rotations whose boxes are still stored (05 §13.26). */
 export async function readExpiredStagings(
   tx: Reader,
   { now, after, batchSize }: DueRange,
@@ -166,8 +166,8 @@ export async function readExpiredStagings(
 }
 
 /**
- * Gives up the boxes of a group's staged rotation if it is over. What it was stays known: it cannot
- * be begun again.
+ * Drops the boxes of a group's staged rotation if it has expired. Its terms stay stored, because it
+ * cannot be begun again.
  */
 export async function clearStaging(tx: Writer, groupId: string, now: number): Promise<void> {
   const row = await tx.get<{ box_set: number }>(
@@ -180,10 +180,10 @@ export async function clearStaging(tx: Writer, groupId: string, now: number): Pr
 }
 
 /**
- * When the next invitation, request or staged rotation ends, or an invitation is to be forgotten. Whatever is overdue is not of
- * it: that was done just now, or is tried again when its time comes.
+ * Reads when the next invitation, request or staged rotation expires, or an invitation is to be
+ * deleted. Overdue deadlines do not count: they were met just now, or are retried with a pause.
  *
- * @param options.forgetAfter seconds for which an invitation is kept behind its end
+ * @param options.forgetAfter seconds for which an invitation is stored after its end
  */
 export async function nextExpiry(
   tx: Reader,

@@ -1,9 +1,9 @@
-/** All SQL that removes what has been kept long enough. Portions are bounded by the caller. */
+/** All SQL that deletes what was retained long enough, in batches of the caller's size. */
 import { chunks, placeholders } from '../../storage/in-lists.ts';
 import type { Reader, Row, Writer } from '../../storage/types.ts';
 import { dropSet } from '../chain/key-store.ts';
 
-// Deadlines stand outside the inner queries too: the rows may be others by then.
+// Deadlines are checked outside the inner queries too: the rows may have changed by then.
 const expiredMessagesSql = `DELETE FROM group_messages
   WHERE keep_until <= ? AND (group_id, sequence) IN
     (SELECT group_id, sequence FROM group_messages WHERE keep_until <= ? LIMIT ?)`;
@@ -12,7 +12,7 @@ const expiredSentSql = `DELETE FROM group_sent
   WHERE keep_until <= ? AND (account, message_id) IN
     (SELECT account, message_id FROM group_sent WHERE keep_until <= ? LIMIT ?)`;
 
-/** Removes messages whose retention ended (05 §11.2); says how many went. */
+/** Deletes messages whose retention ended (05 §11.2); returns how many. */
 export async function deleteExpiredMessages(
   tx: Writer,
   now: number,
@@ -21,7 +21,7 @@ export async function deleteExpiredMessages(
   return await tx.run(expiredMessagesSql, now, now, batchSize);
 }
 
-/** Removes results of messages that need not be repeated any more (05 §13.28). */
+/** Deletes results of messages whose retention ended (05 §13.28); returns how many. */
 export async function deleteExpiredSent(
   tx: Writer,
   now: number,
@@ -30,7 +30,7 @@ export async function deleteExpiredSent(
   return await tx.run(expiredSentSql, now, now, batchSize);
 }
 
-/** A superseded epoch that was kept long enough. */
+/** A superseded epoch whose retention ended. */
 export interface DueEpoch {
   readonly groupId: string;
   readonly epoch: number;
@@ -43,7 +43,7 @@ const expiredEpochsSql = `SELECT group_id AS "groupId", epoch, keep_until AS dea
   WHERE superseded = 1 AND keep_until <= ? AND (keep_until, group_id, epoch) > (?, ?, ?)
   ORDER BY keep_until, group_id, epoch LIMIT ?`;
 
-/** Epochs whose time is over, behind the last one found. */
+/** Reads epochs whose retention ended, after the last one found. */
 export async function readExpiredEpochs(
   tx: Reader,
   {
@@ -57,14 +57,13 @@ export async function readExpiredEpochs(
   },
 ): Promise<DueEpoch[]> {
   const { deadline = Number.MIN_SAFE_INTEGER, groupId = '', epoch = -1 } = after ?? {};
-  const behind = [deadline, groupId, epoch] as const;
-  return await tx.all<DueEpoch & Row>(expiredEpochsSql, now, ...behind, batchSize);
+  const last = [deadline, groupId, epoch] as const;
+  return await tx.all<DueEpoch & Row>(expiredEpochsSql, now, ...last, batchSize);
 }
 
 /**
- * Removes superseded epochs of a group whose time is over (05 §11.3), and leaves to
- * {@link deleteDroppedBoxes} the boxes of sets that only they had. Those of later sets stay: the
- * epoch in force has one, a staged rotation another.
+ * Deletes superseded epochs of a group whose retention ended (05 §11.3), and drops the sets of boxes
+ * that only they used. Later sets stay: the current epoch has one, a staged rotation another.
  */
 export async function deleteExpiredEpochs(
   tx: Writer,
@@ -88,7 +87,7 @@ export async function deleteExpiredEpochs(
   return count;
 }
 
-/** Sets are numbered in the order in which they come into force. */
+/** Drops the sets below a number; sets are numbered in the order in which they come into force. */
 async function dropSetsBelow(tx: Writer, groupId: string, lowest: number): Promise<void> {
   for (let last = -1; ; ) {
     const next = await tx.get<{ box_set: number }>(
@@ -104,13 +103,13 @@ async function dropSetsBelow(tx: Writer, groupId: string, lowest: number): Promi
   }
 }
 
-/** A set of boxes that nothing refers to. */
+/** A set of boxes that no epoch and no rotation uses. */
 export interface DroppedSet {
   readonly groupId: string;
   readonly boxSet: number;
 }
 
-/** Sets that nothing refers to, behind the last one found. */
+/** Reads dropped sets, after the last one found. */
 export async function readDroppedSets(
   tx: Reader,
   { after, batchSize }: { readonly after: DroppedSet | undefined; readonly batchSize: number },
@@ -124,7 +123,7 @@ export async function readDroppedSets(
   );
 }
 
-/** Removes boxes of a set that nothing refers to, and the set with its last; says how many. */
+/** Deletes boxes of a dropped set, and with the last one the set; returns how many. */
 export async function deleteDroppedBoxes(
   tx: Writer,
   { groupId, boxSet }: DroppedSet,
@@ -149,7 +148,7 @@ export async function deleteDroppedBoxes(
   return count;
 }
 
-/** A certificate that was needed until now, unless a record is left that shows it. */
+/** A certificate whose deadline has passed; a record may still show it. */
 export interface DueCertificate {
   readonly groupId: string;
   readonly id: string;
@@ -157,7 +156,7 @@ export interface DueCertificate {
   readonly deadline: number;
 }
 
-/** Certificates that were needed until now, behind the last one found. */
+/** Reads certificates whose deadline has passed, after the last one found. */
 export async function readDueCertificates(
   tx: Reader,
   {
@@ -184,8 +183,8 @@ export async function readDueCertificates(
   );
 }
 
-/** Seconds after which a certificate that a record still shows is looked at again. */
-const lookAgain = 3_600;
+/** Seconds after which a certificate that a record still shows is checked again. */
+const recheckAfter = 3_600;
 
 const shownSql = ['group_invites', 'group_applications', 'group_recoveries']
   .map((table) => {
@@ -196,8 +195,8 @@ const shownSql = ['group_invites', 'group_applications', 'group_recoveries']
   .join(' OR ');
 
 /**
- * Removes certificates of a group that nothing readable refers to. Messages are gone with the
- * deadlines they gave their certificates, earlier in the same run; records may outlast theirs.
+ * Deletes certificates of a group that no readable object refers to. Messages were deleted at the
+ * deadlines of their certificates, earlier in the same run; records may outlast the deadline.
  */
 export async function deleteCertificates(
   tx: Writer,
@@ -208,7 +207,7 @@ export async function deleteCertificates(
     const due = `group_id = ? AND certificate_id IN (${placeholders(some)}) AND needed_until <= ?`;
     await tx.run(
       `UPDATE group_certificates SET needed_until = ? WHERE ${due} AND (${shownSql})`,
-      now + lookAgain,
+      now + recheckAfter,
       groupId,
       ...some,
       now,
@@ -225,7 +224,7 @@ const nextDeadlineSql = `SELECT MIN(deadline) AS deadline FROM (
     WHERE needed_until IS NOT NULL AND needed_until > ?
 ) AS deadlines`;
 
-/** When something has to be removed next, or `undefined` where nothing is kept for a time. */
+/** Reads when something must be deleted next; `undefined` if nothing has a deadline. */
 export async function nextRetentionDeadline(tx: Reader, now: number): Promise<number | undefined> {
   const row = await tx.get<{ deadline: number | null }>(nextDeadlineSql, now, now, now, now);
   return row?.deadline ?? undefined;
