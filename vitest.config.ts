@@ -19,8 +19,32 @@ const clientPerEngine =
 /** Tests of relays that share a database: SQLite is for one. */
 const severalProcesses = 'packages/relay/test/nats/**';
 
-/** Tests of the kit that need a relay, on whichever engine. */
-const anyEngine = 'packages/conformance/test/notices.test.ts';
+/**
+ * Tests whose SQL is common to both engines: forms, rights and refusals of one method, transports,
+ * whole clients, checks that must fail. They run on SQLite. PostgreSQL executes the same statements
+ * in the kit, which calls every method, and in tests of models, races, plans, jobs and crashes.
+ */
+const commonSql = [
+  'packages/relay/test/*/methods/**',
+  'packages/relay/test/{about,auth,transport}/**',
+  'packages/client/test/{content,devices,interrupted}.test.ts',
+  'packages/conformance/test/notices.test.ts',
+];
+
+/**
+ * What `npm run test:fast` leaves out, in addition to PostgreSQL: tests with processes, browsers or
+ * crowds of connections, random sequences, crashes, the kit, and relays that lie to clients.
+ */
+const slow = [
+  'packages/relay/test/{cluster,commands,move,postgres}/**',
+  'packages/**/{crash,model,*-model,races,fan-out}.test.ts',
+  'packages/client/test/**/{endless,large,long-runs,lying*,odd-relay,several-hosts}.test.ts',
+  'packages/conformance/test/{kit,main,notices}.test.ts',
+  'packages/protocol/test/browser/**',
+  'scripts/build.test.ts',
+];
+
+const leftOut = (mode: string) => (mode === 'fast' ? slow : []);
 
 /** Whatever else is in these folders runs once on each engine. */
 const perEngine = {
@@ -41,7 +65,7 @@ process.env.NODE_COMPILE_CACHE ??= fileURLToPath(
   new URL('node_modules/.cache/compiled', import.meta.url),
 );
 
-export default defineConfig({
+export default defineConfig(({ mode }) => ({
   test: {
     env: { TEST_SEED: testSeed },
     testTimeout: 60_000,
@@ -60,7 +84,7 @@ export default defineConfig({
             'scripts/**/*.test.ts',
             ...relayOnce.map((files) => files.replace(/\*\*$/, '**/*.test.ts')),
           ],
-          exclude: [clientPerEngine],
+          exclude: [clientPerEngine, ...leftOut(mode)],
         },
       },
       {
@@ -68,7 +92,7 @@ export default defineConfig({
         test: {
           name: 'sqlite',
           ...perEngine,
-          exclude: [...perEngine.exclude, severalProcesses],
+          exclude: [...perEngine.exclude, severalProcesses, ...leftOut(mode)],
           provide: { engine: 'sqlite' },
           globalSetup: 'packages/relay/test/support/sqlite-setup.ts',
         },
@@ -78,11 +102,11 @@ export default defineConfig({
         test: {
           name: 'postgres',
           ...perEngine,
-          exclude: [...perEngine.exclude, anyEngine],
+          exclude: [...perEngine.exclude, ...commonSql],
           provide: { engine: 'postgres' },
           globalSetup: 'packages/relay/test/support/postgres-setup.ts',
         },
       },
     ],
   },
-});
+}));

@@ -27,6 +27,11 @@ describe.concurrent('conformance of the relay', () => {
   }
 });
 
+test('the checks let every method succeed on this storage engine', () => {
+  const never = Object.keys(methods).filter((method) => subjects.usual.successes(method) === 0);
+  expect(never).toEqual([]);
+});
+
 test('a module that the relay does not declare is not checked, and said so', async () => {
   const host = { groups: false, channels: false };
   await using plain = await startRelay({ host, limits: unlimited });

@@ -15,6 +15,8 @@ export const unlimited = {
 /** A relay, and the data that goes with it. */
 interface TestRelay extends AsyncDisposable {
   readonly target: Target;
+  /** Returns how many calls of a method succeeded. */
+  successes(method: string): number;
 }
 
 export async function startRelay(config: Omit<PartialConfig, 'storage'>): Promise<TestRelay> {
@@ -35,7 +37,14 @@ export async function startRelay(config: Omit<PartialConfig, 'storage'>): Promis
     ca: join(data.path, 'tls', 'ca.pem'),
   });
   const owned = stack.move();
-  return { target, [Symbol.asyncDispose]: () => owned.disposeAsync() };
+  const { metrics } = relay.context;
+  return {
+    target,
+    successes: (method) =>
+      metrics.value('calls', { method, transport: 'http', code: 'ok' }) +
+      metrics.value('calls', { method, transport: 'websocket', code: 'ok' }),
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
 }
 
 /** One as relays are; and one whose periods are short enough to see them end. */

@@ -40,7 +40,7 @@ describe('the catalogue', () => {
   });
 
   test('two handlers of one method are refused', () => {
-    expect(() => combineModules([auth, auth])).toThrow('two subjects handle auth.challenge');
+    expect(() => combineModules([auth, auth])).toThrow('two modules handle auth.challenge');
   });
 });
 

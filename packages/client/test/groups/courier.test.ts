@@ -53,7 +53,7 @@ test('founding, inviting, applying, admitting, talking', async () => {
     { kind: 'message', from: ann.account, text: 'e5', reply_to: sequence },
   ]);
   expect(await lines(ann.person, 'group', 'read', 'Chess club')).toEqual([
-    expect.stringMatching(/^ +0 {2}\* me founded the group$/),
+    expect.stringMatching(/^ +0 {2}\* me created the group$/),
     expect.stringMatching(/^ +1 {2}\* me admitted neo:/),
     expect.stringMatching(/^ +2 {2}\* neo:\S+ goes by "Bobby the Rook"$/),
     expect.stringMatching(/^ +3 .*: e4\?$/),

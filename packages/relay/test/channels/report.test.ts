@@ -275,7 +275,7 @@ test("no statement of the operator's lists reads a whole table or sorts", async 
   expect(await listReports(storage, {}, 5)).toHaveLength(1);
   expect(await listReports(storage, { channelId }, 5)).toHaveLength(1);
   const shown = await readReportedPost(storage, { channelId, sequence: post }, 5);
-  expect(shown).toMatchObject({ post: { fate: 'readable' }, reports: [{ reason: 'spam' }] });
+  expect(shown).toMatchObject({ post: { status: 'readable' }, reports: [{ reason: 'spam' }] });
   delete world.faults.beforeStatement;
   const found: Record<string, string[]> = {};
   for (const sql of statements) {

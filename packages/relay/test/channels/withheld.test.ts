@@ -100,7 +100,7 @@ describe('06 §7.5: a withheld post', () => {
     await channel.delete(post);
     expect(await readable()).toEqual([0, next, next + 1]);
     expect(await codeOf('.delete', channel.newDeletion(post))).toBe('state_conflict');
-    expect(await reportedPost()).toMatchObject({ fate: 'deleted', account: ben.account });
+    expect(await reportedPost()).toMatchObject({ status: 'deleted', account: ben.account });
     expect(await reportedPost()).not.toHaveProperty('state');
     await expect(restore()).rejects.toThrow(/ was deleted$/);
     await run();
@@ -171,7 +171,7 @@ describe('operator commands about withheld posts', () => {
     const { storage } = world.context;
     expect(await listReports(storage, {}, 9)).toMatchObject([{ sequence: next, post: 'readable' }]);
     expect(await reportedPost()).toMatchObject({
-      ...{ fate: 'withheld', account: ben.account, withheldAt: world.clock.now() },
+      ...{ status: 'withheld', account: ben.account, withheldAt: world.clock.now() },
       state: { body: text('stolen goods, cheaper') },
     });
     const unedited = await channel.post({ body: text('more of it') });

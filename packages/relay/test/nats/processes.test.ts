@@ -414,7 +414,7 @@ describe.skipIf(withoutNats !== undefined)(
         const notices = Array.from({ length: 100 }, (_, head) => ann.timelineNotice(head));
         for (let round = 0; round < 1_000; round += 1) bus.publish(notices);
         expect(metrics.value('notices_dropped')).toBe(before + 100_000);
-        expect((bus as unknown as { unansweredBytes: number }).unansweredBytes).toBe(0);
+        expect((bus as unknown as { unacknowledgedBytes: number }).unacknowledgedBytes).toBe(0);
       });
 
       test('processes stop and start', async () => {
