@@ -26,33 +26,34 @@ import { catchUpHosts } from './sync/catch-up-hosts.ts';
 import { runTasks } from './sync/run-tasks.ts';
 import { pendingTasks } from './sync/tasks.ts';
 
+/** What this device stores about its account, without asking a relay. */
 export interface AccountStatus {
   readonly account: string;
   readonly deviceId: string;
   readonly homeRelay: string;
   /** Processed position on the home relay's timeline; -1 at its beginning. */
   readonly position: number;
-  /** Whether records were lost to retention before this device read them. */
-  readonly gap: boolean;
-  /** What was sent and whose fate is not known yet. */
+  /** Whether the home relay dropped records before this device read them (04 §17.4). */
+  readonly hasGap: boolean;
+  /** Number of messages and writes that are sent and not confirmed yet. */
   readonly outbox: number;
-  /** Messages this device still has to send by itself. */
-  readonly owed: number;
+  /** Number of messages this device still has to send to contacts and to the own devices. */
+  readonly pendingTasks: number;
 }
 
 /**
- * An account, seen from one of its devices. Everything it reads from a relay is verified before it
- * is used; everything it must not forget is in the store before it leaves.
+ * An account, as one of its devices sees it. Everything read from a relay is verified before it is
+ * used; everything that must not be lost is stored before it is sent.
  *
  * @example
  * const account = await client.account();
  * await account.sync();
- * await account.messages.send(peer, { text: 'hello' });
+ * await account.messages.send(account.id, { text: 'a note to myself' });
  */
 export class Account {
   readonly id: string;
   readonly deviceId: string;
-  /** Compressed account key, base64url: what a new device of the account is told. */
+  /** Compressed account public key, base64url; a new device of the account needs it. */
   readonly publicKey: string;
   readonly devices: Devices;
   readonly profiles: Profiles;
@@ -76,13 +77,17 @@ export class Account {
   }
 
   /**
-   * Catches up once: own device state, timeline, groups, channels, what waits to be sent, what is
-   * owed. Hosts are read beside each other, and each for a limited time.
+   * Catches up once: reads the own device state, the timeline, groups and channels, and sends what
+   * waits. Hosts are read concurrently, each for a limited time.
    *
-   * @param options.formerRelays also reads the timelines of relays the account has left, as far as
-   *   they still answer
-   * @returns what happened
-   * @throws ClientError; what was applied before stays
+   * @param options.formerRelays also reads the timelines of the account's former relays, if they
+   *   still answer
+   * @returns the events since the last call
+   * @throws ClientError; what was applied before stays applied
+   * @example
+   * for (const event of await account.sync()) {
+   *   if (event.kind === 'message') console.log(event.message.from, event.message.content?.body);
+   * }
    */
   async sync(
     options: Abortable & { readonly formerRelays?: boolean } = {},
@@ -103,7 +108,7 @@ export class Account {
       }
       if (options.formerRelays) await collect(this.#readFormerRelays(signal));
     } catch (error) {
-      // What was applied is in the store, and nobody would be told of it any more.
+      // The applied pages are stored and would not be reported again: the next call returns them.
       this.#core.eventBuffer.add(events);
       throw error;
     }
@@ -112,13 +117,16 @@ export class Account {
   }
 
   /**
-   * Gives what happens as it happens, catching up first, until the signal aborts. Connections that
-   * break are rebuilt. What was given is in the store already; leaving the loop loses nothing.
+   * Yields events as they happen, until the signal aborts: catches up first, then waits for
+   * notifications, and reconnects lost connections with backoff. An event that was yielded is
+   * already stored; leaving the loop loses nothing.
    *
-   * @throws ClientError that waiting does not heal
+   * @throws ClientError that a retry cannot solve, for example after the device was removed
    * @example
-   * for await (const event of account.follow({ signal })) {
-   *   if (event.kind === 'message') show(event.message);
+   * const stop = new AbortController();
+   * for await (const event of account.follow({ signal: stop.signal })) {
+   *   if (event.kind === 'message') console.log(event.message.content?.body);
+   *   if (event.kind === 'disconnected') stop.abort();
    * }
    */
   follow(options: FollowOptions): AsyncGenerator<AccountEvent> {
@@ -134,8 +142,14 @@ export class Account {
   }
 
   /**
-   * Makes another relay the home; the old one is read once more first, where it still answers.
-   * The profile is published anew there.
+   * Moves the account to another home relay: reads the old relay once more if it still answers,
+   * publishes device state and route at the new one, and the profile again (03 §12.1).
+   *
+   * @throws ClientError `invalid_input`, `account_key_required`, `no_relay`
+   * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour
+   * @example
+   * const [relayId = ''] = process.argv.slice(2);
+   * await account.move(relayId);
    */
   async move(relayId: string, options: WithAccountKey = {}): Promise<void> {
     const core = this.#core;
@@ -150,6 +164,13 @@ export class Account {
     if (profile !== undefined) await publishProfile(core, profile, signal);
   }
 
+  /**
+   * Returns what this device stores about the account, without asking a relay.
+   *
+   * @example
+   * const { homeRelay, outbox } = await account.status();
+   * console.log(homeRelay, outbox);
+   */
   async status(): Promise<AccountStatus> {
     const core = this.#core;
     const relayId = await homeRelay(core, this.id);
@@ -158,9 +179,9 @@ export class Account {
       deviceId: this.deviceId,
       homeRelay: relayId,
       position: await timelinePosition(tx, relayId),
-      gap: (await timelines.get(tx, relayId))?.gap ?? false,
-      outbox: await waiting(tx),
-      owed: (await pendingTasks.list(tx)).length,
+      hasGap: (await timelines.get(tx, relayId))?.gap ?? false,
+      outbox: await outboxLength(tx),
+      pendingTasks: (await pendingTasks.list(tx)).length,
     }));
   }
 
@@ -181,15 +202,15 @@ export class Account {
         failure = { cause };
       }
     }
-    // Other hosts are read all the same: what becomes of the home relay is no fault of theirs.
-    const but = failure === undefined ? undefined : homeId;
-    yield* catchUpHosts(core, signal, { ...scope, but });
+    // A failing home relay does not stop the other hosts from being read.
+    const except = failure === undefined ? undefined : homeId;
+    yield* catchUpHosts(core, signal, { ...scope, except });
     if (failure !== undefined) throw failure.cause;
-    // These are messages over the home relay.
+    // Tasks send messages over the home relay.
     if (scope.host === undefined || scope.host === homeId) await runTasks(core, signal);
   }
 
-  /** The home relay's own part: device state, timeline, what waits to be sent. */
+  /** Reads device state and timeline from the home relay, and sends what waits. */
   async *#readHome(visit: TimeLimit): AsyncGenerator<readonly AccountEvent[]> {
     const core = this.#core;
     const home = await core.home();
@@ -199,7 +220,7 @@ export class Account {
     await flushOutbox(core, signal);
   }
 
-  /** A dead relay keeps what it has; that is no reason to fail. */
+  /** Reads former relays; one that does not answer is skipped. */
   async *#readFormerRelays(signal: AbortSignal): AsyncGenerator<readonly AccountEvent[]> {
     const core = this.#core;
     const home = await homeRelay(core, this.id);
@@ -216,8 +237,8 @@ export class Account {
   }
 }
 
-/** How much waits to be sent, of whatever kind. */
-async function waiting(tx: StoreReader): Promise<number> {
+/** Counts everything that waits to be sent or confirmed. */
+async function outboxLength(tx: StoreReader): Promise<number> {
   const rows = [await outbox.list(tx), await groupOutbox.list(tx), await channelOutbox.list(tx)];
   return rows.flat().length;
 }

@@ -3,7 +3,7 @@ import type { ChannelDescriptor } from '@posthouse/protocol';
 import type { ChannelPostEntry } from './channels/timeline/channel-entries.ts';
 import type { GroupBlock } from './groups/group-rows.ts';
 import type { GroupChangeRow, GroupMessageRow } from './groups/timeline/group-entries.ts';
-import type { MessageRow } from './messages/message-rows.ts';
+import type { Message } from './messages/message.ts';
 
 /** What happens in groups. Everything in it was verified, unless it says otherwise. */
 export type GroupAccountEvent =
@@ -127,7 +127,7 @@ export type AccountEvent =
   | GroupAccountEvent
   | ChannelAccountEvent
   /** A message to show arrived, or one this account sent from another device. */
-  | { readonly kind: 'message'; readonly message: MessageRow }
+  | { readonly kind: 'message'; readonly message: Message }
   /** Somebody asks to become a contact. */
   | { readonly kind: 'contact-request'; readonly account: string; readonly note?: string }
   | {
@@ -136,7 +136,7 @@ export type AccountEvent =
       readonly status: 'active' | 'deleted';
     }
   /** A record of the timeline was refused; `reason` names the rule. */
-  | { readonly kind: 'message-refused'; readonly message: MessageRow }
+  | { readonly kind: 'message-refused'; readonly message: Message }
   /** The same message ID came with another content: the second one was refused (04 §18.2). */
   | { readonly kind: 'message-conflict'; readonly from: string; readonly messageId: string }
   /** Records this device never read were lost to the relay's retention (04 §17.4). */

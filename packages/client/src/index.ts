@@ -7,10 +7,10 @@ export {
 } from './accounts/device-pairing.ts';
 export type { DeviceInfo } from './accounts/devices.ts';
 export type { Channel, Channels } from './api/channels.ts';
-export type { Contact, Contacts } from './api/contacts.ts';
+export type { Contact, ContactRequestOptions, Contacts } from './api/contacts.ts';
 export type { Devices } from './api/devices.ts';
 export type { Group, GroupDraft, Groups, NamedMember } from './api/groups.ts';
-export type { Draft, Messages } from './api/messages.ts';
+export type { Draft, MessageKey, Messages } from './api/messages.ts';
 export type { Abortable, WithAccountKey } from './api/options.ts';
 export type { Profiles } from './api/profiles.ts';
 export type { ChannelSpan, FollowState } from './channels/channel-rows.ts';
@@ -27,10 +27,26 @@ export type {
 } from './channels/timeline/channel-entries.ts';
 export type { ChannelPreview } from './channels/timeline/read-channel.ts';
 export { Client, type ClientOptions, type NewAccountOptions } from './client.ts';
-export { Discovery, type DiscoveryParts, type VerifiedRelay } from './connect/discovery.ts';
-export * from './connect/index.ts';
-export * from './environment.ts';
-export * from './errors.ts';
+export { defaultRetry, type RetryPolicy } from './connect/backoff.ts';
+export type {
+  HttpRequest,
+  HttpResponse,
+  Socket,
+  SocketEvents,
+  Transport,
+} from './connect/transport.ts';
+export { webTransport } from './connect/web-transport.ts';
+export { type Clock, systemClock, webRandom } from './environment.ts';
+export {
+  ClientError,
+  type ClientErrorCode,
+  isClientError,
+  isRefusal,
+  type MisbehaviourReason,
+  RelayMisbehaviour,
+  RelayRefused,
+  RelayUnreachable,
+} from './errors.ts';
 export type { AccountEvent, ChannelAccountEvent, GroupAccountEvent } from './events.ts';
 export type { FollowOptions } from './follow/follow.ts';
 export type { GroupBlock, GroupMembership } from './groups/group-rows.ts';
@@ -46,7 +62,14 @@ export type {
 } from './groups/timeline/group-entries.ts';
 export type { SentToGroup } from './groups/timeline/send-group-message.ts';
 export { type DownloadOptions, downloadContent } from './messages/download.ts';
-export type { MessageRow, RecordOutcome, SendingStatus } from './messages/message-rows.ts';
-export * from './store/index.ts';
+export type { Message } from './messages/message.ts';
+export type { RecordOutcome, SendingStatus } from './messages/message-rows.ts';
+export {
+  MemoryStore,
+  type Store,
+  type StoreRange,
+  type StoreReader,
+  type StoreWriter,
+} from './store/index.ts';
 export { defaultReading, type ReadingLimits } from './sync/budget.ts';
 export type { EntryRange } from './sync/timeline-range.ts';

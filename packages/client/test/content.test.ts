@@ -196,7 +196,7 @@ describe('04 §18.2: one message, once', () => {
     });
     await raw.send(ann.id, direct('second'));
     const forged = await raw.seal(ann.id, direct('first, but not as it was'), {
-      messageId: first?.message_id as string,
+      messageId: first?.messageId as string,
     });
     relay.lie('message.timeline.sync', (page) => ({
       ...page,
@@ -207,7 +207,7 @@ describe('04 §18.2: one message, once', () => {
       })),
     }));
     expect(await ann.sync()).toEqual([
-      { kind: 'message-conflict', from: bob.id, messageId: first?.message_id },
+      { kind: 'message-conflict', from: bob.id, messageId: first?.messageId },
     ]);
     expect(await texts(ann)).toEqual(['first']);
   });

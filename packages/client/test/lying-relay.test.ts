@@ -706,7 +706,7 @@ describe.each(['websocket', 'http'] as const)('the timeline, over %s', (prefer) 
     const events = await account.sync();
     expect(events.filter(({ kind }) => kind === 'timeline-gap')).toHaveLength(1);
     expect(await account.sync()).toEqual([]);
-    expect((await account.status()).gap).toBe(true);
+    expect((await account.status()).hasGap).toBe(true);
   });
 
   test('04 §18.2: a record served again is applied once', async () => {

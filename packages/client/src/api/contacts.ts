@@ -10,16 +10,30 @@ import {
   renameContact,
 } from '../contacts/manage-contacts.ts';
 import type { AccountCore } from '../core.ts';
-import type { MessageRow } from '../messages/message-rows.ts';
+import { type Message, toMessage } from '../messages/message.ts';
 import { type Abortable, signalOf } from './options.ts';
 
-/** One contact, or somebody who could become one. */
+/** One other account: a contact, a pending request, or an account that was asked. */
 export type Contact = ContactRow;
 
-/** Seconds an invite is good for by default: a week. */
+/** Options of requests to another account. */
+export interface ContactRequestOptions extends Abortable {
+  /** Text that the other person reads with the request. */
+  readonly note?: string | undefined;
+}
+
+/** Seconds an invite is valid by default: a week. */
 const inviteLifetime = 604_800;
 
-/** Other accounts. */
+/**
+ * Manages the account's relationships with other accounts.
+ *
+ * @example
+ * const invite = await account.contacts.invite(); // text for a link or a QR code
+ * for (const event of await account.sync()) {
+ *   if (event.kind === 'contact-request') await account.contacts.approve(event.account);
+ * }
+ */
 export class Contacts {
   readonly #core: AccountCore;
 
@@ -27,19 +41,34 @@ export class Contacts {
     this.#core = core;
   }
 
-  /** Contacts, pending requests, and accounts that were asked and have not answered. */
+  /**
+   * Lists contacts, pending requests, and accounts that were asked and have not answered.
+   *
+   * @example
+   * const contacts = await account.contacts.list();
+   * const active = contacts.filter(({ relationship }) => relationship.status === 'active');
+   */
   list(): Promise<Contact[]> {
     return this.#core.store.read((tx) => contactRows(tx));
   }
 
-  get(account: string): Promise<Contact> {
-    return this.#core.store.read((tx) => contactRow(tx, account));
+  /**
+   * Gets what is stored about one account; without a relationship the status is `none`.
+   *
+   * @example
+   * const { relationship, record } = await account.contacts.get(account.id);
+   */
+  get(peer: string): Promise<Contact> {
+    return this.#core.store.read((tx) => contactRow(tx, peer));
   }
 
   /**
-   * An invite as text, for a link or a QR code. Whoever holds it may ask, as often as they like,
+   * Makes an invite as text, for a link or a QR code. Every holder of the text may send requests
    * until it expires.
+   *
    * @param options.lifetime seconds; a week by default
+   * @example
+   * const text = await account.contacts.invite({ lifetime: 3_600 });
    */
   async invite({
     lifetime = inviteLifetime,
@@ -50,59 +79,96 @@ export class Contacts {
   }
 
   /**
-   * Reads an invite of somebody else without using it.
+   * Reads another account's invite without using it.
+   *
    * @throws ClientError `verification_failed`
+   * @example
+   * const text = await account.contacts.invite();
+   * const { inviter, expires_at } = account.contacts.read(text);
    */
   read(text: string): ContactInvite {
     return readInvite(this.#core, text);
   }
 
-  /** Asks the account that made an invite for a contact. */
-  async acceptInvite(
-    text: string,
-    options: Abortable & { readonly note?: string | undefined } = {},
-  ): Promise<MessageRow> {
+  /**
+   * Sends a contact request to the account that made an invite.
+   *
+   * @returns the message that carries the request
+   * @throws ClientError `verification_failed`, `invalid_input`
+   * @example
+   * const [text = ''] = process.argv.slice(2);
+   * await account.contacts.acceptInvite(text, { note: 'Bob, from the fair' });
+   */
+  async acceptInvite(text: string, options: ContactRequestOptions = {}): Promise<Message> {
     const invite = readInvite(this.#core, text);
     const { note } = options;
-    return await addContact(this.#core, invite.inviter, {
-      invite,
-      note,
-      signal: signalOf(options),
-    });
+    const signal = signalOf(options);
+    return toMessage(await addContact(this.#core, invite.inviter, { invite, note, signal }));
   }
 
-  /** Asks a publicly discoverable account for a contact. */
-  async add(
-    account: string,
-    options: Abortable & { readonly note?: string | undefined } = {},
-  ): Promise<MessageRow> {
-    return await addContact(this.#core, account, {
-      note: options.note,
-      signal: signalOf(options),
-    });
-  }
-
-  /** Accepts a pending request. */
-  async approve(
-    account: string,
-    options: Abortable & { readonly note?: string | undefined } = {},
-  ): Promise<MessageRow> {
+  /**
+   * Sends a contact request to a publicly discoverable account.
+   *
+   * @returns the message that carries the request
+   * @throws ClientError `invalid_input`; RelayRefused if the account is not publicly discoverable
+   * @example
+   * const [peer = ''] = process.argv.slice(2);
+   * await account.contacts.add(peer);
+   */
+  async add(peer: string, options: ContactRequestOptions = {}): Promise<Message> {
     const { note } = options;
-    return await acceptRequest(this.#core, account, { note, signal: signalOf(options) });
+    return toMessage(await addContact(this.#core, peer, { note, signal: signalOf(options) }));
   }
 
-  /** Turns a pending request down. The other side is not told. */
-  decline(account: string): Promise<void> {
-    return declineRequest(this.#core, account);
+  /**
+   * Accepts a pending request; both accounts are contacts then.
+   *
+   * @returns the message that carries the consent
+   * @throws ClientError `invalid_input` if no request is pending
+   * @example
+   * for (const { account: peer, request } of await account.contacts.list()) {
+   *   if (request !== undefined) await account.contacts.approve(peer);
+   * }
+   */
+  async approve(peer: string, options: ContactRequestOptions = {}): Promise<Message> {
+    const { note } = options;
+    return toMessage(await acceptRequest(this.#core, peer, { note, signal: signalOf(options) }));
   }
 
-  /** Ends a relationship. The own devices are told with the next `sync`. */
-  remove(account: string): Promise<void> {
-    return removeContact(this.#core, account);
+  /**
+   * Declines a pending request. The other account is not notified.
+   *
+   * @throws ClientError `invalid_input` if no request is pending
+   * @example
+   * for (const { account: peer, request } of await account.contacts.list()) {
+   *   if (request !== undefined) await account.contacts.decline(peer);
+   * }
+   */
+  decline(peer: string): Promise<void> {
+    return declineRequest(this.#core, peer);
   }
 
-  /** Gives a contact a local name. */
-  rename(account: string, alias: string): Promise<void> {
-    return renameContact(this.#core, account, alias);
+  /**
+   * Ends a relationship. The next `sync` sends the change to the account's other devices.
+   *
+   * @throws ClientError `not_a_contact`
+   * @example
+   * const [peer = ''] = process.argv.slice(2);
+   * await account.contacts.remove(peer);
+   */
+  remove(peer: string): Promise<void> {
+    return removeContact(this.#core, peer);
+  }
+
+  /**
+   * Sets the local name of a contact or of a pending one.
+   *
+   * @throws ClientError `not_a_contact`, `verification_failed`
+   * @example
+   * const [peer = ''] = process.argv.slice(2);
+   * await account.contacts.rename(peer, 'Bob');
+   */
+  rename(peer: string, alias: string): Promise<void> {
+    return renameContact(this.#core, peer, alias);
   }
 }

@@ -9,7 +9,14 @@ import {
 import type { AccountCore } from '../core.ts';
 import { type Abortable, signalOf, type WithAccountKey } from './options.ts';
 
-/** The account's devices. */
+/**
+ * Lists, approves, renews and removes the account's devices.
+ *
+ * @example
+ * for (const device of await account.devices.list()) {
+ *   console.log(device.deviceId, device.isThisDevice, device.isValidNow);
+ * }
+ */
 export class Devices {
   readonly #core: AccountCore;
 
@@ -17,28 +24,54 @@ export class Devices {
     this.#core = core;
   }
 
+  /**
+   * Reads the account's devices from the home relay.
+   *
+   * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour
+   * @example
+   * const devices = await account.devices.list();
+   */
   list(options: Abortable = {}): Promise<DeviceInfo[]> {
     return listDevices(this.#core, signalOf(options));
   }
 
   /**
-   * Approves a device's request, see `Client.requestDevice`. Compare the fingerprint first: whoever
-   * is approved reads every message from then on.
+   * Approves a device's request, see `Client.requestDevice`. Compare the device ID first: an
+   * approved device reads every message from then on.
+   *
+   * @throws ClientError `verification_failed`, `invalid_input`, `account_key_required`
+   * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour
+   * @example
+   * const request = await client.requestDevice(account.publicKey); // on the new device
+   * const approval = await account.devices.approve(request); // on the device with the account key
    */
   async approve(request: DeviceRequest, options: WithAccountKey = {}): Promise<DeviceApproval> {
     const signer = await this.#core.accountKey(options.accountKey);
     return await approveRequest(this.#core, request, { signer, signal: signalOf(options) });
   }
 
-  /** Gives this device a new period. */
+  /**
+   * Renews this device's certificate for another period, with the same keys.
+   *
+   * @throws ClientError `account_key_required`; RelayRefused, RelayUnreachable, RelayMisbehaviour
+   * @example
+   * await account.devices.renew();
+   */
   async renew(options: WithAccountKey = {}): Promise<void> {
     const signer = await this.#core.accountKey(options.accountKey);
     await renewThisDevice(this.#core, { signer, signal: signalOf(options) });
   }
 
   /**
-   * Removes a device, after every contact got the signature of one that stays.
-   * @param options.force removes it at once, whatever becomes of contacts
+   * Removes a device after every contact holds a grant signed by a remaining device.
+   *
+   * @param options.force removes it at once, even if contacts lose the way to this account
+   * @throws ClientError `invalid_input`, `account_key_required`
+   * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour
+   * @example
+   * for (const { deviceId, isValidNow } of await account.devices.list()) {
+   *   if (!isValidNow) await account.devices.remove(deviceId);
+   * }
    */
   async remove(
     deviceId: string,

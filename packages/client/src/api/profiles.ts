@@ -3,7 +3,12 @@ import { publishProfile, resolveProfile } from '../accounts/profiles.ts';
 import type { AccountCore } from '../core.ts';
 import { type Abortable, signalOf } from './options.ts';
 
-/** Profiles, the own one and others'. */
+/**
+ * Publishes the own profile and reads profiles of other accounts.
+ *
+ * @example
+ * await account.profiles.publish({ nickname: 'Ann', public_discovery: true });
+ */
 export class Profiles {
   readonly #core: AccountCore;
 
@@ -11,16 +16,29 @@ export class Profiles {
     this.#core = core;
   }
 
-  /** Publishes the own profile, whole: what is left out is not in it any more. */
+  /**
+   * Publishes the own profile as a whole: members that are left out are removed.
+   *
+   * @throws ClientError `invalid_input`; RelayRefused, RelayUnreachable, RelayMisbehaviour
+   * @example
+   * const profile = await account.profiles.publish({ nickname: 'Ann' });
+   */
   publish(
-    facts: Omit<ProfileFields, 'account' | 'updated_at'>,
+    fields: Omit<ProfileFields, 'account' | 'updated_at'>,
     options: Abortable = {},
   ): Promise<AccountProfile> {
-    return publishProfile(this.#core, facts, signalOf(options));
+    return publishProfile(this.#core, fields, signalOf(options));
   }
 
-  /** An account's profile, verified; `undefined` where it has none. */
-  resolve(account: string, options: Abortable = {}): Promise<AccountProfile | undefined> {
-    return resolveProfile(this.#core, account, signalOf(options));
+  /**
+   * Reads and verifies an account's profile; `undefined` if it has none.
+   *
+   * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour
+   * @example
+   * const profile = await account.profiles.resolve(account.id);
+   * console.log(profile?.nickname);
+   */
+  resolve(peer: string, options: Abortable = {}): Promise<AccountProfile | undefined> {
+    return resolveProfile(this.#core, peer, signalOf(options));
   }
 }

@@ -5,22 +5,22 @@ import type { DeviceInfo } from '../accounts/devices.ts';
 import type { Contact } from '../api/contacts.ts';
 import { aliasOf } from '../contacts/contact-rows.ts';
 import type { AccountEvent } from '../events.ts';
-import type { MessageRow } from '../messages/message-rows.ts';
+import type { Message } from '../messages/message.ts';
 import { channelEntryShape } from './channel-output.ts';
 import { groupEntryShape } from './group-output.ts';
 
-export function messageShape(row: MessageRow, self: string) {
+export function messageShape(row: Message, self: string) {
   // Only a known type has members of known shape; an unknown type may carry anything.
   const known: Partial<DirectMessage> =
     row.outcome === 'applied' ? ((row.content ?? {}) as Partial<DirectMessage>) : {};
   const { body, attachments, reply_to } = known;
   return {
-    message_id: row.message_id,
+    message_id: row.messageId,
     from: row.from,
     to: row.to,
     direction: directionOf(row, self),
-    created_at: row.created_at,
-    accepted_at: row.accepted_at,
+    created_at: row.createdAt,
+    accepted_at: row.acceptedAt,
     order: row.order,
     type: row.content?.$type,
     text: body?.text,
@@ -32,7 +32,7 @@ export function messageShape(row: MessageRow, self: string) {
   };
 }
 
-function directionOf({ from, to }: MessageRow, self: string): 'in' | 'out' | 'self' {
+function directionOf({ from, to }: Message, self: string): 'in' | 'out' | 'self' {
   if (from === to) return 'self';
   return from === self ? 'out' : 'in';
 }
@@ -70,9 +70,9 @@ export function statusShape(status: AccountStatus) {
     device: status.deviceId,
     relay: status.homeRelay,
     position: status.position,
-    gap: status.gap,
+    gap: status.hasGap,
     outbox: status.outbox,
-    owed: status.owed,
+    owed: status.pendingTasks,
   };
 }
 
@@ -98,7 +98,7 @@ export function eventShape(event: AccountEvent, self: string): object {
     case 'message':
       return { event: 'message', message: messageShape(event.message, self) };
     case 'message-refused': {
-      const { from, message_id, reason } = event.message;
+      const { from, messageId: message_id, reason } = event.message;
       return { event: 'refused', from, message_id, reason };
     }
     case 'disconnected': {

@@ -25,6 +25,7 @@ import {
 } from '../groups/keys/own-device-sync.ts';
 import type { StoreReader, StoreWriter } from '../store/index.ts';
 import { enqueueTask } from '../sync/tasks.ts';
+import { toMessage } from './message.ts';
 import {
   addMessage,
   canHoldMessage,
@@ -113,10 +114,14 @@ async function eventsOf(
     await holdMessage(tx, row);
     return [];
   }
-  if (outcome === 'refused') return [{ kind: 'message-refused', message: row }];
+  if (outcome === 'refused') return [{ kind: 'message-refused', message: toMessage(row) }];
   const type = row.content?.$type;
   const shown = outcome === 'stored' || type === core.network.type('message.direct');
-  return [...(shown ? [{ kind: 'message', message: row } as const] : []), ...events, ...released];
+  return [
+    ...(shown ? [{ kind: 'message', message: toMessage(row) } as const] : []),
+    ...events,
+    ...released,
+  ];
 }
 
 /** Messages put aside become messages once their sender turns out to be a contact. */
@@ -133,7 +138,7 @@ async function releaseHeldMessages(
     for (const { reason: _held, ...held } of await takeHeldMessages(tx, event.account)) {
       const message: MessageRow = { ...held, outcome: 'applied' };
       await updateMessage(tx, message);
-      released.push({ kind: 'message', message });
+      released.push({ kind: 'message', message: toMessage(message) });
     }
   }
   return released;

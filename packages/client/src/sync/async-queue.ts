@@ -1,11 +1,11 @@
-/** Passes what several readers find to one consumer, who is waited for. */
+/** A queue from several producers to one consumer; producers wait until an item is consumed. */
 export class AsyncQueue<T> {
   readonly #waiting: { readonly item: T; readonly done: () => void }[] = [];
   #isClosed = false;
   #failure: { readonly cause: unknown } | undefined;
   #arrived = Promise.withResolvers<void>();
 
-  /** Resolves once the consumer has dealt with the item, or takes no more. */
+  /** Resolves after the consumer has processed the item, or when the queue is closed. */
   put(item: T): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     if (this.#isClosed) resolve();
@@ -14,13 +14,13 @@ export class AsyncQueue<T> {
     return promise;
   }
 
-  /** Nothing more is taken; what waits is still given. */
+  /** Accepts no more items; queued items are still delivered. */
   close(): void {
     this.#isClosed = true;
     this.#arrived.resolve();
   }
 
-  /** The same, with an error that the consumer gets at the end. */
+  /** Closes the queue with an error that is thrown after the last item. */
   fail(cause: unknown): void {
     this.#failure ??= { cause };
     this.close();
@@ -45,7 +45,7 @@ export class AsyncQueue<T> {
     }
   }
 
-  /** Lets go of everybody who waits for the consumer. */
+  /** Closes the queue and drops its items, so that no producer waits any more. */
   discard(): void {
     this.close();
     for (const { done } of this.#waiting.splice(0)) done();

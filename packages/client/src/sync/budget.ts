@@ -1,19 +1,19 @@
 /**
- * How much of a host is read in one go. A host decides how long its timelines are, and a lying one
- * never comes to an end: what is read is counted, and what is left is read the next time.
+ * Limits of one synchronization. A host decides how long its timelines are, and a lying host never
+ * ends one: events and pages are counted, and the rest is read by the next synchronization.
  */
 import type { Clock } from '../environment.ts';
 import { RelayUnreachable } from '../errors.ts';
 
-/** What one synchronization reads at the most. */
+/** Upper limits of what one synchronization reads. */
 export interface ReadingLimits {
   /** Events of one group or channel, or records of one list. */
   readonly events: number;
-  /** Pages of them, however few each page holds. */
+  /** Pages of one group, channel or list, however few events each page holds. */
   readonly pages: number;
-  /** Milliseconds for everything at one host; what is left then is read the next time. */
+  /** Milliseconds per host; the rest is read by the next synchronization. */
   readonly time: number;
-  /** Milliseconds behind that for an answer that is under way. */
+  /** Additional milliseconds for a call that has already started. */
   readonly grace: number;
 }
 
@@ -24,7 +24,7 @@ export const defaultReading: ReadingLimits = {
   grace: 30_000,
 };
 
-/** What reading one group, channel or list may still take. */
+/** Counts what reading one group, channel or list may still read. */
 export class ReadBudget {
   #events: number;
   #pages: number;
@@ -36,7 +36,7 @@ export class ReadBudget {
     this.#isLate = isLate;
   }
 
-  /** Counts a page that was read. */
+  /** Subtracts a page that was read. */
   spendPage(events: number): void {
     this.#events -= events;
     this.#pages -= 1;
@@ -47,22 +47,22 @@ export class ReadBudget {
   }
 }
 
-/** The time one host gets. */
+/** The time limit of reading one host. */
 export interface TimeLimit {
-  /** Also aborts where an answer is still under way long after the time is over. */
+  /** Aborts a call that is still running when limit and grace period are over. */
   readonly signal: AbortSignal;
-  /** Whether no further page is to be asked for. */
+  /** Whether no further page may be requested. */
   readonly isReached: () => boolean;
 }
 
-/** A visit that lasts as long as whoever asked for it wants. */
+/** Returns a limit that is never reached; only the caller's signal ends the work. */
 export function noTimeLimit(signal: AbortSignal): TimeLimit {
   return { signal, isReached: () => false };
 }
 
 /**
- * Visits a host for a limited time. Between pages reading stops by itself; the signal is for an
- * answer that does not come.
+ * Runs work on one host with a time limit. Work stops by itself between pages; the signal aborts a
+ * call that gets no answer.
  *
  * @throws RelayUnreachable as the signal's reason
  */
@@ -75,7 +75,9 @@ export async function* withTimeLimit<T>(
   const isOver = () => clock.milliseconds() >= over;
   const late = new AbortController();
   const done = new AbortController();
-  const reason = new RelayUnreachable('the host takes too long', { outcomeUnknown: true });
+  const reason = new RelayUnreachable('the host takes too long: synchronize again later', {
+    outcomeUnknown: true,
+  });
   void clock.sleep(reading.time + reading.grace, done.signal).then(
     () => late.abort(reason),
     () => undefined,
@@ -87,7 +89,7 @@ export async function* withTimeLimit<T>(
   }
 }
 
-/** Rows in the order in which they are read: what was left with more to read comes last. */
+/** Compares rows for the read order: rows interrupted last time come last. */
 export function byLastInterrupted(
   a: { readonly leftAt?: number },
   b: { readonly leftAt?: number },

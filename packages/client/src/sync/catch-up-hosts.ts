@@ -1,7 +1,4 @@
-/**
- * Catching up everything that hosts have: each host on its own and beside the others, so that none
- * can hold up what another one tells (05 §17.1).
- */
+/** Catching up all hosts concurrently: a slow host does not delay the others (05 §17.1). */
 import { catchUpChannels } from '../channels/catch-up-channels.ts';
 import { channelRows } from '../channels/channel-rows.ts';
 import type { AccountCore } from '../core.ts';
@@ -12,9 +9,9 @@ import { noTimeLimit, type TimeLimit, withTimeLimit } from './budget.ts';
 import { HostVisit } from './host-visit.ts';
 import { mergeGenerators } from './merge.ts';
 
-/** What is to be read. */
+/** What one synchronization reads. */
 export interface SyncScope {
-  /** Whether the account's own timeline is. */
+  /** Whether the account's own timeline is read. */
   readonly home: boolean;
   /** Only what this relay hosts; everything by default. */
   readonly host?: string;
@@ -25,21 +22,24 @@ export interface SyncScope {
 }
 
 /**
- * Reads what hosts have, and sends what waits for it.
+ * Reads groups and channels of hosts, and sends what waits for them.
  *
- * @param scope.isTimed whether each host gets a limited time
- * @param scope.but a host that is left out
- * @throws ClientError where the home relay answers nothing, once the other hosts were read
+ * @param scope.isTimed whether the time per host is limited
+ * @param scope.except a host that is skipped
+ * @throws ClientError if the home relay is unavailable, after the other hosts were read
  */
 export async function* catchUpHosts(
   core: AccountCore,
   signal: AbortSignal,
-  scope: Omit<SyncScope, 'home'> & { readonly isTimed: boolean; readonly but?: string | undefined },
+  scope: Omit<SyncScope, 'home'> & {
+    readonly isTimed: boolean;
+    readonly except?: string | undefined;
+  },
 ): AsyncGenerator<readonly AccountEvent[]> {
   const { relayId: homeId } = await core.home();
   const hosts = scope.host === undefined ? await allHosts(core) : [scope.host];
   const works = hosts
-    .filter((host) => host !== scope.but)
+    .filter((host) => host !== scope.except)
     .map((host) => (either: AbortSignal) => {
       const read = (visit: TimeLimit) =>
         readHost(core, new HostVisit({ host, isHome: host === homeId }, visit, either), scope);
@@ -57,7 +57,7 @@ async function* readHost(
   yield* catchUpChannels(core, visit, channels);
 }
 
-/** Every relay that hosts something this device knows of. */
+/** Every relay that hosts a group or channel this device stores. */
 async function allHosts({ store }: AccountCore): Promise<string[]> {
   return await store.read(async (tx) => {
     const rows = [...(await groupRows(tx)), ...(await channelRows(tx))];

@@ -1,4 +1,4 @@
-/** What groups and channels have in common: a host that is not the home relay, with calls of its own. */
+/** Calls to hosts of groups and channels, over the transport that fits their size (05 §12.2). */
 import { limits, type MethodName, type ParamsOf, type ResultOf, utf8 } from '@posthouse/protocol';
 import type { AccountCore } from '../core.ts';
 import { type ClientError, isRefusal, RelayMisbehaviour, RelayUnreachable } from '../errors.ts';
@@ -9,11 +9,11 @@ interface HostCall<M extends MethodName> {
   readonly signal: AbortSignal;
 }
 
-/** Bytes of a request around its parameters, generously. */
+/** Upper bound of a request's bytes around its parameters. */
 const requestFrame = 256;
 
 /**
- * Calls a host; with parameters that fit no WebSocket message over HTTPS (05 §12.2).
+ * Calls a host; over HTTPS if the parameters exceed a WebSocket message (05 §12.2).
  * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour
  */
 export async function callHost<M extends MethodName>(
@@ -28,7 +28,7 @@ export async function callHost<M extends MethodName>(
 }
 
 /**
- * Reads a page from a host; one that fits no WebSocket message over HTTPS (05 §12.2).
+ * Reads a page from a host; over HTTPS if the page exceeds a WebSocket message (05 §12.2).
  * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour
  */
 export async function callPage<M extends MethodName>(
@@ -38,7 +38,7 @@ export async function callPage<M extends MethodName>(
 ): Promise<ResultOf<M>> {
   const relay = core.relay(relayId);
   try {
-    // What a relay has no room for it will have no room for the next time either.
+    // A page that does not fit does not fit the next time either.
     return await relay.call(method, params, { signal, repeat: 'unsent' });
   } catch (error) {
     if (error instanceof RelayUnreachable) return await relay.call(method, params, { signal });
@@ -51,8 +51,8 @@ export async function callPage<M extends MethodName>(
 }
 
 /**
- * Whether a host answers nothing for now, whatever it is asked. Anything else may be about the one
- * group or channel that was asked for.
+ * Whether an error says that the host is unavailable for every request. Other errors may concern
+ * only the one group or channel of the request.
  */
 export function isHostUnavailable(error: unknown): error is ClientError {
   return (

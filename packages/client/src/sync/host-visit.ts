@@ -2,36 +2,36 @@ import { type ClientError, isClientError } from '../errors.ts';
 import type { TimeLimit } from './budget.ts';
 import { isHostUnavailable } from './host-calls.ts';
 
-/** One host while it is read. */
+/** One host while it is read: remembers that it is unavailable, and sorts errors by their scope. */
 export class HostVisit implements TimeLimit {
   readonly host: string;
   readonly signal: AbortSignal;
   readonly isReached: () => boolean;
   readonly #isHome: boolean;
-  /** Whoever asked for all of it; the visit itself may end earlier. */
+  /** Signal of the whole synchronization; the visit itself may end earlier. */
   readonly #callerSignal: AbortSignal;
   #unavailable: ClientError | undefined;
 
   constructor(
-    place: { readonly host: string; readonly isHome: boolean },
+    address: { readonly host: string; readonly isHome: boolean },
     { signal, isReached }: TimeLimit,
     callerSignal: AbortSignal,
   ) {
-    this.host = place.host;
-    this.#isHome = place.isHome;
+    this.host = address.host;
+    this.#isHome = address.isHome;
     this.signal = signal;
     this.isReached = isReached;
     this.#callerSignal = callerSignal;
   }
 
-  /** A host that did not answer just now is not asked again for each of its groups. */
+  /** Throws the stored error if the host did not answer before: its other groups are not asked. */
   throwIfUnavailable(): void {
     if (this.#unavailable !== undefined) throw this.#unavailable;
   }
 
   /**
-   * What failed for one group or channel of it.
-   * @throws whatever concerns more than that: an abort, a silent home relay, a fault of the program
+   * Returns the error of one group or channel, to be reported as an event.
+   * @throws the error if it concerns more: an abort, an unavailable home relay, a program error
    */
   failureOf(error: unknown): ClientError {
     this.#callerSignal.throwIfAborted();

@@ -1,8 +1,8 @@
 import { AsyncQueue } from './async-queue.ts';
 
 /**
- * Runs works beside each other and gives what they find, as it comes. One that fails ends no other;
- * its error is thrown once all have ended. Whoever takes no more ends them all.
+ * Runs generators concurrently and yields their items as they come. If one fails, the others go on
+ * and the error is thrown after all have ended. If the consumer stops, all are aborted.
  */
 export async function* mergeGenerators<T>(
   signal: AbortSignal,
@@ -10,21 +10,21 @@ export async function* mergeGenerators<T>(
 ): AsyncGenerator<T> {
   const stop = new AbortController();
   const either = AbortSignal.any([signal, stop.signal]);
-  const handoff = new AsyncQueue<T>();
+  const queue = new AsyncQueue<T>();
   const running = Promise.allSettled(
     works.map(async (work) => {
-      for await (const found of work(either)) await handoff.put(found);
+      for await (const found of work(either)) await queue.put(found);
     }),
   ).then((ends) => {
     const failed = ends.find(({ status }) => status === 'rejected');
-    if (failed?.status === 'rejected') handoff.fail(failed.reason);
-    else handoff.close();
+    if (failed?.status === 'rejected') queue.fail(failed.reason);
+    else queue.close();
   });
   try {
-    yield* handoff.items();
+    yield* queue.items();
   } finally {
     stop.abort();
-    handoff.discard();
+    queue.discard();
     await running;
   }
 }

@@ -7,7 +7,7 @@ import { Collection } from '../store/collection.ts';
 import type { Store, StoreWriter } from '../store/index.ts';
 
 export type PendingTask =
-  /** Tell the account's other devices about a contact (03 §17). */
+  /** Send a contact's record to the account's other devices (03 §17). */
   | { readonly kind: 'sync-contact'; readonly account: string }
   /** Send every contact to the account's other devices. */
   | { readonly kind: 'send-snapshot' }
@@ -15,19 +15,20 @@ export type PendingTask =
   | { readonly kind: 'request-snapshot' }
   /** Send the grant to a contact, with another signature or a longer period (03 §18). */
   | { readonly kind: 'update-grant'; readonly account: string }
-  /** Tell a contact that the list of own devices changed (04 §7.4). */
+  /** Notify a contact that the list of own devices changed (04 §7.4). */
   | { readonly kind: 'tell-devices'; readonly account: string }
-  /** Read the device state of another account, because a hint or an unverified grant asks so. */
+  /** Read another account's device state, after a hint or because of an unverified grant. */
   | { readonly kind: 'refresh-state'; readonly account: string }
   /** Ask the account's other devices for their keys of all groups, or of one (05 §16). */
   | { readonly kind: 'request-groups' }
   | { readonly kind: 'request-group'; readonly group: string }
-  /** Tell the account's other devices the member key of a group, or of all groups. */
+  /** Send the member key of a group, or of all groups, to the account's other devices. */
   | { readonly kind: 'send-group'; readonly group: string }
   | { readonly kind: 'send-groups' }
-  /** Send them the application secrets of a group. */
+  /** Send the application secrets of a group to the account's other devices. */
   | { readonly kind: 'send-group-history'; readonly group: string };
 
+/** The collection keeps the name it has in existing stores. */
 export const pendingTasks = new Collection<PendingTask>('duties');
 
 function taskKey(task: PendingTask): string {

@@ -14,9 +14,10 @@ import {
 } from '@posthouse/protocol';
 import type { JsonObject } from '@posthouse/protocol/json';
 import { nodeRandom } from '@posthouse/protocol/node';
+import { Discovery } from '../../src/connect/discovery.ts';
 import { RelayConnection } from '../../src/connect/relay-connection.ts';
 import { deviceIdentity } from '../../src/connect/session.ts';
-import { Discovery, type Store } from '../../src/index.ts';
+import type { Store } from '../../src/index.ts';
 import { NodeTransport } from '../../src/node.ts';
 import { network, type World } from './world.ts';
 

@@ -49,8 +49,8 @@ export function statusCommand(environment: CliEnvironment): Command {
         ['device', status.deviceId],
         ['relay', status.homeRelay],
         ['read up to', status.position === -1 ? 'nothing yet' : String(status.position)],
-        ['lost to retention', status.gap ? 'yes' : 'no'],
-        ['waiting to be sent', String(status.outbox + status.owed)],
+        ['lost to retention', status.hasGap ? 'yes' : 'no'],
+        ['waiting to be sent', String(status.outbox + status.pendingTasks)],
       ]),
     );
   });

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { isClientError } from '../../errors.ts';
 import type { AccountEvent } from '../../events.ts';
-import type { MessageRow } from '../../messages/message-rows.ts';
+import type { Message } from '../../messages/message.ts';
 import type { AccountSession, CliEnvironment } from '../client-session.ts';
 import { hostedNote } from '../event-notes.ts';
 import { UsageError } from '../exit.ts';
@@ -38,13 +38,13 @@ export function sendCommand(environment: CliEnvironment): Command {
           throw error;
         });
       out.result(messageShape(message, account.id), () => [
-        `${message.message_id}  ${statusWords[message.status ?? 'sending']}`,
+        `${message.messageId}  ${statusWords[message.status ?? 'sending']}`,
       ]);
     },
   );
 }
 
-const statusWords: Readonly<Record<NonNullable<MessageRow['status']>, string>> = {
+const statusWords: Readonly<Record<NonNullable<Message['status']>, string>> = {
   sending: 'waiting to be sent',
   delivering: 'being delivered',
   target_accepted: 'delivered to the relay of the recipient',
@@ -105,7 +105,7 @@ export function wholeNumber(flag: string, text: string): number {
   return value;
 }
 
-function messageLine(row: MessageRow, self: string, name: (id: string) => string): string {
+function messageLine(row: Message, self: string, name: (id: string) => string): string {
   const { type, text, attachments = [] } = messageShape(row, self);
   const shown = row.outcome === 'stored' ? `[${type}]` : (text ?? '');
   const files = attachments.map(({ uri }) => ` [${oneLine(uri)}]`).join('');
@@ -114,7 +114,7 @@ function messageLine(row: MessageRow, self: string, name: (id: string) => string
     row.status === undefined || row.status === 'target_accepted'
       ? ''
       : ` (${statusWords[row.status]})`;
-  return `${localTime(row.created_at)}  ${ends}: ${printable(shown)}${files}${state}`;
+  return `${localTime(row.createdAt)}  ${ends}: ${printable(shown)}${files}${state}`;
 }
 
 /** Prints notes for events, and for contact requests that are not decided yet. */

@@ -1,0 +1,40 @@
+/** The public form of a message; stored rows keep the wire's member names. */
+import type { RelayError } from '@posthouse/protocol';
+import type { JsonObject } from '@posthouse/protocol/json';
+import type { MessageRow, RecordOutcome, SendingStatus } from './message-rows.ts';
+
+/** A direct message, sent or received, as this device stores it. */
+export interface Message {
+  readonly messageId: string;
+  readonly from: string;
+  readonly fromDeviceId: string;
+  readonly to: string;
+  /** Unix seconds, as the sender wrote them. */
+  readonly createdAt: number;
+  /** Digest of the complete envelope (04 §18.2). */
+  readonly digest: string;
+  /** The business object, a wire object; absent if it could not be decrypted. */
+  readonly content?: JsonObject;
+  readonly outcome: RecordOutcome;
+  /** Why the message was refused. */
+  readonly reason?: string;
+  /** Position in this device's own order of arrival. */
+  readonly order: number;
+  /** Unix seconds at which the relay that holds the record accepted it. */
+  readonly acceptedAt?: number;
+  /** For messages this device sent. */
+  readonly status?: SendingStatus;
+  readonly error?: Pick<RelayError, 'code' | 'message'>;
+}
+
+/** Converts a stored row to its public form. */
+export function toMessage(row: MessageRow): Message {
+  const { message_id, from_device_id, created_at, accepted_at, ...rest } = row;
+  return {
+    ...rest,
+    messageId: message_id,
+    fromDeviceId: from_device_id,
+    createdAt: created_at,
+    ...(accepted_at !== undefined && { acceptedAt: accepted_at }),
+  };
+}
