@@ -49,32 +49,36 @@ import type { Store } from './store/index.ts';
 import { defaultReading, type ReadingLimits } from './sync/budget.ts';
 import { enqueueTask } from './sync/tasks.ts';
 
+/** Everything a client needs; nothing is taken from globals. */
 export interface ClientOptions {
   readonly network: Network;
   readonly registry: Registry;
   readonly transport: Transport;
-  /** Closed by whoever opened it. */
+  /** Stays open when the client is closed; its owner closes it. */
   readonly store: Store;
   readonly clock?: Clock;
   readonly random?: Random;
-  /** `websocket` by default, with HTTPS where no WebSocket can be had. */
+  /** `websocket` by default, with HTTPS if no WebSocket can be opened. */
   readonly prefer?: 'websocket' | 'http';
   readonly retry?: RetryPolicy;
   /** Milliseconds one exchange with a relay may take; 30 seconds by default. */
   readonly timeout?: number;
-  /** How much of a group, a channel and a host one synchronization reads. */
+  /** Limits of one synchronization, by group, channel and host. */
   readonly reading?: Partial<ReadingLimits>;
 }
 
+/** Options of {@link Client.setUp}. */
 export interface NewAccountOptions {
-  /** 32 bytes in memory, or a signer with a wallet behind it; a new key by default. */
+  /** 32 bytes in memory, or a signer such as a wallet; a new key by default. */
   readonly accountKey?: Uint8Array | AccountSigner;
   /**
-   * Whether the account key is kept in the store. A new key always is: nobody else has it. A key
-   * that was given is not, unless this says so.
+   * Whether the account key is stored. A new key always is, because no other copy exists. A key
+   * that was passed in is stored only if this is `true`.
    */
   readonly keepKey?: boolean;
+  /** The home relay; a random active relay of the registry by default. */
   readonly relayId?: string | undefined;
+  /** Removes all existing devices, if neither the old relay nor an old device is left (03 §11.3). */
   readonly recover?: boolean | undefined;
   readonly signal?: AbortSignal | undefined;
 }
@@ -83,7 +87,6 @@ export interface NewAccountOptions {
  * A client: one store, which holds one device of one account, and the relays of one network.
  *
  * @example
- * await using client = await Client.open({ network, registry, transport, store });
  * const account = await client.setUp();
  * const invite = await account.contacts.invite();
  */
@@ -97,7 +100,17 @@ export class Client implements AsyncDisposable {
     this.#core = core;
   }
 
-  /** @throws ClientError `store_mismatch` for the store of another network */
+  /**
+   * Opens a client and binds its store to the network. No relay is called.
+   *
+   * @throws ClientError `store_mismatch` for the store of another network
+   * @example
+   * import { Client, MemoryStore, webTransport } from '@posthouse/client';
+   * import { staticRegistry } from '@posthouse/protocol';
+   * const registry = staticRegistry(network, { context: network.context, relays: [] });
+   * const store = new MemoryStore();
+   * await using opened = await Client.open({ network, registry, transport: webTransport, store });
+   */
   static async open(options: ClientOptions): Promise<Client> {
     const { network, registry, transport, store } = options;
     const { clock = systemClock, random = webRandom, prefer = 'websocket' } = options;
@@ -115,7 +128,7 @@ export class Client implements AsyncDisposable {
         new RelayConnection(parts, {
           relayId,
           identity,
-          // A session of the account key is a matter of a few calls.
+          // A session of the account key lasts for a few calls.
           prefer: identity.mode === 'account' ? 'http' : transportWanted,
           retry,
           ...(timeout !== undefined && { timeout }),
@@ -125,10 +138,14 @@ export class Client implements AsyncDisposable {
   }
 
   /**
-   * Sets this store up: a new account on a relay, or this device as another one of an account that
-   * exists. May be called again after any failure; it goes on where it stood.
+   * Sets this store up: with a new account, or as another device of an existing account. After a
+   * failure it can be called again and continues where it stopped.
    *
-   * @throws ClientError, RelayRefused, RelayUnreachable, RelayMisbehaviour
+   * @throws ClientError `already_set_up`, `no_relay`, `invalid_input`
+   * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour
+   * @example
+   * const account = await client.setUp();
+   * console.log(account.id);
    */
   async setUp(options: NewAccountOptions = {}): Promise<Account> {
     const { relayId, recover, signal = new AbortController().signal } = options;
@@ -138,22 +155,32 @@ export class Client implements AsyncDisposable {
     return await this.account();
   }
 
-  /** The account of the store. @throws ClientError `not_set_up` */
+  /**
+   * Returns the account of the store.
+   *
+   * @throws ClientError `not_set_up`
+   * @example
+   * const account = await client.account();
+   */
   async account(): Promise<Account> {
     if (this.#account !== undefined) return this.#account;
     const record = await this.#core.store.read((tx) => ownRecords.get(tx, ownKey));
-    if (record === undefined) throw new ClientError('not_set_up', 'no account is set up here');
+    if (record === undefined)
+      throw new ClientError('not_set_up', 'the store holds no account: set it up first');
     this.#account = new Account(await this.#accountCore(record));
     return this.#account;
   }
 
   /**
-   * Makes this store's device ask an account to be one of its devices. The request goes to where
-   * the account key is (`account.devices.approve`), by any way: it holds no secret. Called again,
-   * or on a device that is set up, it asks for a new period with the same keys.
+   * Makes a request to add this store's device to an account, or to renew its certificate with the
+   * same keys. The request holds no secret: bring it to a device with the account key, which calls
+   * `account.devices.approve`.
    *
-   * @param accountPublicKey base64url; `Account.publicKey` on a device the account has
+   * @param accountPublicKey base64url; `Account.publicKey` on an existing device of the account
    * @throws ClientError `invalid_input`
+   * @example
+   * const [publicKey = ''] = process.argv.slice(2);
+   * const request = await client.requestDevice(publicKey);
    */
   async requestDevice(accountPublicKey: string): Promise<DeviceRequest> {
     const { network, store, random, clock } = this.#core;
@@ -176,11 +203,17 @@ export class Client implements AsyncDisposable {
   }
 
   /**
-   * Takes the approval of this device, finds the account's home relay and reads the account's
-   * state there, in which this device must be.
+   * Completes the set-up of a requested device: verifies the approval, finds the home relay and
+   * reads the device state, which must contain this device.
    *
-   * @param accountPublicKey the same as in the request: the approval does not decide about it
+   * @param options.accountPublicKey the same key as in the request; it is not read from the approval
    * @throws ClientError `verification_failed`; RelayRefused, RelayUnreachable, RelayMisbehaviour
+   * @example
+   * import { readFile } from 'node:fs/promises';
+   * import { parseDeviceApproval } from '@posthouse/client';
+   * const [accountPublicKey = '', path = ''] = process.argv.slice(2);
+   * const approval = await parseDeviceApproval(network, await readFile(path, 'utf8'));
+   * const account = await client.completeDevice(approval, { accountPublicKey });
    */
   async completeDevice(
     approval: DeviceApproval,
@@ -200,7 +233,10 @@ export class Client implements AsyncDisposable {
     const state = await resolveOwnState(core, home, { account, signal });
     const now = unixSeconds(core.clock);
     if (!currentDevices(core.network, state, now).has(deviceId)) {
-      throw new ClientError('verification_failed', 'the account does not have this device');
+      throw new ClientError(
+        'verification_failed',
+        'the account does not have this device: let it approve a new request',
+      );
     }
     await core.store.write(async (tx) => {
       if ((await ownRecords.get(tx, ownKey)) !== undefined) return;
@@ -211,7 +247,7 @@ export class Client implements AsyncDisposable {
     return await this.account();
   }
 
-  /** Closes the connections. The store and the transport stay open. */
+  /** Closes the connections. Store and transport stay open. */
   async [Symbol.asyncDispose](): Promise<void> {
     const connections = [...this.#relays.values(), ...this.#httpRelays.values()];
     await Promise.all(connections.map((item) => item[Symbol.asyncDispose]()));
@@ -223,7 +259,7 @@ export class Client implements AsyncDisposable {
     if (given !== undefined && !(given instanceof Uint8Array)) {
       return { signer: given, keepKey: undefined, isNewKey: false };
     }
-    // The key that an interrupted set-up made is the account's, and nobody else has it.
+    // The key of an interrupted set-up is the account's, and no other copy of it exists.
     const key = given ?? (await storedAccountKey(store)) ?? newAccountKey(network, random);
     const keepKey = given === undefined || keep ? key : undefined;
     return { signer: accountSigner(network, key), keepKey, isNewKey: given === undefined };
@@ -234,13 +270,20 @@ export class Client implements AsyncDisposable {
     const { network, store } = core;
     const { account, publicKey } = record;
     const kept = await store.read((tx) => deviceKeys.get(tx, 'device'));
-    if (kept === undefined) throw new ClientError('store_mismatch', 'the device keys are missing');
+    if (kept === undefined)
+      throw new ClientError(
+        'store_mismatch',
+        'the device keys are missing: restore the store, or add this device again',
+      );
     const keys = deviceKeyBytes(kept);
     const signer = deviceSigner(network, keys);
     const certificate = async () => {
       const found = await store.read((tx) => ownCertificates.get(tx, ownKey));
       if (found === undefined) {
-        throw new ClientError('store_mismatch', 'the device certificate is missing');
+        throw new ClientError(
+          'store_mismatch',
+          'the device certificate is missing: restore the store, or add this device again',
+        );
       }
       return found;
     };
@@ -281,18 +324,21 @@ export class Client implements AsyncDisposable {
   }
 }
 
-/** A store belongs to one network for good (01 N4). */
+/** Binds a store to one network, permanently (01 N4). */
 async function bindStore({ context, word }: Network, store: Store): Promise<void> {
   await store.write(async (tx) => {
     const bound = await networkRecords.get(tx, 'network');
     if (bound === undefined) await networkRecords.put(tx, 'network', { context, word });
     else if (bound.context !== context || bound.word !== word) {
-      throw new ClientError('store_mismatch', `the store belongs to ${bound.context}`);
+      throw new ClientError(
+        'store_mismatch',
+        `the store belongs to ${bound.context}: use another store for this network`,
+      );
     }
   });
 }
 
-/** A P-256 private key; the few values that are none are drawn again. */
+/** Draws a P-256 private key; an invalid value is drawn again. */
 function newAccountKey(network: Network, random: Random): Uint8Array {
   for (;;) {
     const key = random(32);

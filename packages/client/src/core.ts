@@ -1,4 +1,4 @@
-/** The parts everything works with; built once, in `client.ts`, and passed by hand. */
+/** The shared parts of a client; built once, in `client.ts`, and passed as parameters. */
 import type {
   AccountSigner,
   DeviceCertificate,
@@ -28,7 +28,7 @@ export interface Core {
   readonly random: Random;
   readonly reading: ReadingLimits;
   readonly retry: RetryPolicy;
-  /** A connection of its own; whoever opens it closes it. */
+  /** Makes a separate connection; the caller closes it. */
   connect(relayId: string, identity: Identity, prefer?: 'websocket' | 'http'): RelayConnection;
 }
 
@@ -42,13 +42,13 @@ export interface AccountCore extends Core {
   readonly encryptionKey: Uint8Array;
   /** The device's latest certificate. */
   certificate(): Promise<DeviceCertificate>;
-  /** Device connection to a relay, kept for later calls. */
+  /** Device connection to a relay, reused by later calls. */
   relay(relayId: string): RelayConnection;
-  /** The same over HTTPS alone, for what does not fit a WebSocket message. */
+  /** The same over HTTPS only, for what does not fit a WebSocket message. */
   relayOverHttp(relayId: string): RelayConnection;
-  /** What was found while something else was done, for the next who reads events. */
+  /** Events found outside of `sync` and `follow`, for their next call. */
   readonly eventBuffer: EventBuffer;
-  /** Group messages and writes of channels that are leaving right now, by their outbox keys. */
+  /** Outbox keys of the group messages and channel writes that are being sent now. */
   readonly sending: Set<string>;
   /** Device connection to the current home relay. */
   home(): Promise<RelayConnection>;

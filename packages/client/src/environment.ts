@@ -1,7 +1,7 @@
-/** Time and chance come in as parameters; the defaults stand here, at the edge. */
+/** Time and randomness are parameters; their defaults are here. */
 import type { Random } from '@posthouse/protocol/crypto';
 
-/** What the client knows of time. Tests drive it. */
+/** Time and waiting, as the client uses them; tests pass their own. */
 export interface Clock {
   /** Unix milliseconds. */
   milliseconds(): number;
@@ -14,10 +14,16 @@ export function unixSeconds(clock: Clock): number {
   return Math.floor(clock.milliseconds() / 1_000);
 }
 
-/** The longest delay a timer takes; longer ones would fire at once. */
+/** Longest delay of a timer; longer ones would fire at once. */
 const longestTimer = 0x7fff_ffff;
 
-/** The machine's clock. */
+/**
+ * The clock of the machine.
+ *
+ * @example
+ * import { systemClock } from '@posthouse/client';
+ * await systemClock.sleep(1_000);
+ */
 export const systemClock: Clock = {
   milliseconds: () => Date.now(),
   sleep: (milliseconds, signal) =>
@@ -41,10 +47,16 @@ export const systemClock: Clock = {
     }),
 };
 
-/** Secure random bytes of the platform's Web Crypto, in browsers and in Node. */
+/**
+ * Returns secure random bytes of Web Crypto, in browsers and in Node.
+ *
+ * @example
+ * import { webRandom } from '@posthouse/client';
+ * const key = webRandom(32);
+ */
 export const webRandom: Random = (length) => crypto.getRandomValues(new Uint8Array(length));
 
-/** A fraction in [0, 1), from the random source that is passed in. */
+/** Returns a number in [0, 1) made from four random bytes. */
 export function randomFraction(random: Random): number {
   const [a, b, c, d] = random(4) as unknown as [number, number, number, number];
   return (a * 0x1_00_00_00 + b * 0x1_00_00 + c * 0x1_00 + d) / 0x1_00_00_00_00;

@@ -5,7 +5,7 @@ export type ClientErrorCode =
   | 'relay_unreachable'
   /** The relay answered with an error of the protocol's catalogue. */
   | 'relay_refused'
-  /** The relay answered something the protocol forbids, or that does not verify. */
+  /** The relay's answer breaks the protocol or does not verify. */
   | 'relay_misbehaviour'
   /** No relay of the registry could be used. */
   | 'no_relay'
@@ -15,25 +15,25 @@ export type ClientErrorCode =
   | 'already_set_up'
   /** The store belongs to another network, or was written by a newer version. */
   | 'store_mismatch'
-  /** The operation needs the account key, which is neither stored nor given. */
+  /** The operation needs the account key, which is neither stored nor passed in. */
   | 'account_key_required'
-  /** Something a person handed over (an invite, a device request, a key) does not verify. */
+  /** An invite, device request, approval or key passed in by a person does not verify. */
   | 'verification_failed'
   /** The recipient has no device that is valid now. */
   | 'no_recipient_device'
   /** There is no relationship with that account, or no usable grant from it. */
   | 'not_a_contact'
-  /** The account is no member of the group, as far as this device knows. */
+  /** The account is not a member of the group, as far as this device knows. */
   | 'not_a_member'
-  /** The own role in the group or channel does not permit it, or it is closed. */
+  /** The own role does not permit it, or the group or channel is closed. */
   | 'not_permitted'
-  /** The group's history does not verify; nothing behind that place is used (05 §5.5). */
+  /** The group's history does not verify; no later event is used (05 §5.5). */
   | 'group_blocked'
-  /** There is more of the group at its host than is read in one go: synchronize it first. */
+  /** The host has more events than one read may fetch: synchronize the group first. */
   | 'group_behind'
-  /** This device has no verified secret of the group's present epoch. */
+  /** This device has no verified secret of the group's current epoch. */
   | 'group_key_missing'
-  /** This device follows no such channel, and made none. */
+  /** This device neither follows nor created such a channel. */
   | 'unknown_channel'
   /** A counter has no next value (01 I2, I3). */
   | 'counter_exhausted'
@@ -44,8 +44,14 @@ export type ClientErrorCode =
  * A failure with a code. `message` is for people and logs.
  *
  * @example
- * try { await account.messages.send(to, 'hello'); }
- * catch (error) { if (isClientError(error, 'not_a_contact')) askForAnInvite(); }
+ * import { isClientError } from '@posthouse/client';
+ * const [peer = ''] = process.argv.slice(2);
+ * try {
+ *   await account.messages.send(peer, { text: 'hello' });
+ * } catch (error) {
+ *   if (!isClientError(error, 'not_a_contact')) throw error;
+ *   await account.contacts.add(peer);
+ * }
  */
 export class ClientError extends Error {
   override readonly name: string = 'ClientError';
@@ -57,15 +63,31 @@ export class ClientError extends Error {
   }
 }
 
-/** Whether a value is a {@link ClientError}, of that code where one is given. */
+/**
+ * Whether a value is a {@link ClientError}, and has the code if one is given.
+ *
+ * @example
+ * import { isClientError } from '@posthouse/client';
+ * await account.sync().catch((error: unknown) => {
+ *   if (!isClientError(error, 'relay_unreachable')) throw error;
+ * });
+ */
 export function isClientError(value: unknown, code?: ClientErrorCode): value is ClientError {
   return value instanceof ClientError && (code === undefined || value.code === code);
 }
 
-/** No answer came. */
+/**
+ * No answer was received.
+ *
+ * @example
+ * import { RelayUnreachable } from '@posthouse/client';
+ * await account.sync().catch((error: unknown) => {
+ *   if (error instanceof RelayUnreachable) console.log('outcome unknown:', error.outcomeUnknown);
+ * });
+ */
 export class RelayUnreachable extends ClientError {
   override readonly name = 'RelayUnreachable';
-  /** Whether the request may have been carried out: it left, and no answer came back (02 §7). */
+  /** Whether the request may have taken effect: it was sent and no answer came back (02 §7). */
   readonly outcomeUnknown: boolean;
 
   constructor(message: string, options: { readonly outcomeUnknown: boolean; cause?: unknown }) {
@@ -74,13 +96,21 @@ export class RelayUnreachable extends ClientError {
   }
 }
 
-/** The relay's own "no", with the code of the catalogue (02 §4.1). */
+/**
+ * An error answer of the relay, with a code of the catalogue (02 §4.1).
+ *
+ * @example
+ * import { RelayRefused } from '@posthouse/client';
+ * await account.sync().catch((error: unknown) => {
+ *   if (error instanceof RelayRefused) console.log(error.method, error.error, error.retryAfter);
+ * });
+ */
 export class RelayRefused extends ClientError {
   override readonly name = 'RelayRefused';
   readonly method: string;
   /** String code of the catalogue, on both transports. */
   readonly error: string;
-  /** Machine-readable details where a rule defines them. */
+  /** Machine-readable details, if the method defines them. */
   readonly data: Readonly<Record<string, unknown>> | undefined;
 
   constructor(
@@ -94,18 +124,26 @@ export class RelayRefused extends ClientError {
     this.data = details.data;
   }
 
-  /** Least seconds to wait before trying again, from `rate_limited` (02 §5). */
+  /** Minimum seconds to wait before a retry, from `rate_limited` (02 §5). */
   get retryAfter(): number | undefined {
     return this.error === 'rate_limited' ? (this.data?.retry_after as number) : undefined;
   }
 }
 
-/** Whether a value is the relay's refusal with one of these codes. */
+/**
+ * Whether a value is an error answer of the relay, with one of the given codes if there are any.
+ *
+ * @example
+ * import { isRefusal } from '@posthouse/client';
+ * await account.profiles.resolve(account.id).catch((error: unknown) => {
+ *   if (!isRefusal(error, 'rate_limited')) throw error;
+ * });
+ */
 export function isRefusal(value: unknown, ...errors: readonly string[]): value is RelayRefused {
   return value instanceof RelayRefused && (errors.length === 0 || errors.includes(value.error));
 }
 
-/** What a relay did that it must not do. Nothing of such an answer is used or stored. */
+/** The rule a relay's answer broke. Nothing of such an answer is used or stored. */
 export type MisbehaviourReason =
   // Envelopes and transport (02 §3)
   | 'malformed_response'
@@ -163,10 +201,13 @@ export type MisbehaviourReason =
   | 'channel_rollback';
 
 /**
- * The relay is wrong: its answer breaks the protocol or does not verify. `reason` names the rule.
+ * The relay's answer breaks the protocol or does not verify. `reason` names the rule.
  *
  * @example
- * catch (error) { if (error instanceof RelayMisbehaviour) report(error.relayId, error.reason); }
+ * import { RelayMisbehaviour } from '@posthouse/client';
+ * await account.sync().catch((error: unknown) => {
+ *   if (error instanceof RelayMisbehaviour) console.log(error.reason, error.method);
+ * });
  */
 export class RelayMisbehaviour extends ClientError {
   override readonly name = 'RelayMisbehaviour';
@@ -184,7 +225,7 @@ export class RelayMisbehaviour extends ClientError {
   }
 }
 
-/** Runs a check of what a relay answered; what the check throws becomes a misbehaviour. */
+/** Runs a check of a relay's answer; an error of the check becomes a {@link RelayMisbehaviour}. */
 export function checkRelayAnswer<T>(reason: MisbehaviourReason, method: string, check: () => T): T {
   try {
     return check();

@@ -1,23 +1,23 @@
-/** What happens to an account, for whoever shows it to a person. */
+/** Events that `sync` returns and `follow` yields, for a program that shows them to a person. */
 import type { ChannelDescriptor } from '@posthouse/protocol';
 import type { ChannelPostEntry } from './channels/timeline/channel-entries.ts';
 import type { GroupBlock } from './groups/group-rows.ts';
 import type { GroupChangeRow, GroupMessageRow } from './groups/timeline/group-entries.ts';
 import type { Message } from './messages/message.ts';
 
-/** What happens in groups. Everything in it was verified, unless it says otherwise. */
+/** Events of groups. Everything in them was verified, unless stated otherwise. */
 export type GroupAccountEvent =
-  /** This account is a member now, with a key that was verified. */
+  /** This account became a member, with a verified key. */
   | { readonly kind: 'group-joined'; readonly groupId: string }
-  /** The host lets this account read no more: it left, was removed or banned. Its word alone. */
+  /** The host does not let this account read any more: it left, was removed or banned. Not verified. */
   | { readonly kind: 'group-ended'; readonly groupId: string }
-  /** A message to show, decrypted. */
+  /** A decrypted message to show. */
   | {
       readonly kind: 'group-message';
       readonly groupId: string;
       readonly message: GroupMessageRow;
     }
-  /** A member's nickname in one group; `null` is none. */
+  /** A member's nickname in one group; `null` if it was cleared. */
   | {
       readonly kind: 'group-nickname';
       readonly groupId: string;
@@ -29,12 +29,12 @@ export type GroupAccountEvent =
       readonly groupId: string;
       readonly account: string;
       readonly change: 'joined' | 'left';
-      /** Who signed the event. */
+      /** Account that signed the event. */
       readonly by?: string;
     }
   /** Properties, roles, owner, keys, bans or status changed. */
   | { readonly kind: 'group-change'; readonly groupId: string; readonly change: GroupChangeRow }
-  /** A message was rejected; reading went on. */
+  /** A message was rejected; later messages are read. */
   | {
       readonly kind: 'group-message-rejected';
       readonly groupId: string;
@@ -48,7 +48,7 @@ export type GroupAccountEvent =
       readonly messageId: string;
       readonly reason: string;
     }
-  /** The history does not verify from here on; nothing behind it is used (05 §5.5). */
+  /** The history does not verify from here on; no later event is used (05 §5.5). */
   | { readonly kind: 'group-blocked'; readonly groupId: string; readonly blocked: GroupBlock }
   /** Key material of an epoch does not verify and is not used (05 §7.5). */
   | {
@@ -57,33 +57,33 @@ export type GroupAccountEvent =
       readonly epoch: number;
       readonly status: 'rejected' | 'missing_box';
     }
-  /** The list of applications, or of key recovery requests, changed: read it again. */
+  /** The list of applications or key recovery requests changed: read it again. */
   | {
       readonly kind: 'group-applications' | 'group-recoveries';
       readonly groupId: string;
     }
-  /** There is more at its host than is read in one go; the next synchronization goes on there. */
+  /** A read limit was reached; the next synchronization reads the rest. */
   | { readonly kind: 'group-incomplete'; readonly groupId: string }
-  /** A group could not be read for now; the others were. */
+  /** A group could not be read this time; the other groups were. */
   | { readonly kind: 'group-failed'; readonly groupId: string; readonly error: unknown };
 
-/** What happens in channels that are followed. Everything in it was verified. */
+/** Events of followed channels. Everything in them was verified. */
 export type ChannelAccountEvent =
-  /** This device follows a channel from now on, or created one. */
+  /** This device began to follow a channel, or created one. */
   | { readonly kind: 'channel-followed'; readonly channelId: string }
-  /** A new post, with the edits that came with it. */
+  /** A new post, with the edits that were read with it. */
   | {
       readonly kind: 'channel-post';
       readonly channelId: string;
       readonly post: ChannelPostEntry;
     }
-  /** A post that is here was edited; `post` is as it is now. */
+  /** A stored post was edited; `post` is its current form. */
   | {
       readonly kind: 'channel-edited';
       readonly channelId: string;
       readonly post: ChannelPostEntry;
     }
-  /** A post was deleted and is not here any more. */
+  /** A post was deleted and removed from this store. */
   | {
       readonly kind: 'channel-deleted';
       readonly channelId: string;
@@ -91,59 +91,68 @@ export type ChannelAccountEvent =
       readonly by: string;
       readonly reason?: string;
     }
-  /** There is a newer descriptor: name, moderators, or the end of the channel. */
+  /** A newer descriptor was read: name, moderators, or the end of the channel. */
   | {
       readonly kind: 'channel-changed';
       readonly channelId: string;
       readonly descriptor: ChannelDescriptor;
     }
-  /** An event does not verify and is not used; reading went on. */
+  /** An event does not verify and is not used; later events are read. */
   | {
       readonly kind: 'channel-event-refused';
       readonly channelId: string;
       readonly sequence: number;
       readonly reason: string;
     }
-  /** Not everything that lies between is available; that proves nothing (06 §8.11). */
+  /** Some events of the range are not available; that proves nothing (06 §8.11). */
   | {
       readonly kind: 'channel-gap';
       readonly channelId: string;
       readonly from: number;
       readonly through: number;
     }
-  /** Something this device wrote will not be carried out. */
+  /** A write of this device will not take effect. */
   | {
       readonly kind: 'channel-write-unsent';
       readonly channelId: string;
       readonly write: 'create' | 'update' | 'close' | 'post' | 'edit' | 'delete';
       readonly reason: string;
     }
-  /** There is more at its host than is read in one go; the next synchronization goes on there. */
+  /** A read limit was reached; the next synchronization reads the rest. */
   | { readonly kind: 'channel-incomplete'; readonly channelId: string }
-  /** A channel could not be read for now; the others were. */
+  /** A channel could not be read this time; the other channels were. */
   | { readonly kind: 'channel-failed'; readonly channelId: string; readonly error: unknown };
 
+/**
+ * An event of the account: its messages, contacts, groups, channels and connection.
+ *
+ * @example
+ * for (const event of await account.sync()) {
+ *   if (event.kind === 'contact-request') console.log(event.account, event.note);
+ *   if (event.kind === 'group-message') console.log(event.groupId, event.message.content);
+ * }
+ */
 export type AccountEvent =
   | GroupAccountEvent
   | ChannelAccountEvent
-  /** A message to show arrived, or one this account sent from another device. */
+  /** A message to show was received, or was sent by another device of this account. */
   | { readonly kind: 'message'; readonly message: Message }
-  /** Somebody asks to become a contact. */
+  /** Another account asks to become a contact. */
   | { readonly kind: 'contact-request'; readonly account: string; readonly note?: string }
   | {
       readonly kind: 'contact-changed';
       readonly account: string;
       readonly status: 'active' | 'deleted';
     }
-  /** A record of the timeline was refused; `reason` names the rule. */
+  /** A record of the timeline was refused; `message.reason` names the rule. */
   | { readonly kind: 'message-refused'; readonly message: Message }
-  /** The same message ID came with another content: the second one was refused (04 §18.2). */
+  /** A known message ID was received with other content: the second one was refused (04 §18.2). */
   | { readonly kind: 'message-conflict'; readonly from: string; readonly messageId: string }
-  /** Records this device never read were lost to the relay's retention (04 §17.4). */
+  /** The relay's retention dropped records this device had not read (04 §17.4). */
   | { readonly kind: 'timeline-gap'; readonly relayId: string }
-  /** There is more on a relay's timeline than is read in one go; the next `sync` goes on there. */
+  /** A read limit was reached on a relay's timeline; the next `sync` reads the rest. */
   | { readonly kind: 'timeline-incomplete'; readonly relayId: string }
-  /** Live reading began or went on; `transport` says how. Lists may have changed meanwhile. */
+  /** The home relay is connected, over this transport. Lists may have changed meanwhile. */
   | { readonly kind: 'connected'; readonly transport: 'websocket' | 'http' }
-  /** The connection was lost; it is being rebuilt. */
+  /** The connection to the home relay was lost; the client reconnects. */
   | { readonly kind: 'disconnected'; readonly error: unknown };

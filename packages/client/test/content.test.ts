@@ -173,7 +173,7 @@ describe('04 §7.4: hints of device changes', () => {
     relay.world.clock.advance(120);
     await raw.send(ann.id, { $type: network.type('message.direct'), body: text('still here') });
     expect(await ann.sync()).toMatchObject([{ kind: 'message' }]);
-    expect(await ann.status()).toMatchObject({ owed: 1 });
+    expect(await ann.status()).toMatchObject({ pendingTasks: 1 });
     expect((await ann.contacts.get(bob.id)).relationship.status).toBe('active');
   });
 

@@ -29,7 +29,8 @@ async function settle(...accounts: readonly Account[]): Promise<AccountEvent[]> 
       const events = await account.sync();
       const after = await account.status();
       all.push(...events);
-      const still = before.position === after.position && after.pendingTasks === 0 && after.outbox === 0;
+      const still =
+        before.position === after.position && after.pendingTasks === 0 && after.outbox === 0;
       quiet = still ? quiet + 1 : 0;
     }
   }

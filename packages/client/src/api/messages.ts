@@ -102,7 +102,7 @@ export class Messages {
     const { record, relationship } = await this.#core.store.read((tx) => contactRow(tx, account));
     if (record?.status !== 'active' || record.grant_from_contact === undefined) {
       const state = relationship.awaiting
-        ? 'has not answered the contact request yet: try again later'
+        ? 'has not answered yet: try again after it accepts the contact request'
         : 'is not a contact: add or accept the contact first';
       throw new ClientError('not_a_contact', `${account} ${state}`);
     }
