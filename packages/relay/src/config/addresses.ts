@@ -1,4 +1,4 @@
-/** What the configured addresses come to: defaults, certificate hosts, the descriptor's list. */
+/** Derives addresses from the configuration: public defaults, certificate hosts, the peer address. */
 import type { Network } from '@posthouse/protocol';
 import type { RelayConfig } from './index.ts';
 import { PublicAddresses } from './public-addresses.ts';
@@ -9,14 +9,14 @@ export interface ListenAddress {
   readonly port: number;
 }
 
-/** Host and port of an address to listen on. */
+/** Parses an address to listen on. */
 export function listenAddress({ listen }: { readonly listen: string }): ListenAddress {
   const split = listen.lastIndexOf(':');
   const host = listen.slice(0, split).replace(/^\[|\]$/g, '');
   return { host, port: Number(listen.slice(split + 1)) };
 }
 
-/** The public addresses; without configured ones they are those the relay listens on. */
+/** Returns the public addresses; by default those the relay listens on. */
 export function publicAddresses(network: Network, config: RelayConfig): PublicAddresses {
   const { https, wss } = config.public;
   const bases = https.length > 0 ? https : [`https://${config.listen}${network.pathPrefix}`];
@@ -24,7 +24,7 @@ export function publicAddresses(network: Network, config: RelayConfig): PublicAd
   return new PublicAddresses(bases, sockets);
 }
 
-/** Names a development certificate must carry. */
+/** Returns the host names of a development certificate. */
 export function certificateHosts(config: RelayConfig): string[] {
   const named = config.public.https.map((address) => new URL(address).hostname);
   const hosts = [listenAddress(config).host, ...named, '127.0.0.1', '::1', 'localhost'];
@@ -32,8 +32,8 @@ export function certificateHosts(config: RelayConfig): string[] {
 }
 
 /**
- * The libp2p address a descriptor must name (01 EP1). Nothing listens there in this release; a
- * development relay names the port after its own.
+ * Returns the libp2p address that a descriptor must contain (01 EP1). Nothing listens there in this
+ * release; by default it has the port after the relay's own.
  */
 export function peerAddress(config: RelayConfig, peerId: string, port: number): string {
   const neighbour = port < 65_535 ? port + 1 : port - 1;

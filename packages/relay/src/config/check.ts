@@ -13,14 +13,14 @@ import { isServerUrl, serverUrl } from './redact.ts';
 import type { RelayConfig } from './schema.ts';
 
 /**
- * What a configuration is read for: a look into storage and keys need little of it, a running relay
- * all.
+ * What a configuration is used for: commands on storage or keys need a part of it, a running relay
+ * needs all.
  */
 export type Purpose = 'storage' | 'keys' | 'descriptor' | 'relay';
 
 /**
- * What a schema cannot say about a configuration: addresses, and what depends on what.
- * @returns a sentence for each problem, with the path in front
+ * Checks what the schema cannot express: addresses, and dependencies between settings.
+ * @returns one sentence per problem, starting with the setting's path
  */
 export function checkConfig(config: RelayConfig, purpose: Purpose): string[] {
   return [
@@ -48,16 +48,17 @@ function checkPresence(config: RelayConfig, purpose: Purpose): string[] {
     if (tls.certificate === '') missing('tls.certificate', 'in mode files');
     if (tls.key === '') missing('tls.key', 'in mode files');
   }
-  // Only a relay that listens knows which port it was given.
+  // For port 0, only the running relay knows its port.
   if (purpose === 'descriptor' && port === 0 && !(addresses.https.length > 0 && addresses.peer)) {
     problems.push(`listen: expected a port, found ${JSON.stringify(listen)}`);
   }
-  if (tls.mode === 'off' && addresses.https.length === 0) missing('public.https', 'behind a proxy');
+  if (tls.mode === 'off' && addresses.https.length === 0)
+    missing('public.https', 'because tls.mode is off');
   if (addresses.https.length === 0 && /^(?:0\.0\.0\.0|\[::\]):/.test(listen)) {
-    missing('public.https', 'where every address is listened on');
+    missing('public.https', 'because listen covers every address');
   }
   if (addresses.wss.length > 0 && addresses.https.length === 0) {
-    missing('public.https', 'beside public.wss');
+    missing('public.https', 'because public.wss has one');
   }
   for (const [path, address] of [
     ['listen', listen],
@@ -69,7 +70,7 @@ function checkPresence(config: RelayConfig, purpose: Purpose): string[] {
   return problems;
 }
 
-/** 0 for no address. */
+/** Returns the port of an address; 0 for an empty one. */
 function portOf(address: string): number {
   return Number(address.replace(/^.*:/, ''));
 }
@@ -80,12 +81,10 @@ function checkStorage({ storage, bus }: RelayConfig): string[] {
     problems.push('storage.url: expected a value for the engine postgres, found none');
   }
   if (storage.engine === 'sqlite' && storage.url !== '') {
-    problems.push('storage.engine: expected postgres beside storage.url, found "sqlite"');
+    problems.push('storage.engine: expected postgres because storage.url is set, found "sqlite"');
   }
   if (storage.engine === 'sqlite' && bus.nats !== '') {
-    problems.push(
-      'bus.nats: expected storage.engine postgres beside it; SQLite is for one process',
-    );
+    problems.push('bus.nats: expected storage.engine postgres with it; SQLite is for one process');
   }
   for (const [path, url] of [
     ['storage.url', storage.url],
@@ -111,12 +110,12 @@ function checkAddresses({ public: addresses, trustedProxies }: RelayConfig): str
     problems.push(...problemsOf(() => void new PublicAddresses(https, wss)));
   if (peer !== '' && !isPeerAddress(peer)) {
     const found = JSON.stringify(peer);
-    problems.push(`public.peer: expected /dns4/<host>/tcp/<port> or the like, found ${found}`);
+    problems.push(`public.peer: expected an address like /dns4/<host>/tcp/<port>, found ${found}`);
   }
   return problems;
 }
 
-/** A peer address without the Peer ID, which is the relay's own. */
+/** Checks a peer address without its Peer ID, which the relay appends itself. */
 function isPeerAddress(address: string): boolean {
   const anyPeer = '12D3KooWD3eckifWpRn9wQpMG9R9hX3sD158z7EqHWmweQAJU5SA';
   try {

@@ -2,7 +2,7 @@ import type { LoadedConfig } from './load.ts';
 import { redact } from './redact.ts';
 import { settings } from './settings.ts';
 
-/** Every key with its value, where the value came from, and what it means. */
+/** Lists every setting with its value, the value's source, and its meaning. */
 export function explainConfig({ config, sources }: LoadedConfig): string {
   return settings
     .map(({ path, variable, meaning }) => {

@@ -1,6 +1,6 @@
 import { RelayConfig } from './schema.ts';
 
-/** The JSON Schema of a configuration file: every key may be left out, no other is allowed. */
+/** Returns the JSON Schema of a configuration file: every key is optional, unknown keys are errors. */
 export function configSchemaText(): string {
   const schema = {
     $schema: 'https://json-schema.org/draft/2020-12/schema',
@@ -10,7 +10,7 @@ export function configSchemaText(): string {
   return `${JSON.stringify(schema, undefined, 2)}\n`;
 }
 
-/** Files may name their schema for editors. */
+/** Adds `$schema`, with which files name their schema for editors. */
 function schemaOfFile(): object {
   const root = optional(RelayConfig) as { properties: object };
   return { ...root, properties: { $schema: { type: 'string' }, ...root.properties } };

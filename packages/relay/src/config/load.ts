@@ -5,7 +5,7 @@ import type { RelayConfig } from './schema.ts';
 import { expected, fits, fromText, type Setting, settings } from './settings.ts';
 import { suggestion } from './suggest.ts';
 
-/** Any part of a configuration; what is left out has its default. */
+/** A partial configuration; missing settings have their defaults. */
 export type PartialConfig = {
   readonly [K in keyof RelayConfig]?: RelayConfig[K] extends readonly unknown[] | string
     ? RelayConfig[K]
@@ -16,21 +16,21 @@ export interface ConfigLayers {
   /** Path of a JSON file. */
   readonly file?: string | undefined;
   readonly environment?: Readonly<Record<string, string | undefined>>;
-  /** By dotted path, as the command line has them. */
+  /** Flags of the command line, by dotted path. */
   readonly flags?: Readonly<Record<string, string | boolean | undefined>>;
-  /** Values of a program that starts the relay itself. */
+  /** Values from a program that uses the relay as a library. */
   readonly values?: PartialConfig;
-  /** What must be there; a relay needs everything. */
+  /** Decides which settings are required; a relay requires all. */
   readonly purpose?: Purpose;
 }
 
-/** A configuration that passed every check, and where each value came from. */
+/** A checked configuration, with the source of each value. */
 export interface LoadedConfig {
   readonly config: RelayConfig;
   readonly sources: ReadonlyMap<string, string>;
 }
 
-/** What is wrong with a configuration: a sentence for each problem, with path and found value. */
+/** An invalid configuration: one sentence per problem, with the setting's path and value. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
   readonly problems: readonly string[];
@@ -42,7 +42,7 @@ export class ConfigError extends Error {
 }
 
 /**
- * Defaults, then the file, the environment, the command line: the later one wins.
+ * Loads a configuration from defaults, file, program, environment and command line; later ones win.
  *
  * @throws ConfigError with every problem found
  * @example
@@ -52,7 +52,7 @@ export function loadConfig(layers: ConfigLayers): LoadedConfig {
   const problems: string[] = [];
   const found = new Map<string, unknown>();
   const sources = new Map<string, string>();
-  const take = (setting: Setting, value: unknown, source: string) => {
+  const apply = (setting: Setting, value: unknown, source: string) => {
     if (value === undefined) return;
     if (fits(setting, value)) {
       found.set(setting.path, value);
@@ -69,27 +69,27 @@ export function loadConfig(layers: ConfigLayers): LoadedConfig {
   const isDev = isDevelopment(layers, file);
   for (const setting of settings) {
     const { path, variable } = setting;
-    take(setting, setting.default, 'default');
-    if (isDev) take(setting, developmentDefaults[path], 'default of --dev');
-    take(setting, valueAt(file, path), `file ${layers.file}`);
-    take(setting, valueAt(layers.values ?? {}, path), 'program');
+    apply(setting, setting.default, 'default');
+    if (isDev) apply(setting, developmentDefaults[path], 'default of --dev');
+    apply(setting, valueAt(file, path), `file ${layers.file}`);
+    apply(setting, valueAt(layers.values ?? {}, path), 'program');
     const text = layers.environment?.[variable];
-    if (text !== undefined) take(setting, fromText(setting, text), `environment ${variable}`);
+    if (text !== undefined) apply(setting, fromText(setting, text), `environment ${variable}`);
     const flag = layers.flags?.[path];
     if (flag !== undefined) {
-      take(setting, typeof flag === 'string' ? fromText(setting, flag) : flag, 'command line');
+      apply(setting, typeof flag === 'string' ? fromText(setting, flag) : flag, 'command line');
     }
   }
   if (problems.length > 0) throw new ConfigError(problems);
   const config = nested(found);
-  const unfit = checkConfig(config, layers.purpose ?? 'relay');
-  if (unfit.length > 0) throw new ConfigError(unfit);
+  const unmet = checkConfig(config, layers.purpose ?? 'relay');
+  if (unmet.length > 0) throw new ConfigError(unmet);
   return { config, sources };
 }
 
 /**
- * A network of no chain: magic and registry are zero. Allowances that only an attack would meet:
- * whoever develops against a relay runs whole test suites from one address.
+ * Defaults of `--dev`: a network without a chain (magic and registry are zero), and high rate limits,
+ * because a developer runs whole test suites from one address.
  */
 const developmentDefaults: Readonly<Record<string, unknown>> = {
   network: `neo:0:0x${'0'.repeat(40)}`,
@@ -104,7 +104,7 @@ const developmentDefaults: Readonly<Record<string, unknown>> = {
   'limits.connectionsPerAddress': 20_000,
 };
 
-/** `--dev` has defaults of its own, so it must be known before the others. */
+/** Reads `dev` before all other settings, because it changes their defaults. */
 function isDevelopment(layers: ConfigLayers, file: unknown): boolean {
   const flag = layers.flags?.dev ?? layers.environment?.POSTHOUSE_DEV;
   if (flag !== undefined) return flag === true || flag === 'true';
@@ -125,7 +125,7 @@ function readFile(path: string): unknown {
   }
 }
 
-/** The engine quotes what stands around the fault, which may be a password. */
+/** Removes the quoted part of the file from the message, which may contain a password. */
 function withoutContent({ message }: Error): string {
   return message.replace(/, (?:\.{3})?".*$/s, '');
 }
@@ -142,7 +142,7 @@ function valueAt(root: unknown, path: string): unknown {
   return value;
 }
 
-/** Keys no setting has: most often a typing error, so never ignored. `$schema` is for editors. */
+/** Reports unknown keys, which are usually typing errors. `$schema` is for editors. */
 function unknownKeys(root: unknown, source: string): string[] {
   if (!isObject(root)) return [`${source}: expected an object`];
   const paths = settings.map(({ path }) => path);
@@ -165,18 +165,18 @@ function unknownKeys(root: unknown, source: string): string[] {
   return problems;
 }
 
-/** Variables of this name that are no settings: the file's path, and what tests of the house use. */
+/** Variables with the prefix that are not settings: the file's path, and variables of our tests. */
 const otherVariables = [
   'POSTHOUSE_CONFIG',
   'POSTHOUSE_INTEROP_VECTORS',
   'POSTHOUSE_TEST_LOG',
 ] as const;
 
-/** What Kubernetes gives every container beside a service that is called `posthouse`. */
+/** Variables that Kubernetes sets for a service named `posthouse`. */
 const serviceVariables =
   /^POSTHOUSE_(?:SERVICE_(?:HOST|PORT(?:_\w+)?)|PORT(?:_[0-9]+_(?:TCP|UDP|SCTP)(?:_\w+)?)?)$/;
 
-/** Variables no setting has, as {@link unknownKeys}. */
+/** Reports unknown variables, as {@link unknownKeys} does. */
 function unknownVariables(environment: Readonly<Record<string, string | undefined>>): string[] {
   const known: string[] = [...settings.map(({ variable }) => variable), ...otherVariables];
   return Object.keys(environment)

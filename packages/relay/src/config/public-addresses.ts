@@ -1,8 +1,8 @@
 import { relayOrigin } from '@posthouse/protocol';
 
 /**
- * The public addresses of a relay. The origin of a request comes from this configuration and the
- * path it was sent to, never from a header (02 §8).
+ * The public addresses of a relay. The origin of a request follows from this configuration and the
+ * request's path, never from a header (02 §8).
  */
 export class PublicAddresses {
   /** Base path of an HTTPS address, `''` for the root. */
@@ -12,17 +12,16 @@ export class PublicAddresses {
   #port = 0;
 
   /**
-   * Port 0 in an address stands for the port that the relay listens on, once it is known.
+   * Port 0 in an address is replaced by the port that {@link setPort} sets.
    *
-   * @throws TypeError for addresses of one kind that share a path and so could not be told apart,
-   *   or whose path needs escaping
+   * @throws TypeError if two addresses of one kind have the same path, or a path needs escaping
    */
   constructor(https: readonly string[], wss: readonly string[]) {
     this.#https = byPath(https, '');
     this.#wss = byPath(wss, '/');
   }
 
-  /** Says which port port 0 became. */
+  /** Sets the port that the relay listens on. */
   setPort(port: number): void {
     this.#port = port;
   }
@@ -44,12 +43,12 @@ export class PublicAddresses {
     return [...this.#https.keys()];
   }
 
-  /** The origin that callers of a base path see. */
+  /** Returns the origin of a base path. */
   httpOrigin(basePath: string): string {
     return relayOrigin(this.#withPort(this.#https.get(basePath) ?? ''));
   }
 
-  /** The origin behind a WebSocket path; `undefined` where no address has it. */
+  /** Returns the origin of a WebSocket path; `undefined` if no address has it. */
   webSocketOrigin(path: string): string | undefined {
     const address = this.#wss.get(path);
     return address === undefined ? undefined : relayOrigin(this.#withPort(address));
@@ -65,9 +64,12 @@ function byPath(addresses: readonly string[], root: string): Map<string, string>
   for (const address of addresses) {
     const path = address.replace(/^[a-z]+:\/\/[^/]*/, '');
     if (!/^(?:\/[A-Za-z0-9._~-]+)*$/.test(path)) {
-      throw new TypeError(`${address}: a path of plain segments without a slash at its end`);
+      throw new TypeError(
+        `${address}: expected a path of plain segments without a slash at its end`,
+      );
     }
-    if (paths.has(path || root)) throw new TypeError(`${address}: another address has this path`);
+    if (paths.has(path || root))
+      throw new TypeError(`${address}: another address has the same path; give each its own`);
     paths.set(path || root, address);
   }
   return paths;

@@ -1,6 +1,6 @@
 /**
- * A value as people may see it, in a terminal or an error: what may be a password or a token is
- * not in it, however badly it was written.
+ * Formats a value for a terminal or an error message, without anything that may be a password or a
+ * token, even in a malformed URL.
  */
 export function redact(value: unknown): string {
   const text = JSON.stringify(value, (_, part) =>
@@ -9,24 +9,24 @@ export function redact(value: unknown): string {
   return text ?? 'none';
 }
 
-/** A password that was not percent-encoded may hold anything: rather too much goes than too little. */
+/** Replaces secrets; removes too much rather than too little, as passwords may be unencoded. */
 function withoutSecrets(text: string): string {
   return (
     text
       .replace(/(:\/\/[^\s/:@]*):.*@/s, '$1:[secret]@')
       .replace(/^([^\s/:@]*):(?!\/\/)\S*@/, '$1:[secret]@')
-      // A user alone is a token, except for PostgreSQL.
+      // A user name without password is a token, except for PostgreSQL.
       .replace(/^(?!postgres)(\w+:\/\/)[^:]*@/, '$1[secret]@')
       .replace(/((?:^|[?&\s])[^=&?\s]*(?:pass|%)[^=&?\s]*\s*=).*/is, '$1[secret]')
   );
 }
 
-/** What {@link isServerUrl} asks for. */
+/** Describes what {@link isServerUrl} accepts. */
 export const serverUrl = 'a URL with / ? # @ in its password as %2F %3F %23 %40';
 
 /**
- * Whether a text is the URL of a server. A password that is not percent-encoded may end the host
- * before its time; the rest of it, up to the `@`, would be taken for a path.
+ * Returns whether a text is a valid server URL. If a password is not percent-encoded, a part of it up
+ * to the `@` would be parsed as a path; such a URL is refused.
  */
 export function isServerUrl(text: string): boolean {
   if (!URL.canParse(text)) return false;

@@ -8,7 +8,7 @@ export interface Setting {
   /** `POSTHOUSE_LIMITS_PAGE_SIZE`. */
   readonly variable: string;
   readonly meaning: string;
-  /** `undefined` where there is none. */
+  /** `undefined` if there is none. */
   readonly default: unknown;
   readonly schema: TSchema;
 }
@@ -24,7 +24,7 @@ interface Node {
   readonly anyOf?: readonly { const: unknown }[];
 }
 
-/** Every key there is, in the order of the schema. */
+/** All settings, in the order of the schema. */
 export const settings: readonly Setting[] = leaves(RelayConfig, []);
 
 function leaves(schema: TSchema, path: readonly string[]): Setting[] {
@@ -48,7 +48,7 @@ function upperSnake(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase();
 }
 
-/** Whether a value may stand under a setting. */
+/** Returns whether a value is valid for a setting. */
 export function fits(setting: Setting, value: unknown): boolean {
   try {
     checkSchema(setting.schema, value);
@@ -59,7 +59,7 @@ export function fits(setting: Setting, value: unknown): boolean {
   }
 }
 
-/** What a setting takes, in words. */
+/** Describes the values that a setting accepts. */
 export function expected({ schema }: Setting): string {
   const node = schema as Node;
   if (node.anyOf !== undefined) {
@@ -79,7 +79,7 @@ export function expected({ schema }: Setting): string {
   }
 }
 
-/** The value that a text of the environment or the command line stands for. */
+/** Parses a text of the environment or the command line. */
 export function fromText({ schema }: Setting, text: string): unknown {
   switch ((schema as Node).type) {
     case 'integer':

@@ -1,4 +1,4 @@
-/** What a misspelled name was probably meant to be, as the end of a sentence; empty if unclear. */
+/** Suggests the known name that a misspelled one resembles, as the end of a sentence; empty if none does. */
 export function suggestion(name: string, known: readonly string[]): string {
   let best = '';
   let least = Math.min(3, Math.floor(name.length / 3)) + 1;
@@ -9,7 +9,7 @@ export function suggestion(name: string, known: readonly string[]): string {
   return best === '' ? '' : `, did you mean ${best}?`;
 }
 
-/** Characters to insert, remove or replace (Levenshtein). */
+/** Returns the number of characters to insert, remove or replace (Levenshtein). */
 function editDistance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, index) => index);
   for (const [i, character] of [...a].entries()) {

@@ -6,13 +6,13 @@ import { BoundedMap } from '../bounded-map.ts';
 import type { Verifier } from '../context.ts';
 
 export interface VerifierLimits {
-  /** Verifications handed to the thread pool at once. */
+  /** Verifications on the thread pool at once. */
   readonly parallel: number;
-  /** Verifications waiting for that; more are refused. */
+  /** Waiting verifications; more are refused. */
   readonly waiting: number;
-  /** Imported public keys kept. */
+  /** Cached imported public keys. */
   readonly keys: number;
-  /** Texts remembered as verified. */
+  /** Cached digests of verified texts. */
   readonly texts: number;
 }
 
@@ -24,8 +24,8 @@ export const defaultVerifierLimits: VerifierLimits = {
 };
 
 /**
- * Verifies on libuv's thread pool, so that the event loop goes on serving. Imported keys are kept
- * (importing costs a good part of a verification), and so are the digests of texts that verified.
+ * Verifies signatures on libuv's thread pool, so that the event loop is not blocked. Caches imported
+ * keys (importing costs a good part of a verification) and the digests of verified texts.
  */
 export class ThreadPoolVerifier implements Verifier {
   readonly #limits: VerifierLimits;
@@ -51,7 +51,7 @@ export class ThreadPoolVerifier implements Verifier {
     checks: () => readonly SignatureCheck[],
     what: string,
   ): Promise<void> {
-    // `what` separates kinds of objects: the same text under another rule is another question.
+    // `what` separates kinds of objects: the same text may be checked under different rules.
     const digest = createHash('sha256').update(`${what}\n${text}`).digest('base64url');
     if (this.#verified.get(digest) !== undefined) return;
     await this.verify(checks(), what);
@@ -62,7 +62,7 @@ export class ThreadPoolVerifier implements Verifier {
     if (!isAcceptableSignature(scheme, signature)) return false;
     const imported = this.#imported(scheme, publicKey);
     if (imported === undefined) return false;
-    await this.#turn();
+    await this.#waitForTurn();
     try {
       const { digest, key } = verifyOptions(scheme, imported);
       return await new Promise((resolve, reject) => {
@@ -85,18 +85,21 @@ export class ThreadPoolVerifier implements Verifier {
     return imported;
   }
 
-  async #turn(): Promise<void> {
+  async #waitForTurn(): Promise<void> {
     if (this.#running < this.#limits.parallel) {
       this.#running += 1;
       return;
     }
     if (this.#waiting.length >= this.#limits.waiting) {
-      throw new ProtocolError('temporarily_unavailable', 'too many signatures to verify');
+      throw new ProtocolError(
+        'temporarily_unavailable',
+        'too many signatures to verify: try again later',
+      );
     }
     await new Promise<void>((resolve) => this.#waiting.push(resolve));
   }
 
-  /** Hands the turn over, or gives it back. */
+  /** Passes the turn to the next waiting verification, if any. */
   #endTurn(): void {
     const next = this.#waiting.shift();
     if (next === undefined) this.#running -= 1;

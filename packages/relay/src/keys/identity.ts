@@ -9,12 +9,12 @@ import {
 import type { RelayIdentity } from '../context.ts';
 import type { RelayKeys } from './keys.ts';
 
-/** The relay's identity and what signs its descriptor. */
+/** The relay's identity with the signer of its descriptor. */
 export interface SigningIdentity extends RelayIdentity {
   readonly signer: AccountSigner;
 }
 
-/** Who the relay is, with the private key behind `sign` and nowhere else. */
+/** Derives the relay's identity from its keys; private keys stay inside its functions. */
 export function relayIdentity(network: Network, keys: RelayKeys): SigningIdentity {
   const { p256, ed25519 } = network.primitives;
   const signer = accountSigner(network, keys.relay);

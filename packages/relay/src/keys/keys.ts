@@ -1,4 +1,4 @@
-/** The relay's two private keys: files in its data folder that nobody else may read. */
+/** The relay's two private keys: files in its data folder that only its own user may read. */
 import { mkdir, open, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { decodeBase64url, encodeBase64url } from '@posthouse/protocol';
@@ -13,13 +13,13 @@ export interface RelayKeys {
 
 const files = { relay: 'relay.key', peer: 'peer.key' } as const;
 
-/** Where the keys are below a data folder. */
+/** Returns the folder of the keys in a data folder. */
 export function keyFolder(dataFolder: string): string {
   return join(dataFolder, 'keys');
 }
 
 /**
- * Makes the keys that are missing; existing ones are never touched.
+ * Creates missing keys; never changes existing ones.
  * @returns whether any was made
  */
 export async function createKeys(dataFolder: string, random: Random): Promise<boolean> {
@@ -46,7 +46,7 @@ async function createKey(path: string, random: Random): Promise<boolean> {
 
 /**
  * Reads both keys.
- * @throws Error for a key that is missing, malformed, or readable by others
+ * @throws Error if a key is missing, malformed, or readable by other users
  */
 export async function loadKeys(dataFolder: string): Promise<RelayKeys> {
   const folder = keyFolder(dataFolder);
@@ -64,8 +64,8 @@ async function loadKey(path: string): Promise<Uint8Array> {
 }
 
 /**
- * Refuses a private file that its group or others can read, as SSH does.
- * @param hint what to do where it cannot be read at all
+ * Checks that only its own user can read a private file, as SSH does.
+ * @param hint what to do if the file cannot be read
  * @throws Error
  */
 export async function requirePrivate(path: string, hint: string): Promise<void> {
@@ -77,6 +77,8 @@ export async function requirePrivate(path: string, hint: string): Promise<void> 
   }
   if ((mode & 0o077) !== 0) {
     const found = (mode & 0o777).toString(8).padStart(4, '0');
-    throw new Error(`${path}: expected mode 0600, found ${found}; others may have read the key`);
+    throw new Error(
+      `${path}: expected mode 0600, found ${found}; others may have read the key: replace it if so, and run chmod 600`,
+    );
   }
 }

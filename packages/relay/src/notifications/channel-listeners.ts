@@ -15,24 +15,24 @@ interface Channel extends Subscribers {
 }
 
 /**
- * The connections that subscribed channels, and what they hear (06 §9.2). Every device session may
- * read a channel, so that nobody's rights are looked up; only while notices of removed devices may
- * not arrive, storage says whose session still stands. Nothing queues: whatever is posted while
- * they are told becomes one hint with the last head.
+ * Notifies the connections that subscribe to channels (06 §9.2). Every device session may read a
+ * channel, so access is not checked; only while notices of removed devices may be lost is each
+ * session checked in storage first. Nothing queues: posts during a notification are merged into one
+ * hint with the last head.
  */
 export class ChannelListeners implements TopicListeners, AsyncDisposable {
   readonly #context: Context;
   readonly #channels: SubscriberMap<Channel>;
-  readonly #lookUps: RecheckQueue<Channel>;
-  readonly #turns: FairScheduler;
+  readonly #rechecks: RecheckQueue<Channel>;
+  readonly #scheduler: FairScheduler;
 
-  constructor(context: Context, turns = new FairScheduler()) {
+  constructor(context: Context, scheduler = new FairScheduler()) {
     this.#context = context;
-    this.#turns = turns;
-    this.#lookUps = new RecheckQueue(context, (channel) => this.#confirmAll(channel));
+    this.#scheduler = scheduler;
+    this.#rechecks = new RecheckQueue(context, (channel) => this.#recheck(channel));
     this.#channels = new SubscriberMap(
       (empty): Channel => ({ ...empty, isNotifying: false }),
-      (channel) => this.#lookUps.delete(channel),
+      (channel) => this.#rechecks.delete(channel),
     );
   }
 
@@ -48,9 +48,9 @@ export class ChannelListeners implements TopicListeners, AsyncDisposable {
 
   /** @see TopicListeners */
   join(listener: Listener, id: string, confirmedAt: number): void {
-    const lacked = this.#channels.join(listener, id, confirmedAt);
-    // Who calls was confirmed with the call.
-    if (lacked !== undefined) listener.hint(channelTimelineHint(id, lacked.head));
+    const subscribers = this.#channels.join(listener, id, confirmedAt);
+    // The subscribe call has just confirmed the caller's session.
+    if (subscribers !== undefined) listener.hint(channelTimelineHint(id, subscribers.head));
   }
 
   /** @see TopicListeners */
@@ -58,51 +58,51 @@ export class ChannelListeners implements TopicListeners, AsyncDisposable {
     this.#channels.leave(listener, id);
   }
 
-  /** Passes a notice on to whom it concerns here. */
+  /** Sends the hints of a notice to the channel's listeners in this process. */
   notify({ channel: id, head }: ChannelNotice): void {
     const channel = this.#channels.get(id);
     if (channel === undefined || head <= channel.head) return;
     channel.head = head;
-    if (!channel.isNotifying) void this.#tellAll(channel);
+    if (!channel.isNotifying) void this.#notifyAll(channel);
   }
 
-  /** Lets the look at storage under way finish and begins no other. */
+  /** Lets the current recheck finish and starts no other. */
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#lookUps[Symbol.asyncDispose]();
+    await this.#rechecks[Symbol.asyncDispose]();
   }
 
-  async #tellAll(channel: Channel): Promise<void> {
+  async #notifyAll(channel: Channel): Promise<void> {
     channel.isNotifying = true;
-    let isDoubted = false;
+    let mustRecheck = false;
     for (let told = -1; told < channel.head; ) {
       told = channel.head;
       const began = this.#context.clock.monotonic();
       const hint = channelTimelineHint(channel.id, told);
-      await this.#turns.each(channel.listeners.keys(), (listener) => {
-        // It may have left while it waited for its turn.
+      await this.#scheduler.each(channel.listeners.keys(), (listener) => {
+        // It may have left while it waited.
         if (!channel.listeners.has(listener)) return;
         if (this.#context.bus.isConnected) listener.hint(hint);
-        else isDoubted = true;
+        else mustRecheck = true;
       });
-      // Each hint makes followers read: a steady poster to thousands leaves others half of the time.
+      // Each hint makes followers read: leave half of the time to other calls.
       await pauseAfter(this.#context.clock, began);
     }
     channel.isNotifying = false;
-    if (!isDoubted) return;
-    this.#lookUps.add(channel);
-    this.#lookUps.start();
+    if (!mustRecheck) return;
+    this.#rechecks.add(channel);
+    this.#rechecks.start();
   }
 
-  async #confirmAll({ id, head, listeners }: Channel): Promise<void> {
+  async #recheck({ id, head, listeners }: Channel): Promise<void> {
     const hint = channelTimelineHint(id, head);
-    const doubtful = [...listeners.keys()];
-    for (let start = 0; start < doubtful.length; start += recheckBatchSize) {
-      if (this.#lookUps.isStopping) return;
-      const some = doubtful.slice(start, start + recheckBatchSize);
-      const seen = some.map((listener) => ({ listener, session: listener.session.id }));
+    const unconfirmed = [...listeners.keys()];
+    for (let start = 0; start < unconfirmed.length; start += recheckBatchSize) {
+      if (this.#rechecks.isStopping) return;
+      const batch = unconfirmed.slice(start, start + recheckBatchSize);
+      const seen = batch.map((listener) => ({ listener, session: listener.session.id }));
       const sessions = seen.map(({ session }) => session);
       const ends = await this.#context.storage.read((tx) => readEnds(tx, sessions));
-      await this.#turns.each(seen, ({ listener, session }) => {
+      await this.#scheduler.each(seen, ({ listener, session }) => {
         if (!listeners.has(listener)) return;
         if (applySessionEnd(listener, session, ends)) listener.hint(hint);
       });

@@ -6,20 +6,20 @@ import { readEnds } from '../sessions/session-store.ts';
 import type { Hub } from './hub.ts';
 import { applySessionEnd } from './recheck-queue.ts';
 
-/** Accounts, and subscribed things, that are compared with storage in one snapshot. */
+/** Accounts, and subscribed groups or channels, compared with storage in one snapshot. */
 const accountBatchSize = 100;
 const subscriptionBatchSize = 500;
 
-/** Milliseconds between comparisons. */
-const intervals = { whole: 60_000, away: 5_000 } as const;
-/** Milliseconds between hints of what has no version, while the bus is away. */
+/** Milliseconds between resyncs. */
+const intervals = { connected: 60_000, disconnected: 5_000 } as const;
+/** Milliseconds between hints of lists, which have no version, while the bus is disconnected. */
 const listInterval = 60_000;
 
 /**
- * Makes up for notices that never came: the bus was away, another process was cut off from it, or
- * died between a commit and its notices. Compares the connections of this process with storage: at
- * each `gap`, often while the bus is away, and now and then otherwise. What a connection has heard
- * already it is not told again; a relay of one process has nothing to catch up with.
+ * Compensates for lost notices: the bus was disconnected, or another process was, or it died between
+ * a commit and its notices. Compares the connections of this process with storage: at each `gap`
+ * notice, every 5 s while the bus is disconnected, and every 60 s otherwise. A hint that a connection
+ * had already is not sent again. A relay with one process needs no resync.
  */
 export class ConnectionResync implements AsyncDisposable {
   readonly #context: RelayContext;
@@ -30,8 +30,8 @@ export class ConnectionResync implements AsyncDisposable {
   #timer: Disposable | undefined;
   #running: Promise<void> | undefined;
   #isDue = false;
-  /** Whether hints may have been lost since the lists were hinted last, and when that was. */
-  #lacksLists = false;
+  /** Whether hints of lists may have been lost since they were last sent, and when that was. */
+  #mayLackLists = false;
   #listsAt = 0;
   #isStopping = false;
 
@@ -50,13 +50,13 @@ export class ConnectionResync implements AsyncDisposable {
     if (!context.bus.isShared) return;
     this.#subscription = context.bus.subscribe((notice) => {
       if (notice.kind !== 'gap') return;
-      this.#lacksLists = true;
+      this.#mayLackLists = true;
       this.#wake();
     });
     this.#schedule(true);
   }
 
-  /** Lets the portion under way finish and begins no other. */
+  /** Lets the current batch finish and starts no other. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isStopping = true;
     this.#subscription?.[Symbol.dispose]();
@@ -70,13 +70,13 @@ export class ConnectionResync implements AsyncDisposable {
     this.#running ??= this.#run();
   }
 
-  /** What falls due during a comparison may be too late for it, and asks for another. */
+  /** Repeats if a gap arrives during a resync, which may have read storage before it. */
   async #run(): Promise<void> {
     let succeeded = true;
     while (this.#isDue && !this.#isStopping) {
       this.#isDue = false;
       this.#timer?.[Symbol.dispose]();
-      succeeded = await this.#compareAll();
+      succeeded = await this.#resyncAll();
     }
     this.#running = undefined;
     if (!this.#isStopping) this.#schedule(succeeded);
@@ -84,17 +84,17 @@ export class ConnectionResync implements AsyncDisposable {
 
   #schedule(succeeded: boolean): void {
     const { bus, clock } = this.#context;
-    const wait = succeeded && bus.isConnected ? intervals.whole : intervals.away;
+    const wait = succeeded && bus.isConnected ? intervals.connected : intervals.disconnected;
     this.#timer = clock.after(wait, () => this.#wake());
   }
 
-  async #compareAll(): Promise<boolean> {
+  async #resyncAll(): Promise<boolean> {
     const accounts = this.#hub.accounts();
     try {
       for (let start = 0; start < accounts.length && !this.#isStopping; start += accountBatchSize) {
-        await this.#compare(accounts.slice(start, start + accountBatchSize));
+        await this.#resyncAccounts(accounts.slice(start, start + accountBatchSize));
       }
-      await this.#compareSubscribed();
+      await this.#resyncSubscriptions();
       connectionsResynced(this.#context);
       return true;
     } catch (error) {
@@ -103,41 +103,41 @@ export class ConnectionResync implements AsyncDisposable {
     }
   }
 
-  async #compare(accounts: readonly string[]): Promise<void> {
+  async #resyncAccounts(accounts: readonly string[]): Promise<void> {
     const { storage, clock, identity } = this.#context;
     const listeners = accounts.flatMap((account) => this.#hub.listenersOf(account));
     const seen = listeners.map((listener) => ({ listener, id: listener.session.id }));
-    const place = { relayId: identity.relayId, now: clock.now() };
+    const at = { relayId: identity.relayId, now: clock.now() };
     const { ends, notices } = await storage.read(async (tx) => {
       const ids = seen.map(({ id }) => id);
       const found = { ends: await readEnds(tx, ids), notices: [] as Notice[] };
-      for (const tell of this.#accountResyncs)
-        found.notices.push(...(await tell(tx, accounts, place)));
+      for (const resync of this.#accountResyncs)
+        found.notices.push(...(await resync(tx, accounts, at)));
       return found;
     });
     for (const { listener, id } of seen) applySessionEnd(listener, id, ends);
     for (const notice of notices) this.#hub.notify(notice);
   }
 
-  /** Sessions were compared before: whoever may not hear any more is gone. */
-  async #compareSubscribed(): Promise<void> {
-    const withLists = this.#takeLists();
-    for (const { kind, notices: tell } of this.#subscriptionResyncs) {
+  /** Runs after the accounts: connections whose session ended are removed by then. */
+  async #resyncSubscriptions(): Promise<void> {
+    const withLists = this.#areListsDue();
+    for (const { kind, notices: read } of this.#subscriptionResyncs) {
       const ids = this.#hub.listeners[kind].ids();
       for (let start = 0; start < ids.length && !this.#isStopping; start += subscriptionBatchSize) {
-        const some = ids.slice(start, start + subscriptionBatchSize);
-        const notices = await this.#context.storage.read((tx) => tell(tx, some, { withLists }));
+        const batch = ids.slice(start, start + subscriptionBatchSize);
+        const notices = await this.#context.storage.read((tx) => read(tx, batch, { withLists }));
         for (const notice of notices) this.#hub.notify(notice);
       }
     }
   }
 
-  /** While the bus is away, hints of lists are lost all the time. */
-  #takeLists(): boolean {
+  /** Returns whether lists are due: after a gap, and regularly while the bus is disconnected. */
+  #areListsDue(): boolean {
     const { bus, clock } = this.#context;
     const isOld = !bus.isConnected && clock.monotonic() - this.#listsAt >= listInterval;
-    const withLists = this.#lacksLists || isOld;
-    this.#lacksLists = false;
+    const withLists = this.#mayLackLists || isOld;
+    this.#mayLackLists = false;
     if (withLists) this.#listsAt = clock.monotonic();
     return withLists;
   }

@@ -1,62 +1,62 @@
 import type { Clock } from '../context.ts';
 
 /**
- * Connections that are told in one turn of the event loop. Encrypting a hint and handing it to the
- * network takes some 20 µs, so that a turn takes less than a millisecond, about what a call takes:
- * with 250 of them, calls waited several milliseconds, and the last hint left hardly earlier.
+ * Connections notified in one turn of the event loop. Encrypting and sending a hint takes about
+ * 20 µs, so a turn takes less than a millisecond, about as long as a call. With 250 per turn, calls
+ * waited several milliseconds, and the last hint was hardly sent earlier.
  */
 export const batchSize = 32;
 
 /**
- * Work on many connections that leaves others their turn. However many audiences are told at once,
- * one turn takes a portion of it all; whoever has more to tell waits behind those who wait already.
+ * Shares the event loop between loops over many connections: each turn processes one batch in total,
+ * however many loops run, and the loops take turns in the order in which they wait.
  */
 export class FairScheduler {
-  #left = batchSize;
-  #isRenewing = false;
+  #budget = batchSize;
+  #isRenewalDue = false;
   readonly #waiting: (() => void)[] = [];
 
-  /** Does something for each: at once what this turn has left, the rest in later turns. */
+  /** Calls `work` for each item, within the budget of this turn and of later ones. */
   async each<T>(items: Iterable<T>, work: (item: T) => void): Promise<void> {
     for (const item of items) {
-      while (this.#left === 0) await this.#later();
-      this.#left -= 1;
+      while (this.#budget === 0) await this.#waitForBudget();
+      this.#budget -= 1;
       this.#renewSoon();
       work(item);
     }
-    this.#pass();
+    this.#resumeNext();
   }
 
-  #later(): Promise<void> {
+  #waitForBudget(): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#waiting.push(resolve);
     return promise;
   }
 
   #renewSoon(): void {
-    if (this.#isRenewing) return;
-    this.#isRenewing = true;
+    if (this.#isRenewalDue) return;
+    this.#isRenewalDue = true;
     setImmediate(() => {
-      this.#isRenewing = false;
-      this.#left = batchSize;
-      this.#pass();
+      this.#isRenewalDue = false;
+      this.#budget = batchSize;
+      this.#resumeNext();
     });
   }
 
-  /** What is left of a turn goes to whoever waits longest. */
-  #pass(): void {
-    if (this.#left > 0) this.#waiting.shift()?.();
+  /** Gives the rest of a turn's budget to the loop that has waited longest. */
+  #resumeNext(): void {
+    if (this.#budget > 0) this.#waiting.shift()?.();
   }
 }
 
-/** Milliseconds; what took less goes on at once. */
+/** Milliseconds; shorter work is not followed by a pause. */
 const minimumPause = 1;
 
 /**
- * Waits as long as has passed since `began`: what comes again and again takes half of the time at
- * the most, and whatever happens meanwhile becomes one.
+ * Waits as long as the work since `began` has taken, so that repeated work uses at most half of the
+ * time, and changes that arrive meanwhile are merged.
  *
- * @param began milliseconds of the clock's `monotonic`
+ * @param began start of the work, in milliseconds of the clock's `monotonic`
  */
 export async function pauseAfter(
   clock: Pick<Clock, 'after' | 'monotonic'>,
@@ -66,6 +66,7 @@ export async function pauseAfter(
   if (took >= minimumPause) await new Promise<void>((resolve) => clock.after(took, resolve));
 }
 
+/** Resolves in the next turn of the event loop. */
 export function nextTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }

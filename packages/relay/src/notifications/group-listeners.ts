@@ -11,42 +11,42 @@ import { SubscriberMap, type Subscribers, type TopicListeners } from './subscrib
 type GroupNotice = Extract<Notice, { group: string }>;
 type Context = Pick<RelayContext, 'bus' | 'clock' | 'log' | 'metrics' | 'storage'>;
 
-/** What is to be told of a group. */
+/** Changes of a group that its listeners have not been notified of. */
 interface PendingHints {
-  /** Of the timeline; -1 for nothing new. */
+  /** Head of the timeline; -1 for nothing new. */
   head: number;
-  /** Accounts that must hear of a list. */
+  /** By list, the accounts to notify of its change. */
   readonly lists: Map<GroupList, Set<string>>;
 }
 
 interface Group extends Subscribers {
-  /** Who was confirmed before this sequence may have lost the right to read. */
+  /** Sequence of the last event that ended access: earlier confirmations are outdated. */
   accessEnded: number;
-  /** To be told, and for those who must be looked up first. */
+  /** Changes for confirmed listeners, and for those whose access must be checked first. */
   pending: PendingHints | undefined;
   unconfirmed: PendingHints | undefined;
-  /** Whether no confirmation counts for what is doubted. */
+  /** Whether all listeners must be checked, whatever their confirmation. */
   recheckAll: boolean;
   isNotifying: boolean;
 }
 
 /**
- * The connections that subscribed groups, and what they hear (05 §15). Their right to read was
- * confirmed once; only when a commit ended somebody's right since, or notices of removed devices
- * may not have arrived, storage is asked again before anybody is told. Nobody waits for that, and
- * nothing queues: what is to be told of a group meanwhile becomes one.
+ * Notifies the connections that subscribe to groups (05 §15). A listener's access was confirmed when
+ * it subscribed; it is checked again in storage only if a commit ended access since, or notices of
+ * removed devices may be lost. Other listeners do not wait for that check, and nothing queues:
+ * changes of a group that arrive meanwhile are merged.
  */
 export class GroupListeners implements TopicListeners, AsyncDisposable {
   readonly #context: Context;
   readonly #groups: SubscriberMap<Group>;
-  readonly #lookUps: RecheckQueue<Group>;
-  readonly #turns: FairScheduler;
+  readonly #rechecks: RecheckQueue<Group>;
+  readonly #scheduler: FairScheduler;
 
-  constructor(context: Context, turns = new FairScheduler()) {
+  constructor(context: Context, scheduler = new FairScheduler()) {
     this.#context = context;
-    this.#turns = turns;
-    this.#lookUps = new RecheckQueue(context, (group) => this.#lookUp(group));
-    this.#groups = new SubscriberMap(newGroup, (group) => this.#lookUps.delete(group));
+    this.#scheduler = scheduler;
+    this.#rechecks = new RecheckQueue(context, (group) => this.#recheck(group));
+    this.#groups = new SubscriberMap(newGroup, (group) => this.#rechecks.delete(group));
   }
 
   /** @see TopicListeners */
@@ -63,14 +63,14 @@ export class GroupListeners implements TopicListeners, AsyncDisposable {
   join(listener: Listener, id: string, confirmedAt: number): void {
     const group = this.#groups.join(listener, id, confirmedAt);
     if (group === undefined) return;
-    const news = { head: group.head, lists: new Map() };
+    const changes = { head: group.head, lists: new Map() };
     if (this.#context.bus.isConnected && confirmedAt >= group.accessEnded) {
-      passTimeline(listener, hintsOf(id, news));
+      passTimeline(listener, hintsOf(id, changes));
       return;
     }
     if (!this.#context.bus.isConnected) group.recheckAll = true;
-    this.#doubt(group, news);
-    this.#lookUps.start();
+    this.#recheckLater(group, changes);
+    this.#rechecks.start();
   }
 
   /** @see TopicListeners */
@@ -78,7 +78,7 @@ export class GroupListeners implements TopicListeners, AsyncDisposable {
     this.#groups.leave(listener, id);
   }
 
-  /** Passes a notice on to whom it concerns here. */
+  /** Sends the hints of a notice to the group's listeners in this process. */
   notify(notice: GroupNotice): void {
     const group = this.#groups.get(notice.group);
     if (group === undefined) return;
@@ -93,77 +93,80 @@ export class GroupListeners implements TopicListeners, AsyncDisposable {
       const lists = new Map([[list, new Set(notice.accounts)] as const]);
       group.pending = merge(group.pending, { head: -1, lists });
     }
-    if (!group.isNotifying) void this.#tellAll(group);
+    if (!group.isNotifying) void this.#notifyAll(group);
   }
 
-  /** Lets the look at storage under way finish and begins no other. */
+  /** Lets the current recheck finish and starts no other. */
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#lookUps[Symbol.asyncDispose]();
+    await this.#rechecks[Symbol.asyncDispose]();
   }
 
-  async #tellAll(group: Group): Promise<void> {
+  async #notifyAll(group: Group): Promise<void> {
     group.isNotifying = true;
-    for (let news = group.pending; news !== undefined; news = group.pending) {
-      const told = news;
+    for (let changes = group.pending; changes !== undefined; changes = group.pending) {
+      const current = changes;
       const began = this.#context.clock.monotonic();
       group.pending = undefined;
-      const hints = hintsOf(group.id, told);
-      let isDoubted = false;
-      await this.#turns.each(group.listeners, ([listener, confirmedAt]) => {
-        // It may have left while it waited for its turn.
+      const hints = hintsOf(group.id, current);
+      let mustRecheck = false;
+      await this.#scheduler.each(group.listeners, ([listener, confirmedAt]) => {
+        // It may have left while it waited.
         if (!group.listeners.has(listener)) return;
-        // Who stands in a list had the right in the commit. While notices of removed devices may be
-        // missed, storage alone knows who may hear anything.
+        // The accounts of a list had access in the commit itself. While notices of removed devices
+        // may be lost, every listener must be checked in storage.
         if (!this.#context.bus.isConnected) {
           group.recheckAll = true;
           return;
         }
-        passLists(listener, told, hints);
+        passLists(listener, current, hints);
         if (confirmedAt >= group.accessEnded) passTimeline(listener, hints);
-        else isDoubted = true;
+        else mustRecheck = true;
       });
-      if (group.recheckAll) this.#doubt(group, told);
-      else if (isDoubted) this.#doubt(group, { head: told.head, lists: new Map() });
-      this.#lookUps.start();
-      // Each hint makes members read: a lively group of thousands leaves others half of the time.
+      if (group.recheckAll) this.#recheckLater(group, current);
+      else if (mustRecheck) this.#recheckLater(group, { head: current.head, lists: new Map() });
+      this.#rechecks.start();
+      // Each hint makes members read: leave half of the time to other calls.
       await pauseAfter(this.#context.clock, began);
     }
     group.isNotifying = false;
   }
 
-  #doubt(group: Group, news: PendingHints): void {
-    group.unconfirmed = merge(group.unconfirmed, news);
-    this.#lookUps.add(group);
+  #recheckLater(group: Group, changes: PendingHints): void {
+    group.unconfirmed = merge(group.unconfirmed, changes);
+    this.#rechecks.add(group);
   }
 
-  async #lookUp(group: Group): Promise<void> {
-    const news = group.unconfirmed ?? { head: -1, lists: new Map() };
-    const everybody = group.recheckAll;
+  async #recheck(group: Group): Promise<void> {
+    const changes = group.unconfirmed ?? { head: -1, lists: new Map() };
+    const all = group.recheckAll;
     group.unconfirmed = undefined;
     group.recheckAll = false;
     try {
-      await this.#confirmAll(group, { news, everybody });
+      await this.#recheckBatches(group, { changes, all });
     } catch (error) {
-      group.unconfirmed = merge(group.unconfirmed, news);
-      group.recheckAll ||= everybody;
+      group.unconfirmed = merge(group.unconfirmed, changes);
+      group.recheckAll ||= all;
       throw error;
     }
   }
 
-  async #confirmAll(
+  async #recheckBatches(
     group: Group,
-    { news, everybody }: { readonly news: PendingHints; readonly everybody: boolean },
+    { changes, all }: { readonly changes: PendingHints; readonly all: boolean },
   ): Promise<void> {
-    const doubtful: [Listener, number][] = [];
-    const hints = hintsOf(group.id, news);
+    const unconfirmed: [Listener, number][] = [];
+    const hints = hintsOf(group.id, changes);
     for (const [listener, confirmedAt] of group.listeners) {
-      if (everybody || confirmedAt < group.accessEnded) doubtful.push([listener, confirmedAt]);
-      // Confirmed since, by a look that did not see this news.
+      if (all || confirmedAt < group.accessEnded) unconfirmed.push([listener, confirmedAt]);
+      // Confirmed meanwhile by another recheck, before these changes arrived.
       else passTimeline(listener, hints);
     }
-    for (let start = 0; start < doubtful.length; start += recheckBatchSize) {
-      if (this.#lookUps.isStopping) return;
-      await this.#confirm(group, { some: doubtful.slice(start, start + recheckBatchSize), news });
+    for (let start = 0; start < unconfirmed.length; start += recheckBatchSize) {
+      if (this.#rechecks.isStopping) return;
+      await this.#confirm(group, {
+        batch: unconfirmed.slice(start, start + recheckBatchSize),
+        changes,
+      });
       await nextTurn();
     }
   }
@@ -171,11 +174,11 @@ export class GroupListeners implements TopicListeners, AsyncDisposable {
   async #confirm(
     group: Group,
     {
-      some,
-      news,
-    }: { readonly some: readonly (readonly [Listener, number])[]; readonly news: PendingHints },
+      batch,
+      changes,
+    }: { readonly batch: readonly (readonly [Listener, number])[]; readonly changes: PendingHints },
   ): Promise<void> {
-    const seen = some.map(([listener, at]) => ({ listener, at, session: listener.session.id }));
+    const seen = batch.map(([listener, at]) => ({ listener, at, session: listener.session.id }));
     const { standing, ends } = await this.#context.storage.read(async (tx) => {
       const accounts = seen.map(({ listener }) => listener.account);
       const sessions = seen.map(({ session }) => session);
@@ -184,21 +187,21 @@ export class GroupListeners implements TopicListeners, AsyncDisposable {
         ends: await readEnds(tx, sessions),
       };
     });
-    const told = { ...news, head: standing?.sequence ?? -1 };
-    const hints = hintsOf(group.id, told);
+    const current = { ...changes, head: standing?.sequence ?? -1 };
+    const hints = hintsOf(group.id, current);
     for (const { listener, at, session } of seen) {
       const now = group.listeners.get(listener);
-      // Who subscribed again meanwhile was not meant by this look, but by the news.
-      if (now !== undefined && now !== at) this.#doubt(group, news);
+      // A listener that subscribed again meanwhile needs a recheck of its own.
+      if (now !== undefined && now !== at) this.#recheckLater(group, changes);
       if (now !== at) continue;
       if (!applySessionEnd(listener, session, ends)) continue;
       if (!mayRead(standing, listener)) {
         listener.leave('group', group.id);
         continue;
       }
-      group.listeners.set(listener, Math.max(at, told.head));
+      group.listeners.set(listener, Math.max(at, current.head));
       passTimeline(listener, hints);
-      passLists(listener, news, hints);
+      passLists(listener, changes, hints);
     }
   }
 }
@@ -214,10 +217,10 @@ function newGroup(empty: Subscribers): Group {
   };
 }
 
-function merge(waiting: PendingHints | undefined, news: PendingHints): PendingHints {
-  if (waiting === undefined) return { head: news.head, lists: new Map(news.lists) };
-  waiting.head = Math.max(waiting.head, news.head);
-  for (const [list, accounts] of news.lists) {
+function merge(waiting: PendingHints | undefined, changes: PendingHints): PendingHints {
+  if (waiting === undefined) return { head: changes.head, lists: new Map(changes.lists) };
+  waiting.head = Math.max(waiting.head, changes.head);
+  for (const [list, accounts] of changes.lists) {
     waiting.lists.set(list, (waiting.lists.get(list) ?? new Set()).union(accounts));
   }
   return waiting;
@@ -228,7 +231,7 @@ interface Hints {
   readonly lists: ReadonlyMap<GroupList, Hint>;
 }
 
-/** Each is encoded once, however many connections hear it. */
+/** Encodes each hint once, however many connections receive it. */
 function hintsOf(group: string, { head, lists }: PendingHints): Hints {
   return {
     timeline: head === -1 ? undefined : groupTimelineHint(group, head),
@@ -240,9 +243,9 @@ function passTimeline(listener: Listener, { timeline }: Hints): void {
   if (timeline !== undefined) listener.hint(timeline);
 }
 
-function passLists(listener: Listener, news: PendingHints, { lists }: Hints): void {
+function passLists(listener: Listener, changes: PendingHints, { lists }: Hints): void {
   for (const [list, hint] of lists) {
-    if (news.lists.get(list)?.has(listener.account)) listener.hint(hint);
+    if (changes.lists.get(list)?.has(listener.account)) listener.hint(hint);
   }
 }
 

@@ -2,57 +2,57 @@ import { BoundedMap } from '../bounded-map.ts';
 import { type Hint, hintKeys } from './hint.ts';
 
 /**
- * Keys whose rank is remembered, more than a connection can subscribe to. A forgotten one may be
- * told the same again, which hints are free to do.
+ * Limit of keys whose last rank is remembered, above the number of subscriptions of a connection.
+ * After eviction the same hint may be sent again, which is allowed.
  */
 const maxRememberedKeys = 4_096;
 
 export interface HintQueueParts {
-  /** Sends a text; `sent` is called once the peer's network has taken it. */
+  /** Sends a text; `sent` is called when it was written to the network. */
   readonly send: (text: string, sent: () => void) => void;
-  /** Whether the connection may hear anything now. */
+  /** Whether hints may be sent on the connection now. */
   readonly mayPush: () => boolean;
 }
 
 /**
- * Hints on their way to one connection. A peer that reads slowly finds the newest hint of each key,
- * never a queue (02 §12.3).
+ * The unsent hints of one connection. A peer that reads slowly receives the newest hint of each key,
+ * never a backlog (02 §12.3).
  */
 export class HintQueue {
   readonly #parts: HintQueueParts;
   readonly #waiting = new Map<string, Hint>();
-  /** The highest rank that went out, by key: catching up must not repeat it. */
-  readonly #told = new BoundedMap<string, number>(maxRememberedKeys);
+  /** The highest rank sent, by key: a resync must not repeat it. */
+  readonly #sentRanks = new BoundedMap<string, number>(maxRememberedKeys);
   #isSending = false;
 
   constructor(parts: HintQueueParts) {
     this.#parts = parts;
   }
 
-  /** Sends a hint as soon as those before it are gone, unless it tells nothing new. */
+  /** Sends a hint after those before it, unless its rank was sent or is waiting already. */
   push(hint: Hint): void {
     if (!this.#parts.mayPush()) return;
     const { key, rank = Number.POSITIVE_INFINITY } = hint;
-    const newest = Math.max(this.#waiting.get(key)?.rank ?? -1, this.#told.get(key) ?? -1);
+    const newest = Math.max(this.#waiting.get(key)?.rank ?? -1, this.#sentRanks.get(key) ?? -1);
     if (newest >= rank) return;
     this.#waiting.set(key, hint);
     this.#flush();
   }
 
-  /** Heads of a timeline up to this one are the client's to catch up with (02 §13.3). */
+  /** Suppresses hints of a timeline up to `head`, which the client reads by itself (02 §13.3). */
   startAt(id: string, head: number): void {
-    this.#told.set(hintKeys(id).timeline, head);
+    this.#sentRanks.set(hintKeys(id).timeline, head);
   }
 
-  /** Drops all that waits, and was told, of a group or a channel. */
+  /** Drops the waiting hints and the remembered ranks of a group or a channel. */
   forget(id: string): void {
     for (const key of Object.values(hintKeys(id))) {
       this.#waiting.delete(key);
-      this.#told.delete(key);
+      this.#sentRanks.delete(key);
     }
   }
 
-  /** Drops all that waits. */
+  /** Drops all waiting hints. */
   clear(): void {
     this.#waiting.clear();
   }
@@ -64,7 +64,7 @@ export class HintQueue {
     this.#isSending = true;
     let unsent = hints.length;
     for (const { key, text, rank } of hints) {
-      if (rank !== undefined) this.#told.set(key, rank);
+      if (rank !== undefined) this.#sentRanks.set(key, rank);
       this.#parts.send(text, () => {
         unsent -= 1;
         if (unsent > 0) return;

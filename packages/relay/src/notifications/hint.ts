@@ -1,12 +1,12 @@
 import type { NotificationName } from '@posthouse/protocol';
 
-/** A hint as connections send it. One text serves all of them. */
+/** A hint, encoded once for all connections. */
 export interface Hint {
-  /** What it is about: of two that wait under one key, one is enough. */
+  /** What it is about; a waiting hint is replaced by a newer one with the same key. */
   readonly key: string;
   /** The encoded JSON-RPC notification (02 §12). */
   readonly text: string;
-  /** Of two under one key, the one of lower rank tells nothing new. Without: each tells something. */
+  /** Head or revision: after one rank, lower ranks of the same key are outdated. Absent: always new. */
   readonly rank?: number;
 }
 
@@ -33,7 +33,7 @@ export function channelTimelineHint(channel: string, head: number): Hint {
   });
 }
 
-/** Lists of a group whose changes are told without a version. */
+/** Lists of a group; their hints have no version. */
 export type GroupList = 'applications' | 'recoveries';
 
 /** `group.application.changed` or `group.member.recovery.changed` (05 §15.3, §15.4). */
@@ -43,7 +43,7 @@ export function groupListHint(group: string, list: GroupList): Hint {
   return hint(hintKeys(group)[list], method, { group_id: group });
 }
 
-/** The keys of all hints about a group or a channel; a channel has no lists. */
+/** Returns the keys of all hints about a group or a channel; a channel has no lists. */
 export function hintKeys(id: string): Readonly<Record<'timeline' | GroupList, string>> {
   return {
     timeline: `timeline ${id}`,

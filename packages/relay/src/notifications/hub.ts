@@ -5,13 +5,13 @@ import type { GroupListeners } from './group-listeners.ts';
 import { deviceStateHint, type Hint, timelineHint } from './hint.ts';
 import type { Listener } from './listener.ts';
 
-/** Who hears of what must be subscribed. */
+/** The listeners of topics that need a subscription. */
 export interface ListenersByKind {
   readonly group: GroupListeners;
   readonly channel: ChannelListeners;
 }
 
-/** Who is connected here, and who hears what. */
+/** The device connections of this process; passes notices of the bus on to them. */
 export class Hub implements Disposable {
   readonly listeners: ListenersByKind;
   readonly #byAccount = new Map<string, Set<Listener>>();
@@ -22,31 +22,33 @@ export class Hub implements Disposable {
     this.#subscription = bus.subscribe((notice) => this.notify(notice));
   }
 
+  /** Adds a connection. */
   add(listener: Listener): void {
     const listeners = this.#byAccount.get(listener.account) ?? new Set();
     listeners.add(listener);
     this.#byAccount.set(listener.account, listeners);
   }
 
+  /** Removes a connection. */
   remove(listener: Listener): void {
     const listeners = this.#byAccount.get(listener.account);
     listeners?.delete(listener);
     if (listeners?.size === 0) this.#byAccount.delete(listener.account);
   }
 
-  /** Accounts that are connected here now. */
+  /** Returns the accounts with connections to this process. */
   accounts(): string[] {
     return [...this.#byAccount.keys()];
   }
 
-  /** Connections of an account as of now: whoever is revoked leaves them meanwhile. */
+  /** Returns a copy of an account's connections: a revoked one is removed during iteration. */
   listenersOf(account: string): Listener[] {
     return [...(this.#byAccount.get(account) ?? [])];
   }
 
-  /** Passes a notice to whom it concerns here; the bus does so with each. */
+  /** Passes a notice on to the connections it concerns; called for every notice of the bus. */
   notify(notice: Notice): void {
-    if ('account' in notice) this.#tellAccount(notice);
+    if ('account' in notice) this.#notifyAccount(notice);
     else if ('group' in notice) this.listeners.group.notify(notice);
     else if ('channel' in notice) this.listeners.channel.notify(notice);
   }
@@ -55,7 +57,7 @@ export class Hub implements Disposable {
     this.#subscription[Symbol.dispose]();
   }
 
-  #tellAccount(notice: Extract<Notice, { account: string }>): void {
+  #notifyAccount(notice: Extract<Notice, { account: string }>): void {
     const listeners = this.listenersOf(notice.account);
     if (listeners.length === 0) return;
     if (notice.kind === 'capped') {

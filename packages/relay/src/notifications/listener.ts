@@ -6,13 +6,13 @@ import type { Hint } from './hint.ts';
 export interface Listener {
   readonly account: string;
   readonly deviceId: string;
-  /** As it is now: a renewal puts another in its place. */
+  /** The current session; a renewal replaces it. */
   readonly session: Pick<DeviceSession, 'id' | 'expiresAt'>;
-  /** Passes a hint on, or drops it where the session is no longer valid (02 §12.3). */
+  /** Sends a hint, or drops it if the session is no longer valid (02 §12.3). */
   hint(hint: Hint): void;
-  /** The session ended: no pushes, no subscriptions, a dead binding (02 §10.3, §10.5). */
+  /** Ends the session: no pushes, no subscriptions, a dead binding (02 §10.3, §10.5). */
   revoke(): void;
-  /** The session ends at `expiresAt` at the latest. */
+  /** Shortens the session to end at `expiresAt` at the latest. */
   cap(expiresAt: number): void;
   /** Ends its subscription of a group or a channel. */
   leave(kind: SubscriptionKind, id: string): void;

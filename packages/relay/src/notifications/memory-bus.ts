@@ -1,14 +1,14 @@
 import type { Bus } from '../context.ts';
 import type { Notice } from '../dispatch/notice.ts';
 
-/** The bus of a relay that is one process: notices go to every listener at once, in order. */
+/** The bus of a relay with one process: delivers notices to every listener at once, in order. */
 export class MemoryBus implements Bus {
   readonly isShared: boolean = false;
   readonly isConnected: boolean = true;
   readonly #listeners = new Set<(notice: Notice) => void>();
   readonly #failed: (error: unknown) => void;
 
-  /** @param failed hears what a listener throws; a lost notice loses no data */
+  /** @param failed called with what a listener throws; a lost notice loses no data */
   constructor(failed: (error: unknown) => void) {
     this.#failed = failed;
   }

@@ -4,52 +4,52 @@ import type { Notice } from '../dispatch/notice.ts';
 import { MemoryBus } from './memory-bus.ts';
 import { decodeNotices, encodeNotices } from './notice-codec.ts';
 
-/** Milliseconds; of the network's time, whatever clock the relay runs on. */
-const times = {
+/** Milliseconds, in real time, whatever clock the relay uses. */
+const timeouts = {
   connect: 5_000,
-  /** For which a starting relay waits for the server. */
+  /** How long a starting relay waits for the server. */
   start: 3_000,
-  /** Between questions whether the server is there. */
+  /** Between checks that the server answers. */
   heartbeat: 1_000,
   answer: 5_000,
   firstRetry: 100,
   longestRetry: 3_000,
-  /** After which a connection counts as good, and the next is tried at once when it ends. */
+  /** A connection that lasted this long resets the backoff of reconnects. */
   steady: 10_000,
   drain: 2_000,
 } as const;
 
-/** Bytes on their way that the server has not answered for; who has more is not listened to. */
-const maxUnanswered = 16 * 1_048_576;
+/** Limit of published bytes that the server has not acknowledged; above it, the connection is dropped. */
+const maxUnacknowledged = 16 * 1_048_576;
 
-/** A server that has not said how much it takes. */
+/** Payload limit of a server that has not announced one, in bytes. */
 const minimumPayload = 1_024;
 
-/** Who hears what becomes of the bus. */
+/** Events of the bus that operators must see. */
 interface BusObserver {
-  /** A listener or a notice broke. */
+  /** A listener threw. */
   failed(error: unknown): void;
-  /** Notices of others do not arrive any more, nor do this process's arrive there. */
+  /** The connection was lost: no notices arrive from or at other processes. */
   lost(error: unknown): void;
   restored(): void;
-  /** So many notices left this process for nobody. */
+  /** `count` notices were not published. */
   dropped(count: number): void;
-  /** So many things arrived that are no notices. */
+  /** `count` invalid notices arrived. */
   invalid(count: number): void;
 }
 
 interface NatsBusOptions {
   /** `nats://` or `tls://`, with `user:password@` or `token@`. */
   readonly url: string;
-  /** The same for all processes of one relay, and for no other. */
+  /** Shared by all processes of one relay, and by no other relay. */
   readonly subject: string;
   readonly observer: BusObserver;
 }
 
 /**
- * The bus of a relay of several processes. Listeners here hear at once and in order, those of other
- * processes through NATS, in the order of each process. Nothing is kept for a server that is away:
- * a `gap` notice on its return has everybody look at storage instead.
+ * The bus of a relay with several processes. Listeners of this process receive notices at once and in
+ * order; those of other processes receive them through NATS, in the order of each process. Nothing is
+ * stored while the server is unreachable: a `gap` notice after the reconnect makes all resync.
  */
 export class NatsBus implements Bus, AsyncDisposable {
   readonly isShared = true;
@@ -57,11 +57,11 @@ export class NatsBus implements Bus, AsyncDisposable {
   readonly #local: MemoryBus;
   readonly #stopping = new AbortController();
   readonly #running: Promise<void>;
-  /** There is one while notices of others arrive. */
+  /** Present while notices of other processes arrive. */
   #connection: NatsConnection | undefined;
-  #isAway = false;
-  #unanswered = 0;
-  readonly #begun = Promise.withResolvers<void>();
+  #isDisconnected = false;
+  #unacknowledged = 0;
+  readonly #started = Promise.withResolvers<void>();
 
   private constructor(options: NatsBusOptions) {
     this.#options = options;
@@ -69,10 +69,10 @@ export class NatsBus implements Bus, AsyncDisposable {
     this.#running = this.#run();
   }
 
-  /** Resolves once the server is reached, or has had its time: it is tried for ever then. */
+  /** Resolves when the server is reached, or after a timeout; connecting is then retried for ever. */
   static async start(options: NatsBusOptions): Promise<NatsBus> {
     const bus = new NatsBus(options);
-    await within(times.start, bus.#begun.promise);
+    await within(timeouts.start, bus.#started.promise);
     return bus;
   }
 
@@ -80,9 +80,9 @@ export class NatsBus implements Bus, AsyncDisposable {
     return this.#connection !== undefined;
   }
 
-  /** Bytes handed to the network that the server has not answered for; what memory they take. */
+  /** Published bytes that the server has not acknowledged; they occupy memory. */
   get unacknowledgedBytes(): number {
-    return this.#unanswered;
+    return this.#unacknowledged;
   }
 
   publish(notices: readonly Notice[]): void {
@@ -94,12 +94,12 @@ export class NatsBus implements Bus, AsyncDisposable {
     return this.#local.subscribe(listener);
   }
 
-  /** Hands over what was published, for a bounded time. */
+  /** Flushes what was published, within a bounded time. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#stopping.abort();
     const connection = this.#connection;
     if (connection !== undefined) {
-      await within(times.drain, connection.drain());
+      await within(timeouts.drain, connection.drain());
       await connection.close();
     }
     await this.#running;
@@ -113,16 +113,17 @@ export class NatsBus implements Bus, AsyncDisposable {
       return;
     }
     try {
-      const most = connection.info?.max_payload ?? minimumPayload;
-      for (const message of encodeNotices(notices, most)) {
-        this.#unanswered += message.length;
-        if (this.#unanswered > maxUnanswered) throw new Error('NATS takes notices too slowly');
+      const limit = connection.info?.max_payload ?? minimumPayload;
+      for (const message of encodeNotices(notices, limit)) {
+        this.#unacknowledged += message.length;
+        if (this.#unacknowledged > maxUnacknowledged)
+          throw new Error('NATS accepts notices too slowly');
         connection.publish(subject, message);
       }
     } catch (error) {
-      // Others miss something now, and hear of it when the connection is there again.
+      // Other processes miss these notices; they resync after the reconnect.
       observer.dropped(notices.length);
-      this.#leave(connection, error);
+      this.#drop(connection, error);
     }
   }
 
@@ -137,17 +138,17 @@ export class NatsBus implements Bus, AsyncDisposable {
     let failures = 0;
     while (!signal.aborted) {
       const started = performance.now();
-      const cause = await this.#once();
+      const cause = await this.#runConnection();
       if (signal.aborted) break;
-      this.#lost(cause);
-      failures = performance.now() - started > times.steady ? 0 : failures + 1;
-      const longest = Math.min(times.firstRetry * 2 ** failures, times.longestRetry);
+      this.#onLost(cause);
+      failures = performance.now() - started > timeouts.steady ? 0 : failures + 1;
+      const longest = Math.min(timeouts.firstRetry * 2 ** failures, timeouts.longestRetry);
       await pause(longest * (0.5 + Math.random() / 2), signal);
     }
   }
 
-  /** One connection from its beginning to its end; says what ended it. */
-  async #once(): Promise<unknown> {
+  /** Runs one connection until it ends; returns the reason. */
+  async #runConnection(): Promise<unknown> {
     let connection: NatsConnection;
     try {
       connection = await connect(connectionOptions(this.#options.url));
@@ -155,7 +156,9 @@ export class NatsBus implements Bus, AsyncDisposable {
       return error;
     }
     try {
-      const closed = connection.closed().then((error) => error ?? new Error('NATS hung up'));
+      const closed = connection
+        .closed()
+        .then((error) => error ?? new Error('NATS closed the connection'));
       let refusal: Error | undefined;
       void this.#listenForRefusals(connection, (error) => {
         refusal = error;
@@ -165,13 +168,13 @@ export class NatsBus implements Bus, AsyncDisposable {
           if (error === null) this.#receive(message.data);
         },
       });
-      // Not to be permitted to publish would show with the first notice only.
+      // Otherwise a missing permission to publish would show only with the first notice.
       connection.publish(this.#options.subject, '[]');
-      // Its answer comes behind the subscription: from here on nothing of others is missed.
-      await answered(connection);
+      // Answered after the subscription: from here on no notice of other processes is missed.
+      await acknowledged(connection);
       if (refusal !== undefined) return refusal;
       if (this.#stopping.signal.aborted) return undefined;
-      this.#found(connection);
+      this.#onConnected(connection);
       const watched = this.#watch(connection, closed);
       return (await Promise.race([closed, watched])) ?? (await closed);
     } catch (error) {
@@ -182,7 +185,7 @@ export class NatsBus implements Bus, AsyncDisposable {
     }
   }
 
-  /** The server says no to what it was asked before; what it does not permit, it just drops. */
+  /** Watches for permission errors: the server otherwise drops what it does not permit. */
   async #listenForRefusals(
     connection: NatsConnection,
     refused: (error: Error) => void,
@@ -190,51 +193,51 @@ export class NatsBus implements Bus, AsyncDisposable {
     for await (const status of connection.status()) {
       if (status.type !== 'error') continue;
       refused(status.error);
-      this.#leave(connection, status.error);
+      this.#drop(connection, status.error);
     }
   }
 
-  #found(connection: NatsConnection): void {
+  #onConnected(connection: NatsConnection): void {
     this.#connection = connection;
-    this.#unanswered = 0;
-    if (this.#isAway) {
-      this.#isAway = false;
+    this.#unacknowledged = 0;
+    if (this.#isDisconnected) {
+      this.#isDisconnected = false;
       this.#options.observer.restored();
       this.#local.publish([{ kind: 'gap' }]);
     }
-    // Also at the start: who had this place before may have died between a commit and its notices.
+    // Also at the start: an earlier process may have died between a commit and its notices.
     this.#send([{ kind: 'gap' }]);
-    this.#begun.resolve();
+    this.#started.resolve();
   }
 
-  #lost(cause: unknown): void {
-    if (this.#isAway) return;
-    this.#isAway = true;
+  #onLost(cause: unknown): void {
+    if (this.#isDisconnected) return;
+    this.#isDisconnected = true;
     this.#options.observer.lost(cause);
     this.#local.publish([{ kind: 'gap' }]);
   }
 
-  #leave(connection: NatsConnection, cause: unknown): void {
+  #drop(connection: NatsConnection, cause: unknown): void {
     if (this.#connection !== connection) return;
     this.#connection = undefined;
-    this.#lost(cause);
+    this.#onLost(cause);
     void connection.close();
   }
 
-  /** Asks the server again and again; throws when it does not answer. */
+  /** Checks regularly that the server answers; throws if it does not. */
   async #watch(connection: NatsConnection, closed: Promise<unknown>): Promise<undefined> {
     const over = new AbortController();
     void closed.then(() => over.abort());
     while (!over.signal.aborted) {
-      await pause(times.heartbeat, over.signal);
-      const asked = this.#unanswered;
-      if (!over.signal.aborted) await answered(connection);
-      this.#unanswered -= asked;
+      await pause(timeouts.heartbeat, over.signal);
+      const pending = this.#unacknowledged;
+      if (!over.signal.aborted) await acknowledged(connection);
+      this.#unacknowledged -= pending;
     }
   }
 }
 
-/** The library's own ways to reconnect and to keep what is published meanwhile are not used. */
+/** Turns off the library's own reconnects and its buffer for publishing meanwhile. */
 function connectionOptions(text: string): NodeConnectionOptions {
   const url = new URL(text);
   const user = decodeURIComponent(url.username);
@@ -244,8 +247,8 @@ function connectionOptions(text: string): NodeConnectionOptions {
     reconnect: false,
     noEcho: true,
     name: 'posthouse',
-    timeout: times.connect,
-    // This side asks itself, and does not wait for a full network to take a goodbye.
+    timeout: timeouts.connect,
+    // The heartbeat above replaces the library's pings, which would delay a close.
     pingInterval: 2_147_483_647,
     ignoreClusterUpdates: true,
     ...(url.protocol === 'tls:' ? { tls: {} } : {}),
@@ -253,12 +256,14 @@ function connectionOptions(text: string): NodeConnectionOptions {
   };
 }
 
-/** @throws Error where the server does not answer in time for what it was sent so far */
-async function answered(connection: NatsConnection): Promise<void> {
-  const gone = connection.closed().then(() => Promise.reject(new Error('NATS hung up')));
+/** Waits until the server has acknowledged all sent messages; throws if it takes too long. */
+async function acknowledged(connection: NatsConnection): Promise<void> {
+  const gone = connection
+    .closed()
+    .then(() => Promise.reject(new Error('NATS closed the connection')));
   gone.catch(() => {});
   const { promise, reject } = Promise.withResolvers<never>();
-  const timer = setTimeout(() => reject(new Error('NATS does not answer')), times.answer);
+  const timer = setTimeout(() => reject(new Error('NATS does not answer')), timeouts.answer);
   try {
     await Promise.race([connection.flush(), gone, promise]);
   } finally {
@@ -266,7 +271,7 @@ async function answered(connection: NatsConnection): Promise<void> {
   }
 }
 
-/** Waits for something to settle, but not for long. */
+/** Waits until `work` settles, at most `milliseconds`. */
 async function within(milliseconds: number, work: Promise<unknown>): Promise<void> {
   const over = new AbortController();
   await Promise.race([work.catch(() => {}), pause(milliseconds, over.signal)]);

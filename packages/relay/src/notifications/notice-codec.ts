@@ -1,4 +1,4 @@
-/** Notices as they travel between processes: a JSON array of them in each message. */
+/** Encodes notices for the bus between processes: each message is a JSON array of notices. */
 import {
   ChannelId,
   Counter,
@@ -25,14 +25,14 @@ const schemas = {
   gap: Type.Object({}),
 } as const satisfies Record<Notice['kind'], unknown>;
 
-/** What a process makes of a message. */
+/** A decoded message. */
 export interface DecodedNotices {
   readonly notices: readonly Notice[];
-  /** How many were none: junk, or of a kind that only a newer version of the relay has. */
+  /** Number of invalid items: junk, or a kind that only a newer relay knows. */
   readonly invalid: number;
 }
 
-/** Reads a message; whatever it is, nothing is thrown. */
+/** Decodes a message; never throws. */
 export function decodeNotices(text: string): DecodedNotices {
   const items = parse(text);
   if (!Array.isArray(items)) return { notices: [], invalid: 1 };
@@ -61,10 +61,10 @@ function isNotice(value: unknown): value is Notice {
 }
 
 /**
- * The messages for some notices, in their order.
- * @param most bytes of one message; a notice for many devices is divided among several
+ * Encodes notices as messages, in order.
+ * @param limit bytes of one message; a notice for many devices is split over several
  */
-export function encodeNotices(notices: readonly Notice[], most: number): Uint8Array[] {
+export function encodeNotices(notices: readonly Notice[], limit: number): Uint8Array[] {
   const messages: Uint8Array[] = [];
   let parts: string[] = [];
   let bytes = 0;
@@ -73,9 +73,9 @@ export function encodeNotices(notices: readonly Notice[], most: number): Uint8Ar
     parts = [];
     bytes = 0;
   };
-  for (const text of notices.flatMap((notice) => textsOf(notice, most))) {
+  for (const text of notices.flatMap((notice) => textsOf(notice, limit))) {
     const more = Buffer.byteLength(text) + 1;
-    if (bytes + more + 1 > most) close();
+    if (bytes + more + 1 > limit) close();
     parts.push(text);
     bytes += more;
   }
@@ -83,16 +83,16 @@ export function encodeNotices(notices: readonly Notice[], most: number): Uint8Ar
   return messages;
 }
 
-/** One text, or several for some of the recipients each where one is too long. */
-function textsOf(notice: Notice, most: number): string[] {
+/** Returns one text, or several with a part of the recipients each if one would be too long. */
+function textsOf(notice: Notice, limit: number): string[] {
   const text = JSON.stringify(notice);
-  if (Buffer.byteLength(text) + 2 <= most) return [text];
+  if (Buffer.byteLength(text) + 2 <= limit) return [text];
   const halves = halvesOf(notice);
-  if (halves === undefined) throw new RangeError(`a notice takes more than ${most} bytes`);
-  return halves.flatMap((half) => textsOf(half, most));
+  if (halves === undefined) throw new RangeError(`a notice takes more than ${limit} bytes`);
+  return halves.flatMap((half) => textsOf(half, limit));
 }
 
-/** A notice for one half of its recipients and for the other; `undefined` where it has no two. */
+/** Splits a notice by its recipients; `undefined` if it has fewer than two. */
 function halvesOf(notice: Notice): readonly Notice[] | undefined {
   if ('deviceIds' in notice && notice.deviceIds.length > 1) {
     return cut(notice.deviceIds).map((deviceIds) => ({ ...notice, deviceIds }));

@@ -2,67 +2,68 @@ import type { RelayContext } from '../context.ts';
 import { hintsDelayed } from '../observability/events.ts';
 import type { Listener } from './listener.ts';
 
-/** Connections whose standing one snapshot tells. */
+/** Connections that are checked in one snapshot. */
 export const recheckBatchSize = 250;
-/** Milliseconds until what could not be looked up is looked up again. */
+/** Milliseconds before a retry after a storage failure. */
 const retryAfter = 2_000;
 
 type Context = Pick<RelayContext, 'clock' | 'log' | 'metrics'>;
 
 /**
- * What must be looked up in storage before anybody hears of it: one after another, so that a crowd
- * of them takes no more of storage than one, and again after a while where storage fails.
+ * A queue that rechecks subscribers in storage, one group or channel at a time, so that many at once
+ * do not overload storage; retries 2 s after a storage failure.
  */
 export class RecheckQueue<T> implements AsyncDisposable {
   readonly #context: Context;
-  readonly #lookUp: (thing: T) => Promise<void>;
+  readonly #recheck: (entry: T) => Promise<void>;
   readonly #waiting = new Set<T>();
   #running: Promise<void> | undefined;
   #retry: Disposable | undefined;
   #isStopping = false;
 
-  /** @param lookUp what it throws is logged, and the thing waits again */
-  constructor(context: Context, lookUp: (thing: T) => Promise<void>) {
+  /** @param recheck checks one entry; if it throws, the error is logged and the entry retried */
+  constructor(context: Context, recheck: (entry: T) => Promise<void>) {
     this.#context = context;
-    this.#lookUp = lookUp;
+    this.#recheck = recheck;
   }
 
   get isStopping(): boolean {
     return this.#isStopping;
   }
 
-  /** Notes a thing, for {@link start} to begin with; one that waits already waits once. */
-  add(thing: T): void {
-    this.#waiting.add(thing);
+  /** Adds an entry, if it is not in the queue; call {@link start} afterwards. */
+  add(entry: T): void {
+    this.#waiting.add(entry);
   }
 
-  delete(thing: T): void {
-    this.#waiting.delete(thing);
+  /** Removes an entry. */
+  delete(entry: T): void {
+    this.#waiting.delete(entry);
   }
 
-  /** Begins, unless it runs or waits for storage to come back. */
+  /** Starts, unless it runs already or waits for a retry. */
   start(): void {
     if (this.#waiting.size === 0 || this.#isStopping || this.#retry !== undefined) return;
     this.#running ??= this.#run();
   }
 
-  /** Lets the look under way finish and begins no other. */
+  /** Lets the current recheck finish and starts no other. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isStopping = true;
     this.#retry?.[Symbol.dispose]();
     await this.#running;
   }
 
-  /** What comes meanwhile is looked up too. */
+  /** Processes the queue, including entries added meanwhile. */
   async #run(): Promise<void> {
-    for (const thing of this.#waiting) {
+    for (const entry of this.#waiting) {
       if (this.#isStopping) break;
-      this.#waiting.delete(thing);
+      this.#waiting.delete(entry);
       try {
-        await this.#lookUp(thing);
+        await this.#recheck(entry);
       } catch (error) {
-        this.#waiting.add(thing);
-        this.#tryLater(error);
+        this.#waiting.add(entry);
+        this.#retryLater(error);
         break;
       }
     }
@@ -70,7 +71,7 @@ export class RecheckQueue<T> implements AsyncDisposable {
     this.start();
   }
 
-  #tryLater(error: unknown): void {
+  #retryLater(error: unknown): void {
     hintsDelayed(this.#context, error);
     this.#retry = this.#context.clock.after(retryAfter, () => {
       this.#retry = undefined;
@@ -80,10 +81,11 @@ export class RecheckQueue<T> implements AsyncDisposable {
 }
 
 /**
- * Whether a connection's session stands, as storage said of the one it had when it was looked up.
- * Ends what storage does not have any more, and with its device's certificate at the latest.
+ * Applies the end of a connection's session as read from storage: revokes a session that storage does
+ * not have any more, and shortens any other to its stored end.
  *
- * @param seen ID of the session that was looked up; one that was renewed since stands
+ * @param seen ID of the session that was read; a session renewed since is valid
+ * @returns whether the session is valid
  */
 export function applySessionEnd(
   listener: Listener,

@@ -1,36 +1,40 @@
 import type { Listener } from './listener.ts';
 
-/** Something that somebody here subscribed. */
+/** The connections of this process that subscribe to one group or channel. */
 export interface Subscribers {
   readonly id: string;
-  /** Each with the sequence at which its right to hear was last confirmed. */
+  /** Each with the sequence at which its right to read was last confirmed. */
   readonly listeners: Map<Listener, number>;
-  /** What every listener was told of, or is about to be; -1 for nothing yet. */
+  /** The head that every listener was notified of, or is about to be; -1 for none yet. */
   head: number;
-  /** Subscriptions under way that may add to the listeners. */
+  /** Number of subscribe calls in progress that may add listeners. */
   expected: number;
 }
 
-/** Where connections subscribe things of one kind. */
+/** Accepts subscriptions to groups, or to channels. */
 export interface TopicListeners {
-  /** Those that somebody here subscribed. */
+  /** Returns the IDs that have listeners in this process. */
   ids(): string[];
-  /** From now on, until it is disposed of, notices of these are kept for those who join. */
+  /** Until the result is disposed of, tracks notices of these IDs for listeners that join. */
   expect(ids: readonly string[]): Disposable;
-  /** @param confirmedAt sequence of the timeline when the right to hear of it was seen */
+  /**
+   * Adds a listener.
+   * @param confirmedAt sequence of the timeline at which its right to read was confirmed
+   */
   join(listener: Listener, id: string, confirmedAt: number): void;
+  /** Removes a listener. */
   leave(listener: Listener, id: string): void;
 }
 
-/** Things of one kind that connections here subscribed, by ID: nothing is kept of any other. */
+/** The subscribers of groups, or of channels, by ID; an entry exists only while it has listeners. */
 export class SubscriberMap<A extends Subscribers> {
   readonly #all = new Map<string, A>();
   readonly #make: (empty: Subscribers) => A;
-  readonly #forgotten: (audience: A) => void;
+  readonly #removed: (entry: A) => void;
 
-  constructor(make: (empty: Subscribers) => A, removed: (audience: A) => void) {
+  constructor(make: (empty: Subscribers) => A, removed: (entry: A) => void) {
     this.#make = make;
-    this.#forgotten = removed;
+    this.#removed = removed;
   }
 
   get(id: string): A | undefined {
@@ -45,47 +49,47 @@ export class SubscriberMap<A extends Subscribers> {
 
   /** @see TopicListeners */
   expect(ids: readonly string[]): Disposable {
-    const expected = ids.map((id) => this.#obtain(id));
-    for (const audience of expected) audience.expected += 1;
+    const expected = ids.map((id) => this.#getOrCreate(id));
+    for (const entry of expected) entry.expected += 1;
     return {
       [Symbol.dispose]: () => {
-        for (const audience of expected) {
-          audience.expected -= 1;
-          this.#forgetUnheard(audience);
+        for (const entry of expected) {
+          entry.expected -= 1;
+          this.#removeIfUnused(entry);
         }
       },
     };
   }
 
-  /** @returns the audience, where the listener is new to it and lacks something it was told */
+  /** @returns the subscribers, if the listener is new and must be notified of their current head */
   join(listener: Listener, id: string, confirmedAt: number): A | undefined {
-    const audience = this.#obtain(id);
-    const { listeners } = audience;
+    const entry = this.#getOrCreate(id);
+    const { listeners } = entry;
     const before = listeners.get(listener);
-    // Nobody lacks what the first one has seen.
-    if (listeners.size === 0) audience.head = Math.max(audience.head, confirmedAt);
+    // The first listener has read up to `confirmedAt`.
+    if (listeners.size === 0) entry.head = Math.max(entry.head, confirmedAt);
     listeners.set(listener, Math.max(before ?? -1, confirmedAt));
-    return before === undefined && confirmedAt < audience.head ? audience : undefined;
+    return before === undefined && confirmedAt < entry.head ? entry : undefined;
   }
 
   leave(listener: Listener, id: string): void {
-    const audience = this.#all.get(id);
-    if (audience === undefined) return;
-    audience.listeners.delete(listener);
-    this.#forgetUnheard(audience);
+    const entry = this.#all.get(id);
+    if (entry === undefined) return;
+    entry.listeners.delete(listener);
+    this.#removeIfUnused(entry);
   }
 
-  #obtain(id: string): A {
+  #getOrCreate(id: string): A {
     const known = this.#all.get(id);
     if (known !== undefined) return known;
-    const audience = this.#make({ id, listeners: new Map(), head: -1, expected: 0 });
-    this.#all.set(id, audience);
-    return audience;
+    const entry = this.#make({ id, listeners: new Map(), head: -1, expected: 0 });
+    this.#all.set(id, entry);
+    return entry;
   }
 
-  #forgetUnheard(audience: A): void {
-    if (audience.listeners.size > 0 || audience.expected > 0) return;
-    this.#all.delete(audience.id);
-    this.#forgotten(audience);
+  #removeIfUnused(entry: A): void {
+    if (entry.listeners.size > 0 || entry.expected > 0) return;
+    this.#all.delete(entry.id);
+    this.#removed(entry);
   }
 }

@@ -8,18 +8,18 @@ type Confirm = Parameters<ConnectionBinding['setSubscriptions']>[1];
 
 export interface SubscriptionsParts {
   readonly kind: SubscriptionKind;
-  /** Where things of this kind are subscribed. */
+  /** The listeners of all groups, or of all channels. */
   readonly listeners: TopicListeners;
-  /** The connection, and what is on its way to it. */
+  /** The connection, and its unsent hints. */
   readonly listener: Listener & { readonly dead: boolean };
   readonly hints: HintQueue;
 }
 
-/** What one connection hears of, of one kind (02 §13). */
+/** The set of groups, or of channels, that one connection subscribes to (02 §13). */
 export class Subscriptions {
   readonly #parts: SubscriptionsParts;
   readonly #ids = new Set<string>();
-  /** The last replacement that was asked for. */
+  /** The latest replacement; the next one starts after it. */
   #last: Promise<unknown> = Promise.resolve();
   #isOver = false;
 
@@ -29,9 +29,9 @@ export class Subscriptions {
 
   /** @see ConnectionBinding */
   async replace(request: SubscriptionRequest, confirm: Confirm): Promise<void> {
-    const turn = this.#last.then(() => this.#replace(request, confirm));
-    this.#last = turn.catch(() => {});
-    await turn;
+    const replaced = this.#last.then(() => this.#replace(request, confirm));
+    this.#last = replaced.catch(() => {});
+    await replaced;
   }
 
   leave(id: string): void {
@@ -40,7 +40,7 @@ export class Subscriptions {
     this.#parts.hints.forget(id);
   }
 
-  /** Ends all of them, and whatever is being added. */
+  /** Ends all subscriptions, also those being added. */
   end(): void {
     this.#isOver = true;
     for (const id of [...this.#ids]) this.leave(id);
@@ -51,14 +51,14 @@ export class Subscriptions {
     if (adds && ids.length > limit) {
       throw badRequest(`${this.#parts.kind}_ids`, `at most ${limit}`);
     }
-    // What happens between the look and the joining is told to who joins.
+    // A change between `confirm` and the join is sent to the listener when it joins.
     using _expected = this.#parts.listeners.expect(ids);
-    this.#hearOf(await confirm());
+    this.#apply(await confirm());
   }
 
-  #hearOf(confirmed: ReadonlyMap<string, number>): void {
+  #apply(confirmed: ReadonlyMap<string, number>): void {
     const { listeners, listener, hints } = this.#parts;
-    // It ended while they were looked up.
+    // The connection or its session ended meanwhile.
     if (this.#isOver || listener.dead) return;
     for (const id of [...this.#ids]) {
       if (!confirmed.has(id)) this.leave(id);

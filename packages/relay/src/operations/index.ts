@@ -1,4 +1,4 @@
-/** What an operator's tools ask the process itself: is it well, and what does it count. */
+/** The HTTP server for operators' tools: health and metrics of this process. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { listenAddress } from '../config/addresses.ts';
@@ -6,8 +6,8 @@ import type { RelayContext } from '../context.ts';
 
 /**
  * - `ok`;
- * - `degraded`: calls are answered, but notices of other processes may come late;
- * - `unavailable`: storage cannot be reached, most calls are refused.
+ * - `degraded`: calls are answered, but notices of other processes may be late;
+ * - `unavailable`: storage cannot be reached, and most calls are refused.
  */
 export interface Health {
   readonly status: 'ok' | 'degraded' | 'unavailable';
@@ -15,16 +15,16 @@ export interface Health {
   readonly bus: 'ok' | 'lost';
 }
 
-/** Longer requests are nobody's health check. */
+/** Limits of a request; a health check needs less. */
 const maxHeaderBytes = 8_192;
 const requestTimeout = 10_000;
 const maxConnections = 64;
 
 /**
- * `GET /health`: {@link Health} as JSON, 200, or 503 where it is `unavailable`.
- * `GET /metrics`: Prometheus's text format.
+ * Serves `GET /health`: {@link Health} as JSON, status 200, or 503 if it is `unavailable`.
+ * Serves `GET /metrics`: Prometheus's text format.
  *
- * Without session, TLS or limits: for the operator's own network only.
+ * Has no authentication, TLS or rate limits: for the operator's own network only.
  */
 export class Operations implements AsyncDisposable {
   readonly #context: RelayContext;
@@ -40,7 +40,10 @@ export class Operations implements AsyncDisposable {
     this.#server.maxConnections = maxConnections;
   }
 
-  /** @throws Error for an address that cannot be listened on */
+  /**
+   * Starts the server.
+   * @throws Error if it cannot listen on the address
+   */
   static async listen(context: RelayContext, listen: string): Promise<Operations> {
     const operations = new Operations(context);
     const { promise, resolve, reject } = Promise.withResolvers<void>();
@@ -63,8 +66,9 @@ export class Operations implements AsyncDisposable {
     await closed;
   }
 
+  /** Checks storage and the bus. */
   async health(): Promise<Health> {
-    // However often it is asked, one query is under way at the most.
+    // Concurrent requests share one query.
     this.#checking ??= this.#reachesStorage().finally(() => {
       this.#checking = undefined;
     });

@@ -3,8 +3,8 @@ import { isIP, isIPv4 } from 'node:net';
 import { ipv6Groups } from '../config/ipv6.ts';
 import * as der from './der.ts';
 
-/** What an X.509 certificate says (RFC 5280). */
-export interface CertificateFacts {
+/** Content of an X.509 certificate (RFC 5280). */
+export interface CertificateFields {
   readonly subject: string;
   readonly publicKey: KeyObject;
   readonly issuer: { readonly name: string; readonly publicKey: KeyObject };
@@ -18,19 +18,19 @@ export interface CertificateFacts {
 const ecdsaWithSha256 = der.sequence(der.oid('1.2.840.10045.4.3.2'));
 
 /**
- * Issues a certificate, in PEM.
+ * Issues a certificate in PEM.
  * @param issuerKey P-256 private key of the issuer
  */
-export function issueCertificate(facts: CertificateFacts, issuerKey: KeyObject): string {
+export function issueCertificate(fields: CertificateFields, issuerKey: KeyObject): string {
   const toBeSigned = der.sequence(
     der.tagged(0, der.integer(Uint8Array.of(2))),
     der.integer(randomBytes(16)),
     ecdsaWithSha256,
-    name(facts.issuer.name),
-    der.sequence(der.time(facts.notBefore), der.time(facts.notAfter)),
-    name(facts.subject),
-    facts.publicKey.export({ format: 'der', type: 'spki' }),
-    der.tagged(3, der.sequence(...extensions(facts))),
+    name(fields.issuer.name),
+    der.sequence(der.time(fields.notBefore), der.time(fields.notAfter)),
+    name(fields.subject),
+    fields.publicKey.export({ format: 'der', type: 'spki' }),
+    der.tagged(3, der.sequence(...extensions(fields))),
   );
   const signature = sign('sha256', toBeSigned, issuerKey);
   const certificate = der.sequence(toBeSigned, ecdsaWithSha256, der.bits(signature));
@@ -42,7 +42,7 @@ function name(commonName: string): Buffer {
   return der.sequence(der.set(der.sequence(der.oid('2.5.4.3'), der.utf8(commonName))));
 }
 
-function extensions({ publicKey, issuer, hosts }: CertificateFacts): Buffer[] {
+function extensions({ publicKey, issuer, hosts }: CertificateFields): Buffer[] {
   const subjectKey = extension('2.5.29.14', der.octets(keyIdentifier(publicKey)));
   const authority = der.implicit(0, keyIdentifier(issuer.publicKey));
   const authorityKey = extension('2.5.29.35', der.sequence(authority));
@@ -75,7 +75,7 @@ function extension(id: string, value: Buffer, critical?: 'critical'): Buffer {
   return der.sequence(der.oid(id), ...mark, der.octets(value));
 }
 
-/** SHA-1 of the key's bits: an identifier, not a protection (RFC 5280, section 4.2.1.2). */
+/** SHA-1 of the key's bits: an identifier, not a security measure (RFC 5280, section 4.2.1.2). */
 function keyIdentifier(key: KeyObject): Buffer {
   const spki = key.export({ format: 'der', type: 'spki' });
   return createHash('sha1').update(spki.subarray(-65)).digest();

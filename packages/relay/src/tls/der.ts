@@ -1,4 +1,4 @@
-/** The little of DER (X.690) that a certificate is written with. */
+/** A minimal DER encoder (X.690): only what a certificate needs. */
 
 const concat = (parts: readonly Uint8Array[]) => Buffer.concat(parts);
 
@@ -15,9 +15,9 @@ export const set = (...items: readonly Uint8Array[]) => element(0x31, ...items);
 export const octets = (content: Uint8Array) => element(0x04, content);
 export const utf8 = (text: string) => element(0x0c, Buffer.from(text));
 export const yes = () => element(0x01, Uint8Array.of(0xff));
-/** `[n]` around whole elements. */
+/** Explicit tag `[n]` around whole elements. */
 export const tagged = (n: number, ...items: readonly Uint8Array[]) => element(0xa0 | n, ...items);
-/** `[n]` instead of a primitive element's own tag. */
+/** Implicit tag `[n]`, replacing a primitive element's own tag. */
 export const implicit = (n: number, content: Uint8Array) => element(0x80 | n, content);
 
 /** A nonnegative integer of big-endian bytes. */
@@ -28,10 +28,10 @@ export function integer(bytes: Uint8Array): Buffer {
   return element(0x02, ((rest[0] ?? 0) & 0x80) === 0 ? Buffer.alloc(0) : Buffer.alloc(1), rest);
 }
 
-/** Whole bytes, or the named bits `[first, ...]` of a flags value. */
+/** A bit string of whole bytes. */
 export const bits = (content: Uint8Array) => element(0x03, Uint8Array.of(0), content);
 
-/** Flags by bit number, all below 8. */
+/** A bit string with the given bits set, all below 8. */
 export function flags(...set: readonly number[]): Buffer {
   const byte = set.reduce((value, bit) => value | (0x80 >> bit), 0);
   return element(0x03, Uint8Array.of(7 - Math.max(...set), byte));

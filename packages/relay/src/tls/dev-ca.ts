@@ -1,7 +1,6 @@
 /**
- * Certificates for development: an authority of the data folder's own and a server certificate for
- * the hosts the relay listens on. Clients trust `DIR/tls/ca.pem`; the machine's store is not
- * touched.
+ * Certificates for development: an authority per data folder, and a server certificate for the hosts
+ * the relay listens on. Clients trust `DIR/tls/ca.pem`; the machine's own store is not changed.
  */
 import {
   createPrivateKey,
@@ -16,7 +15,7 @@ import { requirePrivate } from '../keys/keys.ts';
 import { issueCertificate } from './certificate.ts';
 
 const day = 86_400;
-/** How long certificates are good for, and how much must be left when the relay starts. */
+/** Seconds that certificates are valid, and that must remain when the relay starts. */
 const authority = { period: 3_650 * day, left: 365 * day };
 const server = { period: 90 * day, left: 30 * day };
 
@@ -25,13 +24,13 @@ export interface ServerCertificate {
   readonly cert: string;
   /** PEM, PKCS #8. */
   readonly key: string;
-  /** The file clients trust. */
+  /** Path of the authority's certificate, which clients trust. */
   readonly authorityFile: string;
 }
 
 /**
- * The server certificate for these hosts, made new where it is missing, close to its end, or made
- * for other hosts. The authority stays the same as long as it can.
+ * Returns the server certificate for these hosts; issues a new one if it is missing, expires soon, or
+ * is for other hosts. The authority is replaced only when it expires soon.
  *
  * @param now Unix seconds
  */
@@ -45,9 +44,10 @@ export async function devCertificate(
   const ca = await loadPair(folder, 'ca');
   const issuer = ca !== undefined && lasts(ca, now + authority.left) ? ca : newAuthority(now);
   if (issuer !== ca) await storePair(folder, 'ca', issuer);
-  const kept = await loadPair(folder, 'server');
-  const usable = kept !== undefined && isFor(kept, issuer, hosts) && lasts(kept, now + server.left);
-  const pair = usable ? kept : newServer(issuer, hosts, now);
+  const stored = await loadPair(folder, 'server');
+  const usable =
+    stored !== undefined && isFor(stored, issuer, hosts) && lasts(stored, now + server.left);
+  const pair = usable ? stored : newServer(issuer, hosts, now);
   if (!usable) await storePair(folder, 'server', pair);
   return { ...pair, authorityFile: join(folder, 'ca.pem') };
 }
@@ -62,29 +62,29 @@ const authorityName = 'Posthouse development authority';
 
 function newAuthority(now: number): Pair {
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-  const facts = {
+  const fields = {
     subject: authorityName,
     publicKey,
     issuer: { name: authorityName, publicKey },
     notBefore: now - day,
     notAfter: now + authority.period,
   };
-  return { cert: issueCertificate(facts, privateKey), key: pem(privateKey) };
+  return { cert: issueCertificate(fields, privateKey), key: pem(privateKey) };
 }
 
 function newServer(issuer: Pair, hosts: readonly string[], now: number): Pair {
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const issuerKey = createPrivateKey(issuer.key);
-  const facts = {
+  const fields = {
     subject: hosts[0] ?? 'localhost',
     publicKey,
     issuer: { name: authorityName, publicKey: createPublicKey(issuerKey) },
-    // Clocks of development machines differ a little.
+    // Clocks of development machines may differ a little.
     notBefore: now - day,
     notAfter: now + server.period,
     hosts,
   };
-  return { cert: issueCertificate(facts, issuerKey), key: pem(privateKey) };
+  return { cert: issueCertificate(fields, issuerKey), key: pem(privateKey) };
 }
 
 function pem(key: ReturnType<typeof createPrivateKey>): string {
@@ -113,11 +113,11 @@ async function loadPair(folder: string, name: string): Promise<Pair | undefined>
     return undefined;
   }
   const keyFile = join(folder, `${name}.key`);
-  await requirePrivate(keyFile, `remove ${folder} to have all of it made again`);
+  await requirePrivate(keyFile, `remove ${folder} to have all of it created again`);
   return { cert, key: await readFile(keyFile, 'utf8') };
 }
 
-/** The key first: a certificate that is there has its key beside it. */
+/** Stores a pair, the key first, so that every stored certificate has its key. */
 async function storePair(folder: string, name: string, { cert, key }: Pair): Promise<void> {
   await replaceFile(join(folder, `${name}.key`), key, 0o600);
   await replaceFile(join(folder, `${name}.pem`), cert, 0o644);

@@ -2,15 +2,15 @@ import { readFile } from 'node:fs/promises';
 import { createSecureContext } from 'node:tls';
 import { requirePrivate } from '../keys/keys.ts';
 
-/** PEM texts that TLS takes. */
+/** A certificate chain and its key, as PEM texts. */
 export interface CertificateFiles {
   readonly cert: string;
   readonly key: string;
 }
 
 /**
- * An operator's certificate and key.
- * @throws Error that names the setting and the file at fault
+ * Reads and checks an operator's certificate and key.
+ * @throws Error with the setting and the file
  */
 export async function readCertificate(
   certificatePath: string,

@@ -1,12 +1,11 @@
 import type { RelayContext } from '../context.ts';
 import { certificateReloadFailed } from '../observability/events.ts';
 
-/** Milliseconds between looks: certificates are renewed weeks before their end. */
+/** Milliseconds between reloads; certificates are renewed weeks before they expire. */
 const interval = 12 * 3_600_000;
 
 /**
- * Takes renewed certificates into use while connections go on: twice a day whatever the files
- * hold then.
+ * Reloads the certificate files twice a day, without interrupting connections.
  */
 export class CertificateRenewal implements Disposable {
   readonly #context: RelayContext;

@@ -14,8 +14,8 @@ export interface BoundSessionParts {
 }
 
 /**
- * The session a connection is bound to, renewed in place, with what it subscribed and the hints on
- * their way to it (02 §10.5, §12.3, §13).
+ * The session that a connection is bound to, renewed in place, with the connection's subscriptions
+ * and unsent hints (02 §10.5, §12.3, §13).
  */
 export class BoundSession implements Listener {
   readonly #parts: BoundSessionParts;
@@ -36,7 +36,7 @@ export class BoundSession implements Listener {
         listeners: hub.listeners[kind],
       });
     this.#subscriptions = { group: subscriptions('group'), channel: subscriptions('channel') };
-    // Revocation must reach it from now on; hints only once they are enabled.
+    // Revocations must reach it from now on; hints only after enable().
     if (session.mode === 'device') hub.add(this);
   }
 
@@ -44,7 +44,7 @@ export class BoundSession implements Listener {
     return this.#session;
   }
 
-  /** Expired or revoked: this connection will not be of use for its account again. */
+  /** Expired or revoked; the connection cannot be used for this account again. */
   get dead(): boolean {
     return this.#isRevoked || this.#parts.clock.now() >= this.#session.expiresAt;
   }
@@ -57,16 +57,17 @@ export class BoundSession implements Listener {
     return this.#session.mode === 'device' ? this.#session.deviceId : '';
   }
 
-  /** The same identity with a later expiry; what is enabled stays so (02 §10.6). */
+  /** Replaces the session by one of the same identity with a later expiry (02 §10.6). */
   renew(session: Session): void {
     this.#session = session;
   }
 
-  /** Lets hints through; after the response that announced the session (02 §12.5). */
+  /** Enables hints; called after the response that announced the session (02 §12.5). */
   enable(): void {
     this.#isEnabled = true;
   }
 
+  /** @see Listener */
   hint(hint: Hint): void {
     this.#hints.push(hint);
   }
@@ -78,20 +79,23 @@ export class BoundSession implements Listener {
     await this.#subscriptions[request.kind].replace(request, confirm);
   }
 
+  /** @see Listener */
   leave(kind: SubscriptionKind, id: string): void {
     this.#subscriptions[kind].leave(id);
   }
 
+  /** @see Listener */
   revoke(): void {
     this.#isRevoked = true;
     this.release();
   }
 
+  /** @see Listener */
   cap(expiresAt: number): void {
     if (expiresAt < this.#session.expiresAt) this.#session = { ...this.#session, expiresAt };
   }
 
-  /** Takes it out of the hub: the connection is over, or the session is. */
+  /** Ends its subscriptions and removes it from the hub; the connection or the session ended. */
   release(): void {
     for (const subscriptions of Object.values(this.#subscriptions)) subscriptions.end();
     this.#hints.clear();

@@ -3,13 +3,13 @@ import { BlockList, isIPv4, isIPv6 } from 'node:net';
 import { ipv6Groups } from '../config/ipv6.ts';
 
 /**
- * Where a request comes from, for limits: the peer, or what trusted proxies in front say about
- * theirs in `X-Forwarded-For`. IPv6 counts by its /64, which is what one customer has.
+ * Finds the client address of a request, for limits: the peer's, or the one that trusted proxies give
+ * in `X-Forwarded-For`. IPv6 addresses count by /64, the usual network of one customer.
  */
 export class ClientAddresses {
   readonly #proxies = new BlockList();
 
-  /** @param proxies addresses or subnets (`10.0.0.0/8`) whose word counts */
+  /** @param proxies addresses or subnets (`10.0.0.0/8`) of trusted proxies */
   constructor(proxies: readonly string[]) {
     for (const proxy of proxies) {
       const [address = '', prefix] = proxy.split('/');
@@ -19,13 +19,14 @@ export class ClientAddresses {
     }
   }
 
+  /** Returns whether an address is a trusted proxy. */
   isProxy(address: string): boolean {
     const plain = withoutMapping(address);
     if (isIPv4(plain)) return this.#proxies.check(plain, 'ipv4');
     return isIPv6(plain) && this.#proxies.check(plain, 'ipv6');
   }
 
-  /** A key for limits; equal for requests of one client. */
+  /** Returns the key for limits; equal for all requests of one client. */
   of(request: Pick<IncomingMessage, 'socket' | 'headers'>): string {
     let address = request.socket.remoteAddress ?? '';
     const header = request.headers['x-forwarded-for'];
@@ -39,12 +40,12 @@ export class ClientAddresses {
   }
 }
 
-/** IPv4 in IPv6 clothes is IPv4. */
+/** Converts an IPv4-mapped IPv6 address to IPv4. */
 function withoutMapping(address: string): string {
   return address.replace(/^::ffff:(?=[0-9.]+$)/i, '');
 }
 
-/** An IPv4 address, or the first 64 bits of an IPv6 address. */
+/** Returns an IPv4 address, or the first 64 bits of an IPv6 address. */
 export function addressKey(address: string): string {
   const plain = withoutMapping(address);
   if (!isIPv6(plain)) return plain;

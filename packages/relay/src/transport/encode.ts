@@ -2,8 +2,8 @@ import type { ProtocolError } from '@posthouse/protocol';
 import { JsonText, type ResultValue } from '../dispatch/handler.ts';
 
 /**
- * JSON of a response object. Stored canonical text goes in as it is; members that are `undefined`
- * stay out.
+ * Encodes a response object as JSON. Stored canonical text is inserted as it is; members that are
+ * `undefined` are omitted.
  *
  * @example
  * encodeResult({ entry: new JsonText('{"a":1}'), next: undefined }); // '{"entry":{"a":1}}'
@@ -24,7 +24,7 @@ function isArray(value: ResultValue): value is readonly ResultValue[] {
   return Array.isArray(value);
 }
 
-/** JSON of a failure over HTTP (02 §3.2). */
+/** Encodes an error for HTTP (02 §3.2). */
 export function encodeRelayError({ code, message, data }: ProtocolError): string {
   return JSON.stringify({ code, message, data });
 }

@@ -1,4 +1,4 @@
-/** JSON-RPC envelopes of the WebSocket transport (02 §3.3 to §3.8). Text in, text out. */
+/** Decodes and encodes JSON-RPC envelopes of the WebSocket transport (02 §3.3 to §3.8). */
 import {
   errorCatalogue,
   limits,
@@ -20,18 +20,18 @@ import { encodeResult } from './encode.ts';
 
 export type RpcId = string | number;
 
-/** A request as it stands in its envelope, or what to answer instead. */
+/** A decoded request, or the error answer to an invalid one. */
 export type Envelope =
   | {
       readonly kind: 'request';
       readonly id: RpcId;
       readonly method: string;
-      /** Whatever stood there; an omitted one is the empty object (02 §2.5). */
+      /** Any JSON value; if omitted, the empty object (02 §2.5). */
       readonly params: JsonValue;
     }
   | { readonly kind: 'refused'; readonly answer: string };
 
-/** Reads one text message. Whatever is wrong with it costs one error answer. */
+/** Decodes one text message; an invalid one yields exactly one error answer. */
 export function readEnvelope(bytes: Uint8Array): Envelope {
   let text: string;
   try {
@@ -68,21 +68,23 @@ function refused(code: number, id: RpcId | null): Envelope {
   return { kind: 'refused', answer: encodeRefusal(id, code, reasons[code] ?? 'refused') };
 }
 
-/** An error answer of the JSON-RPC level (02 §4.2). */
+/** Encodes an error answer of the JSON-RPC level (02 §4.2). */
 export function encodeRefusal(id: RpcId | null, code: number, message: string): string {
   return JSON.stringify({ jsonrpc: '2.0', id, error: { code, message } });
 }
 
+/** Encodes a successful answer. */
 export function encodeSuccess(id: RpcId, result: ResultValue): string {
   return `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${encodeResult(result)}}`;
 }
 
+/** Encodes the answer to a call that failed. */
 export function encodeFailure(id: RpcId, { code, message, data }: ProtocolError): string {
   const error = { code: errorCatalogue[code].rpc, message, data };
   return JSON.stringify({ jsonrpc: '2.0', id, error });
 }
 
-/** Whether a text fits one message (02 §3.3). */
+/** Returns whether a text fits in one message (02 §3.3). */
 export function fitsMessage(text: string): boolean {
   return utf8Length(text) <= limits.webSocketMessageBytes;
 }

@@ -33,23 +33,23 @@ export interface HttpParts {
   readonly dispatcher: Dispatcher;
   readonly addresses: PublicAddresses;
   readonly clients: ClientAddresses;
-  /** Bytes of requests that may be read, by address. */
+  /** Limits the bytes of requests read, by address. */
   readonly requestBytes: RateLimiter;
-  /** Own key and certificate; without, a proxy in front speaks TLS. */
+  /** Key and certificate; absent if a proxy terminates TLS. */
   readonly tls: Pick<ServerOptions, 'key' | 'cert'> | undefined;
-  /** Takes connections that ask to become WebSockets. */
+  /** Handles requests to upgrade to a WebSocket. */
   readonly upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
 }
 
 export interface Http {
   readonly app: FastifyInstance;
-  /** Ends every connection at once, also one that was upgraded or is still in its handshake. */
+  /** Ends every connection at once, including upgraded ones and those in their handshake. */
   terminate(): void;
 }
 
 /**
- * The HTTP side of the client API (02 §2): one route for each method, verb and base path, all made
- * from the catalogue. Not listening yet.
+ * Creates the HTTP side of the client API (02 §2): one route per method, verb and base path, all from
+ * the catalogue. Does not listen yet.
  */
 export function createHttp(parts: HttpParts): Http {
   const { network } = parts.context;
@@ -65,18 +65,18 @@ export function createHttp(parts: HttpParts): Http {
     routerOptions: { querystringParser: () => ({}) },
     frameworkErrors: (_error, _request, reply) => void answerError(reply, unknownMethod()),
   });
-  // A GET may carry a body by mistake; it is looked at (02 §18).
+  // A GET may carry a body by mistake; it is checked (02 §18).
   app.addHttpMethod('GET', { hasBody: true, overrideExisting: true });
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
   app.addHook('onRequest', async (request, reply) => {
     reply.headers(commonHeaders);
     if (isPreflight(request)) return reply.headers(preflightHeaders(network)).code(204).send();
-    // Nobody reads the body of what does not exist.
+    // For an unknown route, answer without reading the body.
     if (request.is404) return answerError(reply, unknownMethod());
   });
   app.addHook('onSend', async (_request, reply) => {
-    // A connection that was busy when the relay began to stop would idle to its timeout.
+    // Otherwise a connection that was busy when the relay began to stop would idle to its timeout.
     if (!app.server.listening) reply.header('connection', 'close');
   });
   app.setNotFoundHandler((_request, reply) => answerError(reply, unknownMethod()));
@@ -104,9 +104,9 @@ function addRoutes(app: FastifyInstance, parts: HttpParts, route: Route): void {
       handler: async (request, reply) => {
         const body = request.body as Buffer | undefined;
         const address = clients.of(request.raw);
-        // Reading a text is work before anything is known about its sender.
+        // Parsing costs work before the sender is authenticated, so charge the address first.
         const wait = parts.requestBytes.take(address);
-        if (wait > 0) return answerError(reply, tooMuch(wait));
+        if (wait > 0) return answerError(reply, tooManyBytes(wait));
         parts.requestBytes.spend(address, body?.length ?? 0);
         const params = verb === 'GET' ? queryParams(request, definition) : bodyParams(request);
         if (verb === 'GET') checkNoBody(body);
@@ -136,7 +136,7 @@ function queryParams(request: FastifyRequest, definition: MethodDefinition): () 
   return () => decodeQuery(definition, mark < 0 ? '' : url.slice(mark + 1));
 }
 
-/** The whole parameter object; the text is read before anything else is looked at (02 §18). */
+/** Parses the parameter object, before any other check (02 §18). */
 function bodyParams(request: FastifyRequest): () => JsonValue {
   const body = request.body as Buffer | undefined;
   if (body === undefined || body.length === 0) return () => ({});
@@ -145,11 +145,11 @@ function bodyParams(request: FastifyRequest): () => JsonValue {
   return () => params;
 }
 
-/** `application/json`, in UTF-8 where it says anything about it, as it is (02 §2.3). */
+/** Checks for `application/json`, UTF-8 if a charset is given, and no encoding (02 §2.3). */
 function checkBodyHeaders({ headers }: FastifyRequest): void {
   const type = parseMediaType(headers['content-type'] ?? '');
   if (type?.essence !== 'application/json') {
-    throw new ProtocolError('bad_request', 'the body is not declared application/json');
+    throw new ProtocolError('bad_request', 'the body is not declared as application/json');
   }
   for (const { name, value } of type.parameters) {
     if (name === 'charset' && value.toLowerCase() !== 'utf-8') {
@@ -204,7 +204,7 @@ function answerError(reply: FastifyReply, error: ProtocolError): FastifyReply {
     .send(encodeRelayError(error));
 }
 
-function tooMuch(wait: number): ProtocolError {
+function tooManyBytes(wait: number): ProtocolError {
   const data = { retry_after: wait };
   return new ProtocolError('rate_limited', 'too many bytes from this address', { data });
 }
@@ -213,18 +213,18 @@ function unknownMethod(): ProtocolError {
   return new ProtocolError('method_not_found', 'no method has this path and verb');
 }
 
-/** What goes wrong before dispatch: the framework's errors by their code, and unreadable bodies. */
+/** Maps errors before dispatch: the framework's errors by their code, and unreadable bodies. */
 function transportError(error: unknown): ProtocolError {
   if (error instanceof ProtocolError) return error;
   if (error instanceof JsonError) return new ProtocolError('bad_request', error.message);
   const { code } = error as { code?: unknown };
   if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') {
-    return new ProtocolError('request_too_large', 'the body is over the limit of this relay');
+    return new ProtocolError('request_too_large', 'the body exceeds the limit of this relay');
   }
   return new ProtocolError('bad_request', 'the request cannot be read');
 }
 
-/** A server with every timeout and count set, so that slow or idle peers cost little. */
+/** Creates a server with every timeout and limit set, so that slow or idle peers cost little. */
 function createServer(parts: HttpParts, open: OpenSockets): Server {
   const { context, tls } = parts;
   const { requestTimeout, connections } = context.limits;
@@ -243,7 +243,7 @@ function createServer(parts: HttpParts, open: OpenSockets): Server {
           minVersion: 'TLSv1.2',
           handshakeTimeout: requestTimeout,
         });
-  // For peers that stop reading their answers; requests that stall are cut off before.
+  // Ends peers that stop reading their answers; stalled requests time out earlier.
   server.setTimeout(requestTimeout * 2);
   server.maxConnections = connections;
   server.on('drop', () => connectionRefused(context, 'too many connections'));
@@ -252,7 +252,7 @@ function createServer(parts: HttpParts, open: OpenSockets): Server {
   return server;
 }
 
-/** Every open connection, whatever it is used for, counted by address. */
+/** All open connections, whatever their use, counted by address. */
 class OpenSockets {
   readonly #parts: Pick<HttpParts, 'context' | 'clients'>;
   readonly #sockets = new Set<Socket>();
@@ -262,13 +262,13 @@ class OpenSockets {
     this.#parts = parts;
   }
 
-  /** Takes a connection, or ends it: one over the limit of its address. A proxy has none. */
+  /** Adds a connection, or ends it if its address is over the limit; trusted proxies have no limit. */
   add(socket: Socket): void {
     const { context, clients } = this.#parts;
     const address = socket.remoteAddress ?? '';
     const count = (this.#byAddress.get(address) ?? 0) + 1;
     if (count > context.limits.connectionsPerAddress && !clients.isProxy(address)) {
-      connectionRefused(context, 'too many connections of one address');
+      connectionRefused(context, 'too many connections from one address');
       socket.destroy();
       return;
     }
@@ -282,6 +282,7 @@ class OpenSockets {
     });
   }
 
+  /** Ends all connections at once. */
   terminate(): void {
     for (const socket of this.#sockets) socket.destroy();
   }

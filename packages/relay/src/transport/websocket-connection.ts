@@ -21,7 +21,7 @@ import {
 /** Close codes of 02 §3.3 and RFC 6455 §7.4.1; the library closes with 1009 by itself. */
 const closeCodes = { goingAway: 1001, binary: 1003 } as const;
 
-/** Seconds until a paused connection is looked at again. */
+/** Longest pause before a paused connection is checked again, in seconds. */
 const longestPause = 30;
 
 export interface ConnectionParts {
@@ -30,14 +30,14 @@ export interface ConnectionParts {
   readonly hub: Hub;
   /** Origin of the address the client connected to. */
   readonly origin: string;
-  /** Whose allowance calls without a session use. */
+  /** Client address that calls without a session are charged to. */
   readonly address: string;
-  /** Bytes of requests that may be read, by address. */
+  /** Limits the bytes of requests read, by address. */
   readonly requestBytes: RateLimiter;
   readonly ended: () => void;
 }
 
-/** One client's WebSocket: its requests under way, its binding, and what is pushed to it. */
+/** One client's WebSocket: its requests in progress, its binding, and its notifications. */
 export class WebSocketConnection {
   readonly #socket: WebSocket;
   readonly #parts: ConnectionParts;
@@ -46,7 +46,7 @@ export class WebSocketConnection {
   #isAlive = true;
   #isStopping = false;
   #isClosed = false;
-  /** Runs while nothing is read from a peer that sent too much. */
+  /** Present while reading is paused because the peer sent too much. */
   #pause: Disposable | undefined;
   #endReason: EndReason | undefined;
 
@@ -55,20 +55,20 @@ export class WebSocketConnection {
     this.#parts = parts;
     connectionOpened(parts.context);
     socket.on('message', (data, isBinary) => this.#receive(data, isBinary));
-    socket.on('ping', (data) => this.#guarded(() => socket.pong(data)));
+    socket.on('ping', (data) => this.#writeOrEnd(() => socket.pong(data)));
     socket.on('pong', () => {
       this.#isAlive = true;
     });
-    // Oversized messages and broken frames: the library closes by itself (1009, 1002).
+    // After oversized messages and invalid frames the library closes by itself (1009, 1002).
     socket.on('error', () => {
       this.#endReason ??= 'connection error';
     });
     socket.on('close', () => this.#closed());
   }
 
-  /** Asks whether the peer is there; who did not answer the time before is gone. */
+  /** Pings the peer; ends the connection if it did not answer the previous ping. */
   checkAlive(): void {
-    // Its answer could not be read.
+    // While paused, a pong cannot be read.
     if (this.#pause !== undefined) return;
     if (!this.#isAlive) {
       this.#end('peer does not answer pings');
@@ -78,14 +78,14 @@ export class WebSocketConnection {
     this.#socket.ping();
   }
 
-  /** Takes no more requests, answers those under way, then says goodbye. */
+  /** Accepts no more requests, answers those in progress, then closes with 1001. */
   stop(): void {
     this.#isStopping = true;
     this.#resume();
     this.#closeWhenIdle();
   }
 
-  /** Ends at once what `stop` did not end in time. */
+  /** Ends the connection at once. */
   terminate(): void {
     this.#end('relay stops');
   }
@@ -106,11 +106,13 @@ export class WebSocketConnection {
     }
     const { id, method, params } = envelope;
     if (this.#outstanding.has(id)) {
-      this.#send(encodeRefusal(id, rpcErrors.invalid_request, 'id is of a request under way'));
+      this.#send(
+        encodeRefusal(id, rpcErrors.invalid_request, 'a request with this id is in progress'),
+      );
       return;
     }
     if (this.#outstanding.size >= this.#parts.context.limits.outstandingRequests) {
-      const busy = new ProtocolError('rate_limited', 'too many requests under way');
+      const busy = new ProtocolError('rate_limited', 'too many requests in progress');
       this.#send(encodeFailure(id, busy));
       return;
     }
@@ -119,8 +121,8 @@ export class WebSocketConnection {
   }
 
   /**
-   * Reading a text is work before anything is known about its sender, so nothing more is read while
-   * the address is in debt: the peer's own network holds its messages back, and none is lost.
+   * Charges the address for received bytes, and pauses reading while it is over its limit: parsing
+   * costs work before the sender is authenticated. Backpressure holds messages back; none is lost.
    */
   #pauseFor(bytes: number): void {
     const { requestBytes, address, context } = this.#parts;
@@ -169,13 +171,13 @@ export class WebSocketConnection {
     });
     this.#outstanding.delete(id);
     this.#send(this.#encode(id, answer));
-    // The success response goes first, notifications start behind it (02 §12.5).
+    // The success response goes first, then notifications start (02 §12.5).
     if (wasBound) this.#bound?.enable();
     if (this.#isStopping) this.#closeWhenIdle();
   }
 
   #bind(session: Session): void {
-    // Who authenticated and left meanwhile would stay among those who listen, for ever.
+    // Otherwise a connection that closed meanwhile would stay in the hub for ever.
     if (this.#isClosed) return;
     if (this.#bound !== undefined) {
       this.#bound.renew(session);
@@ -193,16 +195,16 @@ export class WebSocketConnection {
     if (!answer.ok) return encodeFailure(id, answer.error);
     const text = encodeSuccess(id, answer.result);
     if (fitsMessage(text)) return text;
-    this.#parts.context.log.error({ id }, 'answer over 1 MiB');
+    this.#parts.context.log.error({ id }, 'answer exceeds 1 MiB');
     return encodeRefusal(id, errorCatalogue.internal_error.rpc, 'answer too large');
   }
 
   #send(text: string, sent?: () => void): void {
-    this.#guarded(() => this.#socket.send(text, sent));
+    this.#writeOrEnd(() => this.#socket.send(text, sent));
   }
 
-  /** Nothing is added to the buffer of a peer that does not read. */
-  #guarded(write: () => void): void {
+  /** Writes, unless the peer's send buffer is over the limit; then ends the connection. */
+  #writeOrEnd(write: () => void): void {
     if (this.#socket.readyState !== this.#socket.OPEN) return;
     if (this.#socket.bufferedAmount > this.#parts.context.limits.sendBufferBytes) {
       this.#end('peer reads too slowly');

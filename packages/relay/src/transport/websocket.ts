@@ -18,11 +18,11 @@ export interface WebSocketParts {
   readonly hub: Hub;
   readonly addresses: PublicAddresses;
   readonly clients: ClientAddresses;
-  /** Bytes of requests that may be read, by address. */
+  /** Limits the bytes of requests read, by address. */
   readonly requestBytes: RateLimiter;
 }
 
-/** The WebSocket side of the client API: takes upgrades, keeps count, asks whether peers live. */
+/** The WebSocket side of the client API: accepts upgrades, counts connections, pings peers. */
 export class WebSocketTransport implements AsyncDisposable {
   readonly #parts: WebSocketParts;
   readonly #server: WebSocketServer;
@@ -39,17 +39,17 @@ export class WebSocketTransport implements AsyncDisposable {
       clientTracking: false,
       perMessageDeflate: false,
       maxPayload: limits.webSocketMessageBytes,
-      // The protocol has an answer of its own for invalid UTF-8 (02 §4.2), and pongs must not
-      // pile up for a peer that does not read.
+      // The protocol has its own answer to invalid UTF-8 (02 §4.2), and pongs must not pile up
+      // for a peer that does not read.
       skipUTF8Validation: true,
       autoPong: false,
     });
     this.#schedulePings();
   }
 
-  /** Takes over a connection that asks to be upgraded. */
+  /** Upgrades a connection, or refuses it. */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
-    // Until the library has it, nobody else hears of a connection that breaks.
+    // Until the library owns the socket, its errors have no other listener.
     socket.on('error', () => socket.destroy());
     const { addresses, clients } = this.#parts;
     const origin = addresses.webSocketOrigin(request.url?.split('?', 1)[0] ?? '');
@@ -72,7 +72,7 @@ export class WebSocketTransport implements AsyncDisposable {
     });
   }
 
-  /** Lets requests under way finish, closes with 1001, and ends what is left after the grace. */
+  /** Lets requests in progress finish, closes with 1001, and terminates the rest after the grace period. */
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#isStopping) return;
     this.#isStopping = true;
@@ -89,7 +89,7 @@ export class WebSocketTransport implements AsyncDisposable {
     await empty;
   }
 
-  /** @throws ProtocolError where there is no room or no such address */
+  /** @throws ProtocolError if the path is no WebSocket address, or the limit is reached */
   #admit(origin: string | undefined, address: string): asserts origin is string {
     const { context } = this.#parts;
     const refused = (code: ErrorCode, reason: string) => {
@@ -97,9 +97,9 @@ export class WebSocketTransport implements AsyncDisposable {
       return new ProtocolError(code, reason);
     };
     if (origin === undefined) throw refused('method_not_found', 'no WebSocket at this path');
-    if (this.#isStopping) throw refused('temporarily_unavailable', 'the relay stops');
+    if (this.#isStopping) throw refused('temporarily_unavailable', 'the relay is stopping');
     if ((this.#byAddress.get(address) ?? 0) >= context.limits.connectionsPerAddress) {
-      throw refused('rate_limited', 'too many connections of one address');
+      throw refused('rate_limited', 'too many connections from one address');
     }
   }
 
@@ -123,7 +123,7 @@ export class WebSocketTransport implements AsyncDisposable {
 function refuse(socket: Duplex, error: ProtocolError): void {
   const body = encodeRelayError(error);
   const { http } = errorCatalogue[error.code];
-  // Nothing else would ever end it for a peer that keeps its own half open.
+  // Otherwise the socket would stay open if the peer does not close its half.
   socket.once('finish', () => socket.destroy());
   socket.end(
     [

@@ -59,10 +59,10 @@ describe('storage and bus', () => {
 
   test('what only PostgreSQL can use is refused beside SQLite', () => {
     expect(wrong({ storage: { url } })).toEqual([
-      'storage.engine: expected postgres beside storage.url, found "sqlite"',
+      'storage.engine: expected postgres because storage.url is set, found "sqlite"',
     ]);
     expect(wrong({ bus: { nats } })).toEqual([
-      'bus.nats: expected storage.engine postgres beside it; SQLite is for one process',
+      'bus.nats: expected storage.engine postgres with it; SQLite is for one process',
     ]);
   });
 
@@ -236,7 +236,7 @@ describe('wrong values', () => {
     [
       'two addresses of one path',
       withPublic({ https: ['https://a.example/svc/v1', 'https://b.example/svc/v1'] }),
-      /another address has this path/,
+      /another address has the same path/,
     ],
     ['an https address under wss', withPublic({ wss: ['https://relay.example'] }), /^public\.wss/],
     ['a peer address with a Peer ID', withPublic({ peer: '/ip4/192.0.2.1/tcp/1/p2p/x' }), /peer/],
@@ -246,12 +246,12 @@ describe('wrong values', () => {
     [
       'no public address behind a proxy',
       { network, tls: { mode: 'off' }, public: { peer: '/ip4/192.0.2.1/tcp/1' } },
-      /^public\.https: expected a value behind a proxy/,
+      /^public\.https: expected a value because tls\.mode is off/,
     ],
     [
       'no public address while listening everywhere',
       { dev: true, listen: '0.0.0.0:1' },
-      /^public\.https: expected a value where every address is listened on/,
+      /^public\.https: expected a value because listen covers every address/,
     ],
   ])('%s is refused', (_, content, expected) => {
     expect(problems(() => loadConfig({ file: file(content) }))).toEqual([

@@ -495,7 +495,7 @@ describe('slow and half-open peers', () => {
     first.socket.destroy();
     second.socket.destroy();
     const refused = small.relay.context.metrics.value('connections_refused', {
-      reason: 'too many connections of one address',
+      reason: 'too many connections from one address',
     });
     expect(refused).toBe(1);
   });
