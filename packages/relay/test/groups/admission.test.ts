@@ -130,7 +130,7 @@ describe('05 §12.4: refused without holding the group', () => {
     }
   });
 
-  test('members that have not the role', async () => {
+  test('members without the role', async () => {
     const { invite_id } = await group.invite();
     await refuse(ben, [
       ...forManagers(),
@@ -141,7 +141,7 @@ describe('05 §12.4: refused without holding the group', () => {
     await refuse(ada, [inGroup('group.invite.revoke', { invite_id })]);
   });
 
-  test('where there is no such group', async () => {
+  test('calls in a group that does not exist', async () => {
     const { device_signature: _, ...body } = group.link('group.close', {});
     const group_id = group.groupId.replace(/^grp_./, (start) =>
       start === 'grp_A' ? 'grp_B' : 'grp_A',
@@ -155,14 +155,14 @@ describe('05 §12.4: refused without holding the group', () => {
   });
 });
 
-describe('05 §12.4: what comes before the right', () => {
-  test('a signature that is wrong, of whomever', async () => {
+describe('05 §12.4: errors that come before a missing right', () => {
+  test('an invalid signature, also of an account without the right', async () => {
     const body = { ...group.link('group.close', {}, { by: eve }), note: 'added' };
     const code = await world.codeOf('group.close', body, { session: eve.session() });
     expect(code).toBe('invalid_signature');
   });
 
-  test('times of an invitation', async () => {
+  test('the times of an invitation', async () => {
     const at = world.clock.now() + 100_000;
     const late = group.invitation({ created_at: at, expires_at: at + 10 }, { by: eve });
     const code = await world.codeOf('group.invite.create', late, { session: eve.session() });
@@ -170,7 +170,7 @@ describe('05 §12.4: what comes before the right', () => {
   });
 });
 
-describe('05 §12.6: the write looks again', () => {
+describe('05 §12.6: the write checks the right again', () => {
   /** Lets something happen between the last look before a write and the write. */
   const beforeWrite = (work: () => Promise<unknown>) => {
     const { storage } = world.context;
@@ -182,7 +182,7 @@ describe('05 §12.6: the write looks again', () => {
     };
   };
 
-  test('a right that was lost meanwhile is missing', async () => {
+  test('a right lost before the write is missing', async () => {
     const message = group.message(ben, 1);
     beforeWrite(() => group.remove([ben]));
     const session = ben.session();
@@ -195,7 +195,7 @@ describe('05 §12.6: the write looks again', () => {
     expect(code).toBe('forbidden');
   });
 
-  test('a right that came while the signature was verified counts', async () => {
+  test('a right gained while the signature is verified counts', async () => {
     const invitation = group.invitation({}, { by: ben });
     world.meanwhile = () => group.setRole(ben, 'administrator');
     const session = ben.session();

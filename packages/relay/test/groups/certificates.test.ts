@@ -36,7 +36,7 @@ const kept = async (of = group) => {
     .sort();
 };
 
-test('of who signed a management event for good', async () => {
+test("a management event's certificate is stored for good", async () => {
   await group.admit(ben);
   await group.setRole(ben, 'administrator');
   await group.ban([await Person.register(world, 'eve')], { by: ben });
@@ -46,7 +46,7 @@ test('of who signed a management event for good', async () => {
   expect(await kept()).toEqual(['ann', 'ben']);
 });
 
-test('of who only sent messages as long as the last of them', async () => {
+test('a certificate of messages only is stored as long as the last message', async () => {
   await group.admit(ben);
   world.clock.advance(2 * day);
   await clear();
@@ -68,7 +68,7 @@ test('of who only sent messages as long as the last of them', async () => {
   expect(await kept()).toEqual(['ann']);
 });
 
-test('of an applicant as long as the application, however it ends', async () => {
+test("an applicant's certificate is stored as long as the application, however it ends", async () => {
   const invite = await group.invite();
   await group.apply(ben, invite);
   world.clock.advance(invite.expires_at - world.clock.now() - 1);
@@ -81,7 +81,7 @@ test('of an applicant as long as the application, however it ends', async () => 
   expect(await kept()).toEqual(['ann']);
 });
 
-test('of who issued an invitation or asked for recovery as long as that is pending', async () => {
+test('a certificate of an invitation or recovery request is stored while that is pending', async () => {
   await group.update({ invite_policy: 'members_shareable' });
   await group.admit(ben);
   world.clock.advance(2 * day);
@@ -99,7 +99,7 @@ test('of who issued an invitation or asked for recovery as long as that is pendi
   expect(await kept()).toEqual(['ann']);
 });
 
-test('a record that outlasts its deadline keeps its certificate, which is looked at again', async () => {
+test('a record that outlasts its deadline keeps its certificate, which is checked again later', async () => {
   const invite = await group.invite();
   await group.apply(ben, invite);
   await world.context.storage.write('test', (tx) =>
@@ -113,7 +113,7 @@ test('a record that outlasts its deadline keeps its certificate, which is looked
   expect(await kept()).toEqual(['ann']);
 });
 
-test('more than a portion has, and each group by itself', async () => {
+test('more certificates than one batch holds, each group separately', async () => {
   const other = await TestGroup.create(world, ann);
   await other.admit(ben);
   await other.send(ben, 1);
@@ -133,7 +133,7 @@ test('more than a portion has, and each group by itself', async () => {
   expect(await kept(other)).toEqual(['ann', 'ben']);
 });
 
-test('a database of before keeps what each group refers to, and for how long', async () => {
+test("an upgraded database keeps each group's certificates with their deadlines", async () => {
   await using data = await RelayData.empty();
   await using storage = await data.open();
   const before = groups.migrations.filter(({ id }) => id < 407);

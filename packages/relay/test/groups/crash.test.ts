@@ -163,7 +163,7 @@ function expectConsistent(tables: Record<string, unknown[]>, clubs: readonly Clu
   }
 }
 
-test(`05 §12.6: killed at any moment, a relay has what it confirmed, once, and no half of anything (seed ${seed})`, {
+test(`05 §12.6: after a crash at any point, confirmed writes exist exactly once and nothing is partial (seed ${seed})`, {
   timeout: 180_000,
 }, async () => {
   await using data = await RelayData.empty();

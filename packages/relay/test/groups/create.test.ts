@@ -32,7 +32,7 @@ const changed = (facts: object) => {
 };
 
 describe('05 §13.2: creating', () => {
-  test('stores group, owner, first event and epoch, box and access, and tells nobody', async () => {
+  test('stores group, owner, first event and epoch, box and access, and publishes no notice', async () => {
     const params = founding({ description: 'ours', extra: { deep: [1] } } as object);
     expect(await create(params)).toBe('ok');
     expect(world.takeNotices()).toEqual([]);
@@ -59,7 +59,7 @@ describe('05 §13.2: creating', () => {
     expect(await rows('group_boxes')).toMatchObject([{ account: ann.account, from_epoch: 0 }]);
   });
 
-  test('05 §4.1: takes any text with something to read in it, U+0000 too', async () => {
+  test('05 §4.1: accepts any text with a non-whitespace character, also with U+0000', async () => {
     const texts = { name: 'a\u0000b \u001b[2J', description: '\u0000\u0001x\r\n' };
     const group = await TestGroup.create(world, ann, texts);
     const { groupId: group_id } = group;
@@ -71,7 +71,7 @@ describe('05 §13.2: creating', () => {
     expect(verifiedState).toMatchObject({ ...texts, name: '\u0000' });
   });
 
-  test('05 §4.1: texts that were stored before U+0000 was are what they were', async () => {
+  test('05 §4.1: texts stored before U+0000 was supported are unchanged', async () => {
     const texts = { name: '100 % %25', description: '%00 \\u0000' };
     const { groupId: group_id } = await TestGroup.create(world, ann, texts);
     await world.context.storage.write('test', async (tx) => {
@@ -91,7 +91,7 @@ describe('05 §13.2: creating', () => {
     expect([...keys]).toEqual([[0, encodeBase64url(group.secret)]]);
   });
 
-  test('of a group whose ID is taken is state_conflict, also from its creator', async () => {
+  test('a group ID that is taken is state_conflict, also for its creator', async () => {
     const params = founding();
     expect(await create(params)).toBe('ok');
     const before = await world.dump();
@@ -101,19 +101,19 @@ describe('05 §13.2: creating', () => {
     expect(await world.dump()).toEqual(before);
   });
 
-  test('of two at once one is accepted', async () => {
+  test('of two concurrent creations one is accepted', async () => {
     const params = founding();
     const codes = await Promise.all([create(params), create(params), create(params)]);
     expect(codes.sort()).toEqual(['ok', 'state_conflict', 'state_conflict']);
   });
 
-  test('for somebody else it is forbidden, before its signature counts', async () => {
+  test('a creation for another account is forbidden, before its signature is verified', async () => {
     expect(await create(founding({}, ben))).toBe('forbidden');
     const { create: body, ...rest } = founding({}, ben);
     expect(await create({ ...rest, create: { ...body, name: 'x' } })).toBe('forbidden');
   });
 
-  test('changed after signing, or by another device, it is invalid_signature', async () => {
+  test('a creation changed after signing, or signed by another device, is invalid_signature', async () => {
     expect(await create(changed({ name: 'other' }))).toBe('invalid_signature');
     expect(await create(founding(), ann, 'laptop')).toBe('invalid_signature');
   });
@@ -139,13 +139,13 @@ describe('05 §13.2: creating', () => {
     expect(await rows('groups')).toEqual([]);
   });
 
-  test('a box that is none is bad_request', async () => {
+  test('a malformed box is bad_request', async () => {
     const params = founding();
     const box = { ...params.client_secret_box, sealed_secret: 'AAAA' };
     expect(await create({ ...params, client_secret_box: box })).toBe('bad_request');
   });
 
-  test('05 §8.3: as many members as the relay allows', async () => {
+  test("05 §8.3: the capacity may be the relay's limit", async () => {
     expect(await create(founding({ member_capacity: defaultLimits.groupMembers }))).toBe('ok');
   });
 
@@ -160,7 +160,7 @@ describe('05 §13.2: creating', () => {
     expect(await create(padded('x'.repeat(padding)))).toBe(code);
   });
 
-  test('05 §12.6: a device whose certificate ends meanwhile founds nothing', async () => {
+  test('05 §12.6: a device whose certificate ends meanwhile creates no group', async () => {
     await ann.addDevice('phone', { expiresAt: world.clock.now() + 10 });
     await ann.publishState();
     const params = founding();
@@ -169,7 +169,7 @@ describe('05 §13.2: creating', () => {
     expect(await rows('groups')).toEqual([]);
   });
 
-  test('05 §10.3: it holds the account too: its device ends before, or has its access closed', async () => {
+  test('05 §10.3: the account is held too: its device is removed before, or its access is closed', async () => {
     const { storage } = world.context;
     const write = vi.spyOn(storage, 'write');
     const params = founding();
@@ -179,7 +179,7 @@ describe('05 §13.2: creating', () => {
     expect(held).toEqual([[`account:${ann.account}`, `group:${group_id}`]]);
   });
 
-  test('02 §5: an account that owns enough groups founds no other, by whatever race', async () => {
+  test('02 §5: an account at its limit of groups creates no other, also in a race', async () => {
     await world.restart({ groupsOfAccount: 3 });
     const taken = founding();
     expect(await create(taken)).toBe('ok');
@@ -195,20 +195,20 @@ describe('05 §13.2: creating', () => {
     expect(await create(founding())).toBe('ok');
   });
 
-  test('05 §11.2: accepted when it takes effect, and kept from then on', async () => {
+  test('05 §11.2: a creation is accepted when it takes effect, and retained from then on', async () => {
     world.meanwhile = async () => world.clock.advance(10);
     expect(await create(founding())).toBe('ok');
     expect(await rows('group_events')).toMatchObject([{ accepted_at: world.clock.now() }]);
   });
 
-  test('05 §12.6: a fault at any write leaves nothing behind', async () => {
+  test('05 §12.6: a fault at any write leaves no trace', async () => {
     const params = founding();
     // The group, its owner, certificate, event, two for the epoch, box, access.
     expect(await throughEveryFault(world, () => create(params))).toBe(8);
   });
 });
 
-describe('05 §13.3: looking at a group', () => {
+describe('05 §13.3: resolving a group', () => {
   let group: TestGroup;
   beforeEach(async () => {
     group = await TestGroup.create(world, ann);
@@ -226,7 +226,7 @@ describe('05 §13.3: looking at a group', () => {
       ({ code }) => code,
     );
 
-  test('a member sees its state, with an empty description where there is none', async () => {
+  test('a member sees the state, with an empty description if there is none', async () => {
     const before = await world.dump();
     expect(await resolve(ann)).toEqual({
       group_id: group.groupId,
@@ -251,7 +251,7 @@ describe('05 §13.3: looking at a group', () => {
     });
   });
 
-  test('others need an invitation they could use, and use nothing of it', async () => {
+  test('others need a usable invitation, and consume no use of it', async () => {
     const { invite_id } = await group.invite({ max_uses: 1 });
     const targeted = await group.invite({ invitee: ann.account });
     expect(await codeOf(ben)).toBe('forbidden');
@@ -268,14 +268,14 @@ describe('05 §13.3: looking at a group', () => {
     expect(await codeOf(ben, { invite_id })).toBe('forbidden');
   });
 
-  test('the end of a membership is the end of it', async () => {
+  test('a former member is refused', async () => {
     await group.admit(ben);
     expect(await codeOf(ben)).toBe('ok');
     await group.leave(ben);
     expect(await codeOf(ben)).toBe('forbidden');
   });
 
-  test('a malformed ID is bad_request, a group that is not here not_found', async () => {
+  test('a malformed ID is bad_request, an unknown group not_found', async () => {
     expect(await codeOf(ann, { group_id: 'grp_short' })).toBe('bad_request');
     expect(await codeOf(ann, { invite_id: 'inv_short' })).toBe('bad_request');
     expect(await codeOf(ann, { group_id: 'grp_AAAAAAAAAAAAAAAAAAAAAA' })).toBe('not_found');

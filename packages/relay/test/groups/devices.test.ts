@@ -48,7 +48,7 @@ const noted = async () => (await rows('inactive_devices')).map(({ device_id }) =
 const groupNotices = () =>
   world.takeNotices().filter((notice): notice is Notice & { group: string } => 'group' in notice);
 
-describe('05 §7.3: a device that is removed', () => {
+describe('05 §7.3: a removed device', () => {
   test('is noted in the commit that removes it, and the job is woken', async () => {
     const woken: string[] = [];
     world.context.jobs.wake = (name) => woken.push(name);
@@ -70,7 +70,7 @@ describe('05 §7.3: a device that is removed', () => {
     expect(await noted()).toEqual([]);
   });
 
-  test('without the current relay secret: its interval closes, nothing else happens', async () => {
+  test('without the current relay secret: only its interval closes', async () => {
     await syncAs(ben, 'laptop');
     await group.update({ name: 'later' });
     await keep('phone');
@@ -83,7 +83,7 @@ describe('05 §7.3: a device that is removed', () => {
     expect(await noted()).toEqual([]);
   });
 
-  test('with it: a new secret, an epoch, an event that nobody signed, and a hint', async () => {
+  test('with the current relay secret: a new secret, an epoch, an unsigned event and a hint', async () => {
     await takeKeys(ben, 'laptop');
     await takeKeys(ben, 'phone');
     const { state: before } = await readChain(world, group, ann);
@@ -113,7 +113,7 @@ describe('05 §7.3: a device that is removed', () => {
     expect(await group.send(ann, 2)).toBe(4);
   });
 
-  test('with an old one only: nothing to replace', async () => {
+  test('with an old relay secret only: nothing is rotated', async () => {
     await takeKeys(ben, 'laptop');
     const cem = await Person.register(world, 'cem');
     await group.admit(cem);
@@ -124,7 +124,7 @@ describe('05 §7.3: a device that is removed', () => {
     expect(await intervals('laptop')).toMatchObject([{ messages: [2, before.sequence] }]);
   });
 
-  test('in every group in which it has an interval, and no other', async () => {
+  test('ends in every group in which it has an interval, and in no other', async () => {
     const others: TestGroup[] = [];
     for (let count = 0; count < 3; count += 1) {
       const other = await TestGroup.create(world, ann);
@@ -143,7 +143,7 @@ describe('05 §7.3: a device that is removed', () => {
     expect(await intervals('phone', held)).toMatchObject([{ messages: [1, null] }]);
   });
 
-  test('several at once rotate a group once', async () => {
+  test('several removed devices rotate a group once', async () => {
     await takeKeys(ben, 'laptop');
     await takeKeys(ben, 'phone');
     await ben.addDevice('tablet');
@@ -156,7 +156,7 @@ describe('05 §7.3: a device that is removed', () => {
     }
   });
 
-  test('of a closed group nothing is appended', async () => {
+  test('appends nothing to a closed group', async () => {
     await takeKeys(ben, 'laptop');
     await group.close();
     const before = await position();
@@ -166,7 +166,7 @@ describe('05 §7.3: a device that is removed', () => {
     expect(await noted()).toEqual([]);
   });
 
-  test('02 §7.2: without a next sequence it loses its interval all the same', async () => {
+  test('02 §7.2: loses its interval also if no sequence is left', async () => {
     await takeKeys(ben, 'laptop');
     const last = Number.MAX_SAFE_INTEGER;
     await world.context.storage.write('test', (tx) =>
@@ -179,7 +179,7 @@ describe('05 §7.3: a device that is removed', () => {
     expect(await noted()).toEqual([]);
   });
 
-  test('after its account left, nothing is left to end', async () => {
+  test('has nothing left to end after its account left', async () => {
     await takeKeys(ben, 'laptop');
     await group.leave(ben);
     const before = await position();
@@ -190,8 +190,8 @@ describe('05 §7.3: a device that is removed', () => {
   });
 });
 
-describe('05 §10.3: valid again', () => {
-  test('a device that came back after its end begins a new interval', async () => {
+describe('05 §10.3: a device that is valid again', () => {
+  test('begins a new interval if its access had ended', async () => {
     await takeKeys(ben, 'laptop');
     await keep('phone');
     await world.runJob(ended);
@@ -207,7 +207,7 @@ describe('05 §10.3: valid again', () => {
     expect(await intervals('laptop')).toMatchObject([{}, { messages: [4, null] }]);
   });
 
-  test('one that was renewed without a gap keeps its interval', async () => {
+  test('keeps its interval if it was renewed without a gap', async () => {
     await takeKeys(ben, 'laptop');
     await ben.addDevice('laptop', { expiresAt: world.clock.now() + 10 * month });
     await keep('phone', 'laptop');
@@ -216,7 +216,7 @@ describe('05 §10.3: valid again', () => {
     expect(await intervals('laptop')).toMatchObject([{ messages: [2, null] }]);
   });
 
-  test('one that is back before anything was done keeps it, and is forgotten', async () => {
+  test('keeps its interval if nothing was revoked yet, and is no longer noted', async () => {
     await takeKeys(ben, 'laptop');
     await keep('phone');
     await keep('phone', 'laptop');
@@ -227,7 +227,7 @@ describe('05 §10.3: valid again', () => {
     expect(await noted()).toEqual([]);
   });
 
-  test('one that comes back while its groups are written is left alone from then on', async () => {
+  test('keeps its access in the groups that the job has not reached yet', async () => {
     const second = await TestGroup.create(world, ann);
     await second.admit(ben);
     for (const each of [group, second]) await syncAs(ben, 'laptop', each);
@@ -250,13 +250,13 @@ describe('05 §10.3: valid again', () => {
   });
 });
 
-describe('05 §10.3: what happens in a group before the job has had its turn', () => {
+describe('05 §10.3: a call before the job has run', () => {
   const seen = async () => {
     const { events } = (await syncAs(ben, 'laptop')) as { events: { sequence: number }[] };
     return events.map(({ sequence }) => sequence);
   };
 
-  test('is not for the device, also when it is valid again: a message', async () => {
+  test('sends a message that the device cannot read, also when it is valid again', async () => {
     await syncAs(ben, 'laptop');
     await keep('phone');
     expect(await group.send(ann, 1)).toBe(2);
@@ -271,7 +271,7 @@ describe('05 §10.3: what happens in a group before the job has had its turn', (
     expect(await seen()).toEqual([0, 1, 3]);
   });
 
-  test('is behind the rotation, where the device holds the secret', async () => {
+  test('comes after the rotation, if the device holds the secret', async () => {
     await takeKeys(ben, 'laptop');
     await keep('phone');
     world.takeNotices();
@@ -284,18 +284,21 @@ describe('05 §10.3: what happens in a group before the job has had its turn', (
     expect(await seen()).toEqual([0, 1, 2]);
   });
 
-  test.each(['group.sync', 'group.key.sync', 'group.resolve'])('is seen by %s', async (method) => {
-    await takeKeys(ben, 'laptop');
-    await keep('phone');
-    await world.call(method, { group_id: group.groupId }, { session: ann.session() });
-    expect(await position()).toEqual({ sequence: 2, epoch: 2 });
-    expect(await noted()).toHaveLength(1);
-    await world.runJob(ended);
-    expect(await position()).toEqual({ sequence: 2, epoch: 2 });
-    expect(await noted()).toEqual([]);
-  });
+  test.each(['group.sync', 'group.key.sync', 'group.resolve'])(
+    '%s ends stale access first',
+    async (method) => {
+      await takeKeys(ben, 'laptop');
+      await keep('phone');
+      await world.call(method, { group_id: group.groupId }, { session: ann.session() });
+      expect(await position()).toEqual({ sequence: 2, epoch: 2 });
+      expect(await noted()).toHaveLength(1);
+      await world.runJob(ended);
+      expect(await position()).toEqual({ sequence: 2, epoch: 2 });
+      expect(await noted()).toEqual([]);
+    },
+  );
 
-  test('is behind the end of all devices, and one rotation', async () => {
+  test('comes after the end of all devices, and one rotation', async () => {
     const cem = await Person.register(world, 'cem');
     await group.admit(cem);
     for (const device of ['phone', 'laptop']) await takeKeys(ben, device);
@@ -307,7 +310,7 @@ describe('05 §10.3: what happens in a group before the job has had its turn', (
     expect(open).toMatchObject([{ account: ann.account }]);
   });
 
-  test('is behind the end of a device that was removed after the first look', async () => {
+  test('comes after the end of a device that was removed after the call was admitted', async () => {
     await takeKeys(ben, 'laptop');
     const { storage } = world.context;
     const { write } = storage;
@@ -320,7 +323,7 @@ describe('05 §10.3: what happens in a group before the job has had its turn', (
     expect(await position()).toEqual({ sequence: 2, epoch: 2 });
   });
 
-  test('is nothing, and a device that is back keeps its interval', async () => {
+  test('leaves the interval of a device that is valid again', async () => {
     await takeKeys(ben, 'laptop');
     await keep('phone');
     await keep('phone', 'laptop');
@@ -329,7 +332,7 @@ describe('05 §10.3: what happens in a group before the job has had its turn', (
     expect(await seen()).toEqual([0, 1, 2]);
   });
 
-  test('is behind the end of a device whose certificate is over', async () => {
+  test('comes after the end of a device whose certificate expired', async () => {
     await ben.addDevice('laptop', { expiresAt: world.clock.now() + 1_000 });
     await keep('phone', 'laptop');
     await syncAs(ben, 'laptop');
@@ -341,7 +344,7 @@ describe('05 §10.3: what happens in a group before the job has had its turn', (
     expect(await seen()).toEqual([0, 1]);
   });
 
-  test('does not wait for devices that have nothing there', async () => {
+  test('ignores inactive devices without access in the group', async () => {
     const cem = await Person.register(world, 'cem');
     await cem.publishState(await cem.state({ devices: [] }));
     expect(await noted()).toHaveLength(1);
@@ -379,7 +382,7 @@ describe('05 §10.3: a certificate that expires', () => {
     expect(await noted()).toEqual([]);
   });
 
-  test('renewed before its end, it does not', async () => {
+  test('ends no access if it was renewed in time', async () => {
     await expiring(1_000);
     world.clock.advance(999);
     await ben.addDevice('laptop', { expiresAt: world.clock.now() + month });
@@ -390,7 +393,7 @@ describe('05 §10.3: a certificate that expires', () => {
     expect(await intervals('laptop')).toMatchObject([{ messages: [2, null] }]);
   });
 
-  test('renewed while it is noted, it does not either', async () => {
+  test('ends no access if it is renewed while it is noted', async () => {
     await expiring(1_000);
     world.clock.advance(1_000);
     const { storage } = world.context;
@@ -405,7 +408,7 @@ describe('05 §10.3: a certificate that expires', () => {
     expect(await noted()).toEqual([]);
   });
 
-  test('05 §7.3 rule 4: that only the session expired changes nothing', async () => {
+  test('05 §7.3 rule 4: the expiry of a session changes nothing', async () => {
     await takeKeys(ben, 'laptop');
     world.clock.advance(10 * 86_400);
     await world.runJob(expired);
@@ -413,7 +416,7 @@ describe('05 §10.3: a certificate that expires', () => {
     expect(await intervals('laptop')).toMatchObject([{ messages: [2, null] }]);
   });
 
-  test('many at once, more than are noted in one transaction', async () => {
+  test('many expire at once, more than one transaction notes', async () => {
     await world.context.storage.write('test', async (tx) => {
       for (let count = 0; count < 120; count += 1) {
         await tx.run(
@@ -431,8 +434,8 @@ describe('05 §10.3: a certificate that expires', () => {
   });
 });
 
-describe('05 §12.6: cut off anywhere', () => {
-  test('a crash at any commit leaves what the next run ends, and rotates no group twice', async () => {
+describe('05 §12.6: an interrupted job', () => {
+  test('after a crash at any commit the next run ends the rest and rotates no group twice', async () => {
     const groups = [group];
     for (let count = 0; count < 3; count += 1) {
       const other = await TestGroup.create(world, ann);
@@ -452,7 +455,7 @@ describe('05 §12.6: cut off anywhere', () => {
     expect(await noted()).toEqual([]);
   });
 
-  test('storage that fails at any statement leaves a group as it was', async () => {
+  test('a storage fault at any statement leaves a group unchanged', async () => {
     await takeKeys(ben, 'laptop');
     await keep('phone');
     const before = await world.dump();
@@ -487,7 +490,7 @@ describe('05 §12.6: cut off anywhere', () => {
     expect(await noted()).toEqual([]);
   });
 
-  test('one device that fails holds up no other', async () => {
+  test('one failing device does not delay the others', async () => {
     const cem = await Person.register(world, 'cem', ['phone', 'laptop']);
     await group.admit(cem);
     for (const person of [ben, cem]) await takeKeys(person, 'laptop');
@@ -512,7 +515,7 @@ describe('05 §12.6: cut off anywhere', () => {
     expect(await noted()).toEqual([]);
   });
 
-  test('two processes at once rotate once', async () => {
+  test('two concurrent processes rotate once', async () => {
     await takeKeys(ben, 'laptop');
     await keep('phone');
     await Promise.all([world.runJob(ended), world.runJob(ended)]);
@@ -520,8 +523,8 @@ describe('05 §12.6: cut off anywhere', () => {
   });
 });
 
-describe('02 §12.3: hints behind the end of a device', () => {
-  test('who was confirmed before is looked up, though no notice came of the removal', async () => {
+describe('02 §12.3: hints after the end of a device', () => {
+  test('subscribers confirmed before are checked again, even if the removal notice was lost', async () => {
     const board = new Connections(world);
     const laptop = await board.connect(ben, 'laptop');
     await laptop.subscribeGroups(group);

@@ -28,7 +28,7 @@ const publish = async (devices: string[]) => {
   expect(codeOf(await door.http().call('device.state.publish', state, { token }))).toBe('ok');
 };
 
-test('05 §13.29: over HTTP there is no such method', async () => {
+test('05 §13.29: group.subscribe does not exist over HTTP', async () => {
   const { token } = await door.logInDevice(ben);
   const body = JSON.stringify(only());
   const length = String(Buffer.byteLength(body));
@@ -65,7 +65,7 @@ test('02 §12.3: an account session subscribes nothing', async () => {
   expect(await socket.call('group.subscribe', only())).toHaveProperty('error.code', forbidden);
 });
 
-test('05 §15.2: what is written over HTTP is heard by subscribed connections', async () => {
+test('05 §15.2: a write over HTTP notifies subscribed connections', async () => {
   const socket = await door.withGroups(ben, [group]);
   await group.update({ name: 'other' });
   expect(await socket.notification()).toEqual({
@@ -87,7 +87,7 @@ test('02 §10.6: subscriptions outlast a renewal, and no connection inherits the
   expect(await receivedHints(again)).toEqual([]);
 });
 
-test('who is removed hears nothing of it, nor of what follows', async () => {
+test('a removed member is not notified of the removal or of later events', async () => {
   const left = await door.withGroups(ben, [group]);
   const stays = await door.withGroups(ann, [group]);
   await group.remove([ben]);
@@ -97,7 +97,7 @@ test('who is removed hears nothing of it, nor of what follows', async () => {
   expect(await left.call('group.subscribe', only())).toHaveProperty('error.code', forbidden);
 });
 
-test('05 §7.3: a device that is removed is replaced in the keys, by the job it wakes', async () => {
+test('05 §7.3: removing a device wakes the job that rotates the relay secret', async () => {
   const laptop = await door.withGroups(ben, [group], { device: 'laptop' });
   expect(await laptop.call('group.key.sync', only())).toHaveProperty('error');
   const { groupId: group_id } = group;
@@ -125,7 +125,7 @@ test('05 §10.3: a certificate that expires ends the access of its device in tim
   expect(await receivedHints(laptop)).toEqual([]);
 });
 
-test('05 §15.4: a request that expires is told when its time comes, also after a restart', async () => {
+test('05 §15.4: the expiry of a request is notified in time, also after a restart', async () => {
   await group.requestRecovery(ben);
   door.clock.advance(wait - 1);
   await door.restart();
@@ -136,7 +136,7 @@ test('05 §15.4: a request that expires is told when its time comes, also after 
   for (const each of [socket, owner]) expect(await nextHint(each)).toEqual(['recoveries']);
 });
 
-test('05 §15.3: an invitation that expires under an application', async () => {
+test('05 §15.3: the expiry of an invitation with an application is notified', async () => {
   const eve = await door.register('eve');
   const now = door.clock.now();
   await group.apply(eve, await group.invite({ expires_at: now + wait }));

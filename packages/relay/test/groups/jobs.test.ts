@@ -61,7 +61,7 @@ const notices = () =>
 const crash = (job: string, commits: number) => crashJob(world, `groups.${job}`, commits);
 
 describe('05 §15.3: invitations that expire', () => {
-  test('while applications rest on them, owner and administrators are told, once', async () => {
+  test('with applications, notify owner and administrators once', async () => {
     const invite = await group.invite();
     await group.apply(eve, invite);
     world.takeNotices();
@@ -78,14 +78,14 @@ describe('05 §15.3: invitations that expire', () => {
     expect(notices()).toEqual([]);
   });
 
-  test('without applications nobody is told', async () => {
+  test('without applications, publish no notice', async () => {
     await group.invite();
     world.clock.advance(week);
     await run('expiry');
     expect(notices()).toEqual([]);
   });
 
-  test('several of a group are told of together, of several groups each by itself', async () => {
+  test('several of one group are one notice, each group its own', async () => {
     const other = await TestGroup.create(world, ben);
     for (const each of [group, other]) {
       await each.apply(eve, await each.invite());
@@ -100,7 +100,7 @@ describe('05 §15.3: invitations that expire', () => {
     expect(told).toContainEqual({ ...applicationsFor(ben), group: other.groupId });
   });
 
-  test('a crash between commits loses no invitation', async () => {
+  test('after a crash between commits no invitation is missed', async () => {
     const others = await Promise.all(['x', 'y', 'z'].map((name) => Person.register(world, name)));
     const hosts = [];
     for (const person of others) {
@@ -117,8 +117,8 @@ describe('05 §15.3: invitations that expire', () => {
   });
 });
 
-describe('05 §8.1, §20: what is left of invitations', () => {
-  test('applications of one that was revoked are cleared away', async () => {
+describe('05 §8.1, §20: ended invitations', () => {
+  test('applications of a revoked invitation are deleted', async () => {
     const invite = await group.invite();
     await group.apply(eve, invite);
     const params = { group_id: group.groupId, invite_id: invite.invite_id };
@@ -134,7 +134,7 @@ describe('05 §8.1, §20: what is left of invitations', () => {
     expect(again).toBe('state_conflict');
   });
 
-  test('one with more applications than a portion has', async () => {
+  test('an invitation with more applications than one batch', async () => {
     const invite = await group.invite();
     await world.context.storage.write('test', async (tx) => {
       for (let count = 0; count < 450; count += 1) {
@@ -156,7 +156,7 @@ describe('05 §8.1, §20: what is left of invitations', () => {
     expect(await rows('group_invites')).toMatchObject([{ pending: 0 }, { pending: 0 }]);
   });
 
-  test('an invitation is forgotten a week behind its end, whatever ended it', async () => {
+  test('an invitation is forgotten a week after its end, whatever ended it', async () => {
     const invite = await group.invite();
     const params = { group_id: group.groupId, invite_id: invite.invite_id };
     await world.call('group.invite.revoke', params, { session: ann.session() });
@@ -172,7 +172,7 @@ describe('05 §8.1, §20: what is left of invitations', () => {
 });
 
 describe('05 §9.3, §15.4: recovery requests that expire', () => {
-  test('requester, owner and administrators are told, when the time comes', async () => {
+  test('requester, owner and administrators are notified in time', async () => {
     await group.requestRecovery(ben);
     world.takeNotices();
     world.clock.advance(wait - 1);
@@ -186,7 +186,7 @@ describe('05 §9.3, §15.4: recovery requests that expire', () => {
     expect(notices()).toEqual([]);
   });
 
-  test("an administrator's is told to itself and the owner", async () => {
+  test("an administrator's notifies itself and the owner", async () => {
     await group.requestRecovery(ada);
     world.takeNotices();
     world.clock.advance(wait);
@@ -194,7 +194,7 @@ describe('05 §9.3, §15.4: recovery requests that expire', () => {
     expect(notices()).toEqual([recoveriesFor(ann, ada)]);
   });
 
-  test('several of a group are told of together', async () => {
+  test('several of one group are one notice', async () => {
     for (const person of [ben, cem]) await group.requestRecovery(person);
     world.takeNotices();
     world.clock.advance(wait);
@@ -202,7 +202,7 @@ describe('05 §9.3, §15.4: recovery requests that expire', () => {
     expect(notices()).toEqual([recoveriesFor(ann, ada, ben, cem)]);
   });
 
-  test('nothing changes but the list: keys, intervals, timeline stay', async () => {
+  test('only the list changes: keys, intervals and timeline stay', async () => {
     await group.requestRecovery(ben);
     const { group_recoveries: gone, ...before } = await world.dump();
     expect(gone).toHaveLength(1);
@@ -213,7 +213,7 @@ describe('05 §9.3, §15.4: recovery requests that expire', () => {
     expect(after).toEqual(before);
   });
 
-  test('one that was replaced meanwhile stays', async () => {
+  test('a request that was replaced meanwhile stays', async () => {
     await group.requestRecovery(ben);
     world.clock.advance(wait);
     const { storage } = world.context;
@@ -229,7 +229,7 @@ describe('05 §9.3, §15.4: recovery requests that expire', () => {
     expect(await list('group.member.recovery.list', 'requests')).toBe(1);
   });
 
-  test('a restart before the time comes changes nothing', async () => {
+  test('a restart before the expiry changes nothing', async () => {
     await group.requestRecovery(ben);
     world.takeNotices();
     await world.restart({ groupRecoveryWait: 5 });
@@ -258,7 +258,7 @@ describe('05 §13.26: staged rotations that expire', () => {
     await run('retention');
   };
 
-  test('lose their boxes, in portions, and can neither be committed nor begun again', async () => {
+  test('lose their boxes, in batches, and cannot be committed or begun again', async () => {
     const secret = createGroupSecret(nodeRandom);
     expect(await prepare(secret)).toBe('ok');
     await world.context.storage.write('test', async (tx) => {
@@ -293,7 +293,7 @@ describe('05 §13.26: staged rotations that expire', () => {
     expect((await readPage(world, group, ben)).keys.at(-1)?.epoch).toBe(2);
   });
 
-  test('go when their time comes, once, whoever leaves meanwhile', async () => {
+  test('end once in time, also if members leave meanwhile', async () => {
     expect(await prepare(createGroupSecret(nodeRandom))).toBe('ok');
     world.clock.advance(week);
     await run('expiry');
@@ -310,7 +310,7 @@ describe('05 §13.26: staged rotations that expire', () => {
     expect(await stagedBoxes()).toBe(0);
   });
 
-  test('of a closed group too', async () => {
+  test('end in a closed group too', async () => {
     expect(await prepare(createGroupSecret(nodeRandom))).toBe('ok');
     await group.close();
     world.clock.advance(week);
@@ -319,7 +319,7 @@ describe('05 §13.26: staged rotations that expire', () => {
   });
 });
 
-test('whoever stores something with an end wakes the job', async () => {
+test('a write that stores something with an end wakes the job', async () => {
   const woken: string[] = [];
   world.context.jobs.wake = (name) => woken.push(name);
   await group.invite();
@@ -330,7 +330,7 @@ test('whoever stores something with an end wakes the job', async () => {
 });
 
 describe('05 §11.2: messages', () => {
-  test('go with their results when the retention of their acceptance is over', async () => {
+  test('are deleted with their results when the retention of their acceptance ends', async () => {
     await group.send(ben, 1);
     world.clock.advance(hour);
     const last = await group.send(ben, 1);
@@ -365,7 +365,7 @@ describe('05 §11.2: messages', () => {
     expect(sequence).toBe(4);
   });
 
-  test('more than a portion has', async () => {
+  test('are deleted in several batches', async () => {
     await world.context.storage.write('test', async (tx) => {
       for (let sequence = 100; sequence < 550; sequence += 1) {
         await tx.run(
@@ -386,7 +386,7 @@ describe('05 §11.3: keys', () => {
   const epochs = async () => (await rows('group_epochs')).map(({ epoch }) => epoch);
   const boxSets = async () => [...new Set((await rows('group_boxes')).map((row) => row.box_set))];
 
-  test('a superseded epoch goes when its last message has, or within the hour', async () => {
+  test('a superseded epoch is deleted within the hour after its last message', async () => {
     world.clock.advance(hour);
     await group.send(ben, 1);
     await group.remove([cem]);
@@ -405,7 +405,7 @@ describe('05 §11.3: keys', () => {
     expect((await readPage(world, group, ben)).keys.map(({ epoch }) => epoch)).toEqual([2]);
   });
 
-  test('a shorter retention takes no epoch from messages that were promised a longer one', async () => {
+  test('a lowered retention deletes no epoch of messages with a longer promise', async () => {
     await group.send(ben, 1);
     await world.restart({ groupMessageRetention: hour });
     await group.send(ben, 1);
@@ -417,14 +417,14 @@ describe('05 §11.3: keys', () => {
     expect(page.keys.map(({ epoch }) => epoch)).toEqual([1, 2]);
   });
 
-  test('the current epoch stays, however old', async () => {
+  test('the current epoch stays, however old it is', async () => {
     world.clock.advance(100 * retention);
     expect(await run('retention')).toBe(undefined);
     expect(await epochs()).toEqual([1]);
     expect((await readPage(world, group, ben)).keys).toHaveLength(1);
   });
 
-  test('boxes go with the last epoch that used them, those of every member stay', async () => {
+  test('boxes are deleted with the last epoch that used them; every member keeps one', async () => {
     await group.rotate();
     await group.remove([cem]);
     expect(await boxSets()).toHaveLength(2);
@@ -439,7 +439,7 @@ describe('05 §11.3: keys', () => {
     }
   });
 
-  test('boxes of a given-up set go to the last one, more than go at once or just as many', async () => {
+  test('all boxes of a dropped set are deleted, in one full batch or several', async () => {
     const { storage } = world.context;
     for (const [boxSet, count] of [
       [7, 200],
@@ -464,7 +464,7 @@ describe('05 §11.3: keys', () => {
     expect((await rows('group_boxes')).filter(({ box_set }) => box_set !== 0)).toEqual([]);
   });
 
-  test('a staged rotation keeps its boxes, a replaced one loses them', async () => {
+  test('a staged rotation keeps its boxes, a replaced rotation loses them', async () => {
     const prepare = () =>
       world.call(
         'group.secret.rotation.prepare',
@@ -483,7 +483,7 @@ describe('05 §11.3: keys', () => {
     expect(await boxSets()).toContain(staging.box_set);
   });
 
-  test('epochs whose times are not in their order leave no box behind', async () => {
+  test('epochs that expire out of order leave no box', async () => {
     await group.rotate();
     await group.rotate();
     await group.remove([cem]);
@@ -510,7 +510,7 @@ describe('05 §11.3: keys', () => {
     expect(await boxSets()).toHaveLength(1);
   });
 
-  test('a crash between any two commits leaves what the next run ends', async () => {
+  test('after a crash between any two commits the next run deletes the rest', async () => {
     await group.send(ben, 1);
     await group.rotate();
     await group.remove([cem]);
@@ -522,7 +522,7 @@ describe('05 §11.3: keys', () => {
     expect(await boxSets()).toHaveLength(1);
   });
 
-  test('two processes at once do nothing twice', async () => {
+  test('two concurrent processes do nothing twice', async () => {
     await group.rotate();
     await group.apply(eve, await group.invite());
     await group.requestRecovery(ben);
@@ -534,7 +534,7 @@ describe('05 §11.3: keys', () => {
   });
 });
 
-test('no statement of the jobs reads a whole table or sorts', async () => {
+test('no statement of the jobs scans a whole table or sorts', async () => {
   await group.send(ben, 1);
   await group.rotate();
   await group.apply(eve, await group.invite());

@@ -85,7 +85,7 @@ const store = (some: readonly Told[]) =>
     }
   });
 
-test('thousands are told in portions, and others get their turn in between', async () => {
+test('thousands are notified in batches, and other work runs in between', async () => {
   let turns = 0;
   let isOver = false;
   const turn = () => {
@@ -101,19 +101,19 @@ test('thousands are told in portions, and others get their turn in between', asy
   expect(turns).toBeGreaterThanOrEqual(many / batchSize - 2);
 });
 
-test('one hint, encoded once, is for all of them', async () => {
+test('one hint, encoded once, is sent to all of them', async () => {
   tell(1);
   await everybodyHeard();
   expect(new Set(audience.flatMap(({ hints }) => hints)).size).toBe(1);
 });
 
-test('what comes while they are told becomes one', async () => {
+test('heads that arrive while they are notified become one hint', async () => {
   for (let head = 1; head <= 100; head += 1) tell(head);
   await vi.waitFor(() => expect(heads(audience.at(-1) as Told)).toContain(100), patience);
   for (const told of audience) expect(heads(told)).toEqual([1, 100]);
 });
 
-test('they are told again after as long a rest as telling them took', async () => {
+test('the next notification waits as long as the last one took', async () => {
   const first = audience[0] as Told;
   const { hint } = first;
   // As if each pass took 100 ms.
@@ -134,7 +134,7 @@ test('they are told again after as long a rest as telling them took', async () =
   for (const told of audience) expect(heads(told)).toEqual([1, 4]);
 });
 
-test('who unsubscribes while the others are told hears no more', async () => {
+test('a connection that unsubscribes during a notification gets no hint', async () => {
   tell(1);
   // One of the next turn, and the last one.
   const gone = [audience[batchSize], audience.at(-1)] as Told[];
@@ -143,14 +143,14 @@ test('who unsubscribes while the others are told hears no more', async () => {
   for (const { hints } of gone) expect(hints).toEqual([]);
 });
 
-test('nothing is kept of a group that nobody here hears of', async () => {
+test('no state is kept for a group without subscribers here', async () => {
   for (const told of audience) told.leave('group', group.groupId);
   expect(listeners.ids()).toEqual([]);
   tell(1);
   expect(toldOnes()).toEqual([]);
 });
 
-test('nothing new is nothing to tell: heads that were told, in whichever order they come', async () => {
+test('known heads notify no connection, in whichever order they arrive', async () => {
   tell(2);
   await everybodyHeard();
   for (const head of [1, 2, 0]) tell(head);
@@ -158,7 +158,7 @@ test('nothing new is nothing to tell: heads that were told, in whichever order t
   for (const told of audience) expect(heads(told)).toEqual([2]);
 });
 
-test('02 §10.3: while notices may be missed, storage says who hears', async () => {
+test('02 §10.3: while notices may be lost, storage decides which subscribers are notified', async () => {
   await store(audience.slice(0, many / 2));
   isConnected = false;
   await group.update({ name: 'other' });
@@ -175,7 +175,7 @@ test('02 §10.3: while notices may be missed, storage says who hears', async () 
   await vi.waitFor(() => expect(first.hints.at(-1)?.key).toMatch(/^applications/), patience);
 });
 
-test('who was confirmed since the last departure is not looked up', async () => {
+test('subscribers confirmed since the last departure are not checked again', async () => {
   const { storage } = world.context;
   const reads = vi.spyOn(storage, 'read');
   tell(1);
@@ -184,7 +184,7 @@ test('who was confirmed since the last departure is not looked up', async () => 
   expect(reads).not.toHaveBeenCalled();
 });
 
-test('after a departure each is looked up once', async () => {
+test('after a departure each subscriber is checked once', async () => {
   await store(audience);
   await group.update({ name: 'other' });
   const reads = vi.spyOn(world.context.storage, 'read');
@@ -196,7 +196,7 @@ test('after a departure each is looked up once', async () => {
   expect(reads).toHaveBeenCalledTimes(many / recheckBatchSize);
 });
 
-test('a group that is not here any more has no subscribers', async () => {
+test('a group that no longer exists has no subscribers', async () => {
   await store(audience);
   await world.context.storage.write('test', (tx) => tx.run('DELETE FROM groups'));
   tell(1, 1);

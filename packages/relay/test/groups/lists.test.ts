@@ -123,7 +123,7 @@ describe('05 §13.11: the list of invitations', () => {
     });
   });
 
-  test('leaves out what is revoked, over or used up, and counts uses', async () => {
+  test('omits revoked, expired and exhausted invitations, and counts uses', async () => {
     const [guest, other] = (await people(2)) as [Person, Person];
     const revoked = await group.invite();
     await revoke(revoked.invite_id);
@@ -141,7 +141,7 @@ describe('05 §13.11: the list of invitations', () => {
     expect((await invites(ann)).invites).toMatchObject([{ invite: some, uses: 1 }]);
   });
 
-  test('has one certificate of each device, also where it was renewed in between', async () => {
+  test('has one certificate of each device, also if it was renewed in between', async () => {
     await group.invite();
     await group.invite({}, { device: 'laptop' });
     await ann.addDevice('phone', { expiresAt: world.clock.now() + 1_000_000 });
@@ -153,13 +153,13 @@ describe('05 §13.11: the list of invitations', () => {
     expect(page.certificates).toHaveLength(3);
   });
 
-  test('is empty, without a cursor, where there is nothing', async () => {
+  test('is empty and without a cursor if there is nothing', async () => {
     expect(await invites(ann)).toEqual({ invites: [], certificates: [] });
   });
 });
 
 describe('05 §13.14: the list of applications', () => {
-  test('leaves out those that went with their invitation, and shows the others', async () => {
+  test('omits applications whose invitation ended, and shows the others', async () => {
     const [one, two, three] = (await people(3)) as [Person, Person, Person];
     const revoked = await group.invite();
     const over = await group.invite({ expires_at: world.clock.now() + 10 });
@@ -176,7 +176,7 @@ describe('05 §13.14: the list of applications', () => {
     expect((await shown.application(ann, {})).ids).toHaveLength(2);
   });
 
-  test('05 §13.14: is for owner and administrators alone', async () => {
+  test('05 §13.14: is for owner and administrators only', async () => {
     const [guest] = await people(1);
     expect(await codeOf('application', cem, {})).toBe('forbidden');
     expect(await codeOf('application', guest as Person, {})).toBe('forbidden');
@@ -185,7 +185,7 @@ describe('05 §13.14: the list of applications', () => {
     expect(await codeOf('application', ann, {}, `grp_${'A'.repeat(22)}`)).toBe('not_found');
   });
 
-  test('passes by any number of dead ones without reading them', async () => {
+  test('skips any number of applications of ended invitations without reading them', async () => {
     const guests = await people(12);
     const dead = await group.invite();
     for (const guest of guests) await group.apply(guest, dead);
@@ -237,7 +237,7 @@ describe('05 §12.7: paging', () => {
       expect(await traverse(list, ben, { limit })).toEqual(pages);
     });
 
-    test('has as many on a page as the relay gives, whatever is asked for', async () => {
+    test("has at most the relay's page size, whatever is asked for", async () => {
       await prepare[list]();
       await world.restart({ pageSize: 2, maxPageSize: 3 });
       expect((await shown[list](ann, {})).ids).toHaveLength(2);
@@ -245,7 +245,7 @@ describe('05 §12.7: paging', () => {
       expect((await traverse(list, ann, { limit: 5 })).flat()).toHaveLength(5);
     });
 
-    test('has at least one on a page, and no more than fits', async () => {
+    test('has at least one record on a page, and no more than fit', async () => {
       await prepare[list]();
       await world.restart({ pageBytes: 1 });
       expect((await traverse(list, ann, { limit: 5 })).map(({ length }) => length)).toEqual([
@@ -258,7 +258,7 @@ describe('05 §12.7: paging', () => {
       expect(first.length).toBeLessThan(5);
     });
 
-    test('goes on behind what went, and shows what came where it belongs', async () => {
+    test('continues after deleted records, and shows new ones at their position', async () => {
       const all = await prepare[list]();
       const before = (await traverse(list, ann, { limit: 5 })).flat();
       const gone: string[] = [];
@@ -278,7 +278,7 @@ describe('05 §12.7: paging', () => {
       expect(seen).toEqual(expect.arrayContaining(kept));
     });
 
-    test('none on the page behind the last where all of the rest went', async () => {
+    test('has an empty last page if the rest was deleted', async () => {
       await prepare[list]();
       const { ids, next } = await shown[list](ann, { limit: 3 });
       const rest = (await shown[list](ann, { cursor: next })).ids;
@@ -288,7 +288,7 @@ describe('05 §12.7: paging', () => {
       expect(await shown[list](ann, { cursor: next })).toEqual({ ids: [], next: undefined });
     });
 
-    test('serves a cursor after a crash, and to another with the same right', async () => {
+    test('serves a cursor after a crash, and to another account with the same right', async () => {
       await prepare[list]();
       const { next } = await shown[list](ann, { limit: 3 });
       const rest = await shown[list](ann, { cursor: next });
@@ -297,7 +297,7 @@ describe('05 §12.7: paging', () => {
       expect(await shown[list](ben, { cursor: next })).toEqual(rest);
     });
 
-    test('refuses a cursor of another group or list, and what is none', async () => {
+    test('refuses a cursor of another group or list, and a malformed one', async () => {
       await prepare.invite();
       await prepare.application();
       const { next } = await shown[list](ann, { limit: 1 });
@@ -334,7 +334,7 @@ describe('05 §12.7: paging', () => {
       expect(await codeOf(list, ann, { cursor })).toBe('bad_request');
     });
 
-    test('a right lost on the way is forbidden, with the cursor and without', async () => {
+    test('a right lost during a traversal is forbidden, with and without the cursor', async () => {
       await prepare[list]();
       const { next } = await shown[list](ben, { limit: 2 });
       await group.remove([ben]);
@@ -343,7 +343,7 @@ describe('05 §12.7: paging', () => {
     });
   });
 
-  test('an administrator become a member sees no more of everybody, but begins anew', async () => {
+  test('an administrator who becomes a member must begin again, with its own invitations', async () => {
     const all = await prepare.invite();
     const { next } = await shown.invite(ben, { limit: 1 });
     await group.setRole(ben, 'member');
@@ -356,7 +356,7 @@ describe('05 §12.7: paging', () => {
     expect((await shown.invite(ben, { cursor: next })).ids).toHaveLength(4);
   });
 
-  test('a member become administrator goes on with its own ones, and may begin anew', async () => {
+  test('a member who becomes administrator continues with its own invitations, or begins again', async () => {
     for (let each = 0; each < 3; each += 1) await group.invite({}, { by: cem });
     await group.invite();
     const first = await shown.invite(cem, { limit: 1 });

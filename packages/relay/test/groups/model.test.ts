@@ -25,7 +25,7 @@ async function play(sequence: readonly Step[]): Promise<void> {
   }
 }
 
-test(`05: a group is what the plainest model of it is (seed ${seed})`, {
+test(`05: the relay behaves as the reference model (seed ${seed})`, {
   timeout: 600_000,
 }, async () => {
   const sequences = fc.array(steps, { minLength: 60, maxLength: 120 });

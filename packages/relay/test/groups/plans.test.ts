@@ -7,7 +7,7 @@ import { inProcessRelay } from '../support/in-process-relay.ts';
 
 const world = inProcessRelay();
 
-test('no statement of any method or job reads a whole table or sorts', async () => {
+test('no statement of any method or job scans a whole table or sorts', async () => {
   const ann = await Person.register(world, 'ann');
   const ben = await Person.register(world, 'ben', ['phone', 'laptop']);
   const cem = await Person.register(world, 'cem');

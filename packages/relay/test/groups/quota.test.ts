@@ -38,7 +38,7 @@ const taken = async () => {
   return rows.reduce((sum, { bytes }) => sum + bytes, 0);
 };
 
-test('valid invitations are bounded together: up to the last byte, and not beyond', async () => {
+test("an account's valid invitations are limited together, to the byte", async () => {
   await world.restart({ groupInvites: 1_000 });
   const before = await taken();
   expect(await create(invitation(600_000))).toBe('ok');
@@ -54,7 +54,7 @@ test('valid invitations are bounded together: up to the last byte, and not beyon
   await other.invite();
 });
 
-test('what is over takes no room: revoked, used up, expired', async () => {
+test('revoked, exhausted and expired invitations do not count', async () => {
   const size = 900_000;
   const revoked = invitation(size);
   expect(await create(revoked)).toBe('ok');
@@ -88,7 +88,7 @@ test('an invitation that another process ended is not shown', async () => {
   expect(await world.codeOf('group.invite.resolve', params, { session })).toBe('not_found');
 });
 
-test('a recovery request counts with the invitations, and takes the place of its like', async () => {
+test('a recovery request counts with the invitations, and replaces an earlier one', async () => {
   await group.setRole(ben, 'administrator');
   const request = (bytes: number) => sized(group.recoveryRequest(ben) as never, bytes, ben);
   const submit = (params: JsonObject) =>
@@ -105,7 +105,7 @@ test('a recovery request counts with the invitations, and takes the place of its
   expect(await submit(request(948_577))).toBe('rate_limited');
 });
 
-test('so does an application', async () => {
+test('an application counts likewise', async () => {
   const invite = await group.invite();
   const application = (bytes: number) => sized(group.application(eve, invite) as never, bytes, eve);
   const submit = (params: JsonObject) =>

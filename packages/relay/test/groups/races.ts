@@ -120,7 +120,7 @@ export function describeRaces(open: () => Promise<RelayProcesses>): void {
       return { by, device, method, params };
     });
 
-  test('05 §5.2: of many on the same head exactly one is accepted', async () => {
+  test('05 §5.2: of many events on the same head exactly one is accepted', async () => {
     const group = await found([ben, cem, dora], [emil]);
     const outsider = `${fay.account}`;
     for (let round = 0; round < rounds; round += 1) {
@@ -141,7 +141,7 @@ export function describeRaces(open: () => Promise<RelayProcesses>): void {
     }
   });
 
-  test('05 §5.2: so it is where each would begin an epoch, end access and delete', async () => {
+  test('05 §5.2: also if each would begin an epoch, end access and delete', async () => {
     for (let round = 0; round < rounds; round += 1) {
       const group = await found([ben, cem], [dora, emil]);
       await group.requestRecovery(emil);
@@ -213,7 +213,7 @@ export function describeRaces(open: () => Promise<RelayProcesses>): void {
     expect(events.at(-1)?.sequence).toBe(row?.sequence);
   });
 
-  test('05 §13.28: one message twice at once is one event', async () => {
+  test('05 §13.28: one message sent twice concurrently is one event', async () => {
     const group = await found([], [ben]);
     for (let round = 0; round < rounds; round += 1) {
       const before = await counts(group);
@@ -285,7 +285,7 @@ export function describeRaces(open: () => Promise<RelayProcesses>): void {
     }
   });
 
-  test('05 §13.17, §13.18: leaving and being removed at once ends one membership once', async () => {
+  test('05 §13.17, §13.18: a concurrent leave and removal end a membership once', async () => {
     for (let round = 0; round < rounds; round += 1) {
       const group = await found([ben], [cem]);
       const before = await counts(group);
@@ -310,7 +310,7 @@ export function describeRaces(open: () => Promise<RelayProcesses>): void {
     }
   });
 
-  test('05 §13.27: a rotation and an admission at once: both in some order, or one', async () => {
+  test('05 §13.27: of a concurrent rotation and admission both are accepted in some order, or one', async () => {
     for (let round = 0; round < rounds; round += 1) {
       const group = await found([ben]);
       const invite = await group.invite();
@@ -351,7 +351,7 @@ export function describeRaces(open: () => Promise<RelayProcesses>): void {
     }
   });
 
-  test('05 §13.2: of two creations with one ID one is accepted; others do not wait', async () => {
+  test('05 §13.2: of two creations with one ID one is accepted; others are not delayed', async () => {
     for (let round = 0; round < rounds; round += 1) {
       const fresh = Array.from({ length: 4 }, () => TestGroup.draft(ground, ann));
       const params = fresh.map((each) => each.params);
@@ -404,7 +404,7 @@ export function describeRaces(open: () => Promise<RelayProcesses>): void {
     onlyOne(await race(revoke, revoke, revoke));
   });
 
-  test('05 §13.12, §13.15: revoking and approving at once: no use of what is revoked', async () => {
+  test('05 §13.12, §13.15: a concurrent revocation and approval never use a revoked invitation', async () => {
     for (let round = 0; round < rounds; round += 1) {
       const group = await found([ben]);
       const invite = await group.invite();
@@ -435,7 +435,7 @@ export function describeRaces(open: () => Promise<RelayProcesses>): void {
     }
   });
 
-  test('05 §13.13, §13.21: of an account there is one application and one request', async () => {
+  test('05 §13.13, §13.21: an account has one application and one recovery request', async () => {
     const group = await found([], [ben]);
     const invite = await group.invite();
     const before = await counts(group);

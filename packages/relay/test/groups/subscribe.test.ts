@@ -68,7 +68,7 @@ describe('05 §13.29: the set', () => {
     expect(subscribed()).toEqual([]);
   });
 
-  test('is that of one connection', async () => {
+  test('belongs to one connection', async () => {
     const other = await board.connect(ben);
     await subscribe({ group_ids: ids(0) });
     await subscribe({ group_ids: ids(1) }, other);
@@ -93,7 +93,7 @@ describe('05 §13.29: the set', () => {
     expect(subscribed()).toEqual([]);
   });
 
-  test('does not outlive a connection that ends while its groups are looked up', async () => {
+  test('is empty if the connection ends while its groups are read', async () => {
     const { storage } = world.context;
     const { read } = storage;
     storage.read = async (work) => {
@@ -128,7 +128,7 @@ describe('05 §13.29 step 1: errors without data', () => {
     expect(subscribed()).toEqual(ids(0));
   });
 
-  test('a group named twice is bad_request, before it is looked up', async () => {
+  test('a group named twice is bad_request, before it is read', async () => {
     const twice = { code: 'bad_request', data: undefined };
     expect(await refused([...ids(0), ...ids(0)])).toEqual(twice);
     expect(await refused([nowhere, nowhere])).toEqual(twice);
@@ -150,7 +150,7 @@ describe('05 §13.29 step 1: errors without data', () => {
     expect(await refusal(call)).toEqual({ code: 'forbidden', data: undefined });
   });
 
-  test('a device that was removed is unauthorized, also where it clears its set', async () => {
+  test('a removed device is unauthorized, also if it clears its set', async () => {
     await world.context.storage.write('test', async (tx) => {
       await tx.run('DELETE FROM devices WHERE device_id = ?', ben.device('laptop').deviceId);
     });
@@ -163,7 +163,7 @@ describe('05 §13.29 step 1: errors without data', () => {
 describe('02 §13.1: the count rule', () => {
   const tooMany = { code: 'bad_request', data: undefined };
 
-  test('as many as the limit are accepted, one more is not', async () => {
+  test('as many groups as the limit are accepted, one more is refused', async () => {
     await subscribe({ group_ids: ids(0, 1) });
     await subscribe({ group_ids: ids(0, 1, 2) });
     expect(await refused(ids(0, 1, 2, 3))).toEqual(tooMany);
@@ -173,12 +173,12 @@ describe('02 §13.1: the count rule', () => {
     expect(subscribed()).toEqual(ids(1, 2, 3).sort());
   });
 
-  test('it comes before the groups are looked up', async () => {
+  test('is checked before the groups are read', async () => {
     const strangers = ['B', 'C', 'D', 'E'].map((letter) => `grp_${letter.repeat(21)}A`);
     expect(await refused(strangers)).toEqual(tooMany);
   });
 
-  test('a lower limit refuses additions, never what is there', async () => {
+  test('a lowered limit refuses additions only', async () => {
     await subscribe({ group_ids: ids(0, 1, 2) });
     await world.restart({ groupSubscriptions: 1 });
     expect(await refused(ids(0, 1, 3))).toEqual(tooMany);
@@ -199,7 +199,7 @@ describe('02 §13.1: the count rule', () => {
     expect(await refused(ids(1))).toEqual(tooMany);
   });
 
-  test('calls at the same time are judged one after the other', async () => {
+  test('concurrent calls are checked one after the other', async () => {
     const outcomes = await Promise.all(
       [ids(0, 1), ids(2, 3), ids(0, 1, 2, 3), ids(2)].map((group_ids) =>
         world.codeOf('group.subscribe', { group_ids }, { connection }),
@@ -242,7 +242,7 @@ describe('05 §13.29 step 2: errors that name every group', () => {
     expect(subscribed()).toEqual(ids(0));
   });
 
-  test('nothing else is told of a group', async () => {
+  test('the error shows nothing else of a group', async () => {
     const texts = await Promise.all(
       [closedDoor.groupId, nowhere].map(async (id) => {
         const error: Error = await subscribe({ group_ids: [id] }).catch((refused) => refused);
@@ -261,7 +261,7 @@ describe('05 §13.29 step 2: errors that name every group', () => {
     expect(await intervals()).toHaveLength(1);
   });
 
-  test('banned who never was a member', async () => {
+  test('banned without ever being a member', async () => {
     await closedDoor.ban([ben]);
     const group_ids = [closedDoor.groupId];
     expect(await refused(group_ids)).toEqual({ code: 'forbidden', data: { group_ids } });
@@ -269,7 +269,7 @@ describe('05 §13.29 step 2: errors that name every group', () => {
 });
 
 describe('05 §10.2: intervals', () => {
-  test('those a device needs open behind the head, in all groups at once', async () => {
+  test('the missing ones open after the head, in all groups at once', async () => {
     await group(1).update({ name: 'further' });
     await subscribe({ group_ids: ids(0, 1) });
     expect(await intervals()).toEqual(
@@ -280,14 +280,14 @@ describe('05 §10.2: intervals', () => {
     );
   });
 
-  test('they open with the account held: its device ends before, or has them closed', async () => {
+  test('they open with the account held: its device is removed before, or they are closed', async () => {
     const write = vi.spyOn(world.context.storage, 'write');
     await subscribe({ group_ids: ids(0, 1) });
     const held = write.mock.calls.map(([aggregates]) => aggregates);
     expect(held).toEqual([[`account:${ben.account}`, ...ids(0, 1).map((id) => `group:${id}`)]]);
   });
 
-  test('a device that has one keeps it, and nothing is written', async () => {
+  test('a device with an interval keeps it, and nothing is written', async () => {
     await subscribe({ group_ids: ids(0) });
     await group(0).update({ name: 'further' });
     const before = await world.dump();
@@ -325,7 +325,7 @@ describe('05 §10.2: intervals', () => {
     expect(await intervals()).toMatchObject([{ group_id: group(1).groupId }]);
   });
 
-  test('a group that comes to lack one meanwhile is written with the others', async () => {
+  test('a group whose interval was closed meanwhile is written with the others', async () => {
     await subscribe({ group_ids: ids(1) });
     const { storage } = world.context;
     const { write } = storage;
@@ -352,7 +352,7 @@ describe('05 §10.2: intervals', () => {
     expect(written).toEqual([[], ids(0, 1).sort()]);
   });
 
-  test('who is removed between the look and the write is refused, with everything', async () => {
+  test('a member removed between read and write is refused, and nothing is written', async () => {
     const { storage } = world.context;
     const { write } = storage;
     storage.write = async (aggregates, work) => {
@@ -366,7 +366,7 @@ describe('05 §10.2: intervals', () => {
     expect(subscribed()).toEqual([]);
   });
 
-  test('a device whose certificate ends between the look and the write is unauthorized', async () => {
+  test('a device whose certificate ends between read and write is unauthorized', async () => {
     await ben.addDevice('laptop', { expiresAt: world.clock.now() + 10 });
     await ben.publishState();
     const { storage } = world.context;
@@ -380,7 +380,7 @@ describe('05 §10.2: intervals', () => {
     expect(await intervals()).toEqual([]);
   });
 
-  test('05 §12.6: storage that fails anywhere leaves set and intervals as they were', async () => {
+  test('05 §12.6: a storage fault anywhere leaves set and intervals unchanged', async () => {
     await subscribe({ group_ids: ids(0) });
     const faults = await throughEveryFault(world, async () => {
       const code = await world.codeOf('group.subscribe', { group_ids: ids(1, 2) }, { connection });
@@ -391,7 +391,7 @@ describe('05 §10.2: intervals', () => {
   });
 });
 
-test('no statement of it, nor of looking who may hear, reads a whole table or sorts', async () => {
+test('no statement of a subscription or of checking subscribers scans a whole table or sorts', async () => {
   const { storage } = world.context;
   const statements = new Set<string>();
   world.faults.beforeStatement = (sql) => void statements.add(sql);

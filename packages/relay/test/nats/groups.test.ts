@@ -99,7 +99,7 @@ describe.skipIf(withoutNats !== undefined)(`groups of one relay (${withoutNats ?
     expect(codeOf(await a.http().call('device.state.publish', state, { token }))).toBe('ok');
   };
 
-  test('05 §15: what one process accepts, connections at the others hear', async () => {
+  test('05 §15: a write at one process notifies connections at the others', async () => {
     const owners = await Promise.all(all.map((door) => at(door, ann)));
     const members = await Promise.all(all.map((door) => at(door, cem)));
     await group.update({ name: 'other' });
@@ -112,14 +112,14 @@ describe.skipIf(withoutNats !== undefined)(`groups of one relay (${withoutNats ?
     for (const socket of members) expect(await receivedHints(socket)).toEqual([]);
   });
 
-  test('05 §15.4: a request that expires is told at every process', async () => {
+  test('05 §15.4: the expiry of a request is notified at every process', async () => {
     await group.requestRecovery(ben);
     const owners = await Promise.all(all.map((door) => at(door, ann)));
     a.clock.advance(500);
     for (const socket of owners) expect(await nextHint(socket)).toEqual(['recoveries']);
   });
 
-  test('who is removed at one process hears nothing at another', async () => {
+  test('an account removed at one process is not notified at another', async () => {
     const [left, stays] = [await at(b, ben), await at(b, cem)];
     await group.remove([ben]);
     await arrives(stays, 2);
@@ -150,7 +150,7 @@ describe.skipIf(withoutNats !== undefined)(`groups of one relay (${withoutNats ?
       },
     );
 
-    test('02 §10.3: nor by a device that was removed', async () => {
+    test('02 §10.3: a removed device is not notified', async () => {
       const [laptop, phone] = [await at(b, ben, 'laptop'), await at(b, ben)];
       await keepPhone();
       a.calledProcess = b;
@@ -163,7 +163,7 @@ describe.skipIf(withoutNats !== undefined)(`groups of one relay (${withoutNats ?
       expect(await receivedHints(laptop)).toEqual([]);
     });
 
-    test('heads are heard of within seconds, and on its return', async () => {
+    test('heads are notified within seconds, and when it returns', async () => {
       const socket = await at(b, cem);
       await group.update({ name: 'one' });
       await compared([b]);
@@ -173,7 +173,7 @@ describe.skipIf(withoutNats !== undefined)(`groups of one relay (${withoutNats ?
       expect(await receivedHints(socket)).toContainEqual(['timeline', 3]);
     });
 
-    test('02 §12.3 rule 6: on its return managers are told to look at their lists', async () => {
+    test('02 §12.3 rule 6: when it returns managers are notified of their lists', async () => {
       const [owner, member] = [await at(b, ann), await at(b, cem)];
       await receivedHints(owner);
       await group.requestRecovery(ann);
@@ -191,7 +191,7 @@ describe.skipIf(withoutNats !== undefined)(`groups of one relay (${withoutNats ?
       await whole(false, [a]);
     });
 
-    test('whom it removes hears nothing at the others, who know nothing of it', async () => {
+    test('an account that it removes is not notified at the others, which know nothing of the removal', async () => {
       const [left, stays] = [await at(b, ben), await at(b, cem)];
       await group.remove([ben]);
       a.calledProcess = c;
@@ -201,7 +201,7 @@ describe.skipIf(withoutNats !== undefined)(`groups of one relay (${withoutNats ?
       expect(b.relay.context.bus.isConnected).toBe(true);
     });
 
-    test('nor does a device it removes, once its access has ended', async () => {
+    test('a device that it removes is not notified once its access has ended', async () => {
       const laptop = await at(b, ben, 'laptop');
       const phone = await at(b, ben);
       await keepPhone();
@@ -217,7 +217,7 @@ describe.skipIf(withoutNats !== undefined)(`groups of one relay (${withoutNats ?
       expect(await receivedHints(laptop)).toEqual([]);
     });
 
-    test('what it does is heard of in the end, though it may never be back', async () => {
+    test('its writes are notified in the end, even if it never reconnects', async () => {
       const socket = await at(b, cem);
       await group.update({ name: 'other' });
       expect(await receivedHints(socket)).toEqual([]);
@@ -226,7 +226,7 @@ describe.skipIf(withoutNats !== undefined)(`groups of one relay (${withoutNats ?
     });
   });
 
-  test('two processes open the intervals of one device at once, one each', async () => {
+  test('two processes open one interval of a device concurrently', async () => {
     const sockets = await Promise.all([b, c].map((door) => at(door, ben, 'laptop')));
     expect(sockets).toHaveLength(2);
     const rows = await a.relay.context.storage.read((tx) =>
@@ -238,7 +238,7 @@ describe.skipIf(withoutNats !== undefined)(`groups of one relay (${withoutNats ?
     expect(rows).toEqual([{ message_from: 2 }]);
   });
 
-  test('races of subscription and removal of a device leave no interval open', async () => {
+  test('concurrent subscription and removal of a device leave no interval open', async () => {
     for (let round = 0; round < 10; round += 1) {
       const socket = await b.socket();
       await b.bindDevice(socket, ben.device('laptop'));

@@ -52,7 +52,7 @@ const hint = () => ({
 });
 
 describe('05 §13.13: applying', () => {
-  test('stores application, certificate and time, and tells owner and administrators', async () => {
+  test('stores application, certificate and time, and notifies owner and administrators', async () => {
     const invite = await group.invite();
     const before = await world.dump();
     const application = await group.apply(dan, invite, { extra: { deep: 'é' } } as object);
@@ -71,7 +71,7 @@ describe('05 §13.13: applying', () => {
     expect(await world.codeOf('group.sync', params, { session: dan.session() })).toBe('forbidden');
   });
 
-  test('the same again changes nothing: certificate and time stay, nobody is told', async () => {
+  test('an identical retry changes nothing: certificate and time stay, no notice is published', async () => {
     const invite = await group.invite();
     const application = await group.apply(dan, invite);
     const before = await list();
@@ -86,7 +86,7 @@ describe('05 §13.13: applying', () => {
     expect(await list()).toEqual(before);
   });
 
-  test('another one takes its place, whole, with a new time', async () => {
+  test('different content replaces the application, with a new time', async () => {
     const [first, second] = [await group.invite(), await group.invite()];
     await group.apply(dan, first);
     world.clock.advance(60);
@@ -118,7 +118,7 @@ describe('05 §13.13: applying', () => {
     expect(await submit(application)).toBe('bad_request');
   });
 
-  test('for somebody else it is forbidden, before its signature counts', async () => {
+  test('an application for another account is forbidden, before its signature is verified', async () => {
     const invite = await group.invite();
     expect(await submit(group.application(dan, invite, { account: eve.account }))).toBe(
       'forbidden',
@@ -130,7 +130,7 @@ describe('05 §13.13: applying', () => {
     expect(await world.codeOf('group.application.submit', own, { session })).toBe('forbidden');
   });
 
-  test('changed after signing, or signed by another device, it is invalid_signature', async () => {
+  test('an application changed after signing, or signed by another device, is invalid_signature', async () => {
     const invite = await group.invite();
     const application = group.application(dan, invite);
     expect(await submit({ ...application, extra: 1 })).toBe('invalid_signature');
@@ -140,7 +140,7 @@ describe('05 §13.13: applying', () => {
     expect(await submit(application, dan, 'laptop')).toBe('invalid_signature');
   });
 
-  test('with no invitation that can be used it is forbidden, whatever is wrong with it', async () => {
+  test('without a usable invitation the answer is forbidden, whatever the reason', async () => {
     const revoked = await group.invite();
     await revoke(revoked);
     const over = await group.invite({ expires_at: world.clock.now() + 1 });
@@ -157,7 +157,7 @@ describe('05 §13.13: applying', () => {
     expect(await list()).toEqual([]);
   });
 
-  test('05 §8.1: it counts to the last second of the invitation', async () => {
+  test("05 §8.1: an application is accepted until the invitation's last second", async () => {
     const invite = await group.invite({ expires_at: world.clock.now() + 10 });
     world.clock.advance(9);
     expect(await submit(group.application(dan, invite))).toBe('ok');
@@ -165,14 +165,14 @@ describe('05 §13.13: applying', () => {
     expect(await submit(group.application(dan, invite))).toBe('forbidden');
   });
 
-  test('05 §12.6: the invitation has to be valid when it takes effect', async () => {
+  test('05 §12.6: the invitation must be valid when the application takes effect', async () => {
     const invite = await group.invite({ expires_at: world.clock.now() + 10 });
     const application = group.application(dan, invite);
     world.meanwhile = async () => world.clock.advance(10);
     expect(await submit(application)).toBe('forbidden');
   });
 
-  test('05 §8.2: applying uses nothing up: many may, while uses are left', async () => {
+  test('05 §8.2: applying consumes no use: many accounts may apply while uses are left', async () => {
     const invite = await group.invite({ max_uses: 1 });
     await group.apply(dan, invite);
     await group.apply(eve, invite);
@@ -183,7 +183,7 @@ describe('05 §13.13: applying', () => {
     expect(await reject([dan])).toBe('not_found');
   });
 
-  test('a repeat of what went with its invitation is forbidden, a new one is accepted', async () => {
+  test('repeating an application whose invitation was revoked is forbidden, a new one is accepted', async () => {
     const invite = await group.invite();
     const application = await group.apply(dan, invite);
     await revoke(invite);
@@ -192,7 +192,7 @@ describe('05 §13.13: applying', () => {
     expect(await list()).toHaveLength(1);
   });
 
-  test('banned accounts are refused, members have nothing to apply for', async () => {
+  test('banned accounts and members are refused', async () => {
     const invite = await group.invite();
     const targeted = await group.invite({ invitee: dan.account });
     await group.ban([dan]);
@@ -202,7 +202,7 @@ describe('05 §13.13: applying', () => {
     expect(await submit(group.application(dan, targeted))).toBe('ok');
   });
 
-  test('05 §12.4: that a group is closed hears only who holds an invitation to it', async () => {
+  test('05 §12.4: only an account with an invitation learns that a group is closed', async () => {
     const invite = await group.invite();
     const application = await group.apply(dan, invite);
     await group.close();
@@ -213,7 +213,7 @@ describe('05 §13.13: applying', () => {
     expect(await submit(group.application(dan, invite, { group_id }))).toBe('not_found');
   });
 
-  test('of a device that was removed meanwhile nothing is accepted', async () => {
+  test('an application of a device that was removed meanwhile is refused', async () => {
     const application = group.application(dan, await group.invite());
     world.meanwhile = async () => dan.publishState(await dan.state({ devices: ['laptop'] }));
     expect(await submit(application)).toBe('unauthorized');
@@ -231,19 +231,19 @@ describe('05 §13.13: applying', () => {
     expect(await submit(group.application(dan, invite, { extra } as object))).toBe(code);
   });
 
-  test('05 §12.6: a fault at any write of a new one leaves nothing behind', async () => {
+  test('05 §12.6: a fault at any write of a new application leaves no trace', async () => {
     const application = group.application(dan, await group.invite());
     expect(await throughEveryFault(world, () => submit(application))).toBe(3);
   });
 
-  test('05 §12.6: a fault at any write of another one leaves the first', async () => {
+  test('05 §12.6: a fault at any write of a replacement leaves the first application', async () => {
     await group.apply(dan, await group.invite());
     const other = group.application(dan, await group.invite(), { device: 'laptop' });
     expect(await throughEveryFault(world, () => submit(other, dan, 'laptop'))).toBe(4);
     expect(await list()).toHaveLength(1);
   });
 
-  test('05 §12.6: what was accepted is there after a crash', async () => {
+  test('05 §12.6: an accepted application exists after a crash', async () => {
     const application = await group.apply(dan, await group.invite());
     await world.restart();
     expect(await list()).toMatchObject([{ application }]);
@@ -259,7 +259,7 @@ describe('05 §13.16: rejecting', () => {
     return applications;
   };
 
-  test('takes all of them away at once, uses nothing up and tells the same people', async () => {
+  test('deletes all applications at once, consumes no use and notifies the same accounts', async () => {
     await apply(dan, eve);
     const before = await world.dump();
     expect(await reject([dan, eve], ben)).toBe('ok');
@@ -275,14 +275,14 @@ describe('05 §13.16: rejecting', () => {
     ]);
   });
 
-  test('who was rejected may apply again', async () => {
+  test('a rejected account may apply again', async () => {
     const [application] = await apply(dan);
     await reject([dan]);
     expect(await submit(application as object)).toBe('ok');
     expect(await list()).toMatchObject([{ application }]);
   });
 
-  test('one that is missing spares all', async () => {
+  test('if one application is missing, none is deleted', async () => {
     await apply(dan);
     expect(await reject([dan, eve])).toBe('not_found');
     expect(await reject([dan, cem])).toBe('not_found');
@@ -290,7 +290,7 @@ describe('05 §13.16: rejecting', () => {
     expect(world.takeNotices()).toEqual([]);
   });
 
-  test('one that went with its invitation is missing', async () => {
+  test('an application whose invitation was revoked counts as missing', async () => {
     const invite = await group.invite({ expires_at: world.clock.now() + 10 });
     await group.apply(dan, invite);
     world.clock.advance(10);
@@ -309,7 +309,7 @@ describe('05 §13.16: rejecting', () => {
     expect(await world.codeOf('group.application.reject', params, { session })).toBe('bad_request');
   });
 
-  test('05 §6: only owner and administrators may, others learn nothing', async () => {
+  test('05 §6: only owner and administrators may reject, others learn nothing', async () => {
     await apply(dan);
     for (const person of [cem, dan, eve]) {
       expect(await reject([dan], person)).toBe('forbidden');
@@ -320,7 +320,7 @@ describe('05 §13.16: rejecting', () => {
     expect(await list()).toHaveLength(1);
   });
 
-  test('in a closed group it is state_conflict, in one that is not here not_found', async () => {
+  test('in a closed group it is state_conflict, in an unknown group not_found', async () => {
     await apply(dan);
     const params = { group_id: `grp_${'A'.repeat(22)}`, accounts: [dan.account] };
     const session = ann.session();
@@ -331,20 +331,20 @@ describe('05 §13.16: rejecting', () => {
     expect(await reject([dan], cem)).toBe('forbidden');
   });
 
-  test('of two rejections at once one finds it', async () => {
+  test('of two concurrent rejections one finds the application', async () => {
     await apply(dan);
     const codes = await Promise.all([reject([dan], ann), reject([dan], ben)]);
     expect(codes.sort()).toEqual(['not_found', 'ok']);
   });
 
-  test('05 §12.6: a fault at any write leaves nothing behind', async () => {
+  test('05 §12.6: a fault at any write leaves no trace', async () => {
     await apply(dan, eve);
     expect(await throughEveryFault(world, () => reject([dan, eve]))).toBe(2);
   });
 });
 
 describe('05 §9.2, §13.19: a ban', () => {
-  test('takes the application with it and tells of it; none returns with the unban', async () => {
+  test('deletes the application and notifies managers; an unban does not restore it', async () => {
     await group.apply(dan, await group.invite());
     world.takeNotices();
     await group.ban([dan, eve]);
@@ -355,7 +355,7 @@ describe('05 §9.2, §13.19: a ban', () => {
     expect(await reject([dan])).toBe('not_found');
   });
 
-  test('of somebody who did not apply says nothing of applications', async () => {
+  test('of an account that did not apply publishes no application notice', async () => {
     await group.ban([dan]);
     expect(world.takeNotices().map(({ kind }) => kind)).toEqual(['group-timeline']);
   });

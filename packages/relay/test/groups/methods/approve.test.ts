@@ -68,7 +68,7 @@ const revoke = async ({ invite_id }: GroupInvite) => {
 };
 
 describe('05 §13.15: an approval', () => {
-  test('admits all at once with their keys, one epoch and one event further', async () => {
+  test('admits all accounts with their keys in one event and one epoch step', async () => {
     const params = group.approval([dan, eve], { by: ben });
     await group.approve([dan, eve], { by: ben });
     const { state } = await readChain(world, group, ann);
@@ -87,7 +87,7 @@ describe('05 §13.15: an approval', () => {
     expect(await uses(invite)).toBe(2);
   });
 
-  test('is kept as it was signed, with the certificate of the device that signed it', async () => {
+  test("is stored as it was signed, with the signing device's certificate", async () => {
     const params = approval([dan], { extra: { deep: 'é' } } as object, { by: ben });
     expect(await codeOf(params, ben)).toBe('ok');
     const page = await world.call(
@@ -110,7 +110,7 @@ describe('05 §13.15: an approval', () => {
     });
   });
 
-  test('05 §15.2, §15.3: is told once to members, and to owner and administrators', async () => {
+  test('05 §15.2, §15.3: publishes one timeline notice, and one application notice for managers', async () => {
     await group.approve([dan, eve]);
     expect(world.takeNotices()).toEqual([
       { kind: 'group-timeline', group: group.groupId, head: 3, accessEnded: 0 },
@@ -141,12 +141,12 @@ describe('05 §13.15: an approval', () => {
     ]);
   });
 
-  test('05 §17.3: who is admitted opens the client secret with the new key', async () => {
+  test('05 §17.3: an admitted account opens the client secret with its new key', async () => {
     await group.approve([dan]);
     expect(await epochsOf(dan)).toEqual([2]);
   });
 
-  test('05 §20: a device removed since it applied gets its access, and cannot use it', async () => {
+  test('05 §20: a device removed since it applied gets access that it cannot use', async () => {
     await group.apply(dan, invite, { device: 'laptop' });
     await dan.publishState(await dan.state({ devices: ['phone'] }));
     await group.approve([dan]);
@@ -156,7 +156,7 @@ describe('05 §13.15: an approval', () => {
     expect(await isMember(dan)).toBe(true);
   });
 
-  test('05 §13.26: leaves a staged rotation as it is, to be completed', async () => {
+  test('05 §13.26: keeps a staged rotation, which needs boxes for the new members', async () => {
     const secret = new Uint8Array(32).fill(7);
     const session = ann.session();
     const prepare = (params: object) =>
@@ -170,7 +170,7 @@ describe('05 §13.15: an approval', () => {
     expect(await commit()).toBe('ok');
   });
 
-  test('is by an administrator as by the owner, and by nobody else', async () => {
+  test('may come from the owner and administrators only', async () => {
     expect(await codeOf(group.approval([dan], { by: cem }), cem)).toBe('forbidden');
     expect(await codeOf(group.approval([dan], { by: dan }), dan)).toBe('forbidden');
     const stranger = await Person.register(world, 'fay');
@@ -180,7 +180,7 @@ describe('05 §13.15: an approval', () => {
     expect(await codeOf(group.approval([dan], { by: ben }), ben)).toBe('ok');
   });
 
-  test('of somebody banned counts for nothing', async () => {
+  test('of a banned account is refused', async () => {
     await group.ban([ben]);
     expect(await codeOf(group.approval([dan], { by: ben }), ben)).toBe('forbidden');
   });
@@ -199,7 +199,7 @@ describe('05 §13.15: an approval', () => {
   });
 });
 
-describe('05 §13.15: what is refused, and how', () => {
+describe('05 §13.15: refusals', () => {
   afterEach(async () => {
     // Whatever it was: nobody was admitted, nothing used, nobody told of the approval.
     expect(await uses(invite)).toBe(0);
@@ -241,26 +241,26 @@ describe('05 §13.15: what is refused, and how', () => {
     expect(await codeOf({ ...one, ...commitment })).toBe('bad_request');
   });
 
-  test('changed after signing, or signed by somebody else, it is invalid_signature', async () => {
+  test('an approval changed after signing, or signed by another account, is invalid_signature', async () => {
     const params = group.approval([dan]);
     const changed = { ...params.approval, extra: 1 };
     expect(await codeOf({ ...params, approval: changed })).toBe('invalid_signature');
     expect(await codeOf(group.approval([dan], { by: ben }), ann)).toBe('invalid_signature');
   });
 
-  test('a group that is not here is not_found', async () => {
+  test('an unknown group is not_found', async () => {
     const group_id = `grp_${'A'.repeat(22)}`;
     expect(await codeOf(approval([dan], { group_id }))).toBe('not_found');
   });
 
-  test('an account without an application is not_found, and spares the others', async () => {
+  test('an account without an application is not_found, and no other account is admitted', async () => {
     const fay = await Person.register(world, 'fay');
     group.application(fay, invite);
     expect(await codeOf(group.approval([dan, fay]))).toBe('not_found');
     expect(await applicants()).toBe(2);
   });
 
-  test('an old head is state_conflict, before applications are looked for', async () => {
+  test('an old head is state_conflict, before missing applications', async () => {
     const params = group.approval([dan]);
     const stranger = await Person.register(world, 'fay');
     group.application(stranger, invite);
@@ -271,7 +271,7 @@ describe('05 §13.15: what is refused, and how', () => {
     expect(await codeOf(ofNobody)).toBe('state_conflict');
   });
 
-  test('a key that is not the one asked for is state_conflict', async () => {
+  test('a key other than the requested one is state_conflict', async () => {
     const key = newMemberKey();
     const members = [{ account: dan.account, member_encryption_public_key: key.publicKey }];
     expect(await codeOf(approval([dan], { members }))).toBe('state_conflict');
@@ -287,7 +287,7 @@ describe('05 §13.15: what is refused, and how', () => {
     expect(await codeOf({ ...params, client_secret_commitment: other })).toBe('state_conflict');
   });
 
-  test('an invitation revoked or over meanwhile is state_conflict', async () => {
+  test('an invitation revoked or expired meanwhile is state_conflict', async () => {
     const over = await group.invite({ expires_at: world.clock.now() + 10 });
     await group.apply(eve, over);
     world.clock.advance(10);
@@ -303,7 +303,7 @@ describe('05 §13.15: what is refused, and how', () => {
     expect(await codeOf(group.approval([dan]))).toBe('state_conflict');
   });
 
-  test('banned meanwhile, the account has no application any more', async () => {
+  test('an account banned meanwhile has no application any more', async () => {
     const params = group.approval([dan]);
     await group.ban([dan]);
     world.takeNotices();
@@ -311,7 +311,7 @@ describe('05 §13.15: what is refused, and how', () => {
     expect(await codeOf(group.approval([dan]))).toBe('not_found');
   });
 
-  test('05 §12.6: a stored application that verifies no more admits nobody', async () => {
+  test('05 §12.6: a stored application that no longer verifies admits no account', async () => {
     const damage = (sql: string, ...values: string[]) =>
       world.context.storage.write(`group:${group.groupId}`, (tx) => tx.run(sql, ...values));
     const application = await group.apply(dan, invite);
@@ -331,7 +331,7 @@ describe('05 §13.15: what is refused, and how', () => {
 });
 
 describe('05 §13.15: repeats', () => {
-  test('the same again has the old head; signed anew there is nothing to approve', async () => {
+  test('a repeat has the old head; signed again, there is nothing to approve', async () => {
     const params = group.approval([dan]);
     await group.write(method, params.approval, { params });
     expect(await codeOf(params)).toBe('state_conflict');
@@ -363,7 +363,7 @@ describe('05 §8.1: uses of invitations', () => {
     expect(await isMember(eve)).toBe(code === 'ok');
   });
 
-  test('what earlier approvals used counts as well', async () => {
+  test('uses by earlier approvals count', async () => {
     const some = await group.invite({ max_uses: 2 });
     await group.apply(dan, some);
     await group.approve([dan]);
@@ -378,7 +378,7 @@ describe('05 §8.1: uses of invitations', () => {
     expect(await applicants()).toBe(0);
   });
 
-  test('a targeted one serves once, also after its account left again', async () => {
+  test('a targeted invitation can be used once, also after its account left', async () => {
     const targeted = await group.invite({ invitee: dan.account });
     await group.apply(dan, targeted);
     await group.approve([dan]);
@@ -388,7 +388,7 @@ describe('05 §8.1: uses of invitations', () => {
     expect(await world.codeOf('group.application.submit', again, { session })).toBe('forbidden');
   });
 
-  test('one batch may take from several; one that is used up spoils all', async () => {
+  test('a batch may use several invitations; one without enough uses fails the whole batch', async () => {
     const [one, two] = [await group.invite({ max_uses: 1 }), await group.invite({ max_uses: 5 })];
     await group.apply(dan, one);
     await group.apply(eve, two);
@@ -400,7 +400,7 @@ describe('05 §8.1: uses of invitations', () => {
     expect([await uses(one), await uses(two)]).toEqual([1, 1]);
   });
 
-  test('neither submitting nor rejecting uses one', async () => {
+  test('submitting and rejecting consume no use', async () => {
     const accounts = [dan.account, eve.account];
     const params = { group_id: group.groupId, accounts };
     await world.call('group.application.reject', params, { session: ann.session() });
@@ -420,7 +420,7 @@ describe('05 §8.3: capacity', () => {
     expect(await applicants()).toBe(code === 'ok' ? 0 : 2);
   });
 
-  test('applications reserve nothing: who is approved first has the place', async () => {
+  test('applications reserve no place: the first approval takes it', async () => {
     await group.update({ member_capacity: 4 });
     await group.approve([eve]);
     expect(await codeOf(group.approval([dan]))).toBe('state_conflict');
@@ -429,7 +429,7 @@ describe('05 §8.3: capacity', () => {
   });
 });
 
-describe('05 §12.6: what changes between look and commit', () => {
+describe('05 §12.6: changes between verification and commit', () => {
   const after = async (change: () => Promise<unknown>) => {
     const params = group.approval([dan]);
     world.afterProof = async () => void (await change());
@@ -476,7 +476,7 @@ describe('05 §12.6: what changes between look and commit', () => {
     expect(await after(change)).toBe('unauthorized');
   });
 
-  test('a head that moved, a group that closed: state_conflict', async () => {
+  test('a head that moved or a group that closed is state_conflict', async () => {
     expect(await after(() => group.update({ name: 'x' }))).toBe('state_conflict');
     expect(await after(() => group.close())).toBe('state_conflict');
   });
@@ -486,7 +486,7 @@ describe('05 §12.6: what changes between look and commit', () => {
   });
 });
 
-test('05 §12.6: a fault at any write of an approval leaves nothing behind', async () => {
+test('05 §12.6: a fault at any write of an approval leaves no trace', async () => {
   const targeted = await group.invite({ invitee: dan.account });
   await group.apply(dan, targeted);
   const params = group.approval([dan, eve], { by: ben });
@@ -496,14 +496,14 @@ test('05 §12.6: a fault at any write of an approval leaves nothing behind', asy
   expect(faults).toBe(4 + 4 + 1 + 6 + 1);
 });
 
-test('05 §12.6: what was approved is whole after a crash', async () => {
+test('05 §12.6: an approval is complete after a crash', async () => {
   await group.approve([dan, eve]);
   await world.restart();
   expect(await epochsOf(eve)).toEqual([2]);
   expect(await applicants()).toBe(0);
 });
 
-test('05 §12.2: an approval costs a few statements for each account, however many there are', async () => {
+test('05 §12.2: an approval runs a constant number of statements for each account', async () => {
   const statementsFor = async (people: readonly Person[]) => {
     for (const person of people) {
       await group.apply(person, await group.invite({ invitee: person.account }));

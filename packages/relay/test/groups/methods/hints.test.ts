@@ -55,16 +55,16 @@ describe('05 §15.2: group.timeline.changed', () => {
     ['group.role.update', () => group.setRole(ben, 'administrator')],
     ['group.owner.transfer', () => group.transfer(ada)],
     ['group.member.unban', () => group.unban([eve])],
-    ['group.member.ban of nobody inside', () => group.ban([eve])],
+    ['group.member.ban of no member', () => group.ban([eve])],
     ['group.secret.rotation.commit', () => group.rotate()],
     ['group.close', () => group.close()],
   ];
-  test.each(causes)('%s tells everybody, once', async (_name, act) => {
+  test.each(causes)('%s notifies every subscriber once', async (_name, act) => {
     await act();
     expect(heard()).toEqual(each('ann ada ben cem', timeline(3)));
   });
 
-  test('05 §13.28: a message tells everybody, a repeat of it nobody', async () => {
+  test('05 §13.28: a message notifies every subscriber, a repeat of it none', async () => {
     const message = group.message(ben, 1);
     const session = ben.session();
     await world.call('group.message.send', message, { session });
@@ -73,7 +73,7 @@ describe('05 §15.2: group.timeline.changed', () => {
     expect(heard()).toEqual({});
   });
 
-  test('an approval tells the timeline to all and the list to managers', async () => {
+  test('an approval notifies all of the timeline and managers of the list', async () => {
     await group.apply(eve, await group.invite());
     heard();
     await group.approve([eve]);
@@ -92,7 +92,7 @@ describe('05 §15.2: group.timeline.changed', () => {
     expect(idle.hints()).toEqual([]);
   });
 
-  test('a refused write tells nobody', async () => {
+  test('a refused write notifies no connection', async () => {
     const body = group.link('group.update', { name: 'x' }, { by: ben });
     expect(await world.codeOf('group.update', body, { session: ben.session() })).toBe('forbidden');
     expect(heard()).toEqual({});
@@ -125,7 +125,7 @@ describe('05 §15.3: group.application.changed, for owner and administrators', (
     expect(heard()).toEqual(each('ann ada', applications));
   });
 
-  test('a ban of an applicant, and of none', async () => {
+  test('a ban of an applicant, and of another account', async () => {
     await group.apply(eve, await group.invite());
     heard();
     await group.ban([eve]);
@@ -151,7 +151,7 @@ describe('05 §15.3: group.application.changed, for owner and administrators', (
     expect(heard()).toEqual(each('ann ada', applications));
   });
 
-  test('not an administrator that is one no more', async () => {
+  test('not a former administrator', async () => {
     await group.setRole(ada, 'member');
     heard();
     await group.apply(eve, await group.invite());
@@ -218,7 +218,7 @@ describe('05 §15.4: group.member.recovery.changed', () => {
     for (const name of ['ben', 'ada']) expect(of(name).hints()).not.toContainEqual(recoveries);
   });
 
-  test('a removal without requests tells of none', async () => {
+  test('a removal without requests publishes no recovery hint', async () => {
     await group.remove([ben]);
     await vi.waitFor(() => expect(of('cem').hints()).toEqual([timeline(3)]), patience);
     expect(of('ann').hints()).toEqual([timeline(3)]);
@@ -234,7 +234,7 @@ describe('05 §15.4: group.member.recovery.changed', () => {
   });
 });
 
-describe('who may not read hears nothing', () => {
+describe('an account that may not read is not notified', () => {
   /** Waits until somebody who may has heard of a head: all were looked up with them. */
   const arrives = (name: string, head: number) =>
     vi.waitFor(() => expect(of(name).hints()).toContainEqual(timeline(head)), patience);
@@ -262,7 +262,7 @@ describe('who may not read hears nothing', () => {
     expect(of('ben').hints()).toEqual([timeline(5)]);
   });
 
-  test('who subscribes again before it is looked up keeps the new subscription', async () => {
+  test('a device that subscribes again before it is checked keeps the new subscription', async () => {
     const look = Promise.withResolvers<void>();
     board.afterLook = () => look.promise;
     await group.remove([ben]);
@@ -290,7 +290,7 @@ describe('who may not read hears nothing', () => {
     expect(heard()).toEqual(each('ann ada cem', timeline(3)));
   });
 
-  test('those who stay are told when storage can be read again', async () => {
+  test('the remaining members are notified when storage can be read again', async () => {
     const { metrics } = world.context;
     board.beforeLook = () => Promise.reject(new Error('away'));
     await group.remove([ben]);
@@ -303,7 +303,7 @@ describe('who may not read hears nothing', () => {
   });
 });
 
-describe('what is committed while a subscription is under way', () => {
+describe('an event committed during a subscription', () => {
   /** Something happens after it was looked up that ben may read, before he hears of the group. */
   const between = async (act: () => Promise<unknown>) => {
     await of('ben').subscribeGroups();
@@ -319,7 +319,7 @@ describe('what is committed while a subscription is under way', () => {
     await of('ben').subscribeGroups(group);
   };
 
-  test('is heard of', async () => {
+  test('is notified', async () => {
     await between(() => group.update({ name: 'other' }));
     expect(heard()).toEqual(each('ann ada ben cem', timeline(3)));
   });
@@ -335,7 +335,7 @@ describe('what is committed while a subscription is under way', () => {
     },
   );
 
-  test('is heard of by who had the right confirmed before somebody else lost it', async () => {
+  test('reaches a subscriber confirmed before another account lost its right', async () => {
     await between(() => group.remove([cem]));
     await vi.waitFor(() => expect(of('ben').hints()).toEqual([timeline(3)]), patience);
     expect(of('cem').hints()).toEqual([]);
@@ -343,7 +343,7 @@ describe('what is committed while a subscription is under way', () => {
 });
 
 describe('02 §12.3: hints are merged', () => {
-  test('a slow reader finds the newest of each kind, never a queue', async () => {
+  test('a slow reader gets the newest hint of each kind, never a queue', async () => {
     const slow = of('ann');
     slow.isSlow = true;
     const invite = await group.invite();
@@ -359,7 +359,7 @@ describe('02 §12.3: hints are merged', () => {
     expect(slow.hints()).toEqual([]);
   });
 
-  test('a list without version is told again once its hint went out', async () => {
+  test('a list without a version is notified again once its hint was sent', async () => {
     const slow = of('ann');
     const invite = await group.invite();
     await group.apply(eve, invite);
@@ -371,7 +371,7 @@ describe('02 §12.3: hints are merged', () => {
     expect(slow.hints()).toEqual([applications, applications]);
   });
 
-  test('of another group nothing is lost', async () => {
+  test('hints of another group are not lost', async () => {
     const other = await TestGroup.create(world, ann);
     const slow = of('ann');
     await slow.subscribeGroups(group, other);
@@ -384,7 +384,7 @@ describe('02 §12.3: hints are merged', () => {
     expect(slow.hints(other)).toEqual([timeline(2)]);
   });
 
-  test('what waits of a group that is given up is dropped, the rest is not', async () => {
+  test("unsubscribing drops the group's waiting hints only", async () => {
     const other = await TestGroup.create(world, ann);
     const slow = of('ann');
     await slow.subscribeGroups(group, other);
@@ -399,7 +399,7 @@ describe('02 §12.3: hints are merged', () => {
     expect(slow.hints()).toEqual([timeline(2)]);
   });
 
-  test('05 §13.29: success brings no hint of what happened before', async () => {
+  test('05 §13.29: a successful subscription sends no hint of earlier events', async () => {
     // A process that hears of everything late.
     const bus = new MemoryBus((error) => {
       throw error;

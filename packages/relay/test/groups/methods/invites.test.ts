@@ -40,7 +40,7 @@ const of = ({ invite_id }: { readonly invite_id: string }) => ({
 const stored = async () => (await world.rows('group_invites')) as Record<string, unknown>[];
 
 describe('05 §13.9: creating an invitation', () => {
-  test('stores it as it is, with the certificate it verifies with, and tells nobody', async () => {
+  test('stores it unchanged with its certificate, and publishes no notice', async () => {
     const before = await world.dump();
     const invite = await group.invite({ max_uses: 3, extra: { deep: 'é' } } as object);
     expect(world.takeNotices()).toEqual([]);
@@ -73,7 +73,7 @@ describe('05 §13.9: creating an invitation', () => {
     expect(await create({}, by)).toBe(open);
   });
 
-  test('05 §8.1: no change of role, policy or membership takes it back', async () => {
+  test('05 §8.1: it stays valid whatever changes in role, policy or membership', async () => {
     await group.update({ invite_policy: 'members_shareable' });
     const ofBen = await group.invite({}, { by: ben });
     const ofCem = await group.invite({}, { by: cem });
@@ -136,14 +136,14 @@ describe('05 §13.9: creating an invitation', () => {
     expect(await create({ created_at, expires_at: created_at + 1_000 })).toBe(code);
   });
 
-  test('05 §8.1: a life accepted once outlives a shorter max_group_invite_ttl', async () => {
+  test('05 §8.1: an accepted period outlasts a lowered max_group_invite_ttl', async () => {
     const invite = await group.invite();
     await world.restart({ groupInviteTtl: 60 });
     expect(await create()).toBe('bad_request');
     expect(await call('resolve', of(invite), ann)).toMatchObject({ invite });
   });
 
-  test('in the name of somebody else it is forbidden, before its signature counts', async () => {
+  test('in the name of another account it is forbidden, before its signature is verified', async () => {
     const invite = group.invitation({ inviter: ben.account });
     expect(await codeOf('create', invite, ann)).toBe('forbidden');
     expect(await codeOf('create', { ...invite, extra: 1 }, ann)).toBe('forbidden');
@@ -156,7 +156,7 @@ describe('05 §13.9: creating an invitation', () => {
     expect(await codeOf('create', other, ann)).toBe('invalid_signature');
   });
 
-  test('strangers, banned accounts and account sessions may not, whatever the policy', async () => {
+  test('strangers, banned accounts and account sessions are refused, whatever the policy', async () => {
     await group.update({ invite_policy: 'members_shareable' });
     expect(await create({}, { by: dan })).toBe('forbidden');
     await group.ban([cem]);
@@ -166,14 +166,14 @@ describe('05 §13.9: creating an invitation', () => {
     expect(code).toBe('forbidden');
   });
 
-  test('of a group that is not here it is not_found, of a closed one state_conflict', async () => {
+  test('for an unknown group it is not_found, for a closed one state_conflict', async () => {
     expect(await create({ group_id: `grp_${'A'.repeat(22)}` })).toBe('not_found');
     await group.close();
     expect(await create()).toBe('state_conflict');
     expect(await create({}, { by: cem })).toBe('forbidden');
   });
 
-  test('an ID that is taken in the group is state_conflict, also for the same again', async () => {
+  test('an ID that is taken in the group is state_conflict, also for an identical retry', async () => {
     const invite = await group.invite();
     expect(await codeOf('create', invite, ann)).toBe('state_conflict');
     expect(await create({ invite_id: invite.invite_id }, { by: ben })).toBe('state_conflict');
@@ -183,13 +183,13 @@ describe('05 §13.9: creating an invitation', () => {
     await elsewhere.invite({ invite_id: invite.invite_id });
   });
 
-  test('05 §18: of two creations of one ID at once one is accepted', async () => {
+  test('05 §18: of two concurrent creations of one ID one is accepted', async () => {
     const { invite_id } = group.invitation();
     const codes = [create({ invite_id }), create({ invite_id, max_uses: 1 }, { by: ben })];
     expect((await Promise.all(codes)).sort()).toEqual(['ok', 'state_conflict']);
   });
 
-  test('05 §20: one account has a number of valid ones at most; those that end make room', async () => {
+  test("05 §20: an account's valid invitations are limited; ended ones do not count", async () => {
     await world.restart({ groupInvites: 4 });
     const revoked = await group.invite();
     await group.invite({ expires_at: world.clock.now() + 10 });
@@ -215,13 +215,13 @@ describe('05 §13.9: creating an invitation', () => {
     expect(await create({ extra } as object)).toBe(code);
   });
 
-  test('05 §12.6: who lost the right while the signature was verified has it no more', async () => {
+  test('05 §12.6: a right lost while the signature is verified is missing', async () => {
     const invite = group.invitation({}, { by: ben });
     world.meanwhile = () => group.setRole(ben, 'member');
     expect(await codeOf('create', invite, ben)).toBe('forbidden');
   });
 
-  test('05 §12.6: a fault at any write leaves nothing behind', async () => {
+  test('05 §12.6: a fault at any write leaves no trace', async () => {
     const laptop = { by: ann, device: 'laptop' };
     const invite = group.invitation({}, laptop);
     const faults = await throughEveryFault(world, () =>
@@ -231,7 +231,7 @@ describe('05 §13.9: creating an invitation', () => {
   });
 });
 
-describe('05 §13.10: looking at an invitation', () => {
+describe('05 §13.10: resolving an invitation', () => {
   test('owner and administrators see all, ordinary members their own', async () => {
     await group.update({ invite_policy: 'members_shareable' });
     const ofAnn = await group.invite();
@@ -245,7 +245,7 @@ describe('05 §13.10: looking at an invitation', () => {
     expect(await codeOf('resolve', of(ofAnn), cem)).toBe('forbidden');
   });
 
-  test('counts the uses, and what is used up, over or revoked is not_found', async () => {
+  test('counts the uses; an exhausted, expired or revoked invitation is not_found', async () => {
     const used = await group.invite({ max_uses: 2 });
     await group.apply(dan, used);
     await group.approve([dan]);
@@ -266,7 +266,7 @@ describe('05 §13.10: looking at an invitation', () => {
     expect(await codeOf('resolve', of(revoked), ann)).toBe('not_found');
   });
 
-  test('strangers and banned accounts are refused alike, whether it is there or not', async () => {
+  test('strangers and banned accounts get the same refusal, whether it exists or not', async () => {
     const invite = await group.invite({ invitee: dan.account });
     const none = group.invitation();
     await group.ban([cem]);
@@ -276,7 +276,7 @@ describe('05 §13.10: looking at an invitation', () => {
     }
   });
 
-  test('what is not here is not_found, what is no ID is bad_request', async () => {
+  test('an unknown ID is not_found, a malformed one bad_request', async () => {
     const invite = await group.invite();
     const group_id = `grp_${'A'.repeat(22)}`;
     expect(await codeOf('resolve', { ...of(invite), group_id }, ann)).toBe('not_found');
@@ -285,7 +285,7 @@ describe('05 §13.10: looking at an invitation', () => {
     expect(await codeOf('resolve', of({ invite_id: 'inv_' }), ann)).toBe('bad_request');
   });
 
-  test('verifies with the certificate it was accepted with, renewed and removed since', async () => {
+  test('verifies with the certificate of its acceptance, renewed and removed since', async () => {
     const invite = await group.invite({}, { device: 'laptop' });
     const { certificate } = ann.device('laptop');
     await ann.addDevice('laptop', { expiresAt: world.clock.now() + 90_000 });
@@ -298,7 +298,7 @@ describe('05 §13.10: looking at an invitation', () => {
 });
 
 describe('05 §13.12: revoking an invitation', () => {
-  test('ends it for good, with no word to anybody where nobody applied', async () => {
+  test('ends it for good, without a notice if no account applied', async () => {
     const invite = await group.invite();
     await call('revoke', of(invite), ann);
     expect(world.takeNotices()).toEqual([]);
@@ -311,7 +311,7 @@ describe('05 §13.12: revoking an invitation', () => {
     expect(await world.codeOf('group.resolve', of(invite), { session })).toBe('forbidden');
   });
 
-  test('05 §15.3: tells owner and administrators where an application goes with it', async () => {
+  test('05 §15.3: notifies owner and administrators if an application ends with it', async () => {
     const invite = await group.invite();
     await group.apply(dan, invite);
     world.takeNotices();
@@ -337,7 +337,7 @@ describe('05 §13.12: revoking an invitation', () => {
     ).toBe('state_conflict');
   });
 
-  test('05 §8.2: an application that went elsewhere or was rejected does not go with it', async () => {
+  test('05 §8.2: an application that was replaced or rejected before does not count', async () => {
     const [first, second] = [await group.invite(), await group.invite()];
     await group.apply(dan, first);
     await group.apply(dan, second);
@@ -351,7 +351,7 @@ describe('05 §13.12: revoking an invitation', () => {
     expect(world.takeNotices()).toEqual([]);
   });
 
-  test('05 §6: the owner may revoke any, everybody else what they issued', async () => {
+  test('05 §6: the owner may revoke any invitation, other members only their own', async () => {
     await group.update({ invite_policy: 'members_shareable' });
     const [ofAnn, ofBen, ofCem] = [
       await group.invite(),
@@ -367,7 +367,7 @@ describe('05 §13.12: revoking an invitation', () => {
     expect(await codeOf('revoke', of(ofBen), ann)).toBe('ok');
   });
 
-  test('a second time is state_conflict, for whoever may not forbidden still', async () => {
+  test('a second revocation is state_conflict; without the right still forbidden', async () => {
     const invite = await group.invite();
     await call('revoke', of(invite), ann);
     expect(await codeOf('revoke', of(invite), ann)).toBe('state_conflict');
@@ -376,7 +376,7 @@ describe('05 §13.12: revoking an invitation', () => {
     expect(await codeOf('revoke', of(invite), ann)).toBe('state_conflict');
   });
 
-  test('05 §20: what is over or used up can not be revoked any more: not_found', async () => {
+  test('05 §20: revoking an expired or exhausted invitation is not_found', async () => {
     const targeted = await group.invite({ invitee: dan.account });
     await group.apply(dan, targeted);
     await group.approve([dan]);
@@ -399,7 +399,7 @@ describe('05 §13.12: revoking an invitation', () => {
     expect(await codeOf('revoke', of({ invite_id: 'x' }), ann)).toBe('bad_request');
   });
 
-  test('05 §12.5: in a closed group nothing is revoked', async () => {
+  test('05 §12.5: in a closed group no invitation can be revoked', async () => {
     const invite = await group.invite();
     await group.close();
     expect(await codeOf('revoke', of(invite), ann)).toBe('state_conflict');
@@ -419,7 +419,7 @@ describe('05 §13.12: revoking an invitation', () => {
     );
   });
 
-  test('05 §12.6: a fault at any write leaves nothing behind', async () => {
+  test('05 §12.6: a fault at any write leaves no trace', async () => {
     const invite = await group.invite();
     await group.apply(dan, invite);
     const faults = await throughEveryFault(world, () => codeOf('revoke', of(invite), ann));
@@ -427,7 +427,7 @@ describe('05 §13.12: revoking an invitation', () => {
   });
 });
 
-test('01 §8: an invitation signed by a key that is no device of the account is refused', async () => {
+test('01 §8: an invitation signed by a key of no device of the account is refused', async () => {
   const invite = signAsDevice(network, group.invitation(), dan.device().signer);
   expect(await codeOf('create', invite, ann)).toBe('invalid_signature');
 });

@@ -48,15 +48,15 @@ interface Delivery {
   readonly delivered_epoch: number | null;
 }
 
-describe('05 §13.25: what a device is given', () => {
-  test('05 §10.2: the device that created the group has every epoch, and opens all', async () => {
+describe('05 §13.25: the epochs that a device gets', () => {
+  test('05 §10.2: the creating device gets and opens every epoch', async () => {
     await group.admit(cem);
     expect(await shapeOf(ann)).toBe('0* 1 2');
     expect(await opened(ann)).toEqual([0, 1, 2]);
     expect((await page(ann)).has_more).toBe(false);
   });
 
-  test('05 §10.2: the device whose application was approved begins with that epoch', async () => {
+  test('05 §10.2: the applying device begins with the epoch of the approval', async () => {
     await group.admit(cem);
     expect(await shapeOf(ben)).toBe('1* 2');
     expect(await opened(ben)).toEqual([1, 2]);
@@ -70,7 +70,7 @@ describe('05 §13.25: what a device is given', () => {
     expect(await shapeOf(ann, { device: 'laptop' })).toBe('2*');
   });
 
-  test('05 §10.2: calls that are refused open no interval, nor do other methods', async () => {
+  test('05 §10.2: refused calls and other methods open no interval', async () => {
     const before = await intervals();
     expect(await codeOf(ben, { after: 9 }, 'laptop')).toBe('bad_request');
     expect(await codeOf(ben, { limit: 0 }, 'laptop')).toBe('bad_request');
@@ -79,7 +79,7 @@ describe('05 §13.25: what a device is given', () => {
     expect(await intervals()).toEqual(before);
   });
 
-  test('05 §3.7: every call seals anew, to the calling device', async () => {
+  test('05 §3.7: every call seals again, to the calling device', async () => {
     const [first, second] = [await page(ann), await page(ann)];
     expect(first.keys[0]?.relay_secret_box.enc).not.toBe(second.keys[0]?.relay_secret_box.enc);
     expect(first.keys[0]?.client_secret_box).toEqual(second.keys[0]?.client_secret_box);
@@ -91,7 +91,7 @@ describe('05 §13.25: what a device is given', () => {
 describe('05 §12.8: pages', () => {
   beforeEach(() => group.admit(cem));
 
-  test('are of what was asked for, in ascending order, and say whether there is more', async () => {
+  test('hold the requested range in ascending order, and say if there is more', async () => {
     const first = await page(ann, { limit: 1 });
     expect([shape(first), first.has_more]).toEqual(['0*', true]);
     const second = await page(ann, { after: 0, limit: 1 });
@@ -102,7 +102,7 @@ describe('05 §12.8: pages', () => {
     expect([shape(last), last.has_more]).toEqual(['', false]);
   });
 
-  test('have no more entries than the relay allows', async () => {
+  test("have no more entries than the relay's limit", async () => {
     await world.restart({ groupKeyPage: 2 });
     for (const reading of [{}, { limit: 500 }]) {
       const first = await page(ann, reading);
@@ -111,7 +111,7 @@ describe('05 §12.8: pages', () => {
     expect(await shapeOf(ann, { after: 1 })).toBe('2*');
   });
 
-  test('have more in another range of the device too', async () => {
+  test('continue in another range of the device', async () => {
     await closeAndLeaveOut(ben);
     const first = await page(ben, { limit: 2 });
     expect([shape(first), first.has_more]).toEqual(['1* 2', true]);
@@ -119,7 +119,7 @@ describe('05 §12.8: pages', () => {
     expect([shape(second), second.has_more]).toEqual(['4*', false]);
   });
 
-  test('02 §6: end where the next box would be too much for one answer', async () => {
+  test("02 §6: end before a box that would exceed the answer's size", async () => {
     const secret = createGroupSecret(nodeRandom);
     const large = { ...group.preparation(secret) };
     const { [ann.account]: box } = large.client_secret_boxes;
@@ -140,7 +140,7 @@ describe('05 §12.8: pages', () => {
     expect(await shapeOf(ann, { after: 3 })).toBe('4*');
   });
 
-  test('begin behind any epoch, also one the device has not or nobody has', async () => {
+  test('begin after any epoch, also one that the device lacks or that was deleted', async () => {
     expect(await shapeOf(cem, { after: -1 })).toBe('2*');
     expect(await shapeOf(cem, { after: 0 })).toBe('2*');
     expect(await codeOf(cem, { after: 3 })).toBe('bad_request');
@@ -163,7 +163,7 @@ async function closeAndLeaveOut(person: Person): Promise<void> {
 }
 
 describe('05 §4.11: the client secret box', () => {
-  test('is in the first entry of every page, and again where the commitment is another', async () => {
+  test('is in the first entry of every page, and again when the commitment changes', async () => {
     await group.admit(cem);
     await group.rotate();
     await group.update({ name: 'other' });
@@ -175,7 +175,7 @@ describe('05 §4.11: the client secret box', () => {
     expect(await shapeOf(ann)).toBe('0* 1 2 3* 4* 5');
   });
 
-  test('is there again where the member key is another, with the commitment as it was', async () => {
+  test('is there again when the member key changes under the same commitment', async () => {
     const secret = inForce();
     await group.rotate(newMemberKey());
     await group.leave(ben);
@@ -195,7 +195,7 @@ describe('05 §4.11: the client secret box', () => {
     expect([...secrets.values()]).toEqual([secret, inForce()]);
   });
 
-  test('05 §7.4: is the newest in force by then, also among several under one secret', async () => {
+  test('05 §7.4: is the newest in force in the epoch, also among several under one secret', async () => {
     await group.requestRecovery(ben);
     await group.recover([ben]);
     await group.admit(cem);
@@ -207,14 +207,14 @@ describe('05 §4.11: the client secret box', () => {
     expect(await opened(ben)).toEqual([1, 2, 3]);
   });
 
-  test('is left out across a gap between two ranges of the device', async () => {
+  test('is omitted across a gap between two ranges of the device', async () => {
     await group.admit(cem);
     await closeAndLeaveOut(ben);
     expect(await shapeOf(ben)).toBe('1* 2 4');
     expect(await opened(ben)).toEqual([1, 2, 4]);
   });
 
-  test('of a long history all verify, with many secrets', async () => {
+  test('verifies throughout a long history with many secrets', async () => {
     const secrets = [inForce(), inForce()];
     for (let count = 0; count < 18; count += 1) {
       await group.rotate();
@@ -226,7 +226,7 @@ describe('05 §4.11: the client secret box', () => {
 });
 
 describe('05 §10.3: ended access', () => {
-  test('05 §9.1: who left reads nothing, and begins anew with the next approval', async () => {
+  test('05 §9.1: an account that left reads nothing, and begins again with the next approval', async () => {
     await group.leave(ben);
     expect(await codeOf(ben)).toBe('forbidden');
     await group.admit(ben);
@@ -235,21 +235,21 @@ describe('05 §10.3: ended access', () => {
     expect(await shapeOf(ben, { device: 'laptop' })).toBe('3*');
   });
 
-  test('05 §9.2: who is banned reads nothing, nor after the ban is lifted', async () => {
+  test('05 §9.2: a banned account reads nothing, also after the ban is lifted', async () => {
     await group.ban([ben]);
     expect(await codeOf(ben)).toBe('forbidden');
     await group.unban([ben]);
     expect(await codeOf(ben)).toBe('forbidden');
   });
 
-  test('05 §11.4: a closed group is served to who had access, and opens none', async () => {
+  test('05 §11.4: a closed group is served to devices with access, and opens none', async () => {
     await group.close();
     expect(await opened(ben)).toEqual([1]);
     expect(await page(ben, { device: 'laptop' })).toEqual({ keys: [], has_more: false });
   });
 });
 
-describe('05 §11.3: epochs that are not kept any more', () => {
+describe('05 §11.3: deleted epochs', () => {
   const prune = (...epochs: number[]) =>
     world.context.storage.write(`group:${group.groupId}`, async (tx) => {
       for (const epoch of epochs) {
@@ -257,7 +257,7 @@ describe('05 §11.3: epochs that are not kept any more', () => {
       }
     });
 
-  test('are left out; the next one has the box', async () => {
+  test('are omitted; the next epoch has the box', async () => {
     await group.admit(cem);
     await prune(0);
     expect(await shapeOf(ann)).toBe('1* 2');
@@ -266,7 +266,7 @@ describe('05 §11.3: epochs that are not kept any more', () => {
     expect(await opened(ann)).toEqual([2]);
   });
 
-  test('take no place on a page', async () => {
+  test('do not count for the page limit', async () => {
     await group.admit(cem);
     await prune(1);
     const first = await page(ann, { limit: 2 });
@@ -274,8 +274,8 @@ describe('05 §11.3: epochs that are not kept any more', () => {
   });
 });
 
-describe('05 §7.3: what was delivered', () => {
-  test('is remembered with the page that has the current relay secret, once', async () => {
+describe('05 §7.3: a delivery of the current relay secret', () => {
+  test('is recorded once, with the page that has the secret', async () => {
     expect(await delivered(ben)).toEqual([null]);
     await page(ben);
     expect(await delivered(ben)).toEqual([1]);
@@ -286,7 +286,7 @@ describe('05 §7.3: what was delivered', () => {
     expect(await codeOf(ben)).toBe('ok');
   });
 
-  test('is remembered anew in the next epoch', async () => {
+  test('is recorded again in the next epoch', async () => {
     await page(ben);
     await group.admit(cem);
     expect(await delivered(ben)).toEqual([1]);
@@ -294,7 +294,7 @@ describe('05 §7.3: what was delivered', () => {
     expect(await delivered(ben)).toEqual([2]);
   });
 
-  test('is not the current relay secret on a page that ends before it, or is empty', async () => {
+  test('is not recorded for a page that ends before it or is empty', async () => {
     await group.admit(cem);
     await page(ann, { limit: 2 });
     await page(ann, { after: 2 });
@@ -303,19 +303,19 @@ describe('05 §7.3: what was delivered', () => {
     expect(await delivered(ann)).toEqual([2]);
   });
 
-  test('is of the device alone, with the interval that its first call opens', async () => {
+  test('is recorded for the device only, with the interval that its first call opens', async () => {
     await page(ben, { device: 'laptop' });
     expect(await delivered(ben, 'laptop')).toEqual([1]);
     expect(await delivered(ben)).toEqual([null]);
   });
 
-  test('05 §12.6: interval and mark come together or not at all', async () => {
+  test('05 §12.6: interval and record are written together or not at all', async () => {
     const faults = await throughEveryFault(world, () => codeOf(ben, {}, 'laptop'));
     expect(faults).toBe(2);
     expect(await delivered(ben, 'laptop')).toEqual([1]);
   });
 
-  test('tells nobody', async () => {
+  test('publishes no notice', async () => {
     world.takeNotices();
     await page(ben);
     expect(world.takeNotices()).toEqual([]);
@@ -343,12 +343,12 @@ describe('05 §13.25: errors', () => {
     expect(await world.codeOf(method, params)).toBe('unauthorized');
   });
 
-  test('02 §12: a device that was removed is refused', async () => {
+  test('02 §12: a removed device is refused', async () => {
     await ben.publishState(await ben.state({ devices: ['laptop'] }));
     expect(await codeOf(ben)).toBe('unauthorized');
   });
 
-  test('05 §13.26: nobody sees boxes of a rotation that is only prepared', async () => {
+  test('05 §13.26: boxes of a staged rotation are not served', async () => {
     const secret = createGroupSecret(nodeRandom);
     const params = group.preparation(secret);
     await world.call('group.secret.rotation.prepare', params, { session: ann.session() });

@@ -56,7 +56,7 @@ const rightful = (act: Act): Person => (act === 'group.member.leave' ? cem : ann
 const codeOf = (act: Act, facts: object = {}, by = rightful(act)) =>
   world.codeOf(act, acts[act](facts, { by }), { session: by.session() });
 
-describe('05 §6: who may', () => {
+describe('05 §6: permissions', () => {
   test.each([
     ['group.update', 'owner'],
     ['group.role.update', 'owner'],
@@ -98,13 +98,13 @@ describe('05 §6: who may', () => {
     expect(await codeOf('group.member.ban', { accounts }, who()[by])).toBe(ban);
   });
 
-  test('a ban of the member the administrator may remove', async () => {
+  test('an administrator may ban a member that it may remove', async () => {
     expect(await codeOf('group.member.ban', {}, ben)).toBe('ok');
   });
 });
 
-describe('05 §13: what is refused, and how', () => {
-  test.each(every)('%s: a group that is not here, a broken signature, an old head', async (act) => {
+describe('05 §13: refusals', () => {
+  test.each(every)('%s: an unknown group, an invalid signature, an old head', async (act) => {
     const by = rightful(act);
     expect(await codeOf(act, { group_id: nowhere })).toBe('not_found');
     expect(await codeOf(act, { prev_hash: stale })).toBe('state_conflict');
@@ -136,20 +136,20 @@ describe('05 §13: what is refused, and how', () => {
   });
 
   test.each(['group.member.remove', 'group.member.ban', 'group.member.unban'] as const)(
-    '%s of somebody twice is bad_request',
+    '%s of an account twice is bad_request',
     async (act) => {
       const { account } = cem;
       expect(await codeOf(act, { accounts: [account, account] })).toBe('bad_request');
     },
   );
 
-  test('an update of nothing is bad_request, unknown members do not count', async () => {
+  test('an update without a known member is bad_request', async () => {
     const body = group.link('group.update', { extra: 'x' } as never);
     const session = ann.session();
     expect(await world.codeOf('group.update', body, { session })).toBe('bad_request');
   });
 
-  test('a role for the owner or a stranger is state_conflict', async () => {
+  test('a role update of the owner or a stranger is state_conflict', async () => {
     for (const { account } of [ann, dan]) {
       expect(await codeOf('group.role.update', { account })).toBe('state_conflict');
     }
@@ -162,13 +162,13 @@ describe('05 §13: what is refused, and how', () => {
     }
   });
 
-  test('a leave for somebody else is forbidden, before its signature counts', async () => {
+  test('leaving for another account is forbidden, before its signature is verified', async () => {
     const body = { ...acts['group.member.leave']({ account: cem.account }, { by: ben }), extra: 1 };
     const session = ben.session();
     expect(await world.codeOf('group.member.leave', body, { session })).toBe('forbidden');
   });
 
-  test('one target that cannot be spares all', async () => {
+  test('one impossible target fails the whole batch', async () => {
     const before = await world.dump();
     const accounts = [cem.account, dan.account];
     expect(await codeOf('group.member.remove', { accounts })).toBe('state_conflict');
@@ -177,7 +177,7 @@ describe('05 §13: what is refused, and how', () => {
     expect(await world.dump()).toEqual(before);
   });
 
-  test('05 §5.2: an old head, though everything is again as it was then', async () => {
+  test('05 §5.2: an old head is refused, even if the state is the same again', async () => {
     const body = acts['group.update']({}, { by: ann });
     await group.transfer(cem);
     const back = group.link(
@@ -191,21 +191,24 @@ describe('05 §13: what is refused, and how', () => {
   });
 });
 
-describe('05 §13: what follows', () => {
+describe('05 §13: effects', () => {
   const state = async () => (await rows('groups'))[0];
 
-  test.each(every)('%s: one event, kept as it was signed; verified by members', async (act) => {
-    const by = rightful(act);
-    const body = acts[act]({ extra: { deep: [1] } }, { by });
-    const before = await rows('group_events');
-    await world.call(act, body, { session: by.session() });
-    const added = (await rows('group_events')).slice(before.length);
-    expect(added.map(({ payload }) => payload)).toEqual([canonicalJson(body as never)]);
-    const timeline = world.takeNotices().filter(({ kind }) => kind === 'group-timeline');
-    expect(timeline).toMatchObject([{ head: added[0]?.sequence }]);
-    const { state: projection } = await readChain(world, group, ann);
-    expect(projection.sequence).toBe(added[0]?.sequence);
-  });
+  test.each(every)(
+    '%s: one event, stored as it was signed and verified by members',
+    async (act) => {
+      const by = rightful(act);
+      const body = acts[act]({ extra: { deep: [1] } }, { by });
+      const before = await rows('group_events');
+      await world.call(act, body, { session: by.session() });
+      const added = (await rows('group_events')).slice(before.length);
+      expect(added.map(({ payload }) => payload)).toEqual([canonicalJson(body as never)]);
+      const timeline = world.takeNotices().filter(({ kind }) => kind === 'group-timeline');
+      expect(timeline).toMatchObject([{ head: added[0]?.sequence }]);
+      const { state: projection } = await readChain(world, group, ann);
+      expect(projection.sequence).toBe(added[0]?.sequence);
+    },
+  );
 
   test.each([
     ['group.update', 0],
@@ -225,7 +228,7 @@ describe('05 §13: what follows', () => {
     expect(new Set(epochs.map(({ relay_secret }) => relay_secret)).size).toBe(epochs.length);
   });
 
-  test('an update replaces what it names; the same again is another event', async () => {
+  test('an update replaces the named properties; a repeat on the new head is another event', async () => {
     const description = 'ours';
     await group.update({ description, member_capacity: 1, invite_policy: 'members_shareable' });
     const changed = { name: 'club', description, member_capacity: 1 };
@@ -236,7 +239,7 @@ describe('05 §13: what follows', () => {
     expect(await state()).toMatchObject({ name: 'club', description: '' });
   });
 
-  test('05 §8.3: a lowered cap stops increases alone', async () => {
+  test('05 §8.3: a lowered limit refuses increases only', async () => {
     await world.restart({ groupMembers: 50 });
     expect(await codeOf('group.update', { member_capacity: 101 })).toBe('bad_request');
     await group.update({ member_capacity: 100 });
@@ -259,7 +262,7 @@ describe('05 §13: what follows', () => {
     );
   });
 
-  test('a ban of strangers leaves members, keys and access alone; an unban restores nothing', async () => {
+  test('a ban of strangers changes no member, key or access; an unban restores nothing', async () => {
     const untouched = async () => {
       const { group_members, group_intervals, group_epochs, group_boxes } = await world.dump();
       return { group_members, group_intervals, group_epochs, group_boxes };
@@ -277,7 +280,7 @@ describe('05 §13: what follows', () => {
     expect(await rows('group_bans')).toEqual([]);
   });
 
-  test('05 §13.19: the cap counts what is added, to what is there', async () => {
+  test('05 §13.19: the ban limit counts present and added bans', async () => {
     await world.restart({ groupBans: 2 });
     expect(await codeOf('group.member.ban', { accounts: [dan.account] })).toBe('ok');
     group = await TestGroup.create(world, ann);
@@ -332,7 +335,7 @@ describe('05 §13: what follows', () => {
     },
   );
 
-  test('05 §10.3: what was closed before keeps its end when its authority goes', async () => {
+  test('05 §10.3: a closed interval keeps its end when it loses its authority', async () => {
     const session = cem.session('laptop');
     await world.call('group.sync', { group_id: group.groupId }, { session });
     await cem.publishState(await cem.state({ devices: ['phone'] }));
@@ -346,7 +349,7 @@ describe('05 §13: what follows', () => {
     expect(await ofLaptop()).toEqual([{ ...closed, authority: 0 }]);
   });
 
-  test('02 §7.2: where no epoch follows, nobody leaves and nothing changes', async () => {
+  test('02 §7.2: without a next epoch no member can leave and nothing changes', async () => {
     await world.context.storage.write(`group:${group.groupId}`, (tx) =>
       tx.run('UPDATE groups SET epoch = ?', Number.MAX_SAFE_INTEGER),
     );
@@ -356,7 +359,7 @@ describe('05 §13: what follows', () => {
     expect(await codeOf('group.update')).toBe('ok');
   });
 
-  test.each(every)('05 §12.6: %s: a fault at any write leaves nothing behind', async (act) => {
+  test.each(every)('05 §12.6: %s: a fault at any write leaves no trace', async (act) => {
     await group.requestRecovery(cem);
     await group.apply(dan, await group.invite());
     expect(await throughEveryFault(world, () => codeOf(act))).toBeGreaterThan(2);

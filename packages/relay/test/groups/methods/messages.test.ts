@@ -46,7 +46,7 @@ const messagesOf = async (reader: Person) => {
 };
 
 describe('05 §13.28: sending', () => {
-  test('appends the envelope as it is, answers its sequence, tells of the head', async () => {
+  test('appends the envelope unchanged, returns its sequence and publishes the head', async () => {
     const message = withFacts({ extra: { deep: ['é'] }, from: 'nobody', prev_hash: 'none' });
     const before = await world.dump();
     expect(await send(message)).toEqual({ sequence: 2 });
@@ -73,7 +73,7 @@ describe('05 §13.28: sending', () => {
     ]);
   });
 
-  test('sequences go on with management events, and the head of the chain stays', async () => {
+  test('shares sequences with management events, and leaves the chain head', async () => {
     expect(await group.send(ben, 1)).toBe(2);
     await group.update({ name: 'later' });
     expect(await group.send(ann, 1, 'laptop')).toBe(4);
@@ -87,7 +87,7 @@ describe('05 §13.28: sending', () => {
     expect(await rows('group_intervals')).toEqual(before);
   });
 
-  test('02 §7.2: where no sequence follows nothing is appended', async () => {
+  test('02 §7.2: without a next sequence nothing is appended', async () => {
     const { sequence } = (await send(group.message(ben, 1))) as { sequence: number };
     expect(sequence).toBe(2);
     await world.context.storage.write(`group:${group.groupId}`, (tx) =>
@@ -97,13 +97,13 @@ describe('05 §13.28: sending', () => {
     expect(await rows('group_messages')).toHaveLength(1);
   });
 
-  test('05 §12.6: a fault at any write leaves nothing behind', async () => {
+  test('05 §12.6: a fault at any write leaves no trace', async () => {
     const message = group.message(ben, 1);
     // Certificate, message, result, the epoch, the head.
     expect(await throughEveryFault(world, () => codeOf(message))).toBe(5);
   });
 
-  test('05 §12.6: what was accepted is there after a crash', async () => {
+  test('05 §12.6: an accepted message exists after a crash', async () => {
     const message = group.message(ben, 1);
     await send(message);
     await world.restart();
@@ -112,7 +112,7 @@ describe('05 §13.28: sending', () => {
   });
 });
 
-describe('05 §13.28: what is refused, and how', () => {
+describe('05 §13.28: refusals', () => {
   test.each([
     ['an ID that is none', { message_id: 'msg_short' }],
     ['another $type', { $type: network.type('group.create') }],
@@ -156,7 +156,7 @@ describe('05 §13.28: what is refused, and how', () => {
     expect(await codeOf(message, ann, 'laptop')).toBe('invalid_signature');
   });
 
-  test('05 §12.4: who is no member learns nothing but that', async () => {
+  test('05 §12.4: a caller that is no member learns only that', async () => {
     const ask = () => Promise.all([0, 1, 7].map((epoch) => codeOf(group.message(dan, epoch), dan)));
     expect(await ask()).toEqual(['forbidden', 'forbidden', 'forbidden']);
     await group.ban([dan]);
@@ -164,7 +164,7 @@ describe('05 §13.28: what is refused, and how', () => {
     expect(await ask()).toEqual(['forbidden', 'forbidden', 'forbidden']);
   });
 
-  test.each(['leave', 'remove', 'ban'] as const)('behind a %s it is forbidden', async (how) => {
+  test.each(['leave', 'remove', 'ban'] as const)('after a %s it is forbidden', async (how) => {
     const sent = group.message(ben, 1);
     await send(sent);
     if (how === 'leave') await group.leave(ben);
@@ -173,7 +173,7 @@ describe('05 §13.28: what is refused, and how', () => {
     expect(await codeOf(sent)).toBe('forbidden');
   });
 
-  test('a group that is not here is not_found, a closed one state_conflict', async () => {
+  test('an unknown group is not_found, a closed one state_conflict', async () => {
     const elsewhere = withFacts({ group_id: 'grp_AAAAAAAAAAAAAAAAAAAAAA' });
     expect(await codeOf(elsewhere)).toBe('not_found');
     const sent = group.message(ben, 1);
@@ -184,14 +184,14 @@ describe('05 §13.28: what is refused, and how', () => {
   });
 });
 
-describe('05 §12.6: what changes while the signature is verified', () => {
+describe('05 §12.6: changes while the signature is verified', () => {
   const after = async (change: () => Promise<unknown>, by = ben) => {
     const message = group.message(by, 1);
     world.meanwhile = async () => void (await change());
     return await codeOf(message, by);
   };
 
-  test('the clock: the time it was created counts when it takes effect', async () => {
+  test('created_at is checked when the message takes effect', async () => {
     expect(await after(async () => world.clock.advance(tolerance + 1))).toBe('clock_skew');
     expect(await after(async () => world.clock.advance(tolerance))).toBe('ok');
     const [{ accepted_at, keep_until } = {}] = await rows('group_messages');
@@ -199,7 +199,7 @@ describe('05 §12.6: what changes while the signature is verified', () => {
     expect(keep_until).toBe(world.clock.now() + retention);
   });
 
-  test('a certificate that ends: the device must be valid when it takes effect', async () => {
+  test('the device must be valid when the message takes effect', async () => {
     const expiresAt = world.clock.now() + 10;
     await ben.addDevice('phone', { expiresAt });
     await ben.publishState();
@@ -207,7 +207,7 @@ describe('05 §12.6: what changes while the signature is verified', () => {
     expect(await rows('group_messages')).toEqual([]);
   });
 
-  test('device, membership, epoch, the open group', async () => {
+  test('device, membership, epoch and open group are checked when it takes effect', async () => {
     await ann.publishState();
     const keepLaptop = async () => ann.publishState(await ann.state({ devices: ['laptop'] }));
     expect(await after(keepLaptop, ann)).toBe('unauthorized');
@@ -218,8 +218,8 @@ describe('05 §12.6: what changes while the signature is verified', () => {
   });
 });
 
-describe('05 §13.28: the same again', () => {
-  test('answers the first sequence, changes nothing and tells nobody', async () => {
+describe('05 §13.28: an identical retry', () => {
+  test('returns the first sequence, changes nothing and publishes no notice', async () => {
     const message = group.message(ben, 1);
     await send(message);
     await send(group.message(ann, 1), ann);
@@ -233,7 +233,7 @@ describe('05 §13.28: the same again', () => {
     expect(world.takeNotices()).toEqual([]);
   });
 
-  test('later, in another epoch, after a restart with another retention', async () => {
+  test('succeeds later, in another epoch, after a restart with another retention', async () => {
     const message = group.message(ben, 1);
     await send(message);
     await group.rotate();
@@ -244,7 +244,7 @@ describe('05 §13.28: the same again', () => {
     expect(await world.dump()).toEqual(before);
   });
 
-  test('after leaving and joining again', async () => {
+  test('succeeds after leaving and joining again', async () => {
     const message = group.message(ben, 1);
     await send(message);
     await group.leave(ben);
@@ -252,7 +252,7 @@ describe('05 §13.28: the same again', () => {
     expect(await send(message)).toEqual({ sequence: 2 });
   });
 
-  test('anything else under its ID is state_conflict, and the first stays', async () => {
+  test('other content under its ID is state_conflict, and the first message stays', async () => {
     const message = group.message(ben, 1);
     const { message_id } = message;
     await send(message);
@@ -265,7 +265,7 @@ describe('05 §13.28: the same again', () => {
     expect(await send(message)).toEqual({ sequence: 2 });
   });
 
-  test('an ID is that of its account: in every group, and of nobody else', async () => {
+  test('an ID belongs to its account: in every group, and to no other account', async () => {
     const other = await TestGroup.create(world, ben);
     const message = group.message(ben, 1);
     await send(message);
@@ -276,7 +276,7 @@ describe('05 §13.28: the same again', () => {
     expect(await codeOf(group.sign(ofAnn, { by: ann }), ann)).toBe('ok');
   });
 
-  test('many at once are one', async () => {
+  test('many concurrent retries are one message', async () => {
     const message = group.message(ben, 1);
     const answers = await Promise.all(Array.from({ length: 5 }, () => send(message)));
     expect(new Set(answers.map((answer) => JSON.stringify(answer)))).toEqual(
@@ -285,7 +285,7 @@ describe('05 §13.28: the same again', () => {
     expect(await rows('group_messages')).toHaveLength(1);
   });
 
-  test('one ID in two groups at once: one is accepted', async () => {
+  test('of one ID in two groups at once one is accepted', async () => {
     const other = await TestGroup.create(world, ben);
     const message = group.message(ben, 1);
     const { message_id } = message;
@@ -296,8 +296,8 @@ describe('05 §13.28: the same again', () => {
   });
 });
 
-describe('05 §11.2, §11.3: how long', () => {
-  test('message and result stay until their time, fixed at acceptance, and go then', async () => {
+describe('05 §11.2, §11.3: retention', () => {
+  test('message and result are deleted at the time fixed at acceptance', async () => {
     const message = group.message(ben, 1);
     await send(message);
     const [{ keep_until } = {}] = await rows('group_messages');
@@ -315,7 +315,7 @@ describe('05 §11.2, §11.3: how long', () => {
     expect(await group.send(ben, 1)).toBe(3);
   });
 
-  test('the keys of its epoch stay as long as the message at least', async () => {
+  test('the keys of its epoch are stored at least as long as the message', async () => {
     world.clock.advance(retention / 2);
     await group.send(ben, 1);
     await group.rotate();

@@ -67,7 +67,7 @@ describe('05 §13.23: approving', () => {
     expect(await stored()).toEqual([]);
   });
 
-  test('05 §10.3: ends all access the account had; others begin with their next call', async () => {
+  test('05 §10.3: ends all access of the account; its other devices begin with their next call', async () => {
     await group.requestRecovery(dora, 'laptop');
     await group.recover([dora]);
     await group.admit(await Person.register(world, 'frank'));
@@ -96,14 +96,14 @@ describe('05 §13.23: approving', () => {
     expect([...verified(await readKeys(world, group, cem)).keys()]).toEqual([1, 2]);
   });
 
-  test('05 §12.6: the certificate of the request stays the one it was accepted with', async () => {
+  test('05 §12.6: the request keeps the certificate it was accepted with', async () => {
     await group.requestRecovery(dora, 'laptop');
     await dora.publishState(await dora.state({ devices: ['phone'] }));
     await group.recover([dora]);
     expect(shape(await readPage(world, group, dora))).toBe('2*');
   });
 
-  test('an administrator approves ordinary members, of other roles nobody', async () => {
+  test('an administrator approves ordinary members only', async () => {
     for (const person of [ann, ben, cem, dora]) await group.requestRecovery(person);
     const before = await world.dump();
     for (const people of [[ann], [ben], [cem], [dora, cem]]) {
@@ -114,7 +114,7 @@ describe('05 §13.23: approving', () => {
     await group.recover([ann, ben]);
   });
 
-  test('nobody else approves anything', async () => {
+  test('other accounts approve nothing', async () => {
     await group.requestRecovery(dora);
     expect(await approveCode(approvalOf([dora], dora), dora)).toBe('forbidden');
     expect(await approveCode(approvalOf([dora], emil), emil)).toBe('forbidden');
@@ -177,7 +177,7 @@ describe('05 §13.23: approving', () => {
     return { ...params, client_secret_boxes: boxes };
   };
 
-  test('05 §9.3: from the expiry on it is too late', async () => {
+  test('05 §9.3: from the expiry on an approval is refused', async () => {
     await group.requestRecovery(dora);
     const params = approvalOf([dora]);
     world.clock.advance(wait);
@@ -186,7 +186,7 @@ describe('05 §13.23: approving', () => {
     expect(await approveCode(params)).toBe('ok');
   });
 
-  test('05 §12.6: what runs out while signatures are verified has run out', async () => {
+  test('05 §12.6: a request that expires while signatures are verified is expired', async () => {
     await group.requestRecovery(dora);
     world.clock.advance(wait - 1);
     world.afterProof = async () => world.clock.advance(1);
@@ -215,7 +215,7 @@ describe('05 §13.23: approving', () => {
     expect(await listed(ann)).toEqual(accountsOf(dora));
   });
 
-  test('05 §13.15: sent again it finds another head; signed again, no request', async () => {
+  test('05 §13.15: a repeat has an old head; signed again, there is no request', async () => {
     await group.requestRecovery(dora);
     const params = approvalOf([dora]);
     await group.write('group.member.recovery.approve', params.approval, { params });
@@ -223,7 +223,7 @@ describe('05 §13.23: approving', () => {
     expect(await approveCode(approvalOf([dora]))).toBe('not_found');
   });
 
-  test('a stored certificate of another account makes no approval', async () => {
+  test('a stored certificate of another account is refused', async () => {
     await group.requestRecovery(dora);
     await world.context.storage.write(`group:${group.groupId}`, async (tx) => {
       const [{ certificate_id }] = (await tx.all(
@@ -234,13 +234,13 @@ describe('05 §13.23: approving', () => {
     expect(await approveCode(approvalOf([dora]))).toBe('bad_request');
   });
 
-  test('a closed group approves none', async () => {
+  test('a closed group refuses approvals', async () => {
     await group.requestRecovery(dora);
     await group.close();
     expect(await approveCode(approvalOf([dora]))).toBe('state_conflict');
   });
 
-  test('05 §12.6: all of it or nothing, whatever fails', async () => {
+  test('05 §12.6: a fault at any write leaves no trace', async () => {
     for (const person of [dora, emil]) await group.requestRecovery(person);
     const params = approvalOf([dora, emil]);
     expect(await throughEveryFault(world, () => approveCode(params))).toBeGreaterThan(8);
@@ -263,7 +263,7 @@ describe('05 §13.24: rejecting and withdrawing', () => {
     expect(await approveCode(approvalOf([dora]))).toBe('not_found');
   });
 
-  test('05 §15.4: a withdrawal is told to who could process it', async () => {
+  test('05 §15.4: a withdrawal notifies the accounts that could process it', async () => {
     expect(await rejectCode([ben], ben)).toBe('ok');
     expect(world.takeNotices()).toEqual([hint(ann, ben)]);
     expect(await rejectCode([dora], dora)).toBe('ok');
@@ -273,10 +273,10 @@ describe('05 §13.24: rejecting and withdrawing', () => {
   test.each([
     ['the owner all', () => ann, () => [ann, ben, cem, dora, emil], 'ok'],
     ['an administrator ordinary members and itself', () => ben, () => [ben, dora, emil], 'ok'],
-    ['no administrator another one', () => ben, () => [dora, cem], 'forbidden'],
-    ['no administrator the owner', () => ben, () => [ann], 'forbidden'],
-    ['an ordinary member itself', () => dora, () => [dora], 'ok'],
-    ['no ordinary member others', () => dora, () => [dora, emil], 'forbidden'],
+    ['an administrator no other administrator', () => ben, () => [dora, cem], 'forbidden'],
+    ['an administrator not the owner', () => ben, () => [ann], 'forbidden'],
+    ['an ordinary member only itself', () => dora, () => [dora], 'ok'],
+    ['an ordinary member no others', () => dora, () => [dora, emil], 'forbidden'],
   ])('05 §6: %s', async (_, by, people, code) => {
     const before = await world.dump();
     expect(await rejectCode(people(), by())).toBe(code);
@@ -285,7 +285,7 @@ describe('05 §13.24: rejecting and withdrawing', () => {
     expect(await stored()).toHaveLength(left);
   });
 
-  test('one that is missing or over keeps all', async () => {
+  test('if one request is missing or expired, none is deleted', async () => {
     await rejectCode([emil]);
     expect(await rejectCode([dora, emil])).toBe('not_found');
     const frank = await Person.register(world, 'frank');
@@ -318,12 +318,12 @@ describe('05 §13.24: rejecting and withdrawing', () => {
     expect(await rejectCode([dora])).toBe('state_conflict');
   });
 
-  test('05 §12.6: all of them or none, whatever fails', async () => {
+  test('05 §12.6: a fault at any write deletes none', async () => {
     expect(await throughEveryFault(world, () => rejectCode([dora, emil]))).toBe(2);
   });
 });
 
-describe('05 §9.3: what else ends a request', () => {
+describe('05 §9.3: other ends of a request', () => {
   test.each([
     ['leaving', () => group.leave(dora)],
     ['removal', () => group.remove([dora])],
@@ -338,14 +338,14 @@ describe('05 §9.3: what else ends a request', () => {
     expect(await listed(ann)).toEqual([]);
   });
 
-  test("05 §15.4: an administrator's end is told to the owner alone", async () => {
+  test("05 §15.4: the end of an administrator's request notifies only the owner", async () => {
     await group.requestRecovery(ben);
     world.takeNotices();
     await group.remove([ben]);
     expect(world.takeNotices()).toEqual([timeline(4, 4), hint(ann)]);
   });
 
-  test('where there was none, or one that was over, nobody is told', async () => {
+  test('without a request, or with an expired one, no notice is published', async () => {
     await group.requestRecovery(dora);
     world.clock.advance(wait);
     world.takeNotices();

@@ -74,7 +74,7 @@ describe('05 §13.21: submitting', () => {
     expect(world.takeNotices()).toEqual([hint(...to())]);
   });
 
-  test('the same again keeps the times and tells nobody', async () => {
+  test('an identical retry keeps the times and publishes no notice', async () => {
     const now = world.clock.now();
     const request = { ...group.recoveryRequest(dora) };
     await submit(request);
@@ -87,7 +87,7 @@ describe('05 §13.21: submitting', () => {
     expect(world.takeNotices()).toEqual([]);
   });
 
-  test('the same again is what counts, not who or what comes with it', async () => {
+  test('a retry is identical by its content, whichever device sends it', async () => {
     const before = await submit(group.recoveryRequest(dora));
     world.clock.advance(1);
     const bare = bareOf(group.recoveryRequest(dora));
@@ -95,7 +95,7 @@ describe('05 §13.21: submitting', () => {
     expect(after).not.toEqual(before);
   });
 
-  test('other content replaces it, with times of its own', async () => {
+  test('different content replaces the request, with new times', async () => {
     await group.requestRecovery(dora, 'laptop');
     world.takeNotices();
     world.clock.advance(10);
@@ -117,7 +117,7 @@ describe('05 §13.21: submitting', () => {
     expect(world.takeNotices()).toHaveLength(1);
   });
 
-  test('unknown members are kept and covered by the signature', async () => {
+  test('unknown members are stored and covered by the signature', async () => {
     const request = group.sign({ ...bareOf(group.recoveryRequest(dora)), note: 'é' }, { by: dora });
     await submit(request);
     expect((await listPage(ann)).requests[0]?.request).toEqual(request);
@@ -143,7 +143,7 @@ describe('05 §13.21: submitting', () => {
     expect(await submitCode(request)).toBe('bad_request');
   });
 
-  test('only members ask, for themselves, while the group is open', async () => {
+  test('only members submit, for themselves, while the group is open', async () => {
     const request = group.recoveryRequest(dora);
     expect(await submitCode(request, emil)).toBe('forbidden');
     const frank = await Person.register(world, 'frank');
@@ -162,14 +162,14 @@ describe('05 §13.21: submitting', () => {
     expect(await stored()).toEqual([]);
   });
 
-  test('who left while the signature was verified asks in vain', async () => {
+  test('an account that left while the signature was verified is refused', async () => {
     const request = group.recoveryRequest(dora);
     world.meanwhile = () => group.remove([dora]);
     expect(await submitCode(request)).toBe('forbidden');
     expect(await stored()).toEqual([]);
   });
 
-  test('05 §12.6: all of it or nothing, whatever fails', async () => {
+  test('05 §12.6: a fault at any write leaves no trace', async () => {
     const request = group.recoveryRequest(dora);
     expect(await throughEveryFault(world, () => submitCode(request))).toBeGreaterThan(0);
     expect(await stored()).toHaveLength(1);
@@ -181,14 +181,14 @@ describe('05 §13.22: listing', () => {
     for (const person of [ann, ben, cem, dora, emil]) await group.requestRecovery(person);
   });
 
-  test('05 §6: shows to each what the role allows', async () => {
+  test('05 §6: shows each account what its role allows', async () => {
     expect(await listed(ann)).toEqual(accountsOf(ann, ben, cem, dora, emil));
     expect(await listed(ben)).toEqual(accountsOf(ben, dora, emil));
     expect(await listed(cem)).toEqual(accountsOf(cem, dora, emil));
     expect(await listed(dora)).toEqual(accountsOf(dora));
   });
 
-  test('05 §12.7: pages give every request once, in one order', async () => {
+  test('05 §12.7: pages list every request once, in a stable order', async () => {
     for (const [by, all] of [
       [ann, accountsOf(ann, ben, cem, dora, emil)],
       [ben, accountsOf(ben, dora, emil)],
@@ -206,17 +206,17 @@ describe('05 §13.22: listing', () => {
     }
   });
 
-  test('an ordinary member is never promised more', async () => {
+  test('an ordinary member never gets a cursor', async () => {
     expect(await listPage(dora, { limit: 1 })).not.toHaveProperty('next');
   });
 
-  test('the page ends exactly with the list', async () => {
+  test('a page that ends with the list has no cursor', async () => {
     expect(await listPage(ann, { limit: 5 })).not.toHaveProperty('next');
     expect(await listPage(ann, { limit: 4 })).toHaveProperty('next');
     expect(await listPage(ben, { limit: 3 })).not.toHaveProperty('next');
   });
 
-  test('large requests make short pages, one at least', async () => {
+  test('large requests make short pages of at least one', async () => {
     const note = 'x'.repeat(600_000);
     for (const person of [dora, emil]) {
       const bare = bareOf(group.recoveryRequest(person));
@@ -235,7 +235,7 @@ describe('05 §13.22: listing', () => {
     for (const person of [ann, ben, dora]) expect(await listed(person)).toEqual([]);
   });
 
-  test('a cursor outlives changes and a restart, but not the right to what it shows', async () => {
+  test('a cursor survives changes and a restart, but not the loss of its right', async () => {
     const { next } = await listPage(ann, { limit: 1 });
     const cursor = next as string;
     await world.restart();
@@ -266,7 +266,7 @@ describe('05 §13.22: listing', () => {
     expect(await listed(ann)).toEqual(accountsOf(ann, ben, cem, dora));
   });
 
-  test('opens no interval and tells nobody', async () => {
+  test('opens no interval and publishes no notice', async () => {
     const { group_intervals } = await world.dump();
     world.takeNotices();
     const params = { group_id: group.groupId };

@@ -64,7 +64,7 @@ describe('05 §13.26: preparing', () => {
     expect(await prepare(batch([cem]))).toEqual({ prepared: 3, expires_at });
   });
 
-  test('changes nothing but the candidate material, and tells nobody', async () => {
+  test('changes only the candidate material, and publishes no notice', async () => {
     const before = await staged();
     await prepare(batch());
     expect((await staged()).rest).toEqual(before.rest);
@@ -74,7 +74,7 @@ describe('05 §13.26: preparing', () => {
     expect(world.takeNotices()).toEqual([]);
   });
 
-  test('a later box of an account takes the place of the earlier one', async () => {
+  test('a later box of an account replaces the earlier one', async () => {
     const wrong = { ...batch([ben]), client_secret_boxes: { [ben.account]: group.box(ann) } };
     await prepare(batch([ann, cem]));
     await prepare(wrong);
@@ -83,7 +83,7 @@ describe('05 §13.26: preparing', () => {
     expect(await lastSecret(ben)).toBe(encodeBase64url(next));
   });
 
-  test('another new commitment starts anew and inherits no box', async () => {
+  test('another new commitment starts again and inherits no box', async () => {
     await prepare(batch());
     world.clock.advance(10);
     const other = createGroupSecret(nodeRandom);
@@ -96,14 +96,14 @@ describe('05 §13.26: preparing', () => {
     expect(await lastSecret(cem)).toBe(encodeBase64url(other));
   });
 
-  test('boxes of what was replaced are left to a job', async () => {
+  test('a job deletes the boxes of a replaced rotation', async () => {
     await prepare(batch());
     await prepare(batch([ann], createGroupSecret(nodeRandom)));
     const { group_dropped_sets } = await world.dump();
     expect(group_dropped_sets).toEqual([{ group_id: group.groupId, box_set: 1 }]);
   });
 
-  test('the expiry was fixed: no batch, restart or other limit moves it', async () => {
+  test('the expiry is fixed: no batch, restart or changed limit moves it', async () => {
     const expires_at = world.clock.now() + period;
     await prepare(batch([ann]));
     await world.restart({ groupStagingPeriod: 10 * period });
@@ -115,7 +115,7 @@ describe('05 §13.26: preparing', () => {
     expect(await commitCode()).toBe('state_conflict');
   });
 
-  test('behind the expiry another new commitment starts anew', async () => {
+  test('after the expiry another new commitment starts again', async () => {
     await prepare(batch());
     world.clock.advance(period);
     const other = createGroupSecret(nodeRandom);
@@ -168,19 +168,19 @@ describe('05 §13.26: preparing', () => {
     expect(await world.codeOf(preparing, batch([ann]), { session })).toBe('forbidden');
   });
 
-  test('a closed group takes none', async () => {
+  test('a closed group refuses it', async () => {
     const params = batch();
     await group.close();
     expect(await prepareCode(params)).toBe('state_conflict');
   });
 
-  test('05 §12.6: all boxes of a batch or none, whatever fails', async () => {
+  test('05 §12.6: a fault at any write stores no box of a batch', async () => {
     expect(await throughEveryFault(world, () => prepareCode(batch()))).toBeGreaterThan(4);
     const more = batch([ann], createGroupSecret(nodeRandom));
     expect(await throughEveryFault(world, () => prepareCode(more))).toBeGreaterThan(3);
   });
 
-  test('05 §12.2: a batch near the size limit is taken', async () => {
+  test('05 §12.2: a batch near the size limit is accepted', async () => {
     const params = { ...batch(), note: 'x'.repeat(1_000_000) };
     expect(await prepareCode(params)).toBe('ok');
   });
@@ -210,7 +210,7 @@ describe('05 §13.27: committing', () => {
     }
   });
 
-  test('stores the signed object as it came, unknown members too', async () => {
+  test('stores the signed object unchanged, with unknown members', async () => {
     await prepare(batch());
     const { device_signature: _, ...bare } = group.rotation(next);
     const body = group.sign({ ...bare, note: { deep: 'é' } });
@@ -221,7 +221,7 @@ describe('05 §13.27: committing', () => {
     });
   });
 
-  test('leaves intervals as they are, and the staging is gone', async () => {
+  test('leaves intervals unchanged and deletes the staging', async () => {
     await prepare(batch());
     const before = await world.dump();
     await commit();
@@ -231,7 +231,7 @@ describe('05 §13.27: committing', () => {
     expect(await commitCode(group.rotation(next))).toBe('state_conflict');
   });
 
-  test('who joins afterwards opens with the box of the approval', async () => {
+  test('an account that joins afterwards opens the box of the approval', async () => {
     await prepare(batch());
     await commit();
     const dora = await Person.register(world, 'dora');
@@ -240,14 +240,14 @@ describe('05 §13.27: committing', () => {
     expect(await lastSecret(ben)).toBe(encodeBase64url(next));
   });
 
-  test('05 §5.1: sent again it finds another head', async () => {
+  test('05 §5.1: a repeat has an old head', async () => {
     await prepare(batch());
     const body = group.rotation(next);
     await group.write(committing, body);
     expect(await commitCode(body)).toBe('state_conflict');
   });
 
-  test('boxes that do not cover all members are not enough, and stay', async () => {
+  test('boxes that do not cover all members are refused, and stay', async () => {
     await prepare(batch([ann, ben]));
     const before = await world.dump();
     expect(await commitCode()).toBe('state_conflict');
@@ -257,7 +257,7 @@ describe('05 §13.27: committing', () => {
     expect(await lastSecret(cem)).toBe(encodeBase64url(next));
   });
 
-  test('nothing prepared, another commitment or an old head: the staging stays', async () => {
+  test('without a staging, with another commitment or an old head it is refused', async () => {
     expect(await commitCode()).toBe('state_conflict');
     await prepare(batch());
     const before = await world.dump();
@@ -271,7 +271,7 @@ describe('05 §13.27: committing', () => {
     await commit();
   });
 
-  test('the last second counts, the next does not', async () => {
+  test('a commit is accepted until the last second', async () => {
     await prepare(batch());
     world.clock.advance(period - 1);
     const dump = await world.dump();
@@ -282,7 +282,7 @@ describe('05 §13.27: committing', () => {
     expect(await commitCode()).toBe('ok');
   });
 
-  test('05 §12.6: what runs out while signatures are verified has run out', async () => {
+  test('05 §12.6: a staging that expires while the signature is verified is expired', async () => {
     await prepare(batch());
     world.clock.advance(period - 1);
     world.meanwhile = async () => world.clock.advance(1);
@@ -324,13 +324,13 @@ describe('05 §13.27: committing', () => {
     expect(await commitCode(sent)).toBe(code);
   });
 
-  test('a closed group takes none', async () => {
+  test('a closed group refuses it', async () => {
     await prepare(batch());
     await group.close();
     expect(await commitCode()).toBe('state_conflict');
   });
 
-  test('05 §12.6: all of it or nothing, whatever fails', async () => {
+  test('05 §12.6: a fault at any write leaves no trace', async () => {
     await prepare(batch());
     await group.requestRecovery(ann);
     const body = group.rotation(next, newMemberKey());
@@ -339,7 +339,7 @@ describe('05 §13.27: committing', () => {
 });
 
 describe("05 §13.27: the owner's own new key", () => {
-  test('is in force with the new epoch; the former one opens what came before', async () => {
+  test('is in force with the new epoch; the former key opens earlier epochs', async () => {
     const former = group.secret;
     await group.rotate(newMemberKey());
     const { state } = await readChain(world, group, ben);
@@ -350,13 +350,13 @@ describe("05 §13.27: the owner's own new key", () => {
     expect([...secrets.values()]).toEqual([old, old, current]);
   });
 
-  test('must be another than the current one', async () => {
+  test('must differ from the current key', async () => {
     await prepare(batch());
     expect(await commitCode(group.rotation(next, group.keyOf(ann)))).toBe('bad_request');
     expect(await commitCode()).toBe('ok');
   });
 
-  test('leaves the intervals of all devices as they are', async () => {
+  test('leaves the intervals of all devices unchanged', async () => {
     await readPage(world, group, ann, { device: 'laptop' });
     const { group_intervals } = await world.dump();
     await group.rotate(newMemberKey());
@@ -364,7 +364,7 @@ describe("05 §13.27: the owner's own new key", () => {
     expect(shape(await readPage(world, group, ann, { device: 'laptop' }))).toBe('1* 2*');
   });
 
-  test("ends the owner's recovery request, and tells who may still know", async () => {
+  test("ends the owner's recovery request, and notifies the accounts that may see it", async () => {
     await group.setRole(ben, 'administrator');
     await group.requestRecovery(ann);
     await group.requestRecovery(cem);
@@ -382,7 +382,7 @@ describe("05 §13.27: the owner's own new key", () => {
     expect(await lastSecret(cem)).toBe(encodeBase64url(group.secret));
   });
 
-  test('without one, the request of the owner stays', async () => {
+  test("if absent, the owner's recovery request stays", async () => {
     await group.requestRecovery(ann);
     world.takeNotices();
     await group.rotate();
@@ -390,7 +390,7 @@ describe("05 §13.27: the owner's own new key", () => {
     await group.recover([ann]);
   });
 
-  test('tells nobody of a request that was over', async () => {
+  test('publishes no notice for an expired request', async () => {
     await group.requestRecovery(ann);
     world.clock.advance(world.context.limits.groupRecoveryWait);
     world.takeNotices();
@@ -399,10 +399,10 @@ describe("05 §13.27: the owner's own new key", () => {
   });
 });
 
-describe('05 §13.26: what happens meanwhile', () => {
+describe('05 §13.26: changes during a preparation', () => {
   beforeEach(() => prepare(batch()));
 
-  test('who joined needs a box of its own', async () => {
+  test('an account that joined needs its own box', async () => {
     const dora = await Person.register(world, 'dora');
     await group.admit(dora);
     expect(await commitCode()).toBe('state_conflict');
@@ -424,7 +424,7 @@ describe('05 §13.26: what happens meanwhile', () => {
     expect(await lastSecret(ben)).toBe(encodeBase64url(next));
   });
 
-  test('who joined again needs a new box', async () => {
+  test('an account that joined again needs a new box', async () => {
     await group.leave(cem);
     await group.admit(cem);
     expect(await commitCode()).toBe('state_conflict');
@@ -433,7 +433,7 @@ describe('05 §13.26: what happens meanwhile', () => {
     expect(await lastSecret(cem)).toBe(encodeBase64url(next));
   });
 
-  test('who was given a new member key needs a box for that key', async () => {
+  test('an account with a new member key needs a box for that key', async () => {
     const { expires_at } = (await prepare(batch([cem]))) as { expires_at: number };
     world.clock.advance(10);
     await group.requestRecovery(cem);
@@ -444,7 +444,7 @@ describe('05 §13.26: what happens meanwhile', () => {
     expect(await lastSecret(cem)).toBe(encodeBase64url(next));
   });
 
-  test('members who have no box yet lose none', async () => {
+  test('members without a box yet lose none', async () => {
     await prepare(batch([ann], createGroupSecret(nodeRandom)));
     next = createGroupSecret(nodeRandom);
     await prepare(batch([ann, ben]));
@@ -453,14 +453,14 @@ describe('05 §13.26: what happens meanwhile', () => {
     await commit();
   });
 
-  test('nothing of this revives what expired', async () => {
+  test('no change revives an expired preparation', async () => {
     world.clock.advance(period);
     await group.leave(cem);
     expect(await prepareCode(batch([ann]))).toBe('state_conflict');
     expect(await commitCode()).toBe('state_conflict');
   });
 
-  test('roles, properties, bans of strangers, unbans do not harm it', async () => {
+  test('roles, properties, bans of strangers and unbans keep it valid', async () => {
     const dora = await Person.register(world, 'dora');
     await group.setRole(ben, 'administrator');
     await group.update({ name: 'other' });
@@ -470,7 +470,7 @@ describe('05 §13.26: what happens meanwhile', () => {
     expect(await lastSecret(ben)).toBe(encodeBase64url(next));
   });
 
-  test('05 §13.27: neither messages nor a rotation of the relay alone harm it', async () => {
+  test('05 §13.27: messages and a relay rotation keep it valid', async () => {
     await group.send(ben, 1);
     await readPage(world, group, ann, { device: 'laptop' });
     await ann.publishState(await ann.state({ devices: ['phone'] }));
@@ -481,7 +481,7 @@ describe('05 §13.26: what happens meanwhile', () => {
     expect(await lastSecret(ben)).toBe(encodeBase64url(next));
   });
 
-  test('05 §13.8: a transfer of ownership ends it, for good', async () => {
+  test('05 §13.8: a transfer of ownership ends it for good', async () => {
     await group.transfer(ben);
     const { group_stagings, group_dropped_sets } = await world.dump();
     expect(group_stagings).toEqual([]);

@@ -43,7 +43,7 @@ const setLaptop = async (isThere: boolean) => {
 };
 
 describe('05 §13.4: a page', () => {
-  test('has every event behind the position as it was accepted, each certificate once', async () => {
+  test('has every event after the position as it was accepted, each certificate once', async () => {
     await group.update({ name: 'later', extra: { deep: ['é', 0] } } as never);
     await group.send(ben, 1);
     const page = await sync(ann);
@@ -64,7 +64,7 @@ describe('05 §13.4: a page', () => {
     expect(page.has_more).toBe(false);
   });
 
-  test('has the certificates things were signed with, though devices are gone', async () => {
+  test('has the certificates that events were signed with, also of removed devices', async () => {
     const { certificate } = ben.device('laptop');
     await group.send(ben, 1, 'laptop');
     await setLaptop(false);
@@ -72,7 +72,7 @@ describe('05 §13.4: a page', () => {
     expect(page.certificates).toEqual([certificate]);
   });
 
-  test('pages go on where the last one ended, none is missing and none comes twice', async () => {
+  test('pages continue where the last one ended, without gaps or repeats', async () => {
     for (let each = 0; each < 3; each += 1) {
       await group.send(ben, 1);
       await group.update({ name: `name ${each}` });
@@ -88,7 +88,7 @@ describe('05 §13.4: a page', () => {
     expect(seen).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
   });
 
-  test('a page that ends with the timeline promises no more, nor does an empty one', async () => {
+  test('a page that ends with the timeline has no more, an empty page neither', async () => {
     expect(await sync(ann, { limit: 2 })).toMatchObject({ has_more: false });
     expect(await sync(ann, { limit: 1 })).toMatchObject({ has_more: true });
     expect(await sync(ann, { after: 1 })).toEqual({
@@ -98,7 +98,7 @@ describe('05 §13.4: a page', () => {
     });
   });
 
-  test('large events make short pages, of one at least', async () => {
+  test('large events make short pages of at least one', async () => {
     const extra = 'x'.repeat(700_000);
     for (let each = 0; each < 3; each += 1) await group.update({ name: 'x', extra } as never);
     const pages = [];
@@ -111,7 +111,7 @@ describe('05 §13.4: a page', () => {
     expect(pages).toEqual(['0 1 2', '3', '4']);
   });
 
-  test('a rotation of the relay has no signer, and needs no certificate', async () => {
+  test('a rotation by the relay has no signer and no certificate', async () => {
     await world.call(
       'group.key.sync',
       { group_id: group.groupId },
@@ -148,7 +148,7 @@ describe('05 §12.8: the position', () => {
     expect(await codeOf(ann, facts)).toBe(code);
   });
 
-  test('need not be that of an event that can be read', async () => {
+  test('need not be that of a readable event', async () => {
     await group.send(ben, 1);
     await group.update({ name: 'later' });
     expect(sequencesOf(await sync(ben, { after: 2, device: 'laptop' }))).toBe('3');
@@ -156,7 +156,7 @@ describe('05 §12.8: the position', () => {
 });
 
 describe('05 §10.4: what a device reads', () => {
-  test('of management all, of messages those behind the head it came to', async () => {
+  test('all management events, and messages after the head at its first call', async () => {
     await group.send(ben, 1);
     expect(await read(ben, 'laptop')).toBe('0 1');
     await group.send(ben, 1);
@@ -166,14 +166,14 @@ describe('05 §10.4: what a device reads', () => {
     expect(await read(ben)).toBe('0 1 2 3 4 5');
   });
 
-  test('what it may not read takes no place of a page', async () => {
+  test('unreadable events do not count for the page limit', async () => {
     for (let each = 0; each < 4; each += 1) await group.send(ben, 1);
     await group.update({ name: 'later' });
     const page = await sync(ben, { device: 'laptop', limit: 3 });
     expect([sequencesOf(page), page.has_more]).toEqual(['0 1 6', false]);
   });
 
-  test('05 §10.3: nothing of the time it was not valid, what it had before it keeps', async () => {
+  test('05 §10.3: nothing of the time when it was not valid, everything from before', async () => {
     expect(await read(ben, 'laptop')).toBe('0 1');
     await group.send(ben, 1);
     await setLaptop(false);
@@ -187,7 +187,7 @@ describe('05 §10.4: what a device reads', () => {
     expect([sequencesOf(page), page.has_more]).toEqual(['2', true]);
   });
 
-  test('05 §10.3: after joining again, nothing of the membership before', async () => {
+  test('05 §10.3: after joining again, nothing of the earlier membership', async () => {
     expect(await group.send(ben, 1)).toBe(2);
     await group.leave(ben);
     await group.send(ann, 2);
@@ -197,7 +197,7 @@ describe('05 §10.4: what a device reads', () => {
     expect(await read(ann)).toBe('0 1 2 3 4 5 6');
   });
 
-  test('of a closed group what it could read before, and no new device anything', async () => {
+  test('in a closed group what it could read before; a new device no messages', async () => {
     await group.send(ben, 1);
     await group.close();
     const before = await intervals();
@@ -208,7 +208,7 @@ describe('05 §10.4: what a device reads', () => {
 });
 
 describe('05 §10.2: an interval', () => {
-  test('opens with the first success, and later calls keep its beginning', async () => {
+  test('opens with the first successful call, and later calls keep its start', async () => {
     const before = await intervals();
     expect(await codeOf(ben, { after: 2 }, 'laptop')).toBe('bad_request');
     expect(await intervals()).toEqual(before);
@@ -220,7 +220,7 @@ describe('05 §10.2: an interval', () => {
     expect(await intervals()).toEqual(opened);
   });
 
-  test('opens for nobody whom the group refuses', async () => {
+  test('opens for no refused caller', async () => {
     const before = await intervals();
     expect(await codeOf(dan)).toBe('forbidden');
     await group.ban([dan]);
@@ -229,7 +229,7 @@ describe('05 §10.2: an interval', () => {
     expect(await intervals()).toEqual(before);
   });
 
-  test.each(['leave', 'remove', 'ban'] as const)('behind a %s nothing is read', async (how) => {
+  test.each(['leave', 'remove', 'ban'] as const)('after a %s nothing is read', async (how) => {
     if (how === 'leave') await group.leave(ben);
     else await group[how]([ben]);
     const before = await intervals();
@@ -238,7 +238,7 @@ describe('05 §10.2: an interval', () => {
     expect(await intervals()).toEqual(before);
   });
 
-  test('opens with the account held: its device ends before, or has it closed', async () => {
+  test('opens with the account held: its device is removed before, or it is closed', async () => {
     const write = vi.spyOn(world.context.storage, 'write');
     await sync(ben, { device: 'laptop' });
     const held = write.mock.calls.map(([aggregates]) => aggregates);

@@ -30,7 +30,7 @@ const prepare = {
 } as const;
 
 export const cases: Readonly<Record<string, readonly Step[]>> = {
-  '05 §13.15: a batch takes no more uses than its invitation has left': [
+  '05 §13.15: a batch uses its invitation no more often than it allows': [
     invite(1),
     ...applyBoth,
     { kind: 'approve', ...owner, ...right },
@@ -38,7 +38,7 @@ export const cases: Readonly<Record<string, readonly Step[]>> = {
     { kind: 'lists', by: 'owner', device: 0, limit: 1 },
     { kind: 'approve', ...owner, ...right, all: false, targets: [3] },
   ],
-  '05 §13.15: a batch that takes the last use ends its invitation': [
+  '05 §13.15: a batch with the last use ends its invitation': [
     invite(2),
     ...applyBoth,
     { kind: 'approve', ...owner, ...right },
@@ -46,7 +46,7 @@ export const cases: Readonly<Record<string, readonly Step[]>> = {
     { kind: 'remove', ...owner, targets: [3], all: false },
     { kind: 'resolve', by: 3, device: 0, which: 1 },
   ],
-  '05 §9.3: at the second of its end a request cannot be approved any more': [
+  '05 §9.3: from its last second on a request cannot be approved': [
     ask(2),
     { kind: 'end', which: 0, isEarly: true },
     { kind: 'lists', by: 'owner', device: 0, limit: 1 },
@@ -54,7 +54,7 @@ export const cases: Readonly<Record<string, readonly Step[]>> = {
     { kind: 'recover', ...owner, targets: [2], all: false, isWrong: false },
     { kind: 'job', which: 2 },
   ],
-  '05 §13.26: whoever joins or recovers meanwhile needs a box again': [
+  '05 §13.26: an account that joins or recovers meanwhile needs a box again': [
     { ...prepare, ...all },
     ...applyBoth,
     { kind: 'approve', ...owner, ...right },
@@ -67,7 +67,7 @@ export const cases: Readonly<Record<string, readonly Step[]>> = {
     { kind: 'commit', ...owner },
     keys(2, 0),
   ],
-  '05 §13.19: a ban takes the application of its target, and no unban gives it back': [
+  "05 §13.19: a ban deletes its target's application, and an unban does not restore it": [
     ...applyBoth,
     { kind: 'ban', ...owner, targets: [3], all: false },
     { kind: 'lists', by: 'owner', device: 0, limit: 1 },
@@ -90,7 +90,7 @@ export const cases: Readonly<Record<string, readonly Step[]>> = {
     { kind: 'job', which: 1 },
     keys(1, 0),
   ],
-  '05 §10.3: rejoining brings back nothing that was readable before': [
+  '05 §10.3: rejoining restores no earlier access': [
     { kind: 'send', by: 2, device: 0, again: undefined, isChanged: false, isOld: false },
     { kind: 'leave', ...sure, by: 2 },
     { kind: 'send', by: 'owner', device: 0, again: undefined, isChanged: false, isOld: false },

@@ -51,7 +51,7 @@ const rowsElsewhere = async (table: string) => {
 };
 const breakGroup = () => breakOwner(world, `group:${broken.groupId}`);
 
-test('05 §15.3: invitations of the others end, and their lists are told of it', async () => {
+test('05 §15.3: invitations of the other groups end, and their lists are notified', async () => {
   for (const group of [broken, ...others]) await group.apply(eve, await group.invite());
   world.clock.advance(5 * week);
   world.takeNotices();
@@ -70,7 +70,7 @@ test('05 §15.3: invitations of the others end, and their lists are told of it',
   expect(await rowsOf('group_applications')).toEqual([]);
 });
 
-test('however much is due of the broken one, and however early', async () => {
+test('deadlines of the other groups are met, however much is due in the failing one', async () => {
   await world.context.storage.write('test', async (tx) => {
     for (let count = 0; count < 450; count += 1) {
       await tx.run(
@@ -90,7 +90,7 @@ test('however much is due of the broken one, and however early', async () => {
   expect(await rowsOf('group_recoveries')).toHaveLength(450);
 });
 
-test('05 §11.3: epochs and boxes that nobody needs go', async () => {
+test('05 §11.3: expired epochs and boxes of the other groups are deleted', async () => {
   for (const group of [broken, ...others]) await group.rotate();
   world.clock.advance(retention);
   const { group_epochs } = await world.dump();
@@ -102,7 +102,7 @@ test('05 §11.3: epochs and boxes that nobody needs go', async () => {
   expect(await rowsOf('group_epochs')).toHaveLength(3);
 });
 
-test('05 §7.3: the relay secrets that a removed device held are replaced', async () => {
+test('05 §7.3: relay secrets that a removed device held are rotated in the other groups', async () => {
   for (const group of [broken, ...others]) await readPage(world, group, ben, { device: 'laptop' });
   await ben.publishState(await ben.state({ devices: ['phone'] }));
   const job = 'accounts.inactive-devices';
@@ -127,7 +127,7 @@ test('05 §7.3: the relay secrets that a removed device held are replaced', asyn
   expect(await world.rows('inactive_devices')).toEqual([]);
 });
 
-test('03: one account that fails keeps no certificate of another from being noted', async () => {
+test("03: one failing account does not delay the expiry of other accounts' certificates", async () => {
   const job = 'accounts.expired-devices';
   const expiry = (await world.rows('devices')) as { expires_at: number }[];
   world.clock.advance(Math.max(...expiry.map(({ expires_at }) => expires_at)) - world.clock.now());
@@ -139,7 +139,7 @@ test('03: one account that fails keeps no certificate of another from being note
   );
 });
 
-test('it is tried again after pauses that grow, each attempt is logged once', async () => {
+test('the failing group is retried after growing pauses, each attempt is logged once', async () => {
   await broken.requestRecovery(ben);
   world.clock.advance(wait);
   using _fault = breakGroup();
@@ -163,7 +163,7 @@ test('it is tried again after pauses that grow, each attempt is logged once', as
   expect(world.context.metrics.value('job_tasks_failed', { job: 'groups.expiry' })).toBe(5);
 });
 
-test('once it worked the pauses begin anew, and nothing is left to be tried again', async () => {
+test('after a success the pauses begin again, and nothing is left to retry', async () => {
   const run = () => world.runJob('groups.expiry');
   await broken.requestRecovery(ben);
   world.clock.advance(wait);
@@ -182,7 +182,7 @@ test('once it worked the pauses begin anew, and nothing is left to be tried agai
   expect(await run()).toBe(world.clock.now() + 1);
 });
 
-test('what somebody else did meanwhile is not tried for ever', async () => {
+test('a task that another call has done meanwhile is not retried for ever', async () => {
   await broken.requestRecovery(ben);
   world.clock.advance(wait);
   {
