@@ -1,4 +1,5 @@
 import type { Capability } from '@posthouse/protocol';
+import type { HandlersOf } from '../dispatch/handler.ts';
 import type { Module } from '../dispatch/module.ts';
 import type { DescriptorSource } from './descriptor-source.ts';
 import { relayDescriptor } from './methods/relay.descriptor.ts';
@@ -17,7 +18,7 @@ export function aboutModule(options: {
     handlers: {
       'relay.descriptor': relayDescriptor(options.descriptor),
       'relay.info': relayInfo(options),
-    },
+    } satisfies HandlersOf<'relay'>,
     jobs: [],
   };
 }

@@ -1,3 +1,4 @@
+import type { HandlersOf } from '../dispatch/handler.ts';
 import type { StoredModule } from '../dispatch/module.ts';
 import { expiredDevicesJob, stagedStatesJob } from './jobs.ts';
 import { accountRoutePublish } from './methods/account.route.publish.ts';
@@ -46,7 +47,7 @@ export const accounts: StoredModule = {
     'profile.resolve': profileResolve,
     'account.route.publish': accountRoutePublish,
     'account.route.resolve': accountRouteResolve,
-  },
+  } satisfies HandlersOf<'account' | 'device' | 'profile'>,
   jobs: [stagedStatesJob, expiredDevicesJob],
   accountResync: deviceStateResync,
 };

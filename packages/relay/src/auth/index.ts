@@ -1,3 +1,4 @@
+import type { HandlersOf } from '../dispatch/handler.ts';
 import type { StoredModule } from '../dispatch/module.ts';
 import { expiryJob } from './jobs.ts';
 import { authAccountVerify } from './methods/auth.account.verify.ts';
@@ -12,6 +13,6 @@ export const auth: StoredModule = {
     'auth.challenge': authChallenge,
     'auth.device.verify': authDeviceVerify,
     'auth.account.verify': authAccountVerify,
-  },
+  } satisfies HandlersOf<'auth'>,
   jobs: [expiryJob],
 };

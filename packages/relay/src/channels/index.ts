@@ -1,3 +1,4 @@
+import type { HandlersOf } from '../dispatch/handler.ts';
 import type { StoredModule } from '../dispatch/module.ts';
 import { retentionJob } from './jobs.ts';
 import { channelClose } from './methods/channel.close.ts';
@@ -38,7 +39,7 @@ export const channels: StoredModule = {
     'channel.post.report': channelPostReport,
     'channel.read': channelRead,
     'channel.subscribe': channelSubscribe,
-  },
+  } satisfies HandlersOf<'channel'>,
   jobs: [retentionJob],
   subscriptionResync: channelResync,
 };

@@ -46,3 +46,13 @@ export type AnyHandler = (context: RelayContext, call: AnyCall) => Promise<Handl
 
 /** Handlers by the method's dotted name; a method without one does not exist at this relay. */
 export type Handlers = { readonly [N in MethodName]?: Handler<N> };
+
+/**
+ * All handlers of the methods whose names begin with `P`: a module that lacks one does not compile.
+ *
+ * @example
+ * const handlers = { 'relay.info': info, 'relay.descriptor': descriptor } satisfies HandlersOf<'relay'>;
+ */
+export type HandlersOf<P extends string> = Required<
+  Pick<Handlers, Extract<MethodName, `${P}.${string}`>>
+>;

@@ -1,3 +1,4 @@
+import type { HandlersOf } from '../dispatch/handler.ts';
 import type { StoredModule } from '../dispatch/module.ts';
 import { groupApplicationApprove } from './methods/group.application.approve.ts';
 import { groupApplicationList } from './methods/group.application.list.ts';
@@ -68,7 +69,7 @@ export const groups: StoredModule = {
     'group.secret.rotation.commit': groupSecretRotationCommit,
     'group.message.send': groupMessageSend,
     'group.subscribe': groupSubscribe,
-  },
+  } satisfies HandlersOf<'group'>,
   jobs: [expiryJob, retentionJob, inactivityJob],
   subscriptionResync: groupResync,
 };

@@ -1,3 +1,4 @@
+import type { HandlersOf } from '../dispatch/handler.ts';
 import type { StoredModule } from '../dispatch/module.ts';
 import { deliveryJob } from './delivery.ts';
 import { retentionJob } from './jobs.ts';
@@ -14,7 +15,7 @@ export const messages: StoredModule = {
     'message.send': messageSend,
     'message.delivery.status': messageDeliveryStatus,
     'message.timeline.sync': messageTimelineSync,
-  },
+  } satisfies HandlersOf<'message'>,
   jobs: [deliveryJob, retentionJob],
   accountResync: timelineResync,
 };
