@@ -1,6 +1,5 @@
 import type { SignatureCheck } from '../crypto/primitives.ts';
-import { signatureCheck, verifySignatures } from '../crypto/signatures.ts';
-import { encodeBase64url } from '../encoding/base64url.ts';
+import { verifySignatures } from '../crypto/signatures.ts';
 import { badRequest } from '../errors.ts';
 import { limits } from '../limits.ts';
 import {
@@ -19,6 +18,7 @@ import {
 } from '../schema.ts';
 import { deriveAccountId } from './account-id.ts';
 import type { Network } from './network.ts';
+import { signatureMember } from './signature-member.ts';
 import type { AccountSigner, DeviceSigner } from './signers.ts';
 
 /** A device's keys, approved by its account for a period (chapter 01, section 8). */
@@ -72,12 +72,18 @@ export function checkAccountKey(
   }
 }
 
+const byDevice = signatureMember('device_signature', 'ed25519', [
+  'device_signature',
+  'account_signature',
+]);
+const byAccount = signatureMember('account_signature', 'p256');
+
 /** What the device signs: the certificate without both signatures. */
 export function deviceCertificateDeviceInput(
   network: Network,
   certificate: Omit<DeviceCertificate, 'device_signature' | 'account_signature'>,
 ): Uint8Array {
-  return network.bytes(certificate, ['device_signature', 'account_signature']);
+  return byDevice.input(network, certificate);
 }
 
 /** What the account signs: the certificate with the device's signature. */
@@ -85,7 +91,7 @@ export function deviceCertificateAccountInput(
   network: Network,
   certificate: Omit<DeviceCertificate, 'account_signature'>,
 ): Uint8Array {
-  return network.bytes(certificate, ['account_signature']);
+  return byAccount.input(network, certificate);
 }
 
 /** Both signatures of a certificate, the device's first. */
@@ -94,18 +100,8 @@ export function deviceCertificateSignatures(
   certificate: DeviceCertificate,
 ): SignatureCheck[] {
   return [
-    signatureCheck({
-      scheme: 'ed25519',
-      publicKey: certificate.signing_public_key,
-      message: deviceCertificateDeviceInput(network, certificate),
-      signature: certificate.device_signature,
-    }),
-    signatureCheck({
-      scheme: 'p256',
-      publicKey: certificate.account_public_key,
-      message: deviceCertificateAccountInput(network, certificate),
-      signature: certificate.account_signature,
-    }),
+    byDevice.check(network, certificate, certificate.signing_public_key),
+    byAccount.check(network, certificate, certificate.account_public_key),
   ];
 }
 
@@ -161,7 +157,7 @@ export async function signDeviceCertificate(
   network: Network,
   { account, device, notBefore, expiresAt }: CertificateOptions,
 ): Promise<DeviceCertificate> {
-  const facts = {
+  const fields = {
     $type: network.type('device.certificate'),
     account: account.account,
     account_public_key: account.publicKey,
@@ -170,10 +166,8 @@ export async function signDeviceCertificate(
     not_before: notBefore,
     expires_at: expiresAt,
   };
-  const deviceSignature = device.sign(deviceCertificateDeviceInput(network, facts));
-  const signed = { ...facts, device_signature: encodeBase64url(deviceSignature) };
-  const accountSignature = await account.sign(deviceCertificateAccountInput(network, signed));
-  const certificate = { ...signed, account_signature: encodeBase64url(accountSignature) };
+  const signedByDevice = await byDevice.sign(network, fields, device);
+  const certificate = await byAccount.sign(network, signedByDevice, account);
   checkDeviceCertificate(network, certificate);
   return certificate;
 }

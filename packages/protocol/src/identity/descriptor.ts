@@ -1,6 +1,5 @@
 import type { SignatureCheck } from '../crypto/primitives.ts';
-import { signatureCheck, verifySignatures } from '../crypto/signatures.ts';
-import { encodeBase64url } from '../encoding/base64url.ts';
+import { verifySignatures } from '../crypto/signatures.ts';
 import { equalBytes, utf8Length } from '../encoding/bytes.ts';
 import { badRequest, ProtocolError } from '../errors.ts';
 import { limits } from '../limits.ts';
@@ -20,6 +19,7 @@ import { classifyEndpoint } from './endpoint.ts';
 import type { Network } from './network.ts';
 import type { RelayEntry } from './registry.ts';
 import { deriveRelayId } from './relay-id.ts';
+import { signatureMember } from './signature-member.ts';
 import type { AccountSigner } from './signers.ts';
 
 /** A relay's signed declaration of its addresses and services (chapter 01, section 13). */
@@ -85,12 +85,14 @@ function checkDistinct(items: readonly string[], path: string): void {
   if (new Set(items).size !== items.length) throw badRequest(path, 'repeats an element');
 }
 
+const byRelay = signatureMember('relay_signature', 'p256');
+
 /** What the relay signs: the descriptor without its signature, addresses as they are (EP5). */
 export function descriptorSigningInput(
   network: Network,
   descriptor: Omit<RelayDescriptor, 'relay_signature'>,
 ): Uint8Array {
-  return network.bytes(descriptor, ['relay_signature']);
+  return byRelay.input(network, descriptor);
 }
 
 /** The descriptor's signature. */
@@ -98,14 +100,7 @@ export function descriptorSignatures(
   network: Network,
   descriptor: RelayDescriptor,
 ): SignatureCheck[] {
-  return [
-    signatureCheck({
-      scheme: 'p256',
-      publicKey: descriptor.public_key,
-      message: descriptorSigningInput(network, descriptor),
-      signature: descriptor.relay_signature,
-    }),
-  ];
+  return [byRelay.check(network, descriptor, descriptor.public_key)];
 }
 
 /**
@@ -210,8 +205,7 @@ export async function signDescriptor(
     relay_id: deriveRelayId(network, relay.publicKey),
     public_key: relay.publicKey,
   };
-  const signature = await relay.sign(descriptorSigningInput(network, unsigned));
-  const descriptor = { ...unsigned, relay_signature: encodeBase64url(signature) };
+  const descriptor = await byRelay.sign(network, unsigned, relay);
   checkDescriptor(network, descriptor);
   return descriptor;
 }

@@ -3,16 +3,17 @@
  * object without its root `device_signature` (01 §4, §5.2).
  */
 import type { SignatureCheck } from '../crypto/primitives.ts';
-import { signatureCheck } from '../crypto/signatures.ts';
-import { encodeBase64url } from '../encoding/base64url.ts';
 import type { JsonObject } from '../json/types.ts';
 import type { DeviceCertificate } from './certificate.ts';
 import type { Network } from './network.ts';
+import { signatureMember } from './signature-member.ts';
 import type { DeviceSigner } from './signers.ts';
+
+const byDevice = signatureMember('device_signature', 'ed25519');
 
 /** Bytes the device signs; the object with or without its `device_signature` gives the same. */
 export function deviceSigningInput(network: Network, object: JsonObject): Uint8Array {
-  return network.bytes(object, ['device_signature']);
+  return byDevice.input(network, object);
 }
 
 /**
@@ -24,14 +25,7 @@ export function deviceSignatures(
   object: JsonObject & { readonly device_signature: string },
   certificate: Pick<DeviceCertificate, 'signing_public_key'>,
 ): SignatureCheck[] {
-  return [
-    signatureCheck({
-      scheme: 'ed25519',
-      publicKey: certificate.signing_public_key,
-      message: deviceSigningInput(network, object),
-      signature: object.device_signature,
-    }),
-  ];
+  return [byDevice.check(network, object, certificate.signing_public_key)];
 }
 
 /**
@@ -46,6 +40,5 @@ export function signAsDevice<T extends JsonObject>(
   object: T,
   device: Pick<DeviceSigner, 'sign'>,
 ): T & { readonly device_signature: string } {
-  const signature = device.sign(deviceSigningInput(network, object));
-  return { ...object, device_signature: encodeBase64url(signature) };
+  return byDevice.attach(object, device.sign(byDevice.input(network, object)));
 }

@@ -1,6 +1,5 @@
 import type { SignatureCheck } from '../crypto/primitives.ts';
-import { signatureCheck, verifySignatures } from '../crypto/signatures.ts';
-import { encodeBase64url } from '../encoding/base64url.ts';
+import { verifySignatures } from '../crypto/signatures.ts';
 import { badRequest, ProtocolError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import {
@@ -25,6 +24,7 @@ import {
 } from './certificate.ts';
 import { deriveDeviceId } from './device-id.ts';
 import type { Network } from './network.ts';
+import { signatureMember } from './signature-member.ts';
 import type { AccountSigner } from './signers.ts';
 
 /** Which devices an account permits, complete (chapter 01, section 10). */
@@ -63,12 +63,14 @@ export function checkDeviceState(
   }
 }
 
+const byAccount = signatureMember('account_signature', 'p256');
+
 /** What the account signs: the state without its own signature, certificates complete (A1). */
 export function deviceStateSigningInput(
   network: Network,
   state: Omit<AccountDeviceState, 'account_signature'>,
 ): Uint8Array {
-  return network.bytes(state, ['account_signature']);
+  return byAccount.input(network, state);
 }
 
 /** The state's signature and both of every certificate. */
@@ -77,12 +79,7 @@ export function deviceStateSignatures(
   state: AccountDeviceState,
 ): SignatureCheck[] {
   return [
-    signatureCheck({
-      scheme: 'p256',
-      publicKey: state.account_public_key,
-      message: deviceStateSigningInput(network, state),
-      signature: state.account_signature,
-    }),
+    byAccount.check(network, state, state.account_public_key),
     ...state.certificates.flatMap((certificate) =>
       deviceCertificateSignatures(network, certificate),
     ),
@@ -161,8 +158,7 @@ export async function signDeviceState(
     revision: facts.revision,
     certificates: facts.certificates,
   };
-  const signature = await account.sign(deviceStateSigningInput(network, unsigned));
-  const state = { ...unsigned, account_signature: encodeBase64url(signature) };
+  const state = await byAccount.sign(network, unsigned, account);
   checkDeviceState(network, state);
   return state;
 }

@@ -1,6 +1,5 @@
 import type { SignatureCheck } from '../crypto/primitives.ts';
-import { signatureCheck, verifySignatures } from '../crypto/signatures.ts';
-import { encodeBase64url } from '../encoding/base64url.ts';
+import { verifySignatures } from '../crypto/signatures.ts';
 import { badRequest } from '../errors.ts';
 import { canonicalWith } from '../json/canonical.ts';
 import { limits } from '../limits.ts';
@@ -21,6 +20,7 @@ import {
 import { checkAccountKey } from './certificate.ts';
 import type { Network } from './network.ts';
 import { deriveRelayId } from './relay-id.ts';
+import { signatureMember } from './signature-member.ts';
 import type { AccountSigner } from './signers.ts';
 
 /** Which relay is an account's home (chapter 01, section 17.1; 03, section 3.4). */
@@ -86,12 +86,16 @@ function checkAnyRoute(
   checkAccountKey(network, value, path);
 }
 
+const bothSignatures = ['account_signature', 'relay_signature'];
+const byAccount = signatureMember('account_signature', 'p256', bothSignatures);
+const byRelay = signatureMember('relay_signature', 'p256');
+
 /** What the account signs: the route without both signatures. */
 export function routeAccountInput(
   network: Network,
   route: Omit<AccountRoute, 'account_signature' | 'relay_signature'>,
 ): Uint8Array {
-  return network.bytes(route, ['account_signature', 'relay_signature']);
+  return byAccount.input(network, route);
 }
 
 /** What the relay signs: the route with the account's signature as received. */
@@ -99,19 +103,12 @@ export function routeRelayInput(
   network: Network,
   route: Omit<AccountRoute, 'relay_signature'>,
 ): Uint8Array {
-  return network.bytes(route, ['relay_signature']);
+  return byRelay.input(network, route);
 }
 
 /** The account's signature on a draft or final route. */
 export function routeDraftSignatures(network: Network, route: AccountRoute): SignatureCheck[] {
-  return [
-    signatureCheck({
-      scheme: 'p256',
-      publicKey: route.account_public_key,
-      message: routeAccountInput(network, route),
-      signature: route.account_signature,
-    }),
-  ];
+  return [byAccount.check(network, route, route.account_public_key)];
 }
 
 /**
@@ -124,15 +121,7 @@ export function routeSignatures(
   route: FinalRoute,
   relayPublicKey: string,
 ): SignatureCheck[] {
-  return [
-    ...routeDraftSignatures(network, route),
-    signatureCheck({
-      scheme: 'p256',
-      publicKey: relayPublicKey,
-      message: routeRelayInput(network, route),
-      signature: route.relay_signature,
-    }),
-  ];
+  return [...routeDraftSignatures(network, route), byRelay.check(network, route, relayPublicKey)];
 }
 
 /**
@@ -175,7 +164,7 @@ function checkRouteRelayKey(
  */
 export function routeContent(network: Network, route: AccountRoute): string {
   return canonicalWith(route, {
-    omit: ['account_signature', 'relay_signature'],
+    omit: bothSignatures,
     add: { $context: network.context },
   });
 }
@@ -208,8 +197,7 @@ export async function signRouteDraft(
     account: account.account,
     account_public_key: account.publicKey,
   };
-  const signature = await account.sign(routeAccountInput(network, unsigned));
-  const draft = { ...unsigned, account_signature: encodeBase64url(signature) };
+  const draft = await byAccount.sign(network, unsigned, account);
   checkRouteDraft(network, draft);
   return draft;
 }
@@ -226,8 +214,7 @@ export async function cosignRoute(
   draft: AccountRoute,
 ): Promise<FinalRoute> {
   checkRouteRelayKey(network, draft, relay.publicKey);
-  const signature = await relay.sign(routeRelayInput(network, draft));
-  const route = { ...draft, relay_signature: encodeBase64url(signature) };
+  const route = await byRelay.sign(network, draft, relay);
   checkRoute(network, route);
   return route;
 }

@@ -1,14 +1,17 @@
 /** Building and opening a whole message (04 §6). */
 import type { Random } from '../crypto/primitives.ts';
-import { encodeBase64url } from '../encoding/base64url.ts';
 import { utf8 } from '../encoding/bytes.ts';
 import { badRequest } from '../errors.ts';
-import type { DeviceCertificate, Network, SigningDevice } from '../identity/index.ts';
+import {
+  type DeviceCertificate,
+  type Network,
+  type SigningDevice,
+  signAsDevice,
+} from '../identity/index.ts';
 import { canonicalJson } from '../json/canonical.ts';
 import type { JsonObject } from '../json/types.ts';
 import {
   checkEnvelope,
-  envelopeSigningInput,
   type MessageEnvelope,
   messageAad,
   newMessageId,
@@ -88,8 +91,7 @@ export function sealMessage(network: Network, input: SealMessageInput): SealedMe
   checkKeyBoxes(recipientBoxes, 'recipients');
   const senderBoxes = senders.map(box(from.account));
   if (senderBoxes.length > 0) checkKeyBoxes(senderBoxes, 'senders');
-  const signature = from.sign(envelopeSigningInput(network, { ...head, payload }));
-  const envelope = { ...head, payload, device_signature: encodeBase64url(signature) };
+  const envelope = signAsDevice(network, { ...head, payload }, from);
   checkEnvelope(network, envelope);
   return {
     envelope,

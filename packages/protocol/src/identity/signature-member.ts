@@ -1,0 +1,55 @@
+import type { SignatureCheck } from '../crypto/primitives.ts';
+import { signatureCheck } from '../crypto/signatures.ts';
+import { encodeBase64url } from '../encoding/base64url.ts';
+import type { JsonObject } from '../json/types.ts';
+import type { Network } from './network.ts';
+
+/** Any key that signs bytes; a wallet may answer later. */
+interface Signer {
+  sign(message: Uint8Array): Uint8Array | Promise<Uint8Array>;
+}
+
+/**
+ * Describes one signature of an object: the root member that holds it, its scheme, and the members
+ * left out of the network-bound bytes that it signs (01 §4, §5). Each signed object declares its
+ * signatures with this and derives its `xSigningInput`, `xSignatures` and `signX` from them.
+ *
+ * @param without the members to leave out; the signature's own by default
+ * @example
+ * const byAccount = signatureMember('account_signature', 'p256');
+ * const message = byAccount.input(network, state);
+ * const check = byAccount.check(network, state, state.account_public_key);
+ */
+export function signatureMember<M extends string>(
+  member: M,
+  scheme: SignatureCheck['scheme'],
+  without: readonly string[] = [member],
+) {
+  /** Returns the bytes to sign; an object that is signed already gives the same bytes. */
+  const input = (network: Network, object: JsonObject): Uint8Array =>
+    network.bytes(object, without);
+
+  /** Returns the object with a signature, which replaces one that is there. */
+  const attach = <T extends JsonObject>(object: T, signature: Uint8Array) => {
+    const part = { [member]: encodeBase64url(signature) } as { readonly [N in M]: string };
+    return { ...object, ...part };
+  };
+
+  return {
+    input,
+    attach,
+    /** Returns the signature to verify, as data. */
+    check(
+      network: Network,
+      object: JsonObject & { readonly [N in M]: string },
+      publicKey: string,
+    ): SignatureCheck {
+      const signature = object[member];
+      return signatureCheck({ scheme, publicKey, message: input(network, object), signature });
+    },
+    /** Returns the object signed with an account's or a relay's key. */
+    async sign<T extends JsonObject>(network: Network, object: T, signer: Signer) {
+      return attach(object, await signer.sign(input(network, object)));
+    },
+  };
+}
