@@ -43,7 +43,10 @@ export type ErrorCode = keyof typeof errorCatalogue;
 /** JSON-RPC level errors that have no business equivalent (chapter 02, section 4.2). */
 export const rpcErrors = { parse_error: -32700, invalid_request: -32600 } as const;
 
-/** The string code of a JSON-RPC code, or `undefined` for a code the catalogue does not have. */
+/**
+ * Returns the string code of a JSON-RPC code, or `undefined` for a code the catalogue does not
+ * have.
+ */
 export function errorCodeOfRpc(rpc: number): ErrorCode | undefined {
   for (const [code, entry] of Object.entries(errorCatalogue)) {
     if (entry.rpc === rpc) return code as ErrorCode;
@@ -51,13 +54,13 @@ export function errorCodeOfRpc(rpc: number): ErrorCode | undefined {
   return undefined;
 }
 
-/** Whether a text is a string code of the catalogue. */
+/** Returns whether a text is a string code of the catalogue. */
 export function isErrorCode(text: string): text is ErrorCode {
   return Object.hasOwn(errorCatalogue, text);
 }
 
 export interface ProtocolErrorOptions {
-  /** Machine-readable details, only where a rule of the protocol defines them. */
+  /** Machine-readable details, only if a rule of the protocol defines them. */
   readonly data?: Record<string, unknown>;
   readonly cause?: unknown;
 }
@@ -86,8 +89,8 @@ export class ProtocolError extends Error {
 const shownPath = 200;
 
 /**
- * `bad_request` at a member: the most frequent failure, with its path in front. Only the start of
- * a long path is shown: the names of unknown members are the sender's, and as long as it likes.
+ * Makes the most frequent error, `bad_request` at a member, with the member's path. A long path is
+ * cut, because a sender can make names of unknown members as long as it likes.
  */
 export function badRequest(path: string, expected: string): ProtocolError {
   if (path === '') return new ProtocolError('bad_request', expected);

@@ -1,7 +1,7 @@
 /**
- * Schemas: TypeBox gives the static type and the compiled check of an object's shape. What a
- * schema cannot say (a signature, a derived ID, a size in canonical bytes, the `$type` that
- * depends on the service word) is a `checkX` or `verifyX` beside it.
+ * Schemas: TypeBox gives the static type and the compiled check of an object's shape. Rules that a
+ * schema cannot express (a signature, a derived ID, a size in canonical bytes, the `$type` that
+ * depends on the service word) are in a `checkX` or `verifyX` next to it.
  */
 import { type Static, type TSchema, Type } from 'typebox';
 import { Compile, type Validator } from 'typebox/compile';
@@ -22,7 +22,7 @@ export const UnixSeconds = Type.Integer({
   minimum: Number.MIN_SAFE_INTEGER,
   maximum: Number.MAX_SAFE_INTEGER,
 });
-/** Canonical base64url of exactly `bytes` bytes behind a literal prefix. */
+/** Canonical base64url of exactly `bytes` bytes after a literal prefix. */
 export const Base64url = (bytes: number, prefix = '') =>
   Type.String({ pattern: base64urlPattern(bytes, prefix) });
 export const Ed25519PublicKey = Base64url(32);
@@ -102,8 +102,8 @@ export function checkObject<S extends TSchema>(
 }
 
 /**
- * Refuses `$context` beside a `$type`, at any depth: no protocol object, known here or not, carries
- * it on the wire (01 K2). In values without a `$type` of their own it is a name like any other.
+ * Refuses `$context` next to a `$type`, at any depth: no protocol object, known or not, has it on
+ * the wire (01 K2). In values without a `$type` of their own it is a name like any other.
  *
  * @throws ProtocolError `bad_request`
  */
@@ -116,8 +116,9 @@ const isTypedWithContext = (value: JsonValue | undefined) =>
   isJsonObject(value) && Object.hasOwn(value, '$type') && Object.hasOwn(value, '$context');
 
 /**
- * The way to the first node of a value that a test holds for, from its end to its beginning. A
- * request may have half a million nodes: only on the way back from a fault its place is noted.
+ * Returns the way to the first node of a value that a test holds for, from its end to its
+ * beginning. A request may have half a million nodes: only on the way back from a fault its place
+ * is noted.
  */
 function findNode(
   value: JsonValue | undefined,
@@ -167,17 +168,17 @@ export function checkNoNull(value: JsonValue | undefined, path = ''): void {
 const isNull = (value: JsonValue | undefined) => value === null;
 
 /**
- * Refuses a value with a node deeper than `most`; its root is at depth 0 (01 J5).
+ * Refuses a value with a node deeper than `maxDepth`; its root is at depth 0 (01 J5).
  * @throws ProtocolError `bad_request`
  */
-export function checkDepth(value: JsonValue, most: number): void {
-  if (isDeeper(value, most)) throw badRequest('', `nested deeper than ${most}`);
+export function checkDepth(value: JsonValue, maxDepth: number): void {
+  if (isDeeper(value, maxDepth)) throw badRequest('', `nested deeper than ${maxDepth}`);
 }
 
-function isDeeper(value: JsonValue | undefined, most: number): boolean {
-  if (most < 0) return true;
+function isDeeper(value: JsonValue | undefined, maxDepth: number): boolean {
+  if (maxDepth < 0) return true;
   if (typeof value !== 'object' || value === null) return false;
-  for (const member of Object.values(value)) if (isDeeper(member, most - 1)) return true;
+  for (const member of Object.values(value)) if (isDeeper(member, maxDepth - 1)) return true;
   return false;
 }
 
@@ -192,8 +193,8 @@ export function checkCanonicalSize(object: JsonObject, maxBytes: number, path = 
 }
 
 /**
- * Checks the size of a complete object in Canonical JSON where nobody needs that text: in any order
- * the members have as many bytes, and without the order they cost a fraction.
+ * Checks the size of a complete object in Canonical JSON without making that text: members in any
+ * order have as many bytes, and skipping the sort costs a fraction.
  *
  * @param object as the strict parser gives it
  * @throws ProtocolError `request_too_large`
@@ -208,8 +209,8 @@ function checkTextSize(text: string, maxBytes: number, path: string): void {
 }
 
 /**
- * Checks a user-visible text: UTF-8 length, and not only white space. The empty text passes where
- * `allowEmpty` says so (01 P5, T1, T2).
+ * Checks a user-visible text: UTF-8 length, and not only white space. The empty text passes if
+ * `allowEmpty` is set (01 P5, T1, T2).
  *
  * @throws ProtocolError `bad_request`
  */

@@ -1,17 +1,17 @@
-/** Texts of other people, made harmless for whoever reads them at a terminal. */
+/** Untrusted texts made safe to print to a terminal, and columns. */
 
 /** Characters that command a terminal or turn the direction of writing; line feeds aside. */
 const commanding =
   /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
 
-/** A line that may hold anything, with what could command the terminal as spaces. */
+/** Makes a line safe to print: characters that could command the terminal become spaces. */
 export function terminalLine(line: string): string {
   return line.replace(commanding, ' ');
 }
 
 /**
- * Text of somebody else, safe to write to a terminal: control characters, which could move the
- * cursor or forge lines, become spaces; a further line is indented.
+ * Makes untrusted text safe to print to a terminal: control characters, which could move the cursor
+ * or forge lines, become spaces; further lines are indented.
  *
  * @example
  * terminalText('one\r\ntwo\u001b[2J'); // 'one\n    two [2J'
@@ -20,7 +20,7 @@ export function terminalText(text: string): string {
   return terminalLine(text.replace(/\r\n?|[\u2028\u2029]/g, '\n')).replaceAll('\n', '\n    ');
 }
 
-/** A value as one line of JSON, with nothing in it that a terminal would obey. */
+/** Formats a value as one line of JSON, with control characters escaped. */
 export function terminalJson(value: object): string {
   return JSON.stringify(value).replace(
     commanding,
@@ -29,7 +29,7 @@ export function terminalJson(value: object): string {
 }
 
 /**
- * Rows as columns of equal width.
+ * Formats rows as columns of equal width.
  *
  * @example
  * terminalColumns([['a', 'b'], ['long', 'c']]); // ['a     b', 'long  c']

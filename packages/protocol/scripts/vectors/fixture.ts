@@ -28,7 +28,7 @@ export function counting(first: number, length = 32): Uint8Array {
   return Uint8Array.from({ length }, (_, index) => (first + index) % 256);
 }
 
-/** A source of the bytes of SHA-256 over a label and a counter. */
+/** Returns a source of the bytes of SHA-256 over a label and a counter. */
 export function deterministic(label: string): Random {
   let block = 0;
   let rest = new Uint8Array();
@@ -76,8 +76,8 @@ export const period = 62_208_000;
 type Person = Pick<typeof ann, 'signer'>;
 
 /**
- * A certificate signed by hand: members may be changed or added before signing, so that what is
- * signed correctly can still be wrong.
+ * Returns a certificate signed by hand: members may be changed or added before signing, so that
+ * what is signed correctly can still be wrong.
  */
 export function certificateOf(
   person: Person,
@@ -98,7 +98,7 @@ export function certificateOf(
   return signedBy(person.signer, signed, 'account_signature');
 }
 
-/** The object with the signature of a key over everything that is in it. */
+/** Returns the object with the signature of a key over everything that is in it. */
 export function signedBy<T extends JsonObject, N extends string>(
   key: { sign(message: Uint8Array): Uint8Array | Promise<Uint8Array> },
   object: T,
@@ -109,7 +109,7 @@ export function signedBy<T extends JsonObject, N extends string>(
   return { ...object, [name]: encodeBase64url(signature) } as T & Record<N, string>;
 }
 
-/** A copy without some members. */
+/** Returns a copy without some members. */
 export function without(object: JsonObject, ...names: string[]): JsonObject {
   return Object.fromEntries(Object.entries(object).filter(([name]) => !names.includes(name)));
 }
@@ -178,7 +178,7 @@ export class VectorFile {
     this.#cases.push({ name, ...other, operation, input, expected });
   }
 
-  /** The text of the file. */
+  /** Returns the text of the file. */
   text(): string {
     const file: Record<string, JsonValue> = {
       title: this.#title,

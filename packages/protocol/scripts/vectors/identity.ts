@@ -18,7 +18,7 @@ import {
 
 export const day = 86_400;
 
-/** An unknown member that makes the signed object exactly `bytes` of Canonical JSON. */
+/** Returns an unknown member that makes the signed object exactly `bytes` of Canonical JSON. */
 export function padding(make: (zz: string) => JsonObject, bytes: number): string {
   return 'x'.repeat(bytes - canonicalBytes(make('')).length);
 }

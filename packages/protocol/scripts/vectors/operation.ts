@@ -12,7 +12,7 @@ import { decodeUtf8, type JsonObject, type JsonValue } from '../../src/json/inde
 /** What a case runs: its input to its outcome; a refusal is thrown. */
 export type Operation = (network: Network, input: JsonObject) => JsonObject;
 
-/** An operation whose input the vector files give in the right shape. */
+/** Returns an operation whose input the vector files give in the right shape. */
 export function operation<I>(run: (network: Network, input: I) => JsonObject): Operation {
   return (network, input) => run(network, input as unknown as I);
 }
@@ -30,7 +30,7 @@ export function opened(value: Uint8Array | undefined): Uint8Array {
   return value;
 }
 
-/** Signatures as data: who signed which text, so that anybody can verify them apart from us. */
+/** Returns signatures as data: key, text and signature, so that other tools can verify them. */
 export function signed(network: Network, checks: readonly SignatureCheck[]): JsonValue {
   return checks.map(({ scheme, publicKey, message, signature }) => ({
     scheme,

@@ -1,6 +1,6 @@
 /**
- * The operations that the vectors ask for, by name, on our implementation. The maker fills in what
- * they give, the tests hold them to it; what each does is said in `vectors/README.md`.
+ * The operations that the vectors ask for, by name, on our implementation. The maker stores their
+ * results, the tests compare; `vectors/README.md` describes each.
  */
 import { hex, type Network, ProtocolError, utf8 } from '../../src/index.ts';
 import type { JsonObject } from '../../src/json/index.ts';

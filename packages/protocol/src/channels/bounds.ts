@@ -7,13 +7,13 @@ export interface ChannelRange {
   readonly before?: number;
   /** Only sequences above; -1 from the creation on. */
   readonly after?: number;
-  /** Events at the most. */
+  /** The largest number of events. */
   readonly limit?: number;
 }
 
 /**
- * Checks that a page keeps to the range that was asked for, and that a page with more behind it
- * has something to go on from (06 §8.11). Order and content are `verifyChannelPage`'s to check.
+ * Checks that a page is within the requested range, and that a page with `has_more` is not empty
+ * (06 §8.11). `verifyChannelPage` checks order and content.
  *
  * @throws ProtocolError `bad_request`
  * @example

@@ -19,7 +19,7 @@ import {
 } from '../schema.ts';
 import { ChannelId } from './ids.ts';
 
-/** Position of a post; the creation event has 0, so a target is positive (06 §6.2). */
+/** Sequence of a post; the creation event has 0, so a target is positive (06 §6.2). */
 export const TargetSequence = Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER });
 
 const orNull = <S extends TSchema>(schema: S) => Type.Union([schema, Type.Null()]);

@@ -106,8 +106,8 @@ export function checkInitialDescriptor(descriptor: ChannelDescriptor): void {
 const immutable = ['channel_id', 'nonce', 'creator', 'relay_id', 'created_at'] as const;
 
 /**
- * Checks that an update leaves alone what it must (06 §8.4). Whether its revision is the next one
- * is `checkNextRevision`'s to say: the method asks for it later.
+ * Checks that an update does not change immutable members (06 §8.4). `checkNextRevision` checks the
+ * revision, which the method does later.
  *
  * @throws ProtocolError `bad_request`
  */
@@ -145,9 +145,9 @@ export function checkChannelOpen(current: Pick<ChannelDescriptor, 'status'>): vo
 }
 
 /**
- * The final descriptor of a channel, built alike by client and relay: everything of the current
- * one, unknown members too, and four members of the request (06 §8.5). Its signature and size are
- * still to be checked.
+ * Returns the final descriptor of a channel, built alike by client and relay: everything of the
+ * current one, unknown members too, and four members of the request (06 §8.5). Its signature and
+ * size are still to be checked.
  */
 export function closedDescriptor(
   current: ChannelDescriptor,
@@ -156,13 +156,13 @@ export function closedDescriptor(
   return { ...current, status: 'closed', revision, updated_at, device_signature };
 }
 
-/** Who a descriptor says may write. */
+/** The members of a descriptor that give the right to write. */
 export interface ChannelWriters {
   readonly creator: string;
   readonly moderators?: readonly string[];
 }
 
-/** Whether an account may post, edit and delete: the owner and the moderators (06 §1). */
+/** Returns whether an account may post, edit and delete: the owner and the moderators (06 §1). */
 export function mayWriteChannel(
   { creator, moderators = [] }: ChannelWriters,
   account: string,
@@ -170,7 +170,7 @@ export function mayWriteChannel(
   return creator === account || moderators.includes(account);
 }
 
-/** What a new channel says, before it is signed. */
+/** The members of a new channel that its creator chooses. */
 export interface NewChannel {
   readonly creator: string;
   /** The host, which cannot be changed later. */
@@ -210,7 +210,7 @@ export function signChannelDescriptor(
   });
 }
 
-/** What an update may change; `null` leaves a member out of the next revision. */
+/** The members that an update may change; `null` removes a member. */
 export interface ChannelChange {
   readonly name?: string;
   readonly description?: string | null;

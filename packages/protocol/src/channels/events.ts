@@ -78,7 +78,7 @@ export type VerifiedChannelEvent = {
   | { readonly kind: 'unknown'; readonly payload: JsonObject }
 );
 
-/** What a verifier knows beforehand about the channel it reads. */
+/** What a verifier knows of a channel before it reads: its trust anchor. */
 export interface ChannelAnchor {
   readonly channelId: string;
   /** The relay connected to, itself verified as a channel host. */
@@ -93,8 +93,8 @@ export interface VerifiedChannelPage {
   /** Verified descriptors by revision: those known before and those of this page. */
   readonly descriptors: ReadonlyMap<number, ChannelDescriptor>;
   /**
-   * Revisions that events of the page need and nobody has: get each with `channel.resolve` and
-   * verify the page again. Until then these events are in neither list.
+   * Revisions that events of the page need and that are unknown: get each with `channel.resolve`
+   * and verify the page again. Until then these events are in neither list.
    */
   readonly missing: readonly number[];
   /** Events that must not be adopted, and why. */
@@ -127,7 +127,7 @@ export function verifyChannelDescriptor(
 /**
  * Verifies the answer of `channel.resolve`.
  *
- * @param known with `revision` where an exact one was asked for
+ * @param known with `revision` if an exact one was requested
  * @throws ProtocolError
  */
 export function verifyChannelResolution(

@@ -8,7 +8,7 @@ export const ChannelId = Base64url(16, 'chan_');
 /** 16 bytes, fresh for every channel of one creator on one relay (06 §3). */
 export const ChannelNonce = Base64url(16);
 
-/** What a channel's ID is derived from (06 §3). */
+/** The members that a channel's ID is derived from (06 §3). */
 export interface ChannelIdentity {
   readonly nonce: string;
   /** Account ID of the owner. */
@@ -17,14 +17,14 @@ export interface ChannelIdentity {
   readonly relay_id: string;
 }
 
-/** Bytes whose digest is the ID: network-bound JSON, never transmitted (06 §3). */
+/** Returns the bytes whose digest is the ID: network-bound JSON, never transmitted (06 §3). */
 export function channelIdInput(network: Network, identity: ChannelIdentity): Uint8Array {
   const { nonce, creator, relay_id } = identity;
   return network.bytes({ $type: network.type('channel.identity'), nonce, creator, relay_id });
 }
 
 /**
- * The ID of a channel. Name, moderators and revision are no inputs, so it never changes.
+ * Derives the ID of a channel. Name, moderators and revision are no inputs, so it never changes.
  *
  * @example
  * deriveChannelId(network, { nonce, creator: account, relay_id: relayId }); // 'chan_0NM6hMax…'

@@ -1,6 +1,7 @@
 /**
- * What a channel's events amount to. One set of pure functions for both ends: the relay applies
- * `reducePost` to decide about an edit, the client applies `projectChannel` to events it verified.
+ * The state that a channel's events lead to. One set of pure functions for both ends: the relay
+ * applies `reducePost` to decide about an edit, the client applies `projectChannel` to events it
+ * verified.
  */
 import { ProtocolError } from '../errors.ts';
 import { canonicalJson } from '../json/canonical.ts';
@@ -10,15 +11,15 @@ import type { ChannelDescriptor } from './descriptor.ts';
 import type { VerifiedChannelEvent } from './events.ts';
 
 /**
- * What an edit can change of a post: `body`, `attachments` and the post's unknown root members
- * (06 §6.2).
+ * The members of a post that an edit can change: `body`, `attachments` and the post's unknown root
+ * members (06 §6.2).
  */
 export type PostState = JsonObject & Pick<ChannelPost, 'body' | 'attachments'>;
 
 /** Members of a post that are not part of its state. */
 const postOnly = new Set(['$type', 'channel_id', 'message_id', 'device_signature']);
 
-/** The state of a post nobody edited. */
+/** Returns the state of a post without edits. */
 export function postState(post: ChannelPost): PostState {
   return Object.fromEntries(Object.entries(post).filter(([name]) => !postOnly.has(name)));
 }
@@ -46,7 +47,10 @@ export function reducePost(state: PostState, edit: ChannelPostEdit): PostState {
   return next;
 }
 
-/** Whether a member is as an edit wants it, byte by byte in Canonical JSON; `null`: not there. */
+/**
+ * Returns whether a member is as an edit wants it, byte by byte in Canonical JSON; `null`: not
+ * there.
+ */
 function hasMember(state: PostState, name: string, wanted: JsonValue | undefined): boolean {
   const current = Object.hasOwn(state, name) ? (state[name] as JsonValue) : null;
   return canonicalJson(current) === canonicalJson(wanted as JsonValue);
@@ -69,7 +73,7 @@ export interface ProjectedPost {
   };
 }
 
-/** What a range of a channel's events amounts to. */
+/** The result of applying a range of a channel's events. */
 export interface ChannelProjection {
   /** Highest sequence applied; -1 before the first. */
   readonly position: number;
@@ -87,10 +91,10 @@ export const emptyProjection: ChannelProjection = {
 };
 
 /**
- * Applies verified events in strictly ascending sequence to a projection and gives the next one
- * (06 §10.1, §10.2). An edit or deletion whose post is not there has no effect: whoever loads older
- * pages projects again from the first event held. What a host should have refused has none
- * either: an edit that leaves nothing of its post, anything after closure.
+ * Applies verified events in strictly ascending sequence to a projection and returns the next
+ * projection (06 §10.1, §10.2). An edit or deletion whose post is not loaded has no effect: a
+ * client that loads older pages projects again from its first event. Events that a host should have
+ * refused have no effect either: an edit that empties its post, any event after closure.
  *
  * @throws RangeError when the events do not ascend from the projection's position
  * @example
@@ -117,7 +121,7 @@ export function projectChannel(
 }
 
 /**
- * The rule of keeping descriptors: only a strictly higher revision replaces what is saved, and
+ * Chooses the descriptor to store: only a strictly higher revision replaces the saved one, and
  * nothing replaces the final one (06 §4, §7.4). Both must have been verified, for one channel.
  */
 export function newerDescriptor(

@@ -7,9 +7,9 @@ import { bodyTargets } from '../messages/markdown.ts';
 import type { PostState } from './projection.ts';
 
 /**
- * Where the attachment references of a post's body lead, in order of appearance. Only the
- * attachments in force after the last edit count: one that an edit took away is not found again in
- * an earlier set, another post or on the network (06 §2, §6.2).
+ * Resolves the attachment references of a post's body, in order of appearance. Only the attachments
+ * after the last edit count: a removed attachment is not looked up in an earlier set, another post
+ * or on the network (06 §2, §6.2).
  *
  * @example
  * postReferences({ body, attachments: [photo] }); // [{ status: 'resolved', index: 0 }]

@@ -1,7 +1,7 @@
 /**
- * Grant or invite, as it goes with device queries and deliveries (03 §5.2, 04 §11). Its checks
- * come apart so that a relay does each where it belongs: format with the parameters, accounts and
- * period once the target is known, signatures with the target's device state.
+ * Grant or invite of a device query or delivery (03 §5.2, 04 §11). The checks are separate, so that
+ * a relay checks the format with the parameters, accounts and period once the target is known, and
+ * signatures with the target's device state.
  */
 import type { SignatureCheck } from '../crypto/primitives.ts';
 import { badRequest, type ErrorCode, ProtocolError } from '../errors.ts';
@@ -18,16 +18,16 @@ import {
 import { type ContactInvite, checkInvite, checkInviteUse, inviteSignatures } from './invite.ts';
 
 export type Authorization = ContactGrant | ContactInvite;
-/** Shape only as far as grant and invite share it; `checkAuthorization` tells them apart. */
+/** The shape that grant and invite share; `checkAuthorization` checks the rest by `$type`. */
 export const Authorization = Type.Unsafe<Authorization>(Type.Object({ $type: TypeName }));
 
-/** Whether an authorization is a grant; otherwise it is an invite. */
+/** Returns whether an authorization is a grant; otherwise it is an invite. */
 export function isGrant(network: Network, value: Authorization): value is ContactGrant {
   return value.$type === network.type('contact.grant');
 }
 
 /**
- * Checks the format of a grant or invite, whichever its `$type` says.
+ * Checks the format of a grant or invite, by its `$type`.
  * @throws ProtocolError `bad_request`
  */
 export function checkAuthorization(
@@ -44,7 +44,7 @@ export function checkAuthorization(
   }
 }
 
-/** Who wants something of whom, and when. */
+/** Target, requester and time that an authorization is checked for. */
 export interface AuthorizationUse {
   /** Account whose devices are asked for, or that a message goes to. */
   readonly target: string;
@@ -70,17 +70,17 @@ export function checkAuthorizationUse(
   }
 }
 
-/** Signatures of which one that verifies is enough, and what it means when none does. */
+/** Signatures of which one that verifies is enough, and the error if none does. */
 export interface AuthorizationSignatures {
   readonly anyOf: readonly SignatureCheck[];
   readonly failure: ErrorCode;
 }
 
 /**
- * The signatures that can carry an authorization, by currently valid devices of its issuer.
+ * Returns the signatures that can carry an authorization, by currently valid devices of its issuer.
  *
  * @param devices the issuer's verified state
- * @throws ProtocolError `forbidden` where no currently valid device stands behind it at all
+ * @throws ProtocolError `forbidden` if no currently valid device of its issuer signed it
  */
 export function authorizationSignatures(
   network: Network,
@@ -95,7 +95,7 @@ export function authorizationSignatures(
   if (anyOf.length === 0) {
     throw new ProtocolError('forbidden', 'grant: no currently valid device signed it');
   }
-  // A grant's entry that fails is no signature at all, so nobody authorised (03 §16.3).
+  // A grant's entry that fails counts as no signature, so no device authorised (03 §16.3).
   return { anyOf, failure: 'forbidden' };
 }
 

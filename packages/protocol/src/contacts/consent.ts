@@ -31,7 +31,7 @@ export const ContactConsent = Type.Object({
 export type ContactConsent = Static<typeof ContactConsent>;
 
 /**
- * Checks everything about a consent that can be said without its envelope and its signatures.
+ * Checks everything about a consent that needs neither its envelope nor signatures.
  * @throws ProtocolError `bad_request`; `request_too_large` for the device state
  */
 export function checkConsent(
@@ -49,7 +49,7 @@ export function checkConsent(
   checkGrant(network, value.grant, memberPath(path, 'grant'));
 }
 
-/** What a consent is judged against. */
+/** The context that a consent is verified in. */
 export interface ConsentContext {
   /** The verified envelope that carried it. */
   readonly envelope: {

@@ -1,4 +1,4 @@
-/** Which of two grants a client keeps, and what it keeps of them (03 §16.4). */
+/** Chooses between two grants, and merges their signatures (03 §16.4). */
 import { ProtocolError } from '../errors.ts';
 import type { Network } from '../identity/index.ts';
 import { canonicalWith } from '../json/canonical.ts';
@@ -17,7 +17,7 @@ interface GrantScope {
   readonly grantee: string;
 }
 
-/** What became of a candidate, and the grant that is saved from now on. */
+/** The decision about a candidate, and the grant to save. */
 export type GrantSelection =
   | {
       readonly outcome: 'out_of_scope' | 'invalid' | 'keep';
@@ -29,7 +29,7 @@ export type GrantSelection =
 export interface SelectGrantInput extends DeviceStateAt {
   readonly scope: GrantScope;
   readonly saved: ContactGrant | undefined;
-  /** As received; nothing about it is checked yet. */
+  /** As received; unchecked. */
   readonly candidate: unknown;
   /** Context of the network the candidate came over; the trusted one by default. */
   readonly context?: string;
@@ -37,8 +37,8 @@ export interface SelectGrantInput extends DeviceStateAt {
 
 /**
  * Decides about a received grant. The longer period wins, equal bodies merge their signatures,
- * nothing ever shortens a grant. Scope comes first: of a grant of another network or account pair
- * no signature is looked at.
+ * nothing shortens a grant. Scope comes first: the signatures of a grant of another network or
+ * account pair are not verified.
  *
  * @param input.state the grantor's verified state
  * @throws TypeError when `saved` is not of the scope, which is the caller's own fault
@@ -65,8 +65,8 @@ export function selectGrant(network: Network, input: SelectGrantInput): GrantSel
 }
 
 /**
- * The grant without signatures of devices that are no longer currently valid. Where no signature
- * that verifies would remain, the grant stays as it is.
+ * Removes the signatures of devices that are no longer currently valid. If no signature that
+ * verifies would remain, the grant stays as it is.
  */
 export function cleanGrant(
   network: Network,

@@ -65,20 +65,20 @@ export function checkGrant(
   if (value.grantor === value.grantee) throw badRequest(path, 'grantor is grantee');
 }
 
-/** What every device signs: the body, unknown members included (03 §16.2). */
+/** Returns the bytes that every device signs: the body, unknown members included (03 §16.2). */
 export function grantSigningInput(network: Network, grant: GrantBody): Uint8Array {
   return network.bytes(grant, ['signatures']);
 }
 
-/** Whether a grant's period is over: `expires_at` itself is outside. */
+/** Returns whether a grant's period is over: `expires_at` itself is outside. */
 export function isGrantExpired(grant: Pick<ContactGrant, 'expires_at'>, now: number): boolean {
   return grant.expires_at !== undefined && now >= grant.expires_at;
 }
 
 /**
- * The signatures that may carry a grant, by device ID: entries of currently valid devices of the
- * grantor. Any single one that verifies is enough; the others neither authorise nor spoil (16.3).
- * Empty where the state is not the grantor's.
+ * Returns the signatures that may carry a grant, by device ID: entries of currently valid devices
+ * of the grantor. Any single one that verifies is enough; the others neither authorise nor spoil
+ * (16.3). Empty if the state is not the grantor's.
  *
  * @param devices the grantor's state, verified before
  */
@@ -101,7 +101,7 @@ export function grantSignatures(
   return checks;
 }
 
-/** The currently valid devices whose signature of a grant verifies, sorted by device ID. */
+/** Returns the currently valid devices whose signature of a grant verifies, sorted by device ID. */
 export function validGrantDevices(
   network: Network,
   grant: ContactGrant,
@@ -168,9 +168,9 @@ export function signGrant(
 }
 
 /**
- * The grant with one more device's signature; the others and the body stay as they are.
+ * Adds one more device's signature to a grant; the others and the body stay as they are.
  *
- * @throws ProtocolError `bad_request` where the device is not of the grantor
+ * @throws ProtocolError `bad_request` if the device is not of the grantor
  */
 export function addGrantSignature(
   network: Network,

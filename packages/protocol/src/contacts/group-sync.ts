@@ -1,4 +1,4 @@
-/** What devices of one account tell each other about their groups (03 §19). */
+/** Objects by which the devices of one account share their group state (03 §19). */
 import { badRequest } from '../errors.ts';
 import { GroupId } from '../groups/ids.ts';
 import type { Network } from '../identity/index.ts';

@@ -1,4 +1,4 @@
-/** An account's open door for first contact, handed out as a link or QR code (03 §14). */
+/** An account's invitation to first contact, given out as a link or QR code (03 §14). */
 import type { SignatureCheck } from '../crypto/primitives.ts';
 import { verifySignatures } from '../crypto/signatures.ts';
 import { decodeBase64url, encodeBase64url } from '../encoding/base64url.ts';
@@ -53,7 +53,7 @@ export function checkInvite(
   checkAccountId(network, value.inviter, memberPath(path, 'inviter'));
 }
 
-/** What the device signs: the invite without its signature. */
+/** Returns the bytes that the device signs: the invite without its signature. */
 export function inviteSigningInput(
   network: Network,
   invite: Omit<ContactInvite, 'device_signature'>,
@@ -62,10 +62,10 @@ export function inviteSigningInput(
 }
 
 /**
- * The invite's signature, by its signer as the inviter's current state knows it.
+ * Returns the invite's signature, by its signer as the inviter's current state knows it.
  *
  * @param devices the inviter's state, verified before
- * @throws ProtocolError `forbidden` where the signer is not a currently valid device of the inviter
+ * @throws ProtocolError `forbidden` if the signer is not a currently valid device of the inviter
  */
 export function inviteSignatures(
   network: Network,
@@ -81,8 +81,8 @@ export function inviteSignatures(
 }
 
 /**
- * Checks that a well-formed invite is of the right account and unexpired; all that can be said
- * without the inviter's device state.
+ * Checks that a well-formed invite is of the right account and unexpired; everything that does not
+ * need the inviter's device state.
  *
  * @throws ProtocolError `forbidden`
  */
@@ -136,7 +136,7 @@ export function signInvite(
 }
 
 /**
- * An invite as one word of text, for links and QR codes: `svc-invite:` and base64url of its
+ * Encodes an invite as one word of text, for links and QR codes: `svc-invite:` and base64url of its
  * Canonical JSON (03 §21, decision).
  */
 export function encodeInvite(network: Network, invite: ContactInvite): string {
@@ -144,7 +144,7 @@ export function encodeInvite(network: Network, invite: ContactInvite): string {
 }
 
 /**
- * The invite in a text of {@link encodeInvite}, its format checked and nothing else.
+ * Decodes a text of {@link encodeInvite} and checks the invite's format, nothing else.
  * @throws ProtocolError `bad_request`
  */
 export function decodeInvite(network: Network, text: string): ContactInvite {

@@ -1,7 +1,9 @@
 /** The relationship with one other account, as a pure state machine (03 §15.2). */
 
 export interface Relationship {
-  /** `deleted` leaves a tombstone, which keeps old state out but blocks nobody. */
+  /**
+   * `deleted` leaves a tombstone, which wins against older state but does not block the account.
+   */
   readonly status: 'none' | 'active' | 'deleted';
   /** A valid consent arrived that the user has not decided about. */
   readonly pending: boolean;
@@ -28,7 +30,7 @@ export type RelationshipEvent =
   /** An `active` record won selection. */
   | 'activation-adopted';
 
-/** What a client does along with a step, in this order. */
+/** The client's actions of a step, in this order. */
 export type RelationshipEffect =
   /** Keep the consent's grant, selected against what is saved (03 §16.4). */
   | 'save-incoming-grant'
@@ -45,7 +47,7 @@ export interface RelationshipStep {
 }
 
 /**
- * One step. An event that does not apply changes nothing and has no effects.
+ * Applies one event. An event that does not apply changes nothing and has no effects.
  *
  * @example
  * const { state, effects } = relationshipStep(noRelationship, 'user-adds');
@@ -82,7 +84,7 @@ function consentArrives(state: Relationship): RelationshipStep {
   return { state: { ...state, pending: true }, effects: ['store-request'] };
 }
 
-/** A request that the user has not seen through outlives the tombstone; waiting does not. */
+/** Returns the deleted state: an undecided request stays, waiting ends. */
 function deleted(state: Relationship): RelationshipStep {
   return {
     state: { status: 'deleted', pending: state.pending, awaiting: false },

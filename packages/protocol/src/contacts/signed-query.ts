@@ -46,8 +46,8 @@ const signedOnly = [
 ];
 
 /**
- * Whether parameters of `device.state.resolve` are a signed query, or at least tried to be one.
- * Such parameters never count as the plain form, whatever is wrong with them.
+ * Returns whether parameters of `device.state.resolve` have any member of a signed query. Such
+ * parameters never count as the plain form, whatever is wrong with them.
  */
 export function isSignedQuery(params: object): boolean {
   return signedOnly.some((name) => Object.hasOwn(params, name));
@@ -72,7 +72,7 @@ export function checkDeviceStateQuery(
   checkDeviceCertificate(network, value.signer_certificate, at);
 }
 
-/** What the asking device signs: the query without its signature. */
+/** Returns the bytes that the asking device signs: the query without its signature. */
 export function deviceStateQuerySigningInput(
   network: Network,
   query: Omit<DeviceStateQuery, 'device_signature'>,
@@ -80,7 +80,7 @@ export function deviceStateQuerySigningInput(
   return deviceSigningInput(network, query);
 }
 
-/** Both signatures of the certificate, then the query's. */
+/** Returns both signatures of the certificate, then the query's. */
 export function deviceStateQuerySignatures(
   network: Network,
   query: DeviceStateQuery,
@@ -92,8 +92,8 @@ export function deviceStateQuerySignatures(
 }
 
 /**
- * Checks a signed query with certificate and signatures. What its authorization is worth is a
- * matter of the target's state: `verifyAuthorization`.
+ * Checks a signed query with certificate and signatures. The authorization is verified against the
+ * target's state: `verifyAuthorization`.
  *
  * @throws ProtocolError `bad_request`, `request_too_large`, `invalid_signature`
  */

@@ -98,8 +98,8 @@ export function checkContactRecord(
 }
 
 /**
- * Whether a valid record wins against the one at hand: the later state does, and of equals the
- * one received later (03 §17.3). Tombstones take part like any other.
+ * Returns whether a valid record wins against the present one: the later `updated_at` wins, and of
+ * equals the record received later (03 §17.3). Tombstones are compared like any other record.
  */
 export function winsSelection(
   received: Pick<ContactRecord, 'updated_at'>,
@@ -121,9 +121,9 @@ export interface AdoptRecordInput {
 }
 
 /**
- * What a received record makes of the contact: `undefined` where it loses selection and changes
- * nothing. Otherwise the record's fields are taken; each direction's grant is selected on its own
- * against the local one, and one that the record lacks stays. A tombstone clears both.
+ * Merges a received record into a contact: `undefined` if the record loses selection and changes
+ * nothing. Otherwise its fields replace the contact's; each direction's grant is selected on its
+ * own against the local one, and a grant that the record lacks stays. A tombstone clears both.
  *
  * What this device adds (a merged grant, its own signature) travels onward only in a new record
  * with a later `updated_at`.

@@ -3,7 +3,7 @@
  * signature, so that every implementation of {@link Primitives} agrees on validity: points whose
  * encoding is not canonical and the eight points of small order are refused, as public key and as
  * `R`, and so is an `S` at or above the group order. What remains is the equation without the
- * cofactor. `docs/decisions/0006-ed25519-profile.md` says why.
+ * cofactor. The reason is in `docs/decisions/0006-ed25519-profile.md`.
  */
 
 const p = (1n << 255n) - 19n;
@@ -18,14 +18,17 @@ const smallOrder = new Set([
   0x05fc536d880238b13933c6d305acdfd5f098eff289f4c345b027b2c28f95e826n,
 ]);
 
-/** Whether a 32-byte encoding may be used as a public key at all. */
+/** Returns whether a 32-byte encoding may be used as a public key at all. */
 export function isAcceptableEd25519Key(publicKey: Uint8Array): boolean {
   if (publicKey.length !== 32) return false;
   const y = littleEndianInteger(publicKey) & ((1n << 255n) - 1n);
   return y < p && !smallOrder.has(y);
 }
 
-/** Whether a signature of `R` and `S` may verify at all: 64 bytes, both parts within the profile. */
+/**
+ * Returns whether a signature of `R` and `S` may verify at all: 64 bytes, both parts within the
+ * profile.
+ */
 export function isAcceptableEd25519Signature(signature: Uint8Array): boolean {
   return (
     signature.length === 64 &&
@@ -34,7 +37,7 @@ export function isAcceptableEd25519Signature(signature: Uint8Array): boolean {
   );
 }
 
-/** The integer whose least significant byte comes first. */
+/** Returns the integer whose least significant byte comes first. */
 export function littleEndianInteger(bytes: Uint8Array): bigint {
   let value = 0n;
   for (let index = bytes.length - 1; index >= 0; index -= 1) {

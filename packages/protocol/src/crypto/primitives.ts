@@ -1,7 +1,7 @@
 /**
  * The cryptographic primitives the protocol stands on, as one value that is passed in: the same
  * rules run on `@noble/*` in a browser and on `node:crypto` on a server. Everything is synchronous;
- * who wants signatures verified elsewhere takes the {@link SignatureCheck}s and verifies those.
+ * a caller that verifies signatures elsewhere uses the {@link SignatureCheck}s.
  *
  * Byte lengths: SHA-256 32, RIPEMD-160 20, Ed25519 seed 32 / public key 32 / signature 64, P-256
  * private key 32 / compressed public key 33 / signature 64 (`r` then `s`), X25519 keys 32, AES-GCM
@@ -18,12 +18,12 @@ export interface Primitives {
   readonly p256: SignatureScheme;
   readonly x25519: {
     publicKey(privateKey: Uint8Array): Uint8Array;
-    /** The shared secret, or `undefined` where it is all zero (chapter 01, E2 to E4). */
+    /** Returns the shared secret, or `undefined` if it is all zero (chapter 01, E2 to E4). */
     shared(privateKey: Uint8Array, publicKey: Uint8Array): Uint8Array | undefined;
   };
   readonly aesGcm: {
     seal(input: AeadInput): Uint8Array;
-    /** The plaintext, or `undefined` where authentication fails. */
+    /** Returns the plaintext, or `undefined` if authentication fails. */
     open(input: AeadInput): Uint8Array | undefined;
   };
 }

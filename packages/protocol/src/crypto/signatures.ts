@@ -3,7 +3,7 @@ import { badRequest, ProtocolError } from '../errors.ts';
 import type { Primitives, SignatureCheck } from './primitives.ts';
 
 /**
- * A signature to verify, from the text forms that stand in objects.
+ * Decodes key and signature of an object into a signature to verify.
  *
  * @throws ProtocolError `bad_request` when key or signature is not canonical base64url; an object
  *   that passed its schema never does

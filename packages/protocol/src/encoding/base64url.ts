@@ -67,8 +67,8 @@ export function decodeBase64url(text: string): Uint8Array | undefined {
 }
 
 /**
- * How many bytes a canonical text stands for, without decoding it; `undefined` when it is not
- * canonical. For large values that are only passed on.
+ * Counts the bytes of a canonical text without decoding it; `undefined` if it is not canonical. For
+ * large values that are only passed on.
  */
 export function base64urlLength(text: string): number | undefined {
   const rest = text.length % 4;
@@ -90,8 +90,8 @@ const lastCharacter: Readonly<Record<number, string>> = {
 };
 
 /**
- * The pattern that canonical text of exactly `bytes` bytes matches, for schemas: it says all of
- * B1 to B7. `prefix` is literal text in front, such as `dev_`.
+ * Returns the pattern that canonical text of exactly `bytes` bytes matches, for schemas: it covers
+ * B1 to B7. `prefix` is literal text before it, such as `dev_`.
  *
  * @example
  * new RegExp(base64urlPattern(1)).test('AB'); // false

@@ -2,15 +2,15 @@
 
 const encoder = new TextEncoder();
 
-/** UTF-8 bytes of a text. */
+/** Encodes a text as UTF-8. */
 export function utf8(text: string): Uint8Array {
   return encoder.encode(text);
 }
 
-/** From how many characters on the encoder counts bytes faster than a loop does. */
+/** From this many characters on, the encoder counts bytes faster than a loop. */
 const encoderPays = 1_024;
 
-/** Number of UTF-8 bytes of a well-formed text. */
+/** Counts the UTF-8 bytes of a well-formed text. */
 export function utf8Length(text: string): number {
   if (text.length >= encoderPays) return encoder.encode(text).length;
   let length = text.length;
@@ -23,7 +23,7 @@ export function utf8Length(text: string): number {
   return length;
 }
 
-/** Lowercase hex of bytes. */
+/** Encodes bytes as lowercase hex. */
 export function hex(bytes: Uint8Array): string {
   let text = '';
   for (const byte of bytes) text += byte.toString(16).padStart(2, '0');
@@ -31,7 +31,7 @@ export function hex(bytes: Uint8Array): string {
 }
 
 /**
- * Bytes of a hex text, either case.
+ * Decodes a hex text, either case.
  * @throws TypeError when it is not hex of whole bytes
  */
 export function fromHex(text: string): Uint8Array {
@@ -43,7 +43,7 @@ export function fromHex(text: string): Uint8Array {
   return bytes;
 }
 
-/** Byte strings one after another. */
+/** Concatenates byte strings. */
 export function concatBytes(...parts: readonly Uint8Array[]): Uint8Array {
   const result = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
   let at = 0;
@@ -54,7 +54,7 @@ export function concatBytes(...parts: readonly Uint8Array[]): Uint8Array {
   return result;
 }
 
-/** Equality whose time depends on the length only. */
+/** Compares bytes in a time that depends on the length only. */
 export function equalBytes(a: Uint8Array, b: Uint8Array): boolean {
   if (a.length !== b.length) return false;
   let difference = 0;

@@ -8,7 +8,7 @@ import { limits } from '../limits.ts';
 const max = (1n << 63n) - 1n;
 
 /**
- * The shortest form of a value.
+ * Encodes a value in its shortest form.
  * @throws RangeError outside 0..2^63-1
  */
 export function encodeVarint(value: bigint): Uint8Array {
@@ -24,7 +24,7 @@ export function encodeVarint(value: bigint): Uint8Array {
 }
 
 /**
- * Reads a prefix at the start of `bytes`.
+ * Decodes the varint at the start of `bytes`.
  * - a value and how many bytes it took;
  * - `incomplete` when the input ends inside the prefix;
  * - `invalid` for a longer form than needed, a tenth byte, or a value out of range (V2 to V4).

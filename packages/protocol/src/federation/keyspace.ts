@@ -4,7 +4,9 @@ import { concatBytes } from '../encoding/bytes.ts';
 import { encodeVarint } from '../encoding/varint.ts';
 import type { Network } from '../identity/network.ts';
 
-/** Bytes whose digest is an account route's key: network-bound JSON, never transmitted. */
+/**
+ * Returns the bytes whose digest is an account route's key: network-bound JSON, never transmitted.
+ */
 export function routeKeyInput(network: Network, account: string): Uint8Array {
   return network.bytes({
     $type: network.type('dht.resource.account.route'),
@@ -13,8 +15,8 @@ export function routeKeyInput(network: Network, account: string): Uint8Array {
 }
 
 /**
- * The DHT key of an account's route, 32 bytes: the same for every version of the route. It goes on
- * the wire as it is; only {@link dhtPosition} maps it once more.
+ * Derives the DHT key of an account's route, 32 bytes: the same for every version of the route. It
+ * is sent as it is; only {@link dhtPosition} maps it once more.
  *
  * @example
  * dhtDistance(network.primitives, deriveRouteKey(network, account), parsePeerId(peerId));
@@ -24,8 +26,8 @@ export function deriveRouteKey(network: Network, account: string): Uint8Array {
 }
 
 /**
- * Where a raw lookup input stands in the key space, 32 bytes. Resource keys are mapped like Peer
- * IDs, although they are digests already.
+ * Maps a raw lookup input to its position in the key space, 32 bytes. Resource keys are mapped like
+ * Peer IDs, although they are digests already.
  *
  * @param raw a resource key, or the multihash bytes of a Peer ID
  */
@@ -34,7 +36,8 @@ export function dhtPosition(primitives: Primitives, raw: Uint8Array): Uint8Array
 }
 
 /**
- * Distance between a lookup input and a peer, 32 bytes, big-endian; zero to oneself.
+ * Computes the distance between a lookup input and a peer, 32 bytes, big-endian; zero for the same
+ * raw bytes.
  *
  * @param raw a resource key, or the multihash bytes of a Peer ID
  * @param peer multihash bytes of a Peer ID
@@ -45,7 +48,7 @@ export function dhtDistance(primitives: Primitives, raw: Uint8Array, peer: Uint8
 }
 
 /**
- * Order of two distances for sorting: negative where `a` is nearer.
+ * Compares two distances for sorting: negative if `a` is nearer.
  *
  * @example
  * peers.sort((a, b) => compareDistance(a.distance, b.distance));
@@ -62,15 +65,18 @@ export function compareDistance(a: Uint8Array, b: Uint8Array): number {
 const findNodeHead = Uint8Array.of(0x08, 0x04, 0x12);
 
 /**
- * A `FIND_NODE` message for a nonempty raw lookup input: protobuf, without the frame's length. The
- * reply repeats `type` and `key`.
+ * Encodes a `FIND_NODE` message for a nonempty raw lookup input: protobuf, without the frame's
+ * length. The reply repeats `type` and `key`.
  */
 export function encodeFindNode(raw: Uint8Array): Uint8Array {
   if (raw.length === 0) throw new TypeError('a lookup input is not empty');
   return concatBytes(findNodeHead, encodeVarint(BigInt(raw.length)), raw);
 }
 
-/** A frame of a DHT or relay RPC stream: the length as a varint, then the message (07 §B6, §C2). */
+/**
+ * Encodes a frame of a DHT or relay RPC stream: the length as a varint, then the message (07 §B6,
+ * §C2).
+ */
 export function encodeFrame(message: Uint8Array): Uint8Array {
   return concatBytes(encodeVarint(BigInt(message.length)), message);
 }

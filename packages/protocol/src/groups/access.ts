@@ -19,15 +19,15 @@ export interface DeviceAccess {
   readonly authority: boolean;
 }
 
-/** Where the timeline stands. */
+/** A position of the timeline: its last event and that event's epoch. */
 export interface TimelinePosition {
   readonly sequence: number;
   readonly epoch: number;
 }
 
 /**
- * The interval of the device that created the group, or signed the application or the recovery
- * request an event approves: it begins with that event (05 §10.2).
+ * Opens the interval of the device that created the group, or signed the application or the
+ * recovery request an event approves: it begins with that event (05 §10.2).
  */
 export function openAccessAt(event: TimelinePosition): DeviceAccess {
   return {
@@ -38,8 +38,8 @@ export function openAccessAt(event: TimelinePosition): DeviceAccess {
 }
 
 /**
- * The interval of any other device, opened by its next successful subscription or
- * synchronisation: messages behind the head, keys from the current epoch (05 §10.2).
+ * Opens the interval of any other device at its next successful subscription or synchronisation:
+ * messages after the head, keys from the current epoch (05 §10.2).
  * @example
  * if (!hasOpenAccess(intervals)) intervals.push(openAccessAfter(group));
  */
@@ -51,14 +51,14 @@ export function openAccessAfter(head: TimelinePosition): DeviceAccess {
   };
 }
 
-/** Whether a device has a current interval, so that a successful call opens none. */
+/** Returns whether a device has a current interval, so that a successful call opens none. */
 export function hasOpenAccess(intervals: readonly DeviceAccess[]): boolean {
   return intervals.some((each) => each.authority && each.messages.to === undefined);
 }
 
 /**
- * Closes an interval (05 §10.3). One that was closed before keeps its end, but loses its
- * authority where `authority` is `false`.
+ * Closes an interval (05 §10.3). An interval that is closed already keeps its end, but loses its
+ * authority if `authority` is `false`.
  *
  * @param at the head of the timeline and the epoch just before the closing operation
  * @param authority kept for an inactive device and a closed group, lost for recovery, leave,
@@ -77,7 +77,7 @@ export function closeAccess(
 }
 
 /**
- * Whether a message at a sequence may be read with a device's intervals.
+ * Returns whether a message at a sequence may be read with a device's intervals.
  * @example
  * const visible = messages.filter(({ sequence }) => mayReadMessage(intervals, sequence));
  */
@@ -85,7 +85,7 @@ export function mayReadMessage(intervals: readonly DeviceAccess[], sequence: num
   return intervals.some((each) => each.authority && covers(each.messages, sequence));
 }
 
-/** Whether the keys of an epoch may be read with a device's intervals. */
+/** Returns whether the keys of an epoch may be read with a device's intervals. */
 export function mayReadKeys(intervals: readonly DeviceAccess[], epoch: number): boolean {
   return intervals.some((each) => each.authority && covers(each.keys, epoch));
 }

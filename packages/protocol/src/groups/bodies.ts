@@ -104,7 +104,7 @@ export type GroupMemberBan = Static<typeof GroupMemberBan>;
 export const GroupMemberUnban = Type.Object({ ...chained, accounts: AccountBatch });
 export type GroupMemberUnban = Static<typeof GroupMemberUnban>;
 
-/** Activates a new client secret, and a new owner key where one is given (05 §4.10). */
+/** Activates a new client secret, and a new owner key if one is given (05 §4.10). */
 export const GroupClientSecretRotation = Type.Object({
   ...chained,
   client_secret_commitment: Sha256,
@@ -112,7 +112,7 @@ export const GroupClientSecretRotation = Type.Object({
 });
 export type GroupClientSecretRotation = Static<typeof GroupClientSecretRotation>;
 
-/** Every body of the chain by its kind, the `$type` behind the service word. */
+/** Every body of the chain by its kind, the `$type` without the service word. */
 export interface GroupChainBodies {
   'group.create': GroupCreate;
   'group.update': GroupUpdate;
@@ -152,7 +152,7 @@ const schemas = {
 /** The kinds of chain bodies. */
 export const groupChainKinds = Object.keys(schemas) as readonly GroupChainKind[];
 
-/** Whether a kind, a `$type` behind the service word, is one of the chain. */
+/** Returns whether a kind, a `$type` without the service word, is one of the chain. */
 export function isGroupChainKind(kind: string): kind is GroupChainKind {
   return Object.hasOwn(schemas, kind);
 }
@@ -177,7 +177,7 @@ export function checkGroupBody<K extends GroupChainKind>(
   return checked as GroupChainBody<K>;
 }
 
-/** What the schemas cannot say. */
+/** Checks the rules that the schemas cannot express. */
 function checkRules(network: Network, { kind, body }: GroupChainBody, path: string): void {
   const at = (name: string) => memberPath(path, name);
   switch (kind) {

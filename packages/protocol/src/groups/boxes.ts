@@ -26,7 +26,7 @@ export const GroupSecretBox = Type.Object({
 export type GroupSecretBox = Static<typeof GroupSecretBox>;
 
 /**
- * Checks a box's algorithm and lengths: all that the relay can say of it (05 §3.6).
+ * Checks a box's algorithm and lengths: everything the relay can check (05 §3.6).
  * @throws ProtocolError `bad_request`
  */
 export function checkGroupSecretBox(value: unknown, path = ''): asserts value is GroupSecretBox {
@@ -34,7 +34,7 @@ export function checkGroupSecretBox(value: unknown, path = ''): asserts value is
   checkPart(value, path);
 }
 
-/** What a client secret box is bound to; no epoch, since it serves many (05 §3.6). */
+/** The context of a client secret box; no epoch, because it serves many (05 §3.6). */
 export interface ClientBoxContext {
   readonly group_id: string;
   /** The member the box is for. */
@@ -44,7 +44,7 @@ export interface ClientBoxContext {
   readonly client_secret_commitment: string;
 }
 
-/** What a relay secret box is bound to (05 §3.7). */
+/** The context of a relay secret box (05 §3.7). */
 export interface RelayBoxContext {
   readonly group_id: string;
   /** Account and device of the session that asks. */
@@ -53,7 +53,7 @@ export interface RelayBoxContext {
   readonly epoch: number;
 }
 
-/** KDF info and associated data of a client secret box (05 §3.6). */
+/** Returns the KDF info and associated data of a client secret box (05 §3.6). */
 export function clientBoxInput(network: Network, context: ClientBoxContext): Uint8Array {
   const { group_id, account, member_encryption_public_key, client_secret_commitment } = context;
   return network.bytes({
@@ -65,7 +65,7 @@ export function clientBoxInput(network: Network, context: ClientBoxContext): Uin
   });
 }
 
-/** KDF info and associated data of a relay secret box (05 §3.7). */
+/** Returns the KDF info and associated data of a relay secret box (05 §3.7). */
 function relayBoxInput(network: Network, context: RelayBoxContext): Uint8Array {
   const { group_id, account, device_id, epoch } = context;
   const $type = network.type('group.relay_secret_box.aad');
@@ -148,8 +148,8 @@ export function openRelaySecret(
 }
 
 /**
- * The private key that belongs to a member public key, among those received from own devices. The
- * order in which they arrived decides nothing (05 §16).
+ * Returns the private key that belongs to a member public key, among those received from own
+ * devices. The order in which they arrived decides nothing (05 §16).
  *
  * @param candidates X25519 private keys, base64url; malformed ones are passed over
  */

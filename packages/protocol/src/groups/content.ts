@@ -1,4 +1,4 @@
-/** What members say inside group messages (05 §4.13, §14.2). Relays never see it. */
+/** The contents of group messages (05 §4.13, §14.2). Relays cannot read them. */
 import { badRequest, ProtocolError } from '../errors.ts';
 import type { Network } from '../identity/network.ts';
 import { decodeUtf8, parseJson } from '../json/parse.ts';
@@ -29,7 +29,7 @@ export type GroupMemberNicknameUpdate = Static<typeof GroupMemberNicknameUpdate>
 /**
  * Checks a message of people: a body or attachments, each sound, no attachment twice.
  *
- * @param sequence that of the event, where it is known: a reply must point behind it
+ * @param sequence that of the event, if known: a reply refers to an earlier event
  * @throws ProtocolError `bad_request`
  */
 export function checkGroupMessage(

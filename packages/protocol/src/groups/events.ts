@@ -34,7 +34,7 @@ export const GroupEvent = Type.Object({
 });
 export type GroupEvent = Static<typeof GroupEvent>;
 
-/** What an event says, by kind. */
+/** The content of an event, by kind. */
 export type GroupEventContent =
   | GroupChainBody
   /** A relay secret was replaced by the host; no chain role (05 §7.3). */
@@ -44,7 +44,8 @@ export type GroupEventContent =
   | { readonly kind: 'unknown'; readonly type: string };
 
 /**
- * The kind of a `$type`: what stands behind the service word, or `undefined` for types of others.
+ * Returns the kind of a `$type`: the part after the service word, or `undefined` for another
+ * service word.
  * @example
  * groupKind(network, network.type('group.close')); // 'group.close'
  */
@@ -54,8 +55,8 @@ function groupKind(network: Network, type: string): string | undefined {
 }
 
 /**
- * Checks an event: outer members, and the body by its `$type`. Nothing is said of signatures,
- * neighbours or rights.
+ * Checks an event: outer members, and the body by its `$type`. Signatures, neighbouring events and
+ * rights are not checked.
  *
  * @throws ProtocolError `bad_request`; `request_too_large` for a message over its limit
  * @example
@@ -73,8 +74,8 @@ export function checkGroupEvent(
 }
 
 /**
- * Checks the body of an event whose outer members were checked, and that it has a signer where
- * its kind asks for one.
+ * Checks the body of an event whose outer members were checked, and that it has a signer if its
+ * kind asks for one.
  *
  * @throws ProtocolError `bad_request`; `request_too_large` for a message over its limit
  */
@@ -93,7 +94,7 @@ export function readGroupPayload(
   return content;
 }
 
-/** The payload of a rotation the relay makes itself. */
+/** Returns the payload of a rotation the relay makes itself. */
 export function createKeyRotated(network: Network): GroupEvent['payload'] {
   return { $type: network.type('group.key.rotated') };
 }
@@ -109,7 +110,7 @@ function readBody(
     return { kind, body: payload };
   }
   if (kind === 'group.key.rotated') {
-    // Nobody signs this body, so nobody can have extended it (05 §4.3).
+    // This body is not signed, so it can have no further members (05 §4.3).
     if (Object.keys(payload).length !== 1) throw badRequest(path, 'has members besides $type');
     return { kind };
   }

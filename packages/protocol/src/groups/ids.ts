@@ -10,7 +10,7 @@ export const GroupInviteId = Base64url(16, 'inv_');
 /** 16 bytes that a creator never uses twice on one relay (05 §3.2). */
 export const GroupNonce = Base64url(16);
 
-/** What a group's ID is derived from; none of it ever changes (05 §3.2). */
+/** The members that a group's ID is derived from; they never change (05 §3.2). */
 export interface GroupIdentity {
   /** Account ID of the initial owner, also after a transfer. */
   readonly creator: string;
@@ -19,14 +19,14 @@ export interface GroupIdentity {
   readonly relay_id: string;
 }
 
-/** Bytes whose digest is the ID: network-bound JSON, never transmitted (05 §3.2). */
+/** Returns the bytes whose digest is the ID: network-bound JSON, never transmitted (05 §3.2). */
 export function groupIdentityInput(network: Network, identity: GroupIdentity): Uint8Array {
   const { creator, nonce, relay_id } = identity;
   return network.bytes({ $type: network.type('group.identity'), creator, nonce, relay_id });
 }
 
 /**
- * The ID of a group. Name, members and epochs take no part, so it never changes.
+ * Derives the ID of a group. Name, members and epochs are no inputs, so it never changes.
  *
  * @example
  * deriveGroupId(network, { creator: account, nonce, relay_id: relayId }); // 'grp_omoOs3VZ9io…'
@@ -36,12 +36,12 @@ export function deriveGroupId(network: Network, identity: GroupIdentity): string
   return `grp_${encodeBase64url(digest.subarray(0, 16))}`;
 }
 
-/** A nonce for {@link deriveGroupId}. */
+/** Makes a nonce for {@link deriveGroupId}. */
 export function createGroupNonce(random: Random): string {
   return encodeBase64url(random(16));
 }
 
-/** A new invitation ID. */
+/** Makes an invitation ID. */
 export function createGroupInviteId(random: Random): string {
   return `inv_${encodeBase64url(random(16))}`;
 }

@@ -9,7 +9,7 @@ import type { GroupOutcome } from './sync.ts';
 /** Neighbouring epochs under one commitment and one member key. */
 const GroupKeyPeriod = Type.Object({
   client_secret_commitment: Sha256,
-  /** Absent where the account was no member. */
+  /** Absent if the account was no member. */
   member_encryption_public_key: Type.Optional(X25519PublicKey),
   /** Ascending; values may be skipped. */
   epochs: Type.Array(Counter, { minItems: 1 }),
@@ -23,8 +23,8 @@ export type GroupKeyHistory = readonly GroupKeyPeriod[];
 export type GroupEpochKeys = Omit<GroupKeyPeriod, 'epochs'>;
 
 /**
- * The history with the epochs that a page brought. Epochs change with management events only, and
- * those are never pruned, so a verified chain knows every epoch of its group.
+ * Adds the epochs of a page to a key history. Epochs change with management events only, and those
+ * are never pruned, so a verified chain knows every epoch of its group.
  *
  * @param account whose member key is followed
  * @param outcomes of `advanceGroup`, none left out
@@ -48,7 +48,7 @@ export function extendKeyHistory(
   return periods;
 }
 
-/** Commitment and key of an epoch, or `undefined` where verified history has no such epoch. */
+/** Returns commitment and key of an epoch, or `undefined` if verified history has no such epoch. */
 export function keysOfEpoch(history: GroupKeyHistory, epoch: number): GroupEpochKeys | undefined {
   return history.find((period) => hasEpoch(period.epochs, epoch));
 }

@@ -10,7 +10,7 @@ import { deriveEpochApplicationSecret } from './secrets.ts';
 /** The material of one epoch for the calling device (05 §4.11). */
 export const GroupKeyEntry = Type.Object({
   epoch: Counter,
-  /** In the first entry of a page, and where commitment or member key differ from the one before. */
+  /** In the first entry of a page, and if commitment or member key differ from the entry before. */
   client_secret_box: Type.Optional(GroupSecretBox),
   relay_secret_box: GroupSecretBox,
 });
@@ -49,7 +49,7 @@ export function checkGroupKeyPage(
   }
 }
 
-/** Who reads, with what. */
+/** The reading device with its keys and the verified key history. */
 export interface GroupKeyReader {
   readonly group_id: string;
   readonly account: string;
@@ -58,11 +58,11 @@ export interface GroupKeyReader {
   readonly history: GroupKeyHistory;
   /** X25519 private key of the device, 32 bytes. */
   readonly devicePrivateKey: Uint8Array;
-  /** The private key of a member public key, where this device has it. */
+  /** Returns the private key of a member public key, if this device has it. */
   memberPrivateKey(publicKey: string): Uint8Array | undefined;
 }
 
-/** What came of one entry. Only `verified` material may be used. */
+/** The result of one entry. Only `verified` material may be used. */
 export type GroupKeyResult =
   | {
       readonly epoch: number;

@@ -1,10 +1,10 @@
-/** Links of the management chain by digest (05 §3.3). */
+/** Digests that link the events of the management chain (05 §3.3). */
 import type { Network } from '../identity/network.ts';
 import type { JsonObject } from '../json/types.ts';
 
 /**
- * The management digest of a chain event's payload, signature and unknown members included; the
- * next event's `prev_hash`. Outer members of the event take no part (05 §3.3).
+ * Returns the management digest of a chain event's payload, signature and unknown members included;
+ * the next event's `prev_hash`. Outer members of the event take no part (05 §3.3).
  *
  * @returns `sha256:` and 43 characters
  */

@@ -58,8 +58,8 @@ export function checkGroupMessageEnvelope(
 }
 
 /**
- * What the key of a message is derived from and its ciphertext bound to. Sender and device come
- * from the session (sender) or from the verified certificate (reader), never from the envelope.
+ * The context of a message's key and ciphertext. Sender and device come from the session (sender)
+ * or from the verified certificate (reader), never from the envelope.
  */
 export interface GroupMessageContext {
   readonly group_id: string;
@@ -71,7 +71,10 @@ export interface GroupMessageContext {
   readonly from_device_id: string;
 }
 
-/** Associated data of the ciphertext and KDF info of its key; never sent (05 §3.9). */
+/**
+ * Returns the associated data of the ciphertext, which is also the KDF info of its key; never sent
+ * (05 §3.9).
+ */
 export function groupMessageAad(network: Network, context: GroupMessageContext): Uint8Array {
   const { group_id, epoch, message_id, from, from_device_id, created_at } = context;
   return network.bytes({
@@ -86,7 +89,7 @@ export function groupMessageAad(network: Network, context: GroupMessageContext):
 }
 
 /**
- * The key of one message, 32 bytes (05 §3.9).
+ * Derives the key of one message, 32 bytes (05 §3.9).
  * @param applicationSecret that of the message's epoch, 32 bytes
  */
 export function deriveGroupMessageKey(
@@ -118,8 +121,8 @@ export interface SealGroupMessageInput {
 }
 
 /**
- * Encrypts and signs one group message. Draws from `random` the message ID (16 bytes, where none
- * is given), then the nonce (12).
+ * Encrypts and signs one group message. Draws from `random` the message ID (16 bytes, unless one is
+ * given), then the nonce (12).
  *
  * @throws ProtocolError `request_too_large` for an envelope over 262,144 bytes
  * @example
@@ -156,7 +159,7 @@ export function sealGroupMessage(
  * and both must hold (05 §14.2).
  *
  * @param sender account and device of the verified certificate the event refers to
- * @returns the authenticated bytes, or `undefined` where they do not authenticate
+ * @returns the authenticated bytes, or `undefined` if they do not authenticate
  * @example
  * const plaintext = openGroupMessage(network, envelope, { applicationSecret, sender });
  * if (plaintext !== undefined) readGroupContent(network, plaintext, event.sequence);

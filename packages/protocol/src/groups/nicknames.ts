@@ -5,7 +5,9 @@
 import type { GroupEffects } from './chain/effects.ts';
 import type { GroupView } from './projection.ts';
 
-/** The newest update that was applied for an account; `null` says it cleared its nickname. */
+/**
+ * The newest update that was applied for an account; `null` if the account cleared its nickname.
+ */
 export interface GroupNickname {
   readonly nickname: string | null;
   /** Of the event that carried it. */
@@ -24,12 +26,12 @@ export interface NicknameUpdate {
   readonly sequence: number;
 }
 
-/** What became of an update; only `applied` changes something. */
+/** The result of an update; only `applied` changes something. */
 export type NicknameResult = 'applied' | 'duplicate' | 'older' | 'previous_membership';
 
 /**
- * Applies an update where it is newer than what is known, whenever it was decrypted. Order of
- * arrival and `created_at` mean nothing.
+ * Applies an update if it is newer than the known one, whenever it was decrypted. Order of arrival
+ * and `created_at` are ignored.
  *
  * @param group the present verified state: the update must lie within the present memberships of
  *   its sender and of the reader
@@ -58,10 +60,10 @@ export function applyNickname(
 }
 
 /**
- * Forgets the nicknames of accounts whose membership an event ended, and all of them where the
- * reader's own ended. Role, key and owner changes keep them.
+ * Forgets the nicknames of accounts whose membership an event ended, and all of them if the
+ * reader's own membership ended. Changes of role, key and owner have no effect on them.
  *
- * @returns the very same map where nothing is to be forgotten
+ * @returns the very same map if nothing changes
  * @example
  * nicknames = forgetNicknames(nicknames, outcome.effects, account);
  */

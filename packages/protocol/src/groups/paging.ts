@@ -1,6 +1,6 @@
 import { badRequest } from '../errors.ts';
 
-/** What of the request a page is checked against. */
+/** The members of a request that its page is checked against. */
 export interface GroupPageRequest {
   /** Position already held; -1 by default. */
   readonly after?: number;
@@ -8,8 +8,8 @@ export interface GroupPageRequest {
 }
 
 /**
- * Checks a page after a position (05 §12.8): strictly ascending, behind `after`, no more than
- * `limit`, and no promise of more on an empty page.
+ * Checks a page after a position (05 §12.8): strictly ascending, after `after`, no more than
+ * `limit` rows, and no `has_more` on an empty page.
  *
  * @throws ProtocolError `bad_request`
  */

@@ -1,13 +1,15 @@
-/** The table of permissions (05 §6): who may do what to whom. Bans and membership come before. */
+/**
+ * The table of permissions (05 §6): which role may do what. Bans and membership are checked before.
+ */
 import type { GroupInvitePolicy, GroupRole } from './fields.ts';
 
-/** Whether a role stands above ordinary members. */
+/** Returns whether a role is above ordinary members: owner or administrator. */
 export function isGroupManager(role: GroupRole): boolean {
   return role === 'owner' || role === 'administrator';
 }
 
 /**
- * Whether a role may create an invitation of this form now (05 §4.1, §8.1).
+ * Returns whether a role may create an invitation of this form now (05 §4.1, §8.1).
  * @example
  * mayCreateInvite('member', 'members_targeted', 'public'); // false
  */
@@ -20,23 +22,25 @@ export function mayCreateInvite(
   return policy === 'members_targeted' && form === 'targeted';
 }
 
-/** Whether a member may see an invitation: ordinary members only those they issued. */
+/** Returns whether a member may see an invitation: ordinary members only those they issued. */
 export function mayViewInvite(role: GroupRole, isIssuer: boolean): boolean {
   return isGroupManager(role) || isIssuer;
 }
 
-/** Whether a member may revoke an invitation: administrators too only those they issued. */
+/** Returns whether a member may revoke an invitation: administrators too only those they issued. */
 export function mayRevokeInvite(role: GroupRole, isIssuer: boolean): boolean {
   return role === 'owner' || isIssuer;
 }
 
-/** Whether a role may remove a member of another role; nobody removes itself this way. */
+/**
+ * Returns whether a role may remove a member of another role; no member can remove itself with it.
+ */
 export function mayRemoveMember(role: GroupRole, target: GroupRole): boolean {
   if (target === 'owner') return false;
   return role === 'owner' || (role === 'administrator' && target === 'member');
 }
 
-/** Whether a role may ban an account; `target` is absent for nonmembers. */
+/** Returns whether a role may ban an account; `target` is absent for nonmembers. */
 export function mayBanAccount(role: GroupRole, target: GroupRole | undefined): boolean {
   return target === undefined ? isGroupManager(role) : mayRemoveMember(role, target);
 }
@@ -47,19 +51,19 @@ export interface GroupTarget {
   readonly isSelf: boolean;
 }
 
-/** Whether a member may see a recovery request. */
+/** Returns whether a member may see a recovery request. */
 export function mayViewRecovery(role: GroupRole, requester: GroupTarget): boolean {
   if (role === 'owner' || requester.isSelf) return true;
   return role === 'administrator' && requester.role === 'member';
 }
 
-/** Whether a member may approve a recovery request; only the owner approves its own. */
+/** Returns whether a member may approve a recovery request; only the owner approves its own. */
 export function mayApproveRecovery(role: GroupRole, requester: GroupTarget): boolean {
   if (role === 'owner') return true;
   return role === 'administrator' && requester.role === 'member' && !requester.isSelf;
 }
 
-/** Whether a member may reject a recovery request, or withdraw its own. */
+/** Returns whether a member may reject a recovery request, or withdraw its own. */
 export function mayRejectRecovery(role: GroupRole, requester: GroupTarget): boolean {
   return mayViewRecovery(role, requester);
 }

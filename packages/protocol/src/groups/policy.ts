@@ -1,4 +1,4 @@
-/** Caps of a relay that the chain itself does not know; clients do not judge them (05 §8.3, §13). */
+/** Limits of a relay that are not part of the chain; clients do not check them (05 §8.3, §13). */
 import { badRequest, ProtocolError } from '../errors.ts';
 
 /**

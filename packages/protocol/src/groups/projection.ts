@@ -1,7 +1,7 @@
 /**
- * What the chain amounts to: members, roles, keys, bans, properties, head (05 §1.1, §4.2). Rules
- * read it through {@link GroupView}, which a relay can fill from tables with just the accounts a
- * body names; a client keeps all of it as {@link GroupProjection}.
+ * The state that the chain leads to: members, roles, keys, bans, properties, head (05 §1.1, §4.2).
+ * Rules read it through {@link GroupView}, which a relay can fill from tables with just the
+ * accounts a body names; a client keeps all of it as {@link GroupProjection}.
  */
 import { badRequest } from '../errors.ts';
 import {
@@ -49,7 +49,7 @@ type GroupFields = Readonly<Static<typeof GroupFields>>;
 /** What the rules of the chain need to see of a group. A `Map` and a `Set` fit. */
 export interface GroupView extends GroupFields {
   readonly members: {
-    /** The number of all members, also where `get` knows only some. */
+    /** The number of all members, even if `get` knows only some. */
     readonly size: number;
     get(account: string): GroupMember | undefined;
   };
@@ -71,7 +71,7 @@ export const SavedGroup = Type.Object({
 export type SavedGroup = Static<typeof SavedGroup>;
 
 /**
- * A projection as JSON. Equal projections give equal JSON.
+ * Converts a projection to JSON. Equal projections give equal JSON.
  * @example
  * store.put(group.group_id, JSON.stringify(saveGroup(group)));
  */
@@ -81,7 +81,7 @@ export function saveGroup(group: GroupProjection): SavedGroup {
 }
 
 /**
- * The projection that {@link saveGroup} stored.
+ * Restores the projection that {@link saveGroup} stored.
  * @throws ProtocolError `bad_request` for JSON that is no consistent state (05 §5.5)
  */
 export function restoreGroup(saved: unknown): GroupProjection {

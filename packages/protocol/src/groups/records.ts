@@ -131,10 +131,10 @@ export function checkGroupMemberRecoveryRequest(
 }
 
 /**
- * Every signature of a record as somebody else receives it: both of the certificate, then the
- * record's own. To be verified before anything is sealed to a key of the record (05 §3.6).
+ * Returns the signatures of a record that another account stored: both of the certificate, then the
+ * record's own. Verify them before anything is sealed to a key of the record (05 §3.6).
  *
- * @param signed the checked record, the account it speaks for, and the certificate beside it
+ * @param signed the checked record, its account, and the certificate stored with it
  * @throws ProtocolError `bad_request` for a malformed certificate or one of another account
  */
 export function groupRecordSignatures(
@@ -204,7 +204,7 @@ export function verifyGroupMemberRecoveryRequest(
   verifySignatures(network.primitives, groupRecordSignatures(network, signed), 'request');
 }
 
-/** What of an invitation says for whom, how often and until when it can be used. */
+/** The members of an invitation that limit its use. */
 export type GroupInviteTerms = Readonly<Pick<GroupInvite, 'invitee' | 'max_uses' | 'expires_at'>>;
 
 /** An invitation with what the relay knows of its use (05 §8.1). */
@@ -215,11 +215,11 @@ export interface StoredInvite {
   readonly revoked: boolean;
 }
 
-/** What has become of an invitation (05 §18). Only a valid one is listed, shown or used. */
+/** The state of an invitation (05 §18). Only a valid one is listed, shown or used. */
 export type GroupInviteState = 'valid' | 'revoked' | 'expired' | 'exhausted';
 
 /**
- * The state of an invitation at an instant. A targeted one is exhausted by one use.
+ * Returns the state of an invitation at an instant. A targeted one is exhausted by one use.
  *
  * @param now Unix seconds; from `expires_at` on the invitation is expired
  * @example
@@ -231,13 +231,13 @@ export function groupInviteState(stored: StoredInvite, now: number): GroupInvite
   return remainingInviteUses(stored) === 0 ? 'exhausted' : 'valid';
 }
 
-/** How many uses an invitation has left; `Infinity` for a public one without `max_uses`. */
+/** Counts the uses an invitation has left; `Infinity` for a public one without `max_uses`. */
 export function remainingInviteUses({ invite, uses }: Omit<StoredInvite, 'revoked'>): number {
   const total = invite.invitee === undefined ? (invite.max_uses ?? Infinity) : 1;
   return Math.max(0, total - uses);
 }
 
-/** Whether an account may apply with a valid invitation (05 §4.7). */
+/** Returns whether an account may apply with a valid invitation (05 §4.7). */
 export function inviteAppliesTo(
   invite: Pick<GroupInviteTerms, 'invitee'>,
   account: string,

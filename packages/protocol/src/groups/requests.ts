@@ -134,8 +134,8 @@ const reads: ReadonlySet<GroupMethodName> = new Set([
 
 /**
  * Checks everything about the parameters of a group method that needs neither state nor
- * cryptography: shape, size, encodings, accounts, batches, boxes. Where several are wrong, any of
- * the errors may be the answer (05 §12.4).
+ * cryptography: shape, size, encodings, accounts, batches, boxes. If several are wrong, any of the
+ * errors may be answered (05 §12.4).
  *
  * @throws ProtocolError `bad_request`; `request_too_large` for parameters over 1 MiB of Canonical
  *   JSON or a message over its limit
@@ -148,7 +148,7 @@ export function checkGroupParams<N extends GroupMethodName>(
   value: unknown,
 ): asserts value is GroupParams<N> {
   checkSchema(groupParams[name], value);
-  // Before what costs most of each account and box: batches have no limit but this (05 §12.2).
+  // Before the costly checks of each account and box: no other limit applies to batches (05 §12.2).
   if (!reads.has(name)) checkObjectSize(value as JsonObject, limits.groupWriteBytes, 'params');
   checkNoNull(value as JsonObject);
   checkMethodRules(network, name, value);
@@ -198,7 +198,7 @@ function checkMethodRules(network: Network, name: GroupMethodName, value: unknow
   }
 }
 
-/** The boxes are exactly those of the approved accounts (05 §13.15, §13.23). */
+/** Checks that the boxes are those of the approved accounts, no more (05 §13.15, §13.23). */
 function checkApproval(
   network: Network,
   kind: 'group.application.approval' | 'group.member.recovery.approval',
@@ -233,7 +233,7 @@ function checkBoxes(boxes: ClientSecretBoxes): void {
   }
 }
 
-/** The count rule needs the connection's present set and is the relay's (02 §13.1). */
+/** The relay checks the number of groups, which needs the connection's set (02 §13.1). */
 function checkSubscription({ group_ids }: GroupParams<'group.subscribe'>): void {
   if (new Set(group_ids).size !== group_ids.length) {
     throw badRequest('group_ids', 'names a group twice');

@@ -90,7 +90,7 @@ export type GroupRecoveryList = Static<typeof GroupRecoveryList>;
 
 /** Response of `group.secret.rotation.prepare`. */
 export const GroupRotationPreparation = Type.Object({
-  /** Current member accounts with a box saved; says nothing of what is in the boxes. */
+  /** Current member accounts with a stored box; the boxes' contents are not checked. */
   prepared: Counter,
   /** From then on there is no commit. */
   expires_at: UnixSeconds,
@@ -103,7 +103,7 @@ export const GroupMessageAcceptance = Type.Object({
 });
 export type GroupMessageAcceptance = Static<typeof GroupMessageAcceptance>;
 
-/** The response of every group method by its name; `null` where it has none. */
+/** The response of every group method by its name; `null` if it has none. */
 export const groupResults = {
   'group.create': null,
   'group.resolve': GroupState,
@@ -165,7 +165,7 @@ export function verifyGroupInviteResolution(
   }
 }
 
-/** What of the request a list is checked against. */
+/** The members of a request that its list is checked against. */
 export interface GroupListRequest {
   readonly group_id: string;
   readonly limit?: number;
@@ -258,7 +258,10 @@ export function verifyGroupRecoveryList(
   }
 }
 
-/** A cursor only behind at least one record, and no more records than asked for (05 §12.7). */
+/**
+ * Checks that a page with a cursor has at least one record, and no page more than requested (05
+ * §12.7).
+ */
 function checkList(
   page: { readonly next?: string },
   records: readonly object[],

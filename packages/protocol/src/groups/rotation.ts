@@ -9,7 +9,7 @@ import { currentMember } from './chain/authority.ts';
 import { checkGroupOpen, type GroupEffects } from './chain/effects.ts';
 import type { GroupView } from './projection.ts';
 
-/** What a preparation fixes for good; another new commitment is another preparation. */
+/** The fixed members of a preparation; another new commitment is another preparation. */
 export interface RotationTerms {
   /** The owner that began it. */
   readonly account: string;
@@ -19,7 +19,7 @@ export interface RotationTerms {
   readonly expires_at: number;
 }
 
-/** What is prepared. The boxes are wherever they are kept: to decide, their number is enough. */
+/** A preparation as stored. The boxes are stored elsewhere: to decide, their number is enough. */
 export interface RotationStaging extends RotationTerms {
   /** Accounts that have a box, all of them current members. */
   readonly boxCount: number;
@@ -32,7 +32,7 @@ export interface RotationBatch {
   readonly client_secret_boxes: Readonly<Record<string, GroupSecretBox>>;
 }
 
-/** Who prepares, and when. */
+/** The preparing account, and the time. */
 export interface RotationCall {
   /** Account of the session. */
   readonly account: string;
@@ -41,14 +41,14 @@ export interface RotationCall {
 }
 
 /**
- * Decides on one batch: it begins a preparation, without any box of one before, or continues the
- * one that is there. Then boxes are kept by account, a later one in place of an earlier one. What
- * is prepared stays as it is where a batch is refused.
+ * Decides on one batch: it begins a preparation, without the boxes of an earlier one, or continues
+ * the present one. Then boxes are stored by account, and a later box replaces an earlier one. If a
+ * batch is refused, the preparation stays as it is.
  *
  * @param batch checked by `checkGroupParams`
  * @param call `period` is the relay's staging period in seconds
  * @returns the preparation that goes on, or the terms of the one that begins
- * @throws ProtocolError `forbidden`, `state_conflict`; `bad_request` where a box is for an account
+ * @throws ProtocolError `forbidden`, `state_conflict`; `bad_request` if a box is for an account
  *   that is no current member
  * @example
  * const call = { account, now, period: 86_400 };
@@ -85,8 +85,9 @@ export function prepareRotation<S extends RotationTerms>(
 }
 
 /**
- * What a management event does to a preparation: a transfer of ownership or a rotation ends it,
- * boxes of members that left or changed their key go, everything else stays (05 §13.26, §18).
+ * Returns the effect of a management event on a preparation: a transfer of ownership or a rotation
+ * ends it, boxes of members that left or changed their key are removed, everything else stays (05
+ * §13.26, §18).
  * @example
  * const { ends, withoutBoxOf } = stagingAfter(effects);
  */

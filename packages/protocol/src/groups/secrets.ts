@@ -4,13 +4,13 @@ import { encodeBase64url } from '../encoding/base64url.ts';
 import { concatBytes } from '../encoding/bytes.ts';
 import type { Network } from '../identity/network.ts';
 
-/** A new client group secret or relay epoch secret: 32 bytes from a secure source (05 §7.1). */
+/** Makes a client group secret or relay epoch secret: 32 bytes from a secure source (05 §7.1). */
 export function createGroupSecret(random: Random): Uint8Array {
   return random(32);
 }
 
 /**
- * The commitment to a client secret. Only who knows the secret can compute it; the relay compares
+ * Computes the commitment to a client secret. Computing it needs the secret; the relay compares
  * texts (05 §3.4).
  *
  * @param secret 32 bytes
@@ -41,7 +41,7 @@ export interface EpochSecrets {
 }
 
 /**
- * The application secret of an epoch, 32 bytes. To be derived only after both secrets were opened
+ * Derives the application secret of an epoch, 32 bytes. Call it only after both secrets were opened
  * from their boxes and the commitment was verified (05 §3.8).
  * @example
  * const secrets = { group_id, epoch, client_secret_commitment, clientSecret, relaySecret };

@@ -22,11 +22,11 @@ import {
 import { GroupId } from './ids.ts';
 import type { GroupView } from './projection.ts';
 
-/** What `group.resolve` answers; it never replaces the verified chain and moves no cursor. */
+/** The result of `group.resolve`; it never replaces the verified chain and moves no position. */
 export const GroupState = Type.Object({
   group_id: GroupId,
   name: Type.String(),
-  /** Empty where the group has none. */
+  /** Empty if the group has none. */
   description: Type.String(),
   status: GroupStatus,
   owner: AccountId,
@@ -56,7 +56,7 @@ export function checkGroupState(
   checkAccountId(network, value.owner, memberPath(path, 'owner'));
 }
 
-/** The state to serve of a projection. */
+/** Returns the state to serve of a projection. */
 export function groupStateOf(group: GroupView): GroupState {
   return {
     group_id: group.group_id,

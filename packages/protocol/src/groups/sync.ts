@@ -27,7 +27,7 @@ import type { GroupProjection } from './projection.ts';
 
 /** Response of `group.sync`. */
 export const GroupSyncPage = Type.Object({
-  /** In strictly ascending sequence; gaps say nothing. */
+  /** In strictly ascending sequence; gaps have no meaning. */
   events: Type.Array(GroupEvent),
   /** Historical certificates of the signing devices, in no particular order. */
   certificates: Type.Array(DeviceCertificate),
@@ -72,7 +72,7 @@ export function checkGroupSyncPage(
   return signers;
 }
 
-/** Both signatures of every certificate of a page, referred to or not (05 §13.4). */
+/** Returns both signatures of every certificate of a page, referred to or not (05 §13.4). */
 export function groupSyncPageSignatures(network: Network, signers: GroupSigners): SignatureCheck[] {
   return [...signers.values()].flatMap((each) => deviceCertificateSignatures(network, each));
 }
@@ -126,7 +126,7 @@ export function verifyGroupEvent(
   return { event, content, signer: { account: certificate.account, deviceId } };
 }
 
-/** What became of one event of a page. */
+/** The result of one event of a page. */
 export type GroupOutcome =
   /** A management event that changed the state. */
   | {
@@ -139,14 +139,14 @@ export type GroupOutcome =
   /** A message to be recorded as rejected; synchronisation goes on (05 §14.2). */
   | { readonly kind: 'rejected'; readonly event: GroupEvent; readonly error: ProtocolError };
 
-/** How far a page led. */
+/** The state after a page. */
 export interface GroupAdvance {
   /** State after the last event that was processed; absent while there is no creation yet. */
   readonly group: GroupProjection | undefined;
   /** One for every processed event, in their order. */
   readonly outcomes: readonly GroupOutcome[];
   /**
-   * The management event that could not be applied, and why: nothing behind it may be processed
+   * The management event that could not be applied, and the error: no later event may be processed
    * (05 §5.5). Code `invalid_state` means a type of the future.
    */
   readonly blocked?: { readonly event: GroupEvent; readonly error: ProtocolError };
@@ -180,7 +180,7 @@ export function advanceGroup(
       }
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error;
-      // A message can be left aside; behind a management event nothing is certain any more.
+      // A message can be rejected alone; after a refused management event no state is certain.
       if (group === undefined || !isMessage(network, event)) {
         return { group, outcomes, blocked: { event, error } };
       }

@@ -12,8 +12,8 @@ const scriptHead = Uint8Array.of(0x0c, 0x21);
 const scriptTail = Uint8Array.of(0x41, 0x56, 0xe7, 0xb3, 0x27);
 
 /**
- * Script hash of the single-signature account of a compressed P-256 key, 20 bytes in chain order
- * (chapter 01, section 7).
+ * Derives the script hash of the single-signature account of a compressed P-256 key, 20 bytes in
+ * chain order (chapter 01, section 7).
  *
  * @param publicKey 33 bytes
  */
@@ -23,7 +23,7 @@ export function scriptHash(primitives: Primitives, publicKey: Uint8Array): Uint8
 }
 
 /**
- * The account ID of an account public key (chapter 01, section 7).
+ * Derives the account ID of an account public key (chapter 01, section 7).
  *
  * @param publicKey canonical base64url of 33 bytes
  * @throws ProtocolError `bad_request` when the key is not 33 bytes of canonical base64url
@@ -38,8 +38,8 @@ export function deriveAccountId(network: Network, publicKey: string): string {
 }
 
 /**
- * Checks an account ID where no public key is at hand: three parts, this network's magic, and an
- * address with right length, version and checksum.
+ * Checks an account ID without its public key: three parts, this network's magic, and an address
+ * with right length, version and checksum.
  *
  * @throws ProtocolError `bad_request`
  * @example
@@ -68,7 +68,7 @@ function checksum(primitives: Primitives, payload: Uint8Array): Uint8Array {
   return primitives.sha256(primitives.sha256(payload)).subarray(0, 4);
 }
 
-/** An address has 34 characters; decoding is quadratic, so nothing longer gets there. */
+/** Decodes an address of 34 characters; decoding is quadratic, so nothing longer is decoded. */
 function decodeBase58(text: string): Uint8Array | undefined {
   if (!/^[1-9A-HJ-NP-Za-km-z]{34}$/.test(text)) return undefined;
   return base58.decode(text);

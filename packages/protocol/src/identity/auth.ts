@@ -35,7 +35,7 @@ export const SessionCredentials = Type.Object({
 });
 export type SessionCredentials = Static<typeof SessionCredentials>;
 
-/** What a device signs to authenticate (chapter 02, section 9.3). */
+/** The members a device signs to authenticate (chapter 02, section 9.3). */
 export interface DeviceAuthFields {
   /** The relay talked to, from trusted knowledge: its verified descriptor, or its own identity. */
   readonly relay_id: string;
@@ -49,8 +49,8 @@ export interface DeviceAuthFields {
 }
 
 /**
- * Signing input of device authentication. Members beyond the six, such as those a request brought
- * along, do not enter it.
+ * Returns the bytes that the device signs to authenticate (02 §9.3). Members beyond the six do not
+ * enter them.
  *
  * @example
  * device.sign(deviceAuthInput(network, {
@@ -63,7 +63,7 @@ export function deviceAuthInput(network: Network, facts: DeviceAuthFields): Uint
   return network.bytes({ $type, relay_id, origin, account, device_id, nonce, timestamp });
 }
 
-/** What an account signs to authenticate (chapter 02, section 9.4). */
+/** The members an account signs to authenticate (chapter 02, section 9.4). */
 export interface AccountAuthFields {
   readonly relay_id: string;
   readonly origin: string;
@@ -72,7 +72,10 @@ export interface AccountAuthFields {
   readonly nonce: string;
 }
 
-/** Signing input of account authentication; members beyond the five do not enter it. */
+/**
+ * Returns the bytes that the account signs to authenticate (02 §9.4); members beyond the five do
+ * not enter them.
+ */
 export function accountAuthInput(network: Network, facts: AccountAuthFields): Uint8Array {
   const { relay_id, origin, account, account_public_key, nonce } = facts;
   const $type = network.type('relay.account_auth');
@@ -92,8 +95,8 @@ export function checkChallenge(value: unknown): asserts value is Challenge {
 }
 
 /**
- * Checks credentials as a client receives them: they are neither used nor kept where the mode is
- * not that of the method called.
+ * Checks credentials as a client receives them: a client neither uses nor stores credentials whose
+ * mode is not that of the called method.
  *
  * @throws ProtocolError `bad_request`
  */
@@ -108,7 +111,7 @@ export function checkSessionCredentials(
 
 const Positive = Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER });
 
-/** What a relay says about itself (chapter 02, section 11.2). */
+/** A relay's name, clock and limits (chapter 02, section 11.2). */
 export const RelayInfo = Type.Object({
   relay_id: RelayId,
   /** Shown to users; identifies nothing. */

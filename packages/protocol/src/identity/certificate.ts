@@ -57,8 +57,8 @@ export function checkDeviceCertificate(
 }
 
 /**
- * Checks that the public key of an object derives the account beside it, which compares the
- * network's magic too.
+ * Checks that the public key of an object derives the object's account, which also compares the
+ * network's magic.
  *
  * @throws ProtocolError `bad_request`
  */
@@ -78,7 +78,7 @@ const byDevice = signatureMember('device_signature', 'ed25519', [
 ]);
 const byAccount = signatureMember('account_signature', 'p256');
 
-/** What the device signs: the certificate without both signatures. */
+/** Returns the bytes that the device signs: the certificate without both signatures. */
 export function deviceCertificateDeviceInput(
   network: Network,
   certificate: Omit<DeviceCertificate, 'device_signature' | 'account_signature'>,
@@ -86,7 +86,7 @@ export function deviceCertificateDeviceInput(
   return byDevice.input(network, certificate);
 }
 
-/** What the account signs: the certificate with the device's signature. */
+/** Returns the bytes that the account signs: the certificate with the device's signature. */
 export function deviceCertificateAccountInput(
   network: Network,
   certificate: Omit<DeviceCertificate, 'account_signature'>,
@@ -94,7 +94,7 @@ export function deviceCertificateAccountInput(
   return byAccount.input(network, certificate);
 }
 
-/** Both signatures of a certificate, the device's first. */
+/** Returns both signatures of a certificate, the device's first. */
 export function deviceCertificateSignatures(
   network: Network,
   certificate: DeviceCertificate,
@@ -124,7 +124,7 @@ export function verifyDeviceCertificate(
   verifySignatures(network.primitives, checks, path || 'certificate');
 }
 
-/** Whether a certificate's period covers an instant: `not_before <= now < expires_at`. */
+/** Returns whether a certificate's period covers an instant: `not_before <= now < expires_at`. */
 export function isCertificateCurrent(
   certificate: Pick<DeviceCertificate, 'not_before' | 'expires_at'>,
   now: number,
@@ -137,7 +137,7 @@ export interface CertificateOptions {
   readonly device: DeviceSigner;
   /** Unix seconds. */
   readonly notBefore: number;
-  /** Unix seconds, at most 720 days later. */
+  /** Unix seconds, no more than 720 days later. */
   readonly expiresAt: number;
 }
 

@@ -87,7 +87,10 @@ function checkDistinct(items: readonly string[], path: string): void {
 
 const byRelay = signatureMember('relay_signature', 'p256');
 
-/** What the relay signs: the descriptor without its signature, addresses as they are (EP5). */
+/**
+ * Returns the bytes that the relay signs: the descriptor without its signature, addresses as they
+ * are (EP5).
+ */
 export function descriptorSigningInput(
   network: Network,
   descriptor: Omit<RelayDescriptor, 'relay_signature'>,
@@ -95,7 +98,7 @@ export function descriptorSigningInput(
   return byRelay.input(network, descriptor);
 }
 
-/** The descriptor's signature. */
+/** Returns the descriptor's signature. */
 export function descriptorSignatures(
   network: Network,
   descriptor: RelayDescriptor,
@@ -106,8 +109,8 @@ export function descriptorSignatures(
 /**
  * Checks a descriptor completely (13.3) against the registry record it was asked for by.
  *
- * @throws ProtocolError as `checkDescriptor`; `bad_request` where it is of another relay than the
- *   record; `forbidden` where the record is not `active`; `stale_state` once expired;
+ * @throws ProtocolError as `checkDescriptor`; `bad_request` if it is of another relay than the
+ *   record; `forbidden` if the record is not `active`; `stale_state` once expired;
  *   `invalid_signature`
  * @example
  * const entry = await registry.getRelay(relayId);
@@ -125,8 +128,8 @@ export function verifyDescriptor(
 }
 
 /**
- * Checks what changes around an unchanged descriptor: the registry record and the time. For those
- * who keep a verified descriptor, or verify signatures elsewhere.
+ * Checks a verified descriptor again against the registry record and the time; for callers that
+ * store descriptors, or verify signatures elsewhere.
  *
  * @throws ProtocolError `bad_request`, `forbidden`, `stale_state` as `verifyDescriptor`
  */
@@ -145,7 +148,7 @@ export function checkDescriptorStatus(
   }
 }
 
-/** Addresses of a checked descriptor by transport; those of unknown transports are left out. */
+/** Returns the addresses of a checked descriptor by transport; unknown transports are left out. */
 export function descriptorAddresses(descriptor: Pick<RelayDescriptor, 'endpoints'>): {
   readonly https: string[];
   readonly wss: string[];
@@ -168,7 +171,7 @@ export function descriptorPeerId(descriptor: Pick<RelayDescriptor, 'endpoints'>)
   throw badRequest('endpoints', 'no libp2p TCP address');
 }
 
-/** Whether a descriptor declares an optional module. */
+/** Returns whether a descriptor declares an optional module. */
 export function hasCapability(
   descriptor: Pick<RelayDescriptor, 'capabilities'>,
   name: string,
@@ -176,7 +179,7 @@ export function hasCapability(
   return descriptor.capabilities?.includes(name) ?? false;
 }
 
-/** What a descriptor says, before it is signed. */
+/** The members of a descriptor that the relay chooses. */
 export interface DescriptorFields {
   readonly endpoints: string[];
   readonly capabilities?: string[];

@@ -1,6 +1,6 @@
 /**
- * Most daily objects are signed alike: by one device, over the network-bound bytes of the whole
- * object without its root `device_signature` (01 §4, §5.2).
+ * Objects signed by one device, over the network-bound bytes of the whole object without its root
+ * `device_signature` (01 §4, §5.2).
  */
 import type { SignatureCheck } from '../crypto/primitives.ts';
 import type { JsonObject } from '../json/types.ts';
@@ -11,14 +11,17 @@ import type { DeviceSigner } from './signers.ts';
 
 const byDevice = signatureMember('device_signature', 'ed25519');
 
-/** Bytes the device signs; the object with or without its `device_signature` gives the same. */
+/**
+ * Returns the bytes that the device signs; the object with or without its `device_signature` gives
+ * the same.
+ */
 export function deviceSigningInput(network: Network, object: JsonObject): Uint8Array {
   return byDevice.input(network, object);
 }
 
 /**
- * The one signature of a checked object, by the device of a certificate that was itself verified
- * and whose account was compared. The certificate may have expired since.
+ * Returns the one signature of a checked object, by the device of a certificate that was itself
+ * verified and whose account was compared. The certificate may have expired since.
  */
 export function deviceSignatures(
   network: Network,
@@ -29,7 +32,7 @@ export function deviceSignatures(
 }
 
 /**
- * The object with its device's signature, which replaces one that is there.
+ * Signs an object with a device's key; the signature replaces one that is there.
  *
  * @example
  * const body = { $type: network.type('group.close'), group_id, prev_hash: group.head };

@@ -65,7 +65,10 @@ export function checkDeviceState(
 
 const byAccount = signatureMember('account_signature', 'p256');
 
-/** What the account signs: the state without its own signature, certificates complete (A1). */
+/**
+ * Returns the bytes that the account signs: the state without its own signature, certificates
+ * complete (A1).
+ */
 export function deviceStateSigningInput(
   network: Network,
   state: Omit<AccountDeviceState, 'account_signature'>,
@@ -73,7 +76,7 @@ export function deviceStateSigningInput(
   return byAccount.input(network, state);
 }
 
-/** The state's signature and both of every certificate. */
+/** Returns the state's signature and both of every certificate. */
 export function deviceStateSignatures(
   network: Network,
   state: AccountDeviceState,
@@ -101,7 +104,7 @@ export function verifyDeviceState(
   verifySignatures(network.primitives, checks, path || 'device state');
 }
 
-/** The registered devices of a state by device ID, currently valid or not (A5). */
+/** Returns the registered devices of a state by device ID, currently valid or not (A5). */
 export function devicesOf(
   network: Network,
   state: Pick<AccountDeviceState, 'certificates'>,
@@ -111,7 +114,7 @@ export function devicesOf(
   );
 }
 
-/** The devices of a state whose certificate covers an instant, by device ID. */
+/** Returns the devices of a state whose certificate covers an instant, by device ID. */
 export function currentDevices(
   network: Network,
   state: Pick<AccountDeviceState, 'certificates'>,
@@ -122,10 +125,10 @@ export function currentDevices(
 }
 
 /**
- * The recommended next revision of a device state or route (A7): above the current one, and the
- * clock's where that is later.
+ * Returns the recommended next revision of a device state or route (A7): the clock's milliseconds,
+ * or the successor of the current revision if that is greater.
  *
- * @param current `undefined` where there is none yet
+ * @param current `undefined` if there is none yet
  * @throws ProtocolError `state_conflict` when no safe integer is left (I2)
  */
 export function nextRevision(current: number | undefined, nowMilliseconds: number): number {

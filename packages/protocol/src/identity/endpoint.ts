@@ -46,7 +46,7 @@ function checkUrl(prefix: 'https://' | 'wss://', text: string, path: string): vo
 /** Names as DNS has them, in lowercase ASCII; the final dot may be written. */
 const domainName = /^(?=.{1,253}\.?$)(?:[a-z0-9_-]{1,63}\.)*[a-z0-9_-]{1,63}\.?$/;
 
-/** Whether the host of a URL that parses is an address or a name that can exist. */
+/** Returns whether the host of a URL that parses is an address or a name that can exist. */
 function isHostOf(url: string, written: string): boolean {
   const { hostname } = new URL(url);
   // Forms such as 0x7f.1 or 127.1 turn into an IPv4 address only by repair.
@@ -64,13 +64,15 @@ export interface Libp2pAddress {
   readonly peerId: Uint8Array;
 }
 
-/** What an item of `endpoints` is; `other` is a transport this protocol does not use (EP6). */
+/**
+ * The transport of an item of `endpoints`; `other` is a transport this protocol does not use (EP6).
+ */
 export type Endpoint =
   | { readonly kind: 'https' | 'wss' | 'other' }
   | { readonly kind: 'libp2p'; readonly address: Libp2pAddress };
 
 /**
- * Tells what transport an item of a descriptor's `endpoints` belongs to, and checks it.
+ * Classifies an item of a descriptor's `endpoints` by transport, and checks it.
  *
  * @throws ProtocolError `bad_request` for a malformed HTTPS, WSS or libp2p TCP item (EP4)
  */

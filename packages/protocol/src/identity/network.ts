@@ -24,7 +24,7 @@ export interface NetworkOptions {
  */
 export class Network {
   readonly context: string;
-  /** Network magic in decimal, as it stands in account IDs. */
+  /** Network magic in decimal, as in account IDs. */
   readonly magic: string;
   /** Script hash text of the registry contract. */
   readonly registry: string;
@@ -47,7 +47,7 @@ export class Network {
     this.primitives = primitives;
   }
 
-  /** A `$type` of this network: `type('profile')` is `svc.profile`. */
+  /** Returns a `$type` of this network: `type('profile')` is `svc.profile`. */
   type(name: string): string {
     return `${this.word}.${name}`;
   }
@@ -84,12 +84,14 @@ export class Network {
   }
 }
 
-/** Text form of the SHA-256 of raw bytes (01 §4.1). */
+/** Returns the text form of the SHA-256 of raw bytes (01 §4.1). */
 export function sha256Text(primitives: Primitives, bytes: Uint8Array): string {
   return `sha256:${encodeBase64url(primitives.sha256(bytes))}`;
 }
 
-/** The parts of a context string, or `undefined` where it is not in its one form (01 N1, N2). */
+/**
+ * Returns the parts of a context string, or `undefined` if it is not in its one form (01 N1, N2).
+ */
 export function parseNetworkContext(text: string): { magic: string; registry: string } | undefined {
   const match = /^neo:(0|[1-9][0-9]{0,9}):(0x[0-9a-f]{40})$/.exec(text);
   const [, magic, registry] = match ?? [];

@@ -1,5 +1,5 @@
 /**
- * The origin of a relay address: what authentication signs and what a session is bound to
+ * Returns the origin of a relay address: what authentication signs and what a session is bound to
  * (chapter 02, section 8). It neither checks nor repairs the address; `checkHttpsEndpoint` and
  * `checkWssEndpoint` decide about that.
  *

@@ -12,7 +12,7 @@ const ed25519Head = Uint8Array.of(0x00, 0x24, 0x08, 0x01, 0x12, 0x20);
 const cidHead = [0x01, 0x72] as const;
 
 /**
- * Peer ID text of an Ed25519 public key.
+ * Formats the Peer ID of an Ed25519 public key.
  *
  * @param publicKey 32 bytes
  * @example
@@ -23,14 +23,15 @@ export function peerIdOf(publicKey: Uint8Array): string {
   return formatPeerId(concatBytes(ed25519Head, publicKey));
 }
 
-/** Text form of multihash bytes: base58btc, the form every libp2p implementation reads. */
+/** Formats multihash bytes in base58btc, the form every libp2p implementation reads. */
 export function formatPeerId(multihash: Uint8Array): string {
   return base58.encode(multihash);
 }
 
 /**
- * Multihash bytes of a Peer ID in one of its text forms (base58btc multihash, or CIDv1 in base32
- * or base58btc); `undefined` where it is none. Two texts name one peer when the bytes are equal.
+ * Parses a Peer ID in one of its text forms into multihash bytes (base58btc multihash, or CIDv1 in
+ * base32 or base58btc); `undefined` if the text is no Peer ID. Two texts name one peer if the bytes
+ * are equal.
  */
 export function parsePeerId(text: string): Uint8Array | undefined {
   if (text.length > 128) return undefined;
@@ -59,7 +60,7 @@ function cidMultihash(bytes: Uint8Array): Uint8Array | undefined {
   return multihashOf(bytes.subarray(2));
 }
 
-/** Keys up to 42 bytes stand in the multihash themselves, longer ones as their SHA-256. */
+/** Checks the multihash: keys up to 42 bytes are in it themselves, longer ones as their SHA-256. */
 function multihashOf(bytes: Uint8Array): Uint8Array | undefined {
   const [code, length] = bytes;
   if (length !== bytes.length - 2) return undefined;

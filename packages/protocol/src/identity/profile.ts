@@ -36,7 +36,7 @@ export const AccountProfile = Type.Object({
 export type AccountProfile = Static<typeof AccountProfile>;
 
 /**
- * Checks everything about a profile but its signature and who may publish it.
+ * Checks everything about a profile but its signature and the right to publish it.
  *
  * @throws ProtocolError `bad_request`; `request_too_large` over 8,192 bytes (F1)
  */
@@ -60,7 +60,7 @@ export function checkProfile(
   checkAccountId(network, value.account, memberPath(path, 'account'));
 }
 
-/** What the device signs (F2). */
+/** Returns the bytes that the device signs (F2). */
 export function profileSigningInput(
   network: Network,
   profile: Omit<AccountProfile, 'device_signature'>,
@@ -68,7 +68,7 @@ export function profileSigningInput(
   return deviceSigningInput(network, profile);
 }
 
-/** The profile's signature, by the device of a certificate that was verified on its own. */
+/** Returns the profile's signature, by the device of a certificate that was verified on its own. */
 export function profileSignatures(
   network: Network,
   profile: AccountProfile,
@@ -81,8 +81,8 @@ export function profileSignatures(
  * Checks a profile with its signature, against a certificate that was verified before. The device
  * need not be valid now (F6).
  *
- * @throws ProtocolError as `checkProfile`; `bad_request` where the certificate is of another
- *   account; `invalid_signature`
+ * @throws ProtocolError as `checkProfile`; `bad_request` if the certificate is of another account;
+ *   `invalid_signature`
  * @example
  * verifyDeviceCertificate(network, result.signer_certificate);
  * verifyProfile(network, result.profile, result.signer_certificate);
@@ -100,7 +100,7 @@ export function verifyProfile(
   verifySignatures(network.primitives, checks, 'profile');
 }
 
-/** What a profile says, before it is signed. */
+/** The members of a profile that its account chooses. */
 export type ProfileFields = Omit<AccountProfile, '$type' | 'device_signature'>;
 
 /**

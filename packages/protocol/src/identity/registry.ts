@@ -15,7 +15,7 @@ export const RelayEntry = Type.Object({
 });
 export type RelayEntry = Static<typeof RelayEntry>;
 
-/** Where relays are looked up. A record proves neither that a relay answers nor what it may. */
+/** Looks up relays. A record proves neither that a relay answers nor its capabilities. */
 export interface Registry {
   getRelay(relayId: string): Promise<RelayEntry | undefined>;
   /** Entries of every status, in no particular order. */
@@ -40,7 +40,7 @@ export const StaticRegistryFile = Type.Object({
 export type StaticRegistryFile = Static<typeof StaticRegistryFile>;
 
 /**
- * A registry on the parsed content of a file.
+ * Makes a registry from the parsed content of a file.
  *
  * @throws ProtocolError `bad_request` for a malformed file, a repeated relay, or a file of another
  *   network

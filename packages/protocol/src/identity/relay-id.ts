@@ -3,7 +3,7 @@ import { compressedKey, scriptHash } from './account-id.ts';
 import type { Network } from './network.ts';
 
 /**
- * The relay ID of a relay's Neo key: its script hash in `UInt160` text order (chapter 01,
+ * Derives the relay ID of a relay's Neo key: its script hash in `UInt160` text order (chapter 01,
  * section 12).
  *
  * @param publicKey canonical base64url of 33 bytes

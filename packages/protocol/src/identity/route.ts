@@ -90,7 +90,7 @@ const bothSignatures = ['account_signature', 'relay_signature'];
 const byAccount = signatureMember('account_signature', 'p256', bothSignatures);
 const byRelay = signatureMember('relay_signature', 'p256');
 
-/** What the account signs: the route without both signatures. */
+/** Returns the bytes that the account signs: the route without both signatures. */
 export function routeAccountInput(
   network: Network,
   route: Omit<AccountRoute, 'account_signature' | 'relay_signature'>,
@@ -98,7 +98,7 @@ export function routeAccountInput(
   return byAccount.input(network, route);
 }
 
-/** What the relay signs: the route with the account's signature as received. */
+/** Returns the bytes that the relay signs: the route with the account's signature as received. */
 export function routeRelayInput(
   network: Network,
   route: Omit<AccountRoute, 'relay_signature'>,
@@ -106,13 +106,13 @@ export function routeRelayInput(
   return byRelay.input(network, route);
 }
 
-/** The account's signature on a draft or final route. */
+/** Returns the account's signature on a draft or final route. */
 export function routeDraftSignatures(network: Network, route: AccountRoute): SignatureCheck[] {
   return [byAccount.check(network, route, route.account_public_key)];
 }
 
 /**
- * Both signatures of a final route.
+ * Returns both signatures of a final route.
  *
  * @param relayPublicKey `public_key` of the named relay's verified current descriptor
  */
@@ -128,7 +128,7 @@ export function routeSignatures(
  * Checks a final route with both signatures. That the relay's registry record is `active`, and the
  * route's times, are for the caller.
  *
- * @throws ProtocolError as `checkRoute`; `bad_request` where the key does not derive the route's
+ * @throws ProtocolError as `checkRoute`; `bad_request` if the key does not derive the route's
  *   `relay_id`; `invalid_signature`
  * @example
  * verifyRoute(network, value, { relayPublicKey: descriptor.public_key });
@@ -159,8 +159,9 @@ function checkRouteRelayKey(
 }
 
 /**
- * What two routes of one revision are compared by: the network-bound JSON without both signatures.
- * Equal texts are the same route, even with different signature bytes (chapter 03, section 3.4).
+ * Returns the text by which two routes of one revision are compared: the network-bound JSON without
+ * both signatures. Equal texts are the same route, even with different signature bytes (chapter 03,
+ * section 3.4).
  */
 export function routeContent(network: Network, route: AccountRoute): string {
   return canonicalWith(route, {
@@ -169,7 +170,7 @@ export function routeContent(network: Network, route: AccountRoute): string {
   });
 }
 
-/** What a route says, before it is signed. */
+/** The members of a route that the account chooses. */
 export interface RouteFields {
   readonly revision: number;
   readonly relay_id: string;
@@ -205,8 +206,8 @@ export async function signRouteDraft(
 /**
  * Adds the relay's signature to a draft and changes nothing else.
  *
- * @throws ProtocolError `bad_request` where the route names another relay; `request_too_large`
- *   where the final document is over 4,096 bytes
+ * @throws ProtocolError `bad_request` if the route names another relay; `request_too_large` if the
+ *   final document is over 4,096 bytes
  */
 export async function cosignRoute(
   network: Network,

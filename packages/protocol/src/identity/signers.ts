@@ -4,9 +4,8 @@ import { deriveDeviceId } from './device-id.ts';
 import type { Network } from './network.ts';
 
 /**
- * Whoever can sign with an account key, a relay's Neo key included. `sign` may answer later, so
- * that a wallet can sit behind it; it signs the bytes as they are, without any prefix (chapter 01,
- * section 5.1).
+ * Signs with an account key, or with a relay's Neo key. `sign` may return a promise, so that it can
+ * call a wallet; it signs the bytes as they are, without any prefix (chapter 01, section 5.1).
  */
 export interface AccountSigner {
   /** Account ID of the key. */
@@ -37,7 +36,7 @@ export interface SigningDevice {
 }
 
 /**
- * A device's signer under its account and device ID.
+ * Adds account and device ID to a device's signer.
  *
  * @example
  * const from = signingDevice(network, account, deviceSigner(network, deviceKeys));
@@ -56,7 +55,7 @@ export function signingDevice(
 }
 
 /**
- * A signer on an account (or relay) private key in memory.
+ * Makes a signer from an account's or relay's private key in memory.
  *
  * @param privateKey 32 bytes
  * @example
@@ -74,7 +73,7 @@ export function accountSigner(network: Network, privateKey: Uint8Array): Account
 }
 
 /**
- * A signer on device private keys in memory.
+ * Makes a signer from device private keys in memory.
  *
  * @example
  * const device = deviceSigner(network, { signingSeed: random(32), encryptionKey: random(32) });

@@ -23,7 +23,7 @@ const scryptBounds = {
   work: 16_777_216,
 } as const;
 
-/** What of a wallet file is used; everything else in it is tolerated. */
+/** The used members of a wallet file; everything else in it is tolerated. */
 export const Nep6Wallet = Type.Object({
   scrypt: Type.Object({
     n: Type.Integer({ minimum: 2 }),

@@ -1,8 +1,8 @@
 import type { JsonObject, JsonValue } from './types.ts';
 
 /**
- * Canonical JSON (chapter 01, section 3): RFC 8785 restricted to safe integers. Members sorted by
- * UTF-16 code units, no white space, arrays in order, `null` kept.
+ * Formats a value as Canonical JSON (chapter 01, section 3): RFC 8785 restricted to safe integers.
+ * Members sorted by UTF-16 code units, no white space, arrays in order, `null` kept.
  *
  * @throws TypeError for what is not protocol JSON: `undefined`, fractions, `-0`, lone surrogates
  * @example
@@ -28,14 +28,14 @@ export function canonicalJson(value: JsonValue): string {
   }
 }
 
-/** UTF-8 bytes of {@link canonicalJson}. */
+/** Formats a value as Canonical JSON in UTF-8. */
 export function canonicalBytes(value: JsonValue): Uint8Array {
   return encoder.encode(canonicalJson(value));
 }
 
 /**
- * Canonical JSON of an object with some root members left out and one added; the construction of
- * signing and hash inputs (chapter 01, section 4). The object itself is not copied.
+ * Formats an object as Canonical JSON with some root members left out and one added: the
+ * construction of signing and hash inputs (chapter 01, section 4). The object itself is not copied.
  *
  * @throws TypeError also for an added name that the object has already
  */

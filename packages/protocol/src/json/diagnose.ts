@@ -8,21 +8,21 @@ import { isJsonObject, type JsonValue } from './types.ts';
 export interface EnvelopeFault {
   /** -32700 Parse Error, -32600 Invalid Request or -32602 Invalid Params. */
   readonly rpc: -32700 | -32600 | -32602;
-  /** The `id` to answer with; `null` where no valid one can be read. */
+  /** The `id` to answer with; `null` if no valid one can be read. */
   readonly id: string | number | null;
 }
 
-/** Whether a value may be the `id` of a JSON-RPC request (chapter 02, section 3.4). */
+/** Returns whether a value may be the `id` of a JSON-RPC request (chapter 02, section 3.4). */
 export function isRpcId(value: unknown): value is string | number {
   if (typeof value === 'string') return utf8Length(value) <= limits.rpcIdBytes;
   return Number.isSafeInteger(value);
 }
 
 /**
- * Says how to answer a text from a client WebSocket or a relay RPC stream that {@link parseJson}
+ * Decides how to answer a text from a client WebSocket or a relay RPC stream that {@link parseJson}
  * refused (chapter 01, section 19, last row; chapter 02, section 18):
- * - -32700 where the text is not one RFC 8259 value in well-formed Unicode;
- * - -32602 where the envelope is a request and every fault lies inside `params`;
+ * - -32700 if the text is not one RFC 8259 value in well-formed Unicode;
+ * - -32602 if the envelope is a request and every fault lies inside `params`;
  * - -32600 for everything else: a fault of the envelope weighs more than one of its `params`.
  *
  * Only the code and the `id` come out. The root is taken apart without recursion and each member
@@ -42,7 +42,7 @@ export function diagnoseEnvelope(text: string): EnvelopeFault {
       found.set(name, undefined);
       envelopeFault = true;
     } else if (!envelopeFault || name === 'id') {
-      // Once the code is decided only the id still matters: reading on would cost, not tell.
+      // Once the code is decided only the id matters: do not parse the other members.
       const value = strictMember(source);
       found.set(name, value);
       if (value === undefined && name !== 'params') envelopeFault = true;
@@ -67,7 +67,7 @@ function isJson(text: string): boolean {
   }
 }
 
-/** The value of one member read strictly, at the depth it has in the envelope. */
+/** Returns the value of one member read strictly, at the depth it has in the envelope. */
 function strictMember(source: string): JsonValue | undefined {
   try {
     const envelope = parseJson(`{${source}}`);
@@ -80,7 +80,7 @@ function strictMember(source: string): JsonValue | undefined {
 interface Member {
   /** Name with its escapes resolved. */
   readonly name: string;
-  /** `"name":value` as it stands in the text. */
+  /** `"name":value` as in the text. */
   readonly source: string;
 }
 
@@ -116,14 +116,14 @@ function skip(pattern: RegExp, text: string, at: number): number {
   return pattern.lastIndex;
 }
 
-/** Where the string that opens at `from` has ended. */
+/** Returns the position after the string that opens at `from`. */
 function stringEnd(text: string, from: number): number {
   let at = from + 1;
   while (text[at] !== '"') at += text[at] === '\\' ? 2 : 1;
   return at + 1;
 }
 
-/** Where the `,` or `}` stands that ends the value after `at`. */
+/** Returns the position of the `,` or `}` that ends the value after `from`. */
 function valueEnd(text: string, from: number): number {
   let depth = 0;
   let at = from;

@@ -6,12 +6,12 @@ import type { JsonValue } from './types.ts';
  * - `syntax`: not one RFC 8259 value in valid UTF-8;
  * - `rule`: valid JSON that breaks a narrower rule of chapter 01, section 2.1.
  *
- * A text can have both faults; the first one met is reported. `diagnoseEnvelope` tells them apart
- * where the answer depends on it.
+ * A text can have both faults; the first one found is reported. Use `diagnoseEnvelope` if the
+ * answer depends on all faults.
  */
 export type JsonFault = 'syntax' | 'rule';
 
-/** A text that the strict parser refuses: where (`offset`, `path`) and why. */
+/** A text that the strict parser refuses: its position (`offset`, `path`) and the reason. */
 export class JsonError extends Error {
   override readonly name = 'JsonError';
   readonly fault: JsonFault;
@@ -31,8 +31,8 @@ export class JsonError extends Error {
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /**
- * Bytes to text; invalid UTF-8 is an error and a byte order mark stays, so that the parser meets
- * it (chapter 01, J1).
+ * Decodes UTF-8; invalid bytes are an error, and a byte order mark stays for the parser to refuse
+ * (chapter 01, J1).
  *
  * @throws JsonError with fault `syntax`
  */
@@ -45,9 +45,9 @@ export function decodeUtf8(bytes: Uint8Array): string {
 }
 
 /**
- * Parses JSON under the rules J1 to J7 of chapter 01, section 2.1: no repeated names, depth at
- * most 16, integers in shortest form within the safe range, no lone surrogates, nothing after the
- * value. `__proto__` is an ordinary name. `null` is left to the schemas (J9).
+ * Parses JSON under the rules J1 to J7 of chapter 01, section 2.1: no repeated names, depth up to
+ * 16, integers in shortest form within the safe range, no lone surrogates, nothing after the value.
+ * `__proto__` is an ordinary name. `null` is left to the schemas (J9).
  *
  * @param maxDepth greater for local records that hold whole protocol objects
  * @throws JsonError

@@ -6,7 +6,7 @@ export interface JsonObject {
   readonly [name: string]: JsonValue | undefined;
 }
 
-/** Whether a value is a JSON object: not `null`, not an array. */
+/** Returns whether a value is a JSON object: not `null`, not an array. */
 export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -8,8 +8,8 @@ export const MessageBody = Type.Object({ content_type: Type.String(), text: Type
 export type MessageBody = Static<typeof MessageBody>;
 
 /**
- * Checks a body: media type, no charset but UTF-8, text that is not only white space. A format
- * nobody knows is no fault.
+ * Checks a body: media type, no charset but UTF-8, text that is not only white space. An unknown
+ * format is accepted.
  *
  * @throws ProtocolError `bad_request`
  */

@@ -24,7 +24,7 @@ export const ContentEncryption = Type.Object({
 });
 export type ContentEncryption = Static<typeof ContentEncryption>;
 
-/** Where content lies and what it must be. `hash` and `size` are those of the plaintext. */
+/** The address of content and its digest. `hash` and `size` are those of the plaintext. */
 export const ContentReference = Type.Object({
   uri: Type.String(),
   hash: Sha256,
@@ -87,16 +87,16 @@ const httpsUri = new RegExp(
 );
 
 /**
- * Whether a text is an absolute HTTPS URI of RFC 3986: its characters and parts only, and a host.
- * `URL` alone would repair what is not a URI.
+ * Returns whether a text is an absolute HTTPS URI of RFC 3986: its characters and parts only, and a
+ * host. `URL` alone would repair what is not a URI.
  */
 export function isHttpsUri(text: string): boolean {
   return httpsUri.test(text) && URL.canParse(text);
 }
 
 /**
- * Associated data of encrypted content (04 §9.2). The one input that is not bound to a network:
- * the same content can be referred to from anywhere.
+ * Returns the associated data of encrypted content (04 §9.2). The only input that is not bound to a
+ * network: the same content can be referred to from any network.
  */
 export function contentAad(
   network: Network,
@@ -147,8 +147,8 @@ export function sealContent(
 }
 
 /**
- * Opens downloaded content: decrypts where the reference says so, then checks length and digest
- * of the plaintext. Nothing of content that fails any of it may be used (04 §9.2, §10).
+ * Opens downloaded content: decrypts if the reference has a key, then checks length and digest of
+ * the plaintext. Content that fails a check must not be used, not even in part (04 §9.2, §10).
  *
  * @param body the bytes served at the reference's address
  * @returns the plaintext, or `undefined` for content that is not what the reference promises

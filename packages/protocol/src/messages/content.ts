@@ -1,4 +1,4 @@
-/** What a decrypted message is, and whether it may take effect (04 §7.1, §7.2). */
+/** Reading a decrypted message, and deciding whether it may take effect (04 §7.1, §7.2). */
 import {
   type AccountContactSync,
   type AccountGroupHistorySecretSync,
@@ -65,7 +65,7 @@ const checks: Readonly<Record<ContentName, Check>> = {
 export const contentNames = Object.keys(checks) as ContentName[];
 
 /**
- * Which business object a value says it is, by its complete `$type` alone (01 Y1, Y2, Y7);
+ * Returns the name of a value's business object, by its complete `$type` alone (01 Y1, Y2, Y7);
  * `undefined` for a type that is none of them.
  *
  * @throws ProtocolError `bad_request` for what is no object with a text as `$type`
@@ -82,8 +82,9 @@ function assertTyped(value: JsonValue): asserts value is JsonObject & { readonly
 }
 
 /**
- * Reads an authenticated plaintext and checks the format of what it says it is. Signatures inside
- * the object, its bindings to the envelope and the state it needs are checked by its own rules.
+ * Reads an authenticated plaintext and checks the format of its object by `$type`. Signatures
+ * inside the object, its bindings to the envelope and the state it needs are checked by its own
+ * functions.
  *
  * @param own.account the reading account
  * @example
@@ -114,10 +115,10 @@ export function parseContent(
   }
 }
 
-/** How a message stands to the account that reads it. */
+/** The direction of a message for the account that reads it. */
 export type MessageDirection = 'self' | 'received' | 'sent';
 
-/** The direction of an envelope for an account; `undefined` where it has no part in it. */
+/** Returns the direction of an envelope for an account; `undefined` if it has no part in it. */
 export function messageDirection(
   envelope: { readonly from: string; readonly to: string },
   account: string,
@@ -161,11 +162,11 @@ const fromContacts: ReadonlySet<ContentName> = new Set<ContentName>([
 ]);
 
 /**
- * Which content may take effect in which direction.
+ * Decides whether content may take effect in a direction.
  *
- * A message this account sent is a record of what another of its devices did: it is kept, and what
- * a client concludes from it is its own affair. Objects for the own account alone have no business
- * there.
+ * A message that this account sent is a record of another own device's action: it is stored, and
+ * the client may draw conclusions from it. Objects for the own account alone are refused in a
+ * message to another account.
  *
  * @param name `undefined` for an unknown type
  * @example

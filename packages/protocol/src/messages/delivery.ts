@@ -1,4 +1,4 @@
-/** What becomes of an accepted message, and what a source relay does about it (04 §14, §16). */
+/** The delivery of an accepted message: its status, deadline and retries (04 §14, §16). */
 import { badRequest, type ErrorCode, isErrorCode } from '../errors.ts';
 import type { JsonObject } from '../json/types.ts';
 import { checkNoNull, checkSchema, MessageId, type Static, Type, UnixSeconds } from '../schema.ts';
@@ -42,8 +42,8 @@ export function checkDeliveryStatus(value: unknown, path = ''): asserts value is
 }
 
 /**
- * The instant at which a source relay ends an unfinished delivery; fixed at acceptance (04 §16.1).
- * All in Unix seconds; limits and retention as they are at acceptance.
+ * Returns the instant at which a source relay ends an unfinished delivery; fixed at acceptance (04
+ * §16.1). All in Unix seconds; limits and retention as they are at acceptance.
  */
 export function deliveryDeadline(facts: {
   readonly createdAt: number;
@@ -56,7 +56,7 @@ export function deliveryDeadline(facts: {
 }
 
 /**
- * What a source relay does about a failed attempt: try again, resolve the route again bypassing
+ * The reaction of a source relay to a failed attempt: try again, resolve the route again bypassing
  * caches and then try again, or end the delivery.
  */
 export type DeliveryErrorAction = 'retry' | 'reroute' | 'end';
@@ -74,7 +74,7 @@ const actions: Readonly<Record<string, DeliveryErrorAction>> = {
 };
 
 /**
- * What follows from the error of one attempt, before the deadline (04 §16.2).
+ * Returns the reaction to the error of one attempt, before the deadline (04 §16.2).
  *
  * @param code the remote error's string code, recognised or not
  * @example
@@ -85,7 +85,10 @@ export function deliveryErrorAction(code: string): DeliveryErrorAction {
   return (Object.hasOwn(actions, code) ? actions[code] : undefined) ?? 'end';
 }
 
-/** The `error.code` of a delivery that a remote error ended: an unrecognised one is a bad gateway. */
+/**
+ * Returns the `error.code` of a delivery that a remote error ended: an unrecognised one is a bad
+ * gateway.
+ */
 export function deliveryEndCode(code: string): ErrorCode {
   return isErrorCode(code) ? code : 'bad_gateway';
 }

@@ -52,9 +52,9 @@ export function checkDirectMessage(
 }
 
 /**
- * Whether a reply's reference can belong to a conversation at all: it names one of the two
- * accounts. A reference that cannot is ignored; the message stands (04 §7.3). That the message it
- * names went between the same two accounts is looked up in local history.
+ * Returns whether a reply's reference can belong to a conversation: it names one of the two
+ * accounts. Otherwise the client ignores the reference and shows the message (04 §7.3). Whether the
+ * named message went between the same two accounts is looked up in local history.
  */
 export function isReplyWithin(
   reference: DirectMessageReference,

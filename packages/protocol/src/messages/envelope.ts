@@ -48,7 +48,7 @@ export type EnvelopeHead = Pick<
   'message_id' | 'created_at' | 'from' | 'from_device_id' | 'to'
 >;
 
-/** A fresh message ID: `msg_` and 16 random bytes (04 §2). */
+/** Makes a message ID: `msg_` and 16 random bytes (04 §2). */
 export function newMessageId(random: Random): string {
   return `msg_${encodeBase64url(random(16))}`;
 }
@@ -71,7 +71,10 @@ export function checkEnvelope(
   checkCanonicalSize(value, limits.envelopeBytes, path);
 }
 
-/** What the sending device signs: the envelope without its signature, unknown members included. */
+/**
+ * Returns the bytes that the sending device signs: the envelope without its signature, unknown
+ * members included.
+ */
 export function envelopeSigningInput(
   network: Network,
   envelope: Omit<MessageEnvelope, 'device_signature'>,
@@ -79,7 +82,9 @@ export function envelopeSigningInput(
   return deviceSigningInput(network, envelope);
 }
 
-/** The envelope's signature, by the device of a certificate that was verified on its own. */
+/**
+ * Returns the envelope's signature, by the device of a certificate that was verified on its own.
+ */
 export function envelopeSignatures(
   network: Network,
   envelope: MessageEnvelope,
@@ -109,8 +114,8 @@ export function checkEnvelopeCertificate(
 
 /**
  * Checks an envelope completely: itself, the sender's certificate with both signatures, that the
- * certificate is the sender's, and the envelope's signature. Says nothing about the device's
- * authority now.
+ * certificate is the sender's, and the envelope's signature. The device's present authority is not
+ * checked.
  *
  * @throws ProtocolError `bad_request`, `request_too_large`, `invalid_signature`
  */
@@ -126,7 +131,10 @@ export function verifyEnvelope(
   verifySignatures(network.primitives, checks, 'envelope');
 }
 
-/** Associated data of the payload (04 §6.1). Unknown members of the envelope do not enter it. */
+/**
+ * Returns the associated data of the payload (04 §6.1). Unknown members of the envelope do not
+ * enter it.
+ */
 export function messageAad(network: Network, envelope: EnvelopeHead): Uint8Array {
   return network.bytes({
     $type: network.type('message.aad'),

@@ -16,15 +16,15 @@ export function hashReferenceUri(hash: string): string {
   return `ni:///sha-256;${hash.slice(hashPrefix.length)}`;
 }
 
-/** Whether a target claims to be such a reference; it may still be malformed. */
+/** Returns whether a target has the scheme of a hash reference; it may still be malformed. */
 export function isHashReference(uri: string): boolean {
   return /^ni:/i.test(uri);
 }
 
 /**
- * The digest a reference names, or `undefined` where the reference is not in its one form: empty
- * authority, `sha-256`, a full digest, nothing else. Algorithm and digest are percent-decoded once,
- * after the URI was split.
+ * Returns the digest a reference names, or `undefined` if the reference is not in its one form:
+ * empty authority, `sha-256`, a full digest, nothing else. Algorithm and digest are percent-decoded
+ * once, after the URI was split.
  */
 export function parseHashReference(uri: string): Uint8Array | undefined {
   const [, algorithm, digest] = /^ni:\/\/\/([^;/?#]*);([^;/?#]*)$/i.exec(uri) ?? [];
@@ -34,18 +34,18 @@ export function parseHashReference(uri: string): Uint8Array | undefined {
   return bytes?.length === 32 ? bytes : undefined;
 }
 
-/** Where a reference leads within the attachments that may serve it. */
+/** The result of resolving a reference among attachments. */
 export type HashResolution =
   | { readonly status: 'resolved'; readonly index: number }
   | { readonly status: 'unresolved' | 'invalid_reference' | 'invalid_attachments' };
 
 /**
- * Finds the attachments that references name, among the effective attachments of the very same
- * message or post and nowhere else. Whatever the outcome, the message stands; without `resolved`
- * the client shows the body as it is and asks nobody else for the content.
+ * Makes a function that finds the attachments which references name, among the effective
+ * attachments of the same message or post only. The message is valid whatever the result; without
+ * `resolved` the client shows the body as it is and requests the content from no other source.
  *
- * The attachments are looked at once: body and attachments are a stranger's, and each alone can
- * have thousands of elements.
+ * The attachments are indexed once: body and attachments are untrusted, and each can have thousands
+ * of elements.
  *
  * @example
  * const resolve = hashReferenceResolver(message.attachments ?? []);
@@ -65,7 +65,7 @@ export function hashReferenceResolver(
   };
 }
 
-/** {@link hashReferenceResolver} for a single reference. */
+/** Resolves a single reference, as {@link hashReferenceResolver} does. */
 export function resolveHashReference(uri: string, attachments: readonly unknown[]): HashResolution {
   return hashReferenceResolver(attachments)(uri);
 }

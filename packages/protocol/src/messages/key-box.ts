@@ -46,7 +46,7 @@ export function checkKeyBoxes(value: unknown, path = ''): asserts value is Messa
   }
 }
 
-/** Whom a box is for, and of which message. */
+/** The device that a box is for, and the message it belongs to. */
 export interface KeyBoxContext {
   readonly envelope: EnvelopeHead;
   /** The account that may open it: `to` of the envelope, or `from` for a sender box. */
@@ -56,7 +56,7 @@ export interface KeyBoxContext {
   readonly enc: string;
 }
 
-/** Context of a box: KDF info and associated data at once (04 §6.2). */
+/** Returns the KDF info, which is also the associated data, of a box (04 §6.2). */
 export function keyBoxInfo(network: Network, context: KeyBoxContext): Uint8Array {
   const { envelope, account, deviceId, enc } = context;
   return network.bytes({

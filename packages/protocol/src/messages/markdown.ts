@@ -17,9 +17,10 @@ commonmark.normalizeLink = (uri) => uri;
 commonmark.validateLink = () => true;
 
 /**
- * The link and image targets of a body, in order of appearance. Reference-style ones are resolved;
- * code, escaped syntax, raw HTML and every format but CommonMark have none. Neither has text below
- * twenty levels of quotes and lists, where the parser stops: the source is a stranger's.
+ * Returns the link and image targets of a body, in order of appearance. Reference-style ones are
+ * resolved; code, escaped syntax, raw HTML and every format but CommonMark have none. Text below
+ * twenty levels of quotes and lists has none either: the parser stops there, because the source is
+ * untrusted.
  *
  * @example
  * bodyTargets({ content_type: 'text/markdown', text: '[a](ni:///sha-256;…)' });
@@ -30,7 +31,7 @@ export function bodyTargets(body: MessageBody): MarkdownTarget[] {
   return commonmark.parse(body.text, {}).flatMap((block) => (block.children ?? []).flatMap(target));
 }
 
-/** The children of an image are its description; links in there lead nowhere. */
+/** Returns the children of an image are its description; links in there lead nowhere. */
 function target(token: Token): MarkdownTarget[] {
   if (token.type !== 'link_open' && token.type !== 'image') return [];
   const kind = token.type === 'image' ? 'image' : 'link';
@@ -55,9 +56,8 @@ export function checkBodyReferences(body: MessageBody, attachments: readonly unk
 }
 
 /**
- * What a client may do with a target: open a web address, look among the message's own
- * attachments, or nothing. Scripts and every scheme not named here are blocked, and `ni:` is never
- * handed to the system.
+ * Classifies a target: a web address, one of the message's own attachments, or blocked. Scripts and
+ * every other scheme are blocked, and `ni:` is never passed to the system.
  */
 export function targetKind(uri: string): 'web' | 'attachment' | 'blocked' {
   if (isHashReference(uri)) return 'attachment';

@@ -14,7 +14,7 @@ const token = "[!#$%&'*+.^_`|~0-9A-Za-z-]+";
 const essence = new RegExp(`^(${token})/(${token})`);
 /** Octets from 0x80 on are `obs-text`; in text they are any character from U+0080 on. */
 const quoted = '"(?:[\\t !#-\\[\\]-~\\u0080-\\u{10FFFF}]|\\\\[\\t -~\\u0080-\\u{10FFFF}])*"';
-/** One `;` with an optional parameter behind it: RFC 9110 §5.6.6 allows empty ones. */
+/** One `;` with an optional parameter after it: RFC 9110 §5.6.6 allows empty ones. */
 const parameter = new RegExp(`[ \\t]*;[ \\t]*(?:(${token})=(${token}|${quoted}))?`, 'uy');
 
 /**

@@ -21,7 +21,7 @@ export const EncryptedPayload = Type.Object({
 export type EncryptedPayload = Static<typeof EncryptedPayload>;
 
 /**
- * Checks a container's structure; a tag alone passes, which says nothing of what is inside.
+ * Checks a container's structure; a tag without ciphertext passes.
  * @throws ProtocolError `bad_request`
  */
 export function checkEncryptedPayload(
@@ -54,7 +54,7 @@ export function sealPayload(
   };
 }
 
-/** The plaintext bytes, or `undefined` where the container does not authenticate. */
+/** Decrypts a container; `undefined` if it does not authenticate. */
 export function openPayload(
   primitives: Primitives,
   payload: EncryptedPayload,

@@ -47,7 +47,7 @@ export interface SealMessageInput {
 /**
  * Encrypts, boxes and signs one message.
  *
- * Draws from `random`, in this order: message ID (16, where none is given), content key (32),
+ * Draws from `random`, in this order: message ID (16, unless one is given), content key (32),
  * payload nonce (12), and for each box ephemeral key (32) and nonce (12), recipients first.
  *
  * @throws ProtocolError `bad_request` for devices of other accounts or sender boxes in
@@ -104,8 +104,8 @@ export function sealMessage(network: Network, input: SealMessageInput): SealedMe
  * Opens a message in the order of 04 §6.3: certificate and envelope signature, box, payload. The
  * bytes given back are authenticated; `parseContent` reads them.
  *
- * @throws ProtocolError `bad_request`, `request_too_large`, `invalid_signature`; `bad_request` too
- *   where the box is not this device's, or box or payload do not authenticate
+ * @throws ProtocolError `bad_request`, `request_too_large`, `invalid_signature`; `bad_request` also
+ *   if the box is not this device's, or box or payload do not authenticate
  */
 export function openMessage(
   network: Network,

@@ -77,7 +77,7 @@ export function checkDeliverRequest(
   }
 }
 
-/** The kind of a delivery, from its well-formed parameters. */
+/** Returns the kind of a delivery, from its well-formed parameters. */
 export function deliveryKind(
   network: Network,
   request: Pick<SendRequest, 'envelope' | 'authorization'>,
@@ -90,7 +90,7 @@ export function deliveryKind(
 
 /**
  * Checks that the authorization of a delivery, if any, is the recipient's, for this sender, and
- * unexpired: what a relay can say without the recipient's device state.
+ * unexpired: everything a relay can check without the recipient's device state.
  *
  * @throws ProtocolError `forbidden`
  */

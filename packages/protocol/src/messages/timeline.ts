@@ -42,7 +42,7 @@ export type TimelinePage = Static<typeof TimelinePage>;
 export const TimelineChanged = Type.Object({ head: Counter });
 export type TimelineChanged = Static<typeof TimelineChanged>;
 
-/** Who read, and from where. */
+/** The reading device, and the page it requested. */
 export interface TimelinePageRequest {
   readonly account: string;
   readonly deviceId: string;
@@ -74,7 +74,7 @@ export function verifyTimelinePage(
 }
 
 /**
- * {@link verifyTimelinePage} without the signatures of the certificates.
+ * Checks a page as {@link verifyTimelinePage}, without the signatures of the certificates.
  * @throws ProtocolError `bad_request`, `request_too_large`
  */
 export function checkTimelinePage(

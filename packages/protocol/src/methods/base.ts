@@ -186,7 +186,7 @@ export const baseMethods = {
     /** The handler runs `checkSendRequest`. */
     params: SendRequest,
     result: DeliveryStatus,
-    /** Envelope and boxes come back in `result.items[…]`; what stands beside them does not. */
+    /** Envelope and boxes come back in `result.items[…]`; other members do not. */
     memberDepth: {
       envelope: limits.jsonDepth - 4,
       recipient_boxes: limits.jsonDepth - 3,

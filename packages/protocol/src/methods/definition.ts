@@ -12,7 +12,7 @@ export type SessionRule = 'none' | 'device' | 'account' | 'any';
 /** Optional modules a relay declares in its descriptor (chapter 01, section 13.1). */
 export type Capability = 'channel.host.v1' | 'group.host.v1';
 
-/** One method of the client API: the only place its name, verbs, session and shapes are said. */
+/** One method of the client API: the only place with its name, verbs, session and shapes. */
 export interface MethodDefinition<
   P extends TSchema = TSchema,
   R extends TSchema | null = TSchema | null,
@@ -24,7 +24,7 @@ export interface MethodDefinition<
   readonly session: SessionRule;
   /** Shape of the parameter object. Unknown members are tolerated (chapter 02, section 2.5). */
   readonly params: P;
-  /** Shape of the response object, or `null` where the method defines none (204, `result: null`). */
+  /** Shape of the response object, or `null` if the method defines none (204, `result: null`). */
   readonly result: R;
   /** The module the method belongs to; absent for the base module. */
   readonly capability?: Capability;
@@ -42,8 +42,8 @@ export interface MethodDefinition<
   /** Whether `null` is allowed in unknown root members of the parameters too (06 §6.2). */
   readonly nullableUnknown?: boolean;
   /**
-   * Depth up to which the parameters may be nested, below 01 J5: what is kept of them comes back
-   * deeper inside an answer, which has to keep to J5 too. Absent where nothing comes back.
+   * Depth up to which the parameters may be nested, below 01 J5: stored parts come back deeper
+   * inside an answer, which J5 limits too. Absent if nothing comes back.
    */
   readonly depth?: number;
   /** The same for root members of the parameters, each with its value at depth 0. */
@@ -60,7 +60,7 @@ export interface NotificationDefinition<P extends TSchema = TSchema> {
   readonly source: string;
 }
 
-/** Keeps the literal types of a definition. */
+/** Declares a method; keeps the literal types. */
 export function defineMethod<
   const P extends TSchema,
   const R extends TSchema | null,

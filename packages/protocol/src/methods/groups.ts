@@ -5,7 +5,7 @@ import { limits } from '../limits.ts';
 import { Counter, Type } from '../schema.ts';
 import { defineMethod, type NotificationDefinition } from './definition.ts';
 
-/** Parameters and result of a method stand in chapter 05 under its name. */
+/** Returns what all group methods share, with the method's parameters and result of chapter 05. */
 function method<N extends GroupMethodName>(name: N) {
   return {
     name,
@@ -19,12 +19,12 @@ function method<N extends GroupMethodName>(name: N) {
 /** Depth of what comes back as `result.events[…].payload` or `result.keys[…].client_secret_box`. */
 const deepest = limits.jsonDepth - 4;
 
-/** A method whose parameters come back. */
+/** Returns a method whose parameters come back. */
 function kept<N extends GroupMethodName>(name: N) {
   return { ...method(name), depth: deepest } as const;
 }
 
-/** Of a batch: the body of its event, and boxes by account. What stands beside them is not kept. */
+/** Of a batch: the body of its event, and boxes by account. Other members are not stored. */
 const batchDepth = { approval: deepest, client_secret_boxes: deepest + 1 };
 
 /** The methods of chapter 05, section 13, by name. */

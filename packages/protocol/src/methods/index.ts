@@ -35,7 +35,7 @@ export type NotificationName = keyof typeof notifications;
 /** Parameters of a method. */
 export type ParamsOf<N extends MethodName> = Static<(typeof methods)[N]['params']>;
 
-/** Response object of a method; `null` where it defines none. */
+/** Response object of a method; `null` if it defines none. */
 export type ResultOf<N extends MethodName> = (typeof methods)[N]['result'] extends infer R
   ? R extends TSchema
     ? Static<R>
@@ -45,13 +45,15 @@ export type ResultOf<N extends MethodName> = (typeof methods)[N]['result'] exten
 /** Parameters of a notification. */
 export type NoticeOf<N extends NotificationName> = Static<(typeof notifications)[N]['params']>;
 
-/** Whether a text names a method of the catalogue; the match is complete and case-sensitive. */
+/**
+ * Returns whether a text names a method of the catalogue; the match is complete and case-sensitive.
+ */
 export function isMethodName(name: string): name is MethodName {
   return Object.hasOwn(methods, name);
 }
 
 /**
- * The path of a method below a base address (chapter 02, section 2.1).
+ * Returns the path of a method below a base address (chapter 02, section 2.1).
  * @example
  * methodPath('relay.info'); // '/relay/info'
  */

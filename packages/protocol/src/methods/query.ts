@@ -36,7 +36,7 @@ export function decodeQuery(definition: MethodDefinition, rawQuery: string): Jso
 }
 
 /**
- * Encodes parameters as a query string, without `?`; absent ones leave nothing behind.
+ * Encodes parameters as a query string, without `?`; absent ones are left out.
  *
  * @throws TypeError for a value a query cannot express
  * @example
@@ -88,12 +88,12 @@ function convert(schema: TSchema, text: string, name: string): JsonValue {
   }
 }
 
-/** The one JSON type of a parameter; unions count where all members have the same. */
+/** Returns the one JSON type of a parameter; a union has one if all its members have the same. */
 function scalarType(schema: TSchema): Scalar | undefined {
   const { type, anyOf } = schema as { type?: string; anyOf?: TSchema[] };
   if (anyOf !== undefined) {
-    const [first, ...others] = anyOf.map(scalarType);
-    return others.every((other) => other === first) ? first : undefined;
+    const [first, ...rest] = anyOf.map(scalarType);
+    return rest.every((other) => other === first) ? first : undefined;
   }
   return type === 'string' || type === 'integer' || type === 'boolean' ? type : undefined;
 }

@@ -1,6 +1,6 @@
 /**
- * The primitives of `@posthouse/protocol` on `node:crypto`: ten times the speed of pure
- * JavaScript for verification. Used by the relay, and by the client where it runs on Node.
+ * The primitives of `@posthouse/protocol` on `node:crypto`: ten times the speed of pure JavaScript
+ * for verification. Used by the relay, and by the client on Node.
  */
 import {
   createCipheriv,
@@ -21,7 +21,7 @@ import { noblePrimitives } from '../crypto/noble.ts';
 import type { Primitives, Random, SignatureCheck } from '../crypto/primitives.ts';
 import { concatBytes } from '../encoding/bytes.ts';
 
-/** DER in front of the raw key bytes of each kind. */
+/** DER prefix of the raw key bytes of each kind. */
 const der = {
   ed25519Private: Buffer.from('302e020100300506032b657004220420', 'hex'),
   ed25519Public: Buffer.from('302a300506032b6570032100', 'hex'),
@@ -39,8 +39,9 @@ function publicKey(prefix: Buffer, key: Uint8Array): KeyObject {
 }
 
 /**
- * Imports a public key for `crypto.verify`; `undefined` where the encoding is not acceptable.
- * Importing costs a good part of a verification: who verifies often keeps the result.
+ * Imports a public key for `crypto.verify`; `undefined` if the encoding is not acceptable.
+ * Importing costs a good part of a verification: reuse the result for further signatures of the
+ * key.
  */
 export function importPublicKey(
   scheme: SignatureCheck['scheme'],
@@ -57,8 +58,8 @@ export function importPublicKey(
 }
 
 /**
- * Whether a signature may go to `crypto.verify` at all: its length, and for Ed25519 the profile
- * of 01 §5.2, which OpenSSL's versions do not agree on.
+ * Returns whether a signature may go to `crypto.verify` at all: its length, and for Ed25519 the
+ * profile of 01 §5.2, which OpenSSL's versions do not agree on.
  */
 export function isAcceptableSignature(
   scheme: SignatureCheck['scheme'],
@@ -67,7 +68,9 @@ export function isAcceptableSignature(
   return scheme === 'ed25519' ? isAcceptableEd25519Signature(signature) : signature.length === 64;
 }
 
-/** The arguments of `crypto.verify` for a scheme: digest, and how the signature is laid out. */
+/**
+ * Returns the arguments of `crypto.verify` for a scheme: digest, and how the signature is laid out.
+ */
 export function verifyOptions(scheme: SignatureCheck['scheme'], key: KeyObject) {
   return scheme === 'ed25519'
     ? { digest: null, key }
@@ -89,7 +92,7 @@ function verifyWith(
 
 /** {@link Primitives} on `node:crypto`. P-256 signs with noble, which follows RFC 6979. */
 export const nodePrimitives: Primitives = {
-  // In one go: a hash object has memory of its own, and its collection cost most of a short hash.
+  // One call: a hash object has memory of its own, and collecting it costs more than a short hash.
   sha256: (data) => hash('sha256', data, 'buffer'),
   // OpenSSL 3 keeps RIPEMD-160 in its legacy provider, which is not always there.
   ripemd160: noblePrimitives.ripemd160,

@@ -79,7 +79,7 @@ describe.each(implementations)('01 §5.2: Ed25519 on %s', (_name, { ed25519: sch
   });
 
   test('S = 0 is a scalar like any other', () => {
-    // R = -k·A would make it valid, and k depends on R: nobody finds one, so it never verifies.
+    // R = -k·A would make it valid, and k depends on R: no such R can be found, so it never verifies.
     const publicKey = Point.BASE.multiply(3n).toBytes();
     const signature = concatBytes(Point.BASE.toBytes(), new Uint8Array(32));
     expect(scheme.verify(publicKey, utf8('x'), signature)).toBe(false);

@@ -292,7 +292,7 @@ function signedEnvelopeCases({ data }: File, network: Network) {
       const typed = remove_type === true ? rest : { ...rest, $type: type_override ?? $type };
       const valid = signatureHolds(network, typed as MessageEnvelope, public_key);
       expect(valid).toBe(expected_signature_valid);
-      // Whoever checks the structure first does not even get to the signature.
+      // The structure is checked first, so the signature is not verified.
       const accepted = codeOf(() => checkEnvelope(network, typed)) === undefined;
       expect(accepted).toBe(expected_signature_valid);
     });

@@ -124,7 +124,7 @@ describeVectors<Vectors>('message-content-v1', (file) => {
     checkMessageBody(plain(body));
     const kinds = bodyTargets(plain(body)).map(({ uri }) => targetKind(uri));
     expect(['do_not_execute_handler', 'do_not_execute_link']).toContain(expected);
-    // Raw HTML has no targets at all; a script's address is one that nobody may follow.
+    // Raw HTML has no targets at all; the address of a script is blocked.
     expect(kinds).toEqual(expected === 'do_not_execute_link' ? ['blocked'] : []);
   });
 

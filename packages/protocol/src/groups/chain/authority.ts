@@ -9,12 +9,12 @@ import {
 } from '../permissions.ts';
 import type { GroupMember, GroupView } from '../projection.ts';
 
-/** Every chain body but the first. */
+/** A chain event but the creation: kind and body. */
 export type ChainEvent = GroupChainBody<Exclude<keyof GroupChainBodies, 'group.create'>>;
 
 /**
- * Checks who signed against the state before the event: membership, ban, role, and targets nobody
- * in that role may aim at (05 §5.4, §6). These come before every question of state (05 §12.4).
+ * Checks the signer against the state before the event: membership, ban, role, and the targets that
+ * the role allows (05 §5.4, §6). These checks come before every check of state (05 §12.4).
  *
  * @param account that of the verified certificate
  * @throws ProtocolError `forbidden`; `bad_request` for a body of another group
@@ -49,7 +49,7 @@ export function checkGroupAuthority(
       return;
     case 'group.member.removal':
       requireRight(isGroupManager(signer.role));
-      // No role reaches its own rank, so nobody is the target of its own removal.
+      // No role may remove its own rank, so a signer is never the target of its own removal.
       for (const target of body.accounts) {
         requireRight(mayRemove(signer.role, group.members.get(target)));
       }
@@ -69,8 +69,8 @@ export function checkGroupAuthority(
 }
 
 /**
- * The member an account is now.
- * @throws ProtocolError `forbidden` for nonmembers and banned accounts, without telling which
+ * Returns the account's current membership.
+ * @throws ProtocolError `forbidden` for nonmembers and banned accounts, without revealing which
  */
 export function currentMember(group: GroupView, account: string): GroupMember {
   const member = group.members.get(account);
@@ -93,7 +93,7 @@ function requireRight(allowed: boolean): void {
   if (!allowed) throw forbidden();
 }
 
-/** One text for every reason: it must tell outsiders nothing (05 §12.4). */
+/** Returns one text for every reason, so that it reveals nothing to outsiders (05 §12.4). */
 function forbidden(): ProtocolError {
   return new ProtocolError('forbidden', 'the account may not do this in this group');
 }

@@ -29,7 +29,7 @@ export interface GroupEffects {
   /** New owner; the roles of both accounts are among `roles`. */
   readonly owner?: string;
   readonly roles: readonly { readonly account: string; readonly role: GroupRole }[];
-  /** Admitted, with role `member` unless `roles` says another. */
+  /** Admitted accounts, with role `member` unless `roles` has another. */
   readonly joined: readonly GroupMemberKey[];
   /** Members whose key was replaced. */
   readonly rekeyed: readonly GroupMemberKey[];
@@ -76,9 +76,9 @@ export function decideChainEvent(
 }
 
 /**
- * The part of {@link decideChainEvent} that comes before everything the body refers to: the rights
- * of its signer, an open group, the current head. Approvals whose request is gone are judged
- * between this and the rest (05 §13.15).
+ * Checks the part of {@link decideChainEvent} that comes before the objects that the body refers
+ * to: the rights of its signer, an open group, the current head. Between this and the rest,
+ * approvals check their requests (05 §13.15).
  *
  * @throws ProtocolError `forbidden`, `state_conflict`, `bad_request`
  */
@@ -97,10 +97,10 @@ export function checkGroupOpen(group: Pick<GroupView, 'status'>): void {
 }
 
 /**
- * Position of the event the relay is about to append: the next sequence, and the next epoch where
- * the effects ask for one.
+ * Returns the position of the event to append: the next sequence, and the next epoch if the effects
+ * need one.
  *
- * @throws ProtocolError `state_conflict` where no safe integer follows (05 §7.2)
+ * @throws ProtocolError `state_conflict` if no safe integer follows (05 §7.2)
  */
 export function nextGroupPosition(
   group: Pick<GroupView, 'sequence' | 'epoch'>,
@@ -115,8 +115,8 @@ export function nextGroupPosition(
 }
 
 /**
- * What a creation establishes: the first relay secret, properties, commitment, and the owner as
- * the one that joined. No description and an empty one are the same state (05 §4.1).
+ * Returns the effects of a creation: the first relay secret, properties, commitment, and the owner
+ * as the one that joined. No description and an empty one are the same state (05 §4.1).
  */
 export function creationEffects(create: GroupCreate) {
   const { name, description = '', member_capacity, invite_policy } = create;

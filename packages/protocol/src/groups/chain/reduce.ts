@@ -18,7 +18,7 @@ import {
   noGroupEffects,
 } from './effects.ts';
 
-/** Who signed an event, from the verified certificate it refers to. */
+/** The signer of an event, from the verified certificate it refers to. */
 export interface GroupSigner {
   readonly account: string;
   readonly deviceId: string;
@@ -32,21 +32,21 @@ export interface VerifiedGroupEvent {
   readonly signer?: GroupSigner;
 }
 
-/** What a client must know of a group before it trusts the first event. */
+/** What a client knows of a group before it trusts the first event: its trust anchor. */
 export interface GroupAnchor {
   readonly group_id: string;
   /** Relay ID of the host, from its verified descriptor. */
   readonly relay_id: string;
-  /** Account ID of the first owner, where it is known. */
+  /** Account ID of the first owner, if known. */
   readonly creator?: string;
 }
 
 /**
- * The state after the creation event (05 §5.4): first owner, no bans, epoch 0. The relay calls it
- * to accept a creation, the client on the first event.
+ * Applies the creation event (05 §5.4): first owner, no bans, epoch 0. The relay calls it to accept
+ * a creation, the client on the first event.
  *
  * @throws ProtocolError `bad_request` for another first event or an ID that does not derive;
- *   `forbidden` where owner, signer and expected creator differ
+ *   `forbidden` if owner, signer and expected creator differ
  * @example
  * const { group } = startGroup(network, { event, content, signer }, { group_id, relay_id });
  */
@@ -86,7 +86,7 @@ export function startGroup(
 }
 
 /**
- * The state after one more event. The state given stays as it is, also when the event is refused.
+ * Applies one more event. The given state stays as it is, also if the event is refused.
  *
  * @throws ProtocolError `forbidden`, `state_conflict` or `bad_request` by the rule that is broken;
  *   `invalid_state` for a type this implementation does not know, which pauses the projection
@@ -167,7 +167,7 @@ export type GroupDraft = {
   -readonly [Name in keyof Omit<GroupProjection, 'members' | 'bans'>]: GroupProjection[Name];
 } & { readonly members: Map<string, GroupMember>; readonly bans: Set<string> };
 
-/** A copy to apply events to. */
+/** Returns a copy to apply events to. */
 export function draftGroup(group: GroupProjection): GroupDraft {
   return { ...group, members: new Map(group.members), bans: new Set(group.bans) };
 }
