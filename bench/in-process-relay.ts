@@ -7,8 +7,10 @@ import type { RelayContext } from '../packages/relay/src/context.ts';
 import { ThreadPoolVerifier } from '../packages/relay/src/crypto/verifier.ts';
 import type { ConnectionBinding } from '../packages/relay/src/dispatch/call.ts';
 import type { Dispatcher } from '../packages/relay/src/dispatch/dispatcher.ts';
+import { relayMigrations } from '../packages/relay/src/modules.ts';
 import { MemoryBus } from '../packages/relay/src/notifications/memory-bus.ts';
 import type { Session } from '../packages/relay/src/sessions/session.ts';
+import { migrate } from '../packages/relay/src/storage/migrations.ts';
 import { openStorage } from '../packages/relay/src/storage/open.ts';
 import type { StorageFaults } from '../packages/relay/src/storage/types.ts';
 import { encodeResult } from '../packages/relay/src/transport/encode.ts';
@@ -75,7 +77,8 @@ export class InProcessRelay implements HomeRelay, AsyncDisposable {
     const location = { data, storage: { engine, url, connections: 10 }, bus: { nats: '' } };
     const storage = parts.use(await openStorage(location, { faults, observer: silentObserver }));
     const clock = new ManualClock();
-    const running = await openModules({
+    await migrate(storage, relayMigrations, clock.now());
+    const running = openModules({
       storage,
       clock,
       limits: withoutRateLimits,

@@ -6,7 +6,7 @@ import { type Account, type AccountEvent, MemoryStore } from '../src/index.ts';
 import { NodeTransport } from '../src/node.ts';
 import { LeapingClock } from './support/clock.ts';
 import { LyingRelay } from './support/lying-relay.ts';
-import { befriend, texts } from './support/world.ts';
+import { befriend, texts } from './support/relay-with-clients.ts';
 
 let relay: LyingRelay;
 beforeAll(async () => {

@@ -10,7 +10,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type Account, MemoryStore } from '../src/index.ts';
 import { LyingRelay } from './support/lying-relay.ts';
 import { RawSender } from './support/raw-sender.ts';
-import { befriend, network, texts } from './support/world.ts';
+import { befriend, network, texts } from './support/relay-with-clients.ts';
 
 let relay: LyingRelay;
 beforeAll(async () => {

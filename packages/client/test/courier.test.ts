@@ -6,20 +6,14 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { accountSigner, utf8 } from '@posthouse/protocol';
 import { nodePrimitives, nodeRandom } from '@posthouse/protocol/node';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { SqliteStore } from '../src/node.ts';
 import { Person } from './support/courier.ts';
 import { RawSender } from './support/raw-sender.ts';
-import { network, World } from './support/world.ts';
+import { network, relayWithClients } from './support/relay-with-clients.ts';
 
-let world: World;
+const world = relayWithClients();
 let count = 0;
-beforeAll(async () => {
-  world = await World.start();
-});
-afterAll(async () => {
-  await world[Symbol.asyncDispose]();
-});
 
 const somebody = () => {
   count += 1;

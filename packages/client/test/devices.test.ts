@@ -1,16 +1,10 @@
 /** Several devices of one account: joining, renewing, removing, knowing the same. */
 import { nodeRandom } from '@posthouse/protocol/node';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { type Account, type AccountEvent, MemoryStore } from '../src/index.ts';
-import { befriend, texts, World } from './support/world.ts';
+import { befriend, relayWithClients, texts } from './support/relay-with-clients.ts';
 
-let world: World;
-beforeAll(async () => {
-  world = await World.start();
-});
-afterAll(async () => {
-  await world[Symbol.asyncDispose]();
-});
+const world = relayWithClients();
 
 /** Adds a device by request and approval, as people do it. */
 async function addDevice(account: Account): Promise<Account> {

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { expect, test } from 'vitest';
 import { exitCodes } from '../src/courier/exit.ts';
-import { World } from './support/world.ts';
+import { RelayWithClients } from './support/relay-with-clients.ts';
 
 const root = join(import.meta.dirname, '../../..');
 const page = readFileSync(join(root, 'docs/sdk.md'), 'utf8');
@@ -16,7 +16,7 @@ test('the program of the page runs and prints what the page says', async () => {
   const promised = [...blocks.join('').matchAll(/console\.log\(.*\); \/\/ (.*)$/gm)].map(
     ([, shown]) => shown,
   );
-  await using world = await World.start();
+  await using world = await RelayWithClients.start();
   const child = spawn(process.execPath, ['--input-type=module-typescript'], {
     cwd: join(root, 'packages/client'),
     env: { ...process.env, RELAY_FOLDER: join(world.folder, 'relay') },

@@ -9,7 +9,7 @@ import { nodeRandom } from '@posthouse/protocol/node';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { downloadContent } from '../src/index.ts';
 import { NodeTransport } from '../src/node.ts';
-import { network, World } from './support/world.ts';
+import { network, RelayWithClients } from './support/relay-with-clients.ts';
 
 const plaintext = utf8('the picture');
 const served = new Map<string, (response: ServerResponse) => void>();
@@ -18,7 +18,7 @@ let ca: string;
 let base: string;
 
 beforeAll(async () => {
-  await using world = await World.start();
+  await using world = await RelayWithClients.start();
   const file = (name: string) => readFileSync(join(world.folder, 'relay', 'tls', name), 'utf8');
   ca = file('ca.pem');
   server = createServer(

@@ -15,7 +15,7 @@ import { postTexts } from './channels/support.ts';
 import { setScene as setGroupScene, signed } from './groups/lying.ts';
 import { club, groupTexts } from './groups/support.ts';
 import { LyingRelay } from './support/lying-relay.ts';
-import { befriend, network, texts } from './support/world.ts';
+import { befriend, network, texts } from './support/relay-with-clients.ts';
 
 /** May lie; everybody's home at first. */
 let away: LyingRelay;

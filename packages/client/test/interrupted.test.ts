@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { MemoryStore } from '../src/index.ts';
 import { Person } from './support/courier.ts';
 import { LyingRelay } from './support/lying-relay.ts';
-import { network } from './support/world.ts';
+import { network } from './support/relay-with-clients.ts';
 
 let relay: LyingRelay;
 beforeAll(async () => {

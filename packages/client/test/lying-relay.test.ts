@@ -18,8 +18,8 @@ import { nodeRandom } from '@posthouse/protocol/node';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type Account, type Client, MemoryStore, type MisbehaviourReason } from '../src/index.ts';
 import { LyingRelay } from './support/lying-relay.ts';
+import { befriend, network, texts } from './support/relay-with-clients.ts';
 import { WatchedStore } from './support/watched-store.ts';
-import { befriend, network, texts } from './support/world.ts';
 
 let relay: LyingRelay;
 beforeAll(async () => {

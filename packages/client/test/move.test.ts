@@ -8,13 +8,12 @@ import { Relay } from '@posthouse/relay';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { RelayData } from '../../relay/test/support/engine.ts';
 import { NodeTransport } from '../src/node.ts';
-import { network, texts, World } from './support/world.ts';
+import { network, relayWithClients, texts } from './support/relay-with-clients.ts';
 
-let world: World;
+const world = relayWithClients();
 let data: RelayData;
 let second: Relay;
 beforeAll(async () => {
-  world = await World.start();
   data = await RelayData.empty();
   second = await Relay.start(
     {
@@ -31,7 +30,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await second[Symbol.asyncDispose]();
   await data[Symbol.asyncDispose]();
-  await world[Symbol.asyncDispose]();
 });
 
 /** Somebody at home on the first relay who can reach both. */

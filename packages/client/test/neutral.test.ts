@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { build } from 'esbuild';
 import { chromium } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { network, World } from './support/world.ts';
+import { network, RelayWithClients } from './support/relay-with-clients.ts';
 
 const chromiumPath = '/usr/bin/chromium';
 
@@ -52,7 +52,7 @@ test('the neutral entry bundles for a browser, without Node, ws or commander', a
 test.skipIf(!existsSync(chromiumPath))(
   'a page of any origin sets an account up and uses it, over either transport',
   async () => {
-    await using world = await World.start();
+    await using world = await RelayWithClients.start();
     const browser = await chromium.launch({
       executablePath: chromiumPath,
       args: ['--no-sandbox', '--ignore-certificate-errors'],

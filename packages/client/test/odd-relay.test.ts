@@ -19,8 +19,8 @@ import { accompliceOf } from './groups/lying.ts';
 import { admit, anotherDevice, exchange, groupTexts } from './groups/support.ts';
 import { LyingRelay } from './support/lying-relay.ts';
 import { OddHost, type Oddity, oddities } from './support/odd-relay.ts';
+import { befriend, network, texts } from './support/relay-with-clients.ts';
 import { WatchedStore } from './support/watched-store.ts';
-import { befriend, network, texts } from './support/world.ts';
 
 let relay: LyingRelay;
 beforeAll(async () => {

@@ -1,14 +1,8 @@
 /** What people do, through the whole of it: real relay, real TLS, real keys. */
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { befriend, texts, World } from './support/world.ts';
+import { expect, test } from 'vitest';
+import { befriend, relayWithClients, texts } from './support/relay-with-clients.ts';
 
-let world: World;
-beforeAll(async () => {
-  world = await World.start();
-});
-afterAll(async () => {
-  await world[Symbol.asyncDispose]();
-});
+const world = relayWithClients();
 
 test('03 §11.1: an account is set up with one device that is valid now', async () => {
   const ann = await world.person();

@@ -12,7 +12,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { chanceOf } from '../../../relay/test/support/chance.ts';
 import type { Account } from '../../src/index.ts';
 import { LyingRelay } from '../support/lying-relay.ts';
-import { network } from '../support/world.ts';
+import { network } from '../support/relay-with-clients.ts';
 import { postTexts, textOf } from './support.ts';
 
 let relay: LyingRelay;

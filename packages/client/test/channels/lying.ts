@@ -10,8 +10,8 @@ import { expect } from 'vitest';
 import type { Account } from '../../src/index.ts';
 import { type Accomplice, accompliceOf, person } from '../groups/lying.ts';
 import type { LyingRelay } from '../support/lying-relay.ts';
+import { network } from '../support/relay-with-clients.ts';
 import type { WatchedStore } from '../support/watched-store.ts';
-import { network } from '../support/world.ts';
 import { postTexts } from './support.ts';
 
 /** Ann owns a channel, Carl moderates it, Bob follows it and has read all there is. */

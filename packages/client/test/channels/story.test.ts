@@ -1,10 +1,10 @@
 /** The life of a channel, told by its owner, a moderator and readers, through a real relay. */
 
 import { type ContentReference, hashReferenceUri } from '@posthouse/protocol';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { isClientError, MemoryStore, type Store } from '../../src/index.ts';
 import { anotherDevice } from '../groups/support.ts';
-import { World } from '../support/world.ts';
+import { relayWithClients } from '../support/relay-with-clients.ts';
 import { places, postTexts } from './support.ts';
 
 const retention = 86_400;
@@ -17,15 +17,9 @@ const photo: ContentReference = {
 };
 const lost = `sha256:${'E'.repeat(43)}`;
 
-let world: World;
-beforeAll(async () => {
-  world = await World.start({
-    host: { channels: true },
-    limits: { channelTimelineRetention: retention },
-  });
-});
-afterAll(async () => {
-  await world[Symbol.asyncDispose]();
+const world = relayWithClients({
+  host: { channels: true },
+  limits: { channelTimelineRetention: retention },
 });
 
 const codeOf = (work: Promise<unknown>) =>

@@ -1,16 +1,10 @@
 /** Groups as people and scripts use them: the command, with a folder for each person. */
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { runCourier } from '../../src/courier/program.ts';
 import { Person } from '../support/courier.ts';
-import { World } from '../support/world.ts';
+import { relayWithClients } from '../support/relay-with-clients.ts';
 
-let world: World;
-beforeAll(async () => {
-  world = await World.start({ host: { groups: true } });
-});
-afterAll(async () => {
-  await world[Symbol.asyncDispose]();
-});
+const world = relayWithClients({ host: { groups: true } });
 
 let people = 0;
 async function someone(name: string): Promise<{ person: Person; account: string }> {

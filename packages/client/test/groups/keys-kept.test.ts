@@ -4,7 +4,7 @@ import { type GroupKeyPage, Network } from '@posthouse/protocol';
 import { nodePrimitives } from '@posthouse/protocol/node';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { LyingRelay } from '../support/lying-relay.ts';
-import { network } from '../support/world.ts';
+import { network } from '../support/relay-with-clients.ts';
 import { block, impatient, Restarted, unreachable } from './restarted.ts';
 import { admit, anotherDevice, club, exchange, groupTexts } from './support.ts';
 

@@ -20,7 +20,7 @@ import { keepCertificate } from '../../../relay/src/groups/chain/event-store.ts'
 import { writeApplication } from '../../../relay/src/groups/requests/application-store.ts';
 import { openSqliteAlongside } from '../../../relay/src/storage/sqlite/storage.ts';
 import { LyingRelay } from '../support/lying-relay.ts';
-import { network } from '../support/world.ts';
+import { network } from '../support/relay-with-clients.ts';
 import { club, groupTexts } from './support.ts';
 
 let relay: LyingRelay;

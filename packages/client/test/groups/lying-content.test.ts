@@ -14,7 +14,7 @@ import { nodeRandom } from '@posthouse/protocol/node';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { MemoryStore, type MisbehaviourReason } from '../../src/index.ts';
 import { LyingRelay } from '../support/lying-relay.ts';
-import { network } from '../support/world.ts';
+import { network } from '../support/relay-with-clients.ts';
 import {
   type Accomplice,
   bent,

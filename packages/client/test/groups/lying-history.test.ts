@@ -13,7 +13,7 @@ import {
 import type { JsonObject } from '@posthouse/protocol/json';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { LyingRelay } from '../support/lying-relay.ts';
-import { network } from '../support/world.ts';
+import { network } from '../support/relay-with-clients.ts';
 import {
   type Accomplice,
   another,

@@ -14,8 +14,8 @@ import type { JsonObject } from '@posthouse/protocol/json';
 import { expect } from 'vitest';
 import type { Account } from '../../src/index.ts';
 import type { LyingRelay } from '../support/lying-relay.ts';
+import { network } from '../support/relay-with-clients.ts';
 import { WatchedStore } from '../support/watched-store.ts';
-import { network } from '../support/world.ts';
 import { club, groupTexts } from './support.ts';
 
 /** A device's real keys: a member that helps the host to lie. */

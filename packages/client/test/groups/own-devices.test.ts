@@ -6,7 +6,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { type Account, MemoryStore, type Store } from '../../src/index.ts';
 import { LyingRelay } from '../support/lying-relay.ts';
 import { RawSender } from '../support/raw-sender.ts';
-import { network } from '../support/world.ts';
+import { network } from '../support/relay-with-clients.ts';
 import { admit, anotherDevice, club, exchange, groupTexts } from './support.ts';
 
 let relay: LyingRelay;

@@ -9,7 +9,7 @@ import { defaultRetry } from '../../src/connect/backoff.ts';
 import { type Account, type AccountEvent, MemoryStore } from '../../src/index.ts';
 import { NodeTransport } from '../../src/node.ts';
 import { LyingRelay } from '../support/lying-relay.ts';
-import { network } from '../support/world.ts';
+import { network } from '../support/relay-with-clients.ts';
 import { admit, club, groupTexts } from './support.ts';
 
 /** Where everybody was at home before: it goes on hosting groups, but may lie. */

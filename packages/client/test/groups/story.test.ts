@@ -1,17 +1,11 @@
 /** The life of a group, told by three people with two devices each, through a real relay. */
 import { nodeRandom } from '@posthouse/protocol/node';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { type Account, isClientError } from '../../src/index.ts';
-import { World } from '../support/world.ts';
+import { relayWithClients } from '../support/relay-with-clients.ts';
 import { admit, anotherDevice, club, exchange, groupTexts } from './support.ts';
 
-let world: World;
-beforeAll(async () => {
-  world = await World.start({ host: { groups: true } });
-});
-afterAll(async () => {
-  await world[Symbol.asyncDispose]();
-});
+const world = relayWithClients({ host: { groups: true } });
 
 /** Somebody with two devices. */
 async function twofold(): Promise<[Account, Account]> {

@@ -1,6 +1,6 @@
 /** People with two devices each, and groups of them. */
 import type { Account } from '../../src/index.ts';
-import type { World } from '../support/world.ts';
+import type { RelayWithClients } from '../support/relay-with-clients.ts';
 
 /** Texts of the messages of people in a group, as a device has them. */
 export async function groupTexts(account: Account, groupId: string): Promise<string[]> {
@@ -10,9 +10,9 @@ export async function groupTexts(account: Account, groupId: string): Promise<str
 
 /** Another device of an account; both know of each other. */
 export async function anotherDevice(
-  world: World,
+  world: RelayWithClients,
   account: Account,
-  options: Parameters<World['client']>[0] = {},
+  options: Parameters<RelayWithClients['client']>[0] = {},
 ): Promise<Account> {
   const client = await world.client(options);
   const request = await client.requestDevice(account.publicKey);

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { runCourier } from '../../src/courier/program.ts';
-import type { World } from './world.ts';
+import type { RelayWithClients } from './relay-with-clients.ts';
 
 interface Ran {
   readonly exit: number;
@@ -11,9 +11,9 @@ interface Ran {
 /** The command as somebody with a folder of their own runs it. */
 export class Person {
   readonly folder: string;
-  readonly #world: World;
+  readonly #world: RelayWithClients;
 
-  constructor(world: World, name: string) {
+  constructor(world: RelayWithClients, name: string) {
     this.#world = world;
     this.folder = join(world.folder, 'people', name);
   }

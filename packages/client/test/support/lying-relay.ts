@@ -11,7 +11,7 @@ import { join } from 'node:path';
 import { type ErrorCode, errorCatalogue } from '@posthouse/protocol';
 import { type WebSocket, WebSocketServer, WebSocket as WsClient } from 'ws';
 import type { Asked, Json, Oddness, Refusal } from './oddness.ts';
-import { World } from './world.ts';
+import { RelayWithClients } from './relay-with-clients.ts';
 
 /** Gets the relay's result of a method and gives what the client shall see instead. */
 export type Lie = (result: Json, params: Json) => Json;
@@ -19,7 +19,7 @@ export type Lie = (result: Json, params: Json) => Json;
 export type RawLie = (text: string) => string;
 
 export class LyingRelay implements AsyncDisposable {
-  readonly world: World;
+  readonly world: RelayWithClients;
   readonly #server: Server;
   readonly #sockets = new Set<WebSocket>();
   readonly #backend: string;
@@ -37,7 +37,7 @@ export class LyingRelay implements AsyncDisposable {
   /** How many requests of a method arrived. */
   readonly asked = new Map<string, number>();
 
-  private constructor(world: World, server: Server, backend: string) {
+  private constructor(world: RelayWithClients, server: Server, backend: string) {
     this.world = world;
     this.#server = server;
     this.#backend = backend;
@@ -45,14 +45,14 @@ export class LyingRelay implements AsyncDisposable {
 
   /** @param prefix of the path of its addresses */
   static async start(
-    config: Parameters<typeof World.start>[0] = {},
+    config: Parameters<typeof RelayWithClients.start>[0] = {},
     prefix = '',
   ): Promise<LyingRelay> {
     const server = createHttpsServer();
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const { port } = server.address() as AddressInfo;
     const backendPort = await freePort();
-    const world = await World.start({
+    const world = await RelayWithClients.start({
       ...config,
       listen: `127.0.0.1:${backendPort}`,
       public: {

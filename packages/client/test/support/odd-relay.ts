@@ -10,7 +10,7 @@ import {
   methods,
 } from '@posthouse/protocol';
 import type { Asked, Json, Oddness, Refusal } from './oddness.ts';
-import { network } from './world.ts';
+import { network } from './relay-with-clients.ts';
 
 /** Every way in which the host is odd; a test may leave some out. */
 export const oddities = [

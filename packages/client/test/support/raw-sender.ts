@@ -19,7 +19,7 @@ import { RelayConnection } from '../../src/connect/relay-connection.ts';
 import { deviceIdentity } from '../../src/connect/session.ts';
 import type { Store } from '../../src/index.ts';
 import { NodeTransport } from '../../src/node.ts';
-import { network, type World } from './world.ts';
+import { network, type RelayWithClients } from './relay-with-clients.ts';
 
 interface Options {
   readonly authorization?: Authorization | undefined;
@@ -27,11 +27,11 @@ interface Options {
 }
 
 export class RawSender implements AsyncDisposable {
-  readonly #world: World;
+  readonly #world: RelayWithClients;
   readonly #store: Store;
   readonly #things = new AsyncDisposableStack();
 
-  constructor(world: World, store: Store) {
+  constructor(world: RelayWithClients, store: Store) {
     this.#world = world;
     this.#store = store;
   }

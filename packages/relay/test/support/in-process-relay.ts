@@ -200,7 +200,7 @@ export class InProcessRelay implements HomeRelay, AsyncDisposable {
       throw error;
     });
     bus.subscribe((notice) => this.#notices.push(notice));
-    const parts = await openModules({
+    const parts = openModules({
       storage,
       clock: this.clock,
       limits: this.#limits,

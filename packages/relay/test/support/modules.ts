@@ -12,10 +12,8 @@ import { groups } from '../../src/groups/index.ts';
 import { JobBackoff } from '../../src/jobs/retry-backoff.ts';
 import { defaultLimits, type RelayLimits } from '../../src/limits.ts';
 import { messages } from '../../src/messages/index.ts';
-import { relayMigrations } from '../../src/modules.ts';
 import { Metrics } from '../../src/observability/metrics.ts';
 import { SessionCache } from '../../src/sessions/session-cache.ts';
-import { migrate } from '../../src/storage/migrations.ts';
 
 export const network = new Network({
   context: 'neo:860833102:0x1234567890abcdef1234567890abcdef12345678',
@@ -49,12 +47,12 @@ type Parts = Pick<
   | 'bus'
 >;
 
-/** Brings the schema up to date and puts the subjects on it. */
-export async function openModules(
-  parts: Parts,
-): Promise<{ readonly context: RelayContext; readonly dispatcher: Dispatcher }> {
+/** Puts the modules of a relay on a database with its schema. */
+export function openModules(parts: Parts): {
+  readonly context: RelayContext;
+  readonly dispatcher: Dispatcher;
+} {
   const { storage, clock, bus } = parts;
-  await migrate(storage, relayMigrations, clock.now());
   const context: RelayContext = {
     ...parts,
     network,
@@ -71,6 +69,6 @@ export async function openModules(
     metrics: new Metrics(),
     log: pino({ level: 'silent' }),
   };
-  const handlers = Object.assign({}, ...modules.map((subject) => subject.handlers));
+  const handlers = Object.assign({}, ...modules.map((module) => module.handlers));
   return { context, dispatcher: new Dispatcher(context, handlers) };
 }

@@ -5,6 +5,7 @@ import { Network, type Registry, staticRegistry } from '@posthouse/protocol';
 import { parseJson } from '@posthouse/protocol/json';
 import { nodePrimitives } from '@posthouse/protocol/node';
 import { type PartialConfig, Relay } from '@posthouse/relay';
+import { afterAll, beforeAll } from 'vitest';
 import { engine, RelayData } from '../../../relay/test/support/engine.ts';
 import { temporaryFolder } from '../../../relay/test/support/folder.ts';
 import {
@@ -26,27 +27,38 @@ export const network = new Network({
 /** Tests neither meet the relay's rate limits nor wait for it. */
 const generous = { accountRate: 1e9, accountBurst: 1e9, addressRate: 1e9, addressBurst: 1e9 };
 
-export class World implements AsyncDisposable {
+/**
+ * @example
+ * await using world = await RelayWithClients.start();
+ * const [ann, bob] = await world.friends();
+ */
+export class RelayWithClients implements AsyncDisposable {
   readonly clock = new LeapingClock();
-  readonly #folder = temporaryFolder();
-  readonly #things = new AsyncDisposableStack();
   readonly #config: PartialConfig;
-  /** The relay's, where this test runs once per engine. */
+  readonly #parts = new AsyncDisposableStack();
+  #folder: ReturnType<typeof temporaryFolder> | undefined;
+  /** The relay's, if this test runs once per engine. */
   #data: RelayData | undefined;
   #relay: Relay | undefined;
 
-  private constructor(config: PartialConfig) {
+  constructor(config: PartialConfig = {}) {
     this.#config = config;
   }
 
-  static async start(config: PartialConfig = {}): Promise<World> {
-    const world = new World(config);
-    if (engine !== undefined) world.#data = await RelayData.withSchema();
-    await world.startRelay();
+  static async start(config: PartialConfig = {}): Promise<RelayWithClients> {
+    const world = new RelayWithClients(config);
+    await world.start();
     return world;
   }
 
+  async start(): Promise<void> {
+    this.#folder = temporaryFolder();
+    if (engine !== undefined) this.#data = await RelayData.withSchema();
+    await this.startRelay();
+  }
+
   get folder(): string {
+    if (this.#folder === undefined) throw new Error('the relay was not started');
     return this.#folder.path;
   }
 
@@ -89,8 +101,8 @@ export class World implements AsyncDisposable {
 
   /** A client of this world; its store outlives it where the test gives one. */
   async client(options: Partial<ClientOptions> & { readonly store?: Store } = {}): Promise<Client> {
-    const transport = this.#things.use(new NodeTransport({ ca: this.ca }));
-    return this.#things.use(
+    const transport = this.#parts.use(new NodeTransport({ ca: this.ca }));
+    return this.#parts.use(
       await Client.open({
         network,
         registry: this.registry,
@@ -115,11 +127,23 @@ export class World implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#things.disposeAsync();
+    await this.#parts.disposeAsync();
     await this.stopRelay();
     await this.#data?.[Symbol.asyncDispose]();
-    this.#folder[Symbol.dispose]();
+    this.#folder?.[Symbol.dispose]();
   }
+}
+
+/**
+ * Starts a relay before the tests of the file and stops it after them.
+ * @example
+ * const world = relayWithClients({ host: { channels: true } });
+ */
+export function relayWithClients(config: PartialConfig = {}): RelayWithClients {
+  const world = new RelayWithClients(config);
+  beforeAll(() => world.start());
+  afterAll(() => world[Symbol.asyncDispose]());
+  return world;
 }
 
 /** Makes two accounts contacts of each other: an invite, a request, its acceptance. */
