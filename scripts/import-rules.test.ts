@@ -1,4 +1,4 @@
-/** The import rules of `biome.json` are checked by Biome; here, that they bite where they should. */
+/** Checks that the rules of `biome.json` refuse what they should: imports, cycles, lengths, promises. */
 import { spawnSync } from 'node:child_process';
 import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -12,8 +12,8 @@ interface Sample {
   readonly line: string;
 }
 
-/** Samples that Biome refuses, in a folder of their own with this repository's rules. */
-function refused(samples: readonly Sample[]): Sample[] {
+/** Returns the samples that a rule of this repository refuses, checked in a temporary folder. */
+function refused(samples: readonly Sample[], rule = 'style/noRestrictedImports'): Sample[] {
   const folder = mkdtempSync(join(tmpdir(), 'posthouse-rules-'));
   try {
     copyFileSync(join(root, 'biome.json'), join(folder, 'biome.json'));
@@ -21,7 +21,7 @@ function refused(samples: readonly Sample[]): Sample[] {
       mkdirSync(join(folder, dirname(file)), { recursive: true });
       writeFileSync(join(folder, file), `${line}\n`);
     }
-    const arguments_ = ['lint', '--vcs-enabled=false', '--only=style/noRestrictedImports'];
+    const arguments_ = ['lint', '--vcs-enabled=false', `--only=${rule}`];
     const { stdout } = spawnSync(
       join(root, 'node_modules/.bin/biome'),
       [...arguments_, '--reporter=json', '--max-diagnostics=none', '.'],
@@ -89,4 +89,49 @@ test('imports across the walls of the design are refused, every one', () => {
 
 test('imports along the ways of the design pass', () => {
   expect(refused(good)).toEqual([]);
+});
+
+const lines = (count: number, text: string) => Array(count).fill(text).join('\n');
+const functionOf = (count: number) => `export function f() {\n${lines(count, '  g();')}\n}`;
+
+test.each([
+  {
+    rule: 'suspicious/noImportCycles',
+    bad: [
+      {
+        file: 'packages/relay/src/a.ts',
+        line: "import type { B } from './b.ts';\nexport type A = B;",
+      },
+      {
+        file: 'packages/relay/src/b.ts',
+        line: "import type { A } from './a.ts';\nexport type B = A;",
+      },
+    ],
+    good: [
+      {
+        file: 'packages/relay/src/c.ts',
+        line: "import type { D } from './d.ts';\nexport type C = D;",
+      },
+      { file: 'packages/relay/src/d.ts', line: 'export type D = string;' },
+    ],
+  },
+  {
+    rule: 'nursery/noFloatingPromises',
+    bad: [{ file: 'packages/relay/src/a.ts', line: 'async function f() {}\nf();' }],
+    good: [
+      { file: 'packages/relay/src/b.ts', line: 'async function f() {}\nvoid f();\nawait f();' },
+    ],
+  },
+  {
+    rule: 'complexity/noExcessiveLinesPerFunction',
+    bad: [{ file: 'packages/client/src/a.ts', line: functionOf(69) }],
+    good: [{ file: 'packages/client/src/b.ts', line: functionOf(68) }],
+  },
+  {
+    rule: 'style/noExcessiveLinesPerFile',
+    bad: [{ file: 'packages/relay/src/a.ts', line: lines(401, 'g();') }],
+    good: [{ file: 'packages/relay/src/b.ts', line: lines(400, 'g();') }],
+  },
+])('$rule is an error', ({ rule, bad, good }) => {
+  expect(refused([...bad, ...good], rule)).toEqual(bad);
 });

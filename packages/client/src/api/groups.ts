@@ -1,3 +1,4 @@
+// biome-ignore-all lint/style/noExcessiveLinesPerFile: one public class; half of it is examples
 import type {
   ContentReference,
   GroupInvitePolicy,

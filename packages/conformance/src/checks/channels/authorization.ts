@@ -12,6 +12,7 @@ import { publishDevices, withDevice } from '../../fixtures/test-accounts.ts';
 import type { TestAccount } from '../../fixtures/test-context.ts';
 
 /** The checks of a method's gate. */
+// biome-ignore lint/complexity/noExcessiveLinesPerFunction: a list of independent checks
 function authorizationChecks(method: ChannelMethodName): readonly Check[] {
   const { check, list } = checksOf(method);
   const { allowed, writes } = callTemplates[method];

@@ -11,6 +11,7 @@ import type { GroupFixture } from '../../groups/group-fixture.ts';
 import { readHead } from '../../groups/group-reader.ts';
 
 /** The checks that one method shares with the others. */
+// biome-ignore lint/complexity/noExcessiveLinesPerFunction: a list of independent checks
 function commonChecks(method: GroupMethodName): readonly Check[] {
   const { check, list } = checksOf(method);
   const { signed, writes, chained } = callTemplates[method];

@@ -61,6 +61,7 @@ async function filled(context: TestContext, method: GroupListName, more: GroupFi
   return { ...fixture, drop: () => drop(fixture) };
 }
 
+// biome-ignore lint/complexity/noExcessiveLinesPerFunction: a list of independent checks
 function listChecks(method: GroupListName) {
   const { check, list } = checksOf(method);
   const read = groupLists[method];
