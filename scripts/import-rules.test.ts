@@ -65,6 +65,12 @@ const bad = [
   sample('relay/src/messages/rules.ts', '{ a }', './store.ts'),
   sample('relay/src/accounts/rules.ts', '{ a }', '../storage/sqlite/storage.ts'),
   sample('relay/src/groups/rules.ts', '{ type A, b }', './queue-store.ts'),
+  sample('relay/src/groups/chain/u.ts', '{ a }', '../requests/approvals.ts'),
+  sample('relay/src/groups/reading/v.ts', '{ a }', '../upkeep/batches.ts'),
+  sample('relay/src/groups/requests/w.ts', '{ a }', '../methods/group.create.ts'),
+  sample('relay/src/groups/upkeep/x.ts', '{ a }', '../reading/read-access.ts'),
+  sample('relay/src/groups/chain/y.ts', '{ a }', '../../accounts/caller.ts'),
+  sample('relay/src/groups/chain/z.ts', '{ a }', 'node:sqlite'),
 ];
 
 const good = [
@@ -81,6 +87,9 @@ const good = [
   sample('relay/src/messages/methods/f.ts', '{ a }', '../store.ts'),
   sample('relay/src/channels/rules.ts', 'type { A }', './store.ts'),
   sample('relay/src/auth/rules.ts', '{ a }', '@posthouse/protocol'),
+  sample('relay/src/groups/chain/g.ts', '{ a }', '../requests/invite-store.ts'),
+  sample('relay/src/groups/upkeep/h.ts', '{ a }', '../chain/load-group.ts'),
+  sample('relay/src/groups/methods/i.ts', '{ a }', '../upkeep/expiry-job.ts'),
 ];
 
 test('imports across the walls of the design are refused, every one', () => {

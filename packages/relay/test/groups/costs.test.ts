@@ -74,3 +74,23 @@ test('05: a call runs as many statements in a large group as in a small one', as
   }
   expect(await counts()).toEqual(before);
 });
+
+test('05 §12.4: a signed write loads the group twice: to admit the caller and to decide', async () => {
+  const ben = await Person.register(world, 'ben');
+  const loadsOf = async (write: () => Promise<unknown>): Promise<number> => {
+    let count = 0;
+    world.faults.beforeStatement = (sql) => {
+      if (/FROM groups WHERE group_id = \?/.test(sql)) count += 1;
+    };
+    await write();
+    delete world.faults.beforeStatement;
+    return count;
+  };
+  await group.apply(ben, await group.invite());
+  expect(await loadsOf(() => group.approve([ben]))).toBe(2);
+  await group.requestRecovery(ben);
+  expect(await loadsOf(() => group.recover([ben]))).toBe(2);
+  expect(await loadsOf(() => group.update({ name: 'team' }))).toBe(2);
+  expect(await loadsOf(() => group.send(ann, 2))).toBe(2);
+  expect(await loadsOf(() => group.rotate())).toBe(4);
+});
