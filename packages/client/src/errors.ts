@@ -1,4 +1,5 @@
 /** Every way an operation of the client can fail, by `code`. Compare codes, not classes. */
+import { ProtocolError } from '@posthouse/protocol';
 
 export type ClientErrorCode =
   /** The relay could not be reached, or its answer was lost. */
@@ -222,6 +223,16 @@ export class RelayMisbehaviour extends ClientError {
     super('relay_misbehaviour', `${reason}: ${message}`, options);
     this.reason = reason;
     this.method = options.method;
+  }
+}
+
+/** Runs a check of a caller's input; an error of the check becomes `invalid_input`. */
+export function checkInput<T>(what: string, check: () => T): T {
+  try {
+    return check();
+  } catch (cause) {
+    if (!(cause instanceof ProtocolError)) throw cause;
+    throw new ClientError('invalid_input', `${what}: ${cause.message}`, { cause });
   }
 }
 

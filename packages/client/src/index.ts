@@ -51,9 +51,9 @@ export type { AccountEvent, ChannelAccountEvent, GroupAccountEvent } from './eve
 export type { FollowOptions } from './follow/follow.ts';
 export type { GroupBlock, GroupMembership } from './groups/group-rows.ts';
 export type { RotationOptions } from './groups/keys/rotate-secret.ts';
-export type { PendingApplication, PendingRecovery } from './groups/membership/approve-requests.ts';
 export type { NewGroup } from './groups/membership/create-group.ts';
 export type { InviteTerms, IssuedInvite } from './groups/membership/invitations.ts';
+export type { PendingApplication, PendingRecovery } from './groups/membership/requests.ts';
 export type {
   GroupChangeRow,
   GroupEntry,

@@ -2,7 +2,6 @@ import {
   type ChannelDescriptor,
   type ChannelRange,
   checkChannelPostReport,
-  ProtocolError,
 } from '@posthouse/protocol';
 import { catchUpChannel } from '../channels/catch-up-channels.ts';
 import {
@@ -49,7 +48,7 @@ import {
   readOlderPage,
 } from '../channels/timeline/read-channel.ts';
 import type { AccountCore } from '../core.ts';
-import { ClientError } from '../errors.ts';
+import { checkInput } from '../errors.ts';
 import type { ChannelAccountEvent } from '../events.ts';
 import { ReadBudget, withTimeLimit } from '../sync/budget.ts';
 import type { EntryRange } from '../sync/timeline-range.ts';
@@ -192,12 +191,7 @@ export class Channels {
       target_sequence: sequence,
       reason: options.reason,
     };
-    try {
-      checkChannelPostReport(params, Number.POSITIVE_INFINITY);
-    } catch (cause) {
-      if (!(cause instanceof ProtocolError)) throw cause;
-      throw new ClientError('invalid_input', `report: ${cause.message}`, { cause });
-    }
+    checkInput('report', () => checkChannelPostReport(params, Number.POSITIVE_INFINITY));
     const signal = signalOf(options);
     await this.#core.relay(relay_id).call('channel.post.report', params, { signal });
   }

@@ -20,16 +20,6 @@ import {
 } from '../groups/group-rows.ts';
 import { removeSettledRecovery, requestRecovery } from '../groups/keys/recover-key.ts';
 import { type RotationOptions, rotateSecret } from '../groups/keys/rotate-secret.ts';
-import {
-  approveApplications,
-  approveRecoveries,
-  listApplications,
-  listRecoveries,
-  type PendingApplication,
-  type PendingRecovery,
-  rejectApplications,
-  rejectRecoveries,
-} from '../groups/membership/approve-requests.ts';
 import { createGroup, type NewGroup } from '../groups/membership/create-group.ts';
 import {
   createInvite,
@@ -45,6 +35,16 @@ import {
   forgetGroup,
   previewGroup,
 } from '../groups/membership/join-group.ts';
+import {
+  approveApplications,
+  approveRecoveries,
+  listApplications,
+  listRecoveries,
+  type PendingApplication,
+  type PendingRecovery,
+  rejectApplications,
+  rejectRecoveries,
+} from '../groups/membership/requests.ts';
 import {
   type GroupEntry,
   type GroupMessageRow,

@@ -3,14 +3,13 @@ import {
   type ChannelDescriptor,
   closedDescriptor,
   encodeBase64url,
-  ProtocolError,
   signChannelClose,
   signChannelDescriptor,
   signChannelUpdate,
 } from '@posthouse/protocol';
 import type { RelayConnection } from '../../connect/relay-connection.ts';
 import type { AccountCore } from '../../core.ts';
-import { ClientError, isRefusal } from '../../errors.ts';
+import { ClientError, checkInput, isRefusal } from '../../errors.ts';
 import { pendingOf } from '../../sync/outbox.ts';
 import { type ChannelRow, putChannel, requireChannel } from '../channel-rows.ts';
 import {
@@ -67,7 +66,7 @@ export async function createChannel(
     // Another try is another channel: no nonce is used twice (06 §3).
     const nonce = encodeBase64url(random(16));
     const created = { ...said, nonce, created_at: relay.relayClock.now() };
-    const descriptor = checkedInput(() => signChannelDescriptor(network, device, created));
+    const descriptor = makeDescriptor(() => signChannelDescriptor(network, device, created));
     const { channel_id } = descriptor;
     const value = { write: 'create', descriptor } as const;
     const { row, pending } = await store.write(async (tx) => {
@@ -158,7 +157,7 @@ async function writeDescriptor(
     if (current.status === 'closed')
       throw new ClientError('not_permitted', 'the channel is closed');
     const relay = core.relay(row.relay_id);
-    const value = checkedInput(() => make(current, relay.relayClock.now()));
+    const value = makeDescriptor(() => make(current, relay.relayClock.now()));
     const pending = await core.store.write((tx) => enqueueWrite(tx, channelId, value));
     try {
       return await submitDescriptor(core, { row, pending, isFresh: true }, signal);
@@ -187,15 +186,12 @@ async function submitPendingDescriptors(
   }
 }
 
-/** What a person asked for and the rules do not allow. */
-function checkedInput<T>(make: () => T): T {
+/** Makes a signed descriptor. @throws ClientError `invalid_input`, `counter_exhausted` */
+function makeDescriptor<T>(make: () => T): T {
   try {
-    return make();
+    return checkInput('channel', make);
   } catch (cause) {
-    if (cause instanceof RangeError) {
-      throw new ClientError('counter_exhausted', cause.message, { cause });
-    }
-    if (!(cause instanceof ProtocolError)) throw cause;
-    throw new ClientError('invalid_input', `channel: ${cause.message}`, { cause });
+    if (!(cause instanceof RangeError)) throw cause;
+    throw new ClientError('counter_exhausted', cause.message, { cause });
   }
 }

@@ -13,13 +13,12 @@ import {
   mayWriteChannel,
   newMessageId,
   type PostState,
-  ProtocolError,
   reducePost,
   signAsDevice,
 } from '@posthouse/protocol';
 import type { JsonObject } from '@posthouse/protocol/json';
 import type { AccountCore } from '../../core.ts';
-import { ClientError } from '../../errors.ts';
+import { ClientError, checkInput } from '../../errors.ts';
 import { whileSending } from '../../sync/outbox.ts';
 import { flushChannel } from '../catch-up-channels.ts';
 import { type ChannelRow, requireChannel } from '../channel-rows.ts';
@@ -76,7 +75,7 @@ export async function publish(
     ...(body !== undefined && { body }),
     ...(attachments !== undefined && { attachments: [...attachments] }),
   }) as ChannelPost;
-  checkPost(() => {
+  checkInput('post', () => {
     checkChannelPost(network, post);
     checkChannelContentSize(post);
     checkReferences(post);
@@ -112,7 +111,7 @@ export async function editPost(
     ...(attachments !== undefined && { attachments: attachments && [...attachments] }),
   }) as ChannelPostEdit;
   const post = await core.store.read((tx) => projectedPost(tx, channelId, sequence));
-  checkPost(() => {
+  checkInput('post', () => {
     checkChannelPostEdit(network, edit);
     checkChannelContentSize(edit);
     if (post !== undefined) checkReferences(reducePost(post.state, edit));
@@ -139,7 +138,7 @@ export async function deletePost(
     target_sequence: sequence,
     ...(reason !== undefined && { reason }),
   }) as ChannelPostDelete;
-  checkPost(() => {
+  checkInput('post', () => {
     checkChannelPostDelete(network, deletion);
     checkChannelContentSize(deletion);
   });
@@ -217,14 +216,4 @@ function checkReferences({ body, attachments = [] }: Pick<PostState, 'body' | 'a
 
 function sign({ network, device }: AccountCore, object: JsonObject) {
   return signAsDevice(network, object, device);
-}
-
-/** What breaks the rules of content was not fit to be sent. */
-function checkPost(check: () => void): void {
-  try {
-    check();
-  } catch (cause) {
-    if (!(cause instanceof ProtocolError)) throw cause;
-    throw new ClientError('invalid_input', `post: ${cause.message}`, { cause });
-  }
 }

@@ -6,7 +6,7 @@ import {
 } from '@posthouse/protocol';
 import type { AccountCore } from '../../core.ts';
 import { checkRelayAnswer, isRefusal } from '../../errors.ts';
-import { listRecoveries } from '../membership/approve-requests.ts';
+import { listRecoveries } from '../membership/requests.ts';
 import { refreshGroup, requireGroupRow } from '../timeline/read-group.ts';
 import { recoveryCandidates } from './key-candidates.ts';
 import { newMemberKey, putMemberKey } from './key-rows.ts';

@@ -13,7 +13,7 @@ import type { AccountCore } from '../../core.ts';
 import { ClientError, isRefusal } from '../../errors.ts';
 import type { StoreWriter } from '../../store/index.ts';
 import { callHost } from '../../sync/host-calls.ts';
-import { accountsAtOnce } from '../membership/approve-requests.ts';
+import { accountsAtOnce } from '../membership/requests.ts';
 import { refreshGroup, requireGroup } from '../timeline/read-group.ts';
 import { writeChainEvent } from '../timeline/write-chain-event.ts';
 import { type RotationCandidate, rotationCandidates } from './key-candidates.ts';

@@ -7,12 +7,11 @@ import {
   deriveGroupId,
   encodeBase64url,
   type GroupInvitePolicy,
-  ProtocolError,
   sealClientSecret,
   signAsDevice,
 } from '@posthouse/protocol';
 import type { AccountCore } from '../../core.ts';
-import { ClientError, isRefusal } from '../../errors.ts';
+import { ClientError, checkInput, isRefusal } from '../../errors.ts';
 import { emptyGroupRow, type GroupRow, putGroup } from '../group-rows.ts';
 import { newMemberKey, putClientSecret, putMemberKey } from '../keys/key-rows.ts';
 import { readGroupBuffered } from '../timeline/read-group.ts';
@@ -64,7 +63,7 @@ export async function createGroup(
     },
     device,
   );
-  checkedInput(() => checkGroupBody(network, 'group.create', create));
+  checkInput('group', () => checkGroupBody(network, 'group.create', create));
   const context = { group_id, account, member_encryption_public_key, client_secret_commitment };
   const client_secret_box = sealClientSecret(network, context, { secret, random });
   const row: GroupRow = {
@@ -121,14 +120,4 @@ async function memberLimitOf(
     throw new ClientError('no_relay', `${relayId} hosts no groups`);
   }
   return most;
-}
-
-/** What a person asked for and the rules do not allow. */
-function checkedInput(check: () => void): void {
-  try {
-    check();
-  } catch (cause) {
-    if (!(cause instanceof ProtocolError)) throw cause;
-    throw new ClientError('invalid_input', `group: ${cause.message}`, { cause });
-  }
 }

@@ -3,17 +3,17 @@ import {
   checkGroupInvite,
   createGroupInviteId,
   type GroupInvite,
+  type GroupInviteList,
   mayCreateInvite,
-  ProtocolError,
   signAsDevice,
   verifyGroupInviteList,
   verifyGroupInviteResolution,
 } from '@posthouse/protocol';
 import type { AccountCore } from '../../core.ts';
-import { ClientError, checkRelayAnswer, isRefusal } from '../../errors.ts';
+import { ClientError, checkInput, checkRelayAnswer, isRefusal } from '../../errors.ts';
 import { refreshGroup, requireGroup, requireGroupRow } from '../timeline/read-group.ts';
+import { type GroupList, readGroupList } from './group-lists.ts';
 import { encodeInviteAddress } from './join-group.ts';
-import { readListPages } from './list-pages.ts';
 
 /** An invitation with its address as text and its uses so far. */
 export interface IssuedInvite {
@@ -63,7 +63,9 @@ export async function createInvite(
       created_at,
       expires_at: created_at + lifetime,
     };
-    return checkedInvite(core, signAsDevice(network, unsigned, device));
+    const signed = signAsDevice(network, unsigned, device);
+    checkInput('invitation', () => checkGroupInvite(network, signed));
+    return signed;
   };
   let invite = make();
   try {
@@ -93,16 +95,6 @@ async function submitInvite(
   }
 }
 
-function checkedInvite(core: AccountCore, invite: GroupInvite): GroupInvite {
-  try {
-    checkGroupInvite(core.network, invite);
-    return invite;
-  } catch (cause) {
-    if (!(cause instanceof ProtocolError)) throw cause;
-    throw new ClientError('invalid_input', `invitation: ${cause.message}`, { cause });
-  }
-}
-
 function textOf(core: AccountCore, relay_id: string, invite: GroupInvite): string {
   const { group_id, invite_id } = invite;
   return encodeInviteAddress(core, { relay_id, group_id, invite_id });
@@ -114,22 +106,20 @@ export async function listInvites(
   groupId: string,
   signal: AbortSignal,
 ): Promise<IssuedInvite[]> {
+  const entries = await readGroupList(core, invitations, { groupId, signal });
   const { relay_id: relayId } = await requireGroupRow(core, groupId);
-  const pages = await readListPages(core, {
-    relayId,
-    method: 'group.invite.list',
-    groupId,
-    signal,
-    verify: (page, request) => {
-      verifyGroupInviteList(core.network, page, request);
-      return page;
-    },
-    signatures: ({ invites }) => invites.map(({ invite }) => invite.device_signature),
-  });
-  return pages
-    .flatMap(({ invites }) => invites)
-    .map(({ invite, uses }) => ({ invite, uses, text: textOf(core, relayId, invite) }));
+  return entries.map(({ invite, uses }) => ({ invite, uses, text: textOf(core, relayId, invite) }));
 }
+
+const invitations: GroupList<GroupInviteList, GroupInviteList['invites'][number]> = {
+  method: 'group.invite.list',
+  verify: (network, page, request) => {
+    verifyGroupInviteList(network, page, request);
+    return page;
+  },
+  entriesOf: ({ invites }) => invites,
+  signatureOf: ({ invite }) => invite.device_signature,
+};
 
 /** An invitation as its issuer signed it, verified. */
 export async function resolveInvite(

@@ -2,13 +2,18 @@
 import {
   checkGroupContent,
   type GroupMessageEnvelope,
-  ProtocolError,
   sealGroupMessage,
 } from '@posthouse/protocol';
 import type { JsonObject } from '@posthouse/protocol/json';
 import { isTemporary } from '../../connect/backoff.ts';
 import type { AccountCore } from '../../core.ts';
-import { ClientError, isClientError, isRefusal, RelayUnreachable } from '../../errors.ts';
+import {
+  ClientError,
+  checkInput,
+  isClientError,
+  isRefusal,
+  RelayUnreachable,
+} from '../../errors.ts';
 import type { GroupAccountEvent } from '../../events.ts';
 import { enqueue, pendingOf, whileSending } from '../../sync/outbox.ts';
 import { groupRow } from '../group-rows.ts';
@@ -43,7 +48,7 @@ export async function sendToGroup(
   { groupId, content }: { readonly groupId: string; readonly content: JsonObject },
   signal: AbortSignal,
 ): Promise<SentToGroup> {
-  checkContent(core, content);
+  checkInput('group message', () => checkGroupContent(core.network, content));
   const known = await core.store.read((tx) => groupRow(tx, groupId));
   if (known?.standing !== 'member') await refreshGroup(core, groupId, signal);
   const envelope = await sealFor(core, { groupId, content }, signal);
@@ -98,7 +103,7 @@ async function sealFor(
     content,
     random: core.random,
   };
-  return sealOrInvalidInput(() => sealGroupMessage(core.network, message));
+  return checkInput('group message', () => sealGroupMessage(core.network, message));
 }
 
 /** @throws ClientError `group_key_missing` */
@@ -275,18 +280,4 @@ async function giveUp(
     const { group_id, message_id: messageId } = row.envelope;
     return [{ kind: 'group-message-unsent', groupId: group_id, messageId, reason }];
   });
-}
-
-function checkContent(core: AccountCore, content: JsonObject): void {
-  sealOrInvalidInput(() => checkGroupContent(core.network, content));
-}
-
-/** What breaks the rules of a message was not fit to be sent. */
-function sealOrInvalidInput<T>(seal: () => T): T {
-  try {
-    return seal();
-  } catch (cause) {
-    if (!(cause instanceof ProtocolError)) throw cause;
-    throw new ClientError('invalid_input', `group message: ${cause.message}`, { cause });
-  }
 }
