@@ -44,13 +44,14 @@ import {
   type ChannelPreview,
   currentDescriptor,
   previewChannel,
-  readChannel,
+  readChannelBuffered,
   readOlderPage,
 } from '../channels/timeline/read-channel.ts';
 import type { AccountCore } from '../core.ts';
 import { checkInput } from '../errors.ts';
 import type { ChannelAccountEvent } from '../events.ts';
-import { ReadBudget, withTimeLimit } from '../sync/budget.ts';
+import { type TimeLimit, withTimeLimit } from '../sync/budget.ts';
+import { collectEvents } from '../sync/collect-events.ts';
 import type { EntryRange } from '../sync/timeline-range.ts';
 import { type Abortable, signalOf } from './options.ts';
 
@@ -107,7 +108,7 @@ export class Channels {
    */
   async create(facts: NewChannelFacts, options: Abortable = {}): Promise<Channel> {
     const id = await createChannel(this.#core, facts, signalOf(options));
-    await this.#read(id, options);
+    await readChannelBuffered(this.#core, id, signalOf(options));
     return await this.get(id);
   }
 
@@ -212,7 +213,7 @@ export class Channels {
     const place = channelRefOf(this.#core, address);
     const { from = 'latest' } = options;
     await followChannel(this.#core, place, { from, signal: signalOf(options) });
-    await this.#read(place.channel_id, options);
+    await readChannelBuffered(this.#core, place.channel_id, signalOf(options));
     return await this.get(place.channel_id);
   }
 
@@ -238,16 +239,10 @@ export class Channels {
 
   /** Catches one channel up and sends what waits for it. @returns what happened */
   async sync(channelId: string, options: Abortable = {}): Promise<ChannelAccountEvent[]> {
-    const signal = signalOf(options);
-    const row = await this.#core.store.read((tx) => requireChannel(tx, channelId));
-    const events: ChannelAccountEvent[] = [];
     const core = this.#core;
-    for await (const found of withTimeLimit(core, signal, (visit) =>
-      catchUpChannel(core, row, visit),
-    )) {
-      events.push(...found);
-    }
-    return events;
+    const row = await core.store.read((tx) => requireChannel(tx, channelId));
+    const read = (limit: TimeLimit) => catchUpChannel(core, row, limit);
+    return await collectEvents(withTimeLimit(core, signalOf(options), read));
   }
 
   /**
@@ -288,14 +283,6 @@ export class Channels {
     const { signal, ...range } = options;
     const place = channelRefOf(this.#core, address);
     return await previewChannel(this.#core, place, { range, signal: signalOf({ signal }) });
-  }
-
-  /** Whoever follows the account is told of what is read on the way. */
-  async #read(channelId: string, options: Abortable): Promise<void> {
-    const allowance = new ReadBudget(this.#core.reading);
-    const pages = readChannel(this.#core, channelId, { signal: signalOf(options), allowance });
-    // Page by page: a channel may have a hundred thousand events.
-    for await (const found of pages) this.#core.eventBuffer.add(found);
   }
 
   #channelOf(row: ChannelRow): Channel {

@@ -55,6 +55,7 @@ import { type SentToGroup, sendToGroup } from '../groups/timeline/send-group-mes
 import { writeChainEvent } from '../groups/timeline/write-chain-event.ts';
 import { keyOf } from '../store/row-keys.ts';
 import { type TimeLimit, withTimeLimit } from '../sync/budget.ts';
+import { collectEvents } from '../sync/collect-events.ts';
 import { type Abortable, signalOf } from './options.ts';
 
 /** A group as this device knows it. */
@@ -182,11 +183,9 @@ export class Groups {
 
   /** Catches one group up. @returns what happened */
   async sync(groupId: string, options: Abortable = {}): Promise<GroupAccountEvent[]> {
-    const signal = signalOf(options);
     const core = this.#core;
-    const events: GroupAccountEvent[] = [];
-    const read = (visit: TimeLimit) => catchUpGroup(core, groupId, visit);
-    for await (const found of withTimeLimit(core, signal, read)) events.push(...found);
+    const read = (limit: TimeLimit) => catchUpGroup(core, groupId, limit);
+    const events = await collectEvents(withTimeLimit(core, signalOf(options), read));
     if (events.some(({ kind }) => kind === 'group-joined')) this.#core.eventBuffer.wake();
     return events;
   }

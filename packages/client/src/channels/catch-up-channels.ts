@@ -1,10 +1,10 @@
-/** Catching up the channels of one host, each on its own: one that fails holds up no other. */
-
+/** Catching up the channels of one host: a channel that fails does not delay the others. */
 import type { AccountCore } from '../core.ts';
 import { isRefusal } from '../errors.ts';
 import type { ChannelAccountEvent } from '../events.ts';
-import { byLastInterrupted, ReadBudget, type TimeLimit } from '../sync/budget.ts';
+import { ReadBudget, type TimeLimit } from '../sync/budget.ts';
 import type { HostVisit } from '../sync/host-visit.ts';
+import { isDue, isolateFailure, rowsAtHost } from '../sync/hosted-rows.ts';
 import { pendingOf } from '../sync/outbox.ts';
 import { type ChannelRow, channelRow, channelRows } from './channel-rows.ts';
 import { submitDescriptor } from './descriptors/submit-descriptor.ts';
@@ -19,11 +19,10 @@ import { EditTooLate, submitContent } from './posts/submit-post.ts';
 import { readChannel } from './timeline/read-channel.ts';
 
 /**
- * Sends what waits, and reads the channels of one host.
+ * Sends the pending writes of one host's channels, and reads the channels.
  *
- * @param only only these, and those with something unsettled; what was left with more to read has
- *   its turn when everything is read, whatever hints its host gives
- * @throws ClientError where the home relay answers nothing; what fails for one channel is an event
+ * @param only reads these channels, and channels with an unread hint; all channels by default
+ * @throws ClientError if the home relay does not answer; a failure of one channel is an event
  */
 export async function* catchUpChannels(
   core: AccountCore,
@@ -31,34 +30,31 @@ export async function* catchUpChannels(
   only: ReadonlySet<string> | undefined,
 ): AsyncGenerator<readonly ChannelAccountEvent[]> {
   const rows = await core.store.read((tx) => channelRows(tx));
-  const hosted = rows.filter(({ relay_id }) => relay_id === visit.host);
-  for (const row of hosted.sort(byLastInterrupted)) {
-    const { channel_id } = row;
-    const isHinted = only?.has(channel_id) === true || row.hinted_head !== undefined;
-    const isWanted = only === undefined || (isHinted && row.leftAt === undefined);
-    try {
-      visit.throwIfUnavailable();
-      yield* isWanted
-        ? catchUpChannel(core, row, visit)
-        : flushBeforeReading(core, row, visit.signal);
-    } catch (error) {
-      yield [{ kind: 'channel-failed', channelId: channel_id, error: visit.failureOf(error) }];
-    }
+  for (const row of rowsAtHost(rows, visit.host)) {
+    const { channel_id: id } = row;
+    const work = isDue(row, only, { id, hasOpenWork: row.hinted_head !== undefined })
+      ? () => catchUpChannel(core, row, visit)
+      : () => flushBeforeReading(core, row, visit.signal);
+    yield* isolateFailure<ChannelAccountEvent>(visit, work, (error) => ({
+      kind: 'channel-failed',
+      channelId: id,
+      error,
+    }));
   }
 }
 
-/** Sends what waits for one channel, and reads it. */
+/** Sends the pending writes of one channel, and reads it. */
 export async function* catchUpChannel(
   core: AccountCore,
   row: ChannelRow,
   { signal, isReached }: TimeLimit,
 ): AsyncGenerator<readonly ChannelAccountEvent[]> {
   yield* flushBeforeReading(core, row, signal);
-  const allowance = new ReadBudget(core.reading, isReached);
-  yield* readChannel(core, row.channel_id, { signal, allowance });
+  const budget = new ReadBudget(core.reading, isReached);
+  yield* readChannel(core, row.channel_id, { signal, budget });
 }
 
-/** {@link flushChannel}; what the host does not take for now holds up no reading. */
+/** Runs {@link flushChannel}; a refusal becomes an event, and the channel is read anyway. */
 async function* flushBeforeReading(
   core: AccountCore,
   row: ChannelRow,
@@ -73,8 +69,8 @@ async function* flushBeforeReading(
 }
 
 /**
- * Submits again, in order and unchanged, what has no answer yet; not what a caller is submitting
- * right now and will be told of.
+ * Submits pending writes again, in order and unchanged. A write that a caller is submitting right
+ * now is left to that caller.
  */
 export async function* flushChannel(
   core: AccountCore,

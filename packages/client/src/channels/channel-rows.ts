@@ -44,7 +44,7 @@ export interface ChannelRow {
   /** The highest head a hint named, until a read that began later was complete (06 §9.2). */
   readonly hinted_head?: number;
 }
-const channels = new Collection<ChannelRow>('channels');
+export const channels = new Collection<ChannelRow>('channels');
 
 /** Verified descriptors by revision. What is here is never replaced (06 §4). */
 const descriptors = new Collection<ChannelDescriptor>('channel-descriptors');

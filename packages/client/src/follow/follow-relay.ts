@@ -1,18 +1,17 @@
 /** Following one relay: subscribing, reading, and waiting for a reason to read again (02 §12). */
 import { noteStateHint } from '../accounts/device-states.ts';
 import { channelRows, noteChannelHint } from '../channels/channel-rows.ts';
-import { channelsByHost } from '../channels/channels-by-host.ts';
 import type { AuthenticatedConnection } from '../connect/authenticated-connection.ts';
 import type { RelayConnection } from '../connect/relay-connection.ts';
 import type { AccountCore } from '../core.ts';
 import type { AccountEvent } from '../events.ts';
 import { groupRow, groupRows } from '../groups/group-rows.ts';
-import { groupsByHost } from '../groups/groups-by-host.ts';
 import { timelinePosition } from '../messages/read-timeline.ts';
 import type { SyncScope } from '../sync/catch-up-hosts.ts';
 import { pendingTasks } from '../sync/tasks.ts';
 import { Hints } from './hints.ts';
 import { subscribeAtHost } from './subscribe.ts';
+import { idsToSubscribe, type SubscribedIds } from './subscribed-ids.ts';
 
 /** One relay and what is done about it. */
 export interface FollowedRelay {
@@ -55,7 +54,7 @@ export async function followRelay(relay: FollowedRelay, signal: AbortSignal): Pr
   let scope: SyncScope = { home: isHome, host: relayId };
   for (;;) {
     // Subscribed first, so that nothing falls between reading and being told (05 §17.1).
-    const hosted = await hostedIds(core, relayId);
+    const hosted = await idsToSubscribe(core, relayId);
     const key = JSON.stringify(hosted);
     if (key !== subscribed) allSubscribed = await subscribe(relay, { hosted, hints, signal });
     if (subscribed === undefined) await relay.started(established.wire.kind);
@@ -67,7 +66,7 @@ export async function followRelay(relay: FollowedRelay, signal: AbortSignal): Pr
     signal.throwIfAborted();
     // Read to the end, and only that shows which groups there are.
     scope = { home: false, host: relayId };
-    if (JSON.stringify(await hostedIds(core, relayId)) !== key) continue;
+    if (JSON.stringify(await idsToSubscribe(core, relayId)) !== key) continue;
     // What no hint will tell of is read at intervals, however much is heard of the rest.
     const isHeard =
       established.ended !== undefined && allSubscribed && !(await hasMoreToRead(core, relayId));
@@ -83,17 +82,6 @@ export async function followRelay(relay: FollowedRelay, signal: AbortSignal): Pr
   if (established.ended === undefined) connection.retryWebSocket();
 }
 
-/** What is subscribed at one host. */
-interface HostedIds {
-  readonly groups: readonly string[];
-  readonly channels: readonly string[];
-}
-
-async function hostedIds(core: AccountCore, relayId: string): Promise<HostedIds> {
-  const [groups, channels] = [await groupsByHost(core), await channelsByHost(core)];
-  return { groups: groups.get(relayId) ?? [], channels: channels.get(relayId) ?? [] };
-}
-
 /** Whether something of a host was left with more to read: its turn is when everything is read. */
 async function hasMoreToRead({ store }: AccountCore, relayId: string): Promise<boolean> {
   return await store.read(async (tx) => {
@@ -105,7 +93,7 @@ async function hasMoreToRead({ store }: AccountCore, relayId: string): Promise<b
 /** @returns whether hints will tell of all of it */
 async function subscribe(
   { connection, isHome }: FollowedRelay,
-  to: { readonly hosted: HostedIds; readonly hints: Hints; readonly signal: AbortSignal },
+  to: { readonly hosted: SubscribedIds; readonly hints: Hints; readonly signal: AbortSignal },
 ): Promise<boolean> {
   const { hosted, hints, signal } = to;
   const [groups, channels] = [new Set(hosted.groups), new Set(hosted.channels)];

@@ -1,11 +1,11 @@
-/** Catching up the groups of one host, each on its own: one that fails holds up no other. */
-
+/** Catching up the groups of one host: a group that fails does not delay the others. */
 import { isTemporary } from '../connect/backoff.ts';
 import type { AccountCore } from '../core.ts';
 import { ClientError, isClientError, isRefusal } from '../errors.ts';
 import type { GroupAccountEvent } from '../events.ts';
-import { byLastInterrupted, ReadBudget, type TimeLimit } from '../sync/budget.ts';
+import { ReadBudget, type TimeLimit } from '../sync/budget.ts';
 import type { HostVisit } from '../sync/host-visit.ts';
+import { isDue, isolateFailure, rowsAtHost } from '../sync/hosted-rows.ts';
 import { type GroupRow, groupRows } from './group-rows.ts';
 import { removeSettledRecovery } from './keys/recover-key.ts';
 import { submitCreation } from './membership/create-group.ts';
@@ -14,11 +14,10 @@ import { needsPolling, readGroup, shouldReadGroup } from './timeline/read-group.
 import { flushOrGiveUp } from './timeline/send-group-message.ts';
 
 /**
- * Reads the groups of one host, sends what waits, and settles what is open.
+ * Reads the groups of one host, sends what is pending, and settles open requests.
  *
- * @param only only these, and those with something unsettled; what was left with more to read has
- *   its turn when everything is read, whatever hints its host gives
- * @throws ClientError where the home relay answers nothing; what fails for one group is an event
+ * @param only reads these groups, and groups that need polling; all groups by default
+ * @throws ClientError if the home relay does not answer; a failure of one group is an event
  */
 export async function* catchUpGroups(
   core: AccountCore,
@@ -26,20 +25,16 @@ export async function* catchUpGroups(
   only: ReadonlySet<string> | undefined,
 ): AsyncGenerator<readonly GroupAccountEvent[]> {
   const rows = await core.store.read((tx) => groupRows(tx));
-  const hosted = rows.filter(({ relay_id }) => relay_id === visit.host);
-  for (const row of hosted.sort(byLastInterrupted)) {
-    const { group_id } = row;
+  for (const row of rowsAtHost(rows, visit.host)) {
+    const { group_id: id } = row;
     if (!shouldReadGroup(row)) {
-      yield* flushOrGiveUp(core, group_id, visit.signal);
-      continue;
-    }
-    const isWanted = only?.has(group_id) !== false || needsPolling(row);
-    if (!isWanted || (only !== undefined && row.leftAt !== undefined)) continue;
-    try {
-      visit.throwIfUnavailable();
-      yield* catchUpRow(core, row, visit);
-    } catch (error) {
-      yield [{ kind: 'group-failed', groupId: group_id, error: visit.failureOf(error) }];
+      yield* flushOrGiveUp(core, id, visit.signal);
+    } else if (isDue(row, only, { id, hasOpenWork: needsPolling(row) })) {
+      yield* isolateFailure<GroupAccountEvent>(
+        visit,
+        () => catchUpRow(core, row, visit),
+        (error) => ({ kind: 'group-failed', groupId: id, error }),
+      );
     }
   }
 }
@@ -53,33 +48,32 @@ async function* catchUpRow(
   const { signal } = visit;
   if (standing === 'creating') await submitCreation(core, row, signal);
   if (standing === 'applied') await resubmit(core, row, signal);
-  const isBehind = yield* catchUpGroup(core, groupId, visit);
-  if (standing !== 'member' || isBehind) return;
+  const hasMore = yield* catchUpGroup(core, groupId, visit);
+  if (standing !== 'member' || hasMore) return;
   await removeSettledRecovery(core, groupId, signal).catch((error: unknown) => {
-    const passing = ['not_a_member', 'group_blocked', 'group_behind'] as const;
-    if (!passing.some((code) => isClientError(error, code))) throw error;
+    const temporary = ['not_a_member', 'group_blocked', 'group_behind'] as const;
+    if (!temporary.some((code) => isClientError(error, code))) throw error;
   });
 }
 
 /**
- * Reads one group, and sends what waits for it.
- * @returns whether there is more to read
+ * Reads one group and sends its pending messages.
+ * @returns whether more is left to read
  */
 export async function* catchUpGroup(
   core: AccountCore,
   groupId: string,
   { signal, isReached }: TimeLimit,
 ): AsyncGenerator<readonly GroupAccountEvent[], boolean> {
-  const allowance = new ReadBudget(core.reading, isReached);
-  const reading = { signal, allowance };
-  // What was written for an epoch that is over would be refused.
+  const reading = { signal, budget: new ReadBudget(core.reading, isReached) };
+  // Read first: the host refuses a message sealed for an epoch that is over.
   if (yield* readGroup(core, groupId, reading)) return true;
-  // Whoever shows the group next shows what went out just now.
+  // Read again, so that the timeline has the messages that were just sent.
   if (yield* flushOrGiveUp(core, groupId, signal)) return yield* readGroup(core, groupId, reading);
   return false;
 }
 
-/** An application whose answer was lost; admitted meanwhile, it is refused as a member's. */
+/** Repeats an application whose answer was lost. An account admitted meanwhile is refused. */
 async function resubmit(core: AccountCore, row: GroupRow, signal: AbortSignal): Promise<void> {
   try {
     await submitApplication(core, row, signal);

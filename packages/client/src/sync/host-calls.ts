@@ -51,6 +51,22 @@ export async function callPage<M extends MethodName>(
 }
 
 /**
+ * Returns the error of a request for what comes after a position. `bad_request` has one cause then:
+ * the position is above the host's head, so the host lost what it had given (05 §12.8, 06 §8.11).
+ */
+export function asRollback(
+  error: unknown,
+  reason: 'group_rollback' | 'channel_rollback',
+  { method, lost = 'events' }: { readonly method: MethodName; readonly lost?: string },
+): unknown {
+  if (!isRefusal(error, 'bad_request')) return error;
+  return new RelayMisbehaviour(reason, `the host lost ${lost} it had given`, {
+    method,
+    cause: error,
+  });
+}
+
+/**
  * Whether an error says that the host is unavailable for every request. Other errors may concern
  * only the one group or channel of the request.
  */

@@ -4,7 +4,7 @@ import { ClientError, isRefusal } from '../../errors.ts';
 import { ReadBudget } from '../../sync/budget.ts';
 import type { ChannelRow } from '../channel-rows.ts';
 import { type ContentWrite, dequeueWrite, isFinalRefusal, type PendingWrite } from '../outbox.ts';
-import { asRollback, pageSize, readChannelPage } from '../timeline/channel-page.ts';
+import { readPageAfter } from '../timeline/channel-page.ts';
 
 type ChangeWrite = Exclude<ContentWrite, { readonly write: 'post' }>;
 
@@ -118,14 +118,9 @@ async function hasTakenEffect(
   const sent = value.write === 'edit' ? value.edit : value.deletion;
   let after = value.after;
   let rival: string | undefined;
-  const allowance = new ReadBudget(core.reading);
+  const budget = new ReadBudget(core.reading);
   for (;;) {
-    const page = await readChannelPage(core, row, {
-      range: { after, limit: pageSize },
-      signal,
-    }).catch((error: unknown) => {
-      throw asRollback(error);
-    });
+    const page = await readPageAfter(core, row, { after, signal });
     for (const { kind, payload } of page.events) {
       if (kind !== 'edit' && kind !== 'delete') continue;
       if (payload.target_sequence !== sent.target_sequence) continue;
@@ -135,8 +130,8 @@ async function hasTakenEffect(
     }
     after = page.sequences.at(-1) ?? after;
     if (!page.hasMore) break;
-    allowance.spendPage(page.sequences.length);
-    if (allowance.isSpent) {
+    budget.spendPage(page.sequences.length);
+    if (budget.isSpent) {
       rival ??= 'more was written meanwhile than can be looked through';
       break;
     }

@@ -19,6 +19,7 @@ import {
 import type { JsonObject } from '@posthouse/protocol/json';
 import type { AccountCore } from '../../core.ts';
 import { ClientError, checkInput } from '../../errors.ts';
+import { bufferEvents } from '../../sync/collect-events.ts';
 import { whileSending } from '../../sync/outbox.ts';
 import { flushChannel } from '../catch-up-channels.ts';
 import { type ChannelRow, requireChannel } from '../channel-rows.ts';
@@ -174,7 +175,7 @@ async function submitInTurn(
   signal: AbortSignal,
 ): Promise<number | undefined> {
   return await whileSending(core, pending.key, async () => {
-    for await (const events of flushChannel(core, row, signal)) core.eventBuffer.add(events);
+    await bufferEvents(core, flushChannel(core, row, signal));
     return await submitContent(core, { row, pending, isFresh: true }, signal);
   });
 }

@@ -9,8 +9,8 @@ import {
   verifyChannelResolution,
 } from '@posthouse/protocol';
 import type { AccountCore } from '../../core.ts';
-import { checkRelayAnswer, isClientError, isRefusal, RelayMisbehaviour } from '../../errors.ts';
-import { callPage } from '../../sync/host-calls.ts';
+import { checkRelayAnswer, isClientError, isRefusal } from '../../errors.ts';
+import { asRollback, callPage } from '../../sync/host-calls.ts';
 import { knownDescriptors } from '../channel-rows.ts';
 
 /** Events asked for at once; the host may give fewer. */
@@ -146,14 +146,15 @@ export async function resolveDescriptor(
   );
 }
 
-/**
- * The one fault that reading behind a position can have: a position above the host's head, so that
- * the host lost events it had given (06 §8.11).
- */
-export function asRollback(error: unknown): unknown {
-  if (!isRefusal(error, 'bad_request')) return error;
-  return new RelayMisbehaviour('channel_rollback', 'the host lost events it had given', {
-    method: 'channel.read',
-    cause: error,
-  });
+/** Reads one page after a position. @throws RelayMisbehaviour `channel_rollback` */
+export async function readPageAfter(
+  core: AccountCore,
+  channel: ChannelRef,
+  { after, signal }: { readonly after: number; readonly signal: AbortSignal },
+): Promise<ReadChannelPage> {
+  try {
+    return await readChannelPage(core, channel, { range: { after, limit: pageSize }, signal });
+  } catch (error) {
+    throw asRollback(error, 'channel_rollback', { method: 'channel.read' });
+  }
 }

@@ -13,12 +13,14 @@ import { RelayMisbehaviour } from '../../errors.ts';
 import type { ChannelAccountEvent } from '../../events.ts';
 import type { StoreWriter } from '../../store/index.ts';
 import { ReadBudget } from '../../sync/budget.ts';
+import { bufferEvents } from '../../sync/collect-events.ts';
+import { markInterrupted } from '../../sync/hosted-rows.ts';
 import {
   adoptDescriptor,
   type ChannelRow,
   channelRow,
+  channels,
   isSameDescriptor,
-  putChannel,
   requireChannel,
   shouldReadChannel,
 } from '../channel-rows.ts';
@@ -30,11 +32,11 @@ import {
 } from './apply-channel-page.ts';
 import { type ChannelEntry, postEntry } from './channel-entries.ts';
 import {
-  asRollback,
   type ChannelRef,
   pageSize,
   type ReadChannelPage,
   readChannelPage,
+  readPageAfter,
   resolveDescriptor,
 } from './channel-page.ts';
 
@@ -48,7 +50,7 @@ import {
 export async function* readChannel(
   core: AccountCore,
   channelId: string,
-  { signal, allowance }: { readonly signal: AbortSignal; readonly allowance: ReadBudget },
+  { signal, budget }: { readonly signal: AbortSignal; readonly budget: ReadBudget },
 ): AsyncGenerator<readonly ChannelAccountEvent[]> {
   for (;;) {
     signal.throwIfAborted();
@@ -56,27 +58,28 @@ export async function* readChannel(
     if (!shouldReadChannel(row)) return;
     const direction = row.span === undefined ? 'latest' : 'newer';
     const page = await readPageInDirection(core, row, { direction, signal });
-    allowance.spendPage(page.sequences.length);
+    budget.spendPage(page.sequences.length);
     const step = await core.store.write((tx) => commitPage(tx, row, { page, direction }));
     if (step !== undefined) {
       yield step.events;
       // The latest page is the end: it says nothing of newer events.
       if (direction === 'latest' || !page.hasMore || !shouldReadChannel(step.row)) return;
     }
-    if (allowance.isSpent) return yield await markInterrupted(core, channelId);
+    if (budget.isSpent) {
+      await markInterrupted(core, channels, channelId);
+      return yield [{ kind: 'channel-incomplete', channelId }];
+    }
   }
 }
 
-/** Notes that there is more to read; whatever was not left so comes first the next time. */
-async function markInterrupted(
+/** Catches a channel up, up to the read budget; its events are buffered. */
+export async function readChannelBuffered(
   core: AccountCore,
   channelId: string,
-): Promise<readonly ChannelAccountEvent[]> {
-  await core.store.write(async (tx) => {
-    const row = await channelRow(tx, channelId);
-    if (row !== undefined) await putChannel(tx, { ...row, leftAt: core.clock.milliseconds() });
-  });
-  return [{ kind: 'channel-incomplete', channelId }];
+  signal: AbortSignal,
+): Promise<void> {
+  const budget = new ReadBudget(core.reading);
+  await bufferEvents(core, readChannel(core, channelId, { signal, budget }));
 }
 
 /**
@@ -92,10 +95,7 @@ export async function readOlderPage(
     signal.throwIfAborted();
     const row = await core.store.read((tx) => requireChannel(tx, channelId));
     if (row.span === undefined) {
-      const allowance = new ReadBudget(core.reading);
-      for await (const found of readChannel(core, channelId, { signal, allowance })) {
-        core.eventBuffer.add(found);
-      }
+      await readChannelBuffered(core, channelId, signal);
       const read = await core.store.read((tx) => requireChannel(tx, channelId));
       return (read.span?.first ?? 0) > 0;
     }
@@ -113,19 +113,16 @@ async function readPageInDirection(
   { direction, signal }: { readonly direction: Direction; readonly signal: AbortSignal },
 ): Promise<ReadChannelPage> {
   const { first = 0, position = -1 } = row.span ?? {};
+  if (direction === 'newer' && position >= 0) {
+    return await readPageAfter(core, row, { after: position, signal });
+  }
   const bounds: Record<Direction, ChannelRange> = {
     latest: {},
     newer: { after: position },
     older: { before: first },
   };
-  try {
-    return await readChannelPage(core, row, {
-      range: { ...bounds[direction], limit: pageSize },
-      signal,
-    });
-  } catch (error) {
-    throw direction === 'newer' && position >= 0 ? asRollback(error) : error;
-  }
+  const range = { ...bounds[direction], limit: pageSize };
+  return await readChannelPage(core, row, { range, signal });
 }
 
 /** Writes what a page led to; nothing where another reader of this store was faster. */

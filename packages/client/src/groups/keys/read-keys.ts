@@ -8,9 +8,10 @@ import {
   openGroupKeys,
 } from '@posthouse/protocol';
 import type { AccountCore } from '../../core.ts';
-import { checkRelayAnswer, isRefusal, RelayMisbehaviour } from '../../errors.ts';
+import { checkRelayAnswer, isRefusal } from '../../errors.ts';
 import type { GroupAccountEvent } from '../../events.ts';
 import type { StoreReader, StoreWriter } from '../../store/index.ts';
+import { asRollback } from '../../sync/host-calls.ts';
 import { enqueueTask } from '../../sync/tasks.ts';
 import { type GroupRow, groupRow, memberOf, putGroup } from '../group-rows.ts';
 import { recoveryCandidates, rotationCandidates } from './key-candidates.ts';
@@ -88,11 +89,7 @@ async function readKeyPage(
     return page;
   } catch (error) {
     if (isRefusal(error, 'forbidden')) return undefined;
-    if (!isRefusal(error, 'bad_request')) throw error;
-    throw new RelayMisbehaviour('group_rollback', 'the host lost an epoch it had given', {
-      method,
-      cause: error,
-    });
+    throw asRollback(error, 'group_rollback', { method, lost: 'an epoch' });
   }
 }
 

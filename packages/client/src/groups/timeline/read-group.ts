@@ -15,12 +15,15 @@ import { ClientError, checkRelayAnswer, isRefusal, RelayMisbehaviour } from '../
 import type { GroupAccountEvent } from '../../events.ts';
 import type { StoreWriter } from '../../store/index.ts';
 import { ReadBudget } from '../../sync/budget.ts';
-import { callPage } from '../../sync/host-calls.ts';
+import { bufferEvents } from '../../sync/collect-events.ts';
+import { asRollback, callPage } from '../../sync/host-calls.ts';
+import { markInterrupted } from '../../sync/hosted-rows.ts';
 import {
   asEnded,
   type GroupFacts,
   type GroupRow,
   groupRow,
+  groups,
   loadGroup,
   memberOf,
   putGroup,
@@ -52,7 +55,7 @@ export function needsPolling({ standing, keysThrough, facts }: GroupRow): boolea
 /** What reading a group may take. */
 export interface GroupReading {
   readonly signal: AbortSignal;
-  readonly allowance: ReadBudget;
+  readonly budget: ReadBudget;
 }
 
 /**
@@ -71,11 +74,11 @@ export async function* readGroup(
   for (let round = 0; round < 2; round += 1) {
     const end = yield* readEvents(core, groupId, reading);
     if (end === 'stopped') return false;
-    const isBehind = end === 'behind';
-    if (!isBehind) await markMember(core, groupId);
+    const isInterrupted = end === 'interrupted';
+    if (!isInterrupted) await markMember(core, groupId);
     const keys = yield* readKeys(core, groupId, reading.signal);
     yield* openUndecrypted(core, groupId);
-    if (isBehind) return true;
+    if (isInterrupted) return true;
     if (!keys.isAhead) return false;
   }
   return false;
@@ -85,8 +88,8 @@ export async function* readGroup(
 async function* readEvents(
   core: AccountCore,
   groupId: string,
-  { signal, allowance }: GroupReading,
-): AsyncGenerator<readonly GroupAccountEvent[], 'whole' | 'behind' | 'stopped'> {
+  { signal, budget }: GroupReading,
+): AsyncGenerator<readonly GroupAccountEvent[], 'complete' | 'interrupted' | 'stopped'> {
   const { store } = core;
   let kept = await store.read((tx) => loadGroup(tx, groupId));
   for (;;) {
@@ -96,7 +99,7 @@ async function* readEvents(
       yield* await markExcluded(core, kept);
       return 'stopped';
     }
-    allowance.spendPage(page.events.length);
+    budget.spendPage(page.events.length);
     const { group_id, relay_id } = kept.row;
     const led = advanceGroup(core.network, kept.group ?? { group_id, relay_id }, page);
     const step = await store.write((tx) => commitPage(core, tx, { row: kept.row, led }));
@@ -104,28 +107,17 @@ async function* readEvents(
       kept = { row: step.row, group: led.group };
       yield step.events;
       if (step.row.blocked !== undefined) return 'stopped';
-      if (!page.has_more) return 'whole';
+      if (!page.has_more) return 'complete';
       yield* openUndecrypted(core, groupId);
     }
-    if (allowance.isSpent) {
-      yield await markInterrupted(core, groupId);
-      return 'behind';
+    if (budget.isSpent) {
+      await markInterrupted(core, groups, groupId);
+      yield [{ kind: 'group-incomplete', groupId }];
+      return 'interrupted';
     }
     // Another reader of this store was faster; its pages count.
     if (step === undefined) kept = await store.read((tx) => loadGroup(tx, groupId));
   }
-}
-
-/** Notes that there is more to read; whatever was not left so comes first the next time. */
-async function markInterrupted(
-  core: AccountCore,
-  groupId: string,
-): Promise<readonly GroupAccountEvent[]> {
-  await core.store.write(async (tx) => {
-    const row = await groupRow(tx, groupId);
-    if (row !== undefined) await putGroup(tx, { ...row, leftAt: core.clock.milliseconds() });
-  });
-  return [{ kind: 'group-incomplete', groupId }];
 }
 
 /**
@@ -147,13 +139,8 @@ export async function readGroupBuffered(
   groupId: string,
   signal: AbortSignal,
 ): Promise<boolean> {
-  const reading = { signal, allowance: new ReadBudget(core.reading) };
-  const pages = readGroup(core, groupId, reading);
-  for (;;) {
-    const step = await pages.next();
-    if (step.done === true) return step.value;
-    core.eventBuffer.add(step.value);
-  }
+  const budget = new ReadBudget(core.reading);
+  return await bufferEvents(core, readGroup(core, groupId, { signal, budget }));
 }
 
 /** A group whose verified state can be used. */
@@ -214,12 +201,7 @@ async function readGroupPage(
     answer = await callPage(core, row.relay_id, { method, params, signal });
   } catch (error) {
     if (isRefusal(error, 'forbidden')) return 'refused';
-    if (!isRefusal(error, 'bad_request') || row.position < 0) throw error;
-    // The one fault such a request can have: a position above the host's head (05 §12.8).
-    throw new RelayMisbehaviour('group_rollback', 'the host lost events it had given', {
-      method,
-      cause: error,
-    });
+    throw row.position < 0 ? error : asRollback(error, 'group_rollback', { method });
   }
   const page = checkRelayAnswer('invalid_group_page', method, () =>
     verifyGroupSyncPage(core.network, answer, params),

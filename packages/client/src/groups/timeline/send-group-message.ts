@@ -15,6 +15,7 @@ import {
   RelayUnreachable,
 } from '../../errors.ts';
 import type { GroupAccountEvent } from '../../events.ts';
+import { bufferEvents } from '../../sync/collect-events.ts';
 import { enqueue, pendingOf, whileSending } from '../../sync/outbox.ts';
 import { groupRow } from '../group-rows.ts';
 import { epochSecret, secretBytes } from '../keys/key-rows.ts';
@@ -57,7 +58,7 @@ export async function sendToGroup(
   const key = await core.store.write((tx) => enqueue(tx, groupOutbox, { id: groupId, value }));
   return await whileSending(core, key, async () => {
     try {
-      for await (const events of flushGroup(core, groupId, signal)) core.eventBuffer.add(events);
+      await bufferEvents(core, flushGroup(core, groupId, signal));
       const sent = await deliver(core, { groupId, key }, signal);
       if (sent !== undefined) return sent;
       throw new RelayUnreachable('another program of this device has sent the message', {
