@@ -1,7 +1,6 @@
 /**
- * Groups as this device keeps them. What one page of events changes is written in one transaction
- * with the position behind it, row by row: what a page costs depends on the page, not on the group
- * (05 §5.5, §17.2).
+ * Stored groups. The changes of one page of events are written in one transaction with the new
+ * position, row by row: the cost of a page depends on the page, not on the group (05 §5.5, §17.2).
  */
 import {
   type GroupApplication,
@@ -18,58 +17,58 @@ import { Collection } from '../store/collection.ts';
 import type { StoreReader, StoreWriter } from '../store/index.ts';
 import { keyOf } from '../store/row-keys.ts';
 
-/** How this account stands to a group, as far as this device knows. */
+/** The account's membership of a group, as far as this device knows. */
 export type GroupMembership =
-  /** The creation left; whether the host took it is not known yet. */
+  /** The creation was sent; the host's answer is not known yet. */
   | 'creating'
-  /** An application left; reading is tried until it is permitted. */
+  /** An application was sent; reading is tried until the host permits it. */
   | 'applied'
-  /** Another own device told of the group; nothing is verified yet. */
+  /** Another own device shared the group; nothing is verified yet. */
   | 'known'
   | 'member'
-  /** Left, removed or banned: the host lets this account read no more. */
+  /** Left, removed or banned: the host refuses this account to read. */
   | 'ended';
 
-/** Verified facts without members and bans, which are rows of their own. */
+/** Verified state without members and bans, which have rows of their own. */
 export type GroupFacts = Omit<SavedGroup, 'members' | 'bans'>;
 
-/** The management event that could not be applied; nothing behind it is processed (05 §5.5). */
+/** The management event that could not be applied; no later event is processed (05 §5.5). */
 export interface GroupBlock {
   readonly sequence: number;
-  /** Code of the rule that is broken; `invalid_state` for a type of the future. */
+  /** Code of the broken rule; `invalid_state` for an unknown event type. */
   readonly code: string;
   readonly reason: string;
 }
 
-/** One group, by its ID. */
+/** A group, by its ID. */
 export interface GroupRow {
   readonly group_id: string;
   /** Relay ID of the host; the group's ID is bound to it. */
   readonly relay_id: string;
   readonly standing: GroupMembership;
-  /** Sequence up to which every event is completely processed; -1 before the creation. */
+  /** Sequence up to which every event is processed; -1 before the creation. */
   readonly position: number;
   /** Verified state at the position; absent before the creation event. */
   readonly facts?: GroupFacts;
   readonly blocked?: GroupBlock;
-  /** Not to be shown; only where the standing is `ended`. */
+  /** Hidden from lists; only if `standing` is `ended`. */
   readonly isForgotten?: boolean;
-  /** Epoch up to which key material was asked for and processed; -1 at the beginning. */
+  /** Epoch up to which key material was requested and processed; -1 at the beginning. */
   readonly keysThrough: number;
-  /** The member public key whose box was opened and verified: the key in use. */
+  /** Public key of the active member key: its box was opened and verified. */
   readonly activeKey?: string;
-  /** The member public key whose private key the other own devices were asked for. */
+  /** Public key whose private key was requested from the other own devices. */
   readonly askedFor?: string;
-  /** Unix milliseconds at which reading stopped though there was more. */
+  /** Unix milliseconds at which reading stopped with more left to read. */
   readonly leftAt?: number;
-  /** Kept until the group is there, for an unchanged repeat. */
+  /** Stored until the group can be read, for an unchanged repeat. */
   readonly creation?: { readonly create: GroupCreate; readonly client_secret_box: GroupSecretBox };
-  /** Kept until the host took it, for an unchanged repeat. */
+  /** Stored until the host accepted it, for an unchanged repeat. */
   readonly application?: GroupApplication;
 }
 export const groups = new Collection<GroupRow>('groups');
 
-/** A group nothing was read of. */
+/** Returns the row of a group that was not read yet. */
 export function emptyGroupRow(
   address: Pick<GroupRow, 'group_id' | 'relay_id'>,
 ): Omit<GroupRow, 'standing'> {
@@ -77,8 +76,8 @@ export function emptyGroupRow(
 }
 
 /**
- * A group its account is no member of any more. Everything verified stays; should it be read again,
- * keys are asked for from the beginning.
+ * Returns the row of a group after the end of the membership. Verified state stays; if the group is
+ * read again, keys are requested from the beginning.
  */
 export function asEnded({ activeKey: _active, ...row }: GroupRow): GroupRow {
   return { ...row, standing: 'ended', keysThrough: -1 };
@@ -90,13 +89,13 @@ const bans = new Collection<true>('group-bans');
 /** The newest nickname update of each member (05 §14.4). */
 export const nicknames = new Collection<GroupNickname>('group-nicknames');
 
-/** A group with its verified state, one consistent read. */
+/** A group with its verified state, from one snapshot. */
 export interface StoredGroup {
   readonly row: GroupRow;
   readonly group: GroupProjection | undefined;
 }
 
-/** @throws ClientError `not_a_member` where this device knows no such group */
+/** Loads a group with all its members. @throws ClientError `not_a_member` for an unknown group */
 export async function loadGroup(tx: StoreReader, groupId: string): Promise<StoredGroup> {
   const row = await groups.get(tx, groupId);
   if (row === undefined) throw new ClientError('not_a_member', `${groupId} is not known here`);
@@ -110,7 +109,7 @@ export async function loadGroup(tx: StoreReader, groupId: string): Promise<Store
   return { row, group: restoreGroup(saved) };
 }
 
-/** A member of the verified state, without the others. */
+/** Reads one member of the verified state. */
 export async function memberOf(
   tx: StoreReader,
   groupId: string,
@@ -131,7 +130,7 @@ export async function putGroup(tx: StoreWriter, row: GroupRow): Promise<void> {
   await groups.put(tx, row.group_id, row);
 }
 
-/** Writes the members and bans that events touched, as they are after them. */
+/** Writes the members and bans that events changed, in their new state. */
 export async function putMembers(
   tx: StoreWriter,
   group: GroupProjection,
@@ -148,7 +147,7 @@ export async function putMembers(
   }
 }
 
-/** The facts of a state, for the row. */
+/** Returns a state without members and bans, as the row stores it. */
 export function factsOf({ members: _members, bans: _bans, ...facts }: GroupProjection): GroupFacts {
   return facts;
 }

@@ -1,8 +1,8 @@
 /**
- * What this device made and nobody confirmed yet: a recovery request, a rotation, messages on their
- * way. Kept before anything of it leaves, apart from what is in use (05 §13.21, §13.26, §17.4).
- * The private keys of both stand among the member keys from the beginning and stay there: a request
- * or a commit that was given up may have taken effect all the same, and then nobody else has them.
+ * Candidates for key material: an own recovery request, and a rotation under preparation. Each is
+ * stored before its request leaves, apart from keys in use (05 §13.21, §13.26, §17.4). Their private
+ * keys are stored as member keys at once and never removed: a request that was given up may still
+ * take effect, and no other copy of the key exists.
  */
 import type { GroupMemberRecoveryRequest } from '@posthouse/protocol';
 import { Collection } from '../../store/collection.ts';
@@ -10,25 +10,25 @@ import { Collection } from '../../store/collection.ts';
 /** A key recovery request of the own account, by group. */
 export interface RecoveryCandidate {
   readonly request: GroupMemberRecoveryRequest;
-  /** Unix seconds from which on nobody can approve it; absent before the host answered. */
+  /** Unix seconds at which it expires; absent before the host answered. */
   readonly expires_at?: number;
 }
 export const recoveryCandidates = new Collection<RecoveryCandidate>('group-recoveries');
 
-/** A rotation of the client secret that is being prepared, by group (05 §13.26). */
+/** A rotation of the client secret under preparation, by group (05 §13.26). */
 export interface RotationCandidate {
   readonly base_commitment: string;
   readonly client_secret_commitment: string;
   /** The new client secret, base64url. */
   readonly secret: string;
-  /** The owner's next member public key, where it is replaced. */
+  /** The owner's next member public key, if the rotation replaces it. */
   readonly ownerKey?: string;
-  /** Member keys whose boxes the host confirmed, by account. */
+  /** Member keys whose boxes the host accepted, by account. */
   readonly uploaded: Readonly<Record<string, string>>;
   readonly expires_at?: number;
-  /** Signatures of the commits that left; one of them may have been carried out. */
+  /** Signatures of the commits that were sent; one of them may have taken effect. */
   readonly signatures: readonly string[];
-  /** Whether the verified chain has one of them. */
+  /** Whether the verified chain contains one of these commits. */
   readonly landed: boolean;
 }
 export const rotationCandidates = new Collection<RotationCandidate>('group-rotations');

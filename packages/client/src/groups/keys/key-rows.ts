@@ -14,20 +14,20 @@ import { keyOf } from '../../store/row-keys.ts';
 /** Commitment and own member key of every epoch of the verified chain (05 §7.5). */
 const epochs = new Collection<GroupEpochKeys>('group-epochs');
 
-/** A member private key, base64url. Which one is used, verified state alone decides (05 §16). */
+/** A member private key, base64url. Only verified state decides which one is used (05 §16). */
 export interface MemberKey {
   readonly privateKey: string;
-  /** Whether this device made it, so that the others must be told. */
+  /** Whether this device made it and shares it with the other own devices. */
   readonly isOwn: boolean;
 }
 const memberKeys = new Collection<MemberKey>('group-keys');
 
-/** Client secrets by the commitment they were verified against. */
+/** Client secrets by the commitment that they were verified against. */
 const clientSecrets = new Collection<string>('group-secrets');
 
 /** Application secrets by epoch, derived from two verified boxes. */
 const epochSecrets = new Collection<string>('group-epoch-secrets');
-/** Application secrets another own device sent; used only for epochs the chain confirms. */
+/** Application secrets from other own devices; used only for epochs that the chain confirms. */
 const stagedSecrets = new Collection<string>('group-staged-secrets');
 
 /** Decodes 32 stored bytes. @throws ClientError `store_mismatch` if the row is damaged */
@@ -57,7 +57,7 @@ export async function putEpochs(
   }
 }
 
-/** Commitment and own key of one epoch, where the verified chain has that epoch. */
+/** Reads commitment and own key of an epoch, if the verified chain has that epoch. */
 export async function epochKeys(
   tx: StoreReader,
   groupId: string,
@@ -66,7 +66,7 @@ export async function epochKeys(
   return await epochs.get(tx, keyOf(groupId, epoch));
 }
 
-/** Keeps a member private key; one that this device made stays its own. */
+/** Stores a member private key; a stored key is not replaced. */
 export async function putMemberKey(
   tx: StoreWriter,
   id: { readonly groupId: string; readonly publicKey: string },
@@ -77,7 +77,7 @@ export async function putMemberKey(
   if (known === undefined) await memberKeys.put(tx, at, key);
 }
 
-/** Member private keys of a group by their public keys. */
+/** Reads a group's member private keys by their public keys. */
 export async function memberKeysOf(
   tx: StoreReader,
   groupId: string,
@@ -110,8 +110,8 @@ export interface EpochSecret {
 }
 
 /**
- * The application secret of an epoch. One that another device sent counts only once verified
- * history has that epoch (05 §16).
+ * Reads the application secret of an epoch. A secret from another device counts only after the
+ * verified history has that epoch (05 §16).
  */
 export async function epochSecret(
   tx: StoreReader,
@@ -136,7 +136,7 @@ export async function putEpochSecret(
   await stagedSecrets.delete(tx, key);
 }
 
-/** Puts a secret of another own device aside (05 §16). */
+/** Stages a secret from another own device (05 §16). */
 export async function stageEpochSecret(
   tx: StoreWriter,
   id: { readonly groupId: string; readonly epoch: number },
@@ -146,7 +146,7 @@ export async function stageEpochSecret(
   if ((await epochSecrets.get(tx, key)) === undefined) await stagedSecrets.put(tx, key, secret);
 }
 
-/** The newest verified application secrets of a group, oldest first. */
+/** Lists the newest verified application secrets of a group, oldest first. */
 export async function verifiedSecrets(
   tx: StoreReader,
   groupId: string,

@@ -1,4 +1,4 @@
-/** What devices of one account tell each other about groups, by messages to itself (05 §16). */
+/** Sharing group keys and secrets between the account's own devices, by messages (05 §16). */
 import {
   type AccountGroupHistorySecretSync,
   type AccountGroupPrivateStateRequest,
@@ -32,9 +32,9 @@ export function isGroupTask(duty: PendingTask): duty is GroupTask {
   return 'group' in duty || duty.kind === 'request-groups' || duty.kind === 'send-groups';
 }
 
-/** Items in one message; an envelope holds many more. */
+/** Items in one message; an envelope has room for many more. */
 const batchSize = 500;
-/** The newest epochs of a group whose secrets are sent. */
+/** Limit of epochs of a group whose secrets are sent, the newest ones. */
 const historyEpochs = 1_000;
 
 /** Sends what is owed to the own devices; without any, nothing is owed. */
@@ -78,7 +78,7 @@ function inBatches<T>(items: readonly T[]): T[][] {
   return batches;
 }
 
-/** The member keys in use, of one group or of all. */
+/** Lists the active member keys of one group or of all. */
 async function statesOf(
   tx: StoreReader,
   only: string | undefined,
@@ -94,7 +94,7 @@ async function statesOf(
   return states;
 }
 
-/** Only secrets that this device verified itself leave it. */
+/** Lists the secrets of a group that this device verified itself; staged ones are not sent. */
 async function historyOf(core: AccountCore, groupId: string): Promise<GroupHistorySecret[]> {
   const rows = await core.store.read((tx) => verifiedSecrets(tx, groupId, historyEpochs));
   return rows.map(({ epoch, secret }) => ({
@@ -104,7 +104,7 @@ async function historyOf(core: AccountCore, groupId: string): Promise<GroupHisto
   }));
 }
 
-/** Another own device asks for what this one has. */
+/** Applies a request of another own device: enqueues the tasks that answer it. */
 export async function applyStateRequest(
   tx: StoreWriter,
   { group_id }: AccountGroupPrivateStateRequest,
@@ -120,8 +120,8 @@ export async function applyStateRequest(
 }
 
 /**
- * Keeps hosts and keys that another own device sent. Which key is in use, the verified chain alone
- * decides, whatever arrives when (05 §16).
+ * Stores hosts and keys from another own device. Only the verified chain decides which key is
+ * active, in whatever order messages arrive (05 §16).
  */
 export async function applyStateSync(
   core: AccountCore,
@@ -137,22 +137,22 @@ export async function applyStateSync(
     if (known === undefined) {
       await putGroup(tx, { ...emptyGroupRow({ group_id, relay_id }), standing: 'known' });
     } else if (known.standing === 'ended' || known.standing === 'applied') {
-      // The other device reads it: this one tries again.
+      // The other device can read the group: this one tries again.
       const { isForgotten: _again, ...rest } = known;
       await putGroup(tx, { ...at(rest, relay_id), standing: 'known', keysThrough: -1 });
     } else if (isNew) {
-      // Epochs whose boxes did not open for want of a key may open now.
+      // Boxes that could not be opened without this key may open now.
       await putGroup(tx, { ...at(known, relay_id), keysThrough: -1 });
     }
   }
 }
 
-/** A group at a host: only what was verified says that another one is wrong. */
+/** Returns the row with this host, unless verified state has bound the group to one. */
 function at(row: GroupRow, relay_id: string): GroupRow {
   return row.facts === undefined ? { ...row, relay_id } : row;
 }
 
-/** Puts application secrets of another own device aside; history has to confirm their epochs. */
+/** Stages application secrets from another own device until history confirms their epochs. */
 export async function applyHistorySync(
   tx: StoreWriter,
   { secrets }: AccountGroupHistorySecretSync,

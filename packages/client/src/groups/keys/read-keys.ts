@@ -1,4 +1,4 @@
-/** Key material of a group: asking for it, verifying it, taking it into use (05 §7.5, §17.3-17.5). */
+/** A group's key material: requesting, verifying and activating it (05 §7.5, §17.3-17.5). */
 import {
   checkGroupKeyPage,
   encodeBase64url,
@@ -28,14 +28,14 @@ import {
 
 const method = 'group.key.sync';
 
-/** Epochs asked for at once. */
+/** Epochs per request. */
 const pageSize = 50;
 
 /**
- * Asks for the material of epochs this device has none of, and verifies it against the verified
- * chain. What fails is not used, and blocks neither later entries nor the chain.
+ * Requests the material of epochs that this device lacks, and verifies it against the verified
+ * chain. An entry that fails is not used, and blocks neither later entries nor the chain.
  *
- * @returns whether the host spoke of an epoch that is not read yet
+ * @returns `isAhead` if the host returned an epoch whose event is not read yet
  * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour
  */
 export async function* readKeys(
@@ -58,7 +58,7 @@ export async function* readKeys(
   return { isAhead: false };
 }
 
-/** Epoch behind which material is missing; `undefined` where nothing is. */
+/** Returns the epoch after which material is missing; `undefined` if none is missing. */
 async function firstMissing(
   core: AccountCore,
   tx: StoreReader,
@@ -69,12 +69,12 @@ async function firstMissing(
   if ((await memberOf(tx, groupId, core.account)) === undefined) return undefined;
   const { epoch } = row.facts;
   if (row.keysThrough < epoch) return row.keysThrough;
-  // The present epoch counts more than any other: it is asked for until it verifies.
+  // The current epoch is needed for sending: it is requested until it verifies.
   const current = await epochSecret(tx, groupId, epoch);
   return current?.isVerified === true ? undefined : epoch - 1;
 }
 
-/** @returns nothing where the host lets this device have none */
+/** @returns `undefined` if the host refuses key material to this device */
 async function readKeyPage(
   core: AccountCore,
   request: { readonly groupId: string; readonly after: number; readonly signal: AbortSignal },
@@ -120,7 +120,7 @@ async function applyKeyPage(
   const isAhead = known.length < results.length;
   const events: GroupAccountEvent[] = [];
   for (const result of known) events.push(...(await storeKey(tx, { groupId, result, history })));
-  // At the end of the material everything up to the present epoch was asked for.
+  // After the last page, all material up to the current epoch was requested.
   const asked = page.has_more || isAhead ? known.at(-1)?.epoch : present;
   let next: GroupRow = { ...row, keysThrough: Math.max(row.keysThrough, asked ?? -1) };
   const current = results.find(({ epoch }) => epoch === present);
@@ -135,7 +135,7 @@ async function applyKeyPage(
   return { events, isAhead };
 }
 
-/** What the chain says of the epochs of one page; the rest of the history stays in the store. */
+/** Reads the key history of the epochs of one page. */
 async function historyOf(
   tx: StoreReader,
   groupId: string,
@@ -176,8 +176,8 @@ async function storeKey(
 }
 
 /**
- * Takes the member key into use whose box was just opened: it stands in an event of the verified
- * chain, it is the present one, and its secret is the committed one (05 §17.3, §17.4).
+ * Activates the member key whose box was just opened: an event of the verified chain names it, it is
+ * the current one, and its secret matches the commitment (05 §17.3, §17.4).
  */
 async function activate(
   tx: StoreWriter,
@@ -201,7 +201,7 @@ async function activate(
   return { row: { ...rest, activeKey: publicKey }, events };
 }
 
-/** Another own device may have the key; it is asked once for each. */
+/** Requests a member key from the other own devices, once per key. */
 async function requestKeyOnce(
   tx: StoreWriter,
   { row, publicKey }: { readonly row: GroupRow; readonly publicKey: string },
@@ -211,7 +211,7 @@ async function requestKeyOnce(
   return { ...row, askedFor: publicKey };
 }
 
-/** Lets go of candidates that came into use, or that something later made worthless. */
+/** Removes candidates that are active now or were superseded. */
 async function removeSettledCandidates(
   core: AccountCore,
   tx: StoreWriter,

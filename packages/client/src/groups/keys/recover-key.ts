@@ -1,4 +1,4 @@
-/** Asking for a new member key after losing the old one (05 §9.3, §13.21, §17.4). */
+/** Requesting a new member key after the old one was lost (05 §9.3, §13.21, §17.4). */
 import {
   checkGroupRecoveryAcceptance,
   type GroupMemberRecoveryRequest,
@@ -12,11 +12,11 @@ import { recoveryCandidates } from './key-candidates.ts';
 import { newMemberKey, putMemberKey } from './key-rows.ts';
 
 /**
- * Asks for a new member key. The key is kept before the request leaves, and for good: the chain may
- * name it long after the host stopped to list the request. A request that waits already is sent
- * again, with the same key.
+ * Requests a new member key. The key is stored before the request leaves and never removed: the
+ * chain may name it long after the host stopped listing the request. A pending request is sent
+ * again with the same key.
  *
- * @returns Unix seconds until which somebody can approve it
+ * @returns Unix seconds until which the owner or an administrator can approve it
  */
 export async function requestRecovery(
   core: AccountCore,
@@ -55,8 +55,8 @@ export async function requestRecovery(
 }
 
 /**
- * Lets go of a request that the host no longer lists, once the group was read: either its key came
- * into use by that, or nobody approved it (05 §17.4).
+ * Removes a request that the host no longer lists, after reading the group: either its key is active
+ * now, or the request was not approved (05 §17.4).
  */
 export async function removeSettledRecovery(
   core: AccountCore,
@@ -65,7 +65,7 @@ export async function removeSettledRecovery(
 ): Promise<void> {
   const { store } = core;
   const candidate = await store.read((tx) => recoveryCandidates.get(tx, groupId));
-  // Before the host answered, the request may be one it never saw.
+  // Without an answer, the host may never have received the request.
   if (candidate?.expires_at === undefined) return;
   const { request } = candidate;
   if (await isListed(core, { groupId, request }, signal)) return;

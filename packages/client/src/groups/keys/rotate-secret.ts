@@ -1,7 +1,7 @@
 /**
- * Replacing the client secret in two phases: boxes for every member are prepared at the host, then
- * one signed commit activates them. Everything is kept before it leaves, so that a rotation that
- * was interrupted anywhere goes on where it stood (05 §13.26, §13.27, §17.5).
+ * Replacing the client secret in two phases: boxes for every member are uploaded to the host, then
+ * one signed commit activates them. Everything is stored before it is sent, so that an interrupted
+ * rotation can be resumed at any point (05 §13.26, §13.27, §17.5).
  */
 import {
   clientSecretCommitment,
@@ -21,19 +21,19 @@ import { newMemberKey, putMemberKey, secretBytes } from './key-rows.ts';
 import { sealBoxes } from './secret-boxes.ts';
 
 export interface RotationOptions {
-  /** Whether the owner's member key is replaced as well. */
+  /** Whether to replace the owner's member key as well. */
   readonly newOwnerKey?: boolean;
   /**
-   * Whether a preparation that is under way is given up for a fresh secret: after somebody left or
-   * was removed who must not know the new secret even together with the host (05 §1.3).
+   * Whether to discard a rotation under way and start with a fresh secret: needed if a member left
+   * meanwhile that must not learn the new secret even together with the host (05 §1.3).
    */
   readonly fresh?: boolean;
 }
 
-/** Preparations that are begun before giving up: each one may expire under way. */
+/** Limit of preparations: each one may expire before it is committed. */
 const attempts = 3;
 
-/** What the host has of this preparation can never be committed. */
+/** The preparation at the host can never be committed. */
 class RotationOutdated extends ClientError {
   constructor(message: string) {
     super('invalid_input', message);
@@ -41,11 +41,11 @@ class RotationOutdated extends ClientError {
 }
 
 /**
- * Rotates the client secret, or finishes the rotation that is under way.
+ * Rotates the client secret, or resumes the rotation under way.
  *
- * @throws ClientError `not_permitted` where the account is not the owner; `invalid_input` naming a
- *   member to whose key nothing can be sealed, which has to be removed first
- * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour; called again it goes on
+ * @throws ClientError `not_permitted` if the account is not the owner; `invalid_input` with the
+ *   member to whose key nothing can be sealed: remove that member first
+ * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour; a second call resumes
  */
 export async function rotateSecret(
   core: AccountCore,
@@ -55,7 +55,7 @@ export async function rotateSecret(
   const { store } = core;
   const before = await store.read((tx) => rotationCandidates.get(tx, groupId));
   await refreshGroup(core, groupId, signal);
-  // Only after reading: a commit whose answer was lost may have been carried out.
+  // Only after reading: a commit whose answer was lost may have taken effect.
   if (options.fresh) await store.write((tx) => rotationCandidates.delete(tx, groupId));
   else if (before !== undefined && meetsOptions(before, options)) {
     if (await isInUse(core, groupId, before)) return;
@@ -68,17 +68,17 @@ export async function rotateSecret(
       return await commit(core, { groupId, candidate }, signal);
     } catch (error) {
       await refreshGroup(core, groupId, signal);
-      // An earlier commit had been carried out.
+      // An earlier commit took effect.
       if (await isInUse(core, groupId, candidate)) return;
       const isOver = isRefusal(error, 'state_conflict') || error instanceof RotationOutdated;
       if (!isOver || attempt >= attempts) throw error;
-      // Expired or replaced: whatever the host has of it can never be committed.
+      // Expired or replaced: the preparation at the host can never be committed.
       await removeCandidate(core, groupId, candidate);
     }
   }
 }
 
-/** Whether a rotation that is under way does what is asked for now. */
+/** Whether a rotation under way satisfies the options. */
 function meetsOptions(
   { ownerKey }: RotationCandidate,
   { newOwnerKey = false }: RotationOptions,
@@ -101,12 +101,12 @@ async function isInUse(
 async function requireOwned(core: AccountCore, groupId: string) {
   const kept = await requireGroup(core, groupId);
   if (kept.group.owner !== core.account) {
-    throw new ClientError('not_permitted', 'only the owner rotates the secret');
+    throw new ClientError('not_permitted', 'only the owner can rotate the secret: ask the owner');
   }
   return kept;
 }
 
-/** The candidate under way, or a fresh one: new secret, new commitment, nothing uploaded. */
+/** Returns the candidate under way, or stores a new one with a fresh secret. */
 async function candidateFor(
   core: AccountCore,
   { group_id, client_secret_commitment: base_commitment }: GroupProjection,
@@ -135,7 +135,7 @@ async function candidateFor(
   });
 }
 
-/** Kept among the member keys before anything of it leaves. @returns the public key */
+/** Makes and stores the owner's next member key. @returns the public key */
 async function addMemberKey(core: AccountCore, tx: StoreWriter, groupId: string): Promise<string> {
   const { publicKey, privateKey } = newMemberKey(core);
   await putMemberKey(tx, { groupId, publicKey }, { privateKey, isOwn: true });
@@ -143,8 +143,8 @@ async function addMemberKey(core: AccountCore, tx: StoreWriter, groupId: string)
 }
 
 /**
- * Changes a candidate as it stands in the store by now.
- * @throws Outdated where it was given up, or another program went on with another one
+ * Changes the stored candidate.
+ * @throws RotationOutdated if it was discarded, or another program replaced it
  */
 async function changeCandidate(
   core: AccountCore,
@@ -155,7 +155,7 @@ async function changeCandidate(
   return await core.store.write(async (tx) => {
     const latest = await rotationCandidates.get(tx, groupId);
     if (latest === undefined || !isSame(latest, candidate)) {
-      throw new RotationOutdated('the rotation is over');
+      throw new RotationOutdated('the rotation was replaced or discarded: try again');
     }
     const next = change(latest);
     if (next !== latest) await rotationCandidates.put(tx, groupId, next);
@@ -176,7 +176,7 @@ function isSame(a: RotationCandidate, b: RotationCandidate): boolean {
   return a.client_secret_commitment === b.client_secret_commitment;
 }
 
-/** The key each member's box is sealed to: those of verified state, and the owner's next one. */
+/** Returns the key for each member's box: from verified state, and the owner's next one. */
 function targetKeys(
   core: AccountCore,
   group: GroupProjection,
@@ -192,7 +192,7 @@ function targetKeys(
   return targets;
 }
 
-/** Uploads the boxes that are missing, in batches; what the host confirmed is remembered. */
+/** Uploads the missing boxes in batches and stores which ones the host accepted. */
 async function uploadMissingBoxes(
   core: AccountCore,
   { groupId, candidate }: { readonly groupId: string; readonly candidate: RotationCandidate },
@@ -210,7 +210,7 @@ async function uploadMissingBoxes(
       const part = { relayId: row.relay_id, groupId, candidate: current, batch };
       current = await uploadBatch(core, part, signal);
     } catch (error) {
-      // Somebody left meanwhile: the whole batch was refused, and nothing of it was kept.
+      // A member left meanwhile: the host refused the whole batch and stored none of it.
       if (!isRefusal(error, 'bad_request')) throw error;
       await refreshGroup(core, groupId, signal);
       const { group: next } = await requireOwned(core, groupId);
@@ -247,16 +247,16 @@ async function uploadBatch(
   const method = 'group.secret.rotation.prepare';
   const { expires_at } = await callHost(core, relayId, { method, params, signal });
   return await changeCandidate(core, { groupId, candidate }, (latest) => {
-    // The end of a preparation never moves: another device prepared, and took the place of this one.
+    // A preparation's expiry never moves: another device has replaced this preparation.
     if (latest.expires_at !== undefined && latest.expires_at !== expires_at) {
-      throw new RotationOutdated('the host began the preparation anew');
+      throw new RotationOutdated('another device started a rotation: try again');
     }
     const uploaded = { ...latest.uploaded, ...Object.fromEntries(batch) };
     return { ...latest, uploaded, expires_at };
   });
 }
 
-/** Signs and commits; members that joined or changed keys under way get their boxes first. */
+/** Signs and commits; members that joined or changed keys meanwhile get their boxes first. */
 async function commit(
   core: AccountCore,
   { groupId, candidate }: { readonly groupId: string; readonly candidate: RotationCandidate },
@@ -279,7 +279,7 @@ async function commit(
         ...(ownerKey !== undefined && { owner_encryption_public_key: ownerKey }),
       };
     },
-    // Kept before it leaves: the chain will show which of the signed commits it was.
+    // Stored before it is sent: the chain shows later which signed commit took effect.
     before: async ({ device_signature }) => {
       await changeCandidate(core, of, (latest) => ({
         ...latest,

@@ -1,4 +1,4 @@
-/** The client secret, sealed for others (05 §3.6). */
+/** Sealing the client secret to member keys (05 §3.6). */
 import {
   type GroupMemberKey,
   type GroupSecretBox,
@@ -8,7 +8,7 @@ import {
 import type { AccountCore } from '../../core.ts';
 import { ClientError } from '../../errors.ts';
 
-/** What is sealed, and for which group. */
+/** The client secret of a group, with its commitment. */
 export interface ClientSecret {
   readonly group_id: string;
   readonly client_secret_commitment: string;
@@ -17,10 +17,10 @@ export interface ClientSecret {
 }
 
 /**
- * One box for each account, to the key that a verified request or the verified chain names.
+ * Seals one box for each account, to the key of a verified request or of the verified chain.
  *
- * @throws ClientError `invalid_input` naming an account to whose key nothing can be sealed: its
- *   signature may be right, and the key chosen so that no secret is shared by it (01 E2)
+ * @throws ClientError `invalid_input` with an account to whose key nothing can be sealed: a
+ *   correctly signed key may be one of low order (01 E2)
  */
 export function sealBoxes(
   core: AccountCore,
@@ -35,7 +35,7 @@ export function sealBoxes(
       boxes.set(account, box);
     } catch (cause) {
       if (!(cause instanceof ProtocolError)) throw cause;
-      const message = `${account} has a key that nothing can be sealed to`;
+      const message = `${account} has a key that nothing can be sealed to: reject or remove it`;
       throw new ClientError('invalid_input', message, { cause });
     }
   }
