@@ -452,7 +452,8 @@ function groupOf({ row, group }: Awaited<ReturnType<typeof loadGroup>>, self: st
     position,
     ...(group !== undefined && { state: group }),
     ...(blocked !== undefined && { blocked }),
-    // Somebody may have given the account another key, at the wish of another device or at nobody's.
+    // Somebody may have given the account another key, at the wish of another device or at
+    // nobody's.
     hasKey: activeKey !== undefined && activeKey === key,
   };
 }

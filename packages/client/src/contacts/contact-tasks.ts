@@ -29,7 +29,9 @@ export function isContactTask({ kind }: PendingTask): boolean {
   return kind === 'update-grant' || kind === 'tell-devices' || kind === 'refresh-state';
 }
 
-/** Runs one task about contacts. Contact records are sent together, see {@link sendContactRecords}. */
+/**
+ * Runs one task about contacts. Contact records are sent together, see {@link sendContactRecords}.
+ */
 export async function runContactTask(
   core: AccountCore,
   task: PendingTask,

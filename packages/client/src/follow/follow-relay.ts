@@ -32,8 +32,8 @@ export interface FollowedRelay {
 }
 
 /**
- * Milliseconds after which everything is read all the same: a WebSocket may be dead without knowing,
- * its session revoked without a word, a notification lost, a read have failed.
+ * Milliseconds after which everything is read all the same: a WebSocket may be dead without
+ * knowing, its session revoked without a word, a notification lost, a read have failed.
  */
 const fullReadInterval = 60_000;
 

@@ -1,4 +1,4 @@
-/** Messages to groups that wait to be sent, or for the host's answer (05 §13.28). */
+/** Pending messages to groups: not sent yet, or without the host's answer (05 §13.28). */
 import type { GroupMessageEnvelope } from '@posthouse/protocol';
 import type { JsonObject } from '@posthouse/protocol/json';
 import { Collection } from '../store/collection.ts';

@@ -1,4 +1,6 @@
-/** Runs pending tasks: messages to contacts and to the own devices (03 §17, §18; 04 §7.4; 05 §16). */
+/**
+ * Runs pending tasks: messages to contacts and to the own devices (03 §17, §18; 04 §7.4; 05 §16).
+ */
 import { isTemporary } from '../connect/backoff.ts';
 import {
   isContactTask,

@@ -1,4 +1,7 @@
-/** Creating, changing and closing channels: descriptors, one revision after another (06 §8.2 to §8.5). */
+/**
+ * Creating, changing and closing channels: descriptors, one revision after another (06 §8.2 to
+ * §8.5).
+ */
 import {
   type ChannelDescriptor,
   closedDescriptor,
@@ -42,8 +45,8 @@ export interface ChannelFacts {
 const attempts = 5;
 
 /**
- * Creates a channel. The signed descriptor is pending before it leaves; an answer that is lost costs
- * nothing, the next synchronisation looks whether the host has it.
+ * Creates a channel. The signed descriptor is pending before it leaves; an answer that is lost
+ * costs nothing, the next synchronisation looks whether the host has it.
  *
  * @returns its ID
  * @throws ClientError `invalid_input`; `no_relay` where the relay hosts no channels

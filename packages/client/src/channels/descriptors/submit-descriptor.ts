@@ -19,8 +19,8 @@ import {
 import { resolveDescriptor } from '../timeline/channel-page.ts';
 
 /**
- * Submits a pending descriptor until its fate is known. After a conflict or a lost answer the host's
- * descriptor is resolved and compared (06 §10.4).
+ * Submits a pending descriptor until its fate is known. After a conflict or a lost answer the
+ * host's descriptor is resolved and compared (06 §10.4).
  *
  * @throws RelayRefused with the write dropped; RelayUnreachable with the write pending
  */

@@ -51,7 +51,9 @@ export async function submitContent(
   }
 }
 
-/** A change that never left before. Where the answer is lost, the timeline says what became of it. */
+/**
+ * A change that never left before. Where the answer is lost, the timeline says what became of it.
+ */
 async function submitFresh(
   core: AccountCore,
   row: ChannelRow,

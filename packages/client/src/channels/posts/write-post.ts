@@ -1,4 +1,6 @@
-/** Posts, edits and deletions: signed once, pending, and sent unchanged (06 §8.7 to §8.9, §10.4). */
+/**
+ * Posts, edits and deletions: signed once, pending, and sent unchanged (06 §8.7 to §8.9, §10.4).
+ */
 import {
   type ChannelPost,
   type ChannelPostDelete,
@@ -55,8 +57,8 @@ export interface SentToChannel {
 }
 
 /**
- * Publishes a post. Where the answer is lost it is pending, and goes out again unchanged: under another
- * ID it would be a second post (06 §8.7).
+ * Publishes a post. Where the answer is lost it is pending, and goes out again unchanged: under
+ * another ID it would be a second post (06 §8.7).
  *
  * @throws ClientError `unknown_channel`, `not_permitted`, `invalid_input`
  * @throws RelayRefused; RelayUnreachable with the post pending

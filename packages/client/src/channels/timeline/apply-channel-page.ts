@@ -34,7 +34,9 @@ import type { ReadChannelPage } from './channel-page.ts';
 /** Which way a page goes on from what was read already. */
 export type Direction = 'latest' | 'newer' | 'older';
 
-/** A page in its place: what lies between `floor` and `ceiling` is in it, as far as it is readable. */
+/**
+ * A page in its place: what lies between `floor` and `ceiling` is in it, as far as it is readable.
+ */
 interface PagePosition {
   readonly page: ReadChannelPage;
   readonly direction: Direction;

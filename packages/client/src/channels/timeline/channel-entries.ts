@@ -25,7 +25,9 @@ export interface ChannelPostEntry extends EntryPosition {
   readonly message_id: string;
   /** Account of the verified certificate. */
   readonly from: string;
-  /** Body, attachments and whatever else the post carries; `postReferences` resolves its targets. */
+  /**
+   * Body, attachments and whatever else the post carries; `postReferences` resolves its targets.
+   */
   readonly content: PostState;
   /** The last edit that took effect, and who made it: the owner or any moderator may. */
   readonly edited?: Edited;

@@ -1,4 +1,7 @@
-/** One page of a channel's timeline, from its host, verified before anything of it counts (06 §10.1). */
+/**
+ * One page of a channel's timeline, from its host, verified before anything of it counts (06
+ * §10.1).
+ */
 import {
   type ChannelDescriptor,
   type ChannelPage,

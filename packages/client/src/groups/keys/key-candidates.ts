@@ -1,8 +1,8 @@
 /**
  * Candidates for key material: an own recovery request, and a rotation under preparation. Each is
- * stored before its request leaves, apart from keys in use (05 §13.21, §13.26, §17.4). Their private
- * keys are stored as member keys at once and never removed: a request that was given up may still
- * take effect, and no other copy of the key exists.
+ * stored before its request leaves, apart from keys in use (05 §13.21, §13.26, §17.4). Their
+ * private keys are stored as member keys at once and never removed: a request that was given up may
+ * still take effect, and no other copy of the key exists.
  */
 import type { GroupMemberRecoveryRequest } from '@posthouse/protocol';
 import { Collection } from '../../store/collection.ts';

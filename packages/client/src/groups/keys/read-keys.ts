@@ -176,8 +176,8 @@ async function storeKey(
 }
 
 /**
- * Activates the member key whose box was just opened: an event of the verified chain names it, it is
- * the current one, and its secret matches the commitment (05 §17.3, §17.4).
+ * Activates the member key whose box was just opened: an event of the verified chain names it, it
+ * is the current one, and its secret matches the commitment (05 §17.3, §17.4).
  */
 async function activate(
   tx: StoreWriter,

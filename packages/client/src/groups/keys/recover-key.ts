@@ -55,8 +55,8 @@ export async function requestRecovery(
 }
 
 /**
- * Removes a request that the host no longer lists, after reading the group: either its key is active
- * now, or the request was not approved (05 §17.4).
+ * Removes a request that the host no longer lists, after reading the group: either its key is
+ * active now, or the request was not approved (05 §17.4).
  */
 export async function removeSettledRecovery(
   core: AccountCore,

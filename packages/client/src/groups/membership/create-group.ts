@@ -1,4 +1,4 @@
-/** Founding a group (05 §13.2). */
+/** Creating a group (05 §13.2). */
 import {
   checkGroupBody,
   clientSecretCommitment,
@@ -19,18 +19,19 @@ import { readGroupBuffered } from '../timeline/read-group.ts';
 export interface NewGroup {
   readonly name: string;
   readonly description?: string | undefined;
-  /** Members at the most; what the host permits at the most by default. */
+  /** Limit of members; by default the host's limit. */
   readonly capacity?: number | undefined;
   readonly invitePolicy?: GroupInvitePolicy | undefined;
-  /** Host; the home relay by default. It never changes. */
+  /** Relay ID of the host; by default the home relay. It never changes. */
   readonly relayId?: string | undefined;
 }
 
 /**
- * Founds a group. Keys and creation are kept before anything leaves; an answer that is lost costs
- * nothing, the next synchronisation repeats the same creation.
+ * Creates a group. Keys and creation are stored before the request leaves; if the answer is lost,
+ * the next `sync` repeats the same creation.
  *
- * @returns its ID
+ * @returns the group ID
+ * @throws ClientError `invalid_input`; `no_relay` if the relay does not host groups
  */
 export async function createGroup(
   core: AccountCore,
@@ -83,7 +84,7 @@ export async function createGroup(
   return group_id;
 }
 
-/** Submits a creation, again unchanged where its fate is not known. */
+/** Submits a creation, unchanged in a repeat after a lost answer. */
 export async function submitCreation(
   core: AccountCore,
   row: GroupRow,
@@ -93,7 +94,7 @@ export async function submitCreation(
   try {
     await core.relay(row.relay_id).call('group.create', row.creation, { signal });
   } catch (error) {
-    // The ID is taken: by this very creation, as reading it shows.
+    // The ID is taken by this creation: reading the group confirms it.
     if (isRefusal(error, 'state_conflict')) return;
     const isFinal = isRefusal(error, 'bad_request', 'forbidden', 'invalid_signature');
     if (isFinal) await core.store.write((tx) => putGroup(tx, abandoned(row)));
@@ -101,12 +102,14 @@ export async function submitCreation(
   }
 }
 
-/** There is no such group; its keys stay, should an earlier attempt have been carried out. */
+/** Returns the row of a refused creation; its keys stay in case an earlier attempt took effect. */
 function abandoned({ creation: _refused, ...row }: GroupRow): GroupRow {
   return { ...row, standing: 'ended', isForgotten: true };
 }
 
-/** @throws ClientError `no_relay` where the relay does not declare that it hosts groups */
+/**
+ * Returns the host's limit of members. @throws ClientError `no_relay` if it does not host groups
+ */
 async function memberLimitOf(
   core: AccountCore,
   relayId: string,
@@ -117,7 +120,7 @@ async function memberLimitOf(
   const { limits } = await connection.call('relay.info', {}, { signal });
   const most = limits.max_group_members;
   if (!descriptor.capabilities?.includes('group.host.v1') || most === undefined) {
-    throw new ClientError('no_relay', `${relayId} hosts no groups`);
+    throw new ClientError('no_relay', `${relayId} does not host groups: choose another relay`);
   }
   return most;
 }

@@ -1,4 +1,4 @@
-/** Invitations to a group (05 §8.1, §13.9 to §13.12). */
+/** Creating, listing, resolving and revoking invitations (05 §8.1, §13.9 to §13.12). */
 import {
   checkGroupInvite,
   createGroupInviteId,
@@ -15,26 +15,26 @@ import { refreshGroup, requireGroup, requireGroupRow } from '../timeline/read-gr
 import { type GroupList, readGroupList } from './group-lists.ts';
 import { encodeInviteAddress } from './join-group.ts';
 
-/** An invitation with its address as text and its uses so far. */
+/** An invitation with its link and its uses so far. */
 export interface IssuedInvite {
   readonly invite: GroupInvite;
-  /** For a link or a QR code. */
+  /** The invitation's link, as one word of text. */
   readonly text: string;
   readonly uses: number;
 }
 
 export interface InviteTerms {
-  /** Only this account may use it, once; anybody who has the text without it. */
+  /** The one account that may use it, once; without it, anyone who has the link. */
   readonly invitee?: string | undefined;
-  /** How many may be admitted by a public one; without a number, until it expires. */
+  /** Limit of accounts admitted by a public invitation; without it, unlimited until it expires. */
   readonly maxUses?: number | undefined;
-  /** Seconds; a week by default, or what the host permits at the most. */
+  /** Seconds until it expires; by default a week, or the host's limit if that is shorter. */
   readonly lifetime?: number | undefined;
 }
 
 const week = 604_800;
 
-/** @throws ClientError `not_a_member`, `not_permitted`, `invalid_input` */
+/** Creates an invitation. @throws ClientError `not_a_member`, `not_permitted`, `invalid_input` */
 export async function createInvite(
   core: AccountCore,
   { groupId, terms }: { readonly groupId: string; readonly terms: InviteTerms },
@@ -46,7 +46,10 @@ export async function createInvite(
   const form = terms.invitee === undefined ? 'public' : 'targeted';
   const role = group.members.get(account)?.role ?? 'member';
   if (!mayCreateInvite(role, group.invite_policy, form)) {
-    throw new ClientError('not_permitted', `a ${role} may create no ${form} invitation here`);
+    throw new ClientError(
+      'not_permitted',
+      `a ${role} may not create ${form} invitations here: ask an administrator`,
+    );
   }
   const relay = core.relay(row.relay_id);
   const { limits } = await relay.call('relay.info', {}, { signal });
@@ -88,7 +91,7 @@ async function submitInvite(
     await core.relay(relayId).call('group.invite.create', invite, { signal });
   } catch (error) {
     if (!isRefusal(error, 'state_conflict')) throw error;
-    // The ID is taken: by this very invitation, where an answer was lost on the way.
+    // The ID is taken, by this invitation if an earlier answer was lost.
     const id = { groupId: invite.group_id, inviteId: invite.invite_id };
     const taken = await resolveInvite(core, id, signal).catch(() => undefined);
     if (taken?.invite.device_signature !== invite.device_signature) throw error;
@@ -100,7 +103,7 @@ function textOf(core: AccountCore, relay_id: string, invite: GroupInvite): strin
   return encodeInviteAddress(core, { relay_id, group_id, invite_id });
 }
 
-/** The valid invitations this account may see, each verified. */
+/** Lists the valid invitations this account may see, each verified. */
 export async function listInvites(
   core: AccountCore,
   groupId: string,
@@ -121,7 +124,7 @@ const invitations: GroupList<GroupInviteList, GroupInviteList['invites'][number]
   signatureOf: ({ invite }) => invite.device_signature,
 };
 
-/** An invitation as its issuer signed it, verified. */
+/** Reads one invitation by its ID, verified. */
 export async function resolveInvite(
   core: AccountCore,
   { groupId, inviteId }: { readonly groupId: string; readonly inviteId: string },
@@ -138,6 +141,7 @@ export async function resolveInvite(
   return { invite, uses, text: textOf(core, relayId, invite) };
 }
 
+/** Revokes an invitation. Revoking it twice, or in a closed group, is a no-op. */
 export async function revokeInvite(
   core: AccountCore,
   { groupId, inviteId }: { readonly groupId: string; readonly inviteId: string },
@@ -148,7 +152,7 @@ export async function revokeInvite(
   try {
     await core.relay(relayId).call('group.invite.revoke', params, { signal });
   } catch (error) {
-    // It was revoked before, perhaps by the call whose answer was lost; or the group is closed.
+    // Revoked before, perhaps by a call whose answer was lost; or the group is closed.
     if (!isRefusal(error, 'state_conflict')) throw error;
   }
 }

@@ -1,4 +1,4 @@
-/** Becoming a member of a group: its address, an application, and letting go (05 §13.13, §17.3). */
+/** Joining a group: invitation link, application, adding and forgetting (05 §13.13, §17.3). */
 import {
   checkGroupResolution,
   checkSchema,
@@ -26,7 +26,7 @@ import {
 import { newMemberKey, putMemberKey } from '../keys/key-rows.ts';
 import { readGroupBuffered } from '../timeline/read-group.ts';
 
-/** Where an invitation leads: what somebody needs to find the group and to apply. */
+/** What an invitation's link holds: enough to find the group and to apply. */
 const InviteAddress = Type.Object({
   relay_id: RelayId,
   group_id: GroupId,
@@ -35,16 +35,16 @@ const InviteAddress = Type.Object({
 export type InviteAddress = Static<typeof InviteAddress>;
 
 /**
- * An invitation's address as one word of text, for links and QR codes. Nothing in it is secret but
- * the ID of a public invitation, and nothing in it is believed: the group's ID is bound to host
- * and creator, and the host judges the invitation.
+ * Encodes an invitation's address as one word of text, for links and QR codes. Only the ID of a
+ * public invitation is secret, and nothing in it is trusted: the group's ID is bound to host and
+ * creator, and the host checks the invitation.
  */
 export function encodeInviteAddress(core: AccountCore, address: InviteAddress): string {
   const { relay_id, group_id, invite_id } = address;
   return encodeLink(core.network, 'group', { relay_id, group_id, invite_id });
 }
 
-/** @throws ClientError `verification_failed` */
+/** Decodes an invitation's link. @throws ClientError `verification_failed` */
 export function decodeInviteAddress(core: AccountCore, text: string): InviteAddress {
   try {
     const address = decodeLink(core.network, 'group', text);
@@ -57,7 +57,7 @@ export function decodeInviteAddress(core: AccountCore, text: string): InviteAddr
 }
 
 /**
- * What the host says of a group, for display alone (05 §13.3): nothing of it is verified.
+ * Reads the host's description of a group, for display only (05 §13.3): nothing of it is verified.
  * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour
  */
 export async function previewGroup(
@@ -76,8 +76,8 @@ export async function previewGroup(
 }
 
 /**
- * Notes a group and its host, and reads it. Nothing is noted where the host has no such group, or
- * lets this account read none of it.
+ * Adds a group by its ID and host, and reads it. If the host has no such group, or refuses this
+ * account to read it, the stored row is restored.
  *
  * @throws ClientError `invalid_input`, `not_a_member`, `no_relay`
  * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour
@@ -108,7 +108,7 @@ export async function addGroup(
     if (row?.standing === 'ended') {
       throw new ClientError(
         'not_a_member',
-        `its host lets this account read nothing of ${groupId}`,
+        `the host of ${groupId} refuses this account: check the ID, or apply by an invitation`,
       );
     }
     core.eventBuffer.wake();
@@ -122,7 +122,7 @@ export async function addGroup(
   }
 }
 
-/** Makes a group what it was to this device. */
+/** Restores a row as it was before; deletes it if there was none. */
 async function restoreGroupRow(
   tx: StoreWriter,
   groupId: string,
@@ -141,16 +141,19 @@ function checkAddress(groupId: string, relayId: string): void {
     try {
       checkSchema(schema, value, what);
     } catch (cause) {
-      throw new ClientError('invalid_input', `${value} is no ID of a ${what}`, { cause });
+      throw new ClientError('invalid_input', `${value} is not a ${what} ID: check the address`, {
+        cause,
+      });
     }
   }
 }
 
 /**
- * Lets a group be shown and read no more.
+ * Hides a group and stops reading it.
  *
- * @param options.evenAsMember also where the account is a member as far as this device knows: of a
- *   host that is gone nobody can take leave. Closed and blocked groups need no such word.
+ * @param options.evenAsMember also forgets a group that the account is a member of, as far as this
+ *   device knows: a group whose host is gone cannot be left. Closed and blocked groups do not need
+ *   it.
  * @throws ClientError `invalid_input` for a member
  */
 export async function forgetGroup(
@@ -163,7 +166,10 @@ export async function forgetGroup(
     if (row === undefined) return;
     const isOver = row.facts?.status === 'closed' || row.blocked !== undefined;
     if (row.standing === 'member' && !isOver && !evenAsMember) {
-      throw new ClientError('invalid_input', 'a member leaves before the group is forgotten');
+      throw new ClientError(
+        'invalid_input',
+        'the account is a member: leave the group before forgetting it',
+      );
     }
     const { application: _withdrawn, creation: _given, ...rest } = row;
     await putGroup(tx, { ...asEnded(rest), isForgotten: true });
@@ -171,10 +177,10 @@ export async function forgetGroup(
 }
 
 /**
- * Applies for admission with a new member key, kept before the application leaves. The group is
- * read as soon as its host permits it; only then is the key taken into use (05 §17.3).
+ * Applies for membership with a new member key, stored before the application leaves. The group is
+ * read as soon as its host permits it; only then the key is activated (05 §17.3).
  *
- * @throws ClientError `invalid_input` for a group the account is a member of
+ * @throws ClientError `invalid_input` if the account is a member already
  */
 export async function applyToGroup(
   core: AccountCore,
@@ -184,7 +190,7 @@ export async function applyToGroup(
   const { network, account, device, store } = core;
   const { relay_id, group_id, invite_id } = address;
   const presumed = await store.read((tx) => groupRow(tx, group_id));
-  // Removed meanwhile, it may be invited anew before this device has read of it.
+  // The account may have been removed and invited again before this device read that.
   if (presumed?.standing === 'member') await readGroupBuffered(core, group_id, signal);
   const { publicKey: member_encryption_public_key, privateKey } = newMemberKey(core);
   const unsigned: JsonObject = {
@@ -198,7 +204,10 @@ export async function applyToGroup(
   const before = await store.write(async (tx) => {
     const known = await groupRow(tx, group_id);
     if (known?.standing === 'member' || known?.standing === 'creating') {
-      throw new ClientError('invalid_input', `the account is a member of ${group_id} already`);
+      throw new ClientError(
+        'invalid_input',
+        `the account is already a member of ${group_id}: no application is needed`,
+      );
     }
     // Verified state is bound to its host by the group's ID; anything else may be a wrong address.
     const fresh: GroupRow = { ...emptyGroupRow({ group_id, relay_id }), standing: 'applied' };
@@ -212,7 +221,7 @@ export async function applyToGroup(
     await submitApplication(core, { group_id, relay_id, application }, signal);
     core.eventBuffer.wake();
   } catch (error) {
-    // Refused for good: the group is what it was to this device.
+    // Refused for good: restore the row.
     const isFinal =
       isRefusal(error, 'forbidden', 'not_found', 'bad_request', 'state_conflict') ||
       isClientError(error, 'no_relay');
@@ -221,7 +230,7 @@ export async function applyToGroup(
   }
 }
 
-/** Submits an application, again unchanged where its answer was lost. */
+/** Submits an application, unchanged in a repeat after a lost answer. */
 export async function submitApplication(
   core: AccountCore,
   row: Pick<GroupRow, 'group_id' | 'relay_id' | 'application'>,

@@ -1,4 +1,4 @@
-/** Applying one verified page, in the transaction that moves the position (05 §5.5, §17.2). */
+/** Applies one verified page, in the transaction that moves the position (05 §5.5, §17.2). */
 import {
   extendKeyHistory,
   type GroupAdvance,
@@ -24,17 +24,17 @@ import { epochKeys, putEpochs } from '../keys/key-rows.ts';
 import { type GroupChangeRow, putGroupEntry } from './group-entries.ts';
 import { secretsIn, storeMessage, type VerifiedMessage } from './open-message.ts';
 
-/** What a page led to. */
+/** The row after a page, and the events of the page. */
 export interface AppliedGroupPage {
   readonly row: GroupRow;
   readonly events: readonly GroupAccountEvent[];
 }
 
 /**
- * Writes everything a page brought. Of the history before the own membership nobody is told: it is
+ * Writes everything that a page changes. History before the own membership gives no events: it is
  * read once, to verify it.
  *
- * @param row as it stands in this transaction
+ * @param row as read in this transaction
  */
 export async function applyGroupPage(
   core: AccountCore,
@@ -80,7 +80,7 @@ function blockOf({ blocked }: GroupAdvance): GroupBlock | undefined {
   return { sequence: event.sequence, code: error.code, reason: error.message };
 }
 
-/** State and key history, row by row: only what the page's events touched. */
+/** Writes state and key history, only the rows that the page's events changed. */
 async function writeState(
   core: AccountCore,
   tx: StoreWriter,
@@ -181,7 +181,7 @@ function accountOf({ account }: { readonly account: string }): string {
   return account;
 }
 
-/** A member of an object where the list has something. */
+/** Returns an object with the list as its member; an empty object for an empty list. */
 function unlessEmpty<N extends string, T>(
   name: N,
   list: readonly T[],
@@ -202,14 +202,14 @@ function eventsOf(change: GroupChangeRow, effects: GroupEffects): GroupAccountEv
         ({ kind: 'group-member', groupId: group_id, account, change: 'left', ...by }) as const,
     ),
   ];
-  // A relay's own rotation is no news for people.
+  // A rotation made by the relay gives no event.
   if (events.length === 0 && (change.by !== undefined || effects.closes)) {
     events.push({ kind: 'group-change', groupId: group_id, change });
   }
   return events;
 }
 
-/** Nicknames end with the membership; all of them with the own one (05 §14.4). */
+/** Deletes nicknames of members that left; all of them if the own account left (05 §14.4). */
 async function forgetNicknames(
   core: AccountCore,
   tx: StoreWriter,
@@ -224,7 +224,7 @@ async function forgetNicknames(
   for (const account of left) await nicknames.delete(tx, keyOf(groupId, account));
 }
 
-/** Whether a rotation is the one this device signed (05 §17.5). */
+/** Marks the rotation candidate as landed if this device signed the event (05 §17.5). */
 async function markRotationLanded(
   tx: StoreWriter,
   groupId: string,

@@ -1,4 +1,4 @@
-/** A group's timeline as this device keeps it: messages, changes, and what was rejected. */
+/** The stored timeline of a group: messages, changes, and rejected events. */
 import type { GroupMessageEnvelope, GroupRole } from '@posthouse/protocol';
 import type { JsonObject } from '@posthouse/protocol/json';
 import { Collection } from '../../store/collection.ts';
@@ -10,42 +10,42 @@ interface EntryPosition {
   readonly group_id: string;
   readonly sequence: number;
   readonly epoch: number;
-  /** The host's Unix seconds; never an order. */
+  /** Unix seconds as the host claims; never used for order. */
   readonly accepted_at: number;
 }
 
-/** A message of a member, its envelope verified. */
+/** A member's message with a verified envelope. */
 export interface GroupMessageRow extends EntryPosition {
   readonly kind: 'message';
   readonly message_id: string;
   /** Account and device of the verified certificate. */
   readonly from: string;
   readonly from_device_id: string;
-  /** Unix seconds, as its sender wrote. */
+  /** Unix seconds, as the sender claims. */
   readonly created_at: number;
   /**
    * - `applied`: it took effect, or is a message to show;
-   * - `stored`: of an unknown type, kept without any effect;
-   * - `pending`: the secret of its epoch is not here yet;
+   * - `stored`: of an unknown type, stored without any effect;
+   * - `pending`: the secret of its epoch is not stored here yet;
    * - `rejected`: it does not decrypt, or its content breaks the rules.
    */
   readonly outcome: 'applied' | 'stored' | 'pending' | 'rejected';
   /** The business object, decrypted. */
   readonly content?: JsonObject;
-  /** Why it was rejected. */
+  /** The broken rule, if it was rejected. */
   readonly reason?: string;
-  /** Kept while it cannot be decrypted. */
+  /** Stored while it cannot be decrypted. */
   readonly envelope?: GroupMessageEnvelope;
 }
 
-/** A management event that was verified and applied. */
+/** A verified and applied management event. */
 export interface GroupChangeRow extends EntryPosition {
   readonly kind: 'change';
-  /** The event's type behind the service word, such as `group.update`. */
+  /** The event's type without the service word, such as `group.update`. */
   readonly type: string;
-  /** Account that signed; absent on rotations the relay made. */
+  /** Account that signed; absent for rotations made by the relay. */
   readonly by?: string;
-  /** The event's signature, by which its author knows it again. */
+  /** The event's signature, by which its author recognizes it. */
   readonly signature?: string;
   readonly joined?: readonly string[];
   readonly left?: readonly string[];
@@ -57,7 +57,7 @@ export interface GroupChangeRow extends EntryPosition {
   readonly properties?: JsonObject;
 }
 
-/** A message event that no member could have sent; synchronisation went on (05 §14.2). */
+/** A message event that no member can have sent; reading continued (05 §14.2). */
 export interface GroupRejectedRow extends EntryPosition {
   readonly kind: 'rejected';
   readonly reason: string;
@@ -66,9 +66,9 @@ export interface GroupRejectedRow extends EntryPosition {
 export type GroupEntry = GroupMessageRow | GroupChangeRow | GroupRejectedRow;
 
 const timeline = new Collection<GroupEntry>('group-timeline');
-/** Messages without their epoch's secret: group, epoch, sequence. */
+/** Undecrypted messages, whose epoch's secret is missing: group, epoch, sequence. */
 const undecrypted = new Collection<number>('group-pending');
-/** Sequence of a message by sender and message ID: the host cannot show one twice. */
+/** Sequence of a message by sender and message ID: a repeated message is detected. */
 const messageIds = new Collection<number>('group-message-ids');
 
 export async function putGroupEntry(tx: StoreWriter, entry: GroupEntry): Promise<void> {
@@ -83,7 +83,7 @@ export async function groupEntry(
   return await timeline.get(tx, keyOf(groupId, sequence));
 }
 
-/** Entries behind a sequence, oldest first; with `last` the newest so many. */
+/** Lists the entries of a range, oldest first. */
 export async function listGroupEntries(
   tx: StoreReader,
   groupId: string,
@@ -92,10 +92,7 @@ export async function listGroupEntries(
   return await listRange(tx, timeline, { ...range, id: groupId });
 }
 
-/**
- * Notes the ID of a message. Under an ID that is taken nothing is noted.
- * @returns whether it is the first with this ID
- */
+/** Stores the ID of a message. @returns whether it is the first message with this ID */
 export async function claimMessageId(tx: StoreWriter, row: GroupMessageRow): Promise<boolean> {
   const key = keyOf(row.group_id, row.from, row.message_id);
   if ((await messageIds.get(tx, key)) !== undefined) return false;
@@ -103,7 +100,7 @@ export async function claimMessageId(tx: StoreWriter, row: GroupMessageRow): Pro
   return true;
 }
 
-/** Where a message of this sender was read, if it was. */
+/** Returns the sequence of a sender's message, if it was read. */
 export async function sequenceOfMessage(
   tx: StoreReader,
   message: { readonly group_id: string; readonly from: string; readonly message_id: string },
@@ -119,20 +116,20 @@ export async function removeUndecrypted(tx: StoreWriter, row: GroupMessageRow): 
   await undecrypted.delete(tx, keyOf(row.group_id, row.epoch, row.sequence));
 }
 
-/** The first epoch behind another one in which messages wait. */
+/** Returns the first epoch after another one that has undecrypted messages. */
 export async function nextUndecryptedEpoch(
   tx: StoreReader,
   groupId: string,
   after: number,
 ): Promise<number | undefined> {
   const prefix = `${groupId}/`;
-  // `~` is greater than every digit: behind all messages of that epoch.
-  const behind = after < 0 ? {} : { after: `${keyOf(groupId, after)}/~` };
-  const [first] = await undecrypted.list(tx, { prefix, ...behind, limit: 1 });
+  // `~` sorts after every digit: after all messages of that epoch.
+  const start = after < 0 ? {} : { after: `${keyOf(groupId, after)}/~` };
+  const [first] = await undecrypted.list(tx, { prefix, ...start, limit: 1 });
   return first === undefined ? undefined : Number(first.key.slice(prefix.length).split('/')[0]);
 }
 
-/** Messages of an epoch that wait, behind a sequence, oldest first. */
+/** Lists the undecrypted messages of an epoch after a sequence, oldest first. */
 export async function undecryptedOf(
   tx: StoreReader,
   groupId: string,

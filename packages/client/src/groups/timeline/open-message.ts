@@ -1,4 +1,4 @@
-/** From a verified envelope to a message: decrypting, and what its content does (05 §14). */
+/** Opens verified envelopes: decrypts messages and applies their content (05 §14). */
 import {
   applyNickname,
   type GroupContent,
@@ -26,7 +26,7 @@ import {
   undecryptedOf,
 } from './group-entries.ts';
 
-/** An envelope that was verified, at its place. */
+/** A verified envelope with its position in the timeline. */
 export type VerifiedMessage = Omit<GroupMessageRow, 'kind' | 'outcome'> & {
   readonly envelope: GroupMessageEnvelope;
 };
@@ -37,7 +37,7 @@ interface OpenContext {
   readonly secretOf: (epoch: number) => Promise<EpochSecret | undefined>;
 }
 
-/** Reads each epoch's secret once in a transaction. */
+/** Returns a reader of epoch secrets that reads each one once in a transaction. */
 export function secretsIn(tx: StoreWriter, groupId: string): OpenContext['secretOf'] {
   const found = new Map<number, EpochSecret | undefined>();
   return async (epoch) => {
@@ -46,7 +46,7 @@ export function secretsIn(tx: StoreWriter, groupId: string): OpenContext['secret
   };
 }
 
-/** Takes a new message: decrypts it, or keeps it until its secret is here (05 §14.2). */
+/** Stores a new message: decrypted, or sealed until its epoch's secret is known (05 §14.2). */
 export async function storeMessage(
   opening: OpenContext,
   message: VerifiedMessage,
@@ -54,7 +54,7 @@ export async function storeMessage(
   const { core, tx } = opening;
   const row: GroupMessageRow = { ...message, kind: 'message', outcome: 'pending' };
   if (!(await claimMessageId(tx, row))) {
-    const reason = 'a second event of one message';
+    const reason = 'a second event of the same message';
     const { group_id, sequence, epoch, accepted_at } = row;
     await putGroupEntry(tx, { kind: 'rejected', group_id, sequence, epoch, accepted_at, reason });
     return [{ kind: 'group-message-rejected', groupId: group_id, sequence, reason }];
@@ -74,7 +74,7 @@ export async function storeMessage(
 /** Messages decrypted in one transaction. */
 const batchSize = 100;
 
-/** Decrypts messages that waited for a secret that is here by now. */
+/** Decrypts stored messages whose epoch's secret is known now. */
 export async function* openUndecrypted(
   core: AccountCore,
   groupId: string,
@@ -110,7 +110,7 @@ export async function* openUndecrypted(
   }
 }
 
-/** @returns what happened; `undefined` where the message must wait for its secret */
+/** @returns the events; `undefined` if the epoch's secret is missing */
 async function openMessage(
   { core, tx, secretOf }: OpenContext,
   message: VerifiedMessage,
@@ -122,7 +122,7 @@ async function openMessage(
     applicationSecret: secretBytes(secret.secret),
     sender: { account: message.from, deviceId: message.from_device_id },
   });
-  // What another device sent was verified there, not here: it may be the secret that is wrong.
+  // A staged secret was not verified here: the secret may be wrong instead of the message.
   if (plaintext === undefined && !secret.isVerified) return undefined;
   const row = { ...rest, kind: 'message' } as const;
   const content =
@@ -142,7 +142,7 @@ async function openMessage(
   return [{ kind: 'group-message', groupId: row.group_id, message: shown }];
 }
 
-/** The checked content, or why it is rejected. */
+/** Returns the checked content, or the reason for rejecting it. */
 function contentOf(
   { network }: AccountCore,
   plaintext: Uint8Array,
@@ -156,7 +156,7 @@ function contentOf(
   }
 }
 
-/** The newest update of each member counts, whenever it is decrypted (05 §14.4). */
+/** Stores a member's nickname; the newest update counts, in whatever order they open (05 §14.4). */
 async function storeNickname(
   core: AccountCore,
   tx: StoreWriter,

@@ -1,6 +1,6 @@
 /**
- * Reading a group from its host: page by page, each verified from the creation event on before
- * anything of it counts, never more than one page at a time in memory (05 §5.4, §13.4, §17.2).
+ * Reading a group from its host page by page. Each page is verified against the state before it,
+ * and committed before the next one is requested (05 §5.4, §13.4, §17.2).
  */
 import {
   advanceGroup,
@@ -35,42 +35,41 @@ import { openUndecrypted } from './open-message.ts';
 
 const method = 'group.sync';
 
-/** Events asked for at once; the host may give fewer. */
+/** Events per request; the host may return fewer. */
 const pageSize = 100;
 
 /**
- * Whether reading a group is worth a call. Of a closed one only what could not be had before: its
- * end may be read long before the keys of what was said until then (05 §10.3, §11.3).
+ * Whether a sync reads the group. A closed group is read until nothing is missing: its end may be
+ * read long before the keys of its last messages (05 §10.3, §11.3).
  */
 export function shouldReadGroup(row: GroupRow): boolean {
   if (row.standing === 'ended') return false;
   return row.facts?.status !== 'closed' || needsPolling(row);
 }
 
-/** Whether something about a group is open that no hint will tell of. */
+/** Whether the group waits for something that no hint announces. */
 export function needsPolling({ standing, keysThrough, facts }: GroupRow): boolean {
   return standing !== 'member' || keysThrough < (facts?.epoch ?? 0);
 }
 
-/** What reading a group may take. */
+/** Limits of reading a group. */
 export interface GroupReading {
   readonly signal: AbortSignal;
   readonly budget: ReadBudget;
 }
 
 /**
- * Catches a group up: events, then key material, then messages that waited for it. What one page
- * brings is committed with the position before the next is asked for. Gives what happened.
+ * Catches a group up: events, then key material, then undecrypted messages. Yields what happened.
  *
- * @returns whether there is more than the allowance permitted to read
- * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour; what was applied before stays
+ * @returns whether the budget ended before the timeline
+ * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour; applied pages stay
  */
 export async function* readGroup(
   core: AccountCore,
   groupId: string,
   reading: GroupReading,
 ): AsyncGenerator<readonly GroupAccountEvent[], boolean> {
-  // Twice: key material may be of an epoch whose event came after the last page.
+  // Twice: key material may belong to an epoch whose event came after the last page.
   for (let round = 0; round < 2; round += 1) {
     const end = yield* readEvents(core, groupId, reading);
     if (end === 'stopped') return false;
@@ -84,7 +83,7 @@ export async function* readGroup(
   return false;
 }
 
-/** @returns `stopped` where nothing behind the position can be used, or is shown */
+/** @returns `stopped` if no later event can be read or applied */
 async function* readEvents(
   core: AccountCore,
   groupId: string,
@@ -115,14 +114,14 @@ async function* readEvents(
       yield [{ kind: 'group-incomplete', groupId }];
       return 'interrupted';
     }
-    // Another reader of this store was faster; its pages count.
+    // Another reader of this store was faster: continue from its position.
     if (step === undefined) kept = await store.read((tx) => loadGroup(tx, groupId));
   }
 }
 
 /**
- * Catches up on the way to something else: whoever reads events is told later.
- * @throws ClientError `group_behind` where there is more than can be read on the way
+ * Reads the group before a write. Its events are buffered for the next reader of events.
+ * @throws ClientError `group_behind` if the budget ended before the timeline
  */
 export async function refreshGroup(
   core: AccountCore,
@@ -130,10 +129,10 @@ export async function refreshGroup(
   signal: AbortSignal,
 ): Promise<void> {
   if (!(await readGroupBuffered(core, groupId, signal))) return;
-  throw new ClientError('group_behind', `there is more of ${groupId} to read: synchronize first`);
+  throw new ClientError('group_behind', `more of ${groupId} is left to read: synchronize it first`);
 }
 
-/** The same after something that is done already. @returns whether there is more to read */
+/** Reads the group and buffers its events. @returns whether more is left to read */
 export async function readGroupBuffered(
   core: AccountCore,
   groupId: string,
@@ -143,11 +142,11 @@ export async function readGroupBuffered(
   return await bufferEvents(core, readGroup(core, groupId, { signal, budget }));
 }
 
-/** A group whose verified state can be used. */
+/** The row of a group whose verified state can be used. */
 type VerifiedGroupRow = GroupRow & { readonly facts: GroupFacts };
 
 /**
- * A group this account is a member of, its state verified and usable, without its members.
+ * Reads the row of a group that the account is a member of and whose state is verified.
  * @throws ClientError `not_a_member`, `group_blocked`
  */
 export async function requireGroupRow(
@@ -161,7 +160,7 @@ export async function requireGroupRow(
 }
 
 /**
- * The same with its members.
+ * Reads a group that the account is a member of, with its members.
  * @throws ClientError `not_a_member`, `group_blocked`
  */
 export async function requireGroup(
@@ -181,7 +180,10 @@ function requireVerified(
 ): VerifiedGroupRow {
   if (row?.blocked !== undefined) {
     const { sequence, reason } = row.blocked;
-    throw new ClientError('group_blocked', `event ${sequence} does not verify: ${reason}`);
+    throw new ClientError(
+      'group_blocked',
+      `event ${sequence} does not verify: ${reason}; the group cannot be used, forget it`,
+    );
   }
   if (row?.facts === undefined || member === undefined || row.standing === 'ended') {
     throw new ClientError('not_a_member', `the account is no member of ${groupId}`);
@@ -189,7 +191,7 @@ function requireVerified(
   return { ...row, facts: row.facts };
 }
 
-/** @returns `refused` where the host lets this account read no events */
+/** @returns `refused` if the host refuses this account to read */
 async function readGroupPage(
   core: AccountCore,
   { row, group }: StoredGroup,
@@ -212,7 +214,7 @@ async function readGroupPage(
   return page;
 }
 
-/** Writes what a verified page led to; nothing where it did not begin at the latest position. */
+/** Applies a verified page; does nothing if the stored position has moved meanwhile. */
 async function commitPage(
   core: AccountCore,
   tx: StoreWriter,
@@ -220,11 +222,11 @@ async function commitPage(
 ): Promise<AppliedGroupPage | undefined> {
   const latest = await groupRow(tx, page.row.group_id);
   if (latest === undefined || latest.position !== page.row.position) return undefined;
-  const { leftAt: _goesOn, ...row } = latest;
+  const { leftAt: _resumed, ...row } = latest;
   return await applyGroupPage(core, tx, { row, advance: page.led });
 }
 
-/** The end of the chain says whether the account is a member. */
+/** Marks the account as a member if the state at the head has it. */
 async function markMember(core: AccountCore, groupId: string): Promise<void> {
   await core.store.write(async (tx) => {
     const row = await groupRow(tx, groupId);
@@ -236,8 +238,8 @@ async function markMember(core: AccountCore, groupId: string): Promise<void> {
 }
 
 /**
- * The host reads to members only. What it says is no event of the chain and changes nothing of the
- * verified state; it is the reason to ask no more.
+ * Marks the membership as ended because the host refuses reading. The refusal is no event of the
+ * chain and changes no verified state.
  */
 async function markExcluded(
   core: AccountCore,
@@ -245,7 +247,7 @@ async function markExcluded(
 ): Promise<(readonly GroupAccountEvent[])[]> {
   return await core.store.write(async (tx) => {
     const row = await groupRow(tx, group_id);
-    // Applicants are refused until they are admitted.
+    // An applicant is refused until it is admitted.
     if (row === undefined || (row.standing !== 'member' && row.standing !== 'known')) return [];
     await putGroup(tx, asEnded(row));
     return row.standing === 'member' ? [[{ kind: 'group-ended', groupId: group_id }]] : [];

@@ -1,4 +1,7 @@
-/** Sending to groups: sealed for the present epoch, kept, and sent unchanged (05 §13.28, §14.1). */
+/**
+ * Sends messages to groups: sealed for the current epoch, enqueued, sent unchanged (05 §13.28,
+ * §14.1).
+ */
 import {
   checkGroupContent,
   type GroupMessageEnvelope,
@@ -25,24 +28,24 @@ import { refreshGroup, requireGroupRow } from './read-group.ts';
 
 const method = 'group.message.send';
 
-/** A message the host took. Its place is the host's word until it is read. */
+/** A message that the host accepted. The sequence is the host's claim until it is read. */
 export interface SentToGroup {
   readonly group_id: string;
   readonly message_id: string;
   readonly sequence: number;
 }
 
-/** Epochs a message is sealed for, while the group moves on. */
+/** Limit of epochs for which one message is sealed. */
 const attempts = 5;
 
 /**
- * Sends content to a group, behind what waits from before. Where its epoch is over, the group is
- * read and the message sealed anew under a new ID. Where an answer is lost, or the host cannot be
- * reached, the message is kept and goes out with the next synchronization.
+ * Sends content to a group, after messages that are pending already. If its epoch is over, the
+ * group is read and the message sealed again with a new ID. If an answer is lost or the host is
+ * unreachable, the message stays in the outbox and the next `sync` sends it.
  *
  * @throws ClientError `not_a_member`, `not_permitted`, `group_blocked`, `group_behind`,
  *   `group_key_missing`, `invalid_input`, `no_relay`
- * @throws RelayRefused; RelayUnreachable with the message kept, once the group was read
+ * @throws RelayRefused; RelayUnreachable with the message in the outbox, once the group was read
  */
 export async function sendToGroup(
   core: AccountCore,
@@ -53,7 +56,7 @@ export async function sendToGroup(
   const known = await core.store.read((tx) => groupRow(tx, groupId));
   if (known?.standing !== 'member') await refreshGroup(core, groupId, signal);
   const envelope = await sealFor(core, { groupId, content }, signal);
-  // Kept before anything of it leaves.
+  // Enqueued before the request leaves.
   const value = { envelope, content };
   const key = await core.store.write((tx) => enqueue(tx, groupOutbox, { id: groupId, value }));
   return await whileSending(core, key, async () => {
@@ -72,27 +75,29 @@ export async function sendToGroup(
   });
 }
 
-/** Whether a message cannot be sent any more; everything else leaves its fate open. */
+/** Whether an error proves that the message will never be delivered. */
 function isUndeliverable(error: unknown): boolean {
   if (isRefusal(error)) return !isTemporary(error);
   const codes = ['not_a_member', 'not_permitted', 'invalid_input', 'no_relay'] as const;
   return codes.some((code) => isClientError(error, code));
 }
 
-/** Whether it cannot be sealed for now: a member waits for that, a caller is told. */
+/** Whether the message cannot be sealed now; a pending one waits, a new one fails. */
 function isBlocked(error: unknown): boolean {
   const codes = ['group_blocked', 'group_behind', 'group_key_missing'] as const;
   return codes.some((code) => isClientError(error, code));
 }
 
-/** Seals a message for the present epoch. */
+/** Seals a message for the current epoch. */
 async function sealFor(
   core: AccountCore,
   { groupId, content }: { readonly groupId: string; readonly content: JsonObject },
   signal: AbortSignal,
 ): Promise<GroupMessageEnvelope> {
   const { relay_id, facts } = await requireGroupRow(core, groupId);
-  if (facts.status === 'closed') throw new ClientError('not_permitted', 'the group is closed');
+  if (facts.status === 'closed') {
+    throw new ClientError('not_permitted', 'the group is closed: nothing can be sent to it');
+  }
   const { epoch } = facts;
   const applicationSecret = await verifiedSecret(core, { groupId, epoch }, signal);
   const message = {
@@ -120,14 +125,17 @@ async function verifiedSecret(
     found = await find();
   }
   if (found?.isVerified === true) return secretBytes(found.secret);
-  throw new ClientError('group_key_missing', `no verified secret of epoch ${epoch} is here`);
+  throw new ClientError(
+    'group_key_missing',
+    `no verified secret of epoch ${epoch} is stored here: synchronize, or ask for a new key`,
+  );
 }
 
 /**
- * Submits what waits at a place until the host takes it, sealed anew for the epoch that is there by
- * then. Several programs may do so at once: whoever changes the row first decides for all.
+ * Submits a pending message until the host accepts it, sealed again if its epoch is over. If
+ * several programs do so at once, the first change of the row wins.
  *
- * @returns its place; `undefined` where another program has sent it under an ID not known here
+ * @returns its position; `undefined` if another program sent it with an ID not known here
  */
 async function deliver(
   core: AccountCore,
@@ -142,7 +150,7 @@ async function deliver(
     try {
       return await submit(core, { key, value }, signal);
     } catch (error) {
-      // Only a refusal says that the message was not taken.
+      // Only a refusal proves that the message was not accepted.
       const isAgain = isRefusal(error, 'state_conflict', 'clock_skew') && attempt < attempts;
       if (!isAgain) throw error;
       await prepareRetry(core, { groupId, error }, signal);
@@ -177,13 +185,13 @@ async function prepareRetry(
   } else await refreshGroup(core, groupId, signal);
 }
 
-/** Encrypting again takes a new message ID (05 §13.28); the old envelope is kept until then. */
+/** Seals the message again with a new message ID (05 §13.28), and replaces the envelope. */
 async function sealAnew(
   core: AccountCore,
   pending: PendingMessage,
   signal: AbortSignal,
 ): Promise<void> {
-  // Reading the group may have shown it: it was taken, and only the answer was lost.
+  // Reading the group may have returned it: it was accepted, only the answer was lost.
   if (!(await core.store.read((tx) => isStillPending(tx, pending)))) return;
   const { content, envelope } = pending.value;
   const next = await sealFor(core, { groupId: envelope.group_id, content }, signal);
@@ -193,7 +201,7 @@ async function sealAnew(
   });
 }
 
-/** The place of a message that waits no more, by the IDs it had. */
+/** Finds the position of a message that is not pending any more, by the IDs it had. */
 async function sentByOthers(
   core: AccountCore,
   groupId: string,
@@ -213,8 +221,8 @@ async function sentByOthers(
 }
 
 /**
- * Sends what waits for a group, or tells that the group takes no messages of this account.
- * @returns whether something was sent, which is to be read by now
+ * Sends a group's pending messages, or gives them up if the account cannot send to it any more.
+ * @returns whether a message was sent, so that the group should be read again
  */
 export async function* flushOrGiveUp(
   core: AccountCore,
@@ -233,8 +241,8 @@ export async function* flushOrGiveUp(
 }
 
 /**
- * Sends again what has no answer yet, in the order in which it was written. What cannot be sent any
- * more is told; what cannot be sealed for now goes on waiting, and all behind it.
+ * Sends pending messages in the order of writing. A message that can never be delivered gives an
+ * event; a message that cannot be sealed now stays pending, with all later ones.
  */
 async function* flushGroup(
   core: AccountCore,
@@ -263,7 +271,7 @@ async function* giveUpAll(
   for (const { key } of await flushable(core, groupId)) yield await giveUp(core, key, reason);
 }
 
-/** What waits, but for what a caller is sending right now and will be told of. */
+/** Lists pending messages without those that a caller is sending right now. */
 async function flushable(core: AccountCore, groupId: string): Promise<PendingMessage[]> {
   const rows = await core.store.read((tx) => pendingOf(tx, groupOutbox, groupId));
   return rows.filter(({ key }) => !core.sending.has(key));

@@ -1,4 +1,4 @@
-/** Signed changes of a group: on the verified head, and again on the next one after a conflict. */
+/** Writes signed changes to a group's chain: on the verified head, and again after a conflict. */
 import {
   type ChainEvent,
   checkGroupBody,
@@ -22,31 +22,31 @@ import { readGroupBuffered, refreshGroup, requireGroup } from './read-group.ts';
 type ChainEventKind = Exclude<keyof GroupChainBodies, 'group.create'>;
 type ChainEventMethod = Exclude<GroupMethodName, 'group.create' | 'group.subscribe'>;
 
-/** One change, made anew for every head it is tried on. */
+/** A change, signed again for every head it is tried on. */
 export interface ChainWrite<M extends ChainEventMethod = ChainEventMethod> {
   readonly kind: ChainEventKind;
   readonly method: M;
   readonly signal: AbortSignal;
   /**
-   * What the body says beside type, group and head, for the state it is signed on.
-   * @throws ClientError where it makes no sense in that state
+   * Returns the body's members in addition to type, group and head, for the state to sign on.
+   * @throws ClientError if the change is not possible in that state
    */
   fields(group: GroupProjection): JsonObject | Promise<JsonObject>;
-  /** The parameters with the signed body in them; the body itself by default. */
+  /** Returns the parameters around the signed body; by default the body itself. */
   params?(body: JsonObject, group: GroupProjection): Promise<JsonObject>;
-  /** Runs before the request leaves. */
+  /** Runs before the request is sent. */
   before?(body: SignedBody): Promise<void>;
 }
 
 type SignedBody = JsonObject & { readonly device_signature: string };
 
-/** Heads a change is tried on, while others change the group at the same time. */
+/** Limit of heads a change is tried on while other members change the group. */
 const attempts = 5;
 
 /**
- * Makes a change take effect: reads to the head, decides by the verified state, signs, submits.
- * After a conflict all of that is done again; a signature is never moved to another head (05 §5.3).
- * Where an answer was lost, the chain says whether the change is in it.
+ * Writes a change: reads to the head, checks it against the verified state, signs, submits. After a
+ * conflict all of that is repeated; a signature is never moved to another head (05 §5.3). If an
+ * answer was lost, the chain shows whether the change took effect.
  *
  * @throws ClientError `not_a_member`, `not_permitted`, `group_blocked`, `invalid_input`
  * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour
@@ -119,18 +119,18 @@ async function paramsOf<M extends ChainEventMethod>(
   }
 }
 
-/** What the rules of the chain say of an own change, before anybody is asked. */
+/** Turns a broken rule of the chain, found before the request is sent, into a ClientError. */
 function asInputError(cause: unknown, kind?: ChainEventKind): unknown {
   if (!(cause instanceof ProtocolError)) return cause;
   if (cause.code !== 'forbidden') return new ClientError('invalid_input', cause.message, { cause });
   const reason =
     kind === 'group.member.leave'
-      ? 'the owner makes another member the owner before leaving'
-      : 'the own role does not permit this, or not towards these accounts';
+      ? 'the owner must make another member the owner before leaving'
+      : 'your role does not permit this, or not for these accounts: ask the owner';
   return new ClientError('not_permitted', reason, { cause });
 }
 
-/** Whether one of the requests that left has taken effect, by the verified chain. */
+/** Whether the verified chain contains one of the requests that were sent. */
 async function hasTakenEffect(
   core: AccountCore,
   groupId: string,
@@ -146,7 +146,7 @@ async function hasTakenEffect(
 ): Promise<boolean> {
   await refreshGroup(core, groupId, act.signal);
   const row = await core.store.read((tx) => groupRow(tx, groupId));
-  // Who left reads no more: there is no other sign of it.
+  // After leaving, the account cannot read the chain: the refusal is the only sign.
   if (row?.standing === 'ended') return act.kind === 'group.member.leave';
   const entries = await core.store.read((tx) => listGroupEntries(tx, groupId, { after: since }));
   return entries.some((entry) => entry.kind === 'change' && signatures.has(entry.signature ?? ''));
