@@ -1,7 +1,7 @@
 /**
- * Channels as this device keeps them: which there are, how far each is read, verified descriptors.
- * What one page changes is written in one transaction with the position behind it, row by row: what
- * a page costs depends on the page, not on the channel.
+ * Stored channels: follow state, position, verified descriptors. The changes of one page are
+ * written in one transaction with the new position, row by row: the cost of a page depends on the
+ * page, not on the channel.
  */
 import { type ChannelDescriptor, newerDescriptor } from '@posthouse/protocol';
 import { canonicalJson } from '@posthouse/protocol/json';
@@ -10,24 +10,24 @@ import { Collection } from '../store/collection.ts';
 import type { StoreReader, StoreWriter } from '../store/index.ts';
 import { keyOf } from '../store/row-keys.ts';
 
-/** How this device stands to a channel. */
+/** Whether this device follows a channel. */
 export type FollowState =
-  /** The creation left; whether the host took it is not known yet. */
+  /** The creation was sent; the host's answer is not known yet. */
   | 'creating'
-  /** Read with every synchronisation. */
+  /** Read with every `sync`. */
   | 'followed'
-  /** Not read any more; what was verified of its descriptor stays, so that nothing rolls back. */
+  /** No longer read; the verified descriptor stays, so that a rollback is detected. */
   | 'left';
 
-/** The part of a timeline that was read without a break. */
+/** The part of a timeline that was read without interruption. */
 export interface ChannelSpan {
-  /** Everything readable from this sequence on is here; 0 is everything from the creation on. */
+  /** Everything readable from this sequence on is stored; 0 means from the creation on. */
   readonly first: number;
-  /** Sequence up to which every event is completely processed; -1 before the creation. */
+  /** Sequence up to which every event is processed; -1 before the creation. */
   readonly position: number;
 }
 
-/** One channel, by its ID. */
+/** A channel, by its ID. */
 export interface ChannelRow {
   readonly channel_id: string;
   /** Relay ID of the host; the channel's ID is bound to it. */
@@ -37,16 +37,16 @@ export interface ChannelRow {
   readonly descriptor: ChannelDescriptor;
   /** Absent before the first read. */
   readonly span?: ChannelSpan;
-  /** Sequence of the closing descriptor, once it was read; nothing behind it counts. */
+  /** Sequence of the closing descriptor, once it was read; later events do not count. */
   readonly closed_at?: number;
-  /** Unix milliseconds at which reading stopped though there was more. */
+  /** Unix milliseconds at which reading stopped with more left to read. */
   readonly leftAt?: number;
-  /** The highest head a hint named, until a read that began later was complete (06 §9.2). */
+  /** The highest head named by a hint, until a read that began later is complete (06 §9.2). */
   readonly hinted_head?: number;
 }
 export const channels = new Collection<ChannelRow>('channels');
 
-/** Verified descriptors by revision. What is here is never replaced (06 §4). */
+/** Verified descriptors by revision. A stored one is never replaced (06 §4). */
 const descriptors = new Collection<ChannelDescriptor>('channel-descriptors');
 
 export async function channelRow(
@@ -56,7 +56,7 @@ export async function channelRow(
   return await channels.get(tx, channelId);
 }
 
-/** @throws ClientError `unknown_channel` */
+/** Reads a channel's row. @throws ClientError `unknown_channel` */
 export async function requireChannel(tx: StoreReader, channelId: string): Promise<ChannelRow> {
   const row = await channels.get(tx, channelId);
   if (row !== undefined) return row;
@@ -75,16 +75,16 @@ export async function removeChannel(tx: StoreWriter, channelId: string): Promise
   await channels.delete(tx, channelId);
 }
 
-/** Whether a hint or a synchronisation is a reason to read the channel. */
+/** Whether a sync or a hint reads the channel. */
 export function shouldReadChannel({ standing, closed_at }: ChannelRow): boolean {
   return standing === 'followed' && closed_at === undefined;
 }
 
 /**
- * Notes that a host said there is something to read. The need stays until a read was complete; the
- * position is not touched (06 §9.2).
+ * Stores the head that a hint named, until a read is complete; the position does not move
+ * (06 §9.2).
  *
- * @returns whether there is
+ * @returns whether there is something to read
  */
 export async function noteChannelHint(
   tx: StoreWriter,
@@ -98,7 +98,7 @@ export async function noteChannelHint(
   return true;
 }
 
-/** Verified descriptors of some revisions, as far as they are here. */
+/** Reads the stored verified descriptors of some revisions. */
 export async function knownDescriptors(
   tx: StoreReader,
   channelId: string,
@@ -112,7 +112,7 @@ export async function knownDescriptors(
   return found;
 }
 
-/** Keeps verified descriptors. One whose revision is here already changes nothing (06 §4). */
+/** Stores verified descriptors. A revision that is stored already is not replaced (06 §4). */
 export async function putDescriptors(
   tx: StoreWriter,
   found: Iterable<ChannelDescriptor>,
@@ -123,16 +123,14 @@ export async function putDescriptors(
   }
 }
 
-/** Whether two descriptors are the same statement. */
+/** Whether two descriptors are equal in canonical form. */
 export function isSameDescriptor(a: ChannelDescriptor, b: ChannelDescriptor): boolean {
   return canonicalJson(a) === canonicalJson(b);
 }
 
 /**
- * Takes a verified descriptor over as the current one, where its revision is higher than what is
- * saved (06 §4).
- *
- * @returns the row as it is now
+ * Stores a verified descriptor, as the current one if its revision is higher (06 §4).
+ * @returns the row afterwards
  */
 export async function adoptDescriptor(
   tx: StoreWriter,

@@ -1,4 +1,4 @@
-/** Following a channel: its address, the first look at its host, and letting go. */
+/** Following a channel: its link, the first descriptor, and unfollowing. */
 import { ChannelId, checkSchema, RelayId, Type } from '@posthouse/protocol';
 import type { AccountCore } from '../core.ts';
 import { ClientError } from '../errors.ts';
@@ -15,7 +15,7 @@ import { removeTimeline } from './timeline/channel-entries.ts';
 import type { ChannelRef } from './timeline/channel-page.ts';
 import { currentDescriptor } from './timeline/read-channel.ts';
 
-/** Where a channel is: its ID and its host. */
+/** A channel's ID and its host. */
 export interface ChannelAddress {
   readonly channelId: string;
   /** Relay ID of the host. */
@@ -25,14 +25,15 @@ export interface ChannelAddress {
 const LinkedChannel = Type.Object({ relay_id: RelayId, channel_id: ChannelId });
 
 /**
- * A channel's address as one word of text, for links and QR codes. Nothing in it is believed: the
- * channel's ID is bound to its host and creator, and the host is asked for the descriptor (06 §4).
+ * Encodes a channel's address as one word of text, for links and QR codes. Nothing in it is
+ * trusted: the channel's ID is bound to its host and creator, and the descriptor comes from the
+ * host (06 §4).
  */
 export function channelLink(core: AccountCore, { channel_id, relay_id }: ChannelRef): string {
   return encodeLink(core.network, 'channel', { relay_id, channel_id });
 }
 
-/** The place of a link or an address. @throws ClientError `verification_failed` */
+/** Decodes a link or an address. @throws ClientError `verification_failed` */
 export function channelRefOf(core: AccountCore, address: string | ChannelAddress): ChannelRef {
   try {
     const place: unknown =
@@ -47,12 +48,12 @@ export function channelRefOf(core: AccountCore, address: string | ChannelAddress
   }
 }
 
-/** Where reading begins. */
+/** Where reading begins: at the latest page, or at the creation. */
 export type FollowFrom = 'latest' | 'creation';
 
 /**
- * Follows a channel, after its host gave a descriptor that verifies. What was verified of it before
- * is kept: a host cannot show a channel anew that it rolled back.
+ * Follows a channel, after its host returned a descriptor that verifies. A descriptor verified
+ * earlier stays, so that a rollback is detected.
  *
  * @throws ClientError `verification_failed`; RelayRefused `not_found`, RelayMisbehaviour
  */
@@ -65,7 +66,7 @@ export async function followChannel(
   const { channel_id } = place;
   const before = await core.store.read((tx) => channelRow(tx, channel_id));
   if (before !== undefined && before.standing !== 'left') return;
-  // Something may be left of the last time, where its removal was interrupted.
+  // An interrupted removal may have left rows from an earlier time.
   await clearTimeline(core, channel_id);
   await core.store.write(async (tx) => {
     const known = await channelRow(tx, channel_id);
@@ -77,16 +78,19 @@ export async function followChannel(
     await putDescriptors(tx, [row.descriptor]);
     await adoptDescriptor(tx, row, descriptor);
   });
-  // Whoever follows the account subscribes it now.
+  // A running `follow` of the account subscribes the channel now.
   core.eventBuffer.add([{ kind: 'channel-followed', channelId: channel_id }]);
 }
 
-/** Reads a channel no more, and removes what was read. @throws ClientError `unknown_channel` */
+/** Stops reading a channel and removes its timeline. @throws ClientError `unknown_channel` */
 export async function unfollowChannel(core: AccountCore, channelId: string): Promise<void> {
   await core.store.write(async (tx) => {
     const row = await requireChannel(tx, channelId);
     if (row.standing === 'creating') {
-      throw new ClientError('invalid_input', 'the channel is being created');
+      throw new ClientError(
+        'invalid_input',
+        'the channel is still being created: synchronize, then try again',
+      );
     }
     const { span: _read, closed_at: _end, hinted_head: _hint, ...rest } = row;
     await putChannel(tx, { ...rest, standing: 'left' });
@@ -94,12 +98,12 @@ export async function unfollowChannel(core: AccountCore, channelId: string): Pro
   await clearTimeline(core, channelId);
 }
 
-/** Removes what was read of a channel, portion by portion, as long as nobody follows it again. */
+/** Removes a channel's timeline batch by batch, unless it is followed again meanwhile. */
 async function clearTimeline({ store }: AccountCore, channelId: string): Promise<void> {
-  const isMore = () =>
+  const hasMore = () =>
     store.write(async (tx) => {
       const row = await channelRow(tx, channelId);
       return row?.standing !== 'followed' && (await removeTimeline(tx, channelId));
     });
-  while (await isMore());
+  while (await hasMore());
 }

@@ -28,28 +28,28 @@ import { submitDescriptor } from './submit-descriptor.ts';
 export interface NewChannelFacts {
   readonly name: string;
   readonly description?: string | undefined;
-  /** Accounts that may write beside the owner; ten at the most. */
+  /** Accounts that may write in addition to the owner; at most ten. */
   readonly moderators?: readonly string[] | undefined;
-  /** Host; the home relay by default. It never changes. */
+  /** Relay ID of the host; by default the home relay. It never changes. */
   readonly relayId?: string | undefined;
 }
 
-/** What an update changes: what is left out stays, `null` removes. */
+/** Changes of an update: an absent member stays, `null` removes it. */
 export interface ChannelFacts {
   readonly name?: string | undefined;
   readonly description?: string | null | undefined;
   readonly moderators?: readonly string[] | null | undefined;
 }
 
-/** Revisions a change is tried on, while other devices of the owner change the channel too. */
+/** Limit of revisions a change is tried on while other devices change the channel. */
 const attempts = 5;
 
 /**
- * Creates a channel. The signed descriptor is pending before it leaves; an answer that is lost
- * costs nothing, the next synchronisation looks whether the host has it.
+ * Creates a channel. The signed descriptor is enqueued before the request leaves; if the answer is
+ * lost, the next `sync` asks the host whether it has the descriptor.
  *
- * @returns its ID
- * @throws ClientError `invalid_input`; `no_relay` where the relay hosts no channels
+ * @returns the channel ID
+ * @throws ClientError `invalid_input`; `no_relay` if the relay does not host channels
  */
 export async function createChannel(
   core: AccountCore,
@@ -66,7 +66,7 @@ export async function createChannel(
     ...(moderators !== undefined && { moderators }),
   };
   for (let attempt = 1; ; attempt += 1) {
-    // Another try is another channel: no nonce is used twice (06 §3).
+    // Each attempt makes another channel: a nonce is used once (06 §3).
     const nonce = encodeBase64url(random(16));
     const created = { ...said, nonce, created_at: relay.relayClock.now() };
     const descriptor = makeDescriptor(() => signChannelDescriptor(network, device, created));
@@ -87,7 +87,7 @@ export async function createChannel(
   }
 }
 
-/** @throws ClientError `no_relay` where the relay does not declare that it hosts channels */
+/** Connects to the host. @throws ClientError `no_relay` if it does not host channels */
 async function requireHost(
   core: AccountCore,
   relayId: string,
@@ -96,10 +96,10 @@ async function requireHost(
   const connection = core.relay(relayId);
   const { descriptor } = (await connection.authenticated(signal)).relay;
   if (descriptor.capabilities?.includes('channel.host.v1')) return connection;
-  throw new ClientError('no_relay', `${relayId} hosts no channels`);
+  throw new ClientError('no_relay', `${relayId} does not host channels: choose another relay`);
 }
 
-/** @throws ClientError `unknown_channel`, `not_permitted`, `invalid_input` */
+/** Signs an update. @throws ClientError `unknown_channel`, `not_permitted`, `invalid_input` */
 export async function updateChannel(
   core: AccountCore,
   { channelId, facts }: { readonly channelId: string; readonly facts: ChannelFacts },
@@ -119,7 +119,7 @@ export async function updateChannel(
   });
 }
 
-/** @throws ClientError `unknown_channel`, `not_permitted` */
+/** Closes a channel for good. @throws ClientError `unknown_channel`, `not_permitted` */
 export async function closeChannel(
   core: AccountCore,
   channelId: string,
@@ -136,8 +136,8 @@ export async function closeChannel(
 }
 
 /**
- * Signs the next revision on the current one and submits it. What waits of an earlier time is
- * settled first: a revision is never signed twice with different content while one may be taken.
+ * Signs the next revision on the current one and submits it. Pending descriptors are settled first:
+ * a revision is never signed twice with different content while an earlier one may be accepted.
  */
 async function writeDescriptor(
   core: AccountCore,
@@ -155,10 +155,10 @@ async function writeDescriptor(
     await submitPendingDescriptors(core, row, signal);
     const current = await currentDescriptor(core, row, signal);
     if (current.creator !== core.account) {
-      throw new ClientError('not_permitted', 'only the owner changes a channel');
+      throw new ClientError('not_permitted', 'only the owner can change a channel: ask the owner');
     }
     if (current.status === 'closed')
-      throw new ClientError('not_permitted', 'the channel is closed');
+      throw new ClientError('not_permitted', 'the channel is closed: it cannot be changed');
     const relay = core.relay(row.relay_id);
     const value = makeDescriptor(() => make(current, relay.relayClock.now()));
     const pending = await core.store.write((tx) => enqueueWrite(tx, channelId, value));
@@ -171,7 +171,7 @@ async function writeDescriptor(
   }
 }
 
-/** Settles what waits of descriptors; what was refused is not to stop what comes now. */
+/** Submits pending descriptors; a refused one does not stop the next write. */
 async function submitPendingDescriptors(
   core: AccountCore,
   row: ChannelRow,

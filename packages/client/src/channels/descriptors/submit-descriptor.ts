@@ -1,4 +1,4 @@
-/** Submitting descriptors, and learning what became of them (06 §10.4). */
+/** Submits descriptors and finds out their outcome (06 §10.4). */
 import type { AccountCore } from '../../core.ts';
 import { isRefusal } from '../../errors.ts';
 import {
@@ -19,10 +19,10 @@ import {
 import { resolveDescriptor } from '../timeline/channel-page.ts';
 
 /**
- * Submits a pending descriptor until its fate is known. After a conflict or a lost answer the
+ * Submits a pending descriptor until its outcome is known. After a conflict or a lost answer the
  * host's descriptor is resolved and compared (06 §10.4).
  *
- * @throws RelayRefused with the write dropped; RelayUnreachable with the write pending
+ * @throws RelayRefused with the write removed; RelayUnreachable with the write still pending
  */
 export async function submitDescriptor(
   core: AccountCore,
@@ -33,7 +33,7 @@ export async function submitDescriptor(
   }: {
     readonly row: ChannelRow;
     readonly pending: PendingWrite<DescriptorWrite>;
-    /** Whether it never left before. */
+    /** Whether it is submitted for the first time. */
     readonly isFresh: boolean;
   },
   signal: AbortSignal,
@@ -44,7 +44,7 @@ export async function submitDescriptor(
   try {
     await send(core, row, { value, signal });
   } catch (error) {
-    // Refused, or perhaps done by this try or an earlier one: only the host's descriptor tells.
+    // Refused, or accepted by this or an earlier attempt: the host's descriptor decides.
     if (await isStoredByHost(core, row, { value, signal }))
       return await settleAccepted(core, pending);
     if (isFinalRefusal(error) || isRefusal(error, 'rate_limited'))
@@ -78,7 +78,7 @@ async function send(
   }
 }
 
-/** Whether the host has this very descriptor under its revision. */
+/** Whether the host has this descriptor under its revision. */
 async function isStoredByHost(
   core: AccountCore,
   row: ChannelRow,
@@ -93,7 +93,7 @@ async function isStoredByHost(
   }
 }
 
-/** The host has it: it counts from now on. */
+/** Removes an accepted write from the outbox and adopts its descriptor. */
 async function settleAccepted(
   core: AccountCore,
   pending: PendingWrite<DescriptorWrite>,
@@ -107,7 +107,7 @@ async function settleAccepted(
       await adoptDescriptor(tx, row, descriptor);
       return;
     }
-    // Another program on this store may have settled it meanwhile, and read on.
+    // Another program on this store may have settled it meanwhile and read further.
     if (row.standing !== 'creating') return;
     await putDescriptors(tx, [descriptor]);
     const span = { first: 0, position: -1 };
@@ -119,6 +119,7 @@ async function settleAccepted(
   ]);
 }
 
+/** Removes a refused write from the outbox, and the channel if it was not created. */
 async function settleRefused(
   core: AccountCore,
   pending: PendingWrite<DescriptorWrite>,

@@ -1,4 +1,4 @@
-/** Submitting posts, edits and deletions, and learning what became of them (06 §10.4). */
+/** Submits posts, edits and deletions and finds out their outcome (06 §10.4). */
 import type { AccountCore } from '../../core.ts';
 import { ClientError, isRefusal } from '../../errors.ts';
 import { ReadBudget } from '../../sync/budget.ts';
@@ -9,11 +9,11 @@ import { readPageAfter } from '../timeline/channel-page.ts';
 type ChangeWrite = Exclude<ContentWrite, { readonly write: 'post' }>;
 
 /**
- * Submits a pending write until its fate is known.
+ * Submits a pending write until its outcome is known.
  *
  * @returns the sequence of a post
- * @throws ClientError `not_permitted` for an edit that came too late
- * @throws RelayRefused with the write dropped; RelayUnreachable with the write pending
+ * @throws ClientError `not_permitted` for an edit that is too late
+ * @throws RelayRefused with the write removed; RelayUnreachable with the write still pending
  */
 export async function submitContent(
   core: AccountCore,
@@ -24,7 +24,7 @@ export async function submitContent(
   }: {
     readonly row: ChannelRow;
     readonly pending: PendingWrite<ContentWrite>;
-    /** Whether it never left before. */
+    /** Whether it is submitted for the first time. */
     readonly isFresh: boolean;
   },
   signal: AbortSignal,
@@ -43,7 +43,7 @@ export async function submitContent(
     await settle();
     return undefined;
   } catch (error) {
-    // A change beyond a quota would wait for good, and all behind it; a post may be sent later.
+    // A change over a quota would block all later writes; a post may be sent later.
     const isBarred =
       value.write !== 'post' && isRefusal(error, 'rate_limited') && error.method !== 'channel.read';
     if (isBarred || isFinalRefusal(error) || error instanceof EditTooLate) await settle();
@@ -52,7 +52,7 @@ export async function submitContent(
 }
 
 /**
- * A change that never left before. Where the answer is lost, the timeline says what became of it.
+ * Submits a change for the first time. If the answer is lost, the timeline decides the outcome.
  */
 async function submitFresh(
   core: AccountCore,
@@ -63,7 +63,7 @@ async function submitFresh(
     await submitChange(core, row, submission);
   } catch (error) {
     if (!isFinalRefusal(error)) return await repeatChange(core, row, submission);
-    // Two may delete one post at the same time.
+    // Two accounts may delete one post at the same time.
     const isDeletion = submission.value.write === 'delete' && isRefusal(error, 'state_conflict');
     if (!isDeletion || !(await hasTakenEffect(core, row, submission))) throw error;
   }
@@ -80,7 +80,7 @@ async function submitChange(
   { value, signal }: Submission,
 ): Promise<void> {
   const relay = core.relay(relay_id);
-  // Neither carries an ID: sent twice, an edit would undo what somebody else made of it meanwhile.
+  // A change has no ID: sent twice, an edit would undo another account's edit made meanwhile.
   const options = { signal, repeat: 'unsent' } as const;
   if (value.write === 'edit') await relay.call('channel.post.edit', value.edit, options);
   else await relay.call('channel.post.delete', value.deletion, options);
@@ -95,13 +95,13 @@ async function repeatChange(
   try {
     await submitChange(core, row, submission);
   } catch (error) {
-    // The earlier try may have arrived in between.
+    // The earlier attempt may have arrived meanwhile.
     if (isFinalRefusal(error) && (await hasTakenEffect(core, row, submission))) return;
     throw error;
   }
 }
 
-/** An edit that must not be sent again, because others were faster. */
+/** An edit that must not be sent again: another account has changed the post meanwhile. */
 export class EditTooLate extends ClientError {
   constructor(message: string) {
     super('not_permitted', message);
@@ -109,8 +109,8 @@ export class EditTooLate extends ClientError {
 }
 
 /**
- * Reads the timeline for what became of an edit or a deletion (06 §10.4).
- * @throws ClientError `not_permitted` where somebody else edited or deleted the post meanwhile
+ * Reads the timeline to find out whether an edit or a deletion took effect (06 §10.4).
+ * @throws EditTooLate if another account edited or deleted the post meanwhile
  */
 async function hasTakenEffect(
   core: AccountCore,
@@ -128,13 +128,16 @@ async function hasTakenEffect(
       if (payload.target_sequence !== sent.target_sequence) continue;
       if (payload.device_signature === sent.device_signature) return true;
       if (kind === 'delete' && value.write === 'delete') return true;
-      rival = kind === 'delete' ? 'the post was deleted' : 'the post was edited meanwhile';
+      rival =
+        kind === 'delete'
+          ? 'the post was deleted'
+          : 'the post was edited meanwhile: read it and edit again';
     }
     after = page.sequences.at(-1) ?? after;
     if (!page.hasMore) break;
     budget.spendPage(page.sequences.length);
     if (budget.isSpent) {
-      rival ??= 'more was written meanwhile than can be looked through';
+      rival ??= 'too much was written meanwhile to find the edit: read the channel and edit again';
       break;
     }
   }

@@ -1,5 +1,6 @@
 /**
- * Posts, edits and deletions: signed once, pending, and sent unchanged (06 §8.7 to §8.9, §10.4).
+ * Writes posts, edits and deletions: signed once, enqueued, sent unchanged (06 §8.7 to §8.9,
+ * §10.4).
  */
 import {
   type ChannelPost,
@@ -37,11 +38,11 @@ export interface ChannelDraft {
   readonly contentType?: string;
   /** The whole body, instead of `text`. */
   readonly body?: MessageBody;
-  /** Public, like everything in a channel: of an encrypted one every reader sees the key. */
+  /** Public like everything in a channel; the key of an encrypted attachment is public too. */
   readonly attachments?: readonly ContentReference[];
 }
 
-/** What an edit changes: what is left out stays, `null` removes, anything else replaces whole. */
+/** Changes of an edit: an absent member stays, `null` removes it, a value replaces it whole. */
 export interface ChannelPatch {
   readonly text?: string | null;
   readonly contentType?: string;
@@ -49,7 +50,7 @@ export interface ChannelPatch {
   readonly attachments?: readonly ContentReference[] | null;
 }
 
-/** A post the host took. Its place is the host's word until it is read. */
+/** A post that the host accepted. The sequence is the host's claim until it is read. */
 export interface SentToChannel {
   readonly channel_id: string;
   readonly message_id: string;
@@ -57,11 +58,11 @@ export interface SentToChannel {
 }
 
 /**
- * Publishes a post. Where the answer is lost it is pending, and goes out again unchanged: under
- * another ID it would be a second post (06 §8.7).
+ * Publishes a post. If the answer is lost, the post stays in the outbox and is sent again
+ * unchanged: with another ID it would be a second post (06 §8.7).
  *
  * @throws ClientError `unknown_channel`, `not_permitted`, `invalid_input`
- * @throws RelayRefused; RelayUnreachable with the post pending
+ * @throws RelayRefused; RelayUnreachable with the post still pending
  */
 export async function publish(
   core: AccountCore,
@@ -92,10 +93,10 @@ export async function publish(
 }
 
 /**
- * Edits a post of whomever.
+ * Edits a post of any author.
  *
  * @throws ClientError `unknown_channel`, `not_permitted`, `invalid_input`
- * @throws RelayRefused; RelayUnreachable with the edit pending
+ * @throws RelayRefused; RelayUnreachable with the edit still pending
  */
 export async function editPost(
   core: AccountCore,
@@ -123,10 +124,10 @@ export async function editPost(
 }
 
 /**
- * Deletes a post of whomever, with all its edits and for good.
+ * Deletes a post of any author, with all its edits and for good.
  *
  * @throws ClientError `unknown_channel`, `not_permitted`, `invalid_input`
- * @throws RelayRefused; RelayUnreachable with the deletion pending
+ * @throws RelayRefused; RelayUnreachable with the deletion still pending
  */
 export async function deletePost(
   core: AccountCore,
@@ -170,7 +171,7 @@ async function writeChange(
   await submitInTurn(core, { row, pending }, signal);
 }
 
-/** Submits what was just pending, behind what waits from before; nobody else does meanwhile. */
+/** Submits a new write, after the writes that are pending already. */
 async function submitInTurn(
   core: AccountCore,
   { row, pending }: { readonly row: ChannelRow; readonly pending: PendingWrite<ContentWrite> },
@@ -183,7 +184,7 @@ async function submitInTurn(
 }
 
 /**
- * A channel this account may write to, as far as its verified descriptor says.
+ * Reads the row of a channel that the account may write to according to its verified descriptor.
  * @throws ClientError `unknown_channel`, `not_permitted`
  */
 async function requireWriter(
@@ -197,10 +198,13 @@ async function requireWriter(
   }
   const descriptor = await currentDescriptor(core, row, signal);
   if (descriptor.status === 'closed') {
-    throw new ClientError('not_permitted', 'the channel is closed');
+    throw new ClientError('not_permitted', 'the channel is closed: nothing can be written to it');
   }
   if (!mayWriteChannel(descriptor, core.account)) {
-    throw new ClientError('not_permitted', 'only the owner and moderators write in a channel');
+    throw new ClientError(
+      'not_permitted',
+      'only the owner and moderators can write: ask the owner to become a moderator',
+    );
   }
   return row;
 }
@@ -212,7 +216,7 @@ function bodyOf({ body, text, contentType = 'text/plain' }: ChannelPatch) {
   return text === null ? null : { content_type: contentType, text };
 }
 
-/** Every reference of the body must find its attachment when a post leaves (04 §8.1). */
+/** Checks that every reference of the body has its attachment (04 §8.1). */
 function checkReferences({ body, attachments = [] }: Pick<PostState, 'body' | 'attachments'>) {
   if (body !== undefined) checkBodyReferences(body, attachments);
 }

@@ -1,4 +1,4 @@
-/** What a verified page makes of the channel in the store: one transaction for all of it. */
+/** Applies one verified page to the stored channel, in one transaction. */
 import {
   type ChannelProjection,
   emptyProjection,
@@ -31,18 +31,18 @@ import {
 } from './channel-entries.ts';
 import type { ReadChannelPage } from './channel-page.ts';
 
-/** Which way a page goes on from what was read already. */
+/** Direction in which a page continues the stored part of the timeline. */
 export type Direction = 'latest' | 'newer' | 'older';
 
 /**
- * A page in its place: what lies between `floor` and `ceiling` is in it, as far as it is readable.
+ * A page with its bounds: it has every readable event between `floor` and `ceiling`.
  */
 interface PagePosition {
   readonly page: ReadChannelPage;
   readonly direction: Direction;
-  /** Everything behind this sequence… */
+  /** Sequence before the first of the page. */
   readonly floor: number;
-  /** …and before this one. */
+  /** Sequence after the last of the page. */
   readonly ceiling: number;
 }
 
@@ -52,8 +52,8 @@ export interface AppliedChannelPage {
 }
 
 /**
- * Applies a page to a row it was read for: rebuilds posts, drops deleted ones, keeps descriptors,
- * notes gaps, and moves the span (06 §10.1, §10.2).
+ * Applies a page to the row it was read for: updates posts, removes deleted ones, stores
+ * descriptors and gaps, and moves the span (06 §10.1, §10.2).
  */
 export async function applyChannelPage(
   tx: StoreWriter,
@@ -65,7 +65,7 @@ export async function applyChannelPage(
   }: {
     readonly page: ReadChannelPage;
     readonly direction: Direction;
-    /** The highest head that hints had named when the page was asked for. */
+    /** The highest head named by hints before the page was requested. */
     readonly covers?: number | undefined;
   },
 ): Promise<AppliedChannelPage> {
@@ -75,17 +75,17 @@ export async function applyChannelPage(
   const { before, waiting } = await projectionBefore(tx, row, placed);
   const after = projectChannel(before, [...page.events, ...waiting]);
   const counted = effectiveEvents(page);
-  const told: ChannelAccountEvent[] = [];
+  const events: ChannelAccountEvent[] = [];
   let next = row;
   for (const event of counted) {
     const step = await applyEvent(tx, { row: next, span, event, before, after });
     next = step.row;
-    told.push(...step.told);
+    events.push(...step.events);
   }
-  told.push(...(await storeRefusedAndGaps(tx, row, placed)));
+  events.push(...(await storeRefusedAndGaps(tx, row, placed)));
   const closing = counted.find(isClosing);
   if (closing !== undefined && direction === 'older') {
-    // Whatever a host showed behind the end of the channel never was part of it (06 §7.4).
+    // Events that the host returned after the closing descriptor are not part of it (06 §7.4).
     while (await removeEntriesAfter(tx, row.channel_id, closing.sequence));
   }
   const { hinted_head = -1, ...rest } = next;
@@ -98,7 +98,7 @@ export async function applyChannelPage(
     ...(isOpen && { hinted_head }),
   };
   await putChannel(tx, applied);
-  return { row: applied, events: told };
+  return { row: applied, events };
 }
 
 function positionOf(
@@ -122,7 +122,7 @@ function spanAfter(span: ChannelSpan | undefined, { direction, floor, ceiling }:
   return { first, position: Math.max(position, ceiling - 1) };
 }
 
-/** What the events of a page act upon: posts that are here, and edits that wait for posts. */
+/** Reads what a page's events change: stored posts, and edits that wait for its posts. */
 async function projectionBefore(
   tx: StoreWriter,
   row: ChannelRow,
@@ -134,7 +134,7 @@ async function projectionBefore(
     for (const { kind, sequence } of page.events) {
       if (kind !== 'post') continue;
       const edits = await takeWaitingEdits(tx, row.channel_id, sequence);
-      // Nothing behind the end of the channel counts, wherever the end was found (06 §7.4).
+      // Edits after the closing descriptor do not count, on whichever page it was (06 §7.4).
       const counted = edits.filter(
         (edit) => edit.sequence < (row.closed_at ?? Number.POSITIVE_INFINITY),
       );
@@ -149,17 +149,17 @@ async function projectionBefore(
       if (post !== undefined) posts.set(target, post);
     }
   }
-  // Without the saved descriptor: it may be far ahead of the page, and closed.
+  // Without the stored descriptor: it may be newer than the page, and closed.
   return { before: { ...emptyProjection, position: floor, posts }, waiting };
 }
 
-/** An edit that was verified, permission too, when its own page was. */
+/** Returns a waiting edit, whose signature and permission were verified with its own page. */
 function verifiedEdit(waiting: WaitingEdit): VerifiedChannelEvent {
   const { sequence, accepted_at: acceptedAt, account, edit: payload, revision } = waiting;
   return { sequence, acceptedAt, account, descriptorRevision: revision, kind: 'edit', payload };
 }
 
-/** The events that count: those up to the closing descriptor (06 §7.4). */
+/** Returns the events up to the closing descriptor (06 §7.4). */
 function effectiveEvents({ events }: ReadChannelPage): VerifiedChannelEvent[] {
   const closing = events.find(isClosing);
   if (closing === undefined) return [...events];
@@ -172,7 +172,7 @@ function isClosing(event: VerifiedChannelEvent): boolean {
 
 interface EventEffect {
   readonly row: ChannelRow;
-  readonly told: readonly ChannelAccountEvent[];
+  readonly events: readonly ChannelAccountEvent[];
 }
 
 async function applyEvent(
@@ -202,17 +202,19 @@ async function applyEvent(
       const isNews = adopted !== row;
       return {
         row: adopted,
-        told: isNews ? [{ kind: 'channel-changed', channelId: channel_id, descriptor }] : [],
+        events: isNews ? [{ kind: 'channel-changed', channelId: channel_id, descriptor }] : [],
       };
     }
     case 'post': {
       const post = after.posts.get(sequence);
       if (post === undefined || (await isDeleted(tx, channel_id, sequence)))
-        return { row, told: [] };
+        return { row, events: [] };
       await putPost(tx, channel_id, post);
       return {
         row,
-        told: [{ kind: 'channel-post', channelId: channel_id, post: postEntry(channel_id, post) }],
+        events: [
+          { kind: 'channel-post', channelId: channel_id, post: postEntry(channel_id, post) },
+        ],
       };
     }
     case 'edit': {
@@ -223,25 +225,25 @@ async function applyEvent(
         const waiting = { sequence, accepted_at, account, revision, edit };
         await putWaitingEdit(tx, channel_id, waiting);
       }
-      // A post of this very page is written with all its edits already.
+      // A post of this page is written with all its edits already.
       if (post?.edited?.sequence !== sequence || !before.posts.has(target))
-        return { row, told: [] };
+        return { row, events: [] };
       await putPost(tx, channel_id, post);
       return {
         row,
-        told: [
+        events: [
           { kind: 'channel-edited', channelId: channel_id, post: postEntry(channel_id, post) },
         ],
       };
     }
     case 'delete':
-      return { row, told: await applyDeletion(tx, { channel_id, span, event }) };
+      return { row, events: await applyDeletion(tx, { channel_id, span, event }) };
     case 'unknown':
-      return { row, told: [] };
+      return { row, events: [] };
   }
 }
 
-/** Drops the post and everything of it, and remembers it where it was not read yet (06 §7.3). */
+/** Removes the post with its edits, and stores the deletion of a post not read yet (06 §7.3). */
 async function applyDeletion(
   tx: StoreWriter,
   {
@@ -256,7 +258,7 @@ async function applyDeletion(
 ): Promise<ChannelAccountEvent[]> {
   const { sequence, acceptedAt: accepted_at, account: by, payload } = event;
   const { target_sequence, reason } = payload;
-  // No host accepts a deletion of what comes later; it has no effect.
+  // A deletion of a later sequence is invalid and has no effect.
   if (target_sequence >= sequence) return [];
   if ((await projectedPost(tx, channel_id, target_sequence)) !== undefined) {
     await removeEntry(tx, channel_id, target_sequence);
@@ -271,30 +273,30 @@ async function applyDeletion(
   ];
 }
 
-/** Notes what does not verify, and what is not there. */
+/** Stores events that do not verify, and gaps. */
 async function storeRefusedAndGaps(
   tx: StoreWriter,
   { channel_id }: ChannelRow,
   placed: PagePosition,
 ): Promise<ChannelAccountEvent[]> {
-  const told: ChannelAccountEvent[] = [];
+  const events: ChannelAccountEvent[] = [];
   for (const { sequence, reason } of placed.page.refused) {
     await putChannelEntry(tx, { kind: 'refused', channel_id, sequence, reason });
-    told.push({ kind: 'channel-event-refused', channelId: channel_id, sequence, reason });
+    events.push({ kind: 'channel-event-refused', channelId: channel_id, sequence, reason });
   }
   for (const gap of gapsOf(channel_id, placed)) {
     await putChannelEntry(tx, gap);
-    told.push({
+    events.push({
       kind: 'channel-gap',
       channelId: channel_id,
       from: gap.sequence,
       through: gap.through,
     });
   }
-  return told;
+  return events;
 }
 
-/** What lies between the bounds of a page and is not in it. */
+/** Lists the gaps between the bounds of a page. */
 export function gapsOf(
   channel_id: string,
   { page, floor, ceiling }: Pick<PagePosition, 'page' | 'floor' | 'ceiling'>,

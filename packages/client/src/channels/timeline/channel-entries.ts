@@ -1,4 +1,4 @@
-/** A channel's timeline as this device keeps it, one row for each place in it. */
+/** The stored timeline of a channel, one row per sequence. */
 import {
   type ChannelDescriptor,
   type ChannelPost,
@@ -15,21 +15,21 @@ import { type EntryRange, listRange } from '../../sync/timeline-range.ts';
 interface EntryPosition {
   readonly channel_id: string;
   readonly sequence: number;
-  /** The host's Unix seconds; a claim, and never an order. */
+  /** Unix seconds as the host claims; never used for order. */
   readonly accepted_at: number;
 }
 
-/** A post as its edits left it. */
+/** A post in its latest edited state. */
 export interface ChannelPostEntry extends EntryPosition {
   readonly kind: 'post';
   readonly message_id: string;
   /** Account of the verified certificate. */
   readonly from: string;
   /**
-   * Body, attachments and whatever else the post carries; `postReferences` resolves its targets.
+   * Body, attachments and other members of the post; `postReferences` resolves its targets.
    */
   readonly content: PostState;
-  /** The last edit that took effect, and who made it: the owner or any moderator may. */
+  /** The last edit that took effect, by the owner or a moderator. */
   readonly edited?: Edited;
 }
 
@@ -46,7 +46,7 @@ export interface ChannelChangeEntry extends EntryPosition {
   readonly descriptor: ChannelDescriptor;
 }
 
-/** A post was deleted; it may have been one that was never here. */
+/** The deletion of a post, which may never have been stored here. */
 export interface ChannelDeletionEntry extends EntryPosition {
   readonly kind: 'deletion';
   readonly by: string;
@@ -54,7 +54,7 @@ export interface ChannelDeletionEntry extends EntryPosition {
   readonly reason?: string;
 }
 
-/** An event that does not verify and is not used; reading went on. */
+/** An event that does not verify and is not used; reading continued. */
 export interface ChannelRefusedEntry {
   readonly kind: 'refused';
   readonly channel_id: string;
@@ -63,8 +63,8 @@ export interface ChannelRefusedEntry {
 }
 
 /**
- * Not everything that lies between is available: never assigned, deleted, cleaned up, or withheld.
- * It proves none of these (06 §8.11).
+ * A range with missing events: never assigned, deleted, cleaned up, or withheld. The gap proves
+ * none of these (06 §8.11).
  */
 export interface ChannelGapEntry {
   readonly kind: 'gap';
@@ -83,17 +83,17 @@ type NonPostEntry =
 
 export type ChannelEntry = ChannelPostEntry | NonPostEntry;
 
-/** A post as it is kept: the signed object, and what edits made of it. */
+/** A stored post: the signed object, and its edited state. */
 interface StoredPost extends EntryPosition {
   readonly kind: 'post';
   readonly from: string;
   readonly post: ChannelPost;
-  /** Only where it was edited. */
+  /** Only if it was edited. */
   readonly state?: PostState;
   readonly edited?: Edited;
 }
 
-/** An edit of a post that lies before everything that was read so far. */
+/** An edit of a post before the stored part of the timeline. */
 export interface WaitingEdit {
   readonly sequence: number;
   readonly accepted_at: number;
@@ -103,13 +103,13 @@ export interface WaitingEdit {
   readonly edit: ChannelPostEdit;
 }
 
-/** Rows read or removed in one go. */
+/** Rows read or removed in one transaction. */
 const batchSize = 500;
 
 const timeline = new Collection<StoredPost | NonPostEntry>('channel-timeline');
 /** By channel, target and sequence. */
 const waitingEdits = new Collection<WaitingEdit>('channel-edits');
-/** Deleted posts that lie before everything that was read so far, by channel and sequence. */
+/** Deleted posts before the stored part of the timeline, by channel and sequence. */
 const deleted = new Collection<true>('channel-deleted');
 
 export async function listChannelEntries(
@@ -121,7 +121,7 @@ export async function listChannelEntries(
   return rows.map((row) => (row.kind === 'post' ? entryOf(row) : row));
 }
 
-/** Posts of a range, oldest first; with `last` the newest so many of them. */
+/** Lists the posts of a range, oldest first; with `last` its newest posts. */
 export async function listPosts(
   tx: StoreReader,
   channelId: string,
@@ -146,7 +146,7 @@ function entryOf({ post, state, ...row }: StoredPost): ChannelPostEntry {
   return { ...row, message_id: post.message_id, content: state ?? postState(post) };
 }
 
-/** A projected post, as it is shown. */
+/** Returns the entry of a projected post. */
 export function postEntry(channelId: string, projected: ProjectedPost): ChannelPostEntry {
   return entryOf(storedPost(channelId, projected));
 }
@@ -167,7 +167,7 @@ function storedPost(channelId: string, projected: ProjectedPost): StoredPost {
   };
 }
 
-/** A post that is here, as the projection goes on with it. */
+/** Reads a stored post in the form that the projection continues with. */
 export async function projectedPost(
   tx: StoreReader,
   channelId: string,
@@ -214,7 +214,7 @@ export async function putWaitingEdit(
   await waitingEdits.put(tx, key, waiting);
 }
 
-/** Takes the edits out that wait for a post, oldest first. */
+/** Removes and returns the edits that wait for a post, oldest first. */
 export async function takeWaitingEdits(
   tx: StoreWriter,
   channelId: string,
@@ -241,10 +241,7 @@ export async function isDeleted(
   return (await deleted.get(tx, keyOf(channelId, sequence))) !== undefined;
 }
 
-/**
- * Removes entries behind a sequence, some at a time.
- * @returns whether there may be more
- */
+/** Removes one batch of entries after a sequence. @returns whether there may be more */
 export async function removeEntriesAfter(
   tx: StoreWriter,
   channelId: string,
@@ -256,16 +253,13 @@ export async function removeEntriesAfter(
   return rows.length === batchSize;
 }
 
-/**
- * Removes everything that was read of a channel, some at a time.
- * @returns whether there may be more
- */
+/** Removes one batch of a channel's timeline. @returns whether there may be more */
 export async function removeTimeline(tx: StoreWriter, channelId: string): Promise<boolean> {
-  let isMore = false;
+  let hasMore = false;
   for (const collection of [timeline, waitingEdits, deleted]) {
     const rows = await collection.list(tx, { prefix: `${channelId}/`, limit: batchSize });
     for (const { key } of rows) await collection.delete(tx, key);
-    isMore ||= rows.length === batchSize;
+    hasMore ||= rows.length === batchSize;
   }
-  return isMore;
+  return hasMore;
 }

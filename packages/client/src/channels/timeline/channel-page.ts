@@ -1,7 +1,4 @@
-/**
- * One page of a channel's timeline, from its host, verified before anything of it counts (06
- * §10.1).
- */
+/** Reads one page of a channel's timeline from its host and verifies it (06 §10.1). */
 import {
   type ChannelDescriptor,
   type ChannelPage,
@@ -16,34 +13,34 @@ import { checkRelayAnswer, isClientError, isRefusal } from '../../errors.ts';
 import { asRollback, callPage } from '../../sync/host-calls.ts';
 import { knownDescriptors } from '../channel-rows.ts';
 
-/** Events asked for at once; the host may give fewer. */
+/** Events per request; the host may return fewer. */
 export const pageSize = 100;
 
-/** Where a channel is hosted. */
+/** A channel's ID and host, with members as rows and methods have them. */
 export interface ChannelRef {
   readonly channel_id: string;
   readonly relay_id: string;
 }
 
-/** A verified page with what of it did not verify. */
+/** A verified page, with the events that did not verify. */
 export interface ReadChannelPage {
-  /** Everything that holds, ascending. */
+  /** Verified events, ascending. */
   readonly events: VerifiedChannelPage['events'];
-  /** Verified descriptors that events of the page name or are. */
+  /** Verified descriptors that the page contains or its events name. */
   readonly descriptors: readonly ChannelDescriptor[];
-  /** Events that must not be adopted, and why. */
+  /** Events that do not verify, with the reason. */
   readonly refused: readonly { readonly sequence: number; readonly reason: string }[];
-  /** Of all events, whether they hold or not; ascending. */
+  /** Sequences of all events, verified or not, ascending. */
   readonly sequences: readonly number[];
   readonly hasMore: boolean;
 }
 
 /**
- * Asks for a page and verifies it. Descriptors that its events name are taken from the store, from
- * the page, or from `channel.resolve` by exact revision; without one an event is not adopted.
+ * Requests a page and verifies it. Descriptors that its events name come from the store, from the
+ * page, or from `channel.resolve` by exact revision; an event without its descriptor is refused.
  *
  * @throws RelayRefused, RelayUnreachable
- * @throws RelayMisbehaviour `invalid_channel_page` for a page no honest host gives
+ * @throws RelayMisbehaviour `invalid_channel_page` for a page that no honest host returns
  */
 export async function readChannelPage(
   core: AccountCore,
@@ -66,14 +63,14 @@ export async function readChannelPage(
   let verified = verify();
   const open = verified.missing.filter((revision) => !wanted.has(revision));
   if (open.length > 0) {
-    // The page named a descriptor event of its own that does not hold.
+    // A descriptor event inside the page does not verify: resolve its revision.
     await resolveInto(core, place, { known, revisions: open, signal });
     verified = verify();
   }
   return summary(page, verified);
 }
 
-/** Revisions that are needed, but neither known nor, as it seems, in the page itself. */
+/** Lists revisions that events name and that are neither stored nor in the page. */
 function unresolvedRevisions(
   { network }: AccountCore,
   { events }: ChannelPage,
@@ -87,7 +84,7 @@ function unresolvedRevisions(
     .filter((revision) => !known.has(revision) && !brought.has(revision));
 }
 
-/** What the host does not have, or what does not verify, stays missing. */
+/** Resolves descriptors; one that the host lacks or that does not verify stays missing. */
 async function resolveInto(
   core: AccountCore,
   place: ChannelRef,
@@ -130,7 +127,7 @@ function summary(page: ChannelPage, verified: VerifiedChannelPage): ReadChannelP
 }
 
 /**
- * A verified descriptor of a channel from its host: of an exact revision, or the current one.
+ * Resolves a verified descriptor from the host: of an exact revision, or the current one.
  *
  * @throws RelayRefused `not_found`, RelayUnreachable
  * @throws RelayMisbehaviour `invalid_channel_descriptor`

@@ -1,6 +1,6 @@
 /**
- * Reading a channel from its host: page by page, each verified before anything of it counts, never
- * more than one page at a time in memory (06 §8.11, §10.1).
+ * Reading a channel from its host page by page. Each page is verified and committed before the next
+ * one is requested (06 §8.11, §10.1).
  */
 import {
   type ChannelDescriptor,
@@ -41,11 +41,10 @@ import {
 } from './channel-page.ts';
 
 /**
- * Catches a channel up: at first with the latest page, then from the position on, as far as the
- * allowance goes. What one page brings is committed with the position before the next is asked for.
- * Gives what happened.
+ * Catches a channel up: first with the latest page, later from the position on, up to the budget.
+ * Yields what happened.
  *
- * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour; what was applied before stays
+ * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour; applied pages stay
  */
 export async function* readChannel(
   core: AccountCore,
@@ -62,7 +61,7 @@ export async function* readChannel(
     const step = await core.store.write((tx) => commitPage(tx, row, { page, direction }));
     if (step !== undefined) {
       yield step.events;
-      // The latest page is the end: it says nothing of newer events.
+      // The latest page is the end of the timeline.
       if (direction === 'latest' || !page.hasMore || !shouldReadChannel(step.row)) return;
     }
     if (budget.isSpent) {
@@ -83,8 +82,8 @@ export async function readChannelBuffered(
 }
 
 /**
- * Reads one page before everything that is here.
- * @returns whether there is more
+ * Reads one page before the stored part of the timeline.
+ * @returns whether there is more before it
  */
 export async function readOlderPage(
   core: AccountCore,
@@ -125,7 +124,7 @@ async function readPageInDirection(
   return await readChannelPage(core, row, { range, signal });
 }
 
-/** Writes what a page led to; nothing where another reader of this store was faster. */
+/** Applies a page; does nothing if another reader of this store has moved the position. */
 async function commitPage(
   tx: StoreWriter,
   read: ChannelRow,
@@ -138,25 +137,25 @@ async function commitPage(
     row.span?.position === read.span?.position;
   if (!isSame) return undefined;
   const { leftAt, ...rest } = row;
-  // Older pages say nothing of what is left behind the position.
+  // An older page does not resume the interrupted read after the position.
   const next = direction === 'older' ? row : rest;
   return await applyChannelPage(tx, next, { page, direction, covers: read.hinted_head });
 }
 
-/** What lies in some part of a timeline; nothing of it is kept. */
+/** One page of a timeline that is not stored. */
 export interface ChannelPreview {
   /** The verified current descriptor. */
   readonly descriptor: ChannelDescriptor;
   /**
-   * Oldest first. Edits and deletions behind the last entry are not in it, because they were not
-   * read: only what is followed is complete.
+   * Oldest first. Later edits and deletions are missing, because they were not read: only a
+   * followed channel is complete.
    */
   readonly entries: readonly ChannelEntry[];
-  /** Whether there is more in the direction of reading. */
+  /** Whether more is left in the direction of reading. */
   readonly hasMore: boolean;
 }
 
-/** Reads one page of any channel, from wherever, verified like any other and kept nowhere. */
+/** Reads and verifies one page of any channel, at any position, and stores nothing of it. */
 export async function previewChannel(
   core: AccountCore,
   place: ChannelRef,
@@ -186,7 +185,7 @@ export async function previewChannel(
   return { descriptor, entries, hasMore: page.hasMore };
 }
 
-/** Between which sequences a page has everything that is readable. */
+/** Returns the sequences between which a page has everything readable. */
 function boundsOf({ sequences, hasMore }: ReadChannelPage, { before, after }: ChannelRange) {
   const [first = 0, last = -1] = [sequences[0], sequences.at(-1)];
   if (after !== undefined)
@@ -196,10 +195,10 @@ function boundsOf({ sequences, hasMore }: ReadChannelPage, { before, after }: Ch
 }
 
 /**
- * Asks the host for the current descriptor, and adopts it where the channel is known here.
+ * Resolves the current descriptor from the host, and adopts it if the channel is known here.
  *
- * @throws RelayMisbehaviour `channel_rollback` for one below what had been seen before asking,
- *   `channel_conflict` for another one of the same revision
+ * @throws RelayMisbehaviour `channel_rollback` for a revision below the one known before,
+ *   `channel_conflict` for a different descriptor of the same revision
  */
 export async function currentDescriptor(
   core: AccountCore,
@@ -234,7 +233,7 @@ function checkNoRollback(known: ChannelDescriptor, found: ChannelDescriptor): vo
   if (found.revision === known.revision && !isSameDescriptor(found, known)) {
     throw new RelayMisbehaviour(
       'channel_conflict',
-      `revision ${found.revision} is another descriptor already`,
+      `revision ${found.revision} has a different descriptor already`,
       { method },
     );
   }
