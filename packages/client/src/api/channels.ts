@@ -60,7 +60,7 @@ export interface Channel {
   readonly id: string;
   /** Relay ID of the host. */
   readonly relayId: string;
-  readonly standing: FollowState;
+  readonly followState: FollowState;
   /** Verified; of the highest revision this device has seen. */
   readonly descriptor: ChannelDescriptor;
   /** What the own account may do in it. */
@@ -93,7 +93,7 @@ export class Channels {
     const rows = await this.#core.store.read((tx) => channelRows(tx));
     return rows
       .map((row) => this.#channelOf(row))
-      .filter(({ standing, role }) => standing !== 'left' || role === 'owner');
+      .filter(({ followState, role }) => followState !== 'left' || role === 'owner');
   }
 
   /** @throws ClientError `unknown_channel` */
@@ -291,6 +291,14 @@ export class Channels {
     const isModerator = descriptor.moderators?.includes(account) === true;
     const role = descriptor.creator === account ? 'owner' : isModerator ? 'moderator' : 'reader';
     const link = channelLink(this.#core, row);
-    return { id, relayId, standing, descriptor, role, ...(span !== undefined && { span }), link };
+    return {
+      id,
+      relayId,
+      followState: standing,
+      descriptor,
+      role,
+      ...(span !== undefined && { span }),
+      link,
+    };
   }
 }

@@ -63,7 +63,7 @@ export interface Group {
   readonly id: string;
   /** Relay ID of the host. */
   readonly relayId: string;
-  readonly standing: GroupMembership;
+  readonly membership: GroupMembership;
   /** Sequence up to which it is read; -1 before the first read. */
   readonly position: number;
   /** Verified state; absent before the first read. */
@@ -114,7 +114,7 @@ export class Groups {
       const found: Group[] = [];
       for (const { group_id, isForgotten } of await groupRows(tx)) {
         if (isForgotten) continue;
-        found.push(groupOf(await loadGroup(tx, group_id), this.#core.account));
+        found.push(toGroup(await loadGroup(tx, group_id), this.#core.account));
       }
       return found;
     });
@@ -123,7 +123,7 @@ export class Groups {
   /** @throws ClientError `not_a_member` for a group this device does not know */
   async get(groupId: string): Promise<Group> {
     const kept = await this.#core.store.read((tx) => loadGroup(tx, groupId));
-    return groupOf(kept, this.#core.account);
+    return toGroup(kept, this.#core.account);
   }
 
   /**
@@ -197,7 +197,7 @@ export class Groups {
    * @throws RelayRefused, RelayUnreachable
    */
   async send(groupId: string, draft: GroupDraft, options: Abortable = {}): Promise<SentToGroup> {
-    const content = messageOf(this.#core, draft);
+    const content = groupMessageContent(this.#core, draft);
     return await sendToGroup(this.#core, { groupId, content }, signalOf(options));
   }
 
@@ -225,7 +225,7 @@ export class Groups {
     range: { readonly after?: number; readonly last?: number } = {},
   ): Promise<GroupMessageRow[]> {
     const entries = await this.entries(groupId, range);
-    return entries.filter((entry) => isChat(this.#core, entry));
+    return entries.filter((entry) => isGroupMessage(this.#core, entry));
   }
 
   /**
@@ -234,10 +234,10 @@ export class Groups {
    */
   async replied(message: GroupMessageRow): Promise<GroupMessageRow | undefined> {
     const sequence = message.content?.reply_to_seq;
-    if (typeof sequence !== 'number' || !isChat(this.#core, message)) return undefined;
+    if (typeof sequence !== 'number' || !isGroupMessage(this.#core, message)) return undefined;
     const { store } = this.#core;
     const entry = await store.read((tx) => groupEntry(tx, message.group_id, sequence));
-    return entry !== undefined && isChat(this.#core, entry) ? entry : undefined;
+    return entry !== undefined && isGroupMessage(this.#core, entry) ? entry : undefined;
   }
 
   /** Members of the verified state, with their nicknames. */
@@ -442,13 +442,13 @@ function distinct(accounts: readonly string[]): string[] {
   return [...new Set(accounts)];
 }
 
-function groupOf({ row, group }: Awaited<ReturnType<typeof loadGroup>>, self: string): Group {
+function toGroup({ row, group }: Awaited<ReturnType<typeof loadGroup>>, self: string): Group {
   const { group_id: id, relay_id: relayId, standing, position, blocked, activeKey } = row;
   const key = group?.members.get(self)?.member_encryption_public_key;
   return {
     id,
     relayId,
-    standing,
+    membership: standing,
     position,
     ...(group !== undefined && { state: group }),
     ...(blocked !== undefined && { blocked }),
@@ -458,12 +458,12 @@ function groupOf({ row, group }: Awaited<ReturnType<typeof loadGroup>>, self: st
   };
 }
 
-function isChat(core: AccountCore, entry: GroupEntry): entry is GroupMessageRow {
+function isGroupMessage(core: AccountCore, entry: GroupEntry): entry is GroupMessageRow {
   if (entry.kind !== 'message' || entry.outcome !== 'applied') return false;
   return entry.content?.$type === core.network.type('group.message.content');
 }
 
-function messageOf({ network }: AccountCore, draft: GroupDraft): JsonObject {
+function groupMessageContent({ network }: AccountCore, draft: GroupDraft): JsonObject {
   const { text, contentType = 'text/plain', attachments = [], replyTo } = draft;
   if (text === undefined && attachments.length === 0) {
     throw new ClientError('invalid_input', 'neither text nor attachments');

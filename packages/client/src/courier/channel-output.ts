@@ -45,11 +45,11 @@ export async function addressOf(
 }
 
 export function channelShape(channel: Channel) {
-  const { id, relayId, standing, role, descriptor, span, link } = channel;
+  const { id, relayId, followState, role, descriptor, span, link } = channel;
   return {
     channel: id,
     relay: relayId,
-    standing,
+    standing: followState,
     role,
     name: descriptor.name,
     description: descriptor.description,

@@ -17,7 +17,7 @@ export async function groupOf(account: Account, name: string): Promise<Group> {
   const same = groups.find(({ id }) => id === name);
   if (same !== undefined) return same;
   const called = groups.filter(({ state }) => state?.name === name);
-  const present = called.filter(({ standing }) => standing !== 'ended');
+  const present = called.filter(({ membership }) => membership !== 'ended');
   const [first, second] = present.length > 0 ? present : called;
   if (first === undefined) {
     throw new UsageError(`no group is called ${name}: courier group list shows them`);
@@ -31,7 +31,7 @@ export function groupShape(group: Group, self: string) {
   return {
     group: group.id,
     relay: group.relayId,
-    standing: group.standing,
+    standing: group.membership,
     position: group.position,
     has_key: group.hasKey,
     blocked: group.blocked,
@@ -48,8 +48,8 @@ export function groupShape(group: Group, self: string) {
 }
 
 /** Returns the own role; `undefined` if the account is not a member. */
-export function roleIn({ standing, state }: Group, self: string): string | undefined {
-  return standing === 'ended' ? undefined : state?.members.get(self)?.role;
+export function roleIn({ membership, state }: Group, self: string): string | undefined {
+  return membership === 'ended' ? undefined : state?.members.get(self)?.role;
 }
 
 export function memberShape({ account, role, nickname, since }: NamedMember) {

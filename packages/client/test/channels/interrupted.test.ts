@@ -118,13 +118,13 @@ describe('06 §10.4: lost answers', () => {
       await expect(creating).rejects.toMatchObject(unreachable);
       relay.behave();
       const [made] = await ann.account.channels.list();
-      expect(made).toMatchObject({ standing: 'creating', role: 'owner' });
+      expect(made).toMatchObject({ followState: 'creating', role: 'owner' });
       relay.asked.clear();
       await (await ann.again()).sync();
       // Asked for first, and sent again only where the host does not have it.
       expect(relay.asked.get('channel.create') ?? 0).toBe(sent);
       expect(await ann.account.channels.list()).toMatchObject([
-        { id: made?.id, standing: 'followed', span: { first: 0, position: 0 } },
+        { id: made?.id, followState: 'followed', span: { first: 0, position: 0 } },
       ]);
       expect(await waiting(ann)).toBe(0);
     }
@@ -133,8 +133,8 @@ describe('06 §10.4: lost answers', () => {
   test('a creation whose answer alone was lost succeeds at once', async () => {
     const ann = await Restarted.begin();
     relay.lose('channel.create', 1);
-    const { standing } = await ann.account.channels.create({ name: 'News' });
-    expect(standing).toBe('followed');
+    const { followState } = await ann.account.channels.create({ name: 'News' });
+    expect(followState).toBe('followed');
   });
 
   test('06 §8.7: a post goes out again unchanged, and stands there once', async () => {

@@ -33,7 +33,7 @@ test('06 §10: created, followed, posted in, edited, deleted', async () => {
   const facts = { name: 'News', description: 'of the day', moderators: [bob.id] };
   const channel = await ann.channels.create(facts);
   const { id, link } = channel;
-  expect(channel).toMatchObject({ standing: 'followed', role: 'owner', descriptor: facts });
+  expect(channel).toMatchObject({ followState: 'followed', role: 'owner', descriptor: facts });
   expect(channel.span).toEqual({ first: 0, position: 0 });
   const { sequence: first } = await ann.channels.post(id, { text: 'one' });
   expect(await carl.channels.preview(link)).toMatchObject({ name: 'News', revision: 0 });

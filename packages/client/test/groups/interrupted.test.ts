@@ -65,10 +65,10 @@ describe('lost answers', () => {
       await expect(ann.account.groups.create({ name: 'Club' })).rejects.toMatchObject(unreachable);
       relay.behave();
       const [group] = await ann.account.groups.list();
-      expect(group).toMatchObject({ standing: 'creating' });
+      expect(group).toMatchObject({ membership: 'creating' });
       await (await ann.again()).sync();
       expect(await ann.account.groups.list()).toMatchObject([
-        { id: group?.id, standing: 'member', hasKey: true },
+        { id: group?.id, membership: 'member', hasKey: true },
       ]);
     }
   });
@@ -83,7 +83,7 @@ describe('lost answers', () => {
     await (await bob.again()).sync();
     await ann.account.groups.approve(id, [bob.account.id]);
     await (await bob.again()).sync();
-    expect(await bob.account.groups.get(id)).toMatchObject({ standing: 'member', hasKey: true });
+    expect(await bob.account.groups.get(id)).toMatchObject({ membership: 'member', hasKey: true });
   });
 
   test('05 §13.28: a message goes out again unchanged, and arrives once', async () => {

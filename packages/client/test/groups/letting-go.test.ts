@@ -56,7 +56,7 @@ describe('a group is forgotten', () => {
     relay.behave();
     const { relayId } = await ann.groups.get(id);
     expect(await bob.groups.add({ groupId: id, relayId })).toMatchObject({
-      standing: 'member',
+      membership: 'member',
       hasKey: true,
       state: { name: 'Society' },
     });
@@ -95,7 +95,7 @@ describe('a group is added by hand', () => {
     const wrong = { groupId: id, relayId: `0x${'77'.repeat(20)}` };
     await expect(laptop.groups.add(wrong)).rejects.toMatchObject({ code: 'no_relay' });
     expect(await shown(laptop)).toEqual([]);
-    expect(await laptop.groups.add({ groupId: id, relayId })).toMatchObject({ standing: 'member' });
+    expect(await laptop.groups.add({ groupId: id, relayId })).toMatchObject({ membership: 'member' });
   });
 
   test('only where there is one, and the account is a member of it', async () => {
@@ -123,7 +123,7 @@ describe('a host that calls a member none', () => {
     relay.behave();
     expect(await bob.account.sync()).toEqual([]);
     await bob.account.groups.sync(id);
-    expect(await bob.account.groups.get(id)).toMatchObject({ standing: 'member', hasKey: true });
+    expect(await bob.account.groups.get(id)).toMatchObject({ membership: 'member', hasKey: true });
     // Another device is told the key again.
     const tablet = await anotherDevice(relay.world, bob.account, impatient);
     await exchange(bob.account, tablet);
@@ -143,7 +143,7 @@ test('an application that is refused for good leaves a group what it was', async
   for (const each of [bob, carl]) {
     await expect(each.groups.join(text)).rejects.toMatchObject({ error: 'forbidden' });
   }
-  expect(await bob.groups.get(id)).toMatchObject({ standing: 'ended' });
+  expect(await bob.groups.get(id)).toMatchObject({ membership: 'ended' });
   expect(await shown(carl)).toEqual([]);
 });
 
@@ -165,6 +165,6 @@ test('05 §14.4: nicknames end with the membership of who has them, and of who r
   await ann.groups.remove(id, [bob.id]);
   await bob.sync();
   await admit(ann, id, [bob]);
-  expect(await bob.groups.get(id)).toMatchObject({ standing: 'member' });
+  expect(await bob.groups.get(id)).toMatchObject({ membership: 'member' });
   expect(await nicknames()).toEqual([]);
 });

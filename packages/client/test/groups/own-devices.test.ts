@@ -57,14 +57,14 @@ test('a key that is none of the account’s replaces no key that is, in whatever
   await ann.groups.send(id, { text: 'still readable' });
   await tablet.sync();
   expect(await groupTexts(tablet, id)).toEqual(['still readable']);
-  expect(await tablet.groups.get(id)).toMatchObject({ standing: 'member', hasKey: true });
+  expect(await tablet.groups.get(id)).toMatchObject({ membership: 'member', hasKey: true });
 });
 
 test('a device that was told of the end reads again once the other was admitted anew', async () => {
   const { ann, phone, tablet, id } = await setScene();
   await ann.groups.remove(id, [phone.id]);
   await exchange(phone, tablet);
-  expect(await tablet.groups.get(id)).toMatchObject({ standing: 'ended', hasKey: false });
+  expect(await tablet.groups.get(id)).toMatchObject({ membership: 'ended', hasKey: false });
   await admit(ann, id, [phone]);
   await exchange(phone, tablet);
   await ann.groups.send(id, { text: 'welcome back' });
@@ -81,7 +81,7 @@ test('a key that comes late opens what could not be opened before', async () => 
   const device = await late.completeDevice(approval, { accountPublicKey: phone.publicKey });
   const { relayId } = await phone.groups.get(id);
   await device.groups.add({ groupId: id, relayId });
-  expect(await device.groups.get(id)).toMatchObject({ standing: 'member', hasKey: false });
+  expect(await device.groups.get(id)).toMatchObject({ membership: 'member', hasKey: false });
   await ann.groups.send(id, { text: 'waits' });
   await device.groups.sync(id);
   expect(await groupTexts(device, id)).toEqual([]);
@@ -112,7 +112,7 @@ test('05 §7.5: an old key that comes late opens its epochs, whatever the presen
   await sender.send(phone.id, { $type: network.type('account.group.state.sync'), states });
   await device.sync();
   expect(await groupTexts(device, id)).toEqual(['under the old key']);
-  expect(await device.groups.get(id)).toMatchObject({ standing: 'member', hasKey: false });
+  expect(await device.groups.get(id)).toMatchObject({ membership: 'member', hasKey: false });
 });
 
 test('05 §16: a key that another device asked for is not here until that device tells it', async () => {
@@ -120,7 +120,7 @@ test('05 §16: a key that another device asked for is not here until that device
   await tablet.groups.requestRecovery(id);
   await ann.groups.approveRecovery(id, [phone.id]);
   await phone.groups.sync(id);
-  expect(await phone.groups.get(id)).toMatchObject({ standing: 'member', hasKey: false });
+  expect(await phone.groups.get(id)).toMatchObject({ membership: 'member', hasKey: false });
   const sending = phone.groups.send(id, { text: 'no' });
   await expect(sending).rejects.toMatchObject({ code: 'group_key_missing' });
   await exchange(tablet, phone);

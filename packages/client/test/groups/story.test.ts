@@ -22,15 +22,15 @@ const codeOf = (work: Promise<unknown>) =>
 test('05 §17.3: created, joined, talked in, with replies and nicknames', async () => {
   const [ann, bob] = [await world.person(), await world.person()];
   const { id } = await ann.groups.create({ name: 'Club', description: 'of old' });
-  expect(await ann.groups.get(id)).toMatchObject({ standing: 'member', hasKey: true, position: 0 });
+  expect(await ann.groups.get(id)).toMatchObject({ membership: 'member', hasKey: true, position: 0 });
   const { text } = await ann.groups.invite(id);
   expect(await bob.groups.preview(text)).toMatchObject({ name: 'Club', member_count: 1 });
-  expect(await bob.groups.join(text)).toMatchObject({ standing: 'applied', hasKey: false });
+  expect(await bob.groups.join(text)).toMatchObject({ membership: 'applied', hasKey: false });
   expect(await bob.sync()).toEqual([]);
   expect(await ann.groups.applications(id)).toMatchObject([{ application: { account: bob.id } }]);
   await ann.groups.approve(id, [bob.id]);
   expect(await bob.sync()).toEqual([{ kind: 'group-joined', groupId: id }]);
-  expect(await bob.groups.get(id)).toMatchObject({ standing: 'member', hasKey: true });
+  expect(await bob.groups.get(id)).toMatchObject({ membership: 'member', hasKey: true });
 
   const { sequence } = await bob.groups.send(id, { text: 'hello' });
   await ann.sync();
@@ -59,7 +59,7 @@ test('05 §16: a new device gets the key from the other, reads on, and is heard'
   const id = await club(ann, [bob]);
   await ann.groups.send(id, { text: 'before the tablet' });
   const tablet = await anotherDevice(world, bob);
-  expect(await tablet.groups.get(id)).toMatchObject({ standing: 'member', hasKey: true });
+  expect(await tablet.groups.get(id)).toMatchObject({ membership: 'member', hasKey: true });
   await tablet.groups.send(id, { text: 'from the tablet' });
   await Promise.all([ann.sync(), bob.sync(), tablet.sync()]);
   // 05 §10.2: another device reads messages from its first call on, and all management.
@@ -73,7 +73,7 @@ test('05 §16: one device is admitted, the other learns of it and reads', async 
   const [phone, tablet] = await twofold();
   const id = await club(ann, [phone]);
   await exchange(phone, tablet);
-  expect(await tablet.groups.get(id)).toMatchObject({ standing: 'member', hasKey: true });
+  expect(await tablet.groups.get(id)).toMatchObject({ membership: 'member', hasKey: true });
   await ann.groups.send(id, { text: 'to both' });
   await exchange(phone, tablet);
   expect([await groupTexts(phone, id), await groupTexts(tablet, id)]).toEqual([
@@ -96,7 +96,7 @@ test('05 §9: removal, ban and rejoining', async () => {
   await carl.groups.send(id, { text: 'without Bob' });
 
   await admit(ann, id, [bob]);
-  expect(await bob.groups.get(id)).toMatchObject({ standing: 'member', hasKey: true });
+  expect(await bob.groups.get(id)).toMatchObject({ membership: 'member', hasKey: true });
   await carl.groups.send(id, { text: 'with Bob' });
   await Promise.all([ann.sync(), bob.sync()]);
   expect(await groupTexts(bob, id)).toEqual(['with Bob']);
@@ -177,7 +177,7 @@ test('05 §6: roles, properties, transfer, leaving, closing', async () => {
   expect(await codeOf(ann.groups.leave(id))).toBe('not_permitted');
   await ann.groups.transfer(id, bob.id);
   await ann.groups.leave(id);
-  expect(await ann.groups.get(id)).toMatchObject({ standing: 'ended' });
+  expect(await ann.groups.get(id)).toMatchObject({ membership: 'ended' });
   expect(await codeOf(carl.groups.close(id))).toBe('not_permitted');
   await bob.groups.close(id);
   expect(await codeOf(carl.groups.send(id, { text: 'too late' }))).toBe('not_permitted');

@@ -52,8 +52,8 @@ export interface ChannelPatch {
 
 /** A post that the host accepted. The sequence is the host's claim until it is read. */
 export interface SentToChannel {
-  readonly channel_id: string;
-  readonly message_id: string;
+  readonly channelId: string;
+  readonly messageId: string;
   readonly sequence: number;
 }
 
@@ -89,7 +89,7 @@ export async function publish(
     enqueueWrite(tx, channelId, { write: 'post', post }),
   );
   const sequence = await submitInTurn(core, { row, pending }, signal);
-  return { channel_id: channelId, message_id: post.message_id, sequence: sequence as number };
+  return { channelId, messageId: post.message_id, sequence: sequence as number };
 }
 
 /**

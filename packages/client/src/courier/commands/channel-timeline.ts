@@ -64,8 +64,10 @@ function postCommand(environment: CliEnvironment): Command {
       const { id } = await channelOf(account, name);
       const draft = { text, contentType: contentTypeOf(options) };
       const sent = await noteIfEnqueued(session, account.channels.post(id, draft, { signal }));
-      const { message_id, sequence } = sent;
-      out.result({ channel: id, message_id, sequence }, () => [`${sequence}  published`]);
+      const { messageId, sequence } = sent;
+      out.result({ channel: id, message_id: messageId, sequence }, () => [
+        `${sequence}  published`,
+      ]);
     },
   );
 }
@@ -169,7 +171,7 @@ function readCommand(environment: CliEnvironment): Command {
       if (isAddress(name)) return undefined;
       throw error;
     });
-    const isHere = found?.standing === 'followed';
+    const isHere = found?.followState === 'followed';
     const shown = isHere
       ? await readFollowed(session, found.id, range)
       : await readPreview(session, { name: found?.link ?? name, relay: options.relay, range });

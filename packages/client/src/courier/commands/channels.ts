@@ -37,9 +37,9 @@ function listCommand(environment: CliEnvironment): Command {
     const channels = await account.channels.list();
     out.result({ channels: channels.map(channelShape) }, () =>
       columns(
-        channels.map(({ id, role, standing, descriptor }) => [
+        channels.map(({ id, role, followState, descriptor }) => [
           id,
-          descriptor.status === 'closed' ? 'closed' : standing,
+          descriptor.status === 'closed' ? 'closed' : followState,
           role,
           oneLine(descriptor.name),
         ]),
@@ -49,7 +49,7 @@ function listCommand(environment: CliEnvironment): Command {
 }
 
 function channelLines(channel: Channel, name: (id: string) => string): string[] {
-  const { id, relayId, standing, role, descriptor, span, link } = channel;
+  const { id, relayId, followState, role, descriptor, span, link } = channel;
   const { description = '', moderators = [] } = descriptor;
   const facts: [string, string][] = [
     ['channel', id],
@@ -60,7 +60,7 @@ function channelLines(channel: Channel, name: (id: string) => string): string[] 
     ['owner', name(descriptor.creator)],
     ['moderators', moderators.map(name).join(', ') || 'none'],
     ['own role', role],
-    ['standing', standing],
+    ['standing', followState],
     ['read', span === undefined ? 'nothing yet' : `from ${span.first} to ${span.position}`],
     ['link', link],
   ];

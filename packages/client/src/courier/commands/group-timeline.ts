@@ -60,8 +60,8 @@ function sendCommand(environment: CliEnvironment): Command {
         }
         throw error;
       });
-      const { message_id, sequence } = sent;
-      out.result({ group: id, message_id, sequence }, () => [`${message_id}  sent`]);
+      const { messageId, sequence } = sent;
+      out.result({ group: id, message_id: messageId, sequence }, () => [`${messageId}  sent`]);
     },
   );
 }

@@ -58,9 +58,9 @@ function listCommand(environment: CliEnvironment): Command {
 }
 
 /** Returns the state of a group in one word. */
-function membershipWord({ blocked, state, standing }: Group): string {
+function membershipWord({ blocked, state, membership }: Group): string {
   if (blocked !== undefined) return 'blocked';
-  return standing === 'member' && state?.status === 'closed' ? 'closed' : standing;
+  return membership === 'member' && state?.status === 'closed' ? 'closed' : membership;
 }
 
 function groupLines(group: Group, self: string, name: (id: string) => string): string[] {
@@ -68,9 +68,9 @@ function groupLines(group: Group, self: string, name: (id: string) => string): s
   const facts: [string, string][] = [
     ['group', group.id],
     ['host', group.relayId],
-    ['standing', group.standing],
+    ['standing', group.membership],
   ];
-  if (group.standing === 'member') {
+  if (group.membership === 'member') {
     facts.push([
       'key',
       group.hasKey ? 'here' : `missing; ask for a new one: courier group recover ${group.id}`,

@@ -30,8 +30,8 @@ const method = 'group.message.send';
 
 /** A message that the host accepted. The sequence is the host's claim until it is read. */
 export interface SentToGroup {
-  readonly group_id: string;
-  readonly message_id: string;
+  readonly groupId: string;
+  readonly messageId: string;
   readonly sequence: number;
 }
 
@@ -171,7 +171,7 @@ async function submit(
   if (row === undefined) throw new ClientError('not_a_member', `${group_id} is not known here`);
   const answer = await core.relay(row.relay_id).call(method, envelope, { signal });
   await core.store.write((tx) => dequeueMessage(tx, pending));
-  return { group_id, message_id, sequence: answer.sequence };
+  return { groupId: group_id, messageId: message_id, sequence: answer.sequence };
 }
 
 async function prepareRetry(
@@ -214,7 +214,7 @@ async function sentByOthers(
         from: core.account,
         message_id,
       });
-      if (sequence !== undefined) return { group_id: groupId, message_id, sequence };
+      if (sequence !== undefined) return { groupId, messageId: message_id, sequence };
     }
     return undefined;
   });
