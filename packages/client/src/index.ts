@@ -9,6 +9,7 @@ export type { DeviceInfo } from './accounts/devices.ts';
 export type { Channel, Channels } from './api/channels.ts';
 export type { Contact, ContactRequestOptions, Contacts } from './api/contacts.ts';
 export type { Devices } from './api/devices.ts';
+export type { GroupChanges } from './api/group-administration.ts';
 export type { Group, GroupDraft, Groups, NamedMember } from './api/groups.ts';
 export type { Draft, MessageKey, Messages } from './api/messages.ts';
 export type { Abortable, WithAccountKey } from './api/options.ts';

@@ -63,23 +63,23 @@ export interface Channel {
   readonly followState: FollowState;
   /** Verified; of the highest revision this device has seen. */
   readonly descriptor: ChannelDescriptor;
-  /** What the own account may do in it. */
+  /** The own account's role. */
   readonly role: 'owner' | 'moderator' | 'reader';
-  /** The part of its timeline that is here; absent before the first read. */
+  /** The stored part of its timeline; absent before the first read. */
   readonly span?: ChannelSpan;
-  /** Its address as one word of text, for a link or a QR code. */
+  /** Its address as one word of text, also for a QR code. */
   readonly link: string;
 }
 
 /**
- * Channels: public, signed timelines on one relay each. What a host says is verified before it is
- * used; order and times are its word (06 §1).
+ * Channels: public, signed timelines, each on one relay. A host's answers are verified before they
+ * are used; order and times are the host's claims (06 §1).
  *
  * @example
  * const channel = await account.channels.create({ name: 'Release notes' });
  * await account.channels.post(channel.id, { text: 'Version 1.0 is out' });
  * await other.channels.follow(channel.link);
- * for (const { content } of await other.channels.posts(channel.id)) show(content.body);
+ * for (const { content } of await other.channels.posts(channel.id)) console.log(content.body);
  */
 export class Channels {
   readonly #core: AccountCore;
@@ -88,7 +88,12 @@ export class Channels {
     this.#core = core;
   }
 
-  /** Every channel that is followed, and the own ones, from the store. */
+  /**
+   * Lists the followed channels and the own ones, from the store.
+   *
+   * @example
+   * const names = (await account.channels.list()).map(({ descriptor }) => descriptor.name);
+   */
   async list(): Promise<Channel[]> {
     const rows = await this.#core.store.read((tx) => channelRows(tx));
     return rows
@@ -96,15 +101,24 @@ export class Channels {
       .filter(({ followState, role }) => followState !== 'left' || role === 'owner');
   }
 
-  /** @throws ClientError `unknown_channel` */
+  /**
+   * Reads one stored channel.
+   *
+   * @throws ClientError `unknown_channel`
+   * @example
+   * const { role, followState } = await account.channels.get(channelId);
+   */
   async get(channelId: string): Promise<Channel> {
     const row = await this.#core.store.read((tx) => requireChannel(tx, channelId));
     return this.#channelOf(row);
   }
 
   /**
-   * Creates a channel at a host that it never leaves, and follows it.
-   * @throws ClientError `invalid_input`; `no_relay` where the relay hosts no channels
+   * Creates a channel and follows it. Its host never changes.
+   *
+   * @throws ClientError `invalid_input`; `no_relay` if the relay does not host channels
+   * @example
+   * const { id, link } = await account.channels.create({ name: 'News', moderators: [bob] });
    */
   async create(facts: NewChannelFacts, options: Abortable = {}): Promise<Channel> {
     const id = await createChannel(this.#core, facts, signalOf(options));
@@ -113,26 +127,37 @@ export class Channels {
   }
 
   /**
-   * Signs the next revision of the descriptor; what is left out stays, `null` removes.
+   * Signs the next revision of the descriptor. An absent member stays, `null` removes it.
+   *
    * @throws ClientError `unknown_channel`, `not_permitted` for all but the owner, `invalid_input`
+   * @example
+   * await account.channels.update(channelId, { description: null, moderators: [bob] });
    */
   async update(channelId: string, facts: ChannelFacts, options: Abortable = {}): Promise<Channel> {
     await updateChannel(this.#core, { channelId, facts }, signalOf(options));
     return await this.get(channelId);
   }
 
-  /** Closes the channel for good. @throws ClientError `unknown_channel`, `not_permitted` */
+  /**
+   * Closes the channel for good.
+   *
+   * @throws ClientError `unknown_channel`, `not_permitted` for all but the owner
+   * @example
+   * await account.channels.close(channelId);
+   */
   async close(channelId: string, options: Abortable = {}): Promise<Channel> {
     await closeChannel(this.#core, channelId, signalOf(options));
     return await this.get(channelId);
   }
 
   /**
-   * Publishes a post. Where the host's answer is lost it is kept, and goes out again unchanged with
-   * `sync`.
+   * Publishes a post. If the host's answer is lost, it stays in the outbox and `sync` sends it
+   * again, unchanged.
    *
    * @throws ClientError `unknown_channel`, `not_permitted`, `invalid_input`
    * @throws RelayRefused, RelayUnreachable
+   * @example
+   * const { sequence } = await account.channels.post(channelId, { text: 'Round one: a draw.' });
    */
   async post(
     channelId: string,
@@ -143,12 +168,14 @@ export class Channels {
   }
 
   /**
-   * Changes a post, whoever wrote it; what is left out stays, `null` removes. Where the answer is
-   * lost, the timeline is read to learn what became of it.
+   * Edits a post of any author. An absent member stays, `null` removes it. If the answer is lost,
+   * the timeline is read to find out whether the edit took effect.
    *
    * @param sequence of the post
    * @throws ClientError `unknown_channel`, `not_permitted`, `invalid_input`
    * @throws RelayRefused, RelayUnreachable
+   * @example
+   * await account.channels.edit(channelId, 1, { text: 'Round one: Black wins.' });
    */
   async edit(
     channelId: string,
@@ -160,10 +187,12 @@ export class Channels {
   }
 
   /**
-   * Deletes a post, whoever wrote it, with all its edits. It cannot be undone.
+   * Deletes a post of any author, with all its edits. It cannot be undone.
    *
    * @param options.reason public, and part of what is signed
    * @throws ClientError `unknown_channel`, `not_permitted`, `invalid_input`
+   * @example
+   * await account.channels.delete(channelId, 1, { reason: 'a typo' });
    */
   async delete(
     channelId: string,
@@ -176,10 +205,12 @@ export class Channels {
   }
 
   /**
-   * Reports a post to the host's operator; nobody else sees it. Another report of the same post
-   * replaces the first.
+   * Reports a post to the host's operator only. A second report of the same post replaces the
+   * first.
    *
    * @throws ClientError `unknown_channel`, `invalid_input`; RelayRefused
+   * @example
+   * await account.channels.report(channelId, 1, { reason: 'spam' });
    */
   async report(
     channelId: string,
@@ -198,46 +229,60 @@ export class Channels {
   }
 
   /**
-   * Follows a channel: its host is asked for the descriptor, and `sync` and `follow` of the account
-   * read what happens in it. Reading begins with the latest page; `older` reads further back.
+   * Follows a channel: resolves its descriptor at the host; `sync` and `follow` of the account then
+   * read its timeline. Reading begins with the latest page; `older` reads earlier pages.
    *
-   * @param address a link, or the IDs of channel and host; nothing in it is believed
+   * @param address a link, or the IDs of channel and host; nothing in it is trusted
    * @param options.from `creation` reads the whole timeline instead
    * @throws ClientError `verification_failed`, `no_relay`
    * @throws RelayRefused `not_found`, RelayMisbehaviour
+   * @example
+   * const { id } = await account.channels.follow(link, { from: 'creation' });
    */
   async follow(
     address: string | ChannelAddress,
     options: { readonly from?: FollowFrom } & Abortable = {},
   ): Promise<Channel> {
-    const place = channelRefOf(this.#core, address);
+    const channel = channelRefOf(this.#core, address);
     const { from = 'latest' } = options;
-    await followChannel(this.#core, place, { from, signal: signalOf(options) });
-    await readChannelBuffered(this.#core, place.channel_id, signalOf(options));
-    return await this.get(place.channel_id);
+    await followChannel(this.#core, channel, { from, signal: signalOf(options) });
+    await readChannelBuffered(this.#core, channel.channel_id, signalOf(options));
+    return await this.get(channel.channel_id);
   }
 
   /**
-   * Reads a channel no more and removes what was read of it. An own channel stays in the list.
+   * Stops reading a channel and removes its timeline. An own channel stays in the list.
+   *
    * @throws ClientError `unknown_channel`
+   * @example
+   * await account.channels.unfollow(channelId);
    */
   async unfollow(channelId: string): Promise<void> {
     await unfollowChannel(this.#core, channelId);
   }
 
   /**
-   * Asks a host for the current descriptor of a channel, verified.
+   * Resolves the current descriptor of a channel at its host, verified.
+   *
    * @throws ClientError `verification_failed`, `no_relay`; RelayRefused `not_found`
+   * @example
+   * const { name } = await account.channels.preview(link);
    */
   async preview(
     address: string | ChannelAddress,
     options: Abortable = {},
   ): Promise<ChannelDescriptor> {
-    const place = channelRefOf(this.#core, address);
-    return await currentDescriptor(this.#core, place, signalOf(options));
+    const channel = channelRefOf(this.#core, address);
+    return await currentDescriptor(this.#core, channel, signalOf(options));
   }
 
-  /** Catches one channel up and sends what waits for it. @returns what happened */
+  /**
+   * Catches one channel up and sends its pending writes.
+   *
+   * @returns its events
+   * @example
+   * for (const event of await account.channels.sync(channelId)) console.log(event.kind);
+   */
   async sync(channelId: string, options: Abortable = {}): Promise<ChannelAccountEvent[]> {
     const core = this.#core;
     const row = await core.store.read((tx) => requireChannel(tx, channelId));
@@ -246,22 +291,32 @@ export class Channels {
   }
 
   /**
-   * Reads one page before everything that is here.
+   * Reads one page before the stored part of the timeline.
+   *
    * @returns whether there is more before it
+   * @example
+   * while (await account.channels.older(channelId)) console.log('read one more page');
    */
   async older(channelId: string, options: Abortable = {}): Promise<boolean> {
     return await readOlderPage(this.#core, channelId, signalOf(options));
   }
 
   /**
-   * The timeline as far as it is here: posts, revisions, deletions, what was refused, and gaps;
-   * oldest first.
+   * Lists the stored timeline: posts, revisions, deletions, refused events and gaps, oldest first.
+   *
+   * @example
+   * const latest = await account.channels.entries(channelId, { last: 50 });
    */
   async entries(channelId: string, range: EntryRange = {}): Promise<ChannelEntry[]> {
     return await this.#core.store.read((tx) => listChannelEntries(tx, channelId, range));
   }
 
-  /** The posts of it, as their edits left them; oldest first. */
+  /**
+   * Lists the stored posts in their edited state, oldest first.
+   *
+   * @example
+   * for (const { content } of await account.channels.posts(channelId)) console.log(content.body);
+   */
   async posts(
     channelId: string,
     range: Omit<EntryRange, 'limit'> = {},
@@ -270,19 +325,21 @@ export class Channels {
   }
 
   /**
-   * Reads one page of any channel from its host, at any position, and keeps nothing of it: the
-   * latest page, or what lies `before` or `after` a sequence.
+   * Reads one page of any channel from its host and stores nothing: the latest page, or the page
+   * `before` or `after` a sequence.
    *
    * @throws ClientError `verification_failed`, `no_relay`
    * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour
+   * @example
+   * const { entries, hasMore } = await account.channels.read(link, { before: 100, limit: 10 });
    */
   async read(
     address: string | ChannelAddress,
     options: ChannelRange & Abortable = {},
   ): Promise<ChannelPreview> {
     const { signal, ...range } = options;
-    const place = channelRefOf(this.#core, address);
-    return await previewChannel(this.#core, place, { range, signal: signalOf({ signal }) });
+    const channel = channelRefOf(this.#core, address);
+    return await previewChannel(this.#core, channel, { range, signal: signalOf({ signal }) });
   }
 
   #channelOf(row: ChannelRow): Channel {

@@ -1,7 +1,6 @@
 // biome-ignore-all lint/style/noExcessiveLinesPerFile: one public class; half of it is examples
 import type {
   ContentReference,
-  GroupInvitePolicy,
   GroupMember,
   GroupProjection,
   GroupState,
@@ -17,17 +16,9 @@ import {
   groupRows,
   loadGroup,
   nicknames,
+  type StoredGroup,
 } from '../groups/group-rows.ts';
-import { removeSettledRecovery, requestRecovery } from '../groups/keys/recover-key.ts';
-import { type RotationOptions, rotateSecret } from '../groups/keys/rotate-secret.ts';
 import { createGroup, type NewGroup } from '../groups/membership/create-group.ts';
-import {
-  createInvite,
-  type InviteTerms,
-  type IssuedInvite,
-  listInvites,
-  revokeInvite,
-} from '../groups/membership/invitations.ts';
 import {
   addGroup,
   applyToGroup,
@@ -36,26 +27,17 @@ import {
   previewGroup,
 } from '../groups/membership/join-group.ts';
 import {
-  approveApplications,
-  approveRecoveries,
-  listApplications,
-  listRecoveries,
-  type PendingApplication,
-  type PendingRecovery,
-  rejectApplications,
-  rejectRecoveries,
-} from '../groups/membership/requests.ts';
-import {
   type GroupEntry,
   type GroupMessageRow,
   groupEntry,
   listGroupEntries,
 } from '../groups/timeline/group-entries.ts';
 import { type SentToGroup, sendToGroup } from '../groups/timeline/send-group-message.ts';
-import { writeChainEvent } from '../groups/timeline/write-chain-event.ts';
 import { keyOf } from '../store/row-keys.ts';
 import { type TimeLimit, withTimeLimit } from '../sync/budget.ts';
 import { collectEvents } from '../sync/collect-events.ts';
+import type { EntryRange } from '../sync/timeline-range.ts';
+import { GroupAdministration } from './group-administration.ts';
 import { type Abortable, signalOf } from './options.ts';
 
 /** A group as this device knows it. */
@@ -68,13 +50,13 @@ export interface Group {
   readonly position: number;
   /** Verified state; absent before the first read. */
   readonly state?: GroupProjection;
-  /** Where its history stops to verify, and why (05 §5.5). */
+  /** The event that does not verify, with the reason; no later event is used (05 §5.5). */
   readonly blocked?: GroupBlock;
-  /** Whether this device has the key that opens the group's present messages. */
+  /** Whether this device has the key that opens the group's current messages. */
   readonly hasKey: boolean;
 }
 
-/** A member with the nickname it gave itself in this group. */
+/** A member with its nickname in this group. */
 export interface NamedMember extends GroupMember {
   readonly nickname?: string;
 }
@@ -85,13 +67,13 @@ export interface GroupDraft {
   /** Media type of the text; plain text by default. */
   readonly contentType?: string;
   readonly attachments?: readonly ContentReference[];
-  /** Sequence of the message that is answered. */
+  /** Sequence of the message that it answers. */
   readonly replyTo?: number;
 }
 
 /**
- * Groups. Their state is rebuilt from the signed history, which is verified from its beginning on;
- * what a host says beside that is never believed (05 §1.2).
+ * Groups. Their state is rebuilt from the signed history, which is verified from its beginning;
+ * other claims of the host are not trusted (05 §1.2).
  *
  * @example
  * const group = await account.groups.create({ name: 'Chess club' });
@@ -101,14 +83,20 @@ export interface GroupDraft {
  * await other.sync();
  * await other.groups.send(group.id, { text: 'Hello' });
  */
-export class Groups {
+export class Groups extends GroupAdministration {
   readonly #core: AccountCore;
 
   constructor(core: AccountCore) {
+    super(core);
     this.#core = core;
   }
 
-  /** Every group this device knows and was not told to forget, from the store. */
+  /**
+   * Lists the stored groups without forgotten ones.
+   *
+   * @example
+   * const names = (await account.groups.list()).map(({ state }) => state?.name);
+   */
   async list(): Promise<Group[]> {
     return await this.#core.store.read(async (tx) => {
       const found: Group[] = [];
@@ -120,23 +108,35 @@ export class Groups {
     });
   }
 
-  /** @throws ClientError `not_a_member` for a group this device does not know */
+  /**
+   * Reads one stored group.
+   *
+   * @throws ClientError `not_a_member` for a group this device does not know
+   * @example
+   * const { membership, hasKey } = await account.groups.get(groupId);
+   */
   async get(groupId: string): Promise<Group> {
-    const kept = await this.#core.store.read((tx) => loadGroup(tx, groupId));
-    return toGroup(kept, this.#core.account);
+    const stored = await this.#core.store.read((tx) => loadGroup(tx, groupId));
+    return toGroup(stored, this.#core.account);
   }
 
   /**
-   * Founds a group at a host that it never leaves.
-   * @throws ClientError `invalid_input`; `no_relay` where the relay hosts no groups
+   * Creates a group. Its host never changes.
+   *
+   * @throws ClientError `invalid_input`; `no_relay` if the relay does not host groups
+   * @example
+   * const { id } = await account.groups.create({ name: 'Chess club', capacity: 20 });
    */
   async create(facts: NewGroup, options: Abortable = {}): Promise<Group> {
     return await this.get(await createGroup(this.#core, facts, signalOf(options)));
   }
 
   /**
-   * Looks at the group an invitation leads to. The host's word, for display: nothing is verified.
+   * Reads the host's description of an invitation's group, for display only: nothing is verified.
+   *
    * @throws ClientError `verification_failed`
+   * @example
+   * const { name } = await account.groups.preview(invitation);
    */
   async preview(invitation: string, options: Abortable = {}): Promise<GroupState> {
     const address = decodeInviteAddress(this.#core, invitation);
@@ -144,10 +144,12 @@ export class Groups {
   }
 
   /**
-   * Applies for admission. Nobody tells an applicant of the decision: `sync` tries to read the
-   * group, and gives `group-joined` once it can.
+   * Applies for membership. An applicant gets no notification of the decision: `sync` tries to read
+   * the group, and emits `group-joined` when that succeeds.
    *
    * @throws ClientError `verification_failed`, `invalid_input`
+   * @example
+   * const { id } = await account.groups.join(invitation);
    */
   async join(invitation: string, options: Abortable = {}): Promise<Group> {
     const address = decodeInviteAddress(this.#core, invitation);
@@ -156,10 +158,12 @@ export class Groups {
   }
 
   /**
-   * Tells this device of a group the account is a member of, where no other device is left to do
-   * so: it is read, and with `requestRecovery` it can be opened again.
+   * Adds a group that the account is a member of, if no other device can share it. The group is
+   * read; its messages can be opened after `requestRecovery`.
    *
    * @throws ClientError `invalid_input`, `not_a_member`, `no_relay`
+   * @example
+   * await account.groups.add({ groupId, relayId });
    */
   async add(
     address: { readonly groupId: string; readonly relayId: string },
@@ -170,18 +174,26 @@ export class Groups {
   }
 
   /**
-   * Forgets a group that was left or closed, or whose history does not verify, or an application
-   * nobody decided about. What was read of it stays in the store, and counts again if it is joined
-   * anew.
+   * Forgets a group that was left or closed or does not verify, or an undecided application. What
+   * was read stays in the store, and is used again if the account joins again.
    *
-   * @param options.evenAsMember also a group that cannot be left because its host is gone
+   * @param options.evenAsMember also forgets a group that cannot be left because its host is gone
    * @throws ClientError `invalid_input` for a member: leave first
+   * @example
+   * await account.groups.leave(groupId);
+   * await account.groups.forget(groupId);
    */
   async forget(groupId: string, options: { readonly evenAsMember?: boolean } = {}): Promise<void> {
     await forgetGroup(this.#core, groupId, options);
   }
 
-  /** Catches one group up. @returns what happened */
+  /**
+   * Catches one group up.
+   *
+   * @returns its events
+   * @example
+   * for (const event of await account.groups.sync(groupId)) console.log(event.kind);
+   */
   async sync(groupId: string, options: Abortable = {}): Promise<GroupAccountEvent[]> {
     const core = this.#core;
     const read = (limit: TimeLimit) => catchUpGroup(core, groupId, limit);
@@ -191,17 +203,28 @@ export class Groups {
   }
 
   /**
-   * Sends a message. Where the host's answer is lost it is kept, and goes out again with `sync`.
+   * Sends a message. If the host's answer is lost, it stays in the outbox and `sync` sends it
+   * again.
    *
-   * @throws ClientError `not_a_member`, `not_permitted`, `group_key_missing`, `invalid_input`
+   * @throws ClientError `not_a_member`, `not_permitted`, `group_blocked`, `group_behind`,
+   *   `group_key_missing`, `invalid_input`
    * @throws RelayRefused, RelayUnreachable
+   * @example
+   * const { sequence } = await account.groups.send(groupId, { text: 'Tuesday?' });
+   * await account.groups.send(groupId, { text: 'At eight.', replyTo: sequence });
    */
   async send(groupId: string, draft: GroupDraft, options: Abortable = {}): Promise<SentToGroup> {
     const content = groupMessageContent(this.#core, draft);
     return await sendToGroup(this.#core, { groupId, content }, signalOf(options));
   }
 
-  /** Sets the own nickname in one group; `null` clears it. */
+  /**
+   * Sets the own nickname in one group; `null` removes it.
+   *
+   * @throws the same as `send`
+   * @example
+   * await account.groups.setNickname(groupId, 'The Rook');
+   */
   async setNickname(
     groupId: string,
     nickname: string | null,
@@ -211,26 +234,39 @@ export class Groups {
     return await sendToGroup(this.#core, { groupId, content }, signalOf(options));
   }
 
-  /** The timeline: messages, changes, and what was rejected; oldest first. */
-  async entries(
-    groupId: string,
-    range: { readonly after?: number; readonly limit?: number; readonly last?: number } = {},
-  ): Promise<GroupEntry[]> {
+  /**
+   * Lists the stored timeline: messages, changes and rejected events, oldest first.
+   *
+   * @example
+   * const latest = await account.groups.entries(groupId, { last: 50 });
+   */
+  async entries(groupId: string, range: Omit<EntryRange, 'before'> = {}): Promise<GroupEntry[]> {
     return await this.#core.store.read((tx) => listGroupEntries(tx, groupId, range));
   }
 
-  /** Messages of people, decrypted; oldest first. */
+  /**
+   * Lists the members' messages in a range of the timeline, decrypted, oldest first.
+   *
+   * @example
+   * const [last] = await account.groups.messages(groupId, { last: 1 });
+   */
   async messages(
     groupId: string,
-    range: { readonly after?: number; readonly last?: number } = {},
+    range: Pick<EntryRange, 'after' | 'last'> = {},
   ): Promise<GroupMessageRow[]> {
     const entries = await this.entries(groupId, range);
     return entries.filter((entry) => isGroupMessage(this.#core, entry));
   }
 
   /**
-   * The message another one answers. `undefined` where there is none, or it is not here, or what
-   * the sequence names is no message of people (05 §14.3).
+   * Returns the message that another one answers; `undefined` if it answers none, if that one is
+   * not stored here, or if the sequence is not a member's message (05 §14.3).
+   *
+   * @example
+   * for (const message of await account.groups.messages(groupId)) {
+   *   const answered = await account.groups.replied(message);
+   *   console.log(answered?.content, message.content);
+   * }
    */
   async replied(message: GroupMessageRow): Promise<GroupMessageRow | undefined> {
     const sequence = message.content?.reply_to_seq;
@@ -240,7 +276,14 @@ export class Groups {
     return entry !== undefined && isGroupMessage(this.#core, entry) ? entry : undefined;
   }
 
-  /** Members of the verified state, with their nicknames. */
+  /**
+   * Lists the members of the verified state, with their nicknames.
+   *
+   * @example
+   * for (const { account: id, role, nickname } of await account.groups.members(groupId)) {
+   *   console.log(id, role, nickname);
+   * }
+   */
   async members(groupId: string): Promise<NamedMember[]> {
     return await this.#core.store.read(async (tx) => {
       const { group } = await loadGroup(tx, groupId);
@@ -252,197 +295,9 @@ export class Groups {
       return found;
     });
   }
-
-  /**
-   * Makes an invitation; its `text` is for a link or a QR code.
-   * @throws ClientError `not_permitted`, `invalid_input`
-   */
-  async invite(
-    groupId: string,
-    terms: InviteTerms = {},
-    options: Abortable = {},
-  ): Promise<IssuedInvite> {
-    return await createInvite(this.#core, { groupId, terms }, signalOf(options));
-  }
-
-  /** The valid invitations this account may see. */
-  async invites(groupId: string, options: Abortable = {}): Promise<IssuedInvite[]> {
-    return await listInvites(this.#core, groupId, signalOf(options));
-  }
-
-  /** Ends an invitation, and the applications that wait by it. */
-  async revokeInvite(groupId: string, inviteId: string, options: Abortable = {}): Promise<void> {
-    await revokeInvite(this.#core, { groupId, inviteId }, signalOf(options));
-  }
-
-  /** Applications that wait, each verified. */
-  async applications(groupId: string, options: Abortable = {}): Promise<PendingApplication[]> {
-    return await listApplications(this.#core, groupId, signalOf(options));
-  }
-
-  /**
-   * Admits applicants, after every check of their applications and invitations.
-   * @throws ClientError `invalid_input`, `not_permitted`, `group_key_missing`
-   */
-  async approve(
-    groupId: string,
-    accounts: readonly string[],
-    options: Abortable = {},
-  ): Promise<void> {
-    await approveApplications(this.#core, { groupId, accounts }, signalOf(options));
-  }
-
-  async reject(
-    groupId: string,
-    accounts: readonly string[],
-    options: Abortable = {},
-  ): Promise<void> {
-    await rejectApplications(this.#core, { groupId, accounts }, signalOf(options));
-  }
-
-  /** Changes properties; what is left out stays. @throws ClientError `not_permitted` */
-  async update(
-    groupId: string,
-    facts: {
-      readonly name?: string;
-      readonly description?: string;
-      readonly capacity?: number;
-      readonly invitePolicy?: GroupInvitePolicy;
-    },
-    options: Abortable = {},
-  ): Promise<void> {
-    const { name, description, capacity, invitePolicy } = facts;
-    const fields = {
-      ...(name !== undefined && { name }),
-      ...(description !== undefined && { description }),
-      ...(capacity !== undefined && { member_capacity: capacity }),
-      ...(invitePolicy !== undefined && { invite_policy: invitePolicy }),
-    };
-    await this.#manage(groupId, { kind: 'group.update', method: 'group.update', fields }, options);
-  }
-
-  /** @throws ClientError `not_permitted` for all but the owner */
-  async setRole(
-    groupId: string,
-    member: { readonly account: string; readonly role: 'administrator' | 'member' },
-    options: Abortable = {},
-  ): Promise<void> {
-    const { account, role } = member;
-    const act = { kind: 'group.role.update', method: 'group.role.update' } as const;
-    await this.#manage(groupId, { ...act, fields: { account, role } }, options);
-  }
-
-  /** Makes another member the owner; the own account stays as an ordinary member. */
-  async transfer(groupId: string, account: string, options: Abortable = {}): Promise<void> {
-    const act = { kind: 'group.owner.transfer', method: 'group.owner.transfer' } as const;
-    await this.#manage(groupId, { ...act, fields: { new_owner_account: account } }, options);
-  }
-
-  /** Leaves; the owner transfers the group first. */
-  async leave(groupId: string, options: Abortable = {}): Promise<void> {
-    const act = { kind: 'group.member.leave', method: 'group.member.leave' } as const;
-    await this.#manage(groupId, { ...act, fields: { account: this.#core.account } }, options);
-  }
-
-  /** Removes members. They may apply again; the client secret they know stays the same. */
-  async remove(
-    groupId: string,
-    accounts: readonly string[],
-    options: Abortable = {},
-  ): Promise<void> {
-    const act = { kind: 'group.member.removal', method: 'group.member.remove' } as const;
-    await this.#manage(groupId, { ...act, fields: { accounts: distinct(accounts) } }, options);
-  }
-
-  /** Bans accounts, and removes those that are members. */
-  async ban(groupId: string, accounts: readonly string[], options: Abortable = {}): Promise<void> {
-    const act = { kind: 'group.member.ban', method: 'group.member.ban' } as const;
-    await this.#manage(groupId, { ...act, fields: { accounts: distinct(accounts) } }, options);
-  }
-
-  /** Lifts bans, and nothing else. */
-  async unban(
-    groupId: string,
-    accounts: readonly string[],
-    options: Abortable = {},
-  ): Promise<void> {
-    const act = { kind: 'group.member.unban', method: 'group.member.unban' } as const;
-    await this.#manage(groupId, { ...act, fields: { accounts: distinct(accounts) } }, options);
-  }
-
-  /** Closes the group for good. */
-  async close(groupId: string, options: Abortable = {}): Promise<void> {
-    await this.#manage(
-      groupId,
-      { kind: 'group.close', method: 'group.close', fields: {} },
-      options,
-    );
-  }
-
-  /**
-   * Asks for a new member key, where the old one is lost on all devices. The key is taken into use
-   * only once the verified history names it and its box opens (05 §17.4).
-   *
-   * @returns Unix seconds until which the request can be approved
-   */
-  async requestRecovery(groupId: string, options: Abortable = {}): Promise<number> {
-    return await requestRecovery(this.#core, groupId, signalOf(options));
-  }
-
-  /** Key recovery requests this account may see, each verified. */
-  async recoveries(groupId: string, options: Abortable = {}): Promise<PendingRecovery[]> {
-    return await listRecoveries(this.#core, groupId, signalOf(options));
-  }
-
-  /** @throws ClientError `invalid_input`, `not_permitted`, `group_key_missing` */
-  async approveRecovery(
-    groupId: string,
-    accounts: readonly string[],
-    options: Abortable = {},
-  ): Promise<void> {
-    await approveRecoveries(this.#core, { groupId, accounts }, signalOf(options));
-  }
-
-  /** Rejects requests of others; the own account's is withdrawn. */
-  async rejectRecovery(
-    groupId: string,
-    accounts: readonly string[],
-    options: Abortable = {},
-  ): Promise<void> {
-    await rejectRecoveries(this.#core, { groupId, accounts }, signalOf(options));
-    await removeSettledRecovery(this.#core, groupId, signalOf(options));
-  }
-
-  /**
-   * Replaces the client secret, so that nobody but the present members can read what follows, not
-   * even together with the host. Interrupted, it goes on where it stood when called again.
-   *
-   * @throws ClientError `not_permitted` for all but the owner
-   */
-  async rotate(groupId: string, options: RotationOptions & Abortable = {}): Promise<void> {
-    await rotateSecret(this.#core, { ...options, groupId }, signalOf(options));
-  }
-
-  async #manage(
-    groupId: string,
-    {
-      fields,
-      ...act
-    }: Pick<Parameters<typeof writeChainEvent>[2], 'kind' | 'method'> & {
-      readonly fields: JsonObject;
-    },
-    options: Abortable,
-  ): Promise<void> {
-    const signal = signalOf(options);
-    await writeChainEvent(this.#core, groupId, { ...act, signal, fields: () => fields });
-  }
 }
 
-function distinct(accounts: readonly string[]): string[] {
-  return [...new Set(accounts)];
-}
-
-function toGroup({ row, group }: Awaited<ReturnType<typeof loadGroup>>, self: string): Group {
+function toGroup({ row, group }: StoredGroup, self: string): Group {
   const { group_id: id, relay_id: relayId, standing, position, blocked, activeKey } = row;
   const key = group?.members.get(self)?.member_encryption_public_key;
   return {
@@ -452,8 +307,7 @@ function toGroup({ row, group }: Awaited<ReturnType<typeof loadGroup>>, self: st
     position,
     ...(group !== undefined && { state: group }),
     ...(blocked !== undefined && { blocked }),
-    // Somebody may have given the account another key, at the wish of another device or at
-    // nobody's.
+    // A recovery may have given the account a key that this device does not have.
     hasKey: activeKey !== undefined && activeKey === key,
   };
 }
@@ -466,7 +320,7 @@ function isGroupMessage(core: AccountCore, entry: GroupEntry): entry is GroupMes
 function groupMessageContent({ network }: AccountCore, draft: GroupDraft): JsonObject {
   const { text, contentType = 'text/plain', attachments = [], replyTo } = draft;
   if (text === undefined && attachments.length === 0) {
-    throw new ClientError('invalid_input', 'neither text nor attachments');
+    throw new ClientError('invalid_input', 'group message: give text or attachments');
   }
   return {
     $type: network.type('group.message.content'),
