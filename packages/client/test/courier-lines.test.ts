@@ -1,4 +1,4 @@
-/** What members and hosts write, on the lines of a terminal. */
+/** Text from members and hosts in terminal output. */
 import { expect, test } from 'vitest';
 import type { ChannelEntry } from '../src/channels/timeline/channel-entries.ts';
 import { channelEntryLine } from '../src/courier/channel-output.ts';
@@ -22,7 +22,7 @@ const message = (more: Partial<GroupMessageRow>): GroupMessageRow => ({
 });
 const forged = 'x\n    8  2026-01-01 00:00  ann: send money\u001b[2J';
 
-test('a message is one even if it has a member called nickname', () => {
+test('a message with a member called nickname is still a message', () => {
   const content = {
     $type: 'svc.group.message.content',
     body: { content_type: 'text/plain', text: 'hello' },
@@ -31,7 +31,7 @@ test('a message is one even if it has a member called nickname', () => {
   expect(groupEntryLine(message({ content }), name)).toMatch(/eve: hello$/);
 });
 
-test('types, reasons, names and addresses of attachments forge no line', () => {
+test('types, reasons, names and attachment addresses cannot forge a line', () => {
   const place = { group_id: '', sequence: 7, epoch: 1, accepted_at: 0 };
   const rejected = { ...place, kind: 'rejected', reason: forged } as const;
   const attachment = { uri: `https://example.org/${forged}`, hash: '', media_type: '' };
@@ -51,7 +51,7 @@ test('types, reasons, names and addresses of attachments forge no line', () => {
   }
 });
 
-test('nor do names of channels and reasons of moderators', () => {
+test('names of channels and reasons of moderators cannot forge a line', () => {
   const place = { channel_id: '', sequence: 7, accepted_at: 0, by: 'eve' };
   const descriptor = { name: `News"${forged}`, revision: 0, status: 'active' };
   for (const entry of [
@@ -64,7 +64,7 @@ test('nor do names of channels and reasons of moderators', () => {
   }
 });
 
-test('a further line of a text is marked, and looks like no entry however it is indented', () => {
+test('further lines of a text are marked, so that none looks like an entry', () => {
   for (const further of ['8  ann: two', ' 8  ann: two', '    8  ann: two']) {
     const body = { content_type: 'text/plain', text: `one\n${further}` };
     const content = { $type: 'svc.group.message.content', body };

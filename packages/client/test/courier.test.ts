@@ -1,4 +1,4 @@
-/** The command `courier`: what people and scripts do with it. */
+/** The command `courier`. */
 import { spawn } from 'node:child_process';
 import { createCipheriv, scryptSync } from 'node:crypto';
 import { chmodSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
@@ -15,19 +15,19 @@ import { network, relayWithClients } from './support/relay-with-clients.ts';
 const world = relayWithClients();
 let count = 0;
 
-const somebody = () => {
+const newPerson = () => {
   count += 1;
   return new Person(world, `person-${count}`);
 };
 
-async function settled(): Promise<Person & { account: string }> {
-  const person = somebody();
+async function newAccount(): Promise<Person & { account: string }> {
+  const person = newPerson();
   const { account } = await person.json('setup', ...person.network);
   return Object.assign(person, { account });
 }
 
 async function contacts(): Promise<[Person & { account: string }, Person & { account: string }]> {
-  const [ann, bob] = [await settled(), await settled()];
+  const [ann, bob] = [await newAccount(), await newAccount()];
   const { invite } = await ann.json('invite');
   await bob.json('accept', invite, '--as', 'ann');
   await ann.json('accept', bob.account, '--as', 'bob');
@@ -36,8 +36,8 @@ async function contacts(): Promise<[Person & { account: string }, Person & { acc
 }
 
 describe('setup', () => {
-  test('makes an account; the folder and its files are for the owner alone', async () => {
-    const ann = somebody();
+  test('creates an account; folder and files are readable by their owner only', async () => {
+    const ann = newPerson();
     const { exit, out, error } = await ann.run(['setup', ...ann.network]);
     expect({ exit, lines: out.split('\n').length }).toEqual({ exit: 0, lines: 5 });
     expect(error).toContain('courier key export');
@@ -46,15 +46,15 @@ describe('setup', () => {
     expect([mode('store.sqlite'), mode('courier.json')]).toEqual([0o600, 0o600]);
   });
 
-  test('remembers the network, so that later commands need no flags', async () => {
-    const ann = await settled();
+  test('stores the network, so that later commands need no flags', async () => {
+    const ann = await newAccount();
     const me = await ann.json('whoami');
     expect(me).toMatchObject({ account: ann.account, relay: world.relay.relayId });
     expect(Object.keys(me)).toEqual(['account', 'device', 'public_key', 'relay']);
   });
 
-  test('by the address of a relay, taken at its word once', async () => {
-    const ann = somebody();
+  test('accepts the URL of a relay and trusts its ID once', async () => {
+    const ann = newPerson();
     const [, , ...ca] = ann.network;
     const relay = world.relay.https[0] as string;
     const { relay: home } = await ann.json(
@@ -65,8 +65,8 @@ describe('setup', () => {
     expect(JSON.parse(written).relays).toHaveLength(1);
   });
 
-  test('a folder that was there keeps its mode; what is put into it is private', async () => {
-    const ann = somebody();
+  test('an existing folder keeps its mode; files written to it are private', async () => {
+    const ann = newPerson();
     mkdirSync(ann.folder, { recursive: true });
     chmodSync(ann.folder, 0o755);
     await ann.json('setup', ...ann.network);
@@ -76,8 +76,8 @@ describe('setup', () => {
     expect(modes).toEqual([0o755, 0o600, 0o600]);
   });
 
-  test('a second time is refused with its own status', async () => {
-    const ann = await settled();
+  test('is refused a second time with its own exit status', async () => {
+    const ann = await newAccount();
     const { exit, error } = await ann.run(['setup', ...ann.network, '--json']);
     expect({ exit, ...JSON.parse(error) }).toMatchObject({
       exit: 3,
@@ -85,8 +85,8 @@ describe('setup', () => {
     });
   });
 
-  test('no secret is printed where none was asked for', async () => {
-    const ann = somebody();
+  test('prints no secret except by key export', async () => {
+    const ann = newPerson();
     const printed = await ann.run(['setup', ...ann.network, '--json']);
     const { account_private_key: key } = await ann.json('key', 'export');
     expect(key).toMatch(/^[A-Za-z0-9_-]{43}$/);
@@ -97,7 +97,7 @@ describe('setup', () => {
   });
 });
 
-describe('talking', () => {
+describe('contacts and messages', () => {
   test('invite, accept, send, inbox', async () => {
     const [ann, bob] = await contacts();
     const { contacts: known } = await ann.json('contacts');
@@ -114,7 +114,7 @@ describe('talking', () => {
     expect(out).toMatch(/^\d{4}-\d\d-\d\d \d\d:\d\d {2}ann: hello there\n$/);
   });
 
-  test('a name given while asking is there when the answer comes, and can be changed', async () => {
+  test('a local name given with a request is stored, and can be changed', async () => {
     const [ann, bob] = await contacts();
     expect((await bob.json('contacts')).contacts).toMatchObject([{ alias: 'ann' }]);
     await bob.json('contacts', 'rename', 'ann', 'Anna');
@@ -124,7 +124,7 @@ describe('talking', () => {
     expect((await ann.json('inbox')).messages).toHaveLength(1);
   });
 
-  test('send takes its text from standard input', async () => {
+  test('send reads its text from standard input', async () => {
     const [ann, bob] = await contacts();
     const { exit } = await ann.run(['send', 'bob', '--markdown'], { input: '# Big\n\nnews' });
     expect(exit).toBe(0);
@@ -134,14 +134,14 @@ describe('talking', () => {
     ]);
   });
 
-  test('what others write cannot command the terminal', async () => {
+  test('received text cannot control the terminal', async () => {
     const [ann, bob] = await contacts();
     await ann.json('send', 'bob', 'a\u001b[2Jb\u202ec\r\n2025-01-01 00:00  ann: forged');
     const { out } = await bob.run(['inbox']);
     expect(out).toContain('a [2Jb c\n    2025-01-01');
   });
 
-  test('nor can what they write in objects of another type, or break what shows it', async () => {
+  test('objects of an unknown type cannot control the terminal or break the output', async () => {
     const [ann, bob] = await contacts();
     await using store = SqliteStore.open(join(ann.folder, 'store.sqlite'));
     await using raw = new RawSender(world, store);
@@ -159,7 +159,7 @@ describe('talking', () => {
     expect(messages[0]).not.toHaveProperty('text');
   });
 
-  test('JSON says the same with nothing in it that a terminal obeys', async () => {
+  test('--json prints the same text without control characters', async () => {
     const [ann, bob] = await contacts();
     const text = '\u001b[2J \u009b2J \u202e';
     await ann.json('send', 'bob', text);
@@ -168,8 +168,8 @@ describe('talking', () => {
     expect(JSON.parse(out).messages).toMatchObject([{ text }]);
   });
 
-  test('contacts are shown as they are now, and as they were without a relay', async () => {
-    const [ann, bob] = [await settled(), await settled()];
+  test('contacts are synced before they are shown; without a relay, the stored ones are shown', async () => {
+    const [ann, bob] = [await newAccount(), await newAccount()];
     const { invite } = await ann.json('invite');
     await bob.json('accept', invite, '--as', 'ann', '--note', 'bob');
     const { out: pending } = await ann.run(['contacts']);
@@ -182,7 +182,7 @@ describe('talking', () => {
     expect(error).toContain('cannot be reached');
   });
 
-  test('without a relay the inbox shows what arrived before, and says that it is not all', async () => {
+  test('without a relay, inbox shows stored messages and fails', async () => {
     const [ann, bob] = await contacts();
     await ann.json('send', 'bob', 'before');
     await bob.json('sync');
@@ -193,8 +193,8 @@ describe('talking', () => {
     expect(error).toContain('no answer from');
   });
 
-  test('an answer that came need not have been read to write to who gave it', async () => {
-    const [ann, bob] = [await settled(), await settled()];
+  test('send reads an unread answer to a contact request first', async () => {
+    const [ann, bob] = [await newAccount(), await newAccount()];
     const { invite } = await ann.json('invite');
     await bob.json('accept', invite, '--as', 'ann');
     expect((await bob.run(['send', 'ann', 'hello'])).error).toContain('has not answered yet');
@@ -203,13 +203,13 @@ describe('talking', () => {
   });
 
   test('only a request can be declined', async () => {
-    const ann = await settled();
-    expect((await ann.run(['decline', 'neo:0:nobody'])).exit).toBe(2);
+    const ann = await newAccount();
+    expect((await ann.run(['decline', 'neo:0:nemo'])).exit).toBe(2);
     expect((await ann.json('contacts')).contacts).toEqual([]);
   });
 
   test('a request is shown until it is decided', async () => {
-    const [ann, bob] = [await settled(), await settled()];
+    const [ann, bob] = [await newAccount(), await newAccount()];
     const { invite } = await ann.json('invite', '--days', '1');
     await bob.json('accept', invite, '--note', 'from the fair');
     const { error } = await ann.run(['inbox']);
@@ -230,7 +230,7 @@ describe('talking', () => {
   });
 
   test('the profile is published and read', async () => {
-    const [ann, bob] = [await settled(), await settled()];
+    const [ann, bob] = [await newAccount(), await newAccount()];
     await ann.json('profile', '--nickname', 'Ann', '--public');
     expect((await bob.json('profile', ann.account)).profile).toMatchObject({
       nickname: 'Ann',
@@ -243,9 +243,9 @@ describe('talking', () => {
 });
 
 describe('devices', () => {
-  test('a second device joins without the account key leaving the first', async () => {
+  test('a second device joins; the account key stays on the first', async () => {
     const [ann, bob] = await contacts();
-    const laptop = somebody();
+    const laptop = newPerson();
     const [ask, answer] = [join(world.folder, 'ask.json'), join(world.folder, 'answer.json')];
     const { public_key: key } = await ann.json('whoami');
     const { device } = await laptop.json(
@@ -269,8 +269,8 @@ describe('devices', () => {
   });
 
   test('an approval for another account is refused', async () => {
-    const [ann, bob] = [await settled(), await settled()];
-    const laptop = somebody();
+    const [ann, bob] = [await newAccount(), await newAccount()];
+    const laptop = newPerson();
     const ask = join(world.folder, 'ask-2.json');
     const { public_key: key } = await ann.json('whoami');
     await laptop.json('devices', 'request', '--account-key', key, '--out', ask, ...laptop.network);
@@ -282,7 +282,7 @@ describe('devices', () => {
   });
 
   test('renewing keeps the device', async () => {
-    const ann = await settled();
+    const ann = await newAccount();
     const renewed = await ann.json('devices', 'renew');
     expect((await ann.json('devices')).devices).toEqual([renewed]);
   });
@@ -295,29 +295,29 @@ describe('failures', () => {
     ['setup without a network', ['setup'], 2],
     ['a registry that is not there', ['setup', '--registry', '/nowhere/registry.json'], 2],
   ])('%s', async (_, args, exit) => {
-    const ran = await somebody().run(args);
+    const ran = await newPerson().run(args);
     expect(ran.exit).toBe(exit);
     expect(ran.out).toBe('');
     expect(ran.error).not.toContain('    at ');
   });
 
   test.each([
-    ['a name nobody has', ['send', 'nobody', 'hello'], 2, 'usage'],
-    ['an account that is no contact', ['send', 'ACCOUNT', 'hello'], 7, 'not_a_contact'],
-    ['an invite that is none', ['accept', 'svc-invite:AAAA'], 6, 'verification_failed'],
-    ['a stranger without public discovery', ['accept', 'ACCOUNT'], 5, 'relay_refused'],
-    ['a relay nobody registered', ['move', `0x${'12'.repeat(20)}`], 4, 'no_relay'],
-    ['a device that is none', ['devices', 'remove', `dev_${'A'.repeat(22)}`], 2, 'invalid_input'],
-    ['a message of nothing', ['send', 'me', ' '], 2, 'invalid_input'],
+    ['an unknown name', ['send', 'nemo', 'hello'], 2, 'usage'],
+    ['an account that is not a contact', ['send', 'ACCOUNT', 'hello'], 7, 'not_a_contact'],
+    ['a malformed invite', ['accept', 'svc-invite:AAAA'], 6, 'verification_failed'],
+    ['an account without public discovery', ['accept', 'ACCOUNT'], 5, 'relay_refused'],
+    ['an unregistered relay', ['move', `0x${'12'.repeat(20)}`], 4, 'no_relay'],
+    ['an unknown device', ['devices', 'remove', `dev_${'A'.repeat(22)}`], 2, 'invalid_input'],
+    ['an empty message', ['send', 'me', ' '], 2, 'invalid_input'],
   ])('%s', async (_, args, exit, code) => {
-    const [ann, bob] = [await settled(), await settled()];
+    const [ann, bob] = [await newAccount(), await newAccount()];
     const filled = args.map((arg) => (arg === 'ACCOUNT' ? bob.account : arg));
     const ran = await ann.run([...filled, '--json']);
     expect({ exit: ran.exit, ...JSON.parse(ran.error) }).toMatchObject({ exit, error: { code } });
   });
 
   test('a folder of another network', async () => {
-    const ann = await settled();
+    const ann = await newAccount();
     const { relays } = JSON.parse(
       readFileSync(join(world.folder, 'relay', 'registry.json'), 'utf8'),
     );
@@ -329,8 +329,8 @@ describe('failures', () => {
     expect(ran.exit).toBe(9);
   });
 
-  test('an authority that did not sign the relay', async () => {
-    const ann = somebody();
+  test('a certificate authority that did not sign the relay', async () => {
+    const ann = newPerson();
     const [registry, file] = ann.network;
     const ran = await ann.run(['setup', registry as string, file as string, '--json']);
     expect({ exit: ran.exit, ...JSON.parse(ran.error) }).toMatchObject({
@@ -340,7 +340,7 @@ describe('failures', () => {
   });
 });
 
-test('the program itself: follows the inbox, and ends when it is told to', async () => {
+test('the process follows the inbox and ends on SIGTERM', async () => {
   const [ann, bob] = await contacts();
   const main = join(import.meta.dirname, '../src/courier/main.ts');
   const child = spawn(process.execPath, [main, 'inbox', '--follow', '--json'], {
@@ -357,17 +357,17 @@ test('the program itself: follows the inbox, and ends when it is told to', async
   expect(await ended).toBe(0);
 });
 
-test('an exported key brings the account back, where everything else is lost', async () => {
-  const ann = await settled();
+test('an exported key restores the account after everything else is lost', async () => {
+  const ann = await newAccount();
   const { account_private_key: key } = await ann.json('key', 'export');
-  const again = somebody();
+  const again = newPerson();
   const file = join(world.folder, 'exported.key');
   writeFileSync(file, `${key}\n`);
   const back = await again.json('setup', '--key-file', file, '--recover', ...again.network);
   expect(back.account).toBe(ann.account);
   expect((await again.json('devices')).devices).toMatchObject([{ device: back.device }]);
   writeFileSync(file, 'not a key');
-  const wrong = await somebody().run(['setup', '--key-file', file, ...again.network]);
+  const wrong = await newPerson().run(['setup', '--key-file', file, ...again.network]);
   expect(wrong.exit).toBe(2);
 });
 
@@ -379,7 +379,7 @@ function base58(bytes: Uint8Array): string {
   return text;
 }
 
-/** A NEP-6 wallet with small scrypt costs, made here: no wallet program is at hand. */
+/** A NEP-6 wallet with small scrypt costs, made here. */
 async function walletOf(privateKey: Uint8Array, password: string): Promise<object> {
   const account = accountSigner(network, privateKey).account;
   const address = account.slice(account.lastIndexOf(':') + 1);
@@ -396,7 +396,7 @@ async function walletOf(privateKey: Uint8Array, password: string): Promise<objec
 }
 
 test('an account of a wallet: the key stays in the wallet', async () => {
-  const ann = somebody();
+  const ann = newPerson();
   mkdirSync(ann.folder, { recursive: true });
   const wallet = join(ann.folder, 'wallet.json');
   const privateKey = nodeRandom(32);
@@ -412,8 +412,8 @@ test('an account of a wallet: the key stays in the wallet', async () => {
   expect((await ann.run(renewing, { password: 'open sesame' })).exit).toBe(0);
 });
 
-test('a file that is no wallet', async () => {
-  const ann = somebody();
+test('a file that is not a wallet', async () => {
+  const ann = newPerson();
   mkdirSync(ann.folder, { recursive: true });
   const wallet = join(ann.folder, 'wallet.json');
   writeFileSync(wallet, 'null');

@@ -15,7 +15,7 @@ import {
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { Account, AccountEvent } from '../src/index.ts';
 import { postTexts } from './channels/support.ts';
-import { accompliceOf } from './groups/lying.ts';
+import { accompliceOf } from './groups/lying-group.ts';
 import { admit, anotherDevice, exchange, groupTexts } from './groups/support.ts';
 import { LyingRelay } from './support/lying-relay.ts';
 import { OddHost, type Oddity, oddities } from './support/odd-relay.ts';

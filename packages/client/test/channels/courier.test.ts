@@ -1,4 +1,4 @@
-/** Channels as people and scripts use them: the command, with a folder for each person. */
+/** `courier channel`, with one folder per account. */
 import { expect, test } from 'vitest';
 import { runCourier } from '../../src/courier/program.ts';
 import { Person } from '../support/courier.ts';
@@ -20,7 +20,7 @@ async function lines(person: Person, ...args: string[]): Promise<string[]> {
   return out.trimEnd().split('\n');
 }
 
-test('creating, following, publishing, editing, deleting, reporting, closing', async () => {
+test('create, follow, post, edit, delete, report, close', async () => {
   const [ann, bob] = [await someone('ann'), await someone('bob')];
   const about = ['--description', 'of the day', '--moderator', bob.account];
   const news = await ann.person.json('channel', 'create', 'The', 'News', ...about);
@@ -68,7 +68,7 @@ test('creating, following, publishing, editing, deleting, reporting, closing', a
   expect(
     await ann.person.json('channel', 'update', 'The News', '--name', 'Olds', '--no-moderators'),
   ).toMatchObject({ name: 'Olds', moderators: [], revision: 1, description: 'of the day' });
-  // Bob's device has not heard of it, the host has; and then so has he.
+  // Bob's device does not know the new revision until it syncs; the host does.
   const post = () => bob.person.run(['channel', 'post', news.channel, 'still?']);
   expect((await post()).exit).toBe(5);
   await bob.person.run(['channel', 'list']);
@@ -83,7 +83,7 @@ test('creating, following, publishing, editing, deleting, reporting, closing', a
   expect(await bob.person.json('channel')).toEqual({ channels: [] });
 });
 
-test('a channel by its ID; pages of what is followed and of what is not', async () => {
+test('reads pages by channel ID, followed or not', async () => {
   const [ann, bob] = [await someone('ann'), await someone('bob')];
   const { channel, relay } = await ann.person.json('channel', 'create', 'Numbers');
   for (const number of ['one', 'two', 'three']) {
@@ -100,7 +100,7 @@ test('a channel by its ID; pages of what is followed and of what is not', async 
     await bob.person.json('channel', 'follow', channel, '--relay', relay, '--from-creation');
   }
   for (const args of [
-    ['read', 'nobody knows this'],
+    ['read', 'an unknown channel'],
     ['read', channel, '--before', '1', '--after', '1'],
     ['read', channel, '--before', 'x'],
     ['edit', 'Numbers', '0', 'text'],
@@ -111,7 +111,7 @@ test('a channel by its ID; pages of what is followed and of what is not', async 
   expect((await bob.person.run(['channel', 'follow', 'svc-channel:AAAA'])).exit).toBe(6);
 });
 
-test('watching shows what happens as it happens, one JSON object a line', async () => {
+test('watch --json prints one JSON object per event', async () => {
   const [ann, bob] = [await someone('ann'), await someone('bob')];
   const { channel, link } = await ann.person.json('channel', 'create', 'Live');
   await bob.person.json('channel', 'follow', link);
@@ -142,7 +142,7 @@ test('watching shows what happens as it happens, one JSON object a line', async 
   expect(seen.at(-1)).toEqual({ event: 'channel-deleted', channel, sequence: 1, by: ann.account });
 });
 
-test('a name that reads like the address of another channel is not taken for it', async () => {
+test('a name that equals another channel’s address does not match that channel', async () => {
   const [ann, bob, eve] = [await someone('ann'), await someone('bob'), await someone('eve')];
   const news = await ann.person.json('channel', 'create', 'News');
   const byId = await eve.person.json('channel', 'create', news.channel);

@@ -1,6 +1,6 @@
 /**
- * From wherever a channel is read, in whichever direction and in pieces of any size, the same posts
- * come of it: compared with the projection of the whole timeline.
+ * Reading a channel from any position, in any direction and with pages of any size gives the same
+ * posts: compared with the projection of the whole timeline.
  */
 import {
   type ChannelPage,
@@ -24,7 +24,7 @@ afterAll(async () => {
   await relay[Symbol.asyncDispose]();
 });
 
-/** Writes some posts, edits, deletions and revisions, as chance will have it. */
+/** Writes random posts, edits, deletions and revisions. */
 async function write(owner: Account, id: string, { next, count }: Chance): Promise<void> {
   const posts: number[] = [];
   const any = () => posts[Math.floor(next() * posts.length)] as number;
@@ -47,7 +47,7 @@ interface Chance {
   readonly count: number;
 }
 
-/** The host gives less than it was asked for, as it may: pages of one to four events. */
+/** The host returns fewer events than requested: pages of one to four events. */
 function shorten(next: () => number, direction: 'newer' | 'older'): void {
   relay.lie('channel.read', (page: ChannelPage) => {
     const most = 1 + Math.floor(next() * 4);
@@ -59,13 +59,14 @@ function shorten(next: () => number, direction: 'newer' | 'older'): void {
   });
 }
 
-test.each([1, 2, 3, 4])('seed %i: every way of reading leads to the same posts', async (seed) => {
+test.each([1, 2, 3, 4])('seed %i: every order of reading gives the same posts', async (seed) => {
   const next = chanceOf(seed);
   const [ann, live, whole, newer, older, middle] = await Promise.all(
     Array.from({ length: 6 }, () => relay.world.person({ prefer: 'http' })),
   );
   const readers = { live, whole, newer, older, middle } as Record<string, Account>;
-  if (ann === undefined || live === undefined || middle === undefined) throw new Error('nobody');
+  if (ann === undefined || live === undefined || middle === undefined)
+    throw new Error('a reader is missing');
   const { id, link, relayId } = await ann.channels.create({ name: `Seed ${seed}` });
   await live.channels.follow(link);
   await write(ann, id, { next, count: 12 });

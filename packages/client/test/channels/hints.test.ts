@@ -1,4 +1,4 @@
-/** Following live: hints are reasons to read, and nothing else (06 §9.2, 02 §12, §13). */
+/** Following live: a hint causes a read and moves no position (06 §9.2, 02 §12, §13). */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { Account, AccountEvent } from '../../src/index.ts';
 import { LyingRelay } from '../support/lying-relay.ts';
@@ -16,7 +16,7 @@ afterAll(async () => {
   await relay[Symbol.asyncDispose]();
 });
 
-/** Somebody who follows an account until the test is done with it. */
+/** Follows an account until the test disposes of it. */
 class Listener implements AsyncDisposable {
   readonly events: AccountEvent[] = [];
   readonly #stop = new AbortController();
@@ -69,7 +69,7 @@ function hint(channel_id: string, head: number): void {
 
 const asked = () => relay.asked.get('channel.read') ?? 0;
 
-test('posts, edits, deletions and revisions are told as they happen', async () => {
+test('posts, edits, deletions and revisions give events as they happen', async () => {
   const { ann, bob, id } = await scene();
   await using live = new Listener(bob);
   await live.connected();
@@ -85,7 +85,7 @@ test('posts, edits, deletions and revisions are told as they happen', async () =
   );
 });
 
-test('a channel that is followed while the account is followed is subscribed', async () => {
+test('a channel followed while the account is followed is subscribed', async () => {
   const { ann, bob } = await scene();
   await using live = new Listener(bob);
   await live.connected();
@@ -97,8 +97,8 @@ test('a channel that is followed while the account is followed is subscribed', a
   await live.heard('to the second');
 });
 
-describe('hints that lie', () => {
-  test('move no position, and cost one read each at the most', async () => {
+describe('false hints', () => {
+  test('move no position and cost at most one read each', async () => {
     const { ann, bob, id } = await scene();
     await using live = new Listener(bob);
     await live.connected();
@@ -116,7 +116,7 @@ describe('hints that lie', () => {
     expect(asked()).toBe(2);
   });
 
-  test('a hint is nothing that reading must end at: what is not there is not waited for', async () => {
+  test('a hint of a head that does not exist is not waited for', async () => {
     const { bob, id } = await scene();
     hint(id, 7);
     expect(await bob.sync()).toEqual([]);
@@ -124,7 +124,7 @@ describe('hints that lie', () => {
   });
 });
 
-test('hints that come during a read are one more read, and nothing is lost', async () => {
+test('hints during a read cause one more read, and no event is lost', async () => {
   const { ann, bob, id } = await scene();
   await using live = new Listener(bob);
   await live.connected();
@@ -143,7 +143,7 @@ test('hints that come during a read are one more read, and nothing is lost', asy
   expect(asked()).toBeLessThanOrEqual(5);
 });
 
-test('a read that fails leaves the need open until it succeeds', async () => {
+test('after a failed read the channel is read until it succeeds', async () => {
   const { ann, bob, id } = await scene();
   const { id: other, link } = await ann.channels.create({ name: 'Other' });
   await bob.channels.follow(link);
@@ -155,12 +155,12 @@ test('a read that fails leaves the need open until it succeeds', async () => {
   await ann.channels.post(id, { text: 'needed' });
   await live.until(({ kind }) => kind === 'channel-failed');
   relay.behave();
-  // A hint of another channel is the next reason to read, and the open need goes with it.
+  // A hint of another channel causes the next read, which includes the failed one.
   await ann.channels.post(other, { text: 'elsewhere' });
   await live.heard('needed');
 });
 
-test('after the connection was lost, what happened meanwhile is read', async () => {
+test('after a lost connection, missed events are read', async () => {
   const { ann, bob, id } = await scene();
   await using live = new Listener(bob);
   await live.connected();
@@ -172,7 +172,7 @@ test('after the connection was lost, what happened meanwhile is read', async () 
   await live.heard('with a new subscription');
 });
 
-test('without WebSockets the channel is read at intervals', async () => {
+test('without WebSockets the channel is polled', async () => {
   const { ann, id } = await scene();
   const bob = await relay.world.person({ prefer: 'http' });
   await bob.channels.follow((await ann.channels.get(id)).link);
@@ -182,7 +182,7 @@ test('without WebSockets the channel is read at intervals', async () => {
   await live.heard('polled');
 });
 
-test('02 §13: channels over the host’s limit are read at intervals, whatever else is heard', async () => {
+test('02 §13: channels over the host’s limit are polled, however many hints come', async () => {
   const [ann, bob] = [await relay.world.person(), await relay.world.person()];
   const ids: string[] = [];
   for (const name of ['first', 'second', 'third']) {

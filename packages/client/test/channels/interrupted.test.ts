@@ -1,4 +1,4 @@
-/** What a channel costs when programs end, answers are lost and others are faster. */
+/** Channels when programs end, answers are lost and other devices write meanwhile. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
@@ -23,11 +23,11 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
-/** One try only: an answer that is lost is lost. */
+/** A single attempt: a lost answer stays lost. */
 const impatient = { prefer: 'http', retry: { attempts: 1, base: 1, cap: 1 } } as const;
 
-/** Somebody whose program ends and begins again with the same store. */
-class Restarted {
+/** An account whose program can restart with the same store. */
+class RestartableClient {
   readonly #store: Store;
   account: Account;
 
@@ -39,9 +39,9 @@ class Restarted {
   static async begin(
     store: Store = new MemoryStore(),
     options: Partial<ClientOptions> = impatient,
-  ): Promise<Restarted> {
+  ): Promise<RestartableClient> {
     const client = await relay.world.client({ store, ...options });
-    return new Restarted(store, await client.setUp());
+    return new RestartableClient(store, await client.setUp());
   }
 
   async again(): Promise<Account> {
@@ -50,12 +50,12 @@ class Restarted {
   }
 }
 
-/** The relay never hears of a call. */
+/** Drops calls of a method before they reach the relay. */
 function block(...methods: readonly string[]): void {
   for (const method of methods) relay.overHttp.set(method, (response) => response.destroy());
 }
 
-/** A revision leaves and is lost, and nothing is heard of it afterwards. */
+/** Loses a revision and the answers to every later request about it. */
 function blockUpdate(): void {
   block('channel.update');
   relay.when.set('channel.update', () => block('channel.resolve'));
@@ -63,12 +63,14 @@ function blockUpdate(): void {
 
 const unreachable = { code: 'relay_unreachable' };
 
-async function waiting({ account }: Restarted): Promise<number> {
+async function waiting({ account }: RestartableClient): Promise<number> {
   return (await account.status()).outbox;
 }
 
-/** Ann's channel with a post, and what the host has of it as a stranger sees it. */
-async function channel(ann: Restarted): Promise<{ id: string; link: string; sequence: number }> {
+/** Ann's channel with a post, and its timeline at the host as another account reads it. */
+async function channel(
+  ann: RestartableClient,
+): Promise<{ id: string; link: string; sequence: number }> {
   const { id, link } = await ann.account.channels.create({ name: 'News' });
   const { sequence } = await ann.account.channels.post(id, { text: 'first' });
   await ann.account.sync();
@@ -83,11 +85,11 @@ async function atHost(account: Account, link: string): Promise<string[]> {
 }
 
 test.each(['memory', 'a SQLite file'])(
-  '06 §10: with %s, a reader that begins anew at each step goes on where it stood',
+  '06 §10: with %s, a reader that restarts at each step continues at its position',
   async (kind) => {
     const store =
       kind === 'memory' ? new MemoryStore() : SqliteStore.open(join(folder, 'bob.sqlite'));
-    const [ann, bob] = [await Restarted.begin(), await Restarted.begin(store)];
+    const [ann, bob] = [await RestartableClient.begin(), await RestartableClient.begin(store)];
     const { id, link, sequence } = await channel(ann);
     await bob.account.channels.follow(link);
     await ann.account.channels.edit(id, sequence, { text: 'first, edited' });
@@ -96,7 +98,7 @@ test.each(['memory', 'a SQLite file'])(
     await bob.again();
     relay.asked.clear();
     await bob.account.sync();
-    // The few new events in one page, and not the timeline once more.
+    // The new events in one page, without the earlier timeline.
     expect(relay.asked.get('channel.read')).toBe(1);
     expect(relay.asked.get('channel.resolve')).toBeUndefined();
     expect(await postTexts(await bob.again(), id)).toEqual(['first, edited', 'second']);
@@ -105,14 +107,14 @@ test.each(['memory', 'a SQLite file'])(
 );
 
 describe('06 §10.4: lost answers', () => {
-  test('a creation the host never saw, or whose answer was lost, comes true later', async () => {
+  test('a creation that was lost, or whose answer was lost, is completed by the next sync', async () => {
     const neverSent = () => block('channel.create', 'channel.resolve');
     const lost = () => {
       relay.lose('channel.create', 1);
       block('channel.resolve');
     };
     for (const [lose, sent] of [[neverSent, 1] as const, [lost, 0] as const]) {
-      const ann = await Restarted.begin();
+      const ann = await RestartableClient.begin();
       lose();
       const creating = ann.account.channels.create({ name: 'News' });
       await expect(creating).rejects.toMatchObject(unreachable);
@@ -121,7 +123,7 @@ describe('06 §10.4: lost answers', () => {
       expect(made).toMatchObject({ followState: 'creating', role: 'owner' });
       relay.asked.clear();
       await (await ann.again()).sync();
-      // Asked for first, and sent again only where the host does not have it.
+      // Resolved first, and sent again only if the host does not have it.
       expect(relay.asked.get('channel.create') ?? 0).toBe(sent);
       expect(await ann.account.channels.list()).toMatchObject([
         { id: made?.id, followState: 'followed', span: { first: 0, position: 0 } },
@@ -130,15 +132,15 @@ describe('06 §10.4: lost answers', () => {
     }
   });
 
-  test('a creation whose answer alone was lost succeeds at once', async () => {
-    const ann = await Restarted.begin();
+  test('a creation of which only the answer was lost succeeds at once', async () => {
+    const ann = await RestartableClient.begin();
     relay.lose('channel.create', 1);
     const { followState } = await ann.account.channels.create({ name: 'News' });
     expect(followState).toBe('followed');
   });
 
-  test('06 §8.7: a post goes out again unchanged, and stands there once', async () => {
-    const ann = await Restarted.begin();
+  test('06 §8.7: a post is sent again unchanged and exists once', async () => {
+    const ann = await RestartableClient.begin();
     const { id, link } = await channel(ann);
     relay.lose('channel.post', 1);
     const posting = ann.account.channels.post(id, { text: 'lost and found' });
@@ -155,8 +157,8 @@ describe('06 §10.4: lost answers', () => {
     expect(await postTexts(ann.account, id)).toEqual(['first', 'lost and found', 'kept']);
   });
 
-  test('06 §7.4: a post that was taken before the channel closed is no failure', async () => {
-    const ann = await Restarted.begin();
+  test('06 §7.4: a post accepted before the channel closed gives no unsent event', async () => {
+    const ann = await RestartableClient.begin();
     const { id } = await channel(ann);
     relay.lose('channel.post', 1);
     const posting = ann.account.channels.post(id, { text: 'in time' });
@@ -167,8 +169,8 @@ describe('06 §10.4: lost answers', () => {
     expect(await postTexts(ann.account, id)).toEqual(['first', 'in time']);
   });
 
-  test('a post that came after the end is given up, and says so', async () => {
-    const ann = await Restarted.begin();
+  test('a post after the closing gives an unsent event', async () => {
+    const ann = await RestartableClient.begin();
     const { id } = await channel(ann);
     block('channel.post');
     const posting = ann.account.channels.post(id, { text: 'too late' });
@@ -181,9 +183,9 @@ describe('06 §10.4: lost answers', () => {
     expect(await waiting(ann)).toBe(0);
   });
 
-  test('an edit or a deletion whose answer alone was lost succeeds at once, once', async () => {
+  test('an edit or a deletion of which only the answer was lost succeeds at once and exists once', async () => {
     const patient = { prefer: 'http', retry: { attempts: 4, base: 1, cap: 1 } } as const;
-    const ann = await Restarted.begin(new MemoryStore(), patient);
+    const ann = await RestartableClient.begin(new MemoryStore(), patient);
     const { id, sequence } = await channel(ann);
     relay.asked.clear();
     relay.lose('channel.post.edit', 1);
@@ -198,9 +200,9 @@ describe('06 §10.4: lost answers', () => {
   });
 
   test.each(['lost', 'never sent'])(
-    'an edit whose answer was lost with the timeline (%s) is settled later',
+    'an edit whose answer and timeline read failed (%s) is settled by the next sync',
     async (fate) => {
-      const ann = await Restarted.begin();
+      const ann = await RestartableClient.begin();
       const { id, link, sequence } = await channel(ann);
       block('channel.read', ...(fate === 'lost' ? [] : ['channel.post.edit']));
       if (fate === 'lost') relay.lose('channel.post.edit', 1);
@@ -215,8 +217,8 @@ describe('06 §10.4: lost answers', () => {
     },
   );
 
-  test('an edit that was not taken does not undo what somebody else made of the post', async () => {
-    const [ann, bob] = [await Restarted.begin(), await Restarted.begin()];
+  test('a lost edit is not repeated over another account’s edit', async () => {
+    const [ann, bob] = [await RestartableClient.begin(), await RestartableClient.begin()];
     const { id, link, sequence } = await channel(ann);
     await ann.account.channels.update(id, { moderators: [bob.account.id] });
     await bob.account.channels.follow(link);
@@ -237,8 +239,8 @@ describe('06 §10.4: lost answers', () => {
     expect(await waiting(ann)).toBe(0);
   });
 
-  test('two deletions of one post are one, and both succeed', async () => {
-    const [ann, bob] = [await Restarted.begin(), await Restarted.begin()];
+  test('two concurrent deletions of one post both succeed', async () => {
+    const [ann, bob] = [await RestartableClient.begin(), await RestartableClient.begin()];
     const { id, link, sequence } = await channel(ann);
     await ann.account.channels.update(id, { moderators: [bob.account.id] });
     await bob.account.channels.follow(link);
@@ -252,8 +254,8 @@ describe('06 §10.4: lost answers', () => {
     expect(await waiting(ann)).toBe(0);
   });
 
-  test('deleting what somebody else just deleted is done; what is known to be gone is refused', async () => {
-    const [ann, bob] = [await Restarted.begin(), await Restarted.begin()];
+  test('deleting a post just deleted by another account succeeds; a known deletion is refused', async () => {
+    const [ann, bob] = [await RestartableClient.begin(), await RestartableClient.begin()];
     const { id, link, sequence } = await channel(ann);
     await ann.account.channels.update(id, { moderators: [bob.account.id] });
     await bob.account.channels.follow(link);
@@ -265,8 +267,8 @@ describe('06 §10.4: lost answers', () => {
     expect(await waiting(ann)).toBe(0);
   });
 
-  test('a revision whose answer alone was lost succeeds at once', async () => {
-    const ann = await Restarted.begin();
+  test('a revision of which only the answer was lost succeeds at once', async () => {
+    const ann = await RestartableClient.begin();
     const { id } = await channel(ann);
     relay.lose('channel.update', 1);
     const { descriptor } = await ann.account.channels.update(id, { name: 'Olds' });
@@ -277,8 +279,8 @@ describe('06 §10.4: lost answers', () => {
     expect(await waiting(ann)).toBe(0);
   });
 
-  test('a revision is never signed anew while an earlier one may be taken', async () => {
-    const ann = await Restarted.begin();
+  test('a revision is never signed again while an earlier one may be accepted', async () => {
+    const ann = await RestartableClient.begin();
     const { id } = await channel(ann);
     blockUpdate();
     const updating = ann.account.channels.update(id, { name: 'Olds' });
@@ -290,7 +292,7 @@ describe('06 §10.4: lost answers', () => {
     expect(await waiting(ann)).toBe(0);
   });
 
-  test('a revision another device was faster with is signed anew on the next', async () => {
+  test('a revision that another device wrote first is signed again on the next one', async () => {
     const phone = await relay.world.person();
     const tablet = await anotherDevice(relay.world, phone);
     const { id, link } = await phone.channels.create({ name: 'News' });
@@ -309,8 +311,8 @@ describe('06 §10.4: lost answers', () => {
     expect(current).toMatchObject({ revision: 2, name: 'Phone', description: 'by the tablet' });
   });
 
-  test('a revision that waited while another device was faster is given up, and says so', async () => {
-    const phone = await Restarted.begin();
+  test('a pending revision that another device wrote first gives an unsent event', async () => {
+    const phone = await RestartableClient.begin();
     const tablet = await anotherDevice(relay.world, phone.account);
     const { id, link } = await channel(phone);
     await tablet.channels.follow(link);
@@ -338,7 +340,7 @@ describe('long timelines', () => {
     return { ann, id, link };
   }
 
-  test('are read page by page, forwards and backwards; each page is written once', async () => {
+  test('are read page by page in both directions; each page is written once', async () => {
     const { ann, id, link } = await long(230);
     const stores = [new WatchedStore(), new WatchedStore()] as const;
     const people = await Promise.all(
@@ -363,7 +365,7 @@ describe('long timelines', () => {
     const before = store.changes.length;
     await ann.channels.edit(id, 3, { text: 'three' });
     await carl.sync();
-    // One post, one row for the channel: what a page costs does not depend on what is there.
+    // One row per post and one for the channel: the cost of a page does not depend on the rest.
     const touched = store.changes.slice(before).filter((key) => key.startsWith('channel'));
     expect(touched).toEqual([`channel-timeline/${id}/0000000000000003`, `channels/${id}`]);
     const newest = await carl.channels.posts(id, { before: 230, last: 2 });
@@ -374,7 +376,7 @@ describe('long timelines', () => {
     ]);
   });
 
-  test('two readers of one store lose and repeat nothing', async () => {
+  test('two readers of one store lose and repeat no event', async () => {
     const { id, link } = await long(120);
     const store = new MemoryStore();
     const bob = await (await relay.world.client({ store })).setUp();
@@ -390,7 +392,7 @@ describe('long timelines', () => {
     expect(entries).toHaveLength(121);
   });
 
-  test('a page that comes when another reader of the store went on is not applied', async () => {
+  test('a page is not applied if another reader of the store moved the position', async () => {
     const ann = await relay.world.person();
     const { id, link } = await ann.channels.create({ name: 'Race' });
     const store = new MemoryStore();
@@ -415,7 +417,7 @@ describe('long timelines', () => {
   });
 });
 
-/** The host answers calls of a method with an error. */
+/** Lets the host answer calls of a method with an error. */
 function refuse(method: string, code: string): void {
   relay.overHttp.set(method, (response) => {
     response.writeHead(code === 'rate_limited' ? 429 : 400, { 'content-type': 'application/json' });
@@ -423,9 +425,9 @@ function refuse(method: string, code: string): void {
   });
 }
 
-describe('06 §10.4: what the host does not take', () => {
-  test('for now holds up no reading, and goes out in its order', async () => {
-    const [ann, bob] = [await Restarted.begin(), await Restarted.begin()];
+describe('06 §10.4: a write that the host refuses', () => {
+  test('temporarily does not delay reading, and is sent later in order', async () => {
+    const [ann, bob] = [await RestartableClient.begin(), await RestartableClient.begin()];
     const { id, link } = await channel(ann);
     await ann.account.channels.update(id, { moderators: [bob.account.id] });
     await bob.account.channels.follow(link);
@@ -442,14 +444,14 @@ describe('06 §10.4: what the host does not take', () => {
     expect(await waiting(bob)).toBe(0);
   });
 
-  test('a change beyond a quota is given up at once, and stops nothing behind it', async () => {
-    const ann = await Restarted.begin();
+  test('a change over a quota fails at once and does not block later writes', async () => {
+    const ann = await RestartableClient.begin();
     const { id, sequence } = await channel(ann);
     refuse('channel.post.edit', 'rate_limited');
     const editing = ann.account.channels.edit(id, sequence, { text: 'too much' });
     await expect(editing).rejects.toMatchObject({ error: 'rate_limited' });
     expect(await waiting(ann)).toBe(0);
-    // One that was lost before is told when it is given up.
+    // An edit lost earlier gives an event when it is given up.
     block('channel.post.edit');
     const lost = ann.account.channels.edit(id, sequence, { text: 'lost' });
     await expect(lost).rejects.toMatchObject(unreachable);
@@ -459,8 +461,8 @@ describe('06 §10.4: what the host does not take', () => {
     expect(await waiting(ann)).toBe(0);
   });
 
-  test('posts stand in the order they were written, behind a creation that waits', async () => {
-    const ann = await Restarted.begin();
+  test('posts are published in the order of writing, after a pending creation', async () => {
+    const ann = await RestartableClient.begin();
     block('channel.create', 'channel.resolve');
     const creating = ann.account.channels.create({ name: 'News' });
     await expect(creating).rejects.toMatchObject(unreachable);
@@ -475,9 +477,9 @@ describe('06 §10.4: what the host does not take', () => {
     expect(await atHost(ann.account, link)).toEqual(['first', 'second']);
   });
 
-  test('06 §3: a creation that is tried again takes another nonce', async () => {
+  test('06 §3: a repeated creation has another nonce', async () => {
     const nonces: string[] = [];
-    const ann = await Restarted.begin();
+    const ann = await RestartableClient.begin();
     relay.when.set('channel.create', () => {
       nonces.push('asked');
     });
@@ -497,12 +499,12 @@ describe('06 §10.4: what the host does not take', () => {
   });
 });
 
-test('06 §4: a creation that two programs settle moves nothing back', async () => {
+test('06 §4: a creation settled by two programs moves no position back', async () => {
   const store = new MemoryStore();
   const ann = await (await relay.world.client({ store, prefer: 'http' })).setUp();
   const twin = await (await relay.world.client({ store, prefer: 'http' })).account();
   const held = Promise.withResolvers<ServerResponse>();
-  // The one hears late that its creation was taken, after the other one settled it and went on.
+  // One program gets the answer late, after the other one settled the creation and read on.
   relay.overHttp.set('channel.create', held.resolve);
   const creating = ann.channels.create({ name: 'News' });
   const response = await held.promise;

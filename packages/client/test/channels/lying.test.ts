@@ -1,6 +1,6 @@
 /**
- * The client believes no host. Each test lets one lie about a channel: a page that no honest host
- * gives is refused whole, an event that does not hold is left aside, and reading goes on.
+ * Hosts that lie about a channel. A page that no honest host returns is refused whole; an event
+ * that does not verify is refused, and reading continues.
  */
 import {
   type ChannelDescriptor,
@@ -9,7 +9,7 @@ import {
   signAsDevice,
 } from '@posthouse/protocol';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { bent, person, type } from '../groups/lying.ts';
+import { bent, person, type } from '../groups/lying-group.ts';
 import { LyingRelay } from '../support/lying-relay.ts';
 import { network } from '../support/relay-with-clients.ts';
 import {
@@ -22,7 +22,7 @@ import {
   post,
   type Scene,
   setScene,
-} from './lying.ts';
+} from './lying-channel.ts';
 import { places, postTexts } from './support.ts';
 
 let relay: LyingRelay;
@@ -36,19 +36,19 @@ afterAll(async () => {
 
 const misbehaviour = { code: 'relay_misbehaviour' };
 
-describe('06 §5.2, §8.11: pages that are refused whole', () => {
+describe('06 §5.2, §8.11: a page is refused whole for', () => {
   const lies: Record<string, PageLie> = {
     'events in another order': (page) => ({ ...page, events: page.events.toReversed() }),
     'a sequence twice': ({ events: [first, ...rest], ...page }) => ({
       ...page,
       events: [first, first, ...rest],
     }),
-    'an event not behind the position': ({ events, ...page }) => ({
+    'an event not after the position': ({ events, ...page }) => ({
       ...page,
       events: events.map((each, index) => (index === 0 ? { ...each, sequence: 0 } : each)),
     }),
     'an empty page with more': (page) => ({ ...page, events: [], has_more: true }),
-    'more events than were asked for': (page) => ({
+    'more events than requested': (page) => ({
       ...page,
       events: Array.from({ length: 101 }, (_, at) => ({ ...page.events[0], sequence: at + 1 })),
     }),
@@ -56,12 +56,12 @@ describe('06 §5.2, §8.11: pages that are refused whole', () => {
       ...page,
       events: events.map((each) => ({ ...each, descriptor_rev: -1 })),
     }),
-    'a certificate that is missing': (page) => ({ ...page, certificates: [] }),
+    'a missing certificate': (page) => ({ ...page, certificates: [] }),
     'a certificate twice': ({ certificates, ...page }) => ({
       ...page,
       certificates: [...certificates, ...certificates],
     }),
-    'a certificate the account did not sign': ({ certificates, ...page }) => ({
+    'a certificate that the account did not sign': ({ certificates, ...page }) => ({
       ...page,
       certificates: certificates.map((each) => ({
         ...each,
@@ -72,7 +72,7 @@ describe('06 §5.2, §8.11: pages that are refused whole', () => {
       ...page,
       certificates: certificates.map((each) => ({ ...each, account: outsider.account })),
     }),
-    'an invalid certificate nobody refers to': ({ certificates, ...page }, { outsider }) => ({
+    'an invalid certificate without a reference': ({ certificates, ...page }, { outsider }) => ({
       ...page,
       certificates: [
         ...certificates,
@@ -91,7 +91,7 @@ describe('06 §5.2, §8.11: pages that are refused whole', () => {
     await isCaughtUp(relay, at);
   });
 
-  test('a valid certificate nobody refers to is tolerated', async () => {
+  test('a valid certificate without a reference is tolerated', async () => {
     const at = await setScene(relay);
     await news(at);
     relay.lie('channel.read', (page) => ({ ...page, certificates: everybody(at) }));
@@ -99,7 +99,7 @@ describe('06 §5.2, §8.11: pages that are refused whole', () => {
     await isCaughtUp(relay, at);
   });
 
-  test('a head below the position that was read', async () => {
+  test('a head below the read position', async () => {
     const at = await setScene(relay);
     relay.garble('channel.read', (text) => {
       const { id } = JSON.parse(text);
@@ -110,7 +110,7 @@ describe('06 §5.2, §8.11: pages that are refused whole', () => {
     await expect(failing).rejects.toMatchObject({ reason: 'channel_rollback' });
   });
 
-  test('one channel that lies holds up neither the others nor the timeline', async () => {
+  test('a channel whose host lies does not delay other channels or the timeline', async () => {
     const at = await setScene(relay);
     const other = await at.ann.channels.create({ name: 'Other' });
     await at.bob.channels.follow(other.link);
@@ -127,7 +127,7 @@ describe('06 §5.2, §8.11: pages that are refused whole', () => {
   });
 });
 
-describe('06 §10.1: events that are left aside while reading goes on', () => {
+describe('06 §10.1: an event is refused and reading continues:', () => {
   const ofModerator = (text: string) => (at: Scene) => event(at.moderator, {}, post(at, text));
   const descriptor = (at: Told, more: Partial<ChannelDescriptor> = {}) => {
     const { device_signature: _, ...rest } = at.descriptor;
@@ -137,7 +137,7 @@ describe('06 §10.1: events that are left aside while reading goes on', () => {
     readonly descriptor: ChannelDescriptor;
   }
   const lies: Record<string, readonly [RegExp, (at: Told) => ReturnType<typeof event>]> = {
-    'a text that was altered': [
+    'an altered text': [
       /signature/,
       (at) => {
         const honest = ofModerator('honest')(at);
@@ -145,11 +145,11 @@ describe('06 §10.1: events that are left aside while reading goes on', () => {
         return { ...honest, payload: { ...honest.payload, body } };
       },
     ],
-    'a post of somebody without the right': [
+    'a post of an account without the right': [
       /may not write/,
       (at) => event(at.outsider, {}, post(at, 'mine')),
     ],
-    'a post somebody else signed': [
+    'a post signed by another account': [
       /signature/,
       (at) => ({ ...ofModerator('not his')(at), signer_device_id: at.owner.deviceId }),
     ],
@@ -157,7 +157,7 @@ describe('06 §10.1: events that are left aside while reading goes on', () => {
       /another channel/,
       (at) => event(at.moderator, {}, post({ id: `chan_${'A'.repeat(22)}` }, 'elsewhere')),
     ],
-    'a post under a revision nobody has': [
+    'a post under an unknown revision': [
       /descriptor 7 is not available/,
       (at) => event(at.moderator, { descriptor_rev: 7 }, post(at, 'whenever')),
     ],
@@ -168,7 +168,7 @@ describe('06 §10.1: events that are left aside while reading goes on', () => {
         return event(at.moderator, {}, empty);
       },
     ],
-    'a descriptor the owner did not sign': [
+    'a descriptor that the owner did not sign': [
       /did not sign/,
       (at) => event(at.moderator, { descriptor_rev: 1 }, descriptor(at)),
     ],
@@ -204,7 +204,7 @@ describe('06 §10.1: events that are left aside while reading goes on', () => {
     });
   });
 
-  test('06 §10.1: who may write is asked of the revision the event names', async () => {
+  test('06 §10.1: the revision that an event names decides whether its author may write', async () => {
     const at = await setScene(relay);
     await at.ann.channels.update(at.id, { moderators: null });
     await at.bob.channels.sync(at.id);
@@ -212,11 +212,11 @@ describe('06 §10.1: events that are left aside while reading goes on', () => {
       event(scene.moderator, { sequence, descriptor_rev }, post(scene, `by ${descriptor_rev}`));
     relay.lie('channel.read', (page) => inventing(later(2, 1), later(3, 0))(page, at));
     await at.bob.channels.sync(at.id);
-    // Which revision was in force is the host's word; that he had the right under it is proved.
+    // The host claims which revision was in force; the right under that revision is verified.
     expect(await postTexts(at.bob, at.id)).toEqual(['by 0']);
   });
 
-  test('06 §4: a second content of a revision that is here is not adopted', async () => {
+  test('06 §4: a second content of a stored revision is not adopted', async () => {
     const at = await setScene(relay);
     await news(at);
     await at.bob.channels.sync(at.id);
@@ -229,7 +229,7 @@ describe('06 §10.1: events that are left aside while reading goes on', () => {
     expect((await at.bob.channels.get(at.id)).descriptor).toEqual(current);
   });
 
-  test('06 §10.2: what the host had to refuse takes its place and changes nothing', async () => {
+  test('06 §10.2: an event that the host should have refused changes nothing', async () => {
     const at = await setScene(relay);
     await news(at);
     await at.bob.channels.sync(at.id);
@@ -268,7 +268,7 @@ describe('06 §10.1: events that are left aside while reading goes on', () => {
     expect(await postTexts(at.bob, at.id)).toEqual(['one', 'two', 'as it was written']);
   });
 
-  test('06 §5.3: an event of a type to come is consumed', async () => {
+  test('06 §5.3: an event of an unknown type is consumed', async () => {
     const at = await setScene(relay);
     const future = (scene: Scene) =>
       event(scene.outsider, { descriptor_rev: 9 }, { $type: 'svc.channel.poll', asks: ['?'] });
@@ -277,7 +277,7 @@ describe('06 §10.1: events that are left aside while reading goes on', () => {
     expect((await at.bob.channels.get(at.id)).span?.position).toBe(1);
   });
 
-  test('06 §7.4: nothing behind the closing descriptor counts, now or later', async () => {
+  test('06 §7.4: events after the closing descriptor never count', async () => {
     const at = await setScene(relay);
     const { descriptor: current } = await at.bob.channels.get(at.id);
     const { device_signature: _, ...rest } = current;
@@ -295,7 +295,7 @@ describe('06 §10.1: events that are left aside while reading goes on', () => {
       event(scene.owner, { sequence: 4, descriptor_rev: 2 }, { ...rest, revision: 2 });
     const at1 = (scene: Scene) => event(scene.moderator, {}, post(scene, 'before'));
     const at3 = (scene: Scene) =>
-      event(scene.moderator, { sequence: 3, descriptor_rev: 1 }, post(scene, 'behind'));
+      event(scene.moderator, { sequence: 3, descriptor_rev: 1 }, post(scene, 'after'));
     relay.lie('channel.read', (page) => inventing(at1, closing, at3, reopening)(page, at));
     const events = await at.bob.channels.sync(at.id);
     expect(events.map(({ kind }) => kind)).toEqual(['channel-post', 'channel-changed']);
@@ -303,12 +303,12 @@ describe('06 §10.1: events that are left aside while reading goes on', () => {
     expect((await at.bob.channels.get(at.id)).descriptor).toMatchObject({ status: 'closed' });
     relay.behave();
     expect(await at.bob.channels.sync(at.id)).toEqual([]);
-    // The honest host, where the channel is open, has an older revision to offer now.
+    // The honest host, at which the channel is open, returns an older revision now.
     const failing = at.bob.channels.preview(at.link);
     await expect(failing).rejects.toMatchObject({ reason: 'channel_rollback' });
   });
 
-  test('06 §8.11: what is withheld is a gap, and reading goes on', async () => {
+  test('06 §8.11: a withheld event is a gap, and reading continues', async () => {
     const at = await setScene(relay);
     await news(at);
     relay.lie('channel.read', ({ events, ...page }) => ({ ...page, events: events.slice(1) }));
@@ -322,7 +322,7 @@ describe('06 §10.1: events that are left aside while reading goes on', () => {
   });
 });
 
-describe('06 §8.3: descriptors that are not adopted', () => {
+describe('06 §8.3: a descriptor is not adopted:', () => {
   const lies: Record<
     string,
     readonly [string, (answer: { descriptor: ChannelDescriptor }, at: Scene) => object]
@@ -334,11 +334,11 @@ describe('06 §8.3: descriptors that are not adopted', () => {
         descriptor: { ...descriptor, channel_id: `chan_${'A'.repeat(22)}` },
       }),
     ],
-    'a name nobody signed': [
+    'an unsigned name': [
       'invalid_channel_descriptor',
       ({ descriptor, ...rest }) => ({ ...rest, descriptor: { ...descriptor, name: 'Olds' } }),
     ],
-    'a certificate of somebody else': [
+    'another account’s certificate': [
       'invalid_channel_descriptor',
       (answer, { outsider }) => ({ ...answer, signer_certificate: outsider.certificate }),
     ],
@@ -363,7 +363,7 @@ describe('06 §8.3: descriptors that are not adopted', () => {
     expect(store.changes.filter((key) => key.startsWith('channel'))).toEqual([]);
   });
 
-  test('an older revision than one that was seen, after unfollowing too', async () => {
+  test('an older revision than the known one is refused, also after unfollowing', async () => {
     const at = await setScene(relay);
     const old = relay.honest.get('channel.resolve');
     await news(at);
@@ -383,7 +383,7 @@ describe('06 §8.3: descriptors that are not adopted', () => {
     await isCaughtUp(relay, at);
   }
 
-  test('a relay without the capability is no host, whatever it answers', async () => {
+  test('a relay without the capability is not used as a host', async () => {
     const at = await setScene(relay);
     const elsewhere = { channelId: at.id, relayId: `0x${'12'.repeat(20)}` };
     const failing = at.bob.channels.preview(elsewhere);
@@ -397,7 +397,7 @@ describe('06 §10.1: descriptors of earlier revisions', () => {
     events: events.filter(({ payload }) => payload.$type !== type('channel.descriptor')),
   });
 
-  test('are asked for by exact revision, once, and move nothing back', async () => {
+  test('are requested by exact revision, once, and move no position back', async () => {
     const at = await setScene(relay);
     await at.carl.channels.follow(at.link);
     await at.carl.channels.post(at.id, { text: 'as a moderator' });
@@ -407,7 +407,7 @@ describe('06 §10.1: descriptors of earlier revisions', () => {
     relay.lie('channel.read', ofContent);
     relay.asked.clear();
     await reader.channels.follow(at.link, { from: 'creation' });
-    // The current one, and the one in which Carl had the right.
+    // The current revision, and the one in which Carl had the right.
     expect(relay.asked.get('channel.resolve')).toBe(2);
     expect(await postTexts(reader, at.id)).toEqual(['as a moderator', 'without him']);
     expect((await reader.channels.get(at.id)).descriptor.revision).toBe(1);
@@ -418,7 +418,7 @@ describe('06 §10.1: descriptors of earlier revisions', () => {
     expect(await postTexts(reader, at.id)).toEqual(['as a moderator', 'without him']);
   });
 
-  test('serve where the page has one that does not hold', async () => {
+  test('are used if the page has one that does not verify', async () => {
     const at = await setScene(relay);
     await at.ann.channels.update(at.id, { name: 'Olds' });
     await at.ann.channels.post(at.id, { text: 'under revision 1' });
@@ -431,7 +431,7 @@ describe('06 §10.1: descriptors of earlier revisions', () => {
     expect(await postTexts(at.bob, at.id)).toEqual(['under revision 1']);
   });
 
-  test('an answer that does not come leaves the page for the next time', async () => {
+  test('if the answer is lost, the page is read by the next sync', async () => {
     const at = await setScene(relay);
     const retry = { attempts: 1, base: 1, cap: 1 };
     const reader = await relay.world.person({ prefer: 'http', retry });
@@ -451,8 +451,8 @@ describe('06 §10.1: descriptors of earlier revisions', () => {
 });
 
 describe('06 §7.3, §10.2: older pages', () => {
-  /** Bob follows from the latest page on, which has what happened to posts before it. */
-  async function behind(
+  /** Bob follows from the latest page on, which changes older posts; returns the older page too. */
+  async function withOldPage(
     relay: LyingRelay,
     floor = 2,
   ): Promise<Scene & { readonly old: ChannelPage }> {
@@ -475,8 +475,8 @@ describe('06 §7.3, §10.2: older pages', () => {
     return { ...at, old };
   }
 
-  test('edits that were read first make the post what it is', async () => {
-    const at = await behind(relay);
+  test('edits read before their post are applied to it', async () => {
+    const at = await withOldPage(relay);
     expect(await postTexts(at.bob, at.id)).toEqual([]);
     expect((await at.bob.channels.get(at.id)).span).toEqual({ first: 3, position: 5 });
     expect(await at.bob.channels.older(at.id)).toBe(false);
@@ -489,16 +489,16 @@ describe('06 §7.3, §10.2: older pages', () => {
     expect((await at.bob.channels.get(at.id)).span).toEqual({ first: 0, position: 5 });
   });
 
-  test('a post whose deletion was read does not come back', async () => {
-    const at = await behind(relay);
+  test('a post whose deletion was read is not stored', async () => {
+    const at = await withOldPage(relay);
     relay.lie('channel.read', () => at.old);
     await at.bob.channels.older(at.id);
     expect(await postTexts(at.bob, at.id)).toEqual(['edited twice']);
   });
 
-  test('a closing descriptor among older events takes away what stands behind it', async () => {
-    const at = await behind(relay);
-    await at.ann.channels.post(at.id, { text: 'behind the end' });
+  test('a closing descriptor among older events removes all later entries', async () => {
+    const at = await withOldPage(relay);
+    await at.ann.channels.post(at.id, { text: 'after the end' });
     await at.bob.channels.sync(at.id);
     const { descriptor: current } = await at.bob.channels.get(at.id);
     const { device_signature: _, ...rest } = current;
@@ -510,8 +510,8 @@ describe('06 §7.3, §10.2: older pages', () => {
     expect((await at.bob.channels.get(at.id)).descriptor.status).toBe('closed');
   });
 
-  test('06 §7.4: edits behind the end of the channel make nothing of posts before it', async () => {
-    const at = await behind(relay, 3);
+  test('06 §7.4: edits after the closing descriptor do not change earlier posts', async () => {
+    const at = await withOldPage(relay, 3);
     const { descriptor: current } = await at.bob.channels.get(at.id);
     const { device_signature: _, ...rest } = current;
     const closed = { ...rest, status: 'closed', revision: 1 };

@@ -1,6 +1,6 @@
 /**
- * What people do to a channel through their clients, against the plainest model of a channel; and
- * what comes of it for readers, whenever they look and however little a page holds.
+ * Random writes to a channel through several clients, compared with a plain model of a channel, and
+ * with what readers get at any time and with any page size.
  */
 import type { ChannelPage, ContentReference } from '@posthouse/protocol';
 import { canonicalJson, type JsonObject } from '@posthouse/protocol/json';
@@ -58,7 +58,7 @@ interface State {
   readonly files?: readonly number[];
 }
 
-/** A channel as chapter 06 has it, without time: nothing is cleaned up here. */
+/** A model of a channel by chapter 06, without time and retention. */
 class Reference {
   head = 0;
   revision = 0;
@@ -115,7 +115,7 @@ function patch(before: State, { text, files: some }: Patch): State {
   const { text: oldText, files: oldFiles } = before;
   const newText = text === undefined ? oldText : text;
   const newFiles = some === undefined ? oldFiles : some;
-  // In one order, so that equal states are equal texts.
+  // In a fixed order, so that equal states have equal texts.
   return {
     ...(typeof newText === 'string' && { text: newText }),
     ...(Array.isArray(newFiles) && { files: newFiles as number[] }),
@@ -147,11 +147,11 @@ afterAll(async () => {
   await relay[Symbol.asyncDispose]();
 });
 
-/** The host gives fewer events than it was asked for, as it may. */
+/** The host returns fewer events than requested. */
 function shorten(most: number, direction: 'newer' | 'older'): void {
   relay.lie('channel.read', ({ events: all, certificates, has_more }: ChannelPage) => {
     const events = direction === 'newer' ? all.slice(0, most) : all.slice(-most);
-    // Certificates of others are no fault (06 §5.2).
+    // Certificates without a reference are allowed (06 §5.2).
     return { events, certificates, has_more: has_more || events.length < all.length };
   });
 }
@@ -235,7 +235,7 @@ async function play(sequence: readonly Step[]): Promise<void> {
   for (const reader of [emil, fay]) await reader.channels.unfollow(id);
 }
 
-test(`06 §10: clients make of a channel what the plainest model of it is (seed ${seed})`, {
+test(`06 §10: clients and the model agree on a channel (seed ${seed})`, {
   timeout: 600_000,
 }, async () => {
   const sequences = fc.array(steps, { minLength: 30, maxLength: 60 });

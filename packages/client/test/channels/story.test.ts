@@ -1,4 +1,4 @@
-/** The life of a channel, told by its owner, a moderator and readers, through a real relay. */
+/** The life of a channel with an owner, a moderator and readers, on a real relay. */
 
 import { type ContentReference, hashReferenceUri } from '@posthouse/protocol';
 import { expect, test } from 'vitest';
@@ -28,7 +28,7 @@ const codeOf = (work: Promise<unknown>) =>
     (error: unknown) => (isClientError(error) ? error.code : String(error)),
   );
 
-test('06 §10: created, followed, posted in, edited, deleted', async () => {
+test('06 §10: create, follow, post, edit, delete', async () => {
   const [ann, bob, carl] = [await world.person(), await world.person(), await world.person()];
   const facts = { name: 'News', description: 'of the day', moderators: [bob.id] };
   const channel = await ann.channels.create(facts);
@@ -43,7 +43,7 @@ test('06 §10: created, followed, posted in, edited, deleted', async () => {
   await bob.channels.edit(id, first, { text: 'one, corrected' });
 
   const told = await carl.sync();
-  // The first two are what following found; whoever synchronizes next is told.
+  // The first two come from `follow`; the next sync returns them.
   const kinds = told.map(({ kind }) => kind);
   expect(kinds).toEqual(['channel-followed', 'channel-post', 'channel-post', 'channel-edited']);
   expect(await postTexts(carl, id)).toEqual(['one, corrected', 'two']);
@@ -63,7 +63,7 @@ test('06 §10: created, followed, posted in, edited, deleted', async () => {
   expect(await codeOf(bob.channels.update(id, { name: 'Mine' }))).toBe('not_permitted');
 });
 
-test('06 §10: two devices each, a moderator, a relay that restarts, and the end', async () => {
+test('06 §10: two devices each, a moderator, a relay restart, and closing', async () => {
   const [annsStore, bobsStore] = [new MemoryStore(), new MemoryStore()];
   const [phoneStore, tabletStore] = [new MemoryStore(), new MemoryStore()];
   let ann = await world.person({ store: annsStore });
@@ -74,7 +74,7 @@ test('06 §10: two devices each, a moderator, a relay that restarts, and the end
   for (const text of ['one', 'two', 'three']) await ann.channels.post(id, { text });
   const begin = { from: 'creation' } as const;
   expect(await phone.channels.follow(link, begin)).toMatchObject({ span: { first: 0 } });
-  // Nobody tells other devices what one follows.
+  // Followed channels are not shared with other devices.
   expect(await tablet.channels.list()).toEqual([]);
   await tablet.channels.follow(link);
   await ann.channels.update(id, { description: 'of the day', moderators: [bob.id] });
@@ -121,7 +121,7 @@ test('06 §10: two devices each, a moderator, a relay that restarts, and the end
     ...['change 0', 'post 2', 'post 3', 'change 4', 'deletion 5'],
     ...['post 7', 'change 10', 'change 11'],
   ]);
-  // Who comes now finds a place where the deleted post was, and is told so.
+  // A new reader finds the deletion instead of the deleted post.
   expect(entries.map(({ kind }) => kind)).toContain('gap');
   await phone.channels.unfollow(id);
   expect(await phone.channels.list()).toEqual([]);
@@ -129,7 +129,7 @@ test('06 §10: two devices each, a moderator, a relay that restarts, and the end
   expect(await ann.channels.list()).toMatchObject([{ id, role: 'owner' }]);
 });
 
-test('06 §6.2: what breaks the rules of content does not leave', async () => {
+test('06 §6.2: invalid content is not sent', async () => {
   const ann = await world.person();
   const { id } = await ann.channels.create({ name: 'News' });
   const { sequence } = await ann.channels.post(id, { text: 'one', attachments: [photo] });
@@ -164,7 +164,7 @@ test('06 §6.2: what breaks the rules of content does not leave', async () => {
   expect(await codeOf(ann.channels.edit(id, 99, { text: 'nothing there' }))).toBe('relay_refused');
 });
 
-test('06 §7.5: what retention removed is a gap for who comes later, and stays where it is', async () => {
+test('06 §7.5: posts removed by retention are a gap for new readers and stay stored for earlier ones', async () => {
   const [ann, bob] = [await world.person(), await world.person()];
   const { id, link } = await ann.channels.create({ name: 'News' });
   await ann.channels.post(id, { text: 'one' });

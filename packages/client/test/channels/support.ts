@@ -1,16 +1,16 @@
-/** What tests of channels share. */
+/** Helpers for tests of channels. */
 import type { Account, ChannelPostEntry } from '../../src/index.ts';
 
 export function textOf({ content }: ChannelPostEntry): string {
   return content.body?.text ?? '';
 }
 
-/** Texts of the posts of a channel, as a device has them. */
+/** Lists the texts of a channel's posts on one device. */
 export async function postTexts(account: Account, channelId: string): Promise<string[]> {
   return (await account.channels.posts(channelId)).map(textOf);
 }
 
-/** Kinds of what a device has of a timeline, with where each stands. */
+/** Lists the kinds and sequences of a channel's entries on one device. */
 export async function places(account: Account, channelId: string): Promise<string[]> {
   const entries = await account.channels.entries(channelId);
   return entries.map((entry) =>

@@ -1,7 +1,7 @@
-/** What was said before a group was closed can be read however reading it went. */
+/** Messages sent before a group closed can be read, in whatever order state and keys arrived. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { LyingRelay } from '../support/lying-relay.ts';
-import { block, impatient, Restarted, unreachable } from './restarted.ts';
+import { block, impatient, RestartableClient, unreachable } from './restartable-client.ts';
 import { anotherDevice, club, exchange, groupTexts } from './support.ts';
 
 let relay: LyingRelay;
@@ -13,9 +13,9 @@ afterAll(async () => {
   await relay[Symbol.asyncDispose]();
 });
 
-describe('05 §11.3, §17.2: of a closed group', () => {
-  test('keys are asked for that could not be had when its end was read', async () => {
-    const [ann, bob] = [await Restarted.begin(relay), await Restarted.begin(relay)];
+describe('05 §11.3, §17.2: a closed group', () => {
+  test('keys that were unavailable when its end was read are requested again', async () => {
+    const [ann, bob] = [await RestartableClient.begin(relay), await RestartableClient.begin(relay)];
     const id = await club(ann.account, [bob.account]);
     await ann.account.groups.rotate(id);
     await ann.account.groups.send(id, { text: 'the last word' });
@@ -28,8 +28,8 @@ describe('05 §11.3, §17.2: of a closed group', () => {
     expect(await groupTexts(bob.account, id)).toEqual(['the last word']);
   });
 
-  test('boxes are opened whose key another own device sends later', async () => {
-    const ann = await Restarted.begin(relay);
+  test('boxes open when another own device sends their key later', async () => {
+    const ann = await RestartableClient.begin(relay);
     const phone = ann.account;
     const tablet = await anotherDevice(relay.world, phone, impatient);
     const id = await club(phone);
@@ -44,8 +44,8 @@ describe('05 §11.3, §17.2: of a closed group', () => {
     expect(await groupTexts(tablet, id)).toEqual(['with the new key']);
   });
 
-  test('nobody is asked to take messages', async () => {
-    const [ann, bob] = [await Restarted.begin(relay), await Restarted.begin(relay)];
+  test('pending messages are not sent to it', async () => {
+    const [ann, bob] = [await RestartableClient.begin(relay), await RestartableClient.begin(relay)];
     const id = await club(ann.account, [bob.account]);
     await ann.account.groups.close(id);
     relay.asked.clear();
@@ -56,8 +56,8 @@ describe('05 §11.3, §17.2: of a closed group', () => {
     expect(relay.asked.get('group.message.send')).toBe(1);
   });
 
-  test('nothing more is asked once all of it is here', async () => {
-    const [ann, bob] = [await Restarted.begin(relay), await Restarted.begin(relay)];
+  test('no request is made once nothing is missing', async () => {
+    const [ann, bob] = [await RestartableClient.begin(relay), await RestartableClient.begin(relay)];
     const id = await club(ann.account, [bob.account]);
     await ann.account.groups.close(id);
     await bob.account.sync();

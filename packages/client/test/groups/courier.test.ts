@@ -1,4 +1,4 @@
-/** Groups as people and scripts use them: the command, with a folder for each person. */
+/** `courier group`, with one folder per account. */
 import { expect, test } from 'vitest';
 import { runCourier } from '../../src/courier/program.ts';
 import { Person } from '../support/courier.ts';
@@ -20,7 +20,7 @@ async function lines(person: Person, ...args: string[]): Promise<string[]> {
   return out.trimEnd().split('\n');
 }
 
-test('founding, inviting, applying, admitting, talking', async () => {
+test('create, invite, join, approve, send and read', async () => {
   const [ann, bob] = [await someone('ann'), await someone('bob')];
   const group = await ann.person.json('group', 'create', 'Chess', 'club', '--capacity', '9');
   expect(group).toMatchObject({ name: 'Chess club', role: 'owner', members: 1, capacity: 9 });
@@ -59,7 +59,7 @@ test('founding, inviting, applying, admitting, talking', async () => {
   );
 });
 
-test('roles, bans, secrets, new keys, the end', async () => {
+test('role, ban, rotate, recover, transfer, leave, close', async () => {
   const [ann, bob, carl] = [await someone('ann'), await someone('bob'), await someone('carl')];
   await ann.person.json('group', 'create', 'Club');
   const { invite, invite_id } = await ann.person.json('group', 'invite', 'Club');
@@ -98,7 +98,7 @@ test('roles, bans, secrets, new keys, the end', async () => {
   expect(await bob.person.json('group', 'close', 'Society')).toMatchObject({ status: 'closed' });
 });
 
-test('reading on shows what happens as it happens, one JSON object a line', async () => {
+test('read --follow --json prints one JSON object per entry', async () => {
   const [ann, bob] = [await someone('ann'), await someone('bob')];
   await ann.person.json('group', 'create', 'Club');
   const { invite } = await ann.person.json('group', 'invite', 'Club');
@@ -123,7 +123,7 @@ test('reading on shows what happens as it happens, one JSON object a line', asyn
   await begun.promise;
   await ann.person.json('group', 'send', 'Club', 'one');
   await ann.person.json('group', 'update', 'Club', '--description', 'of chess');
-  // Another command in the same folder reads it first: it is shown here all the same.
+  // Another command in the same folder reads it first; it is shown here as well.
   await bob.person.json('group', 'list');
   await ann.person.json('group', 'send', 'Club', 'two');
   await done.promise;
@@ -138,7 +138,7 @@ test('reading on shows what happens as it happens, one JSON object a line', asyn
   ]);
 });
 
-test('an application nobody decided about is forgotten, and made again', async () => {
+test('an undecided application can be forgotten and made again', async () => {
   const [ann, bob] = [await someone('ann'), await someone('bob')];
   const { group } = await ann.person.json('group', 'create', 'Club');
   const { invite } = await ann.person.json('group', 'invite', 'Club');
@@ -151,7 +151,7 @@ test('an application nobody decided about is forgotten, and made again', async (
   expect((await bob.person.run(['group', 'forget', group])).exit).toBe(2);
 });
 
-test('an ID is never taken for a name, and a group that was left steps back', async () => {
+test('an ID is never read as a name; a group that ended is found last', async () => {
   const [ann, eve] = [await someone('ann'), await someone('eve')];
   const { group } = await ann.person.json('group', 'create', 'Club');
   const evil = await eve.person.json('group', 'create', group);
@@ -169,7 +169,7 @@ test('an ID is never taken for a name, and a group that was left steps back', as
   expect(await ann.person.json('group', 'show', 'Club')).toMatchObject({ group: other.group });
 });
 
-test('what goes wrong has its exit status', async () => {
+test('each failure has its exit status', async () => {
   const [ann, bob] = [await someone('ann'), await someone('bob')];
   await ann.person.json('group', 'create', 'Club');
   await ann.person.json('group', 'create', 'Club');

@@ -1,4 +1,4 @@
-/** A program that ends at any of its writes: begun again, it comes to where it would have come. */
+/** A program that crashes at any store write reaches the same state after a restart. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import {
   type Account,
@@ -8,7 +8,7 @@ import {
   type StoreWriter,
 } from '../../src/index.ts';
 import { LyingRelay } from '../support/lying-relay.ts';
-import { impatient, Restarted } from './restarted.ts';
+import { impatient, RestartableClient } from './restartable-client.ts';
 import { admit, club, groupTexts } from './support.ts';
 
 let relay: LyingRelay;
@@ -21,7 +21,7 @@ afterAll(async () => {
 
 class Crash extends Error {}
 
-/** A store whose program ends with one of its writes: before it is durable, or right after. */
+/** A store that crashes at one write: before it is durable, or right after. */
 class MortalStore implements Store {
   readonly #store: Store;
   /** Writes until the end. */
@@ -86,7 +86,7 @@ const steps: Record<string, Step> = {
     },
     again: async (ann, { id }) => {
       const approving = ann.groups.approveRecovery(id, [ann.id]);
-      // Approved already, or not asked for yet: either way the group goes on.
+      // Approved already, or not requested yet: both are fine.
       await approving.catch(ignore);
     },
   },
@@ -116,8 +116,8 @@ const steps: Record<string, Step> = {
 
 async function setScene(mortal: MortalStore, who: Step['who']) {
   const [ann, bob] = [
-    await Restarted.begin(relay, who === 'ann' ? mortal : undefined),
-    await Restarted.begin(relay, who === 'bob' ? mortal : undefined),
+    await RestartableClient.begin(relay, who === 'ann' ? mortal : undefined),
+    await RestartableClient.begin(relay, who === 'bob' ? mortal : undefined),
   ];
   const carl = await relay.world.person(impatient);
   const id = await club(ann.account, [bob.account]);
@@ -144,7 +144,7 @@ test.each(Object.entries(steps))('%s', async (_, step) => {
       if (ended !== 'done') await (step.again ?? step.act)(again, scene);
       await again.sync();
 
-      // Everybody has the same state, and reads what everybody sends, once.
+      // All accounts have the same state, and read each message once.
       const { id } = scene;
       const [owner, member] = step.who === 'ann' ? [again, bob.account] : [ann.account, again];
       await owner.groups.send(id, { text: 'of the owner' });
@@ -168,13 +168,13 @@ test.each(Object.entries(steps))('%s', async (_, step) => {
   }
 });
 
-test('a founding, and an application', async () => {
+test('a creation and an application', async () => {
   for (const isDurable of [false, true]) {
     for (let crashAt = 0; ; crashAt += 1) {
       const [keptByAnn, keptByBob] = [new MemoryStore(), new MemoryStore()];
       const [annStore, bobStore] = [new MortalStore(keptByAnn), new MortalStore(keptByBob)];
-      const ann = await Restarted.begin(relay, annStore);
-      const bob = await Restarted.begin(relay, bobStore);
+      const ann = await RestartableClient.begin(relay, annStore);
+      const bob = await RestartableClient.begin(relay, bobStore);
       Object.assign(annStore, { isDurable, left: crashAt });
       await ann.account.groups.create({ name: 'Club' }).catch(ignore);
       const founder = await (

@@ -1,4 +1,4 @@
-/** What a group costs when programs end, answers are lost and others are faster. */
+/** Groups when programs end, answers are lost and other devices write meanwhile. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
@@ -7,7 +7,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type Account, type AccountEvent, MemoryStore } from '../../src/index.ts';
 import { SqliteStore } from '../../src/node.ts';
 import { LyingRelay } from '../support/lying-relay.ts';
-import { block, Restarted, unreachable } from './restarted.ts';
+import { block, RestartableClient, unreachable } from './restartable-client.ts';
 import { admit, club, groupTexts } from './support.ts';
 
 let relay: LyingRelay;
@@ -23,13 +23,13 @@ afterAll(async () => {
 });
 
 test.each(['memory', 'a SQLite file'])(
-  '05 §5.5: with %s, a client that begins anew at each step goes on from verified state',
+  '05 §5.5: with %s, a client that restarts at each step continues from verified state',
   async (kind) => {
     const open = (name: string) =>
       kind === 'memory' ? new MemoryStore() : SqliteStore.open(join(folder, `${name}.sqlite`));
     const [ann, bob] = [
-      await Restarted.begin(relay, open('ann')),
-      await Restarted.begin(relay, open('bob')),
+      await RestartableClient.begin(relay, open('ann')),
+      await RestartableClient.begin(relay, open('bob')),
     ];
     const { id } = await ann.account.groups.create({ name: 'Club' });
     const { text } = await (await ann.again()).groups.invite(id);
@@ -49,7 +49,7 @@ test.each(['memory', 'a SQLite file'])(
     expect((await bob.account.groups.get(id)).state).toEqual(
       (await ann.account.groups.get(id)).state,
     );
-    // Each read its few new events in one page, and not the history once more.
+    // Each read its new events in one page, without the history.
     expect(relay.asked.get('group.sync')).toBe(2);
     await Promise.all(
       [ann, bob].map(async (each) => expect(await each.account.sync()).toEqual([])),
@@ -58,9 +58,9 @@ test.each(['memory', 'a SQLite file'])(
 );
 
 describe('lost answers', () => {
-  test('a creation the host never saw, or whose answer was lost, comes true later', async () => {
+  test('a creation that was lost, or whose answer was lost, is completed by the next sync', async () => {
     for (const lose of [() => block(relay, 'group.create'), () => relay.lose('group.create', 1)]) {
-      const ann = await Restarted.begin(relay);
+      const ann = await RestartableClient.begin(relay);
       lose();
       await expect(ann.account.groups.create({ name: 'Club' })).rejects.toMatchObject(unreachable);
       relay.behave();
@@ -73,8 +73,8 @@ describe('lost answers', () => {
     }
   });
 
-  test('an application is repeated unchanged; admitted meanwhile, it is forgotten', async () => {
-    const [ann, bob] = [await Restarted.begin(relay), await Restarted.begin(relay)];
+  test('an application is repeated unchanged; after admission it is removed', async () => {
+    const [ann, bob] = [await RestartableClient.begin(relay), await RestartableClient.begin(relay)];
     const id = await club(ann.account);
     const { text } = await ann.account.groups.invite(id);
     block(relay, 'group.application.submit');
@@ -86,8 +86,8 @@ describe('lost answers', () => {
     expect(await bob.account.groups.get(id)).toMatchObject({ membership: 'member', hasKey: true });
   });
 
-  test('05 §13.28: a message goes out again unchanged, and arrives once', async () => {
-    const [ann, bob] = [await Restarted.begin(relay), await Restarted.begin(relay)];
+  test('05 §13.28: a message is sent again unchanged and arrives once', async () => {
+    const [ann, bob] = [await RestartableClient.begin(relay), await RestartableClient.begin(relay)];
     const id = await club(ann.account, [bob.account]);
     relay.lose('group.message.send', 1);
     const sending = bob.account.groups.send(id, { text: 'lost and found' });
@@ -97,7 +97,7 @@ describe('lost answers', () => {
     const blocked = bob.account.groups.send(id, { text: 'kept' });
     await expect(blocked).rejects.toMatchObject(unreachable);
     relay.behave();
-    // What went out is read as well: whoever shows the group next shows it.
+    // The sent message is read too, so that the timeline has it.
     expect(await (await bob.again()).sync()).toHaveLength(1);
     expect(await groupTexts(bob.account, id)).toEqual(['lost and found', 'kept']);
     await ann.account.sync();
@@ -105,8 +105,8 @@ describe('lost answers', () => {
     expect(await bob.account.sync()).toEqual([]);
   });
 
-  test('05 §14.1: a message whose epoch ended while it waited is sealed anew', async () => {
-    const [ann, bob] = [await Restarted.begin(relay), await Restarted.begin(relay)];
+  test('05 §14.1: a pending message whose epoch ended is sealed again', async () => {
+    const [ann, bob] = [await RestartableClient.begin(relay), await RestartableClient.begin(relay)];
     const id = await club(ann.account, [bob.account]);
     block(relay, 'group.message.send');
     await expect(bob.account.groups.send(id, { text: 'slow' })).rejects.toMatchObject(unreachable);
@@ -121,8 +121,8 @@ describe('lost answers', () => {
     expect(message?.epoch).toBe((await ann.account.groups.get(id)).state?.epoch);
   });
 
-  test('a message that was taken unheard before the group closed is not called unsent', async () => {
-    const [ann, bob] = [await Restarted.begin(relay), await Restarted.begin(relay)];
+  test('a message accepted before the group closed gives no unsent event', async () => {
+    const [ann, bob] = [await RestartableClient.begin(relay), await RestartableClient.begin(relay)];
     const id = await club(ann.account, [bob.account]);
     relay.lose('group.message.send', 1);
     const sending = bob.account.groups.send(id, { text: 'in time' });
@@ -133,8 +133,8 @@ describe('lost answers', () => {
     expect(await groupTexts(bob.account, id)).toEqual(['in time']);
   });
 
-  test('a message that waited until the group closed is told to be unsent', async () => {
-    const [ann, bob] = [await Restarted.begin(relay), await Restarted.begin(relay)];
+  test('a message still pending when the group closes gives an unsent event', async () => {
+    const [ann, bob] = [await RestartableClient.begin(relay), await RestartableClient.begin(relay)];
     const id = await club(ann.account, [bob.account]);
     block(relay, 'group.message.send');
     await expect(bob.account.groups.send(id, { text: 'late' })).rejects.toMatchObject(unreachable);
@@ -146,17 +146,17 @@ describe('lost answers', () => {
     expect(await bob.account.sync()).toEqual([]);
   });
 
-  test('05 §13.21: the key of a recovery request is kept before the request leaves', async () => {
-    const [ann, bob] = [await Restarted.begin(relay), await Restarted.begin(relay)];
+  test('05 §13.21: the key of a recovery request is stored before the request is sent', async () => {
+    const [ann, bob] = [await RestartableClient.begin(relay), await RestartableClient.begin(relay)];
     const id = await club(ann.account, [bob.account]);
     relay.lose('group.member.recovery.submit', 1);
     const asking = bob.account.groups.requestRecovery(id);
     await expect(asking).rejects.toMatchObject(unreachable);
     await ann.account.groups.approveRecovery(id, [bob.account.id]);
     await (await bob.again()).sync();
-    await bob.account.groups.send(id, { text: 'with the key nobody confirmed' });
+    await bob.account.groups.send(id, { text: 'with the unconfirmed key' });
     await ann.account.sync();
-    expect(await groupTexts(ann.account, id)).toEqual(['with the key nobody confirmed']);
+    expect(await groupTexts(ann.account, id)).toEqual(['with the unconfirmed key']);
   });
 
   test.each([
@@ -171,21 +171,27 @@ describe('lost answers', () => {
     ],
     ['group.member.leave', (_: Account, id: string, bob: Account) => bob.groups.leave(id)],
     ['group.close', (ann: Account, id: string) => ann.groups.close(id)],
-  ])('05 §5.3: %s that took effect unheard is seen in the chain', async (method, act) => {
-    const [ann, bob] = [await Restarted.begin(relay), await Restarted.begin(relay)];
-    const id = await club(ann.account, [bob.account]);
-    relay.lose(method, 1);
-    await act(ann.account, id, bob.account);
-    expect(relay.asked.get(method)).toBeGreaterThan(0);
-  });
+  ])(
+    '05 §5.3: %s that took effect without an answer is found in the chain',
+    async (method, act) => {
+      const [ann, bob] = [
+        await RestartableClient.begin(relay),
+        await RestartableClient.begin(relay),
+      ];
+      const id = await club(ann.account, [bob.account]);
+      relay.lose(method, 1);
+      await act(ann.account, id, bob.account);
+      expect(relay.asked.get(method)).toBeGreaterThan(0);
+    },
+  );
 });
 
-describe('02 §7: calls that are repeated because an answer was lost', () => {
+describe('02 §7: repeated calls after a lost answer', () => {
   /** Twice, with the same relay: the first answer does not arrive. */
   const patient = { retry: { attempts: 2, base: 1, cap: 1 } };
 
-  test('an invitation is made, and revoked, once', async () => {
-    const ann = await Restarted.begin(relay, undefined, patient);
+  test('an invitation is created and revoked once', async () => {
+    const ann = await RestartableClient.begin(relay, undefined, patient);
     const id = await club(ann.account);
     relay.lose('group.invite.create', 1);
     const { invite } = await ann.account.groups.invite(id);
@@ -195,9 +201,12 @@ describe('02 §7: calls that are repeated because an answer was lost', () => {
     expect(await ann.account.groups.invites(id)).toEqual([]);
   });
 
-  test('applications and requests for keys are rejected once', async () => {
-    const ann = await Restarted.begin(relay, undefined, patient);
-    const [bob, carl] = [await Restarted.begin(relay), await Restarted.begin(relay)];
+  test('applications and key recovery requests are rejected once', async () => {
+    const ann = await RestartableClient.begin(relay, undefined, patient);
+    const [bob, carl] = [
+      await RestartableClient.begin(relay),
+      await RestartableClient.begin(relay),
+    ];
     const id = await club(ann.account, [bob.account]);
     await carl.account.groups.join((await ann.account.groups.invite(id)).text);
     relay.lose('group.application.reject', 1);
@@ -216,11 +225,11 @@ describe('02 §7: calls that are repeated because an answer was lost', () => {
   });
 });
 
-test('05 §5.3: two owners’ devices changing at once: each change is signed on its own head', async () => {
-  const [ann, bob] = [await Restarted.begin(relay), await Restarted.begin(relay)];
+test('05 §5.3: concurrent changes of two devices are each signed on their own head', async () => {
+  const [ann, bob] = [await RestartableClient.begin(relay), await RestartableClient.begin(relay)];
   const id = await club(ann.account, [bob.account]);
   await ann.account.groups.setRole(id, { account: bob.account.id, role: 'administrator' });
-  const [carl, dora] = [await Restarted.begin(relay), await Restarted.begin(relay)];
+  const [carl, dora] = [await RestartableClient.begin(relay), await RestartableClient.begin(relay)];
   const { text } = await ann.account.groups.invite(id);
   await carl.account.groups.join(text);
   await dora.account.groups.join(text);
@@ -235,7 +244,7 @@ test('05 §5.3: two owners’ devices changing at once: each change is signed on
   expect(state?.members.size).toBe(4);
 });
 
-describe('05 §13.26: a rotation that is interrupted', () => {
+describe('05 §13.26: a rotation interrupted', () => {
   const steps: Record<string, () => void> = {
     'before the preparation': () => block(relay, 'group.secret.rotation.prepare'),
     'with the answer to the preparation lost': () => relay.lose('group.secret.rotation.prepare', 1),
@@ -246,8 +255,8 @@ describe('05 §13.26: a rotation that is interrupted', () => {
     },
   };
 
-  test.each(Object.entries(steps))('%s goes on with the same secret', async (_, interrupt) => {
-    const [ann, bob] = [await Restarted.begin(relay), await Restarted.begin(relay)];
+  test.each(Object.entries(steps))('%s resumes with the same secret', async (_, interrupt) => {
+    const [ann, bob] = [await RestartableClient.begin(relay), await RestartableClient.begin(relay)];
     const id = await club(ann.account, [bob.account]);
     const before = (await ann.account.groups.get(id)).state;
     interrupt();
@@ -258,7 +267,7 @@ describe('05 §13.26: a rotation that is interrupted', () => {
     await (await ann.again()).groups.rotate(id);
     const after = (await ann.account.groups.get(id)).state;
     expect(after?.client_secret_commitment).not.toBe(before?.client_secret_commitment);
-    // One rotation, not two, and the owner's key with it.
+    // One rotation, with the owner's new key.
     expect(after?.epoch).toBe((before?.epoch ?? 0) + 1);
     expect(after?.members.get(ann.account.id)).not.toEqual(before?.members.get(ann.account.id));
     await ann.account.groups.send(id, { text: 'fresh' });
@@ -267,8 +276,8 @@ describe('05 §13.26: a rotation that is interrupted', () => {
   });
 });
 
-describe('05 §17.1: following', () => {
-  test('groups are subscribed, read when hinted, and again after a broken connection', async () => {
+describe('05 §17.1: follow', () => {
+  test('subscribes groups, reads them on hints, and again after a broken connection', async () => {
     const ann = await (await relay.world.client()).setUp();
     const bob = await (await relay.world.client()).setUp();
     const id = await club(ann, [bob]);
@@ -298,7 +307,7 @@ describe('05 §17.1: following', () => {
     await following;
   });
 
-  test('a group that is joined while following is followed; lists are told of', async () => {
+  test('also follows a group joined meanwhile, and notifies of changed lists', async () => {
     const ann = await (await relay.world.client()).setUp();
     const bob = await (await relay.world.client()).setUp();
     const id = await club(ann);
@@ -331,11 +340,11 @@ function textOf(event: AccountEvent): string | undefined {
   return (event.message.content?.body as { text: string } | undefined)?.text;
 }
 
-test('05 §17.1: a group its host fails with holds up no other, at home neither', async () => {
-  const [ann, bob] = [await Restarted.begin(relay), await Restarted.begin(relay)];
+test('05 §17.1: a failing group does not delay other groups, also on the home relay', async () => {
+  const [ann, bob] = [await RestartableClient.begin(relay), await RestartableClient.begin(relay)];
   const ids = [await club(ann.account, [bob.account]), await club(ann.account, [bob.account])];
   for (const id of ids) await ann.account.groups.send(id, { text: 'read' });
-  // The first group, also where its page is asked for once more.
+  // The first group, also if its page is requested again.
   let left = 2;
   const fail = (response: ServerResponse) => {
     left -= 1;
@@ -350,7 +359,7 @@ test('05 §17.1: a group its host fails with holds up no other, at home neither'
   for (const id of ids) expect(await groupTexts(bob.account, id)).toEqual(['read']);
 });
 
-test('05 §17.2: two programs with one store, and two readers in one, apply each event once', async () => {
+test('05 §17.2: two programs with one store, or two readers in one, apply each event once', async () => {
   const store = new MemoryStore();
   const one = await (await relay.world.client({ store })).setUp();
   const other = await (await relay.world.client({ store })).account();
@@ -365,8 +374,8 @@ test('05 §17.2: two programs with one store, and two readers in one, apply each
   expect(await groupTexts(other, id)).toEqual(['one', 'two', 'three']);
 });
 
-test('05 §13.4: a long history is read page by page, in any number of steps', async () => {
-  const [ann, bob] = [await Restarted.begin(relay), await Restarted.begin(relay)];
+test('05 §13.4: a long history is read page by page, over any number of syncs', async () => {
+  const [ann, bob] = [await RestartableClient.begin(relay), await RestartableClient.begin(relay)];
   const id = await club(ann.account);
   for (let index = 0; index < 120; index += 1) {
     await ann.account.groups.send(id, { text: `message ${index}` });

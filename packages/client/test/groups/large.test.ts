@@ -1,4 +1,4 @@
-/** Groups of more members than one call carries, and events that fill one. */
+/** Groups with more members than one call can carry, and events of the largest size. */
 import { join } from 'node:path';
 import {
   accountSigner,
@@ -31,7 +31,7 @@ afterAll(async () => {
   await relay[Symbol.asyncDispose]();
 });
 
-test('05 §12.2: an event as large as a call may be is written and read, though it fits no message', async () => {
+test('05 §12.2: an event of the largest size is written and read over HTTPS', async () => {
   const [ann, bob] = [await relay.world.person(), await relay.world.person()];
   const id = await club(ann, [bob]);
   const anybody = () => deriveAccountId(network, encodeBase64url(nodeRandom(33)));
@@ -42,7 +42,7 @@ test('05 §12.2: an event as large as a call may be is written and read, though 
     group_id: id,
     prev_hash: `sha256:${'A'.repeat(43)}`,
   });
-  // With quotes, and a comma behind each but the last. A request has more around it than is left.
+  // With quotes and separating commas. The request around it is larger than the remaining bytes.
   const most = Math.floor((limits.groupWriteBytes + 1 - frame.length) / (anybody().length + 3));
   const accounts = Array.from({ length: most }, anybody);
   const tooMany = ann.groups.ban(id, [...accounts, ...anybody()]);
@@ -50,16 +50,16 @@ test('05 §12.2: an event as large as a call may be is written and read, though 
   relay.asked.clear();
   await ann.groups.ban(id, accounts);
   expect(relay.asked.get('group.member.ban')).toBe(1);
-  await ann.groups.send(id, { text: 'behind it' });
+  await ann.groups.send(id, { text: 'after it' });
   relay.asked.clear();
   await bob.sync();
   expect((await bob.groups.get(id)).state?.bans.size).toBe(most);
-  expect(await groupTexts(bob, id)).toEqual(['behind it']);
-  // Asked once over WebSocket, and then where it fits; the rest of the timeline as ever.
+  expect(await groupTexts(bob, id)).toEqual(['after it']);
+  // Requested once over WebSocket, then over HTTPS; the rest of the timeline over WebSocket.
   expect(relay.asked.get('group.sync')).toBeLessThanOrEqual(4);
 });
 
-/** Somebody's application, signed as it must be, with the certificate that belongs to it. */
+/** A correctly signed application of a new account, with its certificate. */
 async function applicationOf(invite: GroupInvite) {
   const signer = accountSigner(network, nodeRandom(32));
   const encryptionKey = nodeRandom(32);
@@ -83,7 +83,7 @@ async function applicationOf(invite: GroupInvite) {
   return { application, certificate: canonicalJson(certificate), deviceId };
 }
 
-/** Lets people apply who never call: what the relay keeps is what it would keep of a call. */
+/** Stores applications of accounts that never call, as the relay would store those of calls. */
 async function applyAll(invite: GroupInvite, people: number): Promise<string[]> {
   const applications: Awaited<ReturnType<typeof applicationOf>>[] = [];
   for (let each = 0; each < people; each += 1) applications.push(await applicationOf(invite));
@@ -109,7 +109,7 @@ async function applyAll(invite: GroupInvite, people: number): Promise<string[]> 
   return applications.map(({ application }) => application.account);
 }
 
-test('05 §13.26: more members than one call carries are admitted, and get the new secret', async () => {
+test('05 §13.26: more members than one call can carry are admitted and get the new secret', async () => {
   const [ann, bob] = [await relay.world.person(), await relay.world.person()];
   const id = await club(ann, [bob]);
   const { invite } = await ann.groups.invite(id);

@@ -1,6 +1,6 @@
 /**
- * The client believes no host: messages, keys and records that are lies. Where chapter 05 says so
- * they are left aside and reading goes on; nothing is sealed to a key that does not verify.
+ * Hosts that lie about messages, keys and records. As chapter 05 requires, these are rejected and
+ * reading continues; nothing is sealed to a key that does not verify.
  */
 
 import {
@@ -24,7 +24,7 @@ import {
   type Scene,
   setScene,
   type,
-} from './lying.ts';
+} from './lying-group.ts';
 import { groupTexts } from './support.ts';
 
 let relay: LyingRelay;
@@ -36,7 +36,7 @@ afterAll(async () => {
   await relay[Symbol.asyncDispose]();
 });
 
-describe('05 §14.2: messages that are left aside while reading goes on', () => {
+describe('05 §14.2: a message is rejected and reading continues:', () => {
   const seal = (at: Scene, by: Accomplice, change: Partial<GroupMessageEnvelope> = {}) => {
     const envelope = sealGroupMessage(network, {
       group_id: at.id,
@@ -66,22 +66,20 @@ describe('05 §14.2: messages that are left aside while reading goes on', () => 
     });
 
   const lies: Record<string, PageLie> = {
-    'one of somebody outside': before((at) => seal(at, at.outsider)),
+    'one from an account that is not a member': before((at) => seal(at, at.outsider)),
     'one that does not decrypt': before((at) => seal(at, at.member)),
-    'one of an epoch that is not the present one': before((at) =>
+    'one of an epoch that is not the current one': before((at) =>
       seal(at, at.member, { epoch: at.state.epoch + 1 }),
     ),
-    'one with an outer epoch that is not its own': before((at) => ({
+    'one with a different outer epoch': before((at) => ({
       ...seal(at, at.member),
       epoch: at.state.epoch + 1,
     })),
     'one for another group': before((at) =>
       seal(at, at.member, { group_id: `grp_${'A'.repeat(22)}` }),
     ),
-    'one that breaks the rules of an envelope': before((at) =>
-      seal(at, at.member, { created_at: -1 }),
-    ),
-    'one whose signature is altered': before((at) => {
+    'one with an invalid envelope': before((at) => seal(at, at.member, { created_at: -1 })),
+    'one with an altered signature': before((at) => {
       const event = seal(at, at.member);
       return { ...event, payload: { ...event.payload, created_at: 5 } };
     }),
@@ -107,7 +105,7 @@ describe('05 §14.2: messages that are left aside while reading goes on', () => 
     expect((await at.bob.groups.get(at.id)).state?.name).toBe('Society');
   });
 
-  test('one message at two places counts once', async () => {
+  test('a message at two sequences counts once', async () => {
     const at = await setScene(relay);
     await news(at);
     relay.lie('group.sync', ({ events, ...page }) => ({
@@ -119,7 +117,7 @@ describe('05 §14.2: messages that are left aside while reading goes on', () => 
     expect(await groupTexts(at.bob, at.id)).toEqual(['one', 'two']);
   });
 
-  test('05 §14.4: a nickname shown again later brings no older value back', async () => {
+  test('05 §14.4: a repeated nickname update does not restore the older value', async () => {
     const at = await setScene(relay);
     await at.ann.groups.setNickname(at.id, 'First');
     await at.ann.groups.setNickname(at.id, 'Second');
@@ -133,26 +131,26 @@ describe('05 §14.2: messages that are left aside while reading goes on', () => 
   });
 });
 
-describe('05 §7.5: key material that is not used', () => {
+describe('05 §7.5: key material is not used:', () => {
   type KeyLie = (page: GroupKeyPage) => object;
   const onLast =
     (change: (entry: GroupKeyPage['keys'][number]) => object): KeyLie =>
     ({ keys, ...page }) => ({ ...page, keys: [...keys.slice(0, -1), change(keys.at(-1)!)] });
 
   const lies: Record<string, KeyLie> = {
-    'a relay box that was altered': onLast((entry) => ({
+    'an altered relay box': onLast((entry) => ({
       ...entry,
       relay_secret_box: {
         ...entry.relay_secret_box,
         sealed_secret: bent(entry.relay_secret_box.sealed_secret),
       },
     })),
-    'boxes that were swapped for each other': onLast((entry) => ({
+    'swapped boxes': onLast((entry) => ({
       ...entry,
       client_secret_box: entry.relay_secret_box,
       relay_secret_box: entry.client_secret_box ?? entry.relay_secret_box,
     })),
-    'the client box of before the rotation': onLast((entry) => ({
+    'the client box from before the rotation': onLast((entry) => ({
       ...entry,
       client_secret_box: oldBox,
     })),
@@ -180,12 +178,12 @@ describe('05 §7.5: key material that is not used', () => {
   });
 
   const pages: Record<string, KeyLie> = {
-    'without the client box its first entry owes': ({ keys: [first, ...rest], ...page }) => {
+    'without the client box required in its first entry': ({ keys: [first, ...rest], ...page }) => {
       const { client_secret_box: _, ...entry } = first!;
       return { ...page, keys: [entry, ...rest] };
     },
     'with an entry twice': ({ keys: [first], ...page }) => ({ ...page, keys: [first, first] }),
-    'that is empty and promises more': (page) => ({ ...page, keys: [], has_more: true }),
+    'that is empty and has more': (page) => ({ ...page, keys: [], has_more: true }),
   };
 
   test.each(Object.entries(pages))('a page %s is refused', async (_, lie) => {
@@ -200,7 +198,7 @@ describe('05 §7.5: key material that is not used', () => {
     expect(await groupTexts(at.bob, at.id)).toEqual(['sealed anew']);
   });
 
-  test('of an epoch the chain does not have', async () => {
+  test('material of an epoch that the chain does not have', async () => {
     const at = await setScene(relay);
     await at.ann.groups.rotate(at.id);
     relay.lie('group.key.sync', ({ keys, ...page }) => ({
@@ -214,7 +212,7 @@ describe('05 §7.5: key material that is not used', () => {
   });
 });
 
-describe('05 §13.15: before anything is sealed', () => {
+describe('05 §13.15: nothing is sealed for', () => {
   const refused = (reason: MisbehaviourReason) => ({ code: 'relay_misbehaviour', reason });
 
   /** Dora applies; what the owner is shown of it is a lie. */
@@ -258,7 +256,7 @@ describe('05 §13.15: before anything is sealed', () => {
     expect(relay.asked.get('group.application.approve')).toBeUndefined();
   });
 
-  test('an invitation that its issuer did not sign, or that is for somebody else', async () => {
+  test('an invitation that its issuer did not sign, or that is for another account', async () => {
     const { ann, eve, id, owner, member, invite } = await applied();
     relay.lie('group.invite.resolve', (answer) => ({
       ...answer,
@@ -276,7 +274,7 @@ describe('05 §13.15: before anything is sealed', () => {
     expect(relay.asked.get('group.application.approve')).toBeUndefined();
   });
 
-  test('05 §13.15: an invitation that is over', async () => {
+  test('05 §13.15: an expired invitation', async () => {
     const { ann, eve, id, owner, invite } = await applied();
     const { created_at: now } = invite;
     const over = { ...invite, created_at: now - 100, expires_at: now - 1 };
@@ -305,7 +303,7 @@ describe('05 §13.15: before anything is sealed', () => {
     expect(relay.asked.get('group.member.recovery.approve')).toBeUndefined();
   });
 
-  test('05 §4.8: a recovery request for the key in use', async () => {
+  test('05 §4.8: a recovery request for the active key', async () => {
     const { ann, bob, id, member, state } = await setScene(relay);
     await bob.groups.requestRecovery(id);
     relay.asked.clear();
@@ -348,7 +346,7 @@ test.each([
   expect(pages).toBe(2);
 });
 
-test('05 §13.3: what a host says of a group for display changes nothing that was verified', async () => {
+test('05 §13.3: the host’s description of a group changes no verified state', async () => {
   const at = await setScene(relay);
   const { text } = await at.ann.groups.invite(at.id);
   relay.lie('group.resolve', (state) => ({ ...state, name: 'A lie' }));

@@ -1,8 +1,8 @@
-/** Messages on their way: none is lost, none comes twice, and they keep their order. */
+/** Pending messages: none is lost, none arrives twice, and their order stays. */
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { MemoryStore } from '../../src/index.ts';
 import { LyingRelay } from '../support/lying-relay.ts';
-import { block, impatient, Restarted, unreachable } from './restarted.ts';
+import { block, impatient, RestartableClient, unreachable } from './restartable-client.ts';
 import { admit, club, groupTexts } from './support.ts';
 
 let relay: LyingRelay;
@@ -14,18 +14,18 @@ afterAll(async () => {
   await relay[Symbol.asyncDispose]();
 });
 
-/** Ann owns a group, Bob is a member; both restart at will. */
+/** Ann owns a group, Bob is a member; both can restart. */
 async function setScene() {
-  const [ann, bob] = [await Restarted.begin(relay), await Restarted.begin(relay)];
+  const [ann, bob] = [await RestartableClient.begin(relay), await RestartableClient.begin(relay)];
   const id = await club(ann.account, [bob.account]);
   const waiting = async () => (await bob.account.status()).outbox;
   return { ann, bob, id, waiting };
 }
 
-test('05 §13.28: what is written while the host cannot be reached is kept, in its order', async () => {
+test('05 §13.28: messages written while the host is unreachable are sent later, in order', async () => {
   const { ann, bob, id } = await setScene();
   const texts = ['one', 'two', 'three', 'four', 'five'];
-  // A program that has no connection yet, and gets none.
+  // A program without a connection that cannot get one.
   for (const method of ['relay.descriptor', 'relay.info', 'auth.challenge', 'group.message.send']) {
     block(relay, method);
   }
@@ -39,7 +39,7 @@ test('05 §13.28: what is written while the host cannot be reached is kept, in i
   expect(await groupTexts(ann.account, id)).toEqual(texts);
 });
 
-test('what is sent later does not overtake what waits', async () => {
+test('a later message does not overtake a pending one', async () => {
   const { ann, bob, id, waiting } = await setScene();
   block(relay, 'group.message.send');
   const sending = bob.account.groups.send(id, { text: 'one' });
@@ -51,14 +51,14 @@ test('what is sent later does not overtake what waits', async () => {
   expect(await waiting()).toBe(0);
 });
 
-test('05 §14.1: a message that could not be sealed anew yet is kept until it can', async () => {
+test('05 §14.1: a message that cannot be sealed again yet stays pending', async () => {
   const { ann, bob, id, waiting } = await setScene();
   await ann.account.groups.rotate(id);
   block(relay, 'group.sync');
   const sending = bob.account.groups.send(id, { text: 'between two epochs' });
   await expect(sending).rejects.toMatchObject(unreachable);
   relay.behave();
-  // The same in the background: refused for its epoch, and then nobody answers.
+  // The same in the background: refused for its epoch, then no answer comes.
   block(relay, 'group.key.sync');
   await expect((await bob.again()).sync()).rejects.toMatchObject(unreachable);
   expect(await waiting()).toBe(1);
@@ -69,7 +69,7 @@ test('05 §14.1: a message that could not be sealed anew yet is kept until it ca
   expect(await waiting()).toBe(0);
 });
 
-test('a message that is kept waits where the present secret does not verify', async () => {
+test('a pending message waits if the current secret does not verify', async () => {
   const { ann, bob, id } = await setScene();
   block(relay, 'group.message.send');
   const sending = bob.account.groups.send(id, { text: 'patient' });
@@ -91,14 +91,14 @@ test('a message that is kept waits where the present secret does not verify', as
   expect(await groupTexts(ann.account, id)).toEqual(['patient']);
 });
 
-test('05 §13.28: programs that send and synchronize at once send each message once', async () => {
+test('05 §13.28: programs that send and sync concurrently send each message once', async () => {
   const store = new MemoryStore();
-  const ann = await Restarted.begin(relay);
-  const bob = await Restarted.begin(relay, store);
+  const ann = await RestartableClient.begin(relay);
+  const bob = await RestartableClient.begin(relay, store);
   const id = await club(ann.account, [bob.account]);
   const other = await (await relay.world.client({ store, ...impatient })).account();
   for (const text of ['one', 'two', 'three']) {
-    // Each finds its epoch over, while both programs look after the outbox.
+    // Each finds its epoch over, while both programs flush the outbox.
     await ann.account.groups.rotate(id);
     await Promise.all([
       bob.account.groups.send(id, { text }).catch((error: unknown) => {
@@ -114,7 +114,7 @@ test('05 §13.28: programs that send and synchronize at once send each message o
   expect(await groupTexts(ann.account, id)).toEqual(['one', 'two', 'three']);
 });
 
-test('two programs that both find a kept message outdated send it once', async () => {
+test('two programs that both find a pending message outdated send it once', async () => {
   const { ann, bob, id } = await setScene();
   const other = await (await relay.world.client({ store: bob.store, ...impatient })).account();
   for (const text of ['one', 'two']) {
@@ -129,13 +129,13 @@ test('two programs that both find a kept message outdated send it once', async (
 });
 
 const ends = {
-  'the group closed': (ann: Restarted, id: string) => ann.account.groups.close(id),
-  'the account was removed': (ann: Restarted, id: string, bob: Restarted) =>
+  'the group closed': (ann: RestartableClient, id: string) => ann.account.groups.close(id),
+  'the account was removed': (ann: RestartableClient, id: string, bob: RestartableClient) =>
     ann.account.groups.remove(id, [bob.account.id]),
 };
 
 test.each(Object.entries(ends))(
-  'a message that waits is told to be unsent once %s, whoever read of it',
+  'a pending message gives an unsent event once %s, whichever program read that',
   async (_, end) => {
     const { ann, bob, id, waiting } = await setScene();
     block(relay, 'group.message.send');
@@ -143,7 +143,7 @@ test.each(Object.entries(ends))(
     await expect(sending).rejects.toMatchObject(unreachable);
     relay.behave();
     await end(ann, id, bob);
-    // Something else reads the group, and the program ends before it looks after the outbox.
+    // Another call reads the group, and the program ends before it flushes the outbox.
     await expect(bob.account.groups.update(id, { name: 'Mine' })).rejects.toMatchObject({
       code: expect.any(String),
     });

@@ -1,4 +1,4 @@
-/** What devices of one account tell each other of groups, and what is believed of it (05 §16). */
+/** Group keys and secrets shared between own devices, and which of them are used (05 §16). */
 
 import { encodeBase64url, type GroupKeyPage } from '@posthouse/protocol';
 import { nodeRandom } from '@posthouse/protocol/node';
@@ -29,7 +29,7 @@ interface Scene {
   readonly say: (name: string, content: Record<string, unknown>) => Promise<void>;
 }
 
-/** Ann's group, with Bob, who has a phone and a tablet. */
+/** Ann's group with Bob, an account with a phone and a tablet. */
 async function setScene(): Promise<Scene> {
   const { world } = relay;
   const [phoneStore, tabletStore] = [new MemoryStore(), new MemoryStore()];
@@ -46,7 +46,7 @@ async function setScene(): Promise<Scene> {
 
 const anyKey = () => encodeBase64url(nodeRandom(32));
 
-test('a key that is none of the account’s replaces no key that is, in whatever order', async () => {
+test('a key that is not the account’s member key does not replace the active key', async () => {
   const { ann, phone, tablet, id, say } = await setScene();
   const { relayId } = await phone.groups.get(id);
   const state = (key: string) => ({
@@ -60,7 +60,7 @@ test('a key that is none of the account’s replaces no key that is, in whatever
   expect(await tablet.groups.get(id)).toMatchObject({ membership: 'member', hasKey: true });
 });
 
-test('a device that was told of the end reads again once the other was admitted anew', async () => {
+test('a device whose group ended reads again after the other device was admitted again', async () => {
   const { ann, phone, tablet, id } = await setScene();
   await ann.groups.remove(id, [phone.id]);
   await exchange(phone, tablet);
@@ -72,9 +72,9 @@ test('a device that was told of the end reads again once the other was admitted 
   expect(await groupTexts(tablet, id)).toEqual(['welcome back']);
 });
 
-test('a key that comes late opens what could not be opened before', async () => {
+test('a key that arrives late opens earlier boxes', async () => {
   const { ann, phone, phoneStore, id } = await setScene();
-  // A device that has heard of the group and of a wrong key only.
+  // A device that received the group with a wrong key only.
   const late = await relay.world.client({ store: new MemoryStore() });
   const request = await late.requestDevice(phone.publicKey);
   const approval = await phone.devices.approve(request);
@@ -91,7 +91,7 @@ test('a key that comes late opens what could not be opened before', async () => 
   expect(await groupTexts(device, id)).toEqual(['waits']);
 });
 
-test('05 §7.5: an old key that comes late opens its epochs, whatever the present one is', async () => {
+test('05 §7.5: an old key that arrives late opens its epochs after a change of keys', async () => {
   const { world } = relay;
   const phoneStore = new MemoryStore();
   const phone = await world.person({ store: phoneStore });
@@ -115,7 +115,7 @@ test('05 §7.5: an old key that comes late opens its epochs, whatever the presen
   expect(await device.groups.get(id)).toMatchObject({ membership: 'member', hasKey: false });
 });
 
-test('05 §16: a key that another device asked for is not here until that device tells it', async () => {
+test('05 §16: a key requested by another device is unknown until that device shares it', async () => {
   const { ann, phone, tablet, id } = await setScene();
   await tablet.groups.requestRecovery(id);
   await ann.groups.approveRecovery(id, [phone.id]);
@@ -128,7 +128,7 @@ test('05 §16: a key that another device asked for is not here until that device
   await phone.groups.send(id, { text: 'yes' });
 });
 
-test('05 §16: a missing key is asked for once, and whoever was told of one tells nobody', async () => {
+test('05 §16: a missing key is requested once; a device does not share received keys', async () => {
   const { ann, phone, tablet, id } = await setScene();
   const sent = () => relay.asked.get('message.send') ?? 0;
   await tablet.groups.requestRecovery(id);
@@ -143,13 +143,13 @@ test('05 §16: a missing key is asked for once, and whoever was told of one tell
   expect(sent()).toBe(told);
 });
 
-/** Every box of a page, broken. */
+/** Breaks every box of a page. */
 function broken({ keys, ...page }: GroupKeyPage): object {
   const bad = { alg: 'X25519-HKDF-SHA256-AES256GCM', enc: anyKey(), sealed_secret: 'A'.repeat(80) };
   return { ...page, keys: keys.map((entry) => ({ ...entry, relay_secret_box: bad })) };
 }
 
-test('a secret from another device serves its epoch, once verified history has that epoch', async () => {
+test('a secret from another device is used once verified history has its epoch', async () => {
   const { ann, phone, tablet, phoneStore, id, say } = await setScene();
   await ann.groups.send(id, { text: 'before' });
   await ann.groups.rotate(id);
@@ -164,20 +164,20 @@ test('a secret from another device serves its epoch, once verified history has t
   });
   await say('account.group.history_secret.sync', secretOf(anyKey(), epoch));
   await tablet.sync();
-  // Its word alone: what it does not open waits, and is not rejected.
+  // The secret is unverified: a message it does not open stays pending, and is not rejected.
   expect(await groupTexts(tablet, id)).toEqual(['before']);
   expect(await tablet.groups.entries(id, { last: 1 })).toMatchObject([{ outcome: 'pending' }]);
   await say('account.group.history_secret.sync', secretOf(secret, epoch));
   await tablet.sync();
   expect(await groupTexts(tablet, id)).toEqual(['before', 'sealed anew']);
-  // Nothing is sealed with what this device did not verify.
+  // Nothing is sealed with a secret that this device did not verify.
   const sending = tablet.groups.send(id, { text: 'no' });
   await expect(sending).rejects.toMatchObject({ code: 'group_key_missing' });
   relay.behave();
   await tablet.groups.send(id, { text: 'yes' });
 });
 
-test('a secret of an epoch to come is kept, moves nothing, and serves when the epoch is there', async () => {
+test('a secret of a future epoch is staged, and used when the epoch is there', async () => {
   const { ann, phone, tablet, tabletStore, id, say } = await setScene();
   const before = await tablet.groups.get(id);
   const epoch = (before.state?.epoch ?? 0) + 1;

@@ -1,4 +1,4 @@
-/** Groups on several hosts: one relay at home, another one that hosts groups, and may fail or lie. */
+/** Groups on several hosts: the home relay, and another host that may fail or lie. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Registry, staticRegistry } from '@posthouse/protocol';
@@ -12,9 +12,9 @@ import { LyingRelay } from '../support/lying-relay.ts';
 import { network } from '../support/relay-with-clients.ts';
 import { admit, club, groupTexts } from './support.ts';
 
-/** Where everybody was at home before: it goes on hosting groups, but may lie. */
+/** The former home relay of all accounts: it still hosts groups, and may lie. */
 let away: LyingRelay;
-/** Where everybody is at home by now. */
+/** The current home relay of all accounts. */
 let home: Relay;
 beforeAll(async () => {
   away = await LyingRelay.start({ host: { groups: true } });
@@ -37,7 +37,7 @@ afterAll(async () => {
   await away[Symbol.asyncDispose]();
 });
 
-/** Somebody at home on the one relay who can reach both. */
+/** An account on the home relay that can connect to both relays. */
 async function person(options: { store?: MemoryStore; registry?: Registry } = {}) {
   const ca = readFileSync(join(away.world.folder, 'home', 'tls', 'ca.pem'), 'utf8') + away.world.ca;
   const transport = new NodeTransport({ ca });
@@ -51,7 +51,7 @@ function bothRelays(): Registry {
   return staticRegistry(network, parseJson(file));
 }
 
-/** Ann and Bob, with a group at the host they left and one at their home. */
+/** Ann and Bob, with a group at the former home relay and one at the current one. */
 async function setScene(options: Parameters<typeof person>[0] = {}) {
   const [ann, bob] = [await person(), await person(options)];
   const far = await club(ann, [bob], 'Far');
@@ -60,7 +60,7 @@ async function setScene(options: Parameters<typeof person>[0] = {}) {
   return { ann, bob, far, near };
 }
 
-/** Follows an account, and gives what happened so far and the next event of a kind. */
+/** Follows an account; returns its events so far, and waits for the next event of a kind. */
 function followed(account: Account) {
   const stop = new AbortController();
   const seen: AccountEvent[] = [];
@@ -119,13 +119,13 @@ test('05 §17.1: groups of two hosts are read, written and followed by one accou
   expect(live.seen.filter(({ kind }) => kind === 'disconnected')).toEqual([]);
 });
 
-test('a group that is joined at a new host while following is followed', async () => {
+test('a group joined at a new host while following is followed', async () => {
   const { ann } = await setScene();
   const carl = await person();
   await carl.move(home.relayId);
   const live = followed(carl);
   await live.until(isConnected);
-  // Carl, too, was at home there once; nothing of it was followed.
+  // Carl's home relay was there once; nothing on it was followed.
   const { id } = await ann.groups.create({ name: 'New', relayId: away.world.relay.relayId });
   const { text } = await ann.groups.invite(id);
   await carl.groups.join(text);
@@ -138,8 +138,8 @@ test('a group that is joined at a new host while following is followed', async (
   await live.end();
 });
 
-describe('02 §12.3: what a host that is not the home says', () => {
-  test('of timeline, device state, and groups that are not subscribed there, is not heard', async () => {
+describe('02 §12.3: hints of a host that is not the home relay', () => {
+  test('about timeline, device state and unsubscribed groups are ignored', async () => {
     const store = new MemoryStore();
     const { ann, bob, far, near } = await setScene({ store });
     const live = followed(bob);
@@ -166,7 +166,7 @@ describe('02 §12.3: what a host that is not the home says', () => {
   });
 });
 
-describe('05 §17.1: what becomes of a host concerns its groups alone', () => {
+describe('05 §17.1: a failing host affects its own groups only:', () => {
   test('it ends every connection', async () => {
     const { ann, bob, far, near } = await setScene();
     away.when.set('group.subscribe', () => setImmediate(() => away.cut()));
@@ -184,7 +184,7 @@ describe('05 §17.1: what becomes of a host concerns its groups alone', () => {
     expect(live.seen.filter(({ kind }) => kind === 'disconnected')).toEqual([]);
   });
 
-  test('it answers nothing, as if it were not there', async () => {
+  test('it answers no request', async () => {
     const { ann, bob, far, near } = await setScene();
     const never = Promise.withResolvers<void>();
     for (const method of ['relay.descriptor', 'group.sync']) {
@@ -199,7 +199,7 @@ describe('05 §17.1: what becomes of a host concerns its groups alone', () => {
     expect(live.seen.map((event) => 'groupId' in event && event.groupId)).not.toContain(far);
   });
 
-  test('it is a relay no more', async () => {
+  test('it is removed from the registry', async () => {
     const both = bothRelays();
     const gone = new Set<string>();
     const registry: Registry = {
@@ -216,7 +216,7 @@ describe('05 §17.1: what becomes of a host concerns its groups alone', () => {
     await live.end();
   });
 
-  test('it does not answer: each synchronization asks it once', async () => {
+  test('it does not answer, and each sync asks it once', async () => {
     const { ann, bob, far } = await setScene();
     const second = await ann.groups.create({ name: 'Two', relayId: away.world.relay.relayId });
     await admit(ann, second.id, [bob]);
@@ -230,13 +230,13 @@ describe('05 §17.1: what becomes of a host concerns its groups alone', () => {
     expect(failed.map((event) => 'groupId' in event && event.groupId).sort()).toEqual(
       [far, second.id].sort(),
     );
-    // As often as one call is tried, and not for each of its groups.
+    // As many attempts as for one call, not for each of its groups.
     expect(away.asked.get('relay.descriptor')).toBeLessThan(2 * defaultRetry.attempts);
   });
 });
 
-describe('02 §12.9: what changed while nothing was heard', () => {
-  test('05 §17.4: a request that was rejected meanwhile is forgotten, at either host', async () => {
+describe('02 §12.9: changes during a lost connection', () => {
+  test('05 §17.4: a request rejected meanwhile is removed, on either host', async () => {
     const store = new MemoryStore();
     const { ann, bob, far, near } = await setScene({ store });
     for (const id of [far, near]) await bob.groups.requestRecovery(id);
@@ -252,7 +252,7 @@ describe('02 §12.9: what changed while nothing was heard', () => {
     await live.end();
   });
 
-  test('lists of a host that was lost are told to have changed, once it is back', async () => {
+  test('the lists of a reconnected host are reported as changed', async () => {
     const { ann, bob, far } = await setScene();
     const live = followed(ann);
     await live.until(isConnected);

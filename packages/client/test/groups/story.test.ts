@@ -1,4 +1,4 @@
-/** The life of a group, told by three people with two devices each, through a real relay. */
+/** The life of a group of three accounts with two devices each, on a real relay. */
 import { nodeRandom } from '@posthouse/protocol/node';
 import { expect, test } from 'vitest';
 import { type Account, isClientError } from '../../src/index.ts';
@@ -7,7 +7,7 @@ import { admit, anotherDevice, club, exchange, groupTexts } from './support.ts';
 
 const world = relayWithClients({ host: { groups: true } });
 
-/** Somebody with two devices. */
+/** An account with two devices. */
 async function twofold(): Promise<[Account, Account]> {
   const phone = await world.person();
   return [phone, await anotherDevice(world, phone)];
@@ -19,10 +19,14 @@ const codeOf = (work: Promise<unknown>) =>
     (error: unknown) => (isClientError(error) ? error.code : String(error)),
   );
 
-test('05 §17.3: created, joined, talked in, with replies and nicknames', async () => {
+test('05 §17.3: create, join, send, reply, nicknames', async () => {
   const [ann, bob] = [await world.person(), await world.person()];
   const { id } = await ann.groups.create({ name: 'Club', description: 'of old' });
-  expect(await ann.groups.get(id)).toMatchObject({ membership: 'member', hasKey: true, position: 0 });
+  expect(await ann.groups.get(id)).toMatchObject({
+    membership: 'member',
+    hasKey: true,
+    position: 0,
+  });
   const { text } = await ann.groups.invite(id);
   expect(await bob.groups.preview(text)).toMatchObject({ name: 'Club', member_count: 1 });
   expect(await bob.groups.join(text)).toMatchObject({ membership: 'applied', hasKey: false });
@@ -54,7 +58,7 @@ test('05 §17.3: created, joined, talked in, with replies and nicknames', async 
   ]);
 });
 
-test('05 §16: a new device gets the key from the other, reads on, and is heard', async () => {
+test('05 §16: a new device gets the key from the other one, reads and sends', async () => {
   const [ann, bob] = [await world.person(), await world.person()];
   const id = await club(ann, [bob]);
   await ann.groups.send(id, { text: 'before the tablet' });
@@ -62,13 +66,13 @@ test('05 §16: a new device gets the key from the other, reads on, and is heard'
   expect(await tablet.groups.get(id)).toMatchObject({ membership: 'member', hasKey: true });
   await tablet.groups.send(id, { text: 'from the tablet' });
   await Promise.all([ann.sync(), bob.sync(), tablet.sync()]);
-  // 05 §10.2: another device reads messages from its first call on, and all management.
+  // 05 §10.2: another device reads messages from its first call on, and all management events.
   expect(await groupTexts(tablet, id)).toEqual(['from the tablet']);
   expect(await groupTexts(bob, id)).toEqual(['before the tablet', 'from the tablet']);
   expect((await tablet.groups.get(id)).state).toEqual((await ann.groups.get(id)).state);
 });
 
-test('05 §16: one device is admitted, the other learns of it and reads', async () => {
+test('05 §16: after one device joins, the other one reads too', async () => {
   const ann = await world.person();
   const [phone, tablet] = await twofold();
   const id = await club(ann, [phone]);
@@ -82,7 +86,7 @@ test('05 §16: one device is admitted, the other learns of it and reads', async 
   ]);
 });
 
-test('05 §9: removal, ban and rejoining', async () => {
+test('05 §9: remove, ban and join again', async () => {
   const [ann, bob, carl] = [await world.person(), await world.person(), await world.person()];
   const id = await club(ann, [bob, carl]);
   await bob.groups.setNickname(id, 'Bobby');
@@ -114,7 +118,7 @@ test('05 §9: removal, ban and rejoining', async () => {
   expect(await codeOf(ann.groups.approve(id, [bob.id]))).toBe('invalid_input');
 });
 
-test('05 §9.3, §17.4: keys that are lost on every device are recovered', async () => {
+test('05 §9.3, §17.4: a key lost on every device is recovered', async () => {
   const accountKey = nodeRandom(32);
   const ann = await world.person();
   const id = await club(ann, [await world.person({ accountKey })]);
@@ -141,7 +145,7 @@ test('05 §9.3, §17.4: keys that are lost on every device are recovered', async
   expect(await ann.groups.recoveries(id)).toEqual([]);
 });
 
-test('05 §13.27: a rotation with a new owner key; every device reads on', async () => {
+test('05 §13.27: after a rotation with a new owner key, every device reads on', async () => {
   const [ann, annsTablet] = await twofold();
   const [bob, bobsTablet] = await twofold();
   const id = await club(ann, [bob]);
@@ -161,7 +165,7 @@ test('05 §13.27: a rotation with a new owner key; every device reads on', async
   expect(await codeOf(bob.groups.rotate(id))).toBe('not_permitted');
 });
 
-test('05 §6: roles, properties, transfer, leaving, closing', async () => {
+test('05 §6: roles, properties, transfer, leave, close', async () => {
   const [ann, bob, carl] = [await world.person(), await world.person(), await world.person()];
   const id = await club(ann, [bob]);
   expect(await codeOf(bob.groups.invite(id))).toBe('not_permitted');

@@ -1,14 +1,14 @@
-/** People with two devices each, and groups of them. */
+/** Accounts with two devices each, and groups of them. */
 import type { Account } from '../../src/index.ts';
 import type { RelayWithClients } from '../support/relay-with-clients.ts';
 
-/** Texts of the messages of people in a group, as a device has them. */
+/** Lists the texts of a group's messages on one device. */
 export async function groupTexts(account: Account, groupId: string): Promise<string[]> {
   const rows = await account.groups.messages(groupId);
   return rows.map((row) => (row.content?.body as { text: string } | undefined)?.text ?? '');
 }
 
-/** Another device of an account; both know of each other. */
+/** Adds another device to an account; both devices know each other. */
 export async function anotherDevice(
   world: RelayWithClients,
   account: Account,
@@ -22,14 +22,14 @@ export async function anotherDevice(
   return device;
 }
 
-/** Both devices say what they owe each other, and hear it. */
+/** Runs the pending tasks of both devices, and syncs both. */
 export async function exchange(...devices: readonly Account[]): Promise<void> {
   for (let round = 0; round < 2; round += 1) {
     for (const device of devices) await device.sync();
   }
 }
 
-/** Brings accounts into a group by one public invitation. */
+/** Admits accounts to a group by one public invitation. */
 export async function admit(
   owner: Account,
   groupId: string,
@@ -44,7 +44,7 @@ export async function admit(
   for (const applicant of applicants) await applicant.sync();
 }
 
-/** A group with its owner and members. */
+/** Creates a group with an owner and members. */
 export async function club(
   owner: Account,
   members: readonly Account[] = [],

@@ -8,7 +8,7 @@ interface Ran {
   readonly error: string;
 }
 
-/** The command as somebody with a folder of their own runs it. */
+/** Runs the command for one account in a folder of its own. */
 export class Person {
   readonly folder: string;
   readonly #world: RelayWithClients;
@@ -38,7 +38,7 @@ export class Person {
       },
       readInput: async () => given.input ?? '',
       askSecret: async () => {
-        throw new Error('nobody is here to be asked');
+        throw new Error('the tests have no terminal');
       },
       signal: new AbortController().signal,
     });

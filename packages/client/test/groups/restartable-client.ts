@@ -1,20 +1,20 @@
-/** People whose programs end, begin again, and do not try twice. */
+/** Accounts whose program can restart with the same store, and that never retry. */
 import { type Account, type ClientOptions, MemoryStore, type Store } from '../../src/index.ts';
 import type { LyingRelay } from '../support/lying-relay.ts';
 
-/** One try only: an answer that is lost is lost. */
+/** A single attempt: a lost answer stays lost. */
 export const impatient = { prefer: 'http', retry: { attempts: 1, base: 1, cap: 1 } } as const;
 
-/** What calls fail with whose answers are lost. */
+/** The error of a call whose answer is lost. */
 export const unreachable = { code: 'relay_unreachable' };
 
-/** The relay never hears of a call. */
+/** Drops calls of a method before they reach the relay. */
 export function block(relay: LyingRelay, method: string): void {
   relay.overHttp.set(method, (response) => response.destroy());
 }
 
-/** Somebody whose program ends and begins again with the same store. */
-export class Restarted {
+/** An account whose program can restart with the same store. */
+export class RestartableClient {
   readonly store: Store;
   readonly #relay: LyingRelay;
   account: Account;
@@ -29,9 +29,9 @@ export class Restarted {
     relay: LyingRelay,
     store: Store = new MemoryStore(),
     options: Partial<ClientOptions> = {},
-  ): Promise<Restarted> {
+  ): Promise<RestartableClient> {
     const client = await relay.world.client({ store, ...impatient, ...options });
-    return new Restarted(relay, store, await client.setUp());
+    return new RestartableClient(relay, store, await client.setUp());
   }
 
   async again(): Promise<Account> {

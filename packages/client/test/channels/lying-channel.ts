@@ -1,4 +1,4 @@
-/** A channel whose reader is lied to: by its host alone, or with the help of somebody who writes. */
+/** A channel whose host lies to a reader, alone or with the help of a writer. */
 import {
   type ChannelEvent,
   type ChannelPage,
@@ -8,13 +8,13 @@ import {
 import type { JsonObject } from '@posthouse/protocol/json';
 import { expect } from 'vitest';
 import type { Account } from '../../src/index.ts';
-import { type Accomplice, accompliceOf, person } from '../groups/lying.ts';
+import { type Accomplice, accompliceOf, person } from '../groups/lying-group.ts';
 import type { LyingRelay } from '../support/lying-relay.ts';
 import { network } from '../support/relay-with-clients.ts';
 import type { WatchedStore } from '../support/watched-store.ts';
 import { postTexts } from './support.ts';
 
-/** Ann owns a channel, Carl moderates it, Bob follows it and has read all there is. */
+/** Ann owns a channel, Carl moderates it, Bob follows it and has read everything. */
 export interface Scene {
   readonly id: string;
   readonly link: string;
@@ -46,14 +46,14 @@ export async function setScene(relay: LyingRelay): Promise<Scene> {
   };
 }
 
-/** Three events Bob has not read: two posts of the owner, and a revision. */
+/** Writes three events that Bob has not read: two posts of the owner, and a revision. */
 export async function news({ ann, id }: Scene): Promise<void> {
   await ann.channels.post(id, { text: 'one' });
   await ann.channels.post(id, { text: 'two' });
   await ann.channels.update(id, { description: 'of the day' });
 }
 
-/** What honest reading ends with. */
+/** Expects the result of honest reading. */
 export async function isCaughtUp(relay: LyingRelay, { bob, id }: Scene): Promise<void> {
   relay.behave();
   await bob.channels.sync(id);
@@ -63,7 +63,7 @@ export async function isCaughtUp(relay: LyingRelay, { bob, id }: Scene): Promise
 
 export type PageLie = (page: ChannelPage, scene: Scene) => object;
 
-/** An event with a payload that somebody really signed. */
+/** An event with a correctly signed payload. */
 export function event(
   by: Accomplice,
   place: Partial<ChannelEvent>,
@@ -92,7 +92,7 @@ export function post({ id }: Pick<Scene, 'id'>, text: string, more: JsonObject =
   };
 }
 
-/** A page with invented events, and the certificates of everybody. */
+/** A page with invented events, and the certificates of all accounts. */
 export function inventing(...make: ((scene: Scene) => ChannelEvent)[]): PageLie {
   return (_, scene) => ({
     events: make.map((each) => each(scene)),

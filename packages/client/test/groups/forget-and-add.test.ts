@@ -1,8 +1,8 @@
-/** Groups that are over, in whatever way, and those that were never there. */
+/** Forgetting groups that ended or never existed, and adding groups by ID. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type Account, MemoryStore } from '../../src/index.ts';
 import { LyingRelay } from '../support/lying-relay.ts';
-import { block, impatient, Restarted, unreachable } from './restarted.ts';
+import { block, impatient, RestartableClient, unreachable } from './restartable-client.ts';
 import { admit, anotherDevice, club, exchange, groupTexts } from './support.ts';
 
 let relay: LyingRelay;
@@ -17,7 +17,7 @@ afterAll(async () => {
 const person = () => relay.world.person(impatient);
 const shown = async (account: Account) => (await account.groups.list()).map(({ id }) => id);
 
-/** The host refuses, as it does to whoever is no member. */
+/** The host refuses, as it does for an account that is not a member. */
 function refuse(method: string): void {
   relay.overHttp.set(method, (response) => {
     response.writeHead(403, { 'content-type': 'application/json' });
@@ -25,7 +25,7 @@ function refuse(method: string): void {
   });
 }
 
-describe('a group is forgotten', () => {
+describe('forget removes a group', () => {
   test('that is closed', async () => {
     const [ann, bob] = [await person(), await person()];
     const id = await club(ann, [bob]);
@@ -39,7 +39,7 @@ describe('a group is forgotten', () => {
     }
   });
 
-  test('whose history does not verify, and is read again when it does', async () => {
+  test('whose history does not verify; it is read again when it does', async () => {
     const [ann, bob] = [await person(), await person()];
     const id = await club(ann, [bob]);
     await ann.groups.update(id, { name: 'Society' });
@@ -62,7 +62,7 @@ describe('a group is forgotten', () => {
     });
   });
 
-  test('whose creation its host never answers, or whose host is gone', async () => {
+  test('whose creation was never answered, or whose host is gone', async () => {
     const [ann, bob] = [await person(), await person()];
     const id = await club(ann, [bob]);
     await bob.groups.forget(id, { evenAsMember: true });
@@ -76,15 +76,15 @@ describe('a group is forgotten', () => {
   });
 });
 
-test('05 §13.2: a creation the host refuses leaves no group behind', async () => {
+test('05 §13.2: a refused creation leaves no group in the list', async () => {
   const ann = await person();
   const founding = ann.groups.create({ name: 'Too large', capacity: Number.MAX_SAFE_INTEGER });
   await expect(founding).rejects.toMatchObject({ error: 'bad_request' });
   expect(await shown(ann)).toEqual([]);
 });
 
-describe('a group is added by hand', () => {
-  test('with the right host after a wrong one', async () => {
+describe('add finds a group', () => {
+  test('by the right host after a wrong one', async () => {
     const store = new MemoryStore();
     const phone = await relay.world.person({ ...impatient, store });
     const id = await club(phone);
@@ -95,10 +95,12 @@ describe('a group is added by hand', () => {
     const wrong = { groupId: id, relayId: `0x${'77'.repeat(20)}` };
     await expect(laptop.groups.add(wrong)).rejects.toMatchObject({ code: 'no_relay' });
     expect(await shown(laptop)).toEqual([]);
-    expect(await laptop.groups.add({ groupId: id, relayId })).toMatchObject({ membership: 'member' });
+    expect(await laptop.groups.add({ groupId: id, relayId })).toMatchObject({
+      membership: 'member',
+    });
   });
 
-  test('only where there is one, and the account is a member of it', async () => {
+  test('only if it exists and the account is a member', async () => {
     const [ann, bob] = [await person(), await person()];
     const id = await club(ann);
     const { relayId } = await ann.groups.get(id);
@@ -114,9 +116,9 @@ describe('a group is added by hand', () => {
   });
 });
 
-describe('a host that calls a member none', () => {
-  test('silences the group until it is read by hand; keys are in use again then', async () => {
-    const [ann, bob] = [await Restarted.begin(relay), await Restarted.begin(relay)];
+describe('a host that refuses a member', () => {
+  test('ends the group until it is added again; its keys are active again then', async () => {
+    const [ann, bob] = [await RestartableClient.begin(relay), await RestartableClient.begin(relay)];
     const id = await club(ann.account, [bob.account]);
     refuse('group.sync');
     expect(await bob.account.sync()).toEqual([{ kind: 'group-ended', groupId: id }]);
@@ -124,7 +126,7 @@ describe('a host that calls a member none', () => {
     expect(await bob.account.sync()).toEqual([]);
     await bob.account.groups.sync(id);
     expect(await bob.account.groups.get(id)).toMatchObject({ membership: 'member', hasKey: true });
-    // Another device is told the key again.
+    // The key is shared with another device again.
     const tablet = await anotherDevice(relay.world, bob.account, impatient);
     await exchange(bob.account, tablet);
     await bob.account.groups.send(id, { text: 'here again' });
@@ -133,7 +135,7 @@ describe('a host that calls a member none', () => {
   });
 });
 
-test('an application that is refused for good leaves a group what it was', async () => {
+test('an application refused for good leaves the group unchanged', async () => {
   const [ann, bob, carl] = [await person(), await person(), await person()];
   const id = await club(ann, [bob]);
   const { invite, text } = await ann.groups.invite(id);
@@ -147,7 +149,7 @@ test('an application that is refused for good leaves a group what it was', async
   expect(await shown(carl)).toEqual([]);
 });
 
-test('05 §14.4: nicknames end with the membership of who has them, and of who reads them', async () => {
+test('05 §14.4: nicknames end with the membership of their owner or of their reader', async () => {
   const [ann, bob, carl] = [await person(), await person(), await person()];
   const id = await club(ann, [bob, carl]);
   const nicknames = async () => {

@@ -1,11 +1,11 @@
-/** Keys that nobody else has are never lost, whatever was given up, unheard or lied about. */
+/** Keys without another copy are never lost: after a discarded request, a lost answer, or a lie. */
 
 import { type GroupKeyPage, Network } from '@posthouse/protocol';
 import { nodePrimitives } from '@posthouse/protocol/node';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { LyingRelay } from '../support/lying-relay.ts';
 import { network } from '../support/relay-with-clients.ts';
-import { block, impatient, Restarted, unreachable } from './restarted.ts';
+import { block, impatient, RestartableClient, unreachable } from './restartable-client.ts';
 import { admit, anotherDevice, club, exchange, groupTexts } from './support.ts';
 
 let relay: LyingRelay;
@@ -19,21 +19,21 @@ afterAll(async () => {
 
 const week = 604_800;
 
-/** Ann owns a group, Bob is a member; both restart at will. */
+/** Ann owns a group, Bob is a member; both can restart. */
 async function setScene() {
-  const [ann, bob] = [await Restarted.begin(relay), await Restarted.begin(relay)];
+  const [ann, bob] = [await RestartableClient.begin(relay), await RestartableClient.begin(relay)];
   const id = await club(ann.account, [bob.account]);
   return { ann, bob, id };
 }
 
-/** The commit is carried out, and its owner hears nothing of it. */
+/** The commit takes effect, and its answer is lost. */
 function loseCommit(): void {
   relay.lose('group.secret.rotation.commit', 1);
   relay.when.set('group.secret.rotation.commit', () => block(relay, 'group.sync'));
 }
 
 describe('05 §13.26: rotations', () => {
-  test('a rotation that is given up after it took effect unheard keeps the owner’s new key', async () => {
+  test('a rotation discarded after it took effect keeps the owner’s new key', async () => {
     const { ann, bob, id } = await setScene();
     loseCommit();
     const rotating = ann.account.groups.rotate(id, { newOwnerKey: true });
@@ -49,7 +49,7 @@ describe('05 §13.26: rotations', () => {
     expect(await groupTexts(bob.account, id)).toEqual(['fresh']);
   });
 
-  test('giving up is no reason to forget a key while the host cannot be asked', async () => {
+  test('discarding a rotation keeps its key while the host is unreachable', async () => {
     const { ann, id } = await setScene();
     loseCommit();
     const rotating = ann.account.groups.rotate(id, { newOwnerKey: true });
@@ -61,7 +61,7 @@ describe('05 §13.26: rotations', () => {
     expect(await ann.account.groups.get(id)).toMatchObject({ hasKey: true });
   });
 
-  test('two devices of the owner that prepare in turn both come to an end', async () => {
+  test('two devices of the owner that prepare in turn both finish', async () => {
     const { ann, bob, id } = await setScene();
     const phone = ann.account;
     const tablet = await anotherDevice(relay.world, phone, impatient);
@@ -71,8 +71,8 @@ describe('05 §13.26: rotations', () => {
     relay.world.clock.advance(60);
     await expect(tablet.groups.rotate(id)).rejects.toMatchObject(unreachable);
     relay.behave();
-    // The phone has to add a box to what it believes to be its preparation.
-    const carl = await Restarted.begin(relay);
+    // The phone must add a box to what it believes to be its own preparation.
+    const carl = await RestartableClient.begin(relay);
     await admit(phone, id, [carl.account]);
     await phone.groups.rotate(id);
     await tablet.groups.rotate(id);
@@ -83,7 +83,7 @@ describe('05 §13.26: rotations', () => {
     }
   });
 
-  test('a new owner key that is asked for under way is not passed over', async () => {
+  test('a new owner key requested for a rotation under way is not ignored', async () => {
     const { ann, id } = await setScene();
     const keyOf = async () =>
       (await ann.account.groups.get(id)).state?.members.get(ann.account.id)
@@ -114,7 +114,7 @@ describe('05 §17.4: recoveries', () => {
     })),
   });
 
-  test('a request the host left out of its list costs no key when it is approved', async () => {
+  test('the key of a request that the host did not list is used after its approval', async () => {
     const { ann, bob, id } = await setScene();
     await bob.account.groups.requestRecovery(id);
     relay.lie('group.member.recovery.list', (page) => ({ ...page, requests: [] }));
@@ -126,7 +126,7 @@ describe('05 §17.4: recoveries', () => {
     expect(await bob.account.groups.get(id)).toMatchObject({ hasKey: true });
   });
 
-  test('a key that was approved while its boxes did not open outlives the next request', async () => {
+  test('a key approved while its boxes did not open outlives the next request', async () => {
     const { ann, bob, id } = await setScene();
     await bob.account.groups.requestRecovery(id);
     await ann.account.groups.approveRecovery(id, [bob.account.id]);
@@ -143,7 +143,7 @@ describe('05 §17.4: recoveries', () => {
 describe('01 E2: a member key that nothing can be sealed to', () => {
   const unusable = 'A'.repeat(43);
   const { x25519 } = nodePrimitives;
-  /** Keys of somebody evil are zero; a helper seals to them all the same. */
+  /** A malicious account has a zero key; a helping client seals to it anyway. */
   const evil = { isAwake: false };
   const evilNetwork = new Network({
     context: network.context,
@@ -157,10 +157,10 @@ describe('01 E2: a member key that nothing can be sealed to', () => {
     },
   });
 
-  test('is named, and what is asked for is not done', async () => {
+  test('is reported with its account, and the operation fails', async () => {
     const { ann, bob, id } = await setScene();
     await ann.account.groups.setRole(id, { account: bob.account.id, role: 'administrator' });
-    const eve = await Restarted.begin(relay, undefined, { network: evilNetwork });
+    const eve = await RestartableClient.begin(relay, undefined, { network: evilNetwork });
     const { text } = await ann.account.groups.invite(id);
     evil.isAwake = true;
     await eve.account.groups.join(text);
@@ -174,7 +174,7 @@ describe('01 E2: a member key that nothing can be sealed to', () => {
     const approving = ann.account.groups.approve(id, [eve.account.id]);
     await expect(approving).rejects.toMatchObject(named);
 
-    // An administrator's client that seals to it nevertheless.
+    // A client of an administrator that seals to it anyway.
     const client = await relay.world.client({
       ...impatient,
       network: evilNetwork,

@@ -1,4 +1,4 @@
-/** A group whose reader is lied to: by its host alone, or with the help of a member. */
+/** A group whose host lies to a reader, alone or with the help of a member. */
 import {
   type DeviceCertificate,
   type DeviceSigner,
@@ -18,7 +18,7 @@ import { network } from '../support/relay-with-clients.ts';
 import { WatchedStore } from '../support/watched-store.ts';
 import { club, groupTexts } from './support.ts';
 
-/** A device's real keys: a member that helps the host to lie. */
+/** A device's real keys, for a member that helps the host to lie. */
 export interface Accomplice {
   readonly account: string;
   readonly signer: DeviceSigner;
@@ -40,7 +40,7 @@ export async function accompliceOf(account: Account, store: WatchedStore): Promi
   return { account: account.id, signer, certificate, deviceId };
 }
 
-/** Ann owns a group; Bob and Carl are members; Bob reads, and has read all there is. */
+/** Ann owns a group; Bob and Carl are members; Bob has read everything. */
 export interface Scene {
   readonly id: string;
   readonly ann: Account;
@@ -54,7 +54,7 @@ export interface Scene {
   readonly state: GroupProjection;
 }
 
-/** Somebody new behind a relay that may lie. */
+/** A new account that connects through a relay that may lie. */
 export async function person(relay: LyingRelay): Promise<readonly [Account, WatchedStore]> {
   const store = new WatchedStore();
   return [await (await relay.world.client({ store })).setUp(), store];
@@ -77,14 +77,14 @@ export async function setScene(relay: LyingRelay): Promise<Scene> {
   };
 }
 
-/** Three events Bob has not read: the owner's change, and two messages. */
+/** Writes three events that Bob has not read: the owner's change, and two messages. */
 export async function news({ ann, id }: Scene): Promise<void> {
   await ann.groups.update(id, { name: 'Society' });
   await ann.groups.send(id, { text: 'one' });
   await ann.groups.send(id, { text: 'two' });
 }
 
-/** What honest reading ends with. */
+/** Expects the result of honest reading. */
 export async function isCaughtUp(relay: LyingRelay, { bob, id }: Scene): Promise<void> {
   relay.behave();
   await bob.groups.sync(id);
@@ -95,7 +95,7 @@ export async function isCaughtUp(relay: LyingRelay, { bob, id }: Scene): Promise
 
 export type PageLie = (page: GroupSyncPage, scene: Scene) => object;
 
-/** A body of the chain, or another one, signed by whomever. */
+/** Signs a body of the chain, or another object, with any key. */
 export function signed(by: Accomplice, scene: Scene, body: JsonObject): GroupEvent {
   const unsigned = { group_id: scene.id, prev_hash: scene.state.head, ...body };
   const payload = signAsDevice(network, unsigned, by.signer) as unknown as GroupEvent['payload'];
@@ -104,7 +104,7 @@ export function signed(by: Accomplice, scene: Scene, body: JsonObject): GroupEve
   return { ...place, payload, signer_device_id: by.deviceId };
 }
 
-/** A page with one invented event, and the certificates of everybody. */
+/** A page with one invented event, and the certificates of all accounts. */
 export function inventing(
   make: (scene: Scene) => GroupEvent,
   ...also: ((event: GroupEvent) => object)[]

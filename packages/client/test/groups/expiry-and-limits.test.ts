@@ -1,11 +1,11 @@
-/** What takes long: rotations and requests that outlive a period, groups over a host's limits. */
+/** Rotations and requests that expire, and groups over a host's limits. */
 
 import { errorCatalogue } from '@posthouse/protocol';
 import { nodeRandom } from '@posthouse/protocol/node';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { type Account, MemoryStore } from '../../src/index.ts';
 import { LyingRelay } from '../support/lying-relay.ts';
-import { block, impatient, unreachable } from './restarted.ts';
+import { block, impatient, unreachable } from './restartable-client.ts';
 import { admit, club, groupTexts } from './support.ts';
 
 const week = 604_800;
@@ -21,7 +21,7 @@ afterAll(async () => {
 
 const person = () => relay.world.person(impatient);
 
-/** A rotation that got as far as its commit. */
+/** Starts a rotation that stops before its commit. */
 async function prepared(owner: Account, id: string): Promise<void> {
   block(relay, 'group.secret.rotation.commit');
   const rotating = owner.groups.rotate(id, { newOwnerKey: true });
@@ -29,7 +29,7 @@ async function prepared(owner: Account, id: string): Promise<void> {
   relay.behave();
 }
 
-test('05 §13.26: members that come, go and change keys while a rotation is prepared', async () => {
+test('05 §13.26: a rotation covers members that join, leave or change keys meanwhile', async () => {
   const accountKey = nodeRandom(32);
   const [ann, bob, carl, dora] = [
     await person(),
@@ -50,7 +50,7 @@ test('05 §13.26: members that come, go and change keys while a rotation is prep
   await bob.groups.approveRecovery(id, [dora.id]);
   relay.asked.clear();
   await ann.groups.rotate(id);
-  // Eve's box and Dora's new one in one batch; nobody else's again.
+  // Eve's box and Dora's new one in one batch; no other box again.
   expect(relay.asked.get('group.secret.rotation.prepare')).toBe(1);
   await ann.groups.send(id, { text: 'to those who are here' });
   for (const member of [bob, eve, again]) {
@@ -60,7 +60,7 @@ test('05 §13.26: members that come, go and change keys while a rotation is prep
   expect(await carl.sync()).toContainEqual({ kind: 'group-ended', groupId: id });
 });
 
-test('05 §13.26: a preparation that expired is begun anew, with another secret', async () => {
+test('05 §13.26: an expired preparation is started again with another secret', async () => {
   const store = new MemoryStore();
   const ann = await relay.world.person({ ...impatient, store });
   const bob = await person();
@@ -77,7 +77,7 @@ test('05 §13.26: a preparation that expired is begun anew, with another secret'
   expect(await groupTexts(bob, id)).toEqual(['fresh']);
 });
 
-test('05 §1.3: a rotation begun before somebody left is given up where that is asked', async () => {
+test('05 §1.3: with `fresh`, a rotation begun before a member left is discarded', async () => {
   const store = new MemoryStore();
   const ann = await relay.world.person({ ...impatient, store });
   const bob = await person();
@@ -90,7 +90,7 @@ test('05 §1.3: a rotation begun before somebody left is given up where that is 
   expect(commitment).not.toBe(first.client_secret_commitment);
 });
 
-test('05 §17.4: a request nobody approved in time is forgotten, and another one made', async () => {
+test('05 §17.4: an expired request is removed, and another one can be made', async () => {
   const store = new MemoryStore();
   const ann = await person();
   const bob = await relay.world.person({ ...impatient, store });
@@ -106,7 +106,7 @@ test('05 §17.4: a request nobody approved in time is forgotten, and another one
   expect(await store.read((tx) => tx.list('group-recoveries'))).toEqual([]);
 });
 
-test('05 §12.2: a page that fits no WebSocket message is read over HTTPS', async () => {
+test('05 §12.2: a page too large for a WebSocket message is read over HTTPS', async () => {
   const ann = await relay.world.person();
   const retry = { attempts: 1, base: 1, cap: 1 };
   const bob = await relay.world.person({ retry });
@@ -122,7 +122,7 @@ test('05 §12.2: a page that fits no WebSocket message is read over HTTPS', asyn
   expect(await groupTexts(bob, id)).toEqual(['long']);
 });
 
-test('02 §13.1: groups over the host’s limit of subscriptions are followed all the same', async () => {
+test('02 §13.1: groups over the host’s limit of subscriptions are polled', async () => {
   const ann = await relay.world.person();
   const bob = await relay.world.person();
   const ids = [await club(ann, [bob]), await club(ann, [bob]), await club(ann, [bob])];
@@ -141,12 +141,12 @@ test('02 §13.1: groups over the host’s limit of subscriptions are followed al
   await hinted.promise;
   stop.abort();
   await following;
-  // The third one is read without a hint, whenever everything is.
+  // The third one is read without a hint, with every full read.
   await bob.sync();
   for (const id of ids) expect(await groupTexts(bob, id)).toEqual(['hello']);
 });
 
-test('02 §12.3: what no hint tells of is read within a minute, however much is heard', async () => {
+test('02 §12.3: changes without a hint are read within a minute, however many hints come', async () => {
   const ann = await relay.world.person();
   const bob = await relay.world.person();
   const ids = [await club(ann, [bob]), await club(ann, [bob]), await club(ann, [bob])].sort();
@@ -165,7 +165,7 @@ test('02 §12.3: what no hint tells of is read within a minute, however much is 
       look();
     }
   })();
-  // Two groups are subscribed, by their IDs; of the third one nothing is heard.
+  // Two groups are subscribed, by their IDs; the third one gets no hints.
   const [busy, , quiet] = ids as [string, string, string];
   for (const text of ['one', 'two']) {
     await ann.groups.send(busy, { text });
