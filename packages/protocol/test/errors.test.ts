@@ -43,7 +43,7 @@ describe('02 §4.1: the catalogue of errors', () => {
     expect(rpcErrors).toEqual({ parse_error: -32700, invalid_request: -32600 });
   });
 
-  test('no JSON-RPC code stands for two errors; each leads back to its own', () => {
+  test('every JSON-RPC code belongs to one error, and maps back to it', () => {
     for (const [code, { rpc }] of Object.entries(errorCatalogue)) {
       expect(errorCodeOfRpc(rpc)).toBe(code);
     }

@@ -76,7 +76,7 @@ describe('checkSchema', () => {
     });
   });
 
-  test('an array is no object even where all members are optional', () => {
+  test('an array is no object even if all members are optional', () => {
     expect(passes(Type.Object({ a: Type.Optional(Type.String()) }), [])).toBe(false);
   });
 
@@ -252,7 +252,7 @@ describe('01 §2.4 T1, T2: checkText', () => {
     expect(check(`${'é'.repeat(128)}a`, true, 256)).toBe('bad_request');
   });
 
-  test('the empty text passes where the field allows it, white space alone never', () => {
+  test('the empty text passes if the field allows it, white space alone never', () => {
     expect(check('', true)).toBe(undefined);
     expect(check('', false)).toBe('bad_request');
     expect(check(' \u3000', true)).toBe('bad_request');

@@ -158,7 +158,7 @@ export function base64urlVectors(): VectorFile {
     file.valid(name, 'base64url.fixed', fixed(prefix + text));
     file.invalid(`${name}: one character less`, 'base64url.fixed', fixed(prefix + text.slice(1)));
     file.invalid(`${name}: one more`, 'base64url.fixed', fixed(`${prefix}${text}A`));
-    file.invalid(`${name}: line feed behind`, 'base64url.fixed', fixed(`${prefix}${text}\n`));
+    file.invalid(`${name}: line feed after it`, 'base64url.fixed', fixed(`${prefix}${text}\n`));
     if (bytes % 3 !== 0) {
       const padded = `${prefix}${text.slice(0, -1)}B`;
       file.invalid(`${name}: pad bits`, 'base64url.fixed', fixed(padded));

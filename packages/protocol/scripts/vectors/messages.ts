@@ -103,7 +103,7 @@ export function envelopeVectors(): VectorFile {
   bad('a message ID with pad bits', signed({ message_id: `msg_${'A'.repeat(21)}B` }));
   bad('created_at a text', signed({ created_at: '1' }));
   bad('payload missing', without(envelope, 'payload'));
-  bad('ciphertext beside the payload', {
+  bad('ciphertext next to the payload', {
     ...without(envelope, 'payload'),
     ciphertext: envelope.payload.ciphertext,
   });

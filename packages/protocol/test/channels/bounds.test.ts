@@ -26,7 +26,7 @@ test.each<[string, ChannelRange, ChannelPage]>([
   ['at its lower bound', { after: 7 }, page([7])],
   ['at its upper bound', { before: 7 }, page([6, 7])],
   ['longer than asked for', { limit: 1 }, page([6, 7])],
-  ['empty with more behind it', {}, page([], true)],
+  ['empty with has_more', {}, page([], true)],
 ])('06 §8.11: a page %s is refused', (_, range, refused) => {
   expect(() => checkChannelPageBounds(refused, range)).toThrow(
     expect.objectContaining({ code: 'bad_request' }),

@@ -62,7 +62,7 @@ describe('06 §6.1: posts', () => {
     ['an attachment', { attachments: [attachment(1)] }],
     ['both', { body: text('x'), attachments: [attachment(1), attachment(2)] }],
     ['a body and an empty array', { body: text('x'), attachments: [] }],
-    ['a body of a format nobody knows', { body: { content_type: 'x/y; a=b', text: 'x' } }],
+    ['a body of an unknown format', { body: { content_type: 'x/y; a=b', text: 'x' } }],
     ['unknown members', { body: text('x'), extra: { a: [1] } }],
   ])('%s passes', (_, members) => {
     expect(check(members)).toBeUndefined();

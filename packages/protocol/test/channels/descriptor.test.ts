@@ -248,10 +248,10 @@ describe('06 §8.5: close', () => {
   );
 });
 
-describe('06 §1: who may write', () => {
+describe('06 §1: the right to write', () => {
   const moderated = revision(1, { moderators: [moderator.account] });
 
-  test('the owner always, moderators while they are listed, nobody else', () => {
+  test('only the owner and listed moderators may write', () => {
     expect(mayWriteChannel(descriptor, owner.account)).toBe(true);
     expect(mayWriteChannel(descriptor, moderator.account)).toBe(false);
     expect(mayWriteChannel(moderated, moderator.account)).toBe(true);

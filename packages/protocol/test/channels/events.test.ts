@@ -109,7 +109,7 @@ describe('06 §5.2: certificates of a page', () => {
   const refuse = (certificates: DeviceCertificate[]) =>
     codeOf(() => verifyChannelPage(network, page([created], certificates), known));
 
-  test('one that nobody signed, even beside good ones: invalid_signature', () => {
+  test('an unsigned one among valid ones: invalid_signature', () => {
     const tampered = { ...stranger.certificate, expires_at: 1_759_999_999 };
     expect(refuse([owner.certificate, tampered])).toBe('invalid_signature');
   });
@@ -201,7 +201,7 @@ describe('06 §10.1: content events', () => {
     expect(result.refused).toHaveLength(1);
   });
 
-  test('one whose descriptor nobody has waits, and its revision is named once', () => {
+  test('one with an unknown descriptor waits, and its revision is named once', () => {
     const events = [3, 4].map((sequence) =>
       event(sequence, post({ body: text(`${sequence}`) }, moderator), {
         revision: 1,
@@ -230,13 +230,13 @@ describe('06 §8.3: the answer of channel.resolve', () => {
     ['another channel', answer, { channelId: 'chan_AAAAAAAAAAAAAAAAAAAAAA' }, 'bad_request'],
     ['no certificate', { descriptor }, {}, 'bad_request'],
     [
-      'a certificate of somebody else',
+      'a certificate of another account',
       { descriptor, signer_certificate: moderator.certificate },
       {},
       'bad_request',
     ],
     [
-      'a certificate nobody signed',
+      'an unsigned certificate',
       { descriptor, signer_certificate: { ...owner.certificate, extra: 1 } },
       {},
       'invalid_signature',

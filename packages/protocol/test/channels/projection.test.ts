@@ -150,7 +150,7 @@ const deleted = (sequence: number, target: number): VerifiedChannelEvent => ({
 });
 
 describe('06 §10.1: a range of events', () => {
-  test('posts stand as their edits left them, the last effective edit is named', () => {
+  test('posts have the state after their edits, the last effective edit is named', () => {
     const events = [
       created,
       posted(1),

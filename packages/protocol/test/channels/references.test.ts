@@ -21,7 +21,7 @@ const results = (state: PostState) =>
 describe('06 §6.2: references of a body', () => {
   const state = postState(post({ body, attachments: [x, y] }));
 
-  test('lead to the attachments in force, in whatever order they stand', () => {
+  test('resolve among the attachments in force, in any order', () => {
     expect(results(state)).toEqual([0, 1]);
     expect(results(reducePost(state, edit({ attachments: [y, x] })))).toEqual([1, 0]);
   });

@@ -87,7 +87,7 @@ export function drawing(...parts: readonly Uint8Array[]): Random {
   const left = [...parts];
   return (length) => {
     const next = left.shift();
-    if (next?.length !== length) throw new Error(`nobody expected to draw ${length} bytes`);
+    if (next?.length !== length) throw new Error(`unexpected draw of ${length} bytes`);
     return next;
   };
 }

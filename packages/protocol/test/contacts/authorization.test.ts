@@ -32,7 +32,7 @@ const verify = (value: unknown, changes = {}) =>
   codeOf(() => verifyAuthorization(network, value, { ...use, state: bobState, ...changes }));
 
 describe('03 §5.6, 04 §12.2: grant or invite', () => {
-  test('told apart by $type and nothing else', () => {
+  test('grant and invite differ by $type only', () => {
     const check = (value: unknown) => codeOf(() => checkAuthorization(network, value));
     expect([check(grant), check(invite)]).toEqual([undefined, undefined]);
     expect([isGrant(network, grant), isGrant(network, invite)]).toEqual([true, false]);
@@ -60,7 +60,7 @@ describe('03 §5.6, 04 §12.2: grant or invite', () => {
     expect(verify(invite, { target: carol.account, state: carolState })).toBe('forbidden');
   });
 
-  test('anybody may use an invite', () => {
+  test('any account may use an invite', () => {
     expect(verify(invite, { requester: carol.account })).toBeUndefined();
   });
 
@@ -80,7 +80,7 @@ describe('03 §5.6, 04 §12.2: grant or invite', () => {
     expect(verify({ ...grant, signatures })).toBe('forbidden');
   });
 
-  test('no currently valid device behind it: forbidden', async () => {
+  test('not signed by a currently valid device: forbidden', async () => {
     const state = await stateOf(0x02, [bobPhone]);
     expect(verify(grant, { state })).toBe('forbidden');
     expect(verify(invite, { state })).toBe('forbidden');

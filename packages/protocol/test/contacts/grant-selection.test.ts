@@ -119,7 +119,7 @@ describe('03 §16.4: merging', () => {
     expect(select(byBob, byBob)).toEqual({ outcome: 'merge', grant: byBob });
   });
 
-  test('invalid never overwrites valid; a valid one takes the place of an invalid one', () => {
+  test('invalid never overwrites valid; a valid one replaces an invalid one', () => {
     const forged = { ...byBob.signatures, [bobPhone.deviceId]: byBob.signatures[bob.deviceId] };
     const half = { ...byBob, signatures: forged } as ContactGrant;
     expect(select(withSignatures(byBob, bobPhone), half).grant).toEqual(
@@ -128,7 +128,7 @@ describe('03 §16.4: merging', () => {
     expect(select(half, byPhone).grant).toEqual(withSignatures(byBob, bobPhone));
   });
 
-  test('a saved signature of a device that is no longer valid is not taken along', () => {
+  test('a merge drops the saved signature of a device that is no longer valid', () => {
     const old = grantOf(bobOld, body);
     expect(select(old, byBob)).toEqual({ outcome: 'merge', grant: byBob });
   });

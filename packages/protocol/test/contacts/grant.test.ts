@@ -83,7 +83,7 @@ describe('03 §16.1: format', () => {
     ['a key that is no device ID', { device: signature }],
     ['a device ID with pad bits', { dev_LGi9NgK2EbwUKxumZuu1Xx: signature }],
     ['a device ID and a line feed', { 'dev_LGi9NgK2EbwUKxumZuu1Xw\n': signature }],
-    ['metadata beside the signatures', { [bob.deviceId]: signature, count: signature }],
+    ['metadata among the signatures', { [bob.deviceId]: signature, count: signature }],
     ['a member named __proto__', parseJson(`{"__proto__":"${signature}"}`)],
     ['an object for a signature', { [bob.deviceId]: { signature } }],
     ['a number for a signature', { [bob.deviceId]: 1 }],

@@ -168,7 +168,7 @@ describe('03 §21: an invite as one word of text', () => {
     ['the prefix alone', 'svc-invite:'],
     ['another prefix', text.replace('svc-', 'SVC-')],
     ['space in front', ` ${text}`],
-    ['a line feed behind', `${text}\n`],
+    ['a line feed after it', `${text}\n`],
     ['padding', `${text}=`],
     ['no JSON', packed(utf8('{'))],
     ['invalid UTF-8', packed(Uint8Array.of(0x22, 0xff, 0x22))],

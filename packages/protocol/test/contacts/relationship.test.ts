@@ -69,7 +69,7 @@ describe('03 §15.2: the table', () => {
     );
   });
 
-  test('an adopted active record establishes from anywhere', () => {
+  test('an adopted active record establishes the contact from every state', () => {
     for (const start of [noRelationship, state({ status: 'deleted', pending: true }), active]) {
       expect(relationshipStep(start, 'activation-adopted')).toEqual({ state: active, effects: [] });
     }
@@ -112,7 +112,7 @@ describe('03 §15.2: stories', () => {
     expect(start).toEqual(state({ status: 'deleted', pending: true }));
   });
 
-  test('sending again after deletion and hearing back restores', () => {
+  test('after deletion, a new consent and its answer restore the contact', () => {
     const deleted = state({ status: 'deleted' });
     expect(after(deleted, 'user-adds', 'consent')).toEqual(active);
   });

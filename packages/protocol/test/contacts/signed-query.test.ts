@@ -75,7 +75,7 @@ describe('03 §5.2: the signed query', () => {
     expect(check({ ...query, signer_certificate: large })).toBe('request_too_large');
   });
 
-  test('the format comes first, for who verifies and who signs', () => {
+  test('verifying and signing check the format first', () => {
     const malformed = { ...query, account: 'bob' };
     expect(verify(malformed)).toBe('bad_request');
     expect(codeOf(() => signDeviceStateQuery(network, alice, malformed))).toBe('bad_request');

@@ -155,7 +155,7 @@ describe('03 §17.3: selection', () => {
     updated_at: now + 10,
   };
 
-  test('a new contact is taken as it is', () => {
+  test('a new contact is adopted unchanged', () => {
     expect(adopt(undefined, record)).toEqual(record);
   });
 
@@ -204,7 +204,7 @@ describe('03 §17.3: selection', () => {
     expect(fresh?.grant_to_contact).toEqual(outgoing);
   });
 
-  test('a grant that is not valid is not taken, the record’s other members are', () => {
+  test('a grant that is not valid is not adopted, the record’s other members are', () => {
     const expired = signGrant(network, bob, { grantee: alice.account, expires_at: now });
     const received = { ...record, alias: 'Rob', grant_from_contact: expired, updated_at: now + 1 };
     expect(adopt(record, received)).toMatchObject({ alias: 'Rob', grant_from_contact: incoming });
@@ -222,7 +222,7 @@ describe('03 §17.3: selection', () => {
     expect(adopt(tombstone, at)).toEqual(at);
   });
 
-  test('members nobody knows stay with the record', () => {
+  test('unknown members stay in the record', () => {
     const received = { ...record, x: [1], updated_at: now + 1 } as ContactRecord;
     expect(adopt(record, received)).toMatchObject({ x: [1] });
   });

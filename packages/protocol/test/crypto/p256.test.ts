@@ -89,7 +89,7 @@ describe.each(implementations)('01 §5.1: ECDSA P-256 on %s', (_name, { p256: sc
     }
   });
 
-  test('an X at or above p is not reduced, even where the reduced one is a point', () => {
+  test('an X at or above p is not reduced, even if the reduced one is a point', () => {
     // x = 5 is on the curve; p + 5 still fits in 32 bytes.
     const five = concatBytes(Uint8Array.of(2), bigEndian(5n, 32));
     expect(isPoint(five)).toBe(true);

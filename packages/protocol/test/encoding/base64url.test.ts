@@ -88,7 +88,7 @@ describe('01 §2.5 B6, B7: the pattern of a fixed length', () => {
     },
   );
 
-  test('the prefix must match exactly and takes no part in the encoding', () => {
+  test('the prefix must match exactly and is not part of the encoding', () => {
     const pattern = new RegExp(base64urlPattern(16, 'dev_'));
     const id = Buffer.alloc(16, 255).toString('base64url');
     expect(pattern.test(`dev_${id}`)).toBe(true);

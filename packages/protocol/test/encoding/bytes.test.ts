@@ -38,7 +38,7 @@ describe('bytes and text', () => {
     expect(concatBytes(fromHex('0102'), fromHex(''), fromHex('03'))).toEqual(fromHex('010203'));
   });
 
-  test('equality looks at every byte and at the length', () => {
+  test('equality compares every byte and the length', () => {
     fc.assert(
       fc.property(fc.uint8Array(), fc.uint8Array(), (a, b) => {
         expect(equalBytes(a, b)).toBe(hex(a) === hex(b));

@@ -50,7 +50,7 @@ describe('01 §5.6: unsigned varint', () => {
     );
   });
 
-  test('any bytes are read as the rules say', () => {
+  test('any bytes decode by the rules', () => {
     const byte = fc.oneof(fc.constantFrom(0, 1, 0x7f, 0x80, 0x81, 0xff), fc.nat(255));
     fc.assert(
       fc.property(fc.array(byte, { maxLength: 11 }), (bytes) => {

@@ -23,7 +23,7 @@ describe('05 §10: access intervals', () => {
     expect(epochs([interval])).toEqual([3, 4, 5, 6, 7, 8, 9]);
   });
 
-  test('§10.2: any other device begins behind the head, with the keys of the current epoch', () => {
+  test('§10.2: any other device begins after the head, with the keys of the current epoch', () => {
     const interval = openAccessAfter({ sequence: 6, epoch: 3 });
     expect(readable([interval])).toEqual([7, 8, 9]);
     expect(epochs([interval])).toEqual([3, 4, 5, 6, 7, 8, 9]);
@@ -42,7 +42,7 @@ describe('05 §10: access intervals', () => {
     expect(hasOpenAccess([first, second])).toBe(true);
   });
 
-  test('§10.3: leaving, removal, ban and recovery take the authority of all ranges, old ones too', () => {
+  test('§10.3: leaving, removal, ban and recovery end the authority of all ranges, old ones too', () => {
     const old = closeAccess(
       openAccessAt({ sequence: 0, epoch: 0 }),
       { sequence: 2, epoch: 0 },

@@ -82,7 +82,7 @@ describe('05 §3.6: client secret boxes', () => {
     expect(openClientSecret(network, named, { box: clientBox, privateKey })).toBeUndefined();
   });
 
-  test('the key that opens a box must be the one its context names, whoever sealed it', () => {
+  test('a box opens only with the key that its context names', () => {
     const named = { ...clientContext, member_encryption_public_key: alice.memberKey };
     const info = clientBoxInput(network, named);
     const { enc, sealed } = wrapKey(network, {
@@ -135,7 +135,7 @@ describe('05 §3.7: relay secret boxes', () => {
   });
 });
 
-test('05 §3.6, §3.7: a box opens exactly where every part of its context is the same', () => {
+test('05 §3.6, §3.7: a box opens only if every part of its context is the same', () => {
   const groups = [groupId, `grp_${encodeBase64url(fill(1, 16))}`];
   const where = fc.record({
     group_id: fc.constantFrom(...groups),

@@ -34,7 +34,7 @@ describe('05 §5.4: admission and capacity', () => {
     expect(story.group.epoch).toBeGreaterThan(epoch);
   });
 
-  test('unknown members beside account and key do not get into the state', () => {
+  test('unknown members next to account and key do not get into the state', () => {
     const story = new Story();
     const members = [{ ...memberOf(bob), role: 'owner', since: 0, note: 'x' }];
     const { sequence } = story.do(alice, 'group.application.approval', { members });
@@ -209,7 +209,7 @@ describe('05 §5.4: key recovery and rotation', () => {
     expect(story.group.epoch).toBeGreaterThan(before.epoch);
   });
 
-  test('a rotation replaces the commitment, and the owner key where one is given', () => {
+  test('a rotation replaces the commitment, and the owner key if one is given', () => {
     const story = threesome();
     const { epoch } = story.group;
     const rotation = { client_secret_commitment: otherCommitment };

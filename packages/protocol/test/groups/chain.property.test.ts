@@ -213,7 +213,7 @@ function play(steps: readonly (typeof step extends fc.Arbitrary<infer S> ? S : n
   return { group, accepted };
 }
 
-test('05 §5.4: the reducer accepts and changes what the table says, and nothing else', () => {
+test('05 §5.4: the reducer accepts and changes exactly what the table lists', () => {
   fc.assert(
     fc.property(history, (steps) => {
       play(steps);

@@ -44,7 +44,7 @@ describe('05 §5.4: creation', () => {
   const start = (event: GroupEvent, with_ = anchor) =>
     startGroup(network, new Story().verified(event), with_);
 
-  test('the owner is the only member, nobody is banned, epoch and sequence are 0', () => {
+  test('the owner is the only member, no account is banned, epoch and sequence are 0', () => {
     const { group, effects } = start(creation());
     expect(saveGroup(group)).toEqual({
       group_id: groupId,
@@ -73,7 +73,7 @@ describe('05 §5.4: creation', () => {
     expect(start(creation({ description: 'x' })).group.description).toBe('x');
   });
 
-  test('it stands at sequence 0 and in epoch 0', () => {
+  test('it has sequence 0 and epoch 0', () => {
     expect(codeOf(() => start(creation({}, { sequence: 1 })))).toBe('bad_request');
     expect(codeOf(() => start(creation({}, { epoch: 1 })))).toBe('bad_request');
   });
@@ -255,7 +255,7 @@ describe('05 §5.4, §12.4: order and priority', () => {
     expect(story.group.name).toBe('x');
   });
 
-  test('epochs advance where they must, by any step, and nowhere else', () => {
+  test('epochs advance with the events that need it, by any step, and with no others', () => {
     const story = threesome();
     const { epoch } = story.group;
     const update = story.event(alice, 'group.update', { name: 'x' });
@@ -289,8 +289,8 @@ describe('05 §5.4, §12.4: order and priority', () => {
   });
 });
 
-describe('what a relay takes from the rules', () => {
-  test('05 §7.2: the next position, and its refusal where no safe integer follows', () => {
+describe('the rules a relay uses', () => {
+  test('05 §7.2: the next position, and its refusal if no safe integer follows', () => {
     const max = Number.MAX_SAFE_INTEGER;
     const stay = { advancesEpoch: false };
     const step = { advancesEpoch: true };
@@ -330,7 +330,7 @@ describe('what a relay takes from the rules', () => {
   });
 });
 
-test('05 §6: a ban counts even where a view still has the account among its members', () => {
+test('05 §6: a ban counts even if a view still has the account among its members', () => {
   const { group } = threesome();
   const view = (banned: Person): GroupView => ({
     ...group,

@@ -206,7 +206,7 @@ describe('05 §4.11, §7.5: a page of keys', () => {
     expect(statuses([first, third])).toEqual(['verified', 'verified']);
   });
 
-  test('a box is owed where key or commitment changed, whatever stayed', () => {
+  test('a box is required if key or commitment changed', () => {
     const keys = full().map(({ client_secret_box, ...rest }, index) =>
       index === 0 ? { ...rest, client_secret_box } : rest,
     ) as GroupKeyEntry[];

@@ -50,7 +50,7 @@ describe('05 §14.4: nicknames', () => {
     expect(apply(cleared, of(bob.account, 'old', 8)).result).toBe('older');
   });
 
-  test('it lies behind the start of both memberships; nonmembers have none', () => {
+  test('it counts only after the start of both memberships; nonmembers have none', () => {
     expect(apply(none, of(bob.account, 'x', 1)).result).toBe('previous_membership');
     expect(apply(none, of(bob.account, 'x', 2)).result).toBe('applied');
     expect(apply(none, of(bob.account, 'x', 2), carol.account).result).toBe('previous_membership');

@@ -297,7 +297,7 @@ describe('05 §12.2: what is refused anyway costs little of each account', () =>
   );
   const chained = { group_id: groupId, prev_hash: commitment, device_signature: 'A'.repeat(86) };
 
-  test('more accounts than a request can hold: too large, before one is looked into', () => {
+  test('more accounts than a request can hold: too large, before any account is checked', () => {
     const accounts = [...new Set(many)];
     for (const name of ['ban', 'removal', 'unban'] as const) {
       const method = name === 'removal' ? 'group.member.remove' : (`group.member.${name}` as const);
@@ -313,7 +313,7 @@ describe('05 §12.2: what is refused anyway costs little of each account', () =>
     }
   });
 
-  test('an account that is named twice: refused before one is looked into', () => {
+  test('an account that is named twice: refused before any account is checked', () => {
     const accounts = [...new Set(many.slice(0, 9_000)), alice.account, alice.account];
     const $type = network.type('group.member.ban');
     expect(hashesOf('group.member.ban', { $type, ...chained, accounts })).toEqual({
@@ -333,7 +333,7 @@ describe('05 §12.2: what is refused anyway costs little of each account', () =>
     });
   });
 
-  test('of a batch that fits every account is looked into', () => {
+  test('every account of a batch that fits is checked', () => {
     const wrong = alice.account.replace(/.$/, (last) => (last === 'A' ? 'B' : 'A'));
     const accounts = [alice.account, bob.account, carol.account, wrong];
     const $type = network.type('group.member.unban');

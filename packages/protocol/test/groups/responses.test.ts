@@ -91,7 +91,7 @@ describe('05 §13.10: one invitation', () => {
   const verify = (changes: JsonObject, ids = { ...asked, invite_id: inviteId(1) }) =>
     codeOf(() => verifyGroupInviteResolution(network, { ...good, ...changes }, ids));
 
-  test('it verifies with the certificate beside it and is the one asked for', () => {
+  test('it verifies with its signer_certificate and is the requested one', () => {
     const ids = { ...asked, invite_id: inviteId(1) };
     expect(() => verifyGroupInviteResolution(network, good, ids)).not.toThrow();
     expect(verify({}, { ...ids, invite_id: inviteId(2) })).toBe('bad_request');
@@ -140,7 +140,7 @@ describe('05 §13.11: a list of invitations', () => {
     expect(verify({ invites: [swapped] })).toBe('bad_request');
   });
 
-  test('only invitations of this group, no more than asked for, a cursor only behind one', () => {
+  test('only invitations of this group, no more than requested, no cursor on an empty page', () => {
     const foreign = { ...item(alice, 1), invite: invite(alice, 1, { group_id: otherGroup }) };
     expect(verify({ invites: [foreign] })).toBe('bad_request');
     expect(verify({}, 2)).toBe('bad_request');
@@ -205,7 +205,7 @@ describe('05 §13.14, §13.22: lists of applications and recovery requests', () 
   });
 });
 
-test('05 §13.26, §13.28: a preparation counts from 0, a message stands behind the creation', () => {
+test('05 §13.26, §13.28: a preparation counts from 0, a message comes after the creation', () => {
   expect(() => checkSchema(GroupRotationPreparation, { prepared: 1, expires_at: 5 })).not.toThrow();
   expect(() => checkSchema(GroupRotationPreparation, { prepared: -1, expires_at: 5 })).toThrow();
   expect(() => checkSchema(GroupMessageAcceptance, { sequence: 1 })).not.toThrow();

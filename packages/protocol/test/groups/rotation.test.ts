@@ -68,7 +68,7 @@ describe('05 §13.26: preparing', () => {
     expect(second).toEqual({ continued: terms });
   });
 
-  test('another new commitment begins another, also where the former one expired', () => {
+  test('another new commitment begins another preparation, also if the former one expired', () => {
     const other = `sha256:${'B'.repeat(42)}A`;
     for (const passed of [10, period, period + 10]) {
       const later = { ...call, now: now + passed };

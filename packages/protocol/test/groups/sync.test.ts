@@ -58,13 +58,13 @@ describe('05 §13.4: a page as a whole', () => {
   const refused = (changes: object, request = {}) =>
     codeOf(() => verify(changes as Partial<GroupSyncPage>, request));
 
-  test('a good page passes, with certificates nobody refers to as well', () => {
+  test('a valid page passes, also with certificates that no event refers to', () => {
     expect(verify({}).signers.size).toBe(people.length);
     expect(verify({ events: [] }).events).toEqual([]);
     expect(verify({ has_more: true }).has_more).toBe(true);
   });
 
-  test('events ascend strictly behind the position asked for, and are not too many', () => {
+  test('events ascend strictly after the requested position, and are not more than the limit', () => {
     const [first, second, ...rest] = made.events as [GroupEvent, GroupEvent, ...GroupEvent[]];
     expect(refused({ events: [second, first, ...rest] })).toBe('bad_request');
     expect(refused({ events: [first, first] })).toBe('bad_request');
@@ -199,7 +199,7 @@ describe('05 §5.5: what blocks', () => {
     expect(blockedBy(4, () => ({ ...event, payload: update }))).toBe('forbidden');
   });
 
-  test('a missing chain event: the next one names a digest nobody has', () => {
+  test('a missing chain event: the next one names an unknown digest', () => {
     const made = story();
     made.do(alice, 'group.update', { name: 'x' });
     const { blocked } = advance(made.events.filter((_, index) => index !== 4));
@@ -211,7 +211,7 @@ describe('05 §5.5: what blocks', () => {
     expect(blocked?.error.code).toBe('bad_request');
   });
 
-  test('an unknown type; everything behind it waits', () => {
+  test('an unknown type: all later events wait', () => {
     const future = { $type: network.type('group.merge'), group_id: groupId };
     expect(blockedBy(3, (event) => ({ ...event, payload: future }))).toBe('invalid_state');
   });
@@ -260,7 +260,7 @@ describe('05 §14.2: what is rejected alone', () => {
     expect(rejectedCode(unsigned)).toBe('bad_request');
   });
 
-  test('a message of somebody who is no member', () => {
+  test('a message of a nonmember', () => {
     const dave = people[3];
     const made = new Story();
     made.admit(bob, carol);

@@ -34,7 +34,7 @@ describe('01 §7: account IDs', () => {
     );
   });
 
-  test('the magic of the trusted context stands in a derived account ID', () => {
+  test('a derived account ID has the magic of the trusted context', () => {
     expect(deriveAccountId(otherChain, account.publicKey)).toBe(`neo:860833103:${address}`);
   });
 

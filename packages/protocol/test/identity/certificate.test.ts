@@ -224,7 +224,7 @@ describe('01 §8: DeviceCertificate', () => {
     expect(verify(await signDeviceCertificate(network, options))).toBeUndefined();
   });
 
-  test('it stands for a current device from not_before on and before expires_at', () => {
+  test('it is current from not_before on and before expires_at', () => {
     const { not_before: from, expires_at: to } = certificate;
     expect(
       [from - 1, from, to - 1, to].map((now) => isCertificateCurrent(certificate, now)),

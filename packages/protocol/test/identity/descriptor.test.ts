@@ -147,7 +147,7 @@ describe('01 §13: RelayDescriptor', () => {
     expect(check(value)).toBe('bad_request');
   });
 
-  test('EP5: an address is signed as the text it is, not as what it stands for', async () => {
+  test('EP5: an address is signed as its exact text, not as a normalized URL', async () => {
     const upper = await signed({ endpoints: [https.replace('relay', 'RELAY'), libp2p] });
     expect(verify(upper)).toBeUndefined();
     expect(verify({ ...upper, endpoints: [https, libp2p] })).toBe('invalid_signature');

@@ -35,7 +35,7 @@ describe('01 §12, §13.2: HTTPS and WSS addresses', () => {
     '192.0.2.1:443/svc/v1',
     '[2001:db8::1]:8443/svc/v1',
     'relay.example.com/~a/@b/%20c/',
-  ])('EP3: %j behind the scheme is an address', (rest) => {
+  ])('EP3: %j after the scheme is an address', (rest) => {
     expect(codeOf(() => checkHttpsEndpoint(`https://${rest}`))).toBeUndefined();
     expect(codeOf(() => checkWssEndpoint(`wss://${rest}`))).toBeUndefined();
     expect(kindOf(`https://${rest}`)).toBe('https');
@@ -81,7 +81,7 @@ describe('01 §12, §13.2: HTTPS and WSS addresses', () => {
     ['a,b.example/', 'two hosts'],
     [`${'a'.repeat(64)}.example/`, 'a label over 63 characters'],
     [`${'a.'.repeat(126)}aa/`, 'a name over 253 characters'],
-  ])('EP3, EP5: %j behind the scheme is refused: %s', (rest) => {
+  ])('EP3, EP5: %j after the scheme is refused: %s', (rest) => {
     expect(codeOf(() => checkHttpsEndpoint(`https://${rest}`))).toBe('bad_request');
     expect(codeOf(() => checkWssEndpoint(`wss://${rest}`))).toBe('bad_request');
     expect(kindOf(`https://${rest}`)).toBe('bad_request');

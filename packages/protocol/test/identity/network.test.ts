@@ -65,7 +65,7 @@ describe('01 §1: network context', () => {
     expect(() => build(text)).toThrow(TypeError);
   });
 
-  test('the service word is lowercase letters and digits, and stands in one place', () => {
+  test('the service word is lowercase letters and digits, and is kept in one place', () => {
     const other = new Network({ context, word: 'posthouse', primitives: noblePrimitives });
     expect(other.type('profile')).toBe('posthouse.profile');
     expect(other.pathPrefix).toBe('/posthouse/v1');
@@ -91,14 +91,14 @@ describe('01 §1: network context', () => {
     );
   });
 
-  test('N6: the context stands in the inputs and never in the object', () => {
+  test('N6: the context is in the inputs and never in the object', () => {
     expect(textOf(network.bytes({ b: 1 }))).toBe(`{"$context":"${context}","b":1}`);
     expect(canonicalJson(state)).not.toContain('$context');
   });
 });
 
 describe('01 §4: network-bound inputs', () => {
-  test('K1: $context is the trusted one and stands at the root', () => {
+  test('K1: $context is the trusted one and is at the root', () => {
     const input = JSON.parse(textOf(network.bytes(state, ['account_signature'])));
     expect(input.$context).toBe(context);
     expect(input.certificates[0]).toEqual(certificate);
@@ -129,7 +129,7 @@ describe('01 §4: network-bound inputs', () => {
     );
   });
 
-  test('K5: the hash of a complete object takes everything in, signature and unknown members', () => {
+  test('K5: the hash of a complete object covers everything, signature and unknown members', () => {
     expect(network.hash(state)).toBe('sha256:qqQEhtpl-2sfIiJ-VE-0qy9GE2KHypz6Xp7HoPUdy10');
     const hashes = [state, { ...state, zz: 1 }, { ...state, account_signature: 'x' }];
     expect(new Set(hashes.map((object) => network.hash(object))).size).toBe(3);
@@ -201,7 +201,7 @@ describe('01 §2.6: object types', () => {
     }
   });
 
-  test('Y5: every input takes the fixed type of its own network', () => {
+  test('Y5: every input has the fixed type of its own network', () => {
     const other = new Network({ context, word: 'other', primitives: noblePrimitives });
     expect(codeOf(() => verifyDeviceState(other, state))).toBe('bad_request');
   });

@@ -39,7 +39,7 @@ describe('01 §13.2: Peer IDs', () => {
     expect(parsePeerId(`z${base58.encode(cid)}`)).toEqual(multihash);
   });
 
-  test('a SHA-256 multihash, of a key too long to stand there itself, is a Peer ID', () => {
+  test('a SHA-256 multihash, of a key too long to be included itself, is a Peer ID', () => {
     const multihash = concatBytes(Uint8Array.of(0x12, 0x20), counting(5));
     const id = base58.encode(multihash);
     expect(id).toMatch(/^Qm/);

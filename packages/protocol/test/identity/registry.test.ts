@@ -75,7 +75,7 @@ describe('the registry in a file', () => {
     expect(codeOf(() => staticRegistry(network, value))).toBe('bad_request');
   });
 
-  test('the error says which record is at fault', () => {
+  test('the error names the record at fault', () => {
     const relays = [disabled, { ...entry, endpoint: 'ftp://x' }];
     expect(() => staticRegistry(network, { ...file, relays })).toThrow(/^relays\.1\.endpoint: /);
   });

@@ -126,7 +126,7 @@ describe('01 §17.1, 03 §3.4: AccountRoute', () => {
     }
   });
 
-  test('the final document has at most 4,096 bytes, even where the draft has fewer', async () => {
+  test('the final document has at most 4,096 bytes, even if the draft has fewer', async () => {
     const base = await cosigned({ zz: '' });
     const padding = (bytes: number) => padded(base, bytes).zz;
     expect(verify(await cosigned({ zz: padding(4_095) }))).toBeUndefined();

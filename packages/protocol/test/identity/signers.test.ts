@@ -28,7 +28,7 @@ describe('01 §5: signers', () => {
     expect(noblePrimitives.ed25519.verify(key, message, signature)).toBe(true);
   });
 
-  test('a signer gives its private key to nobody', () => {
+  test('a signer does not expose its private key', () => {
     const keys = { signingSeed: counting(0x21), encryptionKey: counting(0x41) };
     for (const signer of [accountSigner(network, counting(1)), deviceSigner(network, keys)]) {
       const shown = Object.values(signer).filter((value) => typeof value !== 'function');
@@ -62,7 +62,7 @@ describe('01 §2.5: signatures in their text form', () => {
     }
   });
 
-  test('all signatures must verify, and the error says of what', () => {
+  test('all signatures must verify, and the error names the object', () => {
     const good = { ...parts, signature: encodeBase64url(device.sign(message)) };
     const bad = { ...good, signature: tampered(good.signature) };
     const verify = (...checks: (typeof good)[]) =>

@@ -87,7 +87,7 @@ describe('01 appendix C: a NEP-6 wallet', () => {
     );
   });
 
-  test('a key that is of another address than it stands with is refused', async () => {
+  test('a key of another address than its entry names is refused', async () => {
     const other = { ...account, address: 'NLveEWWA7cAAKZ2pQMZraQ9TqMJbtMiGSm' };
     expect(await faultOf(() => open({ ...wallet, accounts: [other] }))).toBe('format');
   });

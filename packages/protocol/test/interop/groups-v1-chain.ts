@@ -313,7 +313,7 @@ export function chainVectors(network: Network, data: ManagementChain): void {
     });
   });
 
-  test('a page repeats nothing behind the position asked for', () => {
+  test('a page has only events after the requested position', () => {
     const { sync_response } = data;
     expect(codeOf(() => checkGroupSyncPage(network, sync_response, { after: 0 }))).toBe(
       'bad_request',

@@ -39,7 +39,7 @@ const body = (chain: Chain, name: string, members: JsonObject) => ({
   ...members,
 });
 
-/** Somebody aims a batch at accounts after `chain[index]`. */
+/** A member signs a batch against accounts after `chain[index]`. */
 const batch =
   (name: string, by: string, after: number, targets: string[], epoch?: number) =>
   (chain: Chain): ErrorCode => {

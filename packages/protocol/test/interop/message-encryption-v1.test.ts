@@ -98,7 +98,7 @@ function drawing(...parts: readonly Uint8Array[]): (length: number) => Uint8Arra
   const left = [...parts];
   return (length) => {
     const next = left.shift();
-    if (next?.length !== length) throw new Error(`nobody expected to draw ${length} bytes`);
+    if (next?.length !== length) throw new Error(`unexpected draw of ${length} bytes`);
     return next;
   };
 }

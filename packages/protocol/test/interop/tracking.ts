@@ -22,7 +22,7 @@ export class Tracking {
   }
 
   /**
-   * The view behind a JSON pointer, as the `…_ref` members of the vectors have it.
+   * The view at a JSON pointer, as the `…_ref` members of the vectors have it.
    * @throws Error where nothing stands there
    */
   resolve(pointer: string): unknown {
@@ -38,7 +38,7 @@ export class Tracking {
   }
 
   /**
-   * JSON pointers of everything nobody read: scalars, empty arrays and empty objects. A part of
+   * JSON pointers of everything that was not read: scalars, empty arrays and empty objects. A part of
    * the tree of which nothing was read is named once. Scalars of metadata are exempt.
    */
   unread(): string[] {

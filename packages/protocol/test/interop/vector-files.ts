@@ -18,7 +18,7 @@ export function readVectorFile(name: string): unknown {
   return existsSync(path) ? JSON.parse(readFileSync(path, 'utf8')) : undefined;
 }
 
-/** Whether a file stands beside this one; `coverage.test.ts` asks for `<name>.test.ts`. */
+/** Returns whether a test file is in this folder; `coverage.test.ts` asks for `<name>.test.ts`. */
 export function hasTestFile(name: string): boolean {
   return existsSync(join(import.meta.dirname, `${name}.test.ts`));
 }

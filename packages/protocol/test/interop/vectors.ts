@@ -24,7 +24,7 @@ export interface Interop<T> {
   readonly data: T;
   /** The file's own service word and context. `noblePrimitives` unless others are given. */
   network(primitives?: Primitives): Network;
-  /** The value behind a JSON pointer of a `…_ref` member. */
+  /** The value at a JSON pointer of a `…_ref` member. */
   resolve<V = unknown>(pointer: string): V;
   /** JSON pointers of what no test has read so far, metadata apart. */
   unread(): string[];

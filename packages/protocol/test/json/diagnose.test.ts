@@ -162,7 +162,7 @@ describe('01 §19, 02 §4.2: which error a refused envelope gets', () => {
     expect(diagnose(digits)).toEqual({ rpc: -32602, id: 7 });
   });
 
-  test('any valid JSON beside one broken member leaves id and code as they are', () => {
+  test('valid members next to one broken member change neither id nor code', () => {
     fc.assert(
       fc.property(
         fc.json({ maxDepth: 3 }),

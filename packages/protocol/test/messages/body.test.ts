@@ -6,7 +6,7 @@ const check = (contentType: unknown, text: unknown = 'hi') =>
   codeOf(() => checkMessageBody({ content_type: contentType, text }, 'body'));
 
 describe('04 §8: MessageBody', () => {
-  test('formats nobody knows, and unknown members, are no fault', () => {
+  test('unknown formats and unknown members are accepted', () => {
     expect(check('text/x-example; a=b')).toBeUndefined();
     const body = { content_type: 'text/plain', text: 'hi', x: 1 };
     expect(codeOf(() => checkMessageBody(body))).toBeUndefined();

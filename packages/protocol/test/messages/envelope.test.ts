@@ -77,7 +77,7 @@ describe('04 appendix A: the worked envelope', () => {
 });
 
 describe('04 §2: message IDs', () => {
-  test('16 drawn bytes behind the prefix', () => {
+  test('16 drawn bytes after the prefix', () => {
     expect(newMessageId(drawing(fill(0xff, 16)))).toBe('msg______________________w');
   });
 
@@ -130,7 +130,7 @@ describe('04 §3: the format of an envelope', () => {
     expect(check({ ...example, ...change })).toBe('bad_request');
   });
 
-  test('a ciphertext beside a missing payload does not stand in for it', () => {
+  test('a ciphertext without a payload does not replace it', () => {
     const stray = { ...without(example, 'payload'), ciphertext: example.payload.ciphertext };
     expect(check(stray)).toBe('bad_request');
   });
@@ -167,7 +167,7 @@ describe('04 §3: the format of an envelope', () => {
   });
 });
 
-describe('04 §3: who sent it', () => {
+describe('04 §3: the sender', () => {
   const binding = (certificate = alice.certificate) =>
     codeOf(() => checkEnvelopeCertificate(network, example, certificate));
 
@@ -213,7 +213,7 @@ describe('04 §3: who sent it', () => {
     }
   });
 
-  test('an expired certificate still proves who sent', () => {
+  test('an expired certificate still proves the sender', () => {
     expect(verify(example)).toBeUndefined();
     expect(envelopeSignatures(network, example, alice.certificate).length).toBe(1);
   });

@@ -21,7 +21,7 @@ const body = (uris: readonly string[]) => ({
 });
 
 describe('04 §8.1: references of one body to its attachments', () => {
-  test('each is found by its digest, wherever in the list', () => {
+  test('each is found by its digest, at any index', () => {
     const resolve = hashReferenceResolver([attachment(1), attachment(2)]);
     expect(resolve(hashReferenceUri(hash(2)))).toEqual({ status: 'resolved', index: 1 });
     expect(resolve(hashReferenceUri(hash(1)))).toEqual({ status: 'resolved', index: 0 });

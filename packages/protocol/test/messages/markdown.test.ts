@@ -44,7 +44,7 @@ describe('04 §8.1: the form of a reference', () => {
     ['relative', `/sha-256;${digest}`],
     ['an authority', `ni://example.com/sha-256;${digest}`],
     ['a path in front', `ni:////sha-256;${digest}`],
-    ['a path behind', `${uri}/`],
+    ['a path after it', `${uri}/`],
     ['a query', `${uri}?ct=a`],
     ['an empty query', `${uri}?`],
     ['a fragment', `${uri}#a`],
@@ -76,7 +76,7 @@ describe('04 §8.1: the form of a reference', () => {
 });
 
 describe('04 §8.1: resolution among the message’s own attachments', () => {
-  test('by digest, wherever it stands', () => {
+  test('by digest, at any index', () => {
     const list = [attachment(1), attachment(0xd0)];
     expect(resolveHashReference(uri, list)).toEqual({ status: 'resolved', index: 1 });
     expect(resolveHashReference(uri, [attachment(1)])).toEqual({ status: 'unresolved' });

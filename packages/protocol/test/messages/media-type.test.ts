@@ -78,7 +78,7 @@ describe('RFC 9110 §8.3.1: media types', () => {
     expect(value("'a'")).toBe("'a'");
   });
 
-  test('a long run of parameters or quotes takes no time worth naming', () => {
+  test('a long run of parameters or quotes parses in linear time', () => {
     expect(parseMediaType(`a/b${'; '.repeat(50_000)}`)).toBeDefined();
     expect(parseMediaType(`a/b;x="${'\\"'.repeat(50_000)}`)).toBeUndefined();
     expect(parseMediaType(`a/b${' '.repeat(50_000)}x`)).toBeUndefined();

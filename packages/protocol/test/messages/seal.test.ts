@@ -164,7 +164,7 @@ describe('04 §6: sealing and opening', () => {
     expect(new TextDecoder().decode(plaintext)).toBe(canonicalJson(content));
   });
 
-  test('nobody reads with the box of another device, account or set', () => {
+  test('the box of another device, account or set does not open', () => {
     const input = open(bob, 'recipient_boxes', 0);
     expect(opening({ ...input, keyBox: open(bobPhone, 'recipient_boxes', 1).keyBox })).toBe(
       'bad_request',
@@ -248,7 +248,7 @@ describe('04 §6: sealing and opening', () => {
     expect(opens(network.bytes({ ...members, $type: 'svc.message.aad' }))).toBe(true);
   });
 
-  test('members of the envelope nobody knows are signed and not part of the payload’s data', () => {
+  test('unknown members of the envelope are signed and not part of the associated data', () => {
     const extended = { ...envelope, x: 1 };
     expect(messageAad(network, extended)).toEqual(messageAad(network, envelope));
   });

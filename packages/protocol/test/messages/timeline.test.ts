@@ -78,7 +78,7 @@ describe('04 §18.1: a page as a whole', () => {
     }
   });
 
-  test('the empty page ends, and says so', () => {
+  test('an empty page must not have has_more', () => {
     const empty = { items: [], certificates: [], has_more: false };
     expect(verify(empty)).toBeUndefined();
     expect(verify({ ...empty, has_retention_gap: true })).toBeUndefined();

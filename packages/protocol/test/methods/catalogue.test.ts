@@ -31,7 +31,7 @@ describe('the catalogue of methods', () => {
     expect(Object.keys(methods).sort()).toEqual(names.sort());
   });
 
-  test('every entry stands under its own name', () => {
+  test('every entry is listed under its own name', () => {
     for (const [name, { name: own }] of Object.entries(definitions)) expect(own).toBe(name);
   });
 
@@ -96,7 +96,7 @@ describe('the catalogue of methods', () => {
     }
   });
 
-  test('02 §2.4: parameters of every GET form are scalars, but where the query refuses them', () => {
+  test('02 §2.4: parameters of every GET form are scalars, unless the query refuses them', () => {
     for (const { name, http, params, queryRefuses } of Object.values(definitions)) {
       if (!http.includes('GET')) continue;
       const { properties = {} } = params as { properties?: Record<string, { type?: string }> };
