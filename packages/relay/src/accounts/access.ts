@@ -22,7 +22,11 @@ import { readCurrentDevices, readPublicDiscovery } from './store.ts';
  * whether such a device is still valid is for {@link requireAccess}, in the transaction.
  */
 export type Access =
+  /** The account's own request, which needs no authorization. */
+  | { readonly kind: 'own' }
+  /** No authorization: public discovery must be on. */
   | { readonly kind: 'public' }
+  /** IDs of the account's devices whose signature of the authorization verified. */
   | { readonly kind: 'signed'; readonly devices: readonly string[] };
 
 /**
@@ -92,6 +96,7 @@ export async function requireAccess(
   access: Access,
   { account, current }: { readonly account: string; readonly current: ReadonlySet<string> },
 ): Promise<void> {
+  if (access.kind === 'own') return;
   if (access.kind === 'public') {
     if (await readPublicDiscovery(tx, account)) return;
     throw new ProtocolError('forbidden', 'the account is not open to everybody');

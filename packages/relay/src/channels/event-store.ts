@@ -114,14 +114,14 @@ const columns = 'e.sequence, e.descriptor_rev, e.accepted_at, e.signer_device_id
 export async function readAfter(
   tx: Reader,
   channelId: string,
-  { after, most }: { readonly after: number; readonly most: number },
+  { after, limit }: { readonly after: number; readonly limit: number },
 ): Promise<EventRow[]> {
   return await tx.all<EventRow>(
     `SELECT ${columns} FROM channel_events e
       WHERE e.channel_id = ? AND e.sequence > ? AND ${readable} ORDER BY e.sequence LIMIT ?`,
     channelId,
     after,
-    most,
+    limit,
   );
 }
 
@@ -129,14 +129,14 @@ export async function readAfter(
 export async function readUpTo(
   tx: Reader,
   channelId: string,
-  { last, most }: { readonly last: number; readonly most: number },
+  { last, limit }: { readonly last: number; readonly limit: number },
 ): Promise<EventRow[]> {
   return await tx.all<EventRow>(
     `SELECT ${columns} FROM channel_events e
       WHERE e.channel_id = ? AND e.sequence <= ? AND ${readable} ORDER BY e.sequence DESC LIMIT ?`,
     channelId,
     last,
-    most,
+    limit,
   );
 }
 

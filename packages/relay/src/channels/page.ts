@@ -1,20 +1,12 @@
 import { JsonText } from '../dispatch/handler.ts';
+import { fillPage, type PageSize } from '../pages/fill-page.ts';
 import type { Reader } from '../storage/types.ts';
-import {
-  type EventRow,
-  readAfter,
-  readCertificates,
-  readPayloads,
-  readUpTo,
-} from './event-store.ts';
+import { readAfter, readCertificates, readPayloads, readUpTo } from './event-store.ts';
 
-/** Names and numbers of an event, generously. */
+/** Upper bound of the bytes of an event's member names and numbers. */
 const eventOverhead = 192;
 
-/** Which part of the timeline, and how much of it. */
-export type PageBounds = PageRange & { readonly most: number; readonly maxBytes: number };
-
-/** Forwards behind a sequence, or backwards from one, that one included. */
+/** Events forwards after a sequence, or backwards from `last`, that one included. */
 export type PageRange = { readonly after: number } | { readonly last: number };
 
 interface ChannelPage {
@@ -29,58 +21,33 @@ interface ChannelPage {
   readonly has_more: boolean;
 }
 
-/**
- * Readable events of a range with the certificates they refer to (06 §8.11): as many as fit, at
- * least one where there is one.
- */
+/** Reads readable events of a range with the certificates they refer to (06 §8.11). */
 export async function readChannelPage(
   tx: Reader,
   channelId: string,
-  bounds: PageBounds,
+  { limit, maxBytes, ...range }: PageSize & PageRange,
 ): Promise<ChannelPage> {
-  // One more than asked for tells whether there is more.
-  const range = { ...bounds, most: bounds.most + 1 };
-  const rows =
-    'after' in range ? await readAfter(tx, channelId, range) : await readUpTo(tx, channelId, range);
-  const { fitting, certificates } = await takeFitting(tx, channelId, { rows, bounds });
-  // What fits is counted in the direction of reading; the answer ascends.
-  if (!('after' in bounds)) fitting.reverse();
-  const sequences = fitting.map(({ sequence }) => sequence);
+  // One row more than the limit shows whether there are more.
+  const found =
+    'after' in range
+      ? await readAfter(tx, channelId, { after: range.after, limit: limit + 1 })
+      : await readUpTo(tx, channelId, { last: range.last, limit: limit + 1 });
+  const signers = new Set(found.map((row) => row.signer_device_id));
+  const texts = await readCertificates(tx, channelId, [...signers]);
+  const { rows, certificates, has_more } = fillPage(found, {
+    ...{ limit, maxBytes },
+    bytesOf: ({ bytes }) => bytes + eventOverhead,
+    signerOf: ({ signer_device_id: deviceId }) => ({ deviceId, text: texts.get(deviceId) }),
+  });
+  // Rows are counted in the direction of reading; the answer ascends.
+  if (!('after' in range)) rows.reverse();
+  // Only the payloads that fit are read: each may be large.
+  const sequences = rows.map(({ sequence }) => sequence);
   const payloads = await readPayloads(tx, channelId, sequences);
-  return {
-    events: fitting.map(({ sequence, descriptor_rev, accepted_at, signer_device_id }) => {
-      const payload = payloads.get(sequence);
-      if (payload === undefined) throw new Error(`event ${sequence} lacks its payload`);
-      const text = new JsonText(payload);
-      return { sequence, descriptor_rev, payload: text, accepted_at, signer_device_id };
-    }),
-    certificates: certificates.map((text) => new JsonText(text)),
-    has_more: fitting.length < rows.length,
-  };
-}
-
-/** The first of the rows that one page may hold; each certificate comes with its first event. */
-async function takeFitting(
-  tx: Reader,
-  channelId: string,
-  { rows, bounds }: { readonly rows: readonly EventRow[]; readonly bounds: PageBounds },
-): Promise<{ readonly fitting: EventRow[]; readonly certificates: readonly string[] }> {
-  const wanted = rows.slice(0, bounds.most);
-  const devices = new Set(wanted.map(({ signer_device_id }) => signer_device_id));
-  const texts = await readCertificates(tx, channelId, [...devices]);
-  const fitting: EventRow[] = [];
-  const certificates: string[] = [];
-  let bytes = 0;
-  for (const row of wanted) {
-    const deviceId = row.signer_device_id;
-    const text = texts.get(deviceId);
-    if (text === undefined) throw new Error(`device ${deviceId} lacks its certificate`);
-    const isFirst = devices.has(deviceId);
-    bytes += row.bytes + eventOverhead + (isFirst ? Buffer.byteLength(text) : 0);
-    if (fitting.length > 0 && bytes > bounds.maxBytes) break;
-    if (isFirst) certificates.push(text);
-    devices.delete(deviceId);
-    fitting.push(row);
-  }
-  return { fitting, certificates };
+  const events = rows.map(({ sequence, descriptor_rev, accepted_at, signer_device_id }) => {
+    const text = payloads.get(sequence);
+    if (text === undefined) throw new Error(`event ${sequence} lacks its payload`);
+    return { sequence, descriptor_rev, payload: new JsonText(text), accepted_at, signer_device_id };
+  });
+  return { events, certificates, has_more };
 }

@@ -12,62 +12,50 @@ import {
   storeEnvelope,
 } from './store.ts';
 
-/** What timelines show of a message beside the boxes. */
-export interface Message {
+/** A message without key boxes: the texts that its timeline records and deliveries refer to. */
+export interface StoredMessage {
   readonly envelope: StoredEnvelope;
   readonly certificate: StoredCertificate;
 }
 
-/** One account's part in a message. */
-export interface Part {
+/** An account at home here that gets a record of a message. */
+export interface Recipient {
   readonly account: string;
   /** Canonical JSON of the account's boxes, by device ID. */
   readonly boxes: ReadonlyMap<string, string>;
-  /** Unix seconds, of acceptance. */
-  readonly now: number;
+  /** What permits the record; `own` for the sender's record and for self-delivery. */
+  readonly access: Access;
+  /** Unix seconds, as `keepUntil`. */
+  readonly acceptedAt: number;
   readonly keepUntil: number;
 }
 
+/** Stores the texts of a message; once in each transaction that appends or enqueues it. */
+export async function storeMessage(
+  tx: Writer,
+  { envelope, certificate }: StoredMessage,
+  keepUntil: number,
+): Promise<void> {
+  await storeEnvelope(tx, envelope, keepUntil);
+  await storeCertificate(tx, certificate, certificateDeadline(keepUntil));
+}
+
 /**
- * Takes a message in for an account at home here, under the conditions that depend on its state
- * (04 section 13, conditions 4 and 5).
+ * Appends a record to an account's timeline if the account's state permits it (04 section 13,
+ * conditions 4 and 5). The record is visible to the boxed devices that are valid now, for good
+ * (section 17.3).
  *
- * @param access what the sender brought; `undefined` for self-delivery
- * @throws ProtocolError `forbidden`, `device_unknown`, `state_conflict`; nothing is appended then
+ * @returns the notice for the account's devices
+ * @throws ProtocolError `forbidden`, `device_unknown`, `state_conflict`
  */
-export async function receive(
+export async function appendRecord(
   tx: Writer,
-  message: Message,
-  { access, ...part }: Part & { readonly access: Access | undefined },
+  { envelope, certificate }: StoredMessage,
+  { account, boxes: allBoxes, access, acceptedAt, keepUntil }: Recipient,
 ): Promise<Notice> {
-  const current = await currentDevicesOf(tx, part);
-  if (access !== undefined) await requireAccess(tx, access, { account: part.account, current });
-  return await append(tx, message, { ...part, current });
-}
-
-/**
- * Appends the sender's record of a message it sent.
- * @throws ProtocolError `device_unknown`, `state_conflict`
- */
-export async function keepSent(tx: Writer, message: Message, part: Part): Promise<Notice> {
-  return await append(tx, message, { ...part, current: await currentDevicesOf(tx, part) });
-}
-
-async function currentDevicesOf(
-  tx: Writer,
-  { account, now }: Pick<Part, 'account' | 'now'>,
-): Promise<ReadonlySet<string>> {
-  return new Set(await readCurrentDeviceIds(tx, account, now));
-}
-
-/** Appends one record, visible to those boxed devices that are valid now, for good (17.3). */
-async function append(
-  tx: Writer,
-  message: Message,
-  part: Part & { readonly current: ReadonlySet<string> },
-): Promise<Notice> {
-  const { account, now, keepUntil, current } = part;
-  const boxes = visibleBoxes(part.boxes, current);
+  const current = new Set(await readCurrentDeviceIds(tx, account, acceptedAt));
+  await requireAccess(tx, access, { account, current });
+  const boxes = visibleBoxes(allBoxes, current);
   if (boxes.size === 0) {
     throw new ProtocolError('device_unknown', 'none of the boxed devices is valid');
   }
@@ -76,24 +64,10 @@ async function append(
     throw new ProtocolError('state_conflict', 'the timeline has no sequence left');
   }
   await insertRecord(tx, {
-    account,
-    sequence,
-    acceptedAt: now,
-    keepUntil,
-    envelopeId: message.envelope.id,
-    certificateId: message.certificate.id,
-    bytes: message.envelope.bytes,
-    boxes,
+    ...{ account, sequence, acceptedAt, keepUntil, boxes },
+    envelopeId: envelope.id,
+    certificateId: certificate.id,
+    bytes: envelope.bytes,
   });
   return { kind: 'timeline', account, head: sequence, deviceIds: [...current] };
-}
-
-/** Keeps what records and queued deliveries refer to; once for each transaction that adds some. */
-export async function keepMessage(
-  tx: Writer,
-  { envelope, certificate }: Message,
-  keepUntil: number,
-): Promise<void> {
-  await storeEnvelope(tx, envelope, keepUntil);
-  await storeCertificate(tx, certificate, certificateDeadline(keepUntil));
 }

@@ -10,7 +10,7 @@ import { homeOf, locate, verifyAuthorization } from '../accounts/index.ts';
 import type { Clock, DeliveryAnswer, Job, RelayContext } from '../context.ts';
 import type { Notice } from '../dispatch/notice.ts';
 import { deliveryFailed } from '../observability/events.ts';
-import { keepMessage, type Message, receive } from './append.ts';
+import { appendRecord, type StoredMessage, storeMessage } from './append.ts';
 import {
   claimDue,
   type Delivery,
@@ -177,15 +177,15 @@ async function receiveHere(
     const home = await homeOf(tx, recipient, identity.relayId, now);
     if (home.kind !== 'local') throw new ProtocolError('target_not_local', 'moved meanwhile');
     if (!(await deleteDelivery(tx, delivery))) return undefined;
-    await keepMessage(tx, message, keepUntil);
-    const part = { account: recipient, boxes, now, keepUntil, access };
-    const notice = await receive(tx, message, part);
+    await storeMessage(tx, message, keepUntil);
+    const times = { acceptedAt: now, keepUntil };
+    const notice = await appendRecord(tx, message, { account: recipient, boxes, access, ...times });
     await endResult(tx, delivery);
     return notice;
   });
 }
 
-async function readMessage(context: RelayContext, delivery: Delivery): Promise<Message> {
+async function readMessage(context: RelayContext, delivery: Delivery): Promise<StoredMessage> {
   const { envelopeId, certificateId } = delivery;
   return await context.storage.read(async (tx) => {
     const text = await readEnvelope(tx, envelopeId);

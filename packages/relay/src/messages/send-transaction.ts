@@ -8,95 +8,103 @@ import {
 } from '../accounts/index.ts';
 import type { RelayContext } from '../context.ts';
 import type { Notice } from '../dispatch/notice.ts';
-import type { DeviceSession } from '../sessions/session.ts';
 import type { Reader, Writer } from '../storage/types.ts';
-import { keepMessage, keepSent, type Message, receive } from './append.ts';
+import { appendRecord, type StoredMessage, storeMessage } from './append.ts';
 import { insertDelivery, isQueueFull } from './queue-store.ts';
 import { checkRepeat, recordDeadline, resultDeadline } from './rules.ts';
-import type { Submission } from './send-request.ts';
+import type { CheckedSendRequest } from './send-request.ts';
 import { insertResult, readResult, type StoredResult } from './store.ts';
 
-/** What holds for one `message.send` from its first look at storage to its commit. */
-export interface Sending {
-  readonly submission: Submission;
-  readonly session: DeviceSession;
-  /** Unix seconds. */
-  readonly now: number;
-}
-
-/** What storage says before anything is done. */
-export interface Seen {
+/** What storage holds about a request before it is accepted. */
+export interface Prior {
+  /** The calling device. */
   readonly device: Device;
+  /** The stored result if the request is a repeat. */
   readonly repeat: StoredResult | undefined;
-  readonly isLocal: boolean;
+  readonly isRecipientLocal: boolean;
 }
 
-/** Steps 4 and 5 of 12.1, and who is where. */
-export async function lookUp(context: RelayContext, tx: Reader, sending: Sending): Promise<Seen> {
-  const { submission, session, now } = sending;
-  const { from, to, message_id: messageId } = submission.envelope;
+/**
+ * Reads what storage holds about a request (04 section 12.1, steps 4 and 5).
+ *
+ * @throws ProtocolError `route_stale`, `target_not_local`, `invalid_state`, `unauthorized`,
+ *   `state_conflict`
+ */
+export async function findPrior(
+  context: RelayContext,
+  tx: Reader,
+  { session, now, envelope, digest }: CheckedSendRequest,
+): Promise<Prior> {
+  const { from, to, message_id: messageId } = envelope;
   const { relayId } = context.identity;
   requireHome(await homeOf(tx, from, relayId, now));
   const device = await requireCallingDevice(tx, session, now);
   const stored = await readResult(tx, { sender: from, messageId });
   return {
     device,
-    repeat: checkRepeat(stored, submission.request),
-    isLocal: (await homeOf(tx, to, relayId, now)).kind === 'local',
+    repeat: checkRepeat(stored, digest),
+    isRecipientLocal: (await homeOf(tx, to, relayId, now)).kind === 'local',
   };
 }
 
-export interface Accepted {
-  readonly result: Pick<StoredResult, 'status' | 'acceptedAt' | 'error'>;
-  readonly notices: readonly Notice[];
-}
+/** Where an accepted message goes. Chosen before the transaction that accepts it. */
+export type Destination =
+  /** To the recipient's timeline in the same transaction. */
+  | { readonly kind: 'timeline'; readonly access: Access }
+  /** To the delivery queue: the recipient is not at home here. */
+  | { readonly kind: 'queue' };
 
-/** Everything that depends on state, and every effect, in one transaction. */
-export async function accept(
+/**
+ * Accepts a message in one transaction: every check that depends on state, and every effect. A
+ * repeat returns its stored result.
+ *
+ * @throws ProtocolError as {@link findPrior}; `forbidden`, `device_unknown`, `rate_limited`
+ */
+export async function acceptMessage(
   context: RelayContext,
   tx: Writer,
-  sending: Sending & { readonly access: Access | undefined },
-): Promise<Accepted> {
-  const { submission, now } = sending;
-  const { device, repeat, isLocal } = await lookUp(context, tx, sending);
+  {
+    request,
+    destination,
+  }: { readonly request: CheckedSendRequest; readonly destination: Destination },
+): Promise<{ readonly result: StoredResult; readonly notices: readonly Notice[] }> {
+  const { envelope, senderBoxes, recipientBoxes, now } = request;
+  const { device, repeat, isRecipientLocal } = await findPrior(context, tx, request);
   if (repeat !== undefined) return { result: repeat, notices: [] };
-  const { envelope, stored, senderBoxes } = submission;
-  const keepUntil = recordDeadline(now, context.limits);
   const { deviceId, certificateId, certificate } = device;
-  const message: Message = {
-    envelope: stored,
+  const message: StoredMessage = {
+    envelope: request.storedEnvelope,
     certificate: { id: certificateId, deviceId, text: certificate },
   };
-  await keepMessage(tx, message, keepUntil);
+  const times = { acceptedAt: now, keepUntil: recordDeadline(now, context.limits) };
+  await storeMessage(tx, message, times.keepUntil);
   const notices: Notice[] = [];
   if (senderBoxes !== undefined) {
-    const part = { account: envelope.from, boxes: senderBoxes, now, keepUntil };
-    notices.push(await keepSent(tx, message, part));
+    const sender = { account: envelope.from, boxes: senderBoxes, access: { kind: 'own' } } as const;
+    notices.push(await appendRecord(tx, message, { ...sender, ...times }));
   }
-  // A recipient that has come home here since the first look is served by the queue.
-  const atOnce = isLocal && sending.access !== undefined;
-  if (atOnce) {
-    const access = envelope.from === envelope.to ? undefined : sending.access;
-    const part = { account: envelope.to, boxes: submission.recipientBoxes, now, keepUntil };
-    notices.push(await receive(tx, message, { ...part, access }));
-  } else {
-    await enqueue(context, tx, { message, submission, now });
-  }
-  const status = atOnce ? 'target_accepted' : 'delivering';
-  const result = { request: submission.request, acceptedAt: now, status } as const;
+  // If the recipient moved after the destination was chosen, the queue serves it.
+  const isReceived = destination.kind === 'timeline' && isRecipientLocal;
+  if (isReceived) {
+    const { access } = destination;
+    const recipient = { account: envelope.to, boxes: recipientBoxes, access, ...times };
+    notices.push(await appendRecord(tx, message, recipient));
+  } else await enqueue(context, tx, { request, message });
+  const status = isReceived ? 'target_accepted' : 'delivering';
+  const result = { request: request.digest, acceptedAt: now, status } as const;
   const key = { sender: envelope.from, messageId: envelope.message_id };
-  const resultUntil = resultDeadline(envelope.created_at, now, context.limits);
-  await insertResult(tx, key, { ...result, keepUntil: resultUntil });
+  const keepUntil = resultDeadline(envelope.created_at, now, context.limits);
+  await insertResult(tx, key, { ...result, keepUntil });
   return { result, notices };
 }
 
+/** @throws ProtocolError `rate_limited` */
 async function enqueue(
   { limits }: RelayContext,
   tx: Writer,
-  accepted: { readonly message: Message; readonly submission: Submission; readonly now: number },
+  { request, message }: { readonly request: CheckedSendRequest; readonly message: StoredMessage },
 ): Promise<void> {
-  const { message, submission, now } = accepted;
-  const { envelope } = submission;
+  const { envelope, recipientBoxes, credential, now } = request;
   if (await isQueueFull(tx, envelope.from, limits.queuedDeliveries)) {
     throw new ProtocolError('rate_limited', 'too many messages wait for delivery');
   }
@@ -114,8 +122,8 @@ async function enqueue(
       recipient: envelope.to,
       envelopeId: message.envelope.id,
       certificateId: message.certificate.id,
-      recipientBoxes: `[${[...submission.recipientBoxes.values()].join(',')}]`,
-      credential: submission.credential,
+      recipientBoxes: `[${[...recipientBoxes.values()].join(',')}]`,
+      credential,
       deadline,
     },
     now,

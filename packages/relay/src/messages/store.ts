@@ -34,6 +34,23 @@ export async function readEnvelope(tx: Reader, id: string): Promise<string | und
   return row?.envelope;
 }
 
+/** Reads canonical texts of envelopes, by ID. */
+export async function readEnvelopes(
+  tx: Reader,
+  ids: readonly string[],
+): Promise<ReadonlyMap<string, string>> {
+  const envelopes = new Map<string, string>();
+  for (const chunk of chunks(ids)) {
+    const rows = await tx.all<{ envelope_id: string; envelope: string }>(
+      `SELECT envelope_id, envelope FROM message_envelopes
+        WHERE envelope_id IN (${placeholders(chunk)})`,
+      ...chunk,
+    );
+    for (const { envelope_id: id, envelope } of rows) envelopes.set(id, envelope);
+  }
+  return envelopes;
+}
+
 /** A sender's certificate as stored: canonical text under its digest. */
 export interface StoredCertificate {
   readonly id: string;
@@ -68,6 +85,23 @@ export async function readCertificate(
       FROM message_certificates WHERE certificate_id = ?`,
     id,
   );
+}
+
+/** Reads certificates, by ID. */
+export async function readCertificates(
+  tx: Reader,
+  ids: readonly string[],
+): Promise<ReadonlyMap<string, StoredCertificate>> {
+  const certificates = new Map<string, StoredCertificate>();
+  for (const chunk of chunks(ids)) {
+    const rows = await tx.all<{ id: string; deviceId: string; text: string }>(
+      `SELECT certificate_id AS id, device_id AS "deviceId", certificate AS text
+        FROM message_certificates WHERE certificate_id IN (${placeholders(chunk)})`,
+      ...chunk,
+    );
+    for (const certificate of rows) certificates.set(certificate.id, certificate);
+  }
+  return certificates;
 }
 
 /** Highest sequence ever assigned, or -1 (04 section 17.1). */
@@ -169,13 +203,13 @@ export const pageSql = `SELECT b.sequence, r.accepted_at, r.bytes, r.envelope_id
   WHERE b.account = ? AND b.device_id = ? AND b.sequence > ?
   ORDER BY b.sequence LIMIT ?`;
 
-/** Up to `most` records visible to the device after a sequence, ascending. */
+/** Reads records visible to a device after a sequence, ascending. */
 export async function readPage(
   tx: Reader,
   reader: { readonly account: string; readonly deviceId: string },
-  { after, most }: { readonly after: number; readonly most: number },
+  { after, limit }: { readonly after: number; readonly limit: number },
 ): Promise<PageRow[]> {
-  return await tx.all<PageRow>(pageSql, reader.account, reader.deviceId, after, most);
+  return await tx.all<PageRow>(pageSql, reader.account, reader.deviceId, after, limit);
 }
 
 /** Highest sequence once visible to the device whose record is gone, or -1. */

@@ -1,19 +1,19 @@
 import { badRequest } from '@posthouse/protocol';
 import type { Handler } from '../../dispatch/handler.ts';
+import { pageSize } from '../../pages/fill-page.ts';
 import { requireChannel, type StoredChannel } from '../channel-store.ts';
 import { type PageRange, readChannelPage } from '../page.ts';
 
 /** `channel.read` (06 §8.11). A device that may call may read: channels are public. */
 export const channelRead: Handler<'channel.read'> = async ({ limits, storage }, call) => {
-  const { channel_id: channelId, before, after, limit = limits.pageSize } = call.params;
+  const { channel_id: channelId, before, after, limit } = call.params;
   if (before !== undefined && after !== undefined) {
     throw badRequest('after', 'cannot be given with before');
   }
   return await storage.read(async (tx) => {
     const range = rangeOf(await requireChannel(tx, channelId), { before, after });
-    const most = Math.min(limit, limits.maxPageSize);
-    const bounds = { ...range, most, maxBytes: limits.pageBytes };
-    return { result: { ...(await readChannelPage(tx, channelId, bounds)) } };
+    const page = await readChannelPage(tx, channelId, { ...range, ...pageSize(limits, limit) });
+    return { result: { ...page } };
   });
 };
 

@@ -1,52 +1,51 @@
-import { checkAuthorizationUse, envelopeSignatures, ProtocolError } from '@posthouse/protocol';
-import { type Access, parseCertificate, verifyAuthorization } from '../../accounts/index.ts';
+import { checkAuthorizationUse, envelopeSignatures } from '@posthouse/protocol';
+import { parseCertificate, verifyAuthorization } from '../../accounts/index.ts';
 import type { RelayContext } from '../../context.ts';
 import type { Handler } from '../../dispatch/handler.ts';
 import { deliveryJobName } from '../delivery.ts';
 import { deliveryStatus } from '../delivery-status.ts';
 import { checkCreatedAt } from '../rules.ts';
-import { readSubmission } from '../send-request.ts';
-import { accept, lookUp, type Seen, type Sending } from '../send-transaction.ts';
+import { type CheckedSendRequest, checkCall } from '../send-request.ts';
+import { acceptMessage, type Destination, findPrior, type Prior } from '../send-transaction.ts';
 
 /** `message.send` (04 section 12). */
 export const messageSend: Handler<'message.send'> = async (context, call) => {
-  const submission = readSubmission(context, call.params);
-  const session = call.session;
-  const { envelope } = submission;
-  // Before anything is looked up, so that nobody reads the result of another account's message.
-  if (envelope.from !== session.account || envelope.from_device_id !== session.deviceId) {
-    throw new ProtocolError('forbidden', 'the envelope is not of the calling device');
-  }
-  const sending: Sending = { submission, session, now: context.clock.now() };
-  const seen = await context.storage.read((tx) => lookUp(context, tx, sending));
-  if (seen.repeat !== undefined) return { result: deliveryStatus(seen.repeat) };
-  const access = await checkNew(context, sending, seen);
-  const aggregates = new Set([`account:${envelope.from}`, `account:${envelope.to}`]);
-  const { result, notices } = await context.storage.write([...aggregates], (tx) =>
-    accept(context, tx, { ...sending, access }),
+  const { jobs, storage } = context;
+  const request = checkCall(context, call);
+  const prior = await storage.read((tx) => findPrior(context, tx, request));
+  if (prior.repeat !== undefined) return { result: deliveryStatus(prior.repeat) };
+  const destination = await checkNew(context, request, prior);
+  const { from, to } = request.envelope;
+  const aggregates = new Set([`account:${from}`, `account:${to}`] as const);
+  const { result, notices } = await storage.write([...aggregates], (tx) =>
+    acceptMessage(context, tx, { request, destination }),
   );
-  if (result.status === 'delivering') context.jobs.wake(deliveryJobName);
+  if (result.status === 'delivering') jobs.wake(deliveryJobName);
   return { result: deliveryStatus(result), notices };
 };
 
 /**
- * Steps 6 and 7: what a new request must bring, as far as it can be checked outside of the
- * transaction. Whether the recipient's state bears it is decided inside, or at delivery.
+ * Checks a new request as far as possible outside of the transaction (04 section 12.1, steps 6 and
+ * 7) and chooses its destination. The recipient's state is checked in the transaction, or at
+ * delivery.
  *
- * @returns the proven access to a recipient at home here
+ * @throws ProtocolError `invalid_signature`, `clock_skew`, `message_expired`, `forbidden`
  */
 async function checkNew(
   context: RelayContext,
-  { submission, now }: Sending,
-  { device, isLocal }: Seen,
-): Promise<Access | undefined> {
+  { envelope, authorization, now }: CheckedSendRequest,
+  { device, isRecipientLocal }: Prior,
+): Promise<Destination> {
   const { network, limits, verifier } = context;
-  const { envelope, authorization } = submission;
   const certificate = parseCertificate(device.certificate);
   await verifier.verify(envelopeSignatures(network, envelope, certificate), 'envelope');
   checkCreatedAt(envelope.created_at, now, limits);
-  const use = { target: envelope.to, requester: envelope.from, now };
-  if (isLocal) return await verifyAuthorization(context, authorization, use);
+  const { from: requester, to: target } = envelope;
+  if (target === requester) return { kind: 'timeline', access: { kind: 'own' } };
+  const use = { target, requester, now };
+  if (isRecipientLocal) {
+    return { kind: 'timeline', access: await verifyAuthorization(context, authorization, use) };
+  }
   if (authorization !== undefined) checkAuthorizationUse(network, authorization, use);
-  return undefined;
+  return { kind: 'queue' };
 }

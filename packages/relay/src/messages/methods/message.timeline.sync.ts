@@ -1,6 +1,7 @@
 import { badRequest } from '@posthouse/protocol';
 import { confirmDevice } from '../../accounts/index.ts';
 import type { Handler } from '../../dispatch/handler.ts';
+import { pageSize } from '../../pages/fill-page.ts';
 import { readTimelinePage } from '../page.ts';
 import { readGap, readHead } from '../store.ts';
 
@@ -9,21 +10,16 @@ import { readGap, readHead } from '../store.ts';
  * still at home here.
  */
 export const messageTimelineSync: Handler<'message.timeline.sync'> = async (context, call) => {
-  const session = call.session;
+  const { session } = call;
   const { clock, limits, storage } = context;
-  const { after = -1, limit = limits.pageSize } = call.params;
+  const { after = -1, limit } = call.params;
   const now = clock.now();
   return await storage.read(async (tx) => {
     await confirmDevice(context, tx, { session, now });
     if (after > (await readHead(tx, session.account))) {
       throw badRequest('after', 'is above the head of the timeline');
     }
-    const most = Math.min(limit, limits.maxPageSize);
-    const page = await readTimelinePage(tx, session, {
-      after,
-      most,
-      maxBytes: limits.pageBytes,
-    });
+    const page = await readTimelinePage(tx, session, { after, ...pageSize(limits, limit) });
     const hasGap = (await readGap(tx, session)) > after;
     return { result: { ...page, ...(hasGap ? { has_retention_gap: true } : {}) } };
   });
