@@ -198,7 +198,7 @@ async function createContext(
   if (config.dev) await createKeys(data, random);
   const identity = relayIdentity(network, await loadKeys(data));
   const bus = await openBus(config, { network, relayId: identity.relayId, observed, parts });
-  const jobs = parts.use(new JobRunner(config.bus.nats === '' ? 'alone' : 'together'));
+  const jobs = parts.use(new JobRunner(config.bus.nats === '' ? 'alone' : 'shared'));
   const relayContext: RelayContext = {
     network,
     storage,

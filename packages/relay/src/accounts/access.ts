@@ -17,9 +17,9 @@ import { parseCertificate } from './devices.ts';
 import { readCurrentDevices, readPublicDiscovery } from './store.ts';
 
 /**
- * What a request about an account rests on: signatures of its devices that verify, or nothing but
- * the account's own openness. A device ID stands for its keys, so what verified stays verified;
- * whether such a device is still valid is for {@link requireAccess}, in the transaction.
+ * What permits a request about an account. A device keeps its keys under its ID, so a signature
+ * that verified stays valid; {@link requireAccess} checks in the transaction that a signing device
+ * is still valid.
  */
 export type Access =
   /** The account's own request, which needs no authorization. */
@@ -30,7 +30,7 @@ export type Access =
   | { readonly kind: 'signed'; readonly devices: readonly string[] };
 
 /**
- * Verifies a grant or invite of an account at home here, off the main thread.
+ * Verifies a grant or invite of an account at home here, on the verifier's threads.
  *
  * @throws ProtocolError `forbidden`; `invalid_signature` for an invite (03 section 5.6)
  */
@@ -51,7 +51,9 @@ export async function verifyAuthorization(
     : await verifyInviteSignature(context, authorization, at);
 }
 
-/** Entries that fail are no signatures; one that verifies is enough (03 section 16.3). */
+/**
+ * Verifies each entry of a grant; invalid ones are ignored, one valid is enough (03 section 16.3).
+ */
 async function verifyGrantSignatures(
   { network, verifier }: RelayContext,
   grant: ContactGrant,
@@ -86,21 +88,24 @@ async function verifyInviteSignature(
 }
 
 /**
- * Refuses a request that the account does not allow as it stands now.
+ * Refuses a request that the account's current state does not allow.
  *
- * @param account with the IDs of its currently valid devices
+ * @param target.current IDs of the account's currently valid devices
  * @throws ProtocolError `forbidden`
  */
 export async function requireAccess(
   tx: Reader,
   access: Access,
-  { account, current }: { readonly account: string; readonly current: ReadonlySet<string> },
+  target: { readonly account: string; readonly current: ReadonlySet<string> },
 ): Promise<void> {
   if (access.kind === 'own') return;
   if (access.kind === 'public') {
-    if (await readPublicDiscovery(tx, account)) return;
-    throw new ProtocolError('forbidden', 'the account is not open to everybody');
+    if (await readPublicDiscovery(tx, target.account)) return;
+    throw new ProtocolError(
+      'forbidden',
+      'public discovery of the account is off: send a grant or an invite',
+    );
   }
-  if (access.devices.some((deviceId) => current.has(deviceId))) return;
+  if (access.devices.some((deviceId) => target.current.has(deviceId))) return;
   throw new ProtocolError('forbidden', 'no currently valid device signed the authorization');
 }

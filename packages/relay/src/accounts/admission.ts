@@ -5,19 +5,20 @@ import type { DeviceSession } from '../sessions/session.ts';
 import type { AggregateKey, Reader, Writer } from '../storage/types.ts';
 import { type Caller, requireCaller, verifySignature } from './caller.ts';
 
-/** When somebody's rights are looked at. */
+/** One check of a caller's right: from a snapshot first, then inside the write transaction. */
 export interface AdmissionPhase {
   /** Unix seconds. */
   readonly now: number;
-  /** Whether this is the write itself, and no snapshot before it. */
+  /** Whether this is the check inside the write transaction. */
   readonly inTransaction: boolean;
-  /** The calling device, where the same snapshot has told it already. */
+  /** The calling device if the same snapshot has read it already. */
   readonly caller?: Caller;
 }
 
 /**
- * The calling device at a look.
- * @throws ProtocolError `unauthorized` where it was removed meanwhile
+ * Returns the calling device for a check, read once for each snapshot.
+ *
+ * @throws ProtocolError `unauthorized` if it was removed meanwhile
  */
 export async function resolveCaller(
   tx: Reader,
@@ -27,25 +28,25 @@ export async function resolveCaller(
   return caller ?? (await requireCaller(tx, session, now));
 }
 
-/** A write that many may ask for and few may make. */
+/** A write that needs a right. */
 export interface AdmittedWrite<A, T> {
   readonly session: DeviceSession;
-  /** What the write holds. */
+  /** Aggregates that the write locks. */
   readonly aggregates: AggregateKey | readonly AggregateKey[];
-  /** What the calling device must have signed. */
+  /** Object that the calling device must have signed. */
   readonly signed?: JsonObject & { readonly device_signature: string };
-  /** Whether the caller may; throws where it may not. It decides by its own look alone. */
+  /** Checks the caller's right and throws if it is missing; uses only what `tx` reads. */
   readonly admit: (tx: Reader, look: AdmissionPhase) => Promise<A>;
   readonly work: (tx: Writer, admitted: A, now: number) => Promise<T>;
 }
 
 /**
- * The one way to a write that needs a right. Who lacks it is refused from a snapshot, behind its
- * signature (05 §12.4, 06 §8.6): it neither waits for the group or the channel nor lets those wait
- * who may write there. Who is admitted is looked at again inside the write, where the right must
- * hold (05 §12.6).
+ * Makes a write that needs a right. A caller without it is refused from a snapshot, after its
+ * signature was verified (05 §12.4, 06 §8.6), so that it neither waits for the group or channel nor
+ * delays callers with the right. An admitted caller is checked again inside the transaction, where
+ * the right must hold (05 §12.6).
  *
- * @throws ProtocolError `unauthorized`, `invalid_signature`, and what `admit` and `work` refuse with
+ * @throws ProtocolError `unauthorized`, `invalid_signature`, and the errors of `admit` and `work`
  */
 export async function writeAdmitted<A, T>(
   context: RelayContext,
@@ -60,7 +61,7 @@ export async function writeAdmitted<A, T>(
   });
   if (signed !== undefined) await verifySignature(context, signed, caller);
   if (!isAdmitted) {
-    // Looked at anew: while the signature was verified the right may have come.
+    // Checked again: the right may have been given while the signature was verified.
     await storage.read((tx) => admit(tx, { now: clock.now(), inTransaction: false }));
   }
   return await storage.write(aggregates, async (tx) => {

@@ -6,7 +6,7 @@ import type { Reader } from '../storage/types.ts';
 import { parseCertificate, requireCallingDevice } from './devices.ts';
 import type { Device } from './store.ts';
 
-/** A device with its certificate, as an event it signs keeps it. */
+/** A device with its certificate, as it is stored with an event that the device signed. */
 export type Signer = Pick<Device, 'deviceId' | 'certificateId' | 'certificate'>;
 
 /** The calling device with the certificate it has now. */
@@ -18,8 +18,9 @@ export interface Caller {
 }
 
 /**
- * The calling device as a snapshot has it.
- * @throws ProtocolError `unauthorized` where it was removed meanwhile
+ * Reads the calling device.
+ *
+ * @throws ProtocolError `unauthorized` if it was removed meanwhile
  */
 export async function requireCaller(
   tx: Reader,
@@ -54,7 +55,7 @@ export async function verifyOwnSignature(
 }
 
 /**
- * As {@link verifyOwnSignature}, of a calling device that was looked up.
+ * As {@link verifyOwnSignature}, for a calling device that was read already.
  * @throws ProtocolError `invalid_signature`
  */
 export async function verifySignature(
@@ -66,8 +67,8 @@ export async function verifySignature(
 }
 
 /**
- * The account an object declares is the calling one (05 §12.4, 06 §8.1): judged before its
- * signature.
+ * Refuses an object that declares another account than the calling one (05 §12.4, 06 §8.1); checked
+ * before its signature.
  *
  * @throws ProtocolError `forbidden`
  */

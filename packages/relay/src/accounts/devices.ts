@@ -24,21 +24,23 @@ import {
   writeState,
 } from './store.ts';
 
-/** The job that ends what devices had that became inactive; woken when some did. */
+/**
+ * Name of the job that ends the group access of inactive devices; woken when a device becomes one.
+ */
 export const inactiveDevicesJobName = 'accounts.inactive-devices';
-/** The job that finds expired certificates; woken when there are others than it has seen. */
+/** Name of the job that finds expired certificates; woken when a device state changes. */
 export const expiredDevicesJobName = 'accounts.expired-devices';
 
 /** A currently valid device of an account at home here. */
 export interface CurrentDevice {
   readonly certificate: DeviceCertificate;
-  /** Of the certificate, Unix seconds. */
+  /** End of the certificate, Unix seconds. */
   readonly expiresAt: number;
 }
 
 /**
- * The device's certificate in the authoritative state, where its period covers `now`. That the
- * account is at home here is another question: {@link homeOf}.
+ * Reads the device's certificate in the authoritative state if its period covers `now`. Does not
+ * check that the account is at home here; {@link homeOf} does.
  */
 export async function currentDevice(
   tx: Reader,
@@ -51,14 +53,14 @@ export async function currentDevice(
   return { certificate: parseCertificate(device.certificate), expiresAt: device.expiresAt };
 }
 
-/** A certificate of this relay's own storage; it was verified before it was stored. */
+/** Parses a stored certificate, which was verified before it was stored. */
 export function parseCertificate(text: string): DeviceCertificate {
   return parseJson(text) as unknown as DeviceCertificate;
 }
 
 /**
- * The calling device, confirmed in the same snapshot as what it reads or writes: a session may
- * have ended between the look at it and this transaction.
+ * Reads the calling device in the transaction that serves it: its session may have ended since the
+ * session was checked.
  *
  * @throws ProtocolError `unauthorized`
  */
@@ -73,8 +75,8 @@ export async function requireCallingDevice(
 }
 
 /**
- * As {@link requireCallingDevice} where this relay holds the account's current state; elsewhere the
- * session is all there is (02 section 10.3).
+ * As {@link requireCallingDevice} if this relay holds the account's current state; otherwise only
+ * the session can be checked, which dispatch did (02 section 10.3).
  *
  * @throws ProtocolError `unauthorized`
  */
@@ -87,7 +89,7 @@ export async function confirmDevice(
   if (home.kind === 'local') await requireCallingDevice(tx, session, now);
 }
 
-/** The rows of a state's certificates. */
+/** Makes the rows of a state's certificates. */
 export function devicesFrom(network: Network, state: AccountDeviceState): Device[] {
   return [...devicesOf(network, state)].map(([deviceId, certificate]) => {
     const text = canonicalJson(certificate);
@@ -102,11 +104,11 @@ export function devicesFrom(network: Network, state: AccountDeviceState): Device
 }
 
 /**
- * Makes a state authoritative, with everything that follows from it: the pre-stored state is
- * settled, and in the same transaction sessions end of devices it does not permit now, which are
- * noted as inactive, and none outlives the certificate its device has now (03 §4.1, 02 §10.2).
+ * Makes a state authoritative and deletes the pre-stored one. In the same transaction the sessions
+ * of devices that are not valid any more end, these devices are marked inactive, and sessions of
+ * the others are shortened to their certificates (03 §4.1, 02 §10.2).
  *
- * @returns what connections must hear of it
+ * @returns notices to publish after the commit
  */
 export async function activateState(
   tx: Writer,
@@ -126,25 +128,25 @@ export async function activateState(
       .filter((device) => device.notBefore <= now && now < device.expiresAt)
       .map((device) => [device.deviceId, device.expiresAt]),
   );
-  // Whose access did not end meanwhile keeps it: in those groups nothing has happened.
+  // A device that is valid again before its access ended keeps it.
   for (const device of await readInactiveOf(tx, account)) {
     if (current.has(device.deviceId)) await unmarkInactive(tx, device);
   }
   const { revision } = state;
-  // First the removed devices are cut off; the hint is not for them either (03 section 6).
+  // The removed devices' connections end first; they get no hint (03 section 6).
   return [
     ...(await endSessions(tx, account, { before, current })),
     { kind: 'device-state', account, revision, deviceIds: [...current.keys()] },
   ];
 }
 
-/** Sessions of removed devices end now, those of kept ones with the certificate. */
+/** Ends sessions of removed devices and shortens others to their certificates. */
 async function endSessions(
   tx: Writer,
   account: string,
   change: {
     readonly before: readonly Pick<Device, 'deviceId' | 'expiresAt'>[];
-    /** When the certificates of the devices end that are valid now, by ID. */
+    /** Expiry of each currently valid device's certificate, by device ID. */
     readonly current: ReadonlyMap<string, number>;
   },
 ): Promise<Notice[]> {
@@ -166,8 +168,7 @@ async function endSessions(
 }
 
 /**
- * Has the access of removed devices ended soon, and that of others when their certificates end;
- * called with what the commit led to.
+ * Wakes the jobs that a new device state gives work to. Called after the commit with its result.
  */
 export function wakeDeviceJobs({ jobs }: RelayContext, outcome: HandlerResult): HandlerResult {
   const kinds = new Set(outcome.notices?.map(({ kind }) => kind));

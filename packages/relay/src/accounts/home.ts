@@ -6,7 +6,7 @@ import type { Reader } from '../storage/types.ts';
 import { homeFrom, observedRoute } from './rules.ts';
 import { type KnownRoute, readKnownHome, readRoute, writeRoute } from './store.ts';
 
-/** Where an account is at home by what this relay has stored. */
+/** Determines an account's home from stored routes. */
 export async function homeOf(
   tx: Reader,
   account: string,
@@ -19,13 +19,13 @@ export async function homeOf(
 export interface LocateOptions {
   /** Unix seconds. */
   readonly now: number;
-  /** Asks again even where a valid route elsewhere is known (04 section 16.2). */
+  /** Asks the directory even if a valid route elsewhere is known (04 section 16.2). */
   readonly refresh?: boolean;
 }
 
 /**
- * Where an account is at home, asking the route directory where storage does not tell. What the
- * directory finds is kept, so that revisions and conflicts hold for good (03 section 3.4).
+ * Determines an account's home, asking the route directory if storage does not have it. Routes from
+ * the directory are stored, so that revisions and conflicts hold for good (03 section 3.4).
  */
 export async function locate(
   context: RelayContext,
@@ -55,7 +55,7 @@ export async function locate(
   });
 }
 
-/** What is kept of a verified final route. */
+/** Makes the stored form of a verified final route. */
 export function knownRoute(network: Network, route: FinalRoute): KnownRoute {
   return {
     revision: route.revision,

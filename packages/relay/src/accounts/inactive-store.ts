@@ -1,4 +1,4 @@
-/** All SQL of devices that became inactive, until whoever gave them access has ended it. */
+/** All SQL of devices that became inactive, until their access to groups has ended (05 §7.3). */
 import type { Reader, Row, Writer } from '../storage/types.ts';
 
 /** A device of an account. */
@@ -7,7 +7,7 @@ export interface DeviceKey {
   readonly deviceId: string;
 }
 
-/** Notes, in the transaction that makes it so, that a device is not valid any more. */
+/** Marks a device as inactive; called in the transaction that ends its validity. */
 export async function markInactive(tx: Writer, { account, deviceId }: DeviceKey): Promise<void> {
   await tx.run(
     `INSERT INTO inactive_devices (account, device_id) VALUES (?, ?)
@@ -17,17 +17,17 @@ export async function markInactive(tx: Writer, { account, deviceId }: DeviceKey)
   );
 }
 
-/** Noted devices behind one of them, in the order of their keys. */
+/** Reads inactive devices after a given one, in the order of their keys. */
 export async function readInactive(
   tx: Reader,
-  { after, most }: { readonly after: DeviceKey | undefined; readonly most: number },
+  { after, limit }: { readonly after: DeviceKey | undefined; readonly limit: number },
 ): Promise<DeviceKey[]> {
   return await tx.all<DeviceKey & Row>(
     `SELECT account, device_id AS "deviceId" FROM inactive_devices
       WHERE (account, device_id) > (?, ?) ORDER BY account, device_id LIMIT ?`,
     after?.account ?? '',
     after?.deviceId ?? '',
-    most,
+    limit,
   );
 }
 
@@ -35,15 +35,15 @@ export async function isMarkedInactive(
   tx: Reader,
   { account, deviceId }: DeviceKey,
 ): Promise<boolean> {
-  const noted = await tx.get(
+  const marked = await tx.get(
     'SELECT account FROM inactive_devices WHERE account = ? AND device_id = ?',
     account,
     deviceId,
   );
-  return noted !== undefined;
+  return marked !== undefined;
 }
 
-/** Devices of an account that are noted. */
+/** Reads the inactive devices of an account. */
 export async function readInactiveOf(tx: Reader, account: string): Promise<DeviceKey[]> {
   return await tx.all<DeviceKey & Row>(
     'SELECT account, device_id AS "deviceId" FROM inactive_devices WHERE account = ?',
@@ -52,8 +52,8 @@ export async function readInactiveOf(tx: Reader, account: string): Promise<Devic
 }
 
 /**
- * Called in the aggregate of the account, when nothing of the device is left to end,
- * or when it is valid again.
+ * Removes the mark when the device has no access left, or is valid again. Called in a write of the
+ * account.
  */
 export async function unmarkInactive(tx: Writer, { account, deviceId }: DeviceKey): Promise<void> {
   await tx.run(
@@ -65,21 +65,21 @@ export async function unmarkInactive(tx: Writer, { account, deviceId }: DeviceKe
 
 /** A device whose certificate expired. */
 export interface ExpiredDevice extends DeviceKey {
-  /** When, Unix seconds. */
+  /** End of the certificate, Unix seconds. */
   readonly expiresAt: number;
 }
 
-/** Devices whose certificate expired without anybody having noted it, behind one of them. */
+/** Reads devices whose certificate expired and that are not marked yet, after a given one. */
 export async function readExpiredDevices(
   tx: Reader,
   {
     now,
     after,
-    most,
+    limit,
   }: {
     readonly now: number;
     readonly after: ExpiredDevice | undefined;
-    readonly most: number;
+    readonly limit: number;
   },
 ): Promise<ExpiredDevice[]> {
   return await tx.all<ExpiredDevice & Row>(
@@ -90,27 +90,27 @@ export async function readExpiredDevices(
     after?.expiresAt ?? Number.MIN_SAFE_INTEGER,
     after?.account ?? '',
     after?.deviceId ?? '',
-    most,
+    limit,
   );
 }
 
-/** Notes a device as inactive, unless it was renewed meanwhile. */
+/** Marks a device as inactive unless its certificate was renewed meanwhile. */
 export async function markExpired(
   tx: Writer,
   { account, deviceId }: DeviceKey,
   now: number,
 ): Promise<void> {
-  const noted = await tx.run(
+  const marked = await tx.run(
     `UPDATE devices SET noted = 1
       WHERE account = ? AND device_id = ? AND noted = 0 AND expires_at <= ?`,
     account,
     deviceId,
     now,
   );
-  if (noted > 0) await markInactive(tx, { account, deviceId });
+  if (marked > 0) await markInactive(tx, { account, deviceId });
 }
 
-/** When the next certificate expires, behind an instant, that nobody has noted. */
+/** Returns when the next certificate expires after `now`. */
 export async function nextDeviceExpiry(tx: Reader, now: number): Promise<number | undefined> {
   const row = await tx.get<{ expires_at: number }>(
     `SELECT expires_at FROM devices WHERE noted = 0 AND expires_at > ?

@@ -9,7 +9,7 @@ import {
 } from './inactive-store.ts';
 import { deleteExpiredStaged, nextStagedDeadline } from './store.ts';
 
-/** Rows looked at, or removed, at once. */
+/** Rows read or removed at once. */
 const batchSize = 200;
 
 /** Removes pre-stored states whose retention ended (03 section 4.2). */
@@ -27,7 +27,7 @@ export const stagedStatesJob: Job = {
   },
 };
 
-/** Notes devices whose certificate expired without renewal, for who must end their access. */
+/** Marks devices whose certificate expired as inactive and wakes the job that ends their access. */
 export const expiredDevicesJob: Job = {
   name: expiredDevicesJobName,
   async run(context, signal) {
@@ -37,9 +37,9 @@ export const expiredDevicesJob: Job = {
       job: expiredDevicesJobName,
       task: 'certificates',
       find: (tx, after: ExpiredDevice | undefined) =>
-        readExpiredDevices(tx, { now, after, most: batchSize }),
+        readExpiredDevices(tx, { now, after, limit: batchSize }),
       ownerOf: ({ account }) => `account:${account}`,
-      // A renewal comes before, and there is nothing to note, or behind.
+      // A renewal locks the account too: it comes before, and nothing is marked, or after.
       work: async (owner, devices) => {
         await storage.write(owner, async (tx) => {
           for (const device of devices) await markExpired(tx, device, now);

@@ -1,12 +1,12 @@
-/** Decisions about accounts. No storage and no clock: what is known and the time come in. */
+/** Decisions about accounts. No storage and no clock: stored values and the time are parameters. */
 import { ProtocolError } from '@posthouse/protocol';
 import type { Home } from '../context.ts';
 import type { KnownHome, KnownRoute, StoredState } from './store.ts';
 
-/** Where the known route of highest revision puts an account (01 section 15, 03 section 3.4). */
+/** Determines the home from the known route of highest revision (01 section 15, 03 section 3.4). */
 export function homeFrom(known: KnownHome | undefined, relayId: string, now: number): Home {
   if (known === undefined) return { kind: 'unknown' };
-  // Expiry does not end a conflict; only a higher revision does.
+  // Only a higher revision ends a conflict; expiry does not.
   if (known.conflict) return { kind: 'conflict' };
   if (now >= known.expiresAt) return { kind: 'unknown' };
   return known.relayId === relayId
@@ -15,7 +15,7 @@ export function homeFrom(known: KnownHome | undefined, relayId: string, now: num
 }
 
 /**
- * Refuses what only the account's home relay may do, or may be asked by its own account.
+ * Refuses a request that only the account's home relay may serve.
  * @throws ProtocolError `route_stale`, `target_not_local`, `invalid_state`
  */
 export function requireHome(home: Home): void {
@@ -32,7 +32,7 @@ export function requireHome(home: Home): void {
 }
 
 /**
- * Refuses a question about an account that this relay can neither answer nor pass on.
+ * Refuses a query about an account that is not at home here.
  * @throws ProtocolError `route_not_found`, `temporarily_unavailable`, `invalid_state`
  */
 export function requireAnswerable(home: Home): void {
@@ -40,7 +40,10 @@ export function requireAnswerable(home: Home): void {
     case 'local':
       return;
     case 'elsewhere':
-      throw new ProtocolError('temporarily_unavailable', "the account's relay is out of reach");
+      throw new ProtocolError(
+        'temporarily_unavailable',
+        "the account's relay cannot be reached: try again later",
+      );
     case 'conflict':
       throw new ProtocolError('invalid_state', 'routes of the account conflict');
     case 'unknown':
@@ -49,9 +52,9 @@ export function requireAnswerable(home: Home): void {
 }
 
 /**
- * Compares a submitted state with the one stored in its place (01 section 10.1).
+ * Compares a submitted state with the stored one (01 section 10.1).
  *
- * @returns whether it is an identical repeat
+ * @returns true for an identical repeat
  * @throws ProtocolError `stale_state`, `state_conflict`
  */
 export function isRepeatedState(submitted: StoredState, stored: StoredState | undefined): boolean {
@@ -68,7 +71,7 @@ export function isRepeatedState(submitted: StoredState, stored: StoredState | un
 /**
  * Compares a route to publish with the highest one ever verified (03 section 9).
  *
- * @returns whether it is the route already known
+ * @returns true if it is the known route
  * @throws ProtocolError `stale_state`, `state_conflict`
  */
 export function isRepeatedRoute(
@@ -85,7 +88,9 @@ export function isRepeatedRoute(
   return true;
 }
 
-/** What a verified route from elsewhere changes in what is known; `undefined` for nothing. */
+/**
+ * Returns the route to store after a verified route was found elsewhere; `undefined` if unchanged.
+ */
 export function observedRoute(
   found: KnownRoute,
   known: KnownRoute | undefined,
@@ -96,34 +101,34 @@ export function observedRoute(
 }
 
 /**
- * Whether nothing is known of the account having left this relay since it was last at home here.
- * What this relay holds of it may be out of date otherwise.
+ * Tells whether the account was at home here all the time since its stored state, by the known
+ * route. If not, the state and the profile stored here may be out of date.
  */
 export function isStillHome(known: KnownHome | undefined, relayId: string): boolean {
   return known?.relayId === relayId && !known.conflict;
 }
 
-/** The state a route puts into force, and whether it was pre-stored. */
+/** The state that a route puts into force, and whether it was pre-stored. */
 export interface UsableState {
   readonly state: StoredState;
   readonly staged: boolean;
 }
 
 /**
- * The state that a route naming this relay puts into force: the pre-stored one, or the one already
- * authoritative, whichever has the higher revision. A state kept from before the account moved
- * away counts for nothing: devices it permits may have been removed since, at the other relay.
+ * Chooses the state that a route naming this relay puts into force: the pre-stored or the
+ * authoritative one, the higher revision of both. A state from before the account moved away is not
+ * used: its devices may have been removed at the other relay since.
  *
  * @throws ProtocolError `state_conflict` without a usable state (03 section 9)
  */
 export function usableState(options: {
   readonly known: KnownRoute | undefined;
   readonly relayId: string;
-  readonly kept: StoredState | undefined;
+  readonly stored: StoredState | undefined;
   readonly staged: StoredState | undefined;
 }): UsableState {
-  const { known, relayId, kept, staged } = options;
-  const current = isStillHome(known, relayId) ? kept : undefined;
+  const { known, relayId, stored, staged } = options;
+  const current = isStillHome(known, relayId) ? stored : undefined;
   if (staged !== undefined && (current === undefined || staged.revision > current.revision)) {
     return { state: staged, staged: true };
   }
@@ -141,12 +146,12 @@ export function usableState(options: {
 export function checkTime(
   time: number,
   now: number,
-  tolerance: { readonly ahead: number; readonly behind?: number },
+  tolerance: { readonly ahead: number; readonly past?: number },
 ): void {
   if (time - now > tolerance.ahead) {
     throw new ProtocolError('clock_skew', "time is too far ahead of this relay's clock");
   }
-  if (tolerance.behind !== undefined && now - time > tolerance.behind) {
-    throw new ProtocolError('clock_skew', "time is too far behind this relay's clock");
+  if (tolerance.past !== undefined && now - time > tolerance.past) {
+    throw new ProtocolError('clock_skew', "time is too far in the past of this relay's clock");
   }
 }

@@ -2,14 +2,14 @@
 import { chunks, placeholders } from '../storage/in-lists.ts';
 import type { Reader, Row, Writer } from '../storage/types.ts';
 
-/** What is kept for good of an account's routes (03 section 3.4). */
+/** The route of highest revision of an account, stored for good (03 section 3.4). */
 export interface KnownRoute {
   readonly revision: number;
   /** Digest of the route without its signatures. */
   readonly content: string;
   readonly relayId: string;
   readonly expiresAt: number;
-  /** Another content of the same revision is known. */
+  /** Whether another content of the same revision is known. */
   readonly conflict: boolean;
   /** The final document, Canonical JSON. */
   readonly text: string;
@@ -41,7 +41,7 @@ export async function readRoute(tx: Reader, account: string): Promise<KnownRoute
   };
 }
 
-/** What of a known route says where the account is at home. */
+/** The members of a known route that determine the home. */
 export type KnownHome = Pick<KnownRoute, 'relayId' | 'expiresAt' | 'conflict'>;
 
 export async function readKnownHome(tx: Reader, account: string): Promise<KnownHome | undefined> {
@@ -53,7 +53,7 @@ export async function readKnownHome(tx: Reader, account: string): Promise<KnownH
   return { relayId: row.relay_id, expiresAt: row.expires_at, conflict: row.conflict === 1 };
 }
 
-/** Replaces what is known. Who calls it has compared the revisions. */
+/** Replaces the known route. The caller has compared the revisions. */
 export async function writeRoute(tx: Writer, account: string, route: KnownRoute): Promise<void> {
   await tx.run(
     `INSERT INTO account_routes
@@ -79,7 +79,7 @@ export interface StoredState {
   readonly text: string;
 }
 
-/** The authoritative state of an account that is, or last was, at home here. */
+/** Reads the authoritative state of an account that is, or last was, at home here. */
 export async function readState(tx: Reader, account: string): Promise<StoredState | undefined> {
   return await tx.get<{ revision: number; text: string }>(
     'SELECT revision, state AS text FROM device_states WHERE account = ?',
@@ -135,7 +135,7 @@ interface DeviceRow extends Row {
   certificate: string;
 }
 
-/** A device whose certificate covers the instant. */
+/** Reads a device if its certificate covers `now`. */
 export async function readCurrentDevice(
   tx: Reader,
   { account, deviceId }: { readonly account: string; readonly deviceId: string },
@@ -152,7 +152,7 @@ export async function readCurrentDevice(
   return row === undefined ? undefined : toDevice(row);
 }
 
-/** All devices whose certificate covers the instant. */
+/** Reads all devices whose certificate covers `now`. */
 export async function readCurrentDevices(
   tx: Reader,
   account: string,
@@ -168,7 +168,7 @@ export async function readCurrentDevices(
   return rows.map(toDevice);
 }
 
-/** IDs of all devices whose certificate covers the instant. */
+/** Reads the IDs of all devices whose certificate covers `now`. */
 export async function readCurrentDeviceIds(
   tx: Reader,
   account: string,
@@ -184,21 +184,21 @@ export async function readCurrentDeviceIds(
   return rows.map((row) => row.device_id);
 }
 
-/** What hints to the devices of an account at home here need. */
+/** The devices of an account at home here that get its hints. */
 export interface HintTarget {
-  /** Of the authoritative state. */
+  /** Revision of the authoritative state. */
   readonly revision: number;
-  /** All devices whose certificate covers the instant. */
+  /** All devices whose certificate covers `now`. */
   readonly deviceIds: readonly string[];
 }
 
-/** Of these accounts those that are at home here and have a current device. */
+/** Reads the hint targets of those accounts that are at home here and have a current device. */
 export async function readHintTargets(
   tx: Reader,
   accounts: readonly string[],
   { relayId, now }: { readonly relayId: string; readonly now: number },
 ): Promise<ReadonlyMap<string, HintTarget>> {
-  const audiences = new Map<string, { revision: number; deviceIds: string[] }>();
+  const targets = new Map<string, { revision: number; deviceIds: string[] }>();
   for (const some of chunks(accounts)) {
     const rows = await tx.all<{ account: string; device_id: string; revision: number }>(
       `SELECT d.account, d.device_id, s.revision
@@ -210,15 +210,15 @@ export async function readHintTargets(
       ...[...some, now, now, relayId, now],
     );
     for (const { account, device_id: deviceId, revision } of rows) {
-      const audience = audiences.get(account) ?? { revision, deviceIds: [] };
-      audience.deviceIds.push(deviceId);
-      audiences.set(account, audience);
+      const target = targets.get(account) ?? { revision, deviceIds: [] };
+      target.deviceIds.push(deviceId);
+      targets.set(account, target);
     }
   }
-  return audiences;
+  return targets;
 }
 
-/** All registered devices, current or not, and when their certificates expire. */
+/** Reads all devices of the stored state, valid or not, with the expiry of their certificates. */
 export async function readExpiries(
   tx: Reader,
   account: string,
@@ -244,7 +244,7 @@ export interface StagedState extends StoredState {
   readonly stagedUntil: number;
 }
 
-/** The pre-stored state while its retention runs. */
+/** Reads the pre-stored state if its retention is not over. */
 export async function readStaged(
   tx: Reader,
   account: string,
@@ -274,38 +274,38 @@ export async function deleteStaged(tx: Writer, account: string): Promise<void> {
   await tx.run('DELETE FROM staged_states WHERE account = ?', account);
 }
 
-/** `undefined` where fewer than `most` pre-stored states are kept; else when the first of them ends. */
+/** Returns when room for a pre-stored state comes; `undefined` if fewer than `limit` are stored. */
 export async function stagingFullUntil(
   tx: Reader,
   now: number,
-  most: number,
+  limit: number,
 ): Promise<number | undefined> {
   const row = await tx.get<{ kept: number; earliest: number }>(
     `SELECT COUNT(*) AS kept, MIN(staged_until) AS earliest FROM
       (SELECT staged_until FROM staged_states WHERE staged_until > ?
         ORDER BY staged_until LIMIT ?) AS kept_states`,
     now,
-    most,
+    limit,
   );
-  return row !== undefined && row.kept >= most ? row.earliest : undefined;
+  return row !== undefined && row.kept >= limit ? row.earliest : undefined;
 }
 
-/** Removes up to `portion` pre-stored states whose retention ended; says how many went. */
+/** Removes up to `batchSize` pre-stored states whose retention ended; returns how many. */
 export async function deleteExpiredStaged(
   tx: Writer,
   now: number,
-  portion: number,
+  batchSize: number,
 ): Promise<number> {
   return await tx.run(
     `DELETE FROM staged_states WHERE staged_until <= ? AND account IN
       (SELECT account FROM staged_states WHERE staged_until <= ? LIMIT ?)`,
     now,
     now,
-    portion,
+    batchSize,
   );
 }
 
-/** When the next pre-stored state ends, or `undefined` where there is none. */
+/** Returns when the next pre-stored state ends, or `undefined` if there is none. */
 export async function nextStagedDeadline(tx: Reader): Promise<number | undefined> {
   const row = await tx.get<{ staged_until: number }>(
     'SELECT staged_until FROM staged_states ORDER BY staged_until LIMIT 1',
@@ -340,7 +340,7 @@ export async function readProfile(tx: Reader, account: string): Promise<StoredPr
   };
 }
 
-/** Whether the account's profile opens public discovery; no profile closes it (01 F5). */
+/** Tells whether public discovery of the account is on; without a profile it is off (01 F5). */
 export async function readPublicDiscovery(tx: Reader, account: string): Promise<boolean> {
   const row = await tx.get<{ public_discovery: number }>(
     'SELECT public_discovery FROM profiles WHERE account = ?',

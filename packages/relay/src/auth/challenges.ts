@@ -6,10 +6,10 @@ import { checkParams } from '../dispatch/params.ts';
 import { isSecretText, secretHash } from '../sessions/secrets.ts';
 import { takeChallenge } from './store.ts';
 
-/** The two methods that use a challenge up. */
+/** The two methods that consume a challenge. */
 type VerifyMethod = 'auth.device.verify' | 'auth.account.verify';
 
-/** A verification whose challenge was good and is gone now. */
+/** A verification whose challenge was valid and is consumed. */
 export interface VerificationAttempt<N extends VerifyMethod> {
   /** The account the challenge was made for. */
   readonly account: string;
@@ -17,11 +17,11 @@ export interface VerificationAttempt<N extends VerifyMethod> {
 }
 
 /**
- * Begins a verification: the challenge is used up whatever becomes of the attempt, also when its
- * nonce is the only part of the request that can be read (02 §9.2, §18).
+ * Consumes the challenge of a verification and then checks the parameters: the challenge is used up
+ * even if its nonce is the only readable part of the request (02 §9.2, §18).
  *
  * @throws ProtocolError `unauthorized` for a challenge that is unknown, used, expired or of another
- *   origin; then `bad_request` for the rest of the request
+ *   origin; then `bad_request` for other parameters
  */
 export async function consumeChallenge<N extends VerifyMethod>(
   context: RelayContext,
@@ -36,7 +36,7 @@ export async function consumeChallenge<N extends VerifyMethod>(
   return { account, params: params as ParamsOf<N> };
 }
 
-/** Check and consumption are one statement: two attempts never share a challenge. */
+/** Deletes the challenge and checks it, in one statement: two attempts never share a challenge. */
 async function useChallenge(
   context: RelayContext,
   { origin }: Pick<AnyCall, 'origin'>,

@@ -1,11 +1,11 @@
 import type { Job } from '../context.ts';
 import { deleteExpired } from './store.ts';
 
-/** Rows in one transaction, and seconds between looks. */
+/** Rows removed in one transaction, and seconds between runs. */
 const batchSize = 1_000;
 const interval = 60;
 
-/** Removes challenges and sessions whose time has come. They count for nothing before already. */
+/** Removes expired challenges and sessions. Expired rows are never accepted, removed or not. */
 export const expiryJob: Job = {
   name: 'auth.expiry',
   async run({ storage, clock }, signal) {

@@ -6,7 +6,7 @@ import type { AccountSession, DeviceSession, Session } from '../sessions/session
 import { insertSession } from '../sessions/session-store.ts';
 import type { Writer } from '../storage/types.ts';
 
-/** Who is being authenticated; `deviceId` once it is derived. */
+/** The identity that is being authenticated; `deviceId` once it is derived. */
 export interface ClaimedIdentity {
   readonly mode: Session['mode'];
   readonly account: string;
@@ -14,8 +14,8 @@ export interface ClaimedIdentity {
 }
 
 /**
- * On a connection that is bound already, only a renewal of the same identity is possible, and only
- * while its session is valid (02 §10.5, §10.6).
+ * Refuses authentication on a bound connection unless it renews the same identity while its session
+ * is valid (02 §10.5, §10.6).
  *
  * @throws ProtocolError `unauthorized` on a dead binding, `forbidden` for another identity
  */
@@ -33,7 +33,7 @@ export function checkRenewal(call: Pick<AnyCall, 'connection'>, claim: ClaimedId
   }
 }
 
-/** A session that is stored, and the only copy of its token. */
+/** A stored session with its token, which is not stored. */
 export interface OpenedSession {
   readonly session: Session;
   readonly token: string;
@@ -42,7 +42,7 @@ export interface OpenedSession {
 /** A session before it is stored. */
 export type UnsavedSession = Omit<DeviceSession, 'id'> | Omit<AccountSession, 'id'>;
 
-/** Stores a fresh session for the origin of the call. */
+/** Creates and stores a session for the origin of the call. */
 export async function createSession(
   tx: Writer,
   context: Pick<RelayContext, 'random'>,
@@ -55,10 +55,10 @@ export async function createSession(
 }
 
 /**
- * The last step of authentication: the session takes effect on the call's connection, where there
- * is one, and its credentials are what the method answers.
+ * Binds the session to the call's connection, if there is one, and returns its credentials: the
+ * last step of authentication.
  *
- * @throws ProtocolError `unauthorized` where the bound session ended during its renewal
+ * @throws ProtocolError `unauthorized` if the bound session ended during its renewal
  */
 export function bindSession(
   call: Pick<AnyCall, 'connection'>,

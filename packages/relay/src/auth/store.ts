@@ -1,4 +1,7 @@
-/** The tables of challenges and sessions, all SQL of challenges, and expiry. Secrets are stored as SHA-256 only. */
+/**
+ * The tables of challenges and sessions, all SQL of challenges, and expiry. Secrets are stored as
+ * SHA-256 only.
+ */
 import type { Migration, Writer } from '../storage/types.ts';
 
 export const migrations: readonly Migration[] = [
@@ -49,7 +52,7 @@ export async function insertChallenge(
   );
 }
 
-/** Takes a challenge out: check and consumption are one step, whatever follows (02 §9.2). */
+/** Deletes a challenge and returns it: it cannot be used again (02 §9.2). */
 export async function takeChallenge(
   tx: Writer,
   nonceHash: string,
@@ -62,19 +65,19 @@ export async function takeChallenge(
   return { account: row.account, origin: row.origin, expiresAt: row.expires_at };
 }
 
-/** Removes up to `portion` rows of each kind whose time has come; says how many went. */
-export async function deleteExpired(tx: Writer, now: number, portion: number): Promise<number> {
+/** Removes up to `batchSize` expired rows of each kind; returns how many. */
+export async function deleteExpired(tx: Writer, now: number, batchSize: number): Promise<number> {
   const challenges = await tx.run(
     `DELETE FROM auth_challenges WHERE nonce_hash IN
       (SELECT nonce_hash FROM auth_challenges WHERE expires_at <= ? LIMIT ?)`,
     now,
-    portion,
+    batchSize,
   );
   const sessions = await tx.run(
     `DELETE FROM auth_sessions WHERE token_hash IN
       (SELECT token_hash FROM auth_sessions WHERE expires_at <= ? LIMIT ?)`,
     now,
-    portion,
+    batchSize,
   );
   return challenges + sessions;
 }

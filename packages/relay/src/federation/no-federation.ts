@@ -1,12 +1,12 @@
-/** The relay network as seen by a relay that knows no other relay. */
+/** Route directory and relay client of a relay without connections to other relays. */
 import type { RelayClient, RouteDirectory } from '../context.ts';
 
-/** Finds no route: what this relay does not hold itself, it cannot learn. */
+/** Finds no route. */
 export const noRoutes: RouteDirectory = {
   resolveRemote: () => Promise.resolve([]),
 };
 
-/** Reaches nobody, and can be certain of it. */
+/** Answers that no relay can be reached and no request was sent. */
 export const noRelayClient: RelayClient = {
   deliver: () => Promise.resolve({ kind: 'unreachable' }),
 };

@@ -10,8 +10,9 @@ import { parseJson } from '@posthouse/protocol/json';
 import type { RegistryStatus } from '../context.ts';
 
 /**
- * The registry in a file; `undefined` where there is no file.
- * @throws JsonError, ProtocolError `bad_request` for a file that is none, or of another network
+ * Reads a registry file; `undefined` if there is none.
+ *
+ * @throws JsonError, ProtocolError `bad_request` for a malformed file or one of another network
  */
 export async function readRegistry(network: Network, path: string): Promise<Registry | undefined> {
   let text: string;
@@ -24,7 +25,7 @@ export async function readRegistry(network: Network, path: string): Promise<Regi
   return staticRegistry(network, parseJson(text));
 }
 
-/** What a registry file says of a relay, read anew each time: an operator may change it. */
+/** Reads a relay's status from a registry file, each time anew: an operator may change the file. */
 export function registryStatusIn(network: Network, path: string, relayId: string): RegistryStatus {
   return {
     async isActive() {
@@ -33,14 +34,15 @@ export function registryStatusIn(network: Network, path: string, relayId: string
         const entry = await registry?.getRelay(relayId);
         return entry?.status === 'active';
       } catch {
-        // A file that is being changed, or is broken, names nobody; a start would say why.
+        // A broken file, or one that is being changed, lists no relay; the next start reports the
+        // error.
         return false;
       }
     },
   };
 }
 
-/** Enters a relay into a registry file, making the file where there is none. For development. */
+/** Enters a relay into a registry file, and creates the file if there is none. For development. */
 export async function enterRelay(network: Network, path: string, entry: RelayEntry): Promise<void> {
   const registry = await readRegistry(network, path);
   const relays: RelayEntry[] = [];

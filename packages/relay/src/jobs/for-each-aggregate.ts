@@ -1,27 +1,28 @@
-/** Work of jobs that goes from one group, channel or account to the next. */
+/** Runs a job's task for one group, channel or account after another. */
 import type { RelayContext } from '../context.ts';
 import { jobTaskFailed } from '../observability/events.ts';
 import type { AggregateKey, Reader } from '../storage/types.ts';
 
-/** A task of a job, and how what it is about is found. */
+/** A task of a job. */
 export interface Task<T> {
   /** Name of the job. */
   readonly job: string;
   /** Which of its tasks, for the log. */
   readonly task: string;
-  /** What is due behind one of them, in a fixed order, some at a time; nothing ends the task. */
+  /**
+   * Reads a batch of due items after a given one, in a fixed order; an empty batch ends the task.
+   */
   readonly find: (tx: Reader, after: T | undefined) => Promise<readonly T[]>;
-  readonly ownerOf: (one: T) => AggregateKey;
-  /** Does what was found of one owner, and leaves none of it due. */
+  readonly ownerOf: (item: T) => AggregateKey;
+  /** Handles the due items of one aggregate and leaves none of them due. */
   readonly work: (owner: AggregateKey, due: readonly [T, ...T[]]) => Promise<unknown>;
 }
 
 /**
- * Does a task for everybody it is due for. Where it fails for one owner, that is logged, and the
- * others have their turn: no broken group keeps the deadlines of another from being met. It is
- * tried again after a pause that grows with each failure; until then the owner is passed over.
+ * Runs a task for every aggregate it is due for. A failure is logged, and one failing aggregate
+ * does not delay the others: it is skipped until a pause is over that grows with each failure.
  *
- * @param signal where it was given, the run ends; what fails then ends it too
+ * @param signal ends the run between two aggregates; an error after it was given is thrown
  */
 export async function forEachAggregate<T>(
   context: Pick<RelayContext, 'clock' | 'log' | 'metrics' | 'backoff' | 'storage'>,
@@ -52,8 +53,9 @@ export async function forEachAggregate<T>(
 }
 
 /**
- * When a job has to run again.
- * @param deadline the next one that is still to come, Unix seconds
+ * Returns when a job has to run again, Unix seconds.
+ *
+ * @param deadline the next stored deadline, Unix seconds
  */
 export function nextRun(
   { backoff }: Pick<RelayContext, 'backoff'>,

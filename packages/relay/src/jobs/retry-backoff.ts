@@ -1,20 +1,20 @@
 import { BoundedMap } from '../bounded-map.ts';
 
-/** Seconds between tries of what fails: longer each time, and never longer than the last. */
+/** Seconds between retries after 1, 2, 3, and 4 or more failures. */
 const delays = [1, 5, 30, 300] as const;
 
-/** Seconds to wait after so many failures in a row, one at least. */
+/** Returns the seconds to wait after a number of failures in a row, at least 1. */
 export function delayAfter(failures: number): number {
   return delays[Math.min(failures, delays.length) - 1] ?? delays[0];
 }
 
-/** Work of a job on one group, channel or account. */
+/** A task of a job for one group, channel or account. */
 export interface AggregateTask {
   /** Name of the job. */
   readonly job: string;
-  /** Which of its tasks. */
+  /** Name of the task. */
   readonly task: string;
-  /** Whose: the aggregate. */
+  /** Key of the aggregate. */
   readonly owner: string;
 }
 
@@ -26,23 +26,23 @@ interface Failure {
   readonly retryAt: number;
 }
 
-/** Whatever is forgotten is tried again sooner, and that is all. */
+/** A failure that is dropped is only retried sooner. */
 const maxRemembered = 1_000;
 
 /**
- * What jobs failed to do for single groups, channels and accounts, and when it is tried again, so
- * that nobody else waits for it. In the memory of one process: another one makes its own attempts.
+ * Remembers failures of jobs for single groups, channels and accounts, and when each is retried, so
+ * that other aggregates do not wait. Held in the memory of one process: others retry on their own.
  */
 export class JobBackoff {
   readonly #known = new BoundedMap<string, Failure>(maxRemembered);
 
-  /** Whether the task failed so lately that it is left alone for now. */
+  /** Tells whether the task failed recently and must not be retried yet. */
   isPaused(task: AggregateTask, now: number): boolean {
-    const setback = this.#known.get(keyOf(task));
-    return setback !== undefined && now < setback.retryAt;
+    const failure = this.#known.get(keyOf(task));
+    return failure !== undefined && now < failure.retryAt;
   }
 
-  /** Notes a failure; says for how many seconds the task is left alone. */
+  /** Records a failure; returns the seconds until the retry. */
   add(task: AggregateTask, now: number): number {
     const key = keyOf(task);
     const failures = (this.#known.get(key)?.failures ?? 0) + 1;
@@ -51,27 +51,27 @@ export class JobBackoff {
     return pause;
   }
 
-  /** The task was done. */
+  /** Forgets the failures of a task that succeeded. */
   clear(task: AggregateTask): void {
     this.#known.delete(keyOf(task));
   }
 
   /**
-   * Forgets what was to be tried again by an instant, and was not: nothing is due of it any more.
-   * Called at the end of a task that came past everybody since then.
+   * Forgets failures whose retry was due by an instant and did not happen: the task is not due for
+   * them any more. Called after a run over all aggregates that began at this instant.
    */
   forgetOlderThan({ job, task }: Omit<AggregateTask, 'owner'>, by: number): void {
-    for (const [key, setback] of [...this.#known.entries()]) {
-      const isOfTask = setback.job === job && setback.task === task;
-      if (isOfTask && setback.retryAt <= by) this.#known.delete(key);
+    for (const [key, failure] of [...this.#known.entries()]) {
+      const isOfTask = failure.job === job && failure.task === task;
+      if (isOfTask && failure.retryAt <= by) this.#known.delete(key);
     }
   }
 
-  /** When the job has to try something again, Unix seconds. */
+  /** Returns when the job's next retry is due, Unix seconds. */
   nextRetry(job: string): number | undefined {
     let next: number | undefined;
-    for (const [, setback] of this.#known.entries()) {
-      if (setback.job === job) next = Math.min(next ?? Infinity, setback.retryAt);
+    for (const [, failure] of this.#known.entries()) {
+      if (failure.job === job) next = Math.min(next ?? Infinity, failure.retryAt);
     }
     return next;
   }

@@ -3,25 +3,25 @@ import { jobFailed } from '../observability/events.ts';
 import { delayAfter } from './retry-backoff.ts';
 
 /**
- * Seconds between looks of a job that is not due: what wakes it in another process is not heard
- * here, and that process may be gone.
+ * Longest seconds between two runs of a job: a wake in another process does not reach this one, and
+ * that process may be gone.
  */
-const idleIntervals = { alone: 3_600, together: 30 } as const;
+const idleIntervals = { alone: 3_600, shared: 30 } as const;
 
 /**
- * Runs each job by itself: at the start, at its deadlines, when woken; never twice at once in this
- * process. Other processes run the same jobs: storage keeps them from doing anything twice.
+ * Runs each job on its own: at the start, at its deadlines, and when woken; never twice at once in
+ * this process. Other processes run the same jobs: transactions prevent doing anything twice.
  */
 export class JobRunner implements Jobs, AsyncDisposable {
   readonly #loops = new Map<string, JobLoop>();
   readonly #idleInterval: number;
 
-  /** @param processes whether other processes give these jobs work */
+  /** @param processes `shared` if other processes of this relay can give these jobs work */
   constructor(processes: keyof typeof idleIntervals) {
     this.#idleInterval = idleIntervals[processes];
   }
 
-  /** Begins with a first run of every job. */
+  /** Starts every job with a first run. */
   start(context: RelayContext, jobs: readonly Job[]): void {
     for (const job of jobs) {
       if (this.#loops.has(job.name)) throw new Error(`two jobs are called ${job.name}`);
@@ -35,7 +35,7 @@ export class JobRunner implements Jobs, AsyncDisposable {
     this.#loops.get(name)?.wake();
   }
 
-  /** Lets the portions under way finish and begins no other. */
+  /** Waits for the batches in flight and starts no others. */
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all([...this.#loops.values()].map((loop) => loop.stop()));
   }
@@ -72,7 +72,7 @@ class JobLoop {
   async #run(): Promise<void> {
     const { signal } = this.#stopping;
     while (this.#isWoken && !signal.aborted) {
-      // Calls come first: a job gets its turn when the loop has looked at its sockets.
+      // Calls come first: the event loop reads its sockets before a job runs.
       await new Promise((resolve) => setImmediate(resolve));
       this.#isWoken = false;
       this.#timer?.[Symbol.dispose]();
@@ -83,7 +83,7 @@ class JobLoop {
     this.#running = undefined;
   }
 
-  /** One run; says how many seconds to wait for the next. */
+  /** Runs the job once; returns the seconds to wait for the next run. */
   async #once(signal: AbortSignal): Promise<number> {
     try {
       const next = await this.#job.run(this.#context, signal);

@@ -86,31 +86,31 @@ describe('03 §3.4: a route found elsewhere compared with the known one', () => 
 });
 
 describe('03 §9: the state that a route puts into force', () => {
-  const kept = { revision: 5, text: 'kept' };
+  const stored = { revision: 5, text: 'stored' };
   const staged = (revision: number) => ({ revision, text: 'staged' });
   test.each([
     ['nothing', undefined, undefined, undefined, 'state_conflict'],
-    ['the kept one while at home', known(), kept, undefined, 'kept'],
+    ['the stored one while at home', known(), stored, undefined, 'stored'],
     [
-      'not the one kept from before a move',
+      'not the one stored before a move',
       known({ relayId: there }),
-      kept,
+      stored,
       undefined,
       'state_conflict',
     ],
     [
-      'nor one kept from before a conflict',
+      'nor one stored before a conflict',
       known({ conflict: true }),
-      kept,
+      stored,
       undefined,
       'state_conflict',
     ],
     ['a staged one on arrival', undefined, undefined, staged(1), 'staged'],
-    ['the staged one after a move', known({ relayId: there }), kept, staged(5), 'staged'],
-    ['the higher of both: staged', known(), kept, staged(6), 'staged'],
-    ['the higher of both: kept', known(), kept, staged(4), 'kept'],
-  ])('%s', (_, route, keptState, stagedState, outcome) => {
-    const options = { known: route, relayId: here, kept: keptState, staged: stagedState };
+    ['the staged one after a move', known({ relayId: there }), stored, staged(5), 'staged'],
+    ['the higher of both: staged', known(), stored, staged(6), 'staged'],
+    ['the higher of both: stored', known(), stored, staged(4), 'stored'],
+  ])('%s', (_, route, storedState, stagedState, outcome) => {
+    const options = { known: route, relayId: here, stored: storedState, staged: stagedState };
     expect(codeOf(() => usableState(options).state.text)).toBe(outcome);
   });
 });

@@ -68,14 +68,14 @@ test('without a deadline, or with a far one, a job runs every hour', async () =>
 });
 
 test('next to other processes a job runs every 30 seconds: the process that was woken may be gone', async () => {
-  const together = new JobRunner('together');
+  const shared = new JobRunner('shared');
   answers = [undefined, start + 1_000_000];
-  together.start(context, [job]);
+  shared.start(context, [job]);
   await settle();
   await advance(30);
   await advance(30);
   expect(runs).toEqual([0, 30, 60]);
-  await together[Symbol.asyncDispose]();
+  await shared[Symbol.asyncDispose]();
 });
 
 test('any number of wakes before a run cause one run', async () => {

@@ -41,15 +41,18 @@ export const accountRoutePublish: Handler<'account.route.publish'> = async (cont
   if (draft.expires_at <= now) throw badRequest('expires_at', 'has passed');
   await verifier.verify(routeDraftSignatures(network, draft), 'route');
   if (!(await registryStatus.isActive())) {
-    throw new ProtocolError('temporarily_unavailable', 'the registry does not name this relay');
+    throw new ProtocolError(
+      'temporarily_unavailable',
+      'the registry does not list this relay as active: try another relay',
+    );
   }
   const route = cosign(context, draft);
   const submitted = knownRoute(network, route);
   const outcome = await storage.write(`account:${account}`, async (tx): Promise<HandlerResult> => {
     const known = await readRoute(tx, account);
     const notices = await activate(context, tx, { account, known, now });
-    // The same route with another signature of the account is the same route; the answer must
-    // differ from the submission by the relay's signature only, so that one is signed anew.
+    // The same route with another signature of the account is a repeat, but the answer may differ
+    // from the submission by the relay's signature only: the submitted draft is co-signed.
     if (isRepeatedRoute(submitted, known) && known !== undefined && covers(known, draft)) {
       return { result: new JsonText(known.text), notices };
     }
@@ -59,7 +62,7 @@ export const accountRoutePublish: Handler<'account.route.publish'> = async (cont
   return wakeDeviceJobs(context, outcome);
 };
 
-/** The final document, which nobody sees unless it is committed. */
+/** Makes the final document; it leaves this relay only after the commit. */
 function cosign({ network, identity }: RelayContext, draft: AccountRoute): FinalRoute {
   const signature = identity.sign(routeRelayInput(network, draft));
   const route = { ...draft, relay_signature: signature };
@@ -67,13 +70,13 @@ function cosign({ network, identity }: RelayContext, draft: AccountRoute): Final
   return route;
 }
 
-/** Whether a known document is this very draft, co-signed. */
+/** Tells whether a known document is this draft, co-signed. */
 function covers(known: KnownRoute, draft: AccountRoute): boolean {
   const { account_signature } = parseJson(known.text) as unknown as FinalRoute;
   return account_signature === draft.account_signature;
 }
 
-/** Puts the device state behind the route into force, in the route's own transaction. */
+/** Puts the device state of the route into force, in the route's own transaction. */
 async function activate(
   { network, identity }: RelayContext,
   tx: Writer,
@@ -86,7 +89,7 @@ async function activate(
   const { state, staged } = usableState({
     known,
     relayId: identity.relayId,
-    kept: await readState(tx, account),
+    stored: await readState(tx, account),
     staged: await readStaged(tx, account, now),
   });
   // A profile from before the account moved away may be older than the one it has now elsewhere.

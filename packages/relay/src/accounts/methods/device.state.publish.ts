@@ -70,7 +70,9 @@ async function activateIfNew(tx: Writer, { account, state, devices }: VerifiedSt
   return { ...placed, notices: await activateState(tx, account, { state, devices, now }) };
 }
 
-/** Anywhere else the state is only kept, for the route that may put it into force (4.2). */
+/**
+ * Stores a state at a relay that is not the home relay, for a route that puts it into force (4.2).
+ */
 async function stage(
   context: RelayContext,
   tx: Writer,

@@ -26,7 +26,7 @@ export const deviceStateResolve: Handler<'device.state.resolve'> = async (contex
   const { account } = params;
   const signed = isSignedQuery(params);
   if (session.mode === 'account' && (signed || account !== session.account)) {
-    throw new ProtocolError('forbidden', 'an account session reads the own state only');
+    throw new ProtocolError('forbidden', 'an account session reads only its own state');
   }
   if (signed) {
     if (form === 'query') throw badRequest('', 'a query cannot carry a signed query');
@@ -35,13 +35,13 @@ export const deviceStateResolve: Handler<'device.state.resolve'> = async (contex
   checkAccountId(context.network, account, 'account');
   const now = context.clock.now();
   if (account === session.account) return await resolveOwn(context, session, now);
-  // An account session got its answer above.
+  // Account sessions have returned or thrown above.
   const reading = { session: session as DeviceSession, access: { kind: 'public' }, now } as const;
   requireAnswerable(await locate(context, account, { now }));
   return await readOther(context, account, reading);
 };
 
-/** Form A: at the home relay only, without any further condition (5.4). */
+/** Reads the own state (form A): at the home relay only, without further conditions (5.4). */
 async function resolveOwn(
   context: RelayContext,
   session: Session,
@@ -52,14 +52,16 @@ async function resolveOwn(
   requireHome(await locate(context, account, { now }));
   const state = await storage.read(async (tx) => {
     requireHome(await homeOf(tx, account, identity.relayId, now));
-    // A removed device must not read what came after it.
+    // A removed device must not read later states.
     if (session.mode === 'device') await requireCallingDevice(tx, session, now);
     return await readState(tx, account);
   });
   return answer(state);
 }
 
-/** Form C: both the source's and the target's checks, as this relay is both (5.6). */
+/**
+ * Answers a signed query (form C) with the checks of source and target: this relay is both (5.6).
+ */
 async function resolveSigned(
   context: RelayContext,
   query: unknown,
@@ -67,14 +69,15 @@ async function resolveSigned(
 ): Promise<HandlerResult> {
   const { network, clock, limits } = context;
   checkObject(network, { type: 'device.state.resolve', schema: DeviceStateQuery }, query);
-  // Before the rules of grants: one for the own account would be refused as none (03 §21).
+  // Before the rules of grants, which refuse a grant for the own account with another code (03
+  // §21).
   if (query.account === session.account) {
     throw new ProtocolError('forbidden', 'the own state is not read by a signed query');
   }
   checkDeviceStateQuery(network, query);
   await verifySigner(context, query, session);
   const now = clock.now();
-  const tolerance = { ahead: limits.futureTolerance, behind: limits.signedQueryAge };
+  const tolerance = { ahead: limits.futureTolerance, past: limits.signedQueryAge };
   checkTime(query.created_at, now, tolerance);
   requireAnswerable(await locate(context, query.account, { now }));
   const use = { target: query.account, requester: session.account, now };
@@ -82,7 +85,7 @@ async function resolveSigned(
   return await readOther(context, query.account, { session, access, now });
 }
 
-/** The certificate is good, the calling device's, and its device signed the query (step 4). */
+/** Verifies that the query is signed by the calling device with a valid certificate (step 4). */
 async function verifySigner(
   { network, verifier }: RelayContext,
   query: DeviceStateQuery,
@@ -99,7 +102,7 @@ async function verifySigner(
   await verifier.verify(deviceStateQuerySignatures(network, query), 'device query');
 }
 
-/** Forms B and C at the target's home relay, under the conditions of the very snapshot read. */
+/** Reads another account's state (forms B and C) and checks access in the same snapshot. */
 async function readOther(
   context: RelayContext,
   account: string,

@@ -5,8 +5,8 @@ import { consumeChallenge } from '../challenges.ts';
 import { bindSession, checkRenewal, createSession } from '../open-session.ts';
 
 /**
- * Opens a session for whoever holds the account key (02 §9.4). It needs no state of the account
- * here: such sessions serve first setup and recovery.
+ * `auth.account.verify` (02 §9.4): opens a session for the holder of the account key. It needs no
+ * stored state of the account: such sessions serve first setup and recovery.
  */
 export const authAccountVerify: Handler<'auth.account.verify'> = async (context, call) => {
   const { network, identity, verifier, storage, clock, limits } = context;

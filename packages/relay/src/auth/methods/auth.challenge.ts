@@ -3,7 +3,7 @@ import type { Handler } from '../../dispatch/handler.ts';
 import { newSecret, secretHash } from '../../sessions/secrets.ts';
 import { insertChallenge } from '../store.ts';
 
-/** Makes a one-time challenge for any account, known here or not (02 §9.2). */
+/** `auth.challenge` (02 §9.2): makes a one-time challenge for any account, known here or not. */
 export const authChallenge: Handler<'auth.challenge'> = async (context, call) => {
   const { account } = call.params;
   checkAccountId(context.network, account, 'account');

@@ -17,7 +17,7 @@ import { consumeChallenge, type VerificationAttempt } from '../challenges.ts';
 import { bindSession, checkRenewal, createSession, type OpenedSession } from '../open-session.ts';
 import { checkTimestamp } from '../rules.ts';
 
-/** Opens a session for one currently valid device of an account (02 §9.3). */
+/** `auth.device.verify` (02 §9.3): opens a session for a currently valid device of an account. */
 export const authDeviceVerify: Handler<'auth.device.verify'> = async (context, call) => {
   const { network, sessions } = context;
   const attempt = await consumeChallenge(context, call, 'auth.device.verify');
@@ -34,22 +34,22 @@ export const authDeviceVerify: Handler<'auth.device.verify'> = async (context, c
   checkRenewal(call, { mode: 'device', account, deviceId });
   await verifyProof(context, attempt, { deviceId, origin: call.origin });
 
-  let heard = sessions.changes;
+  let changes = sessions.changes;
   const { origin, connection } = call;
   const renewed = connection?.bound?.session;
   const created = await createDeviceSession(context, { account, deviceId, origin, renewed });
   let session: Session | undefined = created.session;
-  // A removal or a shorter certificate that committed after the session did may have been heard of
-  // before the session is bound, also while it is read again.
-  while (session !== undefined && sessions.changes !== heard) {
-    heard = sessions.changes;
+  // A removal or a shorter certificate may commit after the session, and its notice may arrive
+  // before the session is bound, or while it is read again.
+  while (session !== undefined && sessions.changes !== changes) {
+    changes = sessions.changes;
     session = await sessions.confirm(created.session);
   }
   if (session === undefined) throw deviceUnknown();
   return { result: bindSession(call, { ...created, session }) };
 };
 
-/** The device's proof and its certificate's two signatures, before anything is looked up. */
+/** Verifies the device's proof and its certificate's two signatures, before any read of storage. */
 async function verifyProof(
   { network, identity, verifier }: RelayContext,
   { params }: VerificationAttempt<'auth.device.verify'>,
@@ -81,29 +81,29 @@ async function verifyProof(
 }
 
 /**
- * Confirms the device and stores its session in one transaction, so that no removal can come
- * between the two. A session to renew must be there still: that it ended elsewhere, no notice may
- * have told (02 §10.6, rule 4).
+ * Checks the device and stores its session in one transaction, so that no removal can come between
+ * the two. A session to renew must still be stored: the notice that ended it may have been lost
+ * (02 §10.6, rule 4).
  */
 async function createDeviceSession(
   context: RelayContext,
-  who: {
+  identity: {
     readonly account: string;
     readonly deviceId: string;
     readonly origin: string;
     readonly renewed: Session | undefined;
   },
 ): Promise<OpenedSession> {
-  const { storage, clock, identity, limits, bus } = context;
-  const { account, deviceId, origin, renewed } = who;
+  const { storage, clock, limits, bus } = context;
+  const { account, deviceId, origin, renewed } = identity;
   const outcome = await storage.write(`account:${account}`, async (tx) => {
     const now = clock.now();
-    const home = await homeOf(tx, account, identity.relayId, now);
+    const home = await homeOf(tx, account, context.identity.relayId, now);
     if (home.kind !== 'local') return 'not at home here';
     if (renewed !== undefined && !(await isStored(tx, renewed, now))) return 'over';
     const device = await currentDevice(tx, account, deviceId, now);
     if (device === undefined) {
-      // Authentication revealed it: sessions the device still has end now (02 §10.6, rule 7).
+      // Sessions that the invalid device still has end now (02 §10.6, rule 7).
       await revokeSessions(tx, account, [deviceId]);
       return 'unknown';
     }
@@ -122,7 +122,10 @@ async function createDeviceSession(
     throw deviceUnknown();
   }
   requireAnswerable(await locate(context, account, { now: clock.now() }));
-  throw new ProtocolError('temporarily_unavailable', 'the account is just coming home');
+  throw new ProtocolError(
+    'temporarily_unavailable',
+    'the account is moving to this relay: try again',
+  );
 }
 
 async function isStored(tx: Reader, { id }: Session, now: number): Promise<boolean> {

@@ -19,7 +19,7 @@ const batchSize = 50;
  * before it has ended: an event must not fall into the interval of a device that is not valid.
  */
 export async function readStaleAccess(tx: Reader, groupId: string): Promise<readonly DeviceKey[]> {
-  const marked = await readInactive(tx, { after: undefined, most: batchSize });
+  const marked = await readInactive(tx, { after: undefined, limit: batchSize });
   if (marked.length === 0) return [];
   const accounts = [...new Set(marked.map(({ account }) => account))];
   const open = await readOpenDevices(tx, groupId, accounts);

@@ -26,7 +26,7 @@ export const inactivityJob: Job = {
     await forEachAggregate(context, signal, {
       job: inactiveDevicesJobName,
       task: 'devices',
-      find: (tx, after: DeviceKey | undefined) => readInactive(tx, { after, most: batchSize }),
+      find: (tx, after: DeviceKey | undefined) => readInactive(tx, { after, limit: batchSize }),
       ownerOf: ({ account }) => `account:${account}`,
       work: async (_, devices) => {
         for (const device of devices) await revokeDevice(context, device, signal);
