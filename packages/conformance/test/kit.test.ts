@@ -1,17 +1,17 @@
-/** The kit against a real relay: every check passes. That each can fail is for `notices.test.ts`. */
+/** Runs the kit against a real relay: every check passes. `notices.test.ts` shows that each can fail. */
 import { methods } from '@posthouse/protocol';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { checks, type Finding, runCheck, runChecks, type Target } from '../src/index.ts';
 import { startRelay, TestRelays, unlimited } from './relays.ts';
 
-let subjects: TestRelays;
+let relays: TestRelays;
 
 beforeAll(async () => {
-  subjects = await TestRelays.start();
+  relays = await TestRelays.start();
 });
 
 afterAll(async () => {
-  await subjects[Symbol.asyncDispose]();
+  await relays[Symbol.asyncDispose]();
 });
 
 describe.concurrent('conformance of the relay', () => {
@@ -20,7 +20,7 @@ describe.concurrent('conformance of the relay', () => {
       test(`${check.source}: ${check.title} [${check.id} over ${transport}]`, async ({
         expect,
       }) => {
-        const finding = await runCheck(subjects.targetFor(check), check, transport);
+        const finding = await runCheck(relays.targetFor(check), check, transport);
         expect(finding).toMatchObject({ outcome: 'passed' });
       });
     }
@@ -28,11 +28,11 @@ describe.concurrent('conformance of the relay', () => {
 });
 
 test('the checks let every method succeed on this storage engine', () => {
-  const never = Object.keys(methods).filter((method) => subjects.usual.successes(method) === 0);
+  const never = Object.keys(methods).filter((method) => relays.defaults.successes(method) === 0);
   expect(never).toEqual([]);
 });
 
-test('a module that the relay does not declare is not checked, and said so', async () => {
+test('checks of an undeclared module are not applicable, with the reason', async () => {
   const host = { groups: false, channels: false };
   await using plain = await startRelay({ host, limits: unlimited });
   for (const module of ['group', 'channel']) {
@@ -48,12 +48,12 @@ test('a module that the relay does not declare is not checked, and said so', asy
   for (const finding of others) expect(finding).toMatchObject({ outcome: 'passed' });
 });
 
-test('what ends only after days is not waited for, and said so', async () => {
+test('checks that would wait for days are not applicable, with the reason', async () => {
   const waiting = checks
     .filter(({ waitsForPeriod }) => waitsForPeriod === true)
     .map(({ id }) => id);
   expect(waiting.length).toBeGreaterThan(0);
-  for (const finding of await findings(subjects.usual.target, waiting)) {
+  for (const finding of await findings(relays.defaults.target, waiting)) {
     const reason = expect.stringMatching(/ for 10080 min here; a check waits 10 s at most$/);
     expect(finding).toMatchObject({ outcome: 'not_applicable', reason });
   }
@@ -65,7 +65,7 @@ async function findings(target: Target, only: readonly string[]): Promise<Findin
   return found;
 }
 
-test('every method has checks, and their ids are distinct', () => {
+test('every method has checks, and all ids are distinct', () => {
   const covered = new Set(checks.map(({ method }) => method));
   expect(Object.keys(methods).filter((name) => !covered.has(name))).toEqual([]);
   const ids = checks.map(({ id }) => id);

@@ -1,4 +1,4 @@
-/** The command without a relay; what it says of one is in `kit.test.ts`. */
+/** Tests the command without a relay; `kit.test.ts` runs the checks. */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -30,7 +30,7 @@ function run(...args: string[]) {
   return { status, out: stdout.split('\n').slice(0, -1), error: stderr.trimEnd() };
 }
 
-test('--list needs no relay, and --only chooses', () => {
+test('--list needs no relay, and --only selects checks', () => {
   expect(run('--list')).toMatchObject({ status: 0, out: { length: checks.length } });
   const { out } = run('--list', '--only', 'group.sync/pages', 'relay.info/');
   expect(out.map((line) => line.split('\t')[0])).toContain('group.sync/pages');
@@ -51,19 +51,19 @@ test.each([
   [['--colour'], /^error: unknown option '--colour'$/],
   [['--relay', nowhere, '--registry', '/none/there'], /^\/none\/there: ENOENT/],
   [['--relay', nowhere, '--registry', main], /main\.ts: expected a value at offset 0$/],
-] as const)('%j cannot be run: exit status 2', (args, said) => {
+] as const)('%j cannot be run: exit status 2', (args, message) => {
   const { status, out, error } = run(...args);
   expect({ status, out }).toEqual({ status: 2, out: [] });
-  expect(error).toMatch(said);
+  expect(error).toMatch(message);
 });
 
-test('a relay that does not answer is said once, with exit status 2', () => {
+test('a relay that does not answer is one error, with exit status 2', () => {
   const { status, out, error } = run('--relay', nowhere, '--registry', registry);
   expect({ status, out }).toEqual({ status: 2, out: [] });
   expect(error).toMatch(/^https:\/\/127\.0\.0\.1:1\/svc\/v1 cannot be used: connect ECONNREFUSED/);
 });
 
-test('a relay that the registry does not have is said with those it has', () => {
+test('for an unknown relay the error lists the relays of the registry', () => {
   const { status, error } = run('--relay', 'https://other.test/svc/v1', '--registry', registry);
   expect(status).toBe(2);
   expect(error).toBe(`the registry has no relay at https://other.test/svc/v1; it has ${nowhere}`);

@@ -1,42 +1,40 @@
 /**
- * Every check can fail: against a relay that answers the other way round. What a check makes of an
- * answer is its own, whatever the relay stores it in: this runs on one engine.
+ * Shows that every check can fail: against a relay whose answers are reversed. The storage engine does
+ * not matter to a check, so this runs on one engine.
  */
 import { methods } from '@posthouse/protocol';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { type Answer, type Check, checks, runCheck, type Target } from '../src/index.ts';
 import { TestRelays } from './relays.ts';
 
-let subjects: TestRelays;
+let relays: TestRelays;
 
 beforeAll(async () => {
-  subjects = await TestRelays.start();
+  relays = await TestRelays.start();
 });
 
 afterAll(async () => {
-  await subjects[Symbol.asyncDispose]();
+  await relays[Symbol.asyncDispose]();
 });
 
-/** A relay that refuses what it should do and does what it should refuse. */
-function turnedAround(check: Check): Target {
+/** Makes a target that refuses successful calls and accepts refused ones. */
+function reversed(check: Check): Target {
   const { method } = check;
   const alter = (called: string, answer: Answer): Answer => {
     if (called !== method) return answer;
     return answer.ok
-      ? { ok: false, code: 'internal_error', message: 'turned around', data: undefined }
+      ? { ok: false, code: 'internal_error', message: 'reversed', data: undefined }
       : { ok: true, result: {} };
   };
-  return { ...subjects.targetFor(check), alter };
+  return { ...relays.targetFor(check), alter };
 }
 
-describe.concurrent('checks notice', () => {
+describe.concurrent('reversed answers', () => {
   const names: readonly string[] = Object.keys(methods);
   for (const check of checks.filter(({ method }) => names.includes(method))) {
     const transport = check.transports[0] as (typeof check.transports)[0];
-    test(`${check.id} fails where ${check.method} answers the other way round`, async ({
-      expect,
-    }) => {
-      const finding = await runCheck(turnedAround(check), check, transport);
+    test(`${check.id} fails if the answers of ${check.method} are reversed`, async ({ expect }) => {
+      const finding = await runCheck(reversed(check), check, transport);
       expect(finding.outcome).toBe('failed');
     });
   }

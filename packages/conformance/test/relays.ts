@@ -1,10 +1,10 @@
-/** Relays for the kit to be run against. */
+/** Relays that the kit is run against. */
 import { join } from 'node:path';
 import { type PartialConfig, Relay } from '@posthouse/relay';
 import { RelayData } from '../../relay/test/support/engine.ts';
 import { type Check, loadTarget, type Target } from '../src/index.ts';
 
-/** Checks come faster than people do. */
+/** Rate limits that the checks never reach. */
 export const unlimited = {
   accountRate: 1e6,
   accountBurst: 1e6,
@@ -12,7 +12,7 @@ export const unlimited = {
   addressBurst: 1e6,
 };
 
-/** A relay, and the data that goes with it. */
+/** A running relay with its data. */
 interface TestRelay extends AsyncDisposable {
   readonly target: Target;
   /** Returns how many calls of a method succeeded. */
@@ -47,30 +47,30 @@ export async function startRelay(config: Omit<PartialConfig, 'storage'>): Promis
   };
 }
 
-/** One as relays are; and one whose periods are short enough to see them end. */
+/** A relay with default limits, and one with short periods that end during a check. */
 export class TestRelays implements AsyncDisposable {
-  readonly usual: TestRelay;
-  readonly #quick: TestRelay;
+  readonly defaults: TestRelay;
+  readonly #shortPeriods: TestRelay;
 
-  private constructor(usual: TestRelay, quick: TestRelay) {
-    this.usual = usual;
-    this.#quick = quick;
+  private constructor(defaults: TestRelay, shortPeriods: TestRelay) {
+    this.defaults = defaults;
+    this.#shortPeriods = shortPeriods;
   }
 
   static async start(): Promise<TestRelays> {
     const host = { groups: true, channels: true };
-    const usual = await startRelay({ host, limits: unlimited });
+    const defaults = await startRelay({ host, limits: unlimited });
     const short = { groupRecoveryWait: 4, groupStagingPeriod: 4 };
-    return new TestRelays(usual, await startRelay({ host, limits: { ...unlimited, ...short } }));
+    return new TestRelays(defaults, await startRelay({ host, limits: { ...unlimited, ...short } }));
   }
 
-  /** The relay on which a check can be made. */
+  /** Returns the relay on which a check can be made. */
   targetFor({ waitsForPeriod }: Check): Target {
-    return (waitsForPeriod === true ? this.#quick : this.usual).target;
+    return (waitsForPeriod === true ? this.#shortPeriods : this.defaults).target;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.usual[Symbol.asyncDispose]();
-    await this.#quick[Symbol.asyncDispose]();
+    await this.defaults[Symbol.asyncDispose]();
+    await this.#shortPeriods[Symbol.asyncDispose]();
   }
 }

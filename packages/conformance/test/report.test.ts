@@ -17,7 +17,7 @@ const check = (method: string, word: string, transports: Check['transports']): C
   run: async () => {},
 });
 
-const some = [
+const sample = [
   check('group.sync', 'pages', ['https', 'wss']),
   check('group.subscribe', 'whole', ['wss']),
   check('group.sync', 'order', ['https']),
@@ -34,11 +34,11 @@ const finding = (facts: Partial<Finding>): Finding => ({
 });
 
 test('a list of checks has id, source and title', () => {
-  expect(checkLines(some)[1]).toBe('group.subscribe/whole\t05 §13\tdoes whole');
+  expect(checkLines(sample)[1]).toBe('group.subscribe/whole\t05 §13\tdoes whole');
 });
 
 test('a list by method counts checks, and runs on each transport', () => {
-  expect(methodLines(some)).toEqual([
+  expect(methodLines(sample)).toEqual([
     'method\tchecks\truns',
     'group.sync\t2\t3',
     'group.subscribe\t1\t1',
@@ -46,14 +46,14 @@ test('a list by method counts checks, and runs on each transport', () => {
   ]);
 });
 
-test('a finding says why where it did not pass', () => {
+test('a finding has a reason if it did not pass', () => {
   expect(findingLine(finding({}))).toBe('ok   group.sync/pages [wss] 05 §13.4: pages');
   expect(findingLine(finding({ outcome: 'failed', reason: 'lost one' }))).toBe(
     'FAIL group.sync/pages [wss] 05 §13.4: pages\n     lost one',
   );
 });
 
-test('a summary names what failed, and counts what the relay does not have by reason', () => {
+test('a summary names failures and counts checks that do not apply by reason', () => {
   const left = { outcome: 'not_applicable', reason: 'no module' } as const;
   const findings = [finding({}), finding({ outcome: 'failed' }), finding(left), finding(left)];
   expect(summaryLines(findings, 7)).toEqual([

@@ -38,7 +38,7 @@ export function invalidFields(context: TestContext, owner: string): Fields {
     'the owner as a moderator': { moderators: [one, owner] },
     'a moderator twice': { moderators: [one, two, one] },
     'a moderator of another network': { moderators: [elsewhere] },
-    'a moderator that is no account': { moderators: ['neo:1:nobody'] },
+    'a moderator that is not an account': { moderators: ['neo:1:unknown'] },
     'a moderator in other letters': { moderators: [one.replace('neo:', 'NEO:')] },
     'another status': { status: 'paused' },
     'a revision that is no integer': { revision: '1' },

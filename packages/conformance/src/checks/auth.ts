@@ -9,13 +9,13 @@ const challenge = checksOf('auth.challenge');
 
 challenge.check(
   'fresh',
-  { source: '02 §9.2', title: 'gives 32 fresh random bytes and an expiry after its creation' },
+  { source: '02 §9.2', title: 'returns a new nonce and an expiry after its creation' },
   async (context) => {
     const caller = await context.anonymous();
     const account = context.account().id;
     const first = (await context.expectOk(caller, 'auth.challenge', { account })) as JsonObject;
     const second = (await context.expectOk(caller, 'auth.challenge', { account })) as JsonObject;
-    assertConforms(first.nonce !== second.nonce, 'each call issues a new nonce');
+    assertConforms(first.nonce !== second.nonce, 'a new nonce for each call');
     assertConforms(
       /^[!-~]{1,256}$/.test(String(first.nonce)),
       'nonce is 1 to 256 visible ASCII characters',
@@ -40,7 +40,7 @@ const malformedAccounts: readonly (readonly [string, (valid: string) => JsonObje
   ['line-feed', (valid) => ({ account: `${valid}\n` })],
 ];
 
-/** Another text of the same shape whose Base58Check checksum is wrong. */
+/** Swaps the last characters, so that the Base58Check checksum is wrong. */
 function swapLastCharacters(account: string): string {
   const last = account.at(-1) === 'a' ? 'b' : 'a';
   return account.slice(0, -1) + last;
@@ -80,14 +80,18 @@ device.check(
   },
 );
 
-device.check('nonce-once', { source: '02 §9.2', title: 'a nonce serves once' }, async (context) => {
-  const { device: first } = await context.testAccount();
-  const nonce = await context.challenge(await context.anonymous(), first.account.id);
-  const params = context.deviceProof(first, nonce);
-  await context.expectOk(await context.anonymous(), 'auth.device.verify', params);
-  const again = await context.anonymous();
-  await context.expectError(again, { method: 'auth.device.verify', params }, 'unauthorized');
-});
+device.check(
+  'nonce-once',
+  { source: '02 §9.2', title: 'a nonce is accepted once' },
+  async (context) => {
+    const { device: first } = await context.testAccount();
+    const nonce = await context.challenge(await context.anonymous(), first.account.id);
+    const params = context.deviceProof(first, nonce);
+    await context.expectOk(await context.anonymous(), 'auth.device.verify', params);
+    const again = await context.anonymous();
+    await context.expectError(again, { method: 'auth.device.verify', params }, 'unauthorized');
+  },
+);
 
 device.check(
   'nonce-consumed-by-failure',
@@ -147,7 +151,10 @@ for (const [word, seconds] of [
 
 device.check(
   'timestamp-type',
-  { source: '02 §9.3', title: 'a timestamp that is no integer is refused and consumes the nonce' },
+  {
+    source: '02 §9.3',
+    title: 'a timestamp that is not an integer is refused and consumes the nonce',
+  },
   async (context) => {
     const { device: first } = await context.testAccount();
     const caller = await context.anonymous();
@@ -215,7 +222,10 @@ device.check(
 
 device.check(
   'request-members-do-not-replace',
-  { source: '02 §9.3', title: 'members of the signing input that a request brings have no effect' },
+  {
+    source: '02 §9.3',
+    title: 'request members named like parts of the signing input have no effect',
+  },
   async (context) => {
     const { device: first } = await context.testAccount();
     const caller = await context.anonymous();
@@ -267,7 +277,10 @@ for (const [word, what] of Object.entries(unavailable)) {
 
 device.check(
   'older-certificate',
-  { source: '02 §9.3, §10.2', title: 'an older certificate of a renewed device proves it' },
+  {
+    source: '02 §9.3, §10.2',
+    title: 'a renewed device may authenticate with an older certificate',
+  },
   async (context) => {
     const { account, device: first, caller: owner } = await context.testAccount();
     const renewed = await account.certify(first.signer, { expiresAt: unixSeconds() + 1_800 });
@@ -283,7 +296,7 @@ device.check(
 
 device.check(
   'staged-state',
-  { source: '02 §9.3', title: 'a pre-stored state backs no device session' },
+  { source: '02 §9.3', title: 'a pre-stored state does not allow device sessions' },
   async (context) => {
     const account = context.account();
     const first = await account.device();
@@ -297,7 +310,7 @@ device.check(
     const caller = await context.anonymous();
     const params = context.deviceProof(first, await context.challenge(caller, account.id));
     const call = { method: 'auth.device.verify', params };
-    // 02 §18: how an account without any home is answered follows the error table.
+    // 02 §18: the error table decides how an account without a home is answered.
     const codes = ['route_not_found', 'device_unknown', 'temporarily_unavailable'] as const;
     await context.expectError(caller, call, ...codes);
   },

@@ -16,7 +16,7 @@ import type { TestAccount, TestContext } from '../fixtures/test-context.ts';
 const resolve = checksOf('device.state.resolve');
 const method = 'device.state.resolve';
 
-/** A signed query by a device about another account. */
+/** Signs a device state query about another account. */
 function query(
   device: Device,
   target: string,
@@ -33,7 +33,7 @@ function query(
 
 resolve.check(
   'own',
-  { source: '03 §5.4', title: 'reads the own state whatever the profile says' },
+  { source: '03 §5.4', title: 'reads its own state, public or not' },
   async (context) => {
     const { account, device, caller } = await context.testAccount({ publicDiscovery: false });
     const state = await context.expectOk(caller, method, { account: account.id });
@@ -41,7 +41,7 @@ resolve.check(
     assertEqual(
       certificate?.device_signature,
       device.certificate.device_signature,
-      'the state holds the device',
+      'a state with the device',
     );
   },
 );
@@ -50,7 +50,7 @@ resolve.check(
   'own-by-post',
   {
     source: '03 §5.1',
-    title: 'POST without signed members is the same as GET',
+    title: 'treats POST without signed members like GET',
     transports: ['https'],
   },
   async (context) => {
@@ -73,7 +73,7 @@ resolve.check(
 
 resolve.check(
   'public',
-  { source: '03 §5.5', title: 'public discovery opens the state to any device' },
+  { source: '03 §5.5', title: 'with public discovery, any device may read the state' },
   async (context) => {
     const [asker, target] = await contactPair(context, true);
     const state = await context.expectOk(asker.caller, method, { account: target.account.id });
@@ -98,7 +98,7 @@ for (const [word, publicDiscovery] of [
 
 resolve.check(
   'unknown-account',
-  { source: '03 §5.6', title: 'an account of which no route is known is route_not_found' },
+  { source: '03 §5.6', title: 'an account without a known route is route_not_found' },
   async (context) => {
     const { caller } = await context.testAccount();
     const call = { method, params: { account: context.account().id } };
@@ -117,7 +117,7 @@ for (const member of [
     `get-with-${member}`,
     {
       source: '03 §5.1',
-      title: `GET with ${member} is refused, no public query runs`,
+      title: `GET with ${member} is refused and is not treated as a public query`,
       transports: ['https'],
     },
     async (context) => {
@@ -138,7 +138,7 @@ for (const member of [
 for (const credential of ['grant', 'invite'] as const) {
   resolve.check(
     `signed-${credential}`,
-    { source: '03 §5.6', title: `a valid ${credential} opens the state` },
+    { source: '03 §5.6', title: `a valid ${credential} lets the caller read the state` },
     async (context) => {
       const [asker, target] = await contactPair(context, false);
       const authorization =
@@ -158,7 +158,7 @@ type Parties = {
   readonly context: TestContext;
 };
 
-/** Signed queries that must be refused, each while public discovery is on: none falls back. */
+/** Invalid signed queries; public discovery is on, and the relay must not fall back to it. */
 const refusals: Readonly<
   Record<string, [(parties: Parties) => JsonObject | Promise<JsonObject>, ErrorCode]>
 > = {

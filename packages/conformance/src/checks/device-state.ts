@@ -9,7 +9,7 @@ import type { WssCaller } from '../transport/caller.ts';
 const publish = checksOf('device.state.publish');
 const method = 'device.state.publish';
 
-/** An account with no home yet, its key holder's caller, and one device. */
+/** Makes an account that is not registered yet, a caller with its account session, and a device. */
 async function newcomer(context: TestContext) {
   const account = context.account();
   return { account, device: await account.device(), caller: await context.accountSession(account) };
@@ -27,7 +27,7 @@ publish.check(
     const { account, device, caller } = await newcomer(context);
     const status = statusOf(await context.expectOk(caller, method, await account.state([device])));
     assertEqual(status.status, 'staged', 'status is staged');
-    assertConforms(Number(status.staged_until) > unixSeconds(), 'staged_until lies ahead');
+    assertConforms(Number(status.staged_until) > unixSeconds(), 'staged_until in the future');
   },
 );
 
@@ -40,7 +40,7 @@ publish.check(
     const first = statusOf(await context.expectOk(caller, method, state));
     const second = statusOf(await context.expectOk(caller, method, state));
     assertEqual(second.status, 'staged', 'still staged');
-    assertEqual(first.staged_until, second.staged_until, 'the deadline stays');
+    assertEqual(first.staged_until, second.staged_until, 'the original staged_until');
   },
 );
 
@@ -63,7 +63,7 @@ publish.check(
 
 publish.check(
   'accepted',
-  { source: '01 §10.1', title: 'a higher revision at home is accepted from device and key holder' },
+  { source: '01 §10.1', title: 'a higher revision is accepted in device and account sessions' },
   async (context) => {
     const { account, device, caller } = await context.testAccount();
     const accountSession = await context.accountSession(account);
@@ -79,7 +79,7 @@ publish.check(
 
 publish.check(
   'repeat',
-  { source: '01 §10.1', title: 'an identical repeat is accepted again, once' },
+  { source: '01 §10.1', title: 'an identical repeat is accepted and changes nothing' },
   async (context) => {
     const { account, device, caller } = await context.testAccount();
     const state = await account.state([device]);
@@ -110,7 +110,7 @@ for (const home of ['staged', 'accepted'] as const) {
       const other = await account.device();
       const params = await account.state([device, other], current.revision);
       await context.expectError(caller, { method, params }, 'state_conflict');
-      // Nothing was overwritten: the first content is still the one that repeats.
+      // Nothing was overwritten: the first content still counts as a repeat.
       await context.expectOk(caller, method, current);
     },
   );
@@ -160,7 +160,7 @@ for (const count of [8, 9]) {
 
 type Change = (state: JsonObject, account: Account, device: Device) => JsonObject;
 
-/** Alterations of a valid state, by the code they must end in. */
+/** Alterations of a valid state, and the error code of each. */
 const alterations: Readonly<Record<string, [Change, 'bad_request' | 'invalid_signature']>> = {
   'signature-altered': [
     (state) => ({ ...state, account_signature: tampered(String(state.account_signature)) }),
@@ -218,7 +218,7 @@ for (const [word, [change, code]] of Object.entries(alterations)) {
       const state = await account.state([device]);
       const params = change(state, account, device);
       await context.expectError(caller, { method, params }, code);
-      // Nothing was stored: the valid state is taken as the first.
+      // Nothing was stored: the valid state is accepted as the first.
       await context.expectOk(caller, method, state);
     },
   );
@@ -249,27 +249,27 @@ publish.check(
   'notice',
   {
     source: '02 §12.4',
-    title: 'every device that stays valid hears of a new state, a removed one does not',
+    title: 'notifies every device that stays valid of a new state, and no removed device',
     transports: ['wss'],
   },
   async (context) => {
     const { account, devices, callers } = await context.testAccount({ devices: 3 });
     const [first, second, third] = callers as [WssCaller, WssCaller, WssCaller];
-    const kept = [devices[0] as Device, devices[1] as Device];
-    const state = await account.state(kept);
+    const remaining = [devices[0] as Device, devices[1] as Device];
+    const state = await account.state(remaining);
     await context.expectOk(first, method, state);
-    const heard = await second.notification('device.state.changed');
-    assertEqual(heard.revision, state.revision, 'the revision is the new one');
-    // A repeat is no second notice: what comes next is the next revision's.
+    const notified = await second.notification('device.state.changed');
+    assertEqual(notified.revision, state.revision, 'the revision is the new one');
+    // A repeat causes no notification: the next one is about the next revision.
     await context.expectOk(first, method, state);
-    const next = await account.state(kept);
+    const next = await account.state(remaining);
     await context.expectOk(first, method, next);
     const again = await second.notification('device.state.changed');
     assertEqual(again.revision, next.revision, 'an identical repeat sends nothing');
     await context.expectError(third, { method: 'message.timeline.sync' }, 'unauthorized');
     assertConforms(
       third.socket.pending.every((text) => !text.includes('device.state.changed')),
-      'the removed device hears nothing',
+      'no notification to the removed device',
     );
   },
 );

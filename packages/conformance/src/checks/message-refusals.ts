@@ -1,4 +1,4 @@
-/** Messages that are refused, before acceptance and without a trace (04 §12.2, §13, §15.1). */
+/** Messages that are refused before acceptance; nothing is stored (04 §12.2, §13, §15.1). */
 import type { ErrorCode, MessageEnvelope, MessageKeyBox } from '@posthouse/protocol';
 import type { JsonObject } from '@posthouse/protocol/json';
 import { assertEqual } from '../assert.ts';
@@ -36,7 +36,7 @@ function boxesOf(params: JsonObject): MessageKeyBox[] {
   return params.recipient_boxes as unknown as MessageKeyBox[];
 }
 
-/** Requests that must be refused before acceptance, between two residents. */
+/** Requests between two accounts that must be refused, and the error code of each. */
 const refusals: Readonly<Record<string, [Build, ErrorCode]>> = {
   'envelope-missing': [
     async (parties) => {
@@ -307,7 +307,7 @@ send.check(
 
 send.check(
   'after-refusal',
-  { source: '04 §15.1', title: 'a refusal leaves no result, the corrected request is taken' },
+  { source: '04 §15.1', title: 'a refusal stores no result; the corrected request is accepted' },
   async (context) => {
     const [from, to] = await contactPair(context);
     const params = grantedMessage(from.device, [to.device]);

@@ -55,7 +55,7 @@ for (const [word, [credential, publicDiscovery]] of Object.entries(credentials))
 
 send.check(
   'sent-record',
-  { source: '04 §12.1, §17.1', title: 'sender boxes make one sent record for own devices' },
+  { source: '04 §12.1, §17.1', title: 'sender boxes cause one sent record for the own devices' },
   async (context) => {
     const [from, to] = await contactPair(context);
     const senders = [from.device.certificate];
@@ -113,7 +113,7 @@ send.check(
 
 send.check(
   'repeat-other-transport',
-  { source: '04 §15.1', title: 'a repeat over the other transport is the same repeat' },
+  { source: '04 §15.1', title: 'a repeat over the other transport gets the same result' },
   async (context) => {
     const [from, to] = await contactPair(context);
     const params = grantedMessage(from.device, [to.device]);
@@ -140,7 +140,7 @@ send.check(
   },
 );
 
-/** The same logical key with other content. */
+/** Changes of a request with the same logical key. */
 const conflicts: Readonly<
   Record<string, (params: JsonObject, from: Device, to: Device) => JsonObject>
 > = {
@@ -179,21 +179,21 @@ for (const [word, change] of Object.entries(conflicts)) {
     { source: '04 §15.1', title: `the same key with ${word} is state_conflict` },
     async (context) => {
       const [from, to] = await contactPair(context);
-      // The second device is not registered, which leaves the message deliverable (04 §13).
+      // The second device is not registered; the message is deliverable nevertheless (04 §13).
       const unregistered = await to.account.device();
       const params = grantedMessage(from.device, [to.device, unregistered]);
       const first = await sendUntilDelivered(context, from, params);
       const other = change(params, from.device, to.device);
       await context.expectError(from.caller, { method, params: other }, 'state_conflict');
       const again = (await context.expectOk(from.caller, method, params)) as JsonObject;
-      assertEqual(again.accepted_at, first.accepted_at, 'the first result stands');
+      assertEqual(again.accepted_at, first.accepted_at, 'the first accepted_at');
     },
   );
 }
 
 send.check(
   'some-devices-unavailable',
-  { source: '04 §13', title: 'some unavailable devices do not block a message' },
+  { source: '04 §13', title: 'a message is delivered although some devices are unavailable' },
   async (context) => {
     const [from, to] = await contactPair(context);
     const unknown = await to.account.device();
@@ -211,7 +211,7 @@ for (const bytes of [262_144, 262_145]) {
     `envelope-${bytes}`,
     {
       source: '04 §3',
-      title: `an envelope of ${bytes} bytes ${bytes > 262_144 ? 'is request_too_large' : 'fits'}`,
+      title: `an envelope of ${bytes} bytes ${bytes > 262_144 ? 'answers request_too_large' : 'fits'}`,
     },
     async (context) => {
       const [from, to] = await contactPair(context);
@@ -226,7 +226,11 @@ for (const bytes of [262_144, 262_145]) {
         const status = await sendUntilDelivered(context, from, params);
         assertEqual(status.status, 'target_accepted', 'the largest envelope is delivered');
         const [entry] = await readTimeline(context, to);
-        assertEqual((entry?.envelope as JsonObject | undefined)?.note, note, 'and read back whole');
+        assertEqual(
+          (entry?.envelope as JsonObject | undefined)?.note,
+          note,
+          'the envelope is stored unchanged',
+        );
       }
     },
   );

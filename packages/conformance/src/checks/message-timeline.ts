@@ -18,7 +18,7 @@ interface Page {
   readonly has_retention_gap?: boolean;
 }
 
-/** Reads one page and checks it as a client must (04 §18.1). */
+/** Reads one page and checks it as a client does (04 §18.1). */
 async function read(
   context: TestContext,
   reader: { readonly device: Device; readonly caller: TestAccount['caller'] },
@@ -34,7 +34,7 @@ async function read(
   return page as Page;
 }
 
-/** Sends so many messages to oneself, for all devices given. */
+/** Sends a number of messages to the own account, with boxes for the devices. */
 async function fill(
   context: TestContext,
   from: TestAccount,
@@ -56,7 +56,7 @@ sync.check(
   'readable',
   {
     source: '04 §17.2, §18',
-    title: 'the recipient opens what was sent, with the certificate given',
+    title: 'the recipient opens the message with the certificate on the page',
   },
   async (context) => {
     const [from, to] = [await context.testAccount(), await context.testAccount()];
@@ -84,7 +84,7 @@ sync.check(
 
 sync.check(
   'pages',
-  { source: '04 §18', title: 'pages in order, without loss, and says when there is more' },
+  { source: '04 §18', title: 'returns pages in order and without loss, with a correct has_more' },
   async (context) => {
     const owner = await context.testAccount();
     await fill(context, owner, 7);
@@ -105,7 +105,7 @@ sync.check(
 
 sync.check(
   'visibility',
-  { source: '04 §17.3', title: 'a device sees only what was boxed for it when it was accepted' },
+  { source: '04 §17.3', title: 'a device sees only messages that had a box for it when accepted' },
   async (context) => {
     const owner = await context.testAccount({ devices: 2 });
     const [first, second] = owner.devices as [Device, Device];
@@ -113,8 +113,11 @@ sync.check(
     await fill(context, owner, 1, [first, second]);
     const seen = await read(context, { device: second, caller: owner.callers[1] as never });
     assertEqual(seen.items.length, 1, 'one entry for the second device');
-    assertConforms(seen.has_retention_gap !== true, 'number gaps are no retention gap');
-    assertEqual((await read(context, owner)).items.length, 2, 'two for the first');
+    assertConforms(
+      seen.has_retention_gap !== true,
+      'no retention gap because of gaps in the sequence',
+    );
+    assertEqual((await read(context, owner)).items.length, 2, 'entries of the first device');
   },
 );
 
@@ -129,7 +132,7 @@ sync.check(
     await context.expectOk(owner.caller, 'device.state.publish', state);
     const caller = await context.deviceSession(later);
     const page = await read(context, { device: later, caller });
-    assertEqual(page.items.length, 0, 'nothing from before it was valid');
+    assertEqual(page.items.length, 0, 'entries from before the device was valid');
   },
 );
 
@@ -146,7 +149,7 @@ sync.check(
     await context.expectOk(owner.caller, publish, await owner.account.state([first, second]));
     const caller = await context.deviceSession(second);
     const page = await read(context, { device: second, caller });
-    assertEqual(page.items.length, 1, 'the earlier record, not the one in between');
+    assertEqual(page.items.length, 1, 'entries: the earlier one, not the one while removed');
   },
 );
 
@@ -163,7 +166,7 @@ for (const [word, params] of [
     { source: '04 §18, 02 §6', title: `${word} is bad_request` },
     async (context) => {
       const { caller } = await context.testAccount();
-      // In a query every value is text, so a text of digits is an integer there.
+      // In a query every value is text, so a string of digits is an integer there.
       if (word === 'after-text' && caller.transport === 'https') {
         await context.expectError(caller, { method, params: { after: '00' } }, 'bad_request');
       } else await context.expectError(caller, { method, params }, 'bad_request');
@@ -173,7 +176,7 @@ for (const [word, params] of [
 
 sync.check(
   'limit-large',
-  { source: '02 §6', title: "a limit above the relay's own is no error" },
+  { source: '02 §6', title: "a limit above the relay's own limit is no error" },
   async (context) => {
     const owner = await context.testAccount();
     await fill(context, owner, 2);
@@ -184,7 +187,7 @@ sync.check(
 
 sync.check(
   'large-pages',
-  { source: '04 §18', title: 'a page of large entries fits the transport and loses none' },
+  { source: '04 §18', title: 'pages of large entries fit the transport and omit none' },
   async (context) => {
     const owner = await context.testAccount();
     const recipients = [owner.device.certificate];
@@ -209,7 +212,7 @@ sync.check(
   'notice',
   {
     source: '04 §19, 02 §12.5',
-    title: 'a new record is hinted to every device connection, a repeat is not',
+    title: 'hints a new record to every device connection, and no repeat',
     transports: ['wss'],
   },
   async (context) => {
@@ -230,7 +233,7 @@ sync.check(
 
 status.check(
   'any-device',
-  { source: '04 §14.3', title: 'any device of the account may ask' },
+  { source: '04 §14.3', title: 'any device of the account may read the status' },
   async (context) => {
     const [from, to] = [await context.testAccount({ devices: 2 }), await context.testAccount()];
     const params = grantedMessage(from.device, [to.device]);
@@ -244,7 +247,7 @@ status.check(
 
 status.check(
   'foreign',
-  { source: '04 §14.3', title: "another account's message is not_found, to its recipient too" },
+  { source: '04 §14.3', title: "another account's message is not_found, also for its recipient" },
   async (context) => {
     const [from, to] = [await context.testAccount(), await context.testAccount()];
     const params = grantedMessage(from.device, [to.device]);

@@ -1,4 +1,4 @@
-/** Modules, whole or not at all (05 §1, 06 §1, 02 §14). */
+/** A relay serves all methods of a declared module, and none of others (05 §1, 06 §1, 02 §14). */
 import { hasCapability, type MethodDefinition, methods } from '@posthouse/protocol';
 import { assertConforms } from '../assert.ts';
 import { checksOf } from '../check.ts';
@@ -7,7 +7,10 @@ const modules = checksOf('module');
 
 modules.check(
   'whole',
-  { source: '05 §1, 06 §1', title: 'has every method of what it declares, and none of what not' },
+  {
+    source: '05 §1, 06 §1',
+    title: 'serves every method of the declared modules, and none of others',
+  },
   async (context) => {
     const anonymous = await context.anonymous();
     const definitions: readonly MethodDefinition[] = Object.values(methods);
@@ -18,7 +21,10 @@ modules.check(
       const code = answer.ok ? 'success' : answer.code;
       const unknown = code === 'method_not_found';
       const declared = hasCapability(context.descriptor, capability);
-      assertConforms(unknown !== declared, `${name} is known where it is declared, not ${code}`);
+      assertConforms(
+        unknown !== declared,
+        `${name} is ${declared ? 'known' : 'method_not_found'}, not ${code}`,
+      );
       assertConforms(!answer.ok, `${name} is not served without a session`);
     }
   },

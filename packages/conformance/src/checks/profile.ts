@@ -35,7 +35,7 @@ publish.check(
 
 publish.check(
   'unknown-members',
-  { source: '01 §2.3 U1', title: 'unknown members come back signed and in place' },
+  { source: '01 §2.3 U1', title: 'unknown members are stored and returned unchanged' },
   async (context) => {
     const owner = await context.testAccount();
     const future = { deep: [1, { x: 'y' }] };
@@ -49,7 +49,7 @@ publish.check(
     assertEqual(
       JSON.stringify((answer.profile as JsonObject).future),
       JSON.stringify(future),
-      'the unknown member is kept',
+      'the unknown member',
     );
   },
 );
@@ -58,7 +58,7 @@ publish.check(
   'order',
   {
     source: '01 §11 F4',
-    title: 'a later profile replaces, an earlier one is stale, equal replaces',
+    title: 'a profile of a later or equal time replaces; an earlier one is stale',
   },
   async (context) => {
     const owner = await context.testAccount();
@@ -85,7 +85,7 @@ async function nicknameOf(
   return ((answer as JsonObject).profile as JsonObject).nickname;
 }
 
-/** Profiles that must be refused, as a resident would send them. */
+/** Invalid profiles, and the error code of each. */
 const refusals: Readonly<
   Record<
     string,

@@ -44,13 +44,13 @@ descriptor.check(
   'verifies',
   { source: '01 §13.3', title: 'serves a descriptor that verifies against the registry' },
   async (context) => {
-    // Opening the context verified the one over HTTPS; over WSS it must be the same object.
+    // Opening the context verified the descriptor over HTTPS; WSS must serve the same object.
     const first = await context.expectOk(await context.anonymous('https'), 'relay.descriptor');
     const second = await context.expectOk(await context.anonymous(), 'relay.descriptor');
     assertEqual(
       JSON.stringify(first),
       JSON.stringify(second),
-      'both transports serve one descriptor',
+      'the same descriptor on both transports',
     );
   },
 );

@@ -16,7 +16,7 @@ const publish = checksOf('account.route.publish');
 const resolve = checksOf('account.route.resolve');
 const method = 'account.route.publish';
 
-/** An account whose state is pre-stored here, and its key holder's caller. */
+/** Makes an account with a pre-stored state, and a caller with its account session. */
 async function staged(context: TestContext) {
   const account = context.account();
   const device = await account.device();
@@ -41,7 +41,7 @@ publish.check(
   },
 );
 
-/** Signs a route with unknown members again. */
+/** Adds unknown members to a route and signs it again. */
 async function resign(
   context: TestContext,
   account: Account,
@@ -73,16 +73,13 @@ publish.check(
 
 publish.check(
   'retry',
-  { source: '03 §9', title: 'an unchanged retry gets the document that was co-signed first' },
+  { source: '03 §9', title: 'an identical repeat returns the route that was co-signed first' },
   async (context) => {
     const { caller, draft } = await staged(context);
     const params = await draft();
     const first = await context.expectOk(caller, method, params);
     const second = await context.expectOk(caller, method, params);
-    assertConforms(
-      sameMembers(first as JsonObject, second as JsonObject),
-      'the same document answers',
-    );
+    assertConforms(sameMembers(first as JsonObject, second as JsonObject), 'the same document');
   },
 );
 
@@ -110,7 +107,7 @@ publish.check(
     await context.expectError(caller, lower, 'stale_state');
     const read = { account: account.id };
     const route = await context.expectOk(await context.anonymous(), 'account.route.resolve', read);
-    assertEqual((route as JsonObject).revision, revision + 5, 'the highest stays');
+    assertEqual((route as JsonObject).revision, revision + 5, 'the highest revision');
   },
 );
 
@@ -128,7 +125,7 @@ publish.check(
 
 publish.check(
   'no-state',
-  { source: '03 §9', title: 'without a usable device state it is state_conflict' },
+  { source: '03 §9', title: 'an account without a usable device state is state_conflict' },
   async (context) => {
     const account = context.account();
     const caller = await context.accountSession(account);
@@ -141,7 +138,7 @@ publish.check(
 
 type Draft = (overrides?: { updatedAt?: number; expiresAt?: number }) => Promise<AccountRoute>;
 
-/** Drafts that must be refused. */
+/** Invalid drafts, and the error code of each. */
 const refusals: Readonly<Record<string, [(draft: Draft) => Promise<JsonObject>, ErrorCode]>> = {
   'signature-altered': [
     async (draft) => {
@@ -247,7 +244,7 @@ publish.check(
 
 publish.check(
   'too-large-with-signature',
-  { source: '03 §9', title: 'a draft that fits but not with relay_signature is too large' },
+  { source: '03 §9', title: 'a draft that is too large only with relay_signature is refused' },
   async (context) => {
     const { account, caller, draft } = await staged(context);
     const empty = { ...(await draft()), note: '' };
@@ -260,7 +257,7 @@ publish.check(
 
 resolve.check(
   'verifies',
-  { source: '03 §10', title: 'gives the final route to anybody without a session' },
+  { source: '03 §10', title: 'returns the final route without a session' },
   async (context) => {
     const { account } = await context.testAccount();
     const read = { account: account.id };

@@ -6,7 +6,7 @@ const session = checksOf('session');
 
 session.check(
   'account-mode-bounds',
-  { source: '02 §9.5', title: 'an account session may not do what needs a device' },
+  { source: '02 §9.5', title: 'an account session cannot call methods that need a device' },
   async (context) => {
     const { account: owner } = await context.testAccount();
     const caller = await context.accountSession(owner);
@@ -34,7 +34,7 @@ session.check(
 
 session.check(
   'missing',
-  { source: '02 §4.1', title: 'a call that needs a session and has none is unauthorized' },
+  { source: '02 §4.1', title: 'a call without the session it needs is unauthorized' },
   async (context) => {
     const caller = await context.anonymous();
     const account = context.account().id;
@@ -64,7 +64,7 @@ session.check(
 
 session.check(
   'renewal',
-  { source: '02 §10.6', title: 'renews on its own connection', transports: ['wss'] },
+  { source: '02 §10.6', title: 'renews the session on the same connection', transports: ['wss'] },
   async (context) => {
     const { device: first, caller } = await context.testAccount();
     const before = await context.authenticateDevice(caller, first);
@@ -78,7 +78,7 @@ session.check(
   'rebinding',
   {
     source: '02 §10.5',
-    title: 'a bound connection takes no other identity and keeps its own',
+    title: 'a bound connection refuses another identity and keeps its own',
     transports: ['wss'],
   },
   async (context) => {
@@ -105,9 +105,9 @@ session.check(
   async (context) => {
     const { account: owner, devices, callers } = await context.testAccount({ devices: 2 });
     const [first, second] = callers as [WssCaller, WssCaller];
-    const [kept, removed] = devices as [(typeof devices)[0], (typeof devices)[0]];
-    await context.expectOk(first, 'device.state.publish', await owner.state([kept]));
-    await context.expectOk(first, 'device.state.publish', await owner.state([kept, removed]));
+    const [remaining, removed] = devices as [(typeof devices)[0], (typeof devices)[0]];
+    await context.expectOk(first, 'device.state.publish', await owner.state([remaining]));
+    await context.expectOk(first, 'device.state.publish', await owner.state([remaining, removed]));
     await context.expectError(second, { method: 'message.timeline.sync' }, 'unauthorized');
     const nonce = await context.challenge(second, owner.id);
     const params = context.deviceProof(removed, nonce);

@@ -9,13 +9,16 @@ import type { HttpMessage } from '../transport/plain-http.ts';
 const http = checksOf('transport.https');
 const onHttps = { transports: ['https'] } as const;
 
-/** Sends a raw HTTP message and demands a `RelayError` with the code. */
+/** Sends a raw HTTP message and asserts a `RelayError` with the code. */
 async function httpFails(context: TestContext, message: HttpMessage, code: string): Promise<void> {
   const answer = await context.https().raw('', message);
-  assertConforms(!answer.ok && answer.code === code, `it is refused with ${code}`);
+  assertConforms(
+    !answer.ok && answer.code === code,
+    `refused with ${code}, not ${answer.ok ? 'accepted' : answer.code}`,
+  );
 }
 
-/** A POST of a text to `auth.challenge`, which needs no session. */
+/** Builds a POST to `auth.challenge`, which needs no session. */
 function post(caller: HttpsCaller, body: string | Uint8Array, type: string): HttpMessage {
   return {
     verb: 'POST',
@@ -60,7 +63,7 @@ for (const type of [
   );
 }
 
-/** Texts that break one rule of 01 §2.1 each, around a valid account. */
+/** Bodies with a valid account that each break one rule of 01 §2.1. */
 const brokenTexts: Readonly<Record<string, (account: string) => string | Uint8Array>> = {
   'not-json': () => '{"account":',
   empty: () => '',
@@ -143,7 +146,7 @@ http.check(
   },
 );
 
-/** Query strings of `account.route.resolve`, which needs no session, by how they must end. */
+/** Queries of `account.route.resolve`, which needs no session, and the result of each. */
 const queries: Readonly<Record<string, [(account: string) => string, string]>> = {
   'percent-encoded': [(account) => `account=${encodeURIComponent(account)}`, 'not_found'],
   'percent-encoded-name': [(account) => `%61ccount=${account}`, 'not_found'],
@@ -185,7 +188,7 @@ http.check(
 
 http.check(
   'cross-origin',
-  { source: '02 §18', title: 'web pages of any origin may call', ...onHttps },
+  { source: '02 §18', title: 'allows calls from web pages of any origin', ...onHttps },
   async (context) => {
     const caller = context.https();
     const asked = `content-type, ${context.network.sessionHeader}`;
@@ -218,7 +221,7 @@ http.check(
 const wss = checksOf('transport.wss');
 const onWss = { transports: ['wss'] } as const;
 
-/** Sends a raw text and demands a JSON-RPC error with the code and the id. */
+/** Sends a raw text and asserts a JSON-RPC error with the code and the id. */
 async function rpcFails(
   caller: WssCaller,
   text: string,
@@ -226,7 +229,7 @@ async function rpcFails(
 ): Promise<void> {
   caller.socket.send(text);
   const answer = parseJson(await caller.socket.receive(() => true)) as JsonObject;
-  assertConforms(isJsonObject(answer.error), 'an error answers');
+  assertConforms(isJsonObject(answer.error), 'an answer with an error');
   assertConforms(
     answer.error.code === expected.code,
     `error ${expected.code}, not ${answer.error.code}`,
@@ -237,7 +240,7 @@ async function rpcFails(
 const invalidRequest = rpcErrors.invalid_request;
 const invalidParams = -32602;
 
-/** Texts that are answered with an error, by code and id. */
+/** Invalid texts, and the error code and id of each answer. */
 const refusedTexts: Readonly<Record<string, [string, number, string | number | null]>> = {
   'not-json': ['{"jsonrpc":"2.0","id":1', rpcErrors.parse_error, null],
   'trailing-text': [
@@ -298,7 +301,7 @@ for (const [word, [text, code, id]] of Object.entries(refusedTexts)) {
     async (context) => {
       const caller = await context.wss();
       await rpcFails(caller, text, { code, id });
-      // One bad message costs one error reply, never the connection.
+      // A bad message causes one error; the connection stays open.
       await context.expectOk(caller, 'relay.info');
     },
   );
@@ -317,7 +320,7 @@ for (const [word, id] of [
       const caller = await context.wss();
       caller.socket.send(`{"jsonrpc":"2.0","id":${id},"method":"relay.info"}`);
       const text = await caller.socket.receive(() => true);
-      assertEqual((parseJson(text) as JsonObject).id, parseJson(id), 'the id comes back');
+      assertEqual((parseJson(text) as JsonObject).id, parseJson(id), 'the id');
     },
   );
 }
@@ -335,7 +338,7 @@ wss.check(
 
 wss.check(
   'params-omitted',
-  { source: '02 §2.5', title: 'omitted and empty params mean the same', ...onWss },
+  { source: '02 §2.5', title: 'treats omitted and empty params alike', ...onWss },
   async (context) => {
     const caller = await context.wss();
     await context.expectOk(caller, 'relay.info');
@@ -356,7 +359,7 @@ wss.check(
 
 wss.check(
   'largest-message',
-  { source: '02 §3.3', title: 'takes a message of exactly 1 MiB', ...onWss },
+  { source: '02 §3.3', title: 'accepts a message of exactly 1 MiB', ...onWss },
   async (context) => {
     const caller = await context.wss();
     caller.socket.send(messageOf(1_048_576));
@@ -377,7 +380,7 @@ wss.check(
   },
 );
 
-/** A valid request of so many bytes. */
+/** Builds a valid request of an exact number of bytes. */
 function messageOf(bytes: number): string {
   const empty = '{"jsonrpc":"2.0","id":1,"method":"relay.info","x":""}';
   return empty.replace('"x":""', `"x":"${'x'.repeat(bytes - empty.length)}"`);

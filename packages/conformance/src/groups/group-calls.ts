@@ -33,8 +33,8 @@ interface CallTemplate {
   build(fixture: GroupFixture, by: TestAccount, prepared: Prerequisites): JsonObject;
 }
 
-const first = (people: readonly TestAccount[]) => people[0] as TestAccount;
-const idOf = (people: readonly TestAccount[]) => first(people).account.id;
+const first = (accounts: readonly TestAccount[]) => accounts[0] as TestAccount;
+const idOf = (accounts: readonly TestAccount[]) => first(accounts).account.id;
 
 /** Describes a method whose parameters are a chain event. */
 function chainCall(

@@ -40,7 +40,7 @@ export class GroupListeners {
 
   /**
    * Asserts that an action causes exactly the expected hints. If no timeline hint is expected, all
-   * accounts must still be members. A final update by the owner, which all members must be told,
+   * accounts must still be members. A final update by the owner, which all members must get,
    * shows that no further hint was on its way.
    */
   async expectHints(act: () => Promise<unknown>, expected: ExpectedHints): Promise<void> {

@@ -182,7 +182,7 @@ export async function assertUnchanged<T>(
   const outcome = await act();
   const after = await readHead(group, by);
   assertEqual(after.sequence, before.sequence, 'no event was appended');
-  assertEqual(after.epoch, before.epoch, 'the epoch is the same');
+  assertEqual(after.epoch, before.epoch, 'the epoch is unchanged');
   return outcome;
 }
 

@@ -1,4 +1,4 @@
-/** Who may call the channel methods, and of which channels (06 §1, §7.4, §8). */
+/** Rules of all channel methods: roles, unknown and closed channels (06 §1, §7.4, §8). */
 
 import {
   type ChannelMethodName,
@@ -11,7 +11,7 @@ import { type Check, checksOf } from '../../check.ts';
 import { publishDevices, withDevice } from '../../fixtures/test-accounts.ts';
 import type { TestAccount } from '../../fixtures/test-context.ts';
 
-/** The checks of a method's gate. */
+/** Checks which callers a method accepts, and in which state of the channel. */
 // biome-ignore lint/complexity/noExcessiveLinesPerFunction: a list of independent checks
 function authorizationChecks(method: ChannelMethodName): readonly Check[] {
   const { check, list } = checksOf(method);
@@ -22,7 +22,7 @@ function authorizationChecks(method: ChannelMethodName): readonly Check[] {
       'unknown-channel',
       {
         source: '06 §8',
-        title: 'is not_found for a channel that is not here, whoever asks',
+        title: 'answers not_found for an unknown channel, to every caller',
       },
       async (context) => {
         const { by, params, again, fixture } = await prepareCall(context, method, { readers: 1 });
@@ -44,7 +44,7 @@ function authorizationChecks(method: ChannelMethodName): readonly Check[] {
       title:
         allowed === 'readers'
           ? 'serves any device session'
-          : `serves ${allowed === 'owner' ? 'the owner' : 'owner and moderators'}, and is forbidden to others`,
+          : `serves ${allowed === 'owner' ? 'the owner' : 'owner and moderators'}, and answers others with forbidden`,
     },
     async (context) => {
       const ready = await prepareCall(context, method, { moderators: 1, readers: 1, devices: 2 });
@@ -65,7 +65,7 @@ function authorizationChecks(method: ChannelMethodName): readonly Check[] {
         const params = callTemplates[method].build({ channel, by: person, target });
         await context.expectOk(person.caller, method, params);
       }
-      // Whichever device of the account it is (06 §4).
+      // Any device of the account may call (06 §4).
       const laptop = withDevice(by, 1);
       await context.expectOk(laptop.caller, method, again({ by: laptop }));
     },
@@ -76,8 +76,8 @@ function authorizationChecks(method: ChannelMethodName): readonly Check[] {
     {
       source: '06 §7.4, §9.1',
       title: writes
-        ? 'is state_conflict once the channel is closed, bad_request where malformed'
-        : 'is served as before once the channel is closed',
+        ? 'answers state_conflict after the channel is closed, or bad_request if malformed'
+        : 'works as before after the channel is closed',
     },
     async (context) => {
       const { again, by, fixture } = await prepareCall(context, method);

@@ -22,7 +22,7 @@ import type { TestAccount } from '../../fixtures/test-context.ts';
 const close = checksOf('channel.close');
 const method = 'channel.close';
 
-/** The parameters of a close request whose signature is over this descriptor. */
+/** Builds the parameters of a close request with the signature of a descriptor. */
 function signedOver(descriptor: JsonObject): JsonObject {
   const { channel_id, revision, updated_at, device_signature } = descriptor;
   return { channel_id, revision, updated_at, device_signature };
@@ -32,17 +32,17 @@ function signedOver(descriptor: JsonObject): JsonObject {
 async function assertClosed(channel: TestChannel): Promise<void> {
   const { payload, descriptor_rev } = await lastEvent(channel);
   assertEqual(payload, channel.current, 'the event is the final descriptor');
-  assertEqual(descriptor_rev, channel.revision, 'of its own revision');
+  assertEqual(descriptor_rev, channel.revision, 'the revision of the event');
   const resolved = await resolveChannel(channel, channel.owner);
   assertConforms(
     resolved.status === 'closed' && equal(resolved, channel.current),
-    'it is the current one',
+    'the final descriptor is the current one',
   );
 }
 
 close.check(
   'final',
-  { source: '06 §8.5', title: 'appends the current descriptor, closed, with everything it had' },
+  { source: '06 §8.5', title: 'appends the current descriptor with status closed' },
   async (context) => {
     const overrides = { description: 'words', theme: { of: [1, { two: '3' }] }, moderators: [] };
     const { channel, owner } = await channelFixture(context, { overrides, devices: 2 });
@@ -51,14 +51,10 @@ close.check(
     await channel.close(withDevice(owner, 1));
     await assertClosed(channel);
     const after = await readTimeline(channel);
-    assertEqual(after.raw.length, raw.length + 1, 'one event more');
-    assertEqual(after.raw.slice(0, -1), raw, 'the others are as they were');
+    assertEqual(after.raw.length, raw.length + 1, 'the number of events');
+    assertEqual(after.raw.slice(0, -1), raw, 'the earlier events are unchanged');
     const last = after.raw.at(-1);
-    assertEqual(
-      last?.signer_device_id,
-      withDevice(owner, 1).device.id,
-      'signed by the device that called',
-    );
+    assertEqual(last?.signer_device_id, withDevice(owner, 1).device.id, 'the signing device');
     for (const name of ['description', 'theme', 'moderators', 'later']) {
       assertConforms(Object.hasOwn(channel.current, name), `${name} stays`);
     }
@@ -67,7 +63,7 @@ close.check(
 
 close.check(
   'not-mapped',
-  { source: '06 §8.5', title: 'maps no other property of the request into the descriptor' },
+  { source: '06 §8.5', title: 'copies no other member of the request into the descriptor' },
   async (context) => {
     const { channel, owner } = await channelFixture(context);
     const final = channel.finalDescriptor();
@@ -82,7 +78,7 @@ close.check(
   'signature',
   {
     source: '06 §8.5 step 5',
-    title: 'is invalid_signature unless it is over the final descriptor',
+    title: 'answers invalid_signature unless the final descriptor is signed',
   },
   async (context) => {
     const overrides = { description: 'words', theme: 'dark' };
@@ -113,7 +109,7 @@ close.check(
 
 close.check(
   'revision',
-  { source: '06 §8.5 step 3', title: 'is state_conflict for any revision but the next one' },
+  { source: '06 §8.5 step 3', title: 'answers state_conflict for any revision but the next one' },
   async (context) => {
     const { channel, owner } = await channelFixture(context);
     await channel.update({ name: 'second' });
@@ -129,7 +125,7 @@ close.check(
 
 close.check(
   'clock',
-  { source: '06 §8.5 step 4', title: 'is clock_skew when signed in another time' },
+  { source: '06 §8.5 step 4', title: 'answers clock_skew if the time of the request is far off' },
   async (context) => {
     const { channel, owner } = await channelFixture(context);
     const now = unixSeconds();
@@ -145,7 +141,7 @@ close.check(
 
 close.check(
   'order',
-  { source: '06 §8.5', title: 'looks at its checks in the order of their list' },
+  { source: '06 §8.5', title: 'checks in the order of the chapter' },
   async (context) => {
     const { channel, owner, moderators } = await channelFixture(context, { moderators: 1 });
     const [mia] = moderators as [TestAccount];
@@ -177,11 +173,14 @@ close.check(
 
 close.check(
   'inherited-size',
-  { source: '06 §8.5 step 6', title: 'is request_too_large where the descriptor would grow over' },
+  {
+    source: '06 §8.5 step 6',
+    title: 'answers request_too_large if the final descriptor would be too large',
+  },
   async (context) => {
     const { channel, owner } = await channelFixture(context);
     while (channel.revision < 8) await channel.update({});
-    // The ninth revision has one digit and as many bytes as fit; the tenth has one more of each.
+    // The ninth revision has one digit and the largest size; the tenth is one byte too large.
     await channel.sendDescriptor(paddedTo(8_192, (filling) => channel.updateParams({ filling })));
     const call = { method, params: channel.closeParams() };
     await assertUnchanged(channel, () =>
@@ -223,7 +222,10 @@ close.check(
 
 close.check(
   'at-once',
-  { source: '06 §7.2, §8.5', title: 'of an update and closes of one revision, one succeeds' },
+  {
+    source: '06 §7.2, §8.5',
+    title: 'one of several concurrent updates and closes of one revision succeeds',
+  },
   async (context) => {
     const { channel, owner } = await channelFixture(context, { devices: 2 });
     const drafts = [owner, withDevice(owner, 1), owner, withDevice(owner, 1)].map((by, index) => {
@@ -250,7 +252,11 @@ close.check(
       );
     }
     channel.current = (won[0] as (typeof won)[0]).descriptor;
-    assertEqual((await lastEvent(channel)).payload, channel.current, 'the one that succeeded');
+    assertEqual(
+      (await lastEvent(channel)).payload,
+      channel.current,
+      'the successful call is the current descriptor',
+    );
     assertEqual((await readTimeline(channel)).raw.length, 2, 'one event');
     if (!won[0]?.closes) await channel.close();
     await assertClosed(channel);
@@ -259,7 +265,7 @@ close.check(
 
 close.check(
   'with-posts',
-  { source: '06 §7.2, §7.4', title: 'nothing that is written at the same time comes behind it' },
+  { source: '06 §7.2, §7.4', title: 'no concurrent write is appended after it' },
   async (context) => {
     const { channel, moderators } = await channelFixture(context, { moderators: 1, devices: 3 });
     const [mia] = moderators as [TestAccount];
@@ -271,7 +277,7 @@ close.check(
     await assertClosed(channel);
     const { state } = await readTimeline(channel);
     const posted = counts.reduce((sum, count) => sum + count, 0);
-    assertEqual(state.posts.size, posted, 'those that succeeded are there, and no others');
+    assertEqual(state.posts.size, posted, 'the number of posts is that of successful calls');
   },
 );
 

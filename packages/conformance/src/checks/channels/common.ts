@@ -1,4 +1,4 @@
-/** What holds of all channel methods alike (06 §8, §8.1, §8.6; 02 §2). */
+/** Rules of all channel methods: session, form, signature, size (06 §8, §8.1, §8.6; 02 §2). */
 import { type HttpVerb, methods, Network, signAsDevice } from '@posthouse/protocol';
 import { isJsonObject, type JsonObject } from '@posthouse/protocol/json';
 import { assertConforms } from '../../assert.ts';
@@ -16,10 +16,10 @@ import { assertAllRefused } from '../../fixtures/refusals.ts';
 import { tampered } from '../../fixtures/tampered.ts';
 import { withDevice } from '../../fixtures/test-accounts.ts';
 
-/** What a signature could not be made of: Canonical JSON has no fractions. */
+/** Malformed copies that cannot be signed: Canonical JSON has no fractions. */
 const unsigned = /signature|context|fraction/;
 
-/** The malformed copies of a call, signed as they are where they can be. */
+/** Yields the malformed copies of a call, signed if they can be signed. */
 function* malformedCalls(
   { fixture: { channel }, by, params }: PreparedCall,
   method: ChannelMethodName,
@@ -33,7 +33,7 @@ function* malformedCalls(
 
 const verbs: readonly HttpVerb[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
 
-/** Session, form, extension: what every method asks of its call. */
+/** Checks session, form, unknown members and HTTP verb of a method. */
 function callChecks(method: ChannelMethodName): readonly Check[] {
   const { check, list } = checksOf(method);
   const { signed } = callTemplates[method];
@@ -44,14 +44,14 @@ function callChecks(method: ChannelMethodName): readonly Check[] {
     'session',
     {
       source: '06 §8, 02 §10',
-      title: 'asks for a device session: unauthorized without, forbidden with the account key',
+      title: 'needs a device session: unauthorized without, forbidden in an account session',
     },
     async (context) => {
       const { by, params } = await prepareCall(context, method);
-      const nobody = await context.anonymous();
-      await context.expectError(nobody, { method, params }, 'unauthorized');
-      nobody.useSession('never-issued');
-      await context.expectError(nobody, { method, params }, 'unauthorized');
+      const anonymous = await context.anonymous();
+      await context.expectError(anonymous, { method, params }, 'unauthorized');
+      anonymous.useSession('never-issued');
+      await context.expectError(anonymous, { method, params }, 'unauthorized');
       const accountSession = await context.accountSession(by.account);
       await context.expectError(accountSession, { method, params }, 'forbidden');
       await context.expectOk(by.caller, method, params);
@@ -62,7 +62,7 @@ function callChecks(method: ChannelMethodName): readonly Check[] {
     'form',
     {
       source: '06 §4, §6, §8',
-      title: 'refuses every malformed member with bad_request and keeps nothing of it',
+      title: 'refuses every malformed member with bad_request and stores nothing',
     },
     async (context) => {
       const ready = await prepareCall(context, method);
@@ -79,7 +79,7 @@ function callChecks(method: ChannelMethodName): readonly Check[] {
 
   check(
     'extension',
-    { source: '02 §2.4, §2.5', title: 'tolerates members it does not know' },
+    { source: '02 §2.4, §2.5', title: 'accepts unknown members' },
     async (context) => {
       const { fixture, by, params } = await prepareCall(context, method);
       const unknown = { future: { some: ['thing', { of: 1 }], $type: 'unknown' }, ünknöwn: '' };
@@ -112,7 +112,7 @@ function callChecks(method: ChannelMethodName): readonly Check[] {
   return list;
 }
 
-/** Signature, type and size: what holds of parameters that are a signed object. */
+/** Checks signature, type and size of parameters that are a signed object. */
 function objectChecks(method: ChannelMethodName): readonly Check[] {
   const { check, list } = checksOf(method);
   const { signed, bytes } = callTemplates[method];
@@ -122,7 +122,7 @@ function objectChecks(method: ChannelMethodName): readonly Check[] {
     'signature',
     {
       source: '06 §8, §14',
-      title: 'refuses a signature that is altered, or of any other device, as invalid_signature',
+      title: 'answers invalid_signature to an altered signature or one of another device',
     },
     async (context) => {
       const { fixture, by, params } = await prepareCall(context, method, { devices: 2 });
@@ -145,7 +145,7 @@ function objectChecks(method: ChannelMethodName): readonly Check[] {
 
   check(
     'type',
-    { source: '06 §8', title: 'refuses the type of any other object' },
+    { source: '06 §8', title: 'refuses the type of another object' },
     async (context) => {
       const { fixture, by, params } = await prepareCall(context, method);
       const types = ['channel.descriptor', 'channel.post', 'channel.post.edit', 'channel'];
@@ -161,7 +161,7 @@ function objectChecks(method: ChannelMethodName): readonly Check[] {
 
   check(
     'size',
-    { source: '06 §4, §6', title: `takes ${bytes} bytes of Canonical JSON and not one more` },
+    { source: '06 §4, §6', title: `accepts ${bytes} bytes of Canonical JSON and refuses one more` },
     async (context) => {
       const { fixture, by, params } = await prepareCall(context, method);
       const { channel } = fixture;
@@ -177,13 +177,13 @@ function objectChecks(method: ChannelMethodName): readonly Check[] {
   return list;
 }
 
-/** The same network but for its context, which no transmitted object says. */
+/** Makes a network that differs only in its context, which no object contains. */
 function otherNetwork({ context, word, primitives }: Network): Network {
   const other = context.replace(/.$/, (last) => (last === '0' ? '1' : '0'));
   return new Network({ context: other, word, primitives });
 }
 
-/** A member of a signed object with another value that is as well-formed. */
+/** Makes a well-formed change of one member of a signed object. */
 function changed({ name, body, reason }: JsonObject): JsonObject {
   if (typeof name === 'string') return { name: `${name}!` };
   if (isJsonObject(body)) return { body: { ...body, text: `${body.text}!` } };

@@ -25,14 +25,14 @@ import type { TestAccount, TestContext } from '../../fixtures/test-context.ts';
 const create = checksOf('channel.create');
 const method = 'channel.create';
 
-/** Asserts that a channel is not there. */
+/** Asserts that a channel does not exist. */
 async function absent(context: TestContext, { channelId, owner }: TestChannel): Promise<void> {
   const params = { channel_id: channelId };
   await context.expectError(owner.caller, { method: 'channel.resolve', params }, 'not_found');
   await context.expectError(owner.caller, { method: 'channel.read', params }, 'not_found');
 }
 
-/** Asserts that every one of these creations is refused and leaves no channel. */
+/** Asserts that each creation is refused and creates no channel. */
 async function refused(
   context: TestContext,
   codes: Parameters<typeof assertAllRefused>[0]['codes'],
@@ -46,7 +46,7 @@ async function refused(
 
 create.check(
   'founds',
-  { source: '06 §8.2, §5', title: 'founds a channel whose first event is its descriptor' },
+  { source: '06 §8.2, §5', title: 'creates a channel whose first event is its descriptor' },
   async (context) => {
     const before = await relayTime(context);
     const { channel, owner, readers } = await channelFixture(context, { readers: 1, devices: 2 });
@@ -55,15 +55,18 @@ create.check(
       const { raw } = await readTimeline(channel, by);
       const [event] = raw;
       assertConforms(raw.length === 1 && event !== undefined, 'one event');
-      assertConforms(event.sequence === 0 && event.descriptor_rev === 0, 'at 0, of revision 0');
-      assertEqual(event.signer_device_id, owner.device.id, 'signed by the device that called');
-      assertEqual(event.payload, channel.createParams, 'the descriptor as it was sent');
+      assertConforms(
+        event.sequence === 0 && event.descriptor_rev === 0,
+        'sequence 0 and revision 0',
+      );
+      assertEqual(event.signer_device_id, owner.device.id, 'the signing device');
+      assertEqual(event.payload, channel.createParams, 'the descriptor that was sent');
       const late = await relayTime(context);
       assertConforms(event.accepted_at >= before && event.accepted_at <= late, "the host's time");
       assertEqual(
         await resolveChannel(channel, by),
         channel.createParams,
-        'which is the current one',
+        'the current descriptor',
       );
     }
   },
@@ -71,7 +74,7 @@ create.check(
 
 create.check(
   'fields',
-  { source: '06 §4', title: 'takes every field up to its limits and keeps it as it came' },
+  { source: '06 §4', title: 'accepts every field up to its limits and stores it unchanged' },
   async (context) => {
     const owner = await context.testAccount();
     const more: Record<string, JsonObject> = {
@@ -93,7 +96,7 @@ create.check(
 
 create.check(
   'wrong-fields',
-  { source: '06 §4', title: 'refuses fields beyond their limits, and no channel comes of it' },
+  { source: '06 §4', title: 'refuses fields beyond their limits and creates no channel' },
   async (context) => {
     const owner = await context.testAccount();
     const drafts = Object.entries(invalidFields(context, owner.account.id)).map(
@@ -109,7 +112,7 @@ create.check(
   'initial',
   {
     source: '06 §3, §8.2 step 5',
-    title: 'refuses what revision 0 cannot be, or another ID or host',
+    title: 'refuses another revision than 0, a wrong ID and another host',
   },
   async (context) => {
     const owner = await context.testAccount();
@@ -128,7 +131,10 @@ create.check(
 
 create.check(
   'creator',
-  { source: '06 §8.2 step 3', title: 'is forbidden to found a channel in the name of others' },
+  {
+    source: '06 §8.2 step 3',
+    title: 'answers forbidden to a creation in the name of another account',
+  },
   async (context) => {
     const [owner, eve] = (await testAccounts(context, 2)) as [TestAccount, TestAccount];
     const named = TestChannel.draft(context, eve, { creator: owner.account.id });
@@ -146,7 +152,7 @@ create.check(
   'again',
   {
     source: '06 §8.2 step 7',
-    title: 'is state_conflict for an ID that is there, identical or not',
+    title: 'answers state_conflict for an existing ID, identical or not',
   },
   async (context) => {
     const { channel, owner } = await channelFixture(context, { devices: 2 });
@@ -174,20 +180,27 @@ create.check(
 
 create.check(
   'nonce-of-others',
-  { source: '06 §3', title: 'takes a nonce that another account has used' },
+  { source: '06 §3', title: 'accepts a nonce that another account has used' },
   async (context) => {
     const { channel, readers } = await channelFixture(context, { readers: 1 });
     const [rea] = readers as [TestAccount];
     const nonce = String(channel.createParams.nonce);
     const second = await TestChannel.create(context, rea, { nonce });
-    assertConforms(second.channelId !== channel.channelId, 'it is another channel');
-    assertEqual((await readTimeline(second)).raw.length, 1, 'with a timeline of its own');
+    assertConforms(
+      second.channelId !== channel.channelId,
+      'another channel ID than that of the other account',
+    );
+    assertEqual(
+      (await readTimeline(second)).raw.length,
+      1,
+      'the number of events of the second channel',
+    );
   },
 );
 
 create.check(
   'at-once',
-  { source: '06 §7.2, §8.2', title: 'the same creation several times at once founds one channel' },
+  { source: '06 §7.2, §8.2', title: 'several identical concurrent creations create one channel' },
   async (context) => {
     const owner = await context.testAccount();
     const draft = TestChannel.draft(context, owner);
@@ -208,7 +221,10 @@ create.check(
 
 create.check(
   'clock',
-  { source: '06 §8.2 step 8', title: 'is clock_skew when signed in another time' },
+  {
+    source: '06 §8.2 step 8',
+    title: 'answers clock_skew if the time of the descriptor is far off',
+  },
   async (context) => {
     const owner = await context.testAccount();
     const now = unixSeconds();
@@ -224,7 +240,7 @@ create.check(
 
 create.check(
   'order',
-  { source: '06 §8.2', title: 'looks at its checks in the order of their list' },
+  { source: '06 §8.2', title: 'checks in the order of the chapter' },
   async (context) => {
     const { channel, owner, readers } = await channelFixture(context, { readers: 1 });
     const [eve] = readers as [TestAccount];

@@ -22,7 +22,7 @@ const method = 'channel.post.delete';
 
 deletion.check(
   'hides',
-  { source: '06 §7.3, §8.9', title: 'takes the post and its edits away and leaves all else' },
+  { source: '06 §7.3, §8.9', title: 'removes the post and its edits and nothing else' },
   async (context) => {
     const { channel, owner, moderators, readers } = await channelFixture(context, {
       ...{ moderators: 1, readers: 1 },
@@ -30,42 +30,45 @@ deletion.check(
     const [mia, rea] = [...moderators, ...readers] as [TestAccount, TestAccount];
     const target = await channel.post();
     await channel.edit(target, { body: textBody('one') }, mia);
-    const kept = await channel.post({}, mia);
-    await channel.edit(kept, { body: textBody('two') });
+    const remaining = await channel.post({}, mia);
+    await channel.edit(remaining, { body: textBody('two') });
     await channel.update({ name: 'Renamed' });
     await channel.edit(target, { body: textBody('three') });
     const before = (await readTimeline(channel, rea)).raw;
     const params = channel.deleteParams(target, { reason: 'Posted in error', of: [1] }, mia);
     await context.expectOk(mia.caller, method, params);
     const { raw, state } = await readTimeline(channel, rea);
-    const gone = before.filter(({ sequence, payload }) => {
+    const removed = before.filter(({ sequence, payload }) => {
       return sequence === target || (payload as JsonObject).target_sequence === target;
     });
-    assertEqual(gone.length, 3, 'a post and two edits');
-    const rest = before.filter((event) => !gone.includes(event));
-    assertEqual(raw.slice(0, -1), rest, 'the others are as they were, at their places');
+    assertEqual(removed.length, 3, 'a post and two edits');
+    const rest = before.filter((event) => !removed.includes(event));
+    assertEqual(raw.slice(0, -1), rest, 'the other events are unchanged');
     const last = raw.at(-1);
     assertConforms(
       last !== undefined && equal(last.payload, params),
-      'the deletion, field for field',
+      'the deletion as it was sent',
     );
-    assertConforms(last.sequence > (before.at(-1)?.sequence ?? 0), 'at the end');
-    assertEqual(last.descriptor_rev, 1, 'of the revision in force');
-    assertEqual(last.signer_device_id, mia.device.id, 'signed by the device that called');
-    assertEqual([...state.posts.keys()].join(), `${kept}`, 'one post is left');
-    // Every way of reading agrees.
+    assertConforms(
+      last.sequence > (before.at(-1)?.sequence ?? 0),
+      'a sequence after the last event',
+    );
+    assertEqual(last.descriptor_rev, 1, 'the current revision');
+    assertEqual(last.signer_device_id, mia.device.id, 'the signing device');
+    assertEqual([...state.posts.keys()].join(), `${remaining}`, 'the remaining posts');
+    // All ways of reading return the same events.
     assertEqual(await readBackward(channel, rea, 2), raw, 'read backward');
     for (const [position, { sequence }] of raw.entries()) {
       const { page } = await readChannelPage(channel, rea, { before: sequence + 1, limit: 2 });
       assertEqual(page.events, raw.slice(Math.max(position - 1, 0), position + 1), 'and around');
     }
-    await channel.edit(kept, { body: textBody('four') }, owner);
+    await channel.edit(remaining, { body: textBody('four') }, owner);
   },
 );
 
 deletion.check(
   'reason',
-  { source: '06 §6.3', title: 'takes any reason with something in it, or none' },
+  { source: '06 §6.3', title: 'accepts any reason that is not empty, or none' },
   async (context) => {
     const { channel, owner } = await channelFixture(context);
     const target = await channel.post();
@@ -81,14 +84,14 @@ deletion.check(
     for (const overrides of [{}, { reason: ' é ' }, { reason: 'x'.repeat(10_000), note: {} }]) {
       const params = channel.deleteParams(await channel.post(), overrides);
       await context.expectOk(owner.caller, method, params);
-      assertEqual((await lastEvent(channel)).payload, params, 'kept as it was sent');
+      assertEqual((await lastEvent(channel)).payload, params, 'the deletion as it was sent');
     }
   },
 );
 
 deletion.check(
   'signature-coverage',
-  { source: '06 §6.3, §14', title: 'is invalid_signature for another reason or post' },
+  { source: '06 §6.3, §14', title: 'answers invalid_signature for another reason or post' },
   async (context) => {
     const { channel, owner } = await channelFixture(context);
     const [one, two] = [await channel.post(), await channel.post()];
@@ -109,7 +112,10 @@ deletion.check(
 
 deletion.check(
   'order',
-  { source: '06 §8, §8.6, 02 §18', title: 'looks at form, size, signature, right and state' },
+  {
+    source: '06 §8, §8.6, 02 §18',
+    title: 'checks form, size, signature, right and state in this order',
+  },
   async (context) => {
     const { channel, owner, readers } = await channelFixture(context, { readers: 1 });
     const [rea] = readers as [TestAccount];
@@ -136,7 +142,7 @@ deletion.check(
 
 deletion.check(
   'at-once',
-  { source: '06 §7.2, §8.9', title: 'of several deletions of one post at once, one succeeds' },
+  { source: '06 §7.2, §8.9', title: 'one of several concurrent deletions of a post succeeds' },
   async (context) => {
     const { channel, owner, moderators } = await channelFixture(context, {
       moderators: 1,
@@ -144,9 +150,9 @@ deletion.check(
     });
     const [mia] = moderators as [TestAccount];
     const target = await channel.post();
-    const people = [owner, mia, withDevice(owner, 1), withDevice(mia, 1), owner, mia];
+    const callers = [owner, mia, withDevice(owner, 1), withDevice(mia, 1), owner, mia];
     const answers = await Promise.all(
-      people.map((by) => by.caller.call(method, channel.deleteParams(target, {}, by))),
+      callers.map((by) => by.caller.call(method, channel.deleteParams(target, {}, by))),
     );
     const won = answers.filter(({ ok }) => ok).length;
     assertConforms(won === 1, `one succeeds, not ${won}`);
@@ -162,7 +168,7 @@ deletion.check(
 
 deletion.check(
   'with-edits',
-  { source: '06 §7.2, §7.3', title: 'an edit at the same time comes before it, or not at all' },
+  { source: '06 §7.2, §7.3', title: 'a concurrent edit is appended before it or refused' },
   async (context) => {
     const { channel, moderators } = await channelFixture(context, { moderators: 1, devices: 2 });
     const [mia] = moderators as [TestAccount];
@@ -182,14 +188,17 @@ deletion.check(
     const { raw, state } = await readTimeline(channel);
     assertConforms(
       raw.length === 2 && state.posts.size === 0,
-      'creation and the deletion are left',
+      'the number of events: the creation and the deletion',
     );
   },
 );
 
 deletion.check(
   'atomic',
-  { source: '06 §7.3', title: 'no reader sees a post without its edits, or with its deletion' },
+  {
+    source: '06 §7.3',
+    title: 'no page has a post without its edits, or together with its deletion',
+  },
   async (context) => {
     const { channel, readers } = await channelFixture(context, { readers: 1 });
     const [rea] = readers as [TestAccount];

@@ -1,4 +1,4 @@
-/** Edits: who, of what, in which order (06 §6.2, §8.8). */
+/** Edits: callers, contents and order of checks (06 §6.2, §8.8). */
 import type { JsonObject } from '@posthouse/protocol/json';
 import { assertConforms, assertEqual } from '../../assert.ts';
 import { channelFixture } from '../../channels/channel-fixture.ts';
@@ -22,7 +22,7 @@ const method = 'channel.post.edit';
 
 edit.check(
   'appends',
-  { source: '06 §8.8, §5.1', title: 'appends the edit as it is, under the current descriptor' },
+  { source: '06 §8.8, §5.1', title: 'appends the edit unchanged, with the current revision' },
   async (context) => {
     const { channel, owner, moderators } = await channelFixture(context, {
       ...{ moderators: 2, devices: 2 },
@@ -31,7 +31,7 @@ edit.check(
     const hers = await channel.post({}, mia);
     const ours = await channel.post();
     const originals = (await readTimeline(channel)).raw;
-    // Whose post it is does not matter (06 §8.8).
+    // Owner and moderators may edit each other's posts (06 §8.8).
     const edits = [owner, withDevice(owner, 1), mia, ned, withDevice(ned, 1)].flatMap((by) => {
       return [hers, ours].map((target) => ({ by, target }));
     });
@@ -44,20 +44,20 @@ edit.check(
       );
       await context.expectOk(by.caller, method, params);
       const event = await lastEvent(channel);
-      assertEqual(event.payload, params, 'field for field');
-      assertEqual(event.descriptor_rev, channel.revision, 'of the revision in force');
-      assertEqual(event.signer_device_id, by.device.id, 'signed by the device that called');
+      assertEqual(event.payload, params, 'the edit as it was sent');
+      assertEqual(event.descriptor_rev, channel.revision, 'the current revision');
+      assertEqual(event.signer_device_id, by.device.id, 'the signing device');
       await assertPostState(channel, target, { body: textBody(`text ${index}`), note: index });
     }
     const { raw } = await readTimeline(channel);
-    assertEqual(raw.slice(0, originals.length), originals, 'what was there is not rewritten');
-    assertEqual(raw.length, originals.length + edits.length + 1, 'one event each');
+    assertEqual(raw.slice(0, originals.length), originals, 'the original posts are unchanged');
+    assertEqual(raw.length, originals.length + edits.length + 1, 'the number of events');
   },
 );
 
 edit.check(
   'contents',
-  { source: '06 §6.2, §8.6', title: 'takes every body and attachment that is well-formed' },
+  { source: '06 §6.2, §8.6', title: 'accepts every well-formed body and attachment' },
   async (context) => {
     const { channel } = await channelFixture(context);
     for (const [what, overrides] of Object.entries(validContents())) {
@@ -71,7 +71,7 @@ edit.check(
 
 edit.check(
   'wrong-contents',
-  { source: '06 §6.2, §8.6', title: 'refuses bodies and attachments that are not' },
+  { source: '06 §6.2, §8.6', title: 'refuses malformed bodies and attachments' },
   async (context) => {
     const { channel, owner } = await channelFixture(context);
     const body = textBody('text');
@@ -88,7 +88,10 @@ edit.check(
 
 edit.check(
   'names',
-  { source: '06 §6.2', title: 'refuses what an edit cannot name, and an edit of nothing' },
+  {
+    source: '06 §6.2',
+    title: 'refuses members that an edit cannot change, and an edit without changes',
+  },
   async (context) => {
     const { channel, owner } = await channelFixture(context);
     const first = channel.postParams();
@@ -118,7 +121,7 @@ edit.check(
 
 edit.check(
   'signature-coverage',
-  { source: '06 §14', title: 'is invalid_signature when absent, null and empty are exchanged' },
+  { source: '06 §14', title: 'answers invalid_signature if absent, null and empty are exchanged' },
   async (context) => {
     const { channel, owner } = await channelFixture(context);
     const [body, x] = [textBody('text'), attachment()];
@@ -143,7 +146,10 @@ edit.check(
 
 edit.check(
   'order',
-  { source: '06 §8, §8.6, 02 §18', title: 'looks at form, size, signature, right, state' },
+  {
+    source: '06 §8, §8.6, 02 §18',
+    title: 'checks form, size, signature, right and state in this order',
+  },
   async (context) => {
     const { channel, owner, readers } = await channelFixture(context, { readers: 1 });
     const [rea] = readers as [TestAccount];
@@ -172,27 +178,34 @@ edit.check(
 
 edit.check(
   'at-once',
-  { source: '06 §7.2, §8.8', title: 'edits at once apply in the order of their events' },
+  { source: '06 §7.2, §8.8', title: 'concurrent edits apply in the order of their events' },
   async (context) => {
     const { channel, owner, moderators } = await channelFixture(context, { moderators: 2 });
     const target = await channel.post();
-    const people = [owner, ...moderators];
+    const writers = [owner, ...moderators];
     await Promise.all(
-      people.flatMap((by, index) => {
+      writers.flatMap((by, index) => {
         const body = textBody(`text ${index}`);
         return [channel.edit(target, { body }, by), channel.edit(target, { [`m${index}`]: 1 }, by)];
       }),
     );
     const { raw, state } = await readTimeline(channel);
-    assertEqual(raw.length, 8, 'one event each');
+    assertEqual(raw.length, 8, 'the number of events');
     const found = state.posts.get(target)?.state as JsonObject;
-    assertConforms(found.m0 === 1 && found.m1 === 1 && found.m2 === 1, 'none undoes another');
+    assertConforms(
+      found.m0 === 1 && found.m1 === 1 && found.m2 === 1,
+      'all changes are in the final state',
+    );
     await assertUnchanged(channel, () => channel.edit(target, found));
     const same = channel.editParams(target, { body: textBody('the same') });
     await Promise.all(
       Array.from({ length: 6 }, () => context.expectOk(owner.caller, method, same)),
     );
-    assertEqual((await readTimeline(channel)).raw.length, 9, 'the same edit is one event');
+    assertEqual(
+      (await readTimeline(channel)).raw.length,
+      9,
+      'the number of events after identical edits',
+    );
   },
 );
 

@@ -1,4 +1,4 @@
-/** What subscribers are told, and what they are not (06 §5.4, §9.2; 02 §12.8). */
+/** Which calls cause hints to subscribers, and which do not (06 §5.4, §9.2; 02 §12.8). */
 import type { JsonObject } from '@posthouse/protocol/json';
 import { assertConforms, assertEqual } from '../../assert.ts';
 import type { ChannelMethodName } from '../../channels/channel-calls.ts';
@@ -16,7 +16,7 @@ import { withDevice } from '../../fixtures/test-accounts.ts';
 import type { TestAccount, TestContext } from '../../fixtures/test-context.ts';
 import { pendingNotifications } from '../../transport/notifications.ts';
 
-/** Owner, moderator, reader, and a post. */
+/** A channel with owner, moderator, reader and a post. */
 interface Participants extends ChannelFixture {
   readonly mia: TestAccount;
   readonly rea: TestAccount;
@@ -25,11 +25,11 @@ interface Participants extends ChannelFixture {
   readonly publication: JsonObject;
 }
 
-type Act = (cast: Participants) => Promise<unknown>;
+type Act = (all: Participants) => Promise<unknown>;
 
 const body = textBody('edited');
 
-/** What appends an event. */
+/** Calls that append an event. */
 const events: readonly (readonly [ChannelMethodName, string, Act])[] = [
   ['channel.update', 'event', ({ channel }) => channel.update({ name: 'Renamed' })],
   ['channel.close', 'event', ({ channel }) => channel.close()],
@@ -39,13 +39,13 @@ const events: readonly (readonly [ChannelMethodName, string, Act])[] = [
 ];
 
 const refused =
-  (method: ChannelMethodName, params: (cast: Participants) => JsonObject): Act =>
-  async (cast) => {
-    const answer = await cast.rea.caller.call(method, params(cast));
+  (method: ChannelMethodName, params: (all: Participants) => JsonObject): Act =>
+  async (all) => {
+    const answer = await all.rea.caller.call(method, params(all));
     assertConforms(!answer.ok, `${method} is refused`);
   };
 
-/** What appends none, successful or not. */
+/** Calls that append no event, successful or not. */
 const nonEvents: readonly (readonly [ChannelMethodName, string, Act])[] = [
   ['channel.post', 'repeat', ({ channel, publication }) => channel.sendPost(publication)],
   [
@@ -101,7 +101,7 @@ async function participants(context: TestContext): Promise<Participants> {
   return { ...fixture, mia, rea, target, publication };
 }
 
-/** Everybody who listens, whoever acts, at whichever device. */
+/** The subscribed accounts, some with two devices. */
 const subscribers = ({ owner, mia, rea }: Participants) => [
   owner,
   withDevice(owner, 1),
@@ -116,16 +116,24 @@ for (const [method, word, act] of events) {
   const { check, list } = checksOf(method);
   check(
     `hints-${word}`,
-    { source: '06 §5.4, §9.2', title: 'tells every subscriber of the head', transports: ['wss'] },
+    {
+      source: '06 §5.4, §9.2',
+      title: 'hints the new head to every subscriber',
+      transports: ['wss'],
+    },
     async (context) => {
-      const cast = await participants(context);
-      const { channel, mia } = cast;
-      for (const by of subscribers(cast)) await subscribeChannels(by, [channel]);
-      await act(cast);
+      const all = await participants(context);
+      const { channel, mia } = all;
+      for (const by of subscribers(all)) await subscribeChannels(by, [channel]);
+      await act(all);
       const head = (await lastEvent(channel)).sequence;
-      assertConforms(head > cast.target, 'the event is there');
-      for (const by of subscribers(cast)) await waitForHead(by, { channel, head });
-      assertEqual(pendingNotifications(withDevice(mia, 1), 'channel').length, 0, 'and nobody else');
+      assertConforms(head > all.target, 'a new event after the post');
+      for (const by of subscribers(all)) await waitForHead(by, { channel, head });
+      assertEqual(
+        pendingNotifications(withDevice(mia, 1), 'channel').length,
+        0,
+        'no hint to a device that did not subscribe',
+      );
     },
   );
   checks.push(...list);
@@ -135,14 +143,18 @@ for (const [method, word, act] of nonEvents) {
   const { check, list } = checksOf(method);
   check(
     `silent-${word}`,
-    { source: '06 §5.4', title: `tells nobody of what is no event (${word})`, transports: ['wss'] },
+    {
+      source: '06 §5.4',
+      title: `causes no hint if no event is appended (${word})`,
+      transports: ['wss'],
+    },
     async (context) => {
-      const cast = await participants(context);
-      for (const by of subscribers(cast)) await subscribeChannels(by, [cast.channel]);
-      await act(cast);
-      const { channel } = cast;
+      const all = await participants(context);
+      for (const by of subscribers(all)) await subscribeChannels(by, [all.channel]);
+      await act(all);
+      const { channel } = all;
       const head = await appendEvent(channel);
-      for (const by of subscribers(cast)) await waitForHead(by, { channel, head, alone: true });
+      for (const by of subscribers(all)) await waitForHead(by, { channel, head, alone: true });
     },
   );
   checks.push(...list);
@@ -151,18 +163,18 @@ for (const [method, word, act] of nonEvents) {
 const post = checksOf('channel.post');
 post.check(
   'hints-readable',
-  { source: '06 §7.2, §9.2', title: 'who hears of a head finds the event', transports: ['wss'] },
+  { source: '06 §7.2, §9.2', title: 'a hinted event is readable', transports: ['wss'] },
   async (context) => {
     const { channel, owner, mia, rea } = await participants(context);
     await subscribeChannels(rea, [channel]);
-    const people = [owner, mia, owner, mia, owner, mia];
-    const posting = Promise.all(people.map((by) => channel.post({}, by)));
+    const writers = [owner, mia, owner, mia, owner, mia];
+    const posting = Promise.all(writers.map((by) => channel.post({}, by)));
     const reading = async () => {
       let head = 0;
-      for (let told = -1; told < head; ) {
-        told = await nextHead(rea, channel);
+      for (let hinted = -1; hinted < head; ) {
+        hinted = await nextHead(rea, channel);
         const { raw } = await readTimeline(channel, rea);
-        assertConforms((raw.at(-1)?.sequence ?? 0) >= told, `the event ${told} is there`);
+        assertConforms((raw.at(-1)?.sequence ?? 0) >= hinted, `event ${hinted} is readable`);
         head = Math.max(...(await posting));
       }
     };

@@ -17,7 +17,7 @@ import { channelSubscribeChecks } from './subscribe.ts';
 import { channelTargetChecks } from './targets.ts';
 import { channelUpdateChecks } from './update.ts';
 
-/** The checks of `channel.host.v1`: what all methods have in common, then what is each one's own. */
+/** The checks of `channel.host.v1`: rules of all methods, then rules of each method. */
 export const channelChecks: readonly Check[] = [
   ...channelCommonChecks,
   ...channelAuthorizationChecks,

@@ -1,4 +1,4 @@
-/** What edits make of a post (06 §6.2, §10.2). */
+/** The state of a post after edits (06 §6.2, §10.2). */
 import type { JsonObject, JsonValue } from '@posthouse/protocol/json';
 import { assertEqual } from '../../assert.ts';
 import { channelFixture } from '../../channels/channel-fixture.ts';
@@ -13,7 +13,7 @@ const method = 'channel.post.edit';
 
 edit.check(
   'example',
-  { source: '06 §10.2', title: 'goes through the example of the chapter' },
+  { source: '06 §10.2', title: "gives the states of the chapter's example" },
   async (context) => {
     const { channel, owner } = await channelFixture(context);
     const [A, B, x, y] = [textBody('A'), textBody('B'), attachment(), attachment()];
@@ -29,13 +29,13 @@ edit.check(
     await assertUnchanged(channel, () => channel.edit(target, { attachments: [y] }));
     await channel.edit(target, { body: B, attachments: [] });
     await assertPostState(channel, target, { body: B, attachments: [] });
-    assertEqual((await readTimeline(channel)).raw.length, 5, 'three of the edits are events');
+    assertEqual((await readTimeline(channel)).raw.length, 5, 'the number of events');
   },
 );
 
 edit.check(
   'unknown-members',
-  { source: '06 §6.2', title: 'patches unknown root members one by one, each of them whole' },
+  { source: '06 §6.2', title: 'replaces or removes each unknown root member as a whole' },
   async (context) => {
     const { channel } = await channelFixture(context);
     const body = textBody('text');
@@ -64,7 +64,7 @@ edit.check(
     for (const [patch, state] of states) {
       await channel.edit(target, patch);
       await assertPostState(channel, target, { ...state, body });
-      // The relay is of the same opinion: the same once more changes nothing.
+      // The relay has the same state: the same edit again changes nothing.
       await assertUnchanged(channel, () => channel.edit(target, patch));
     }
   },
@@ -72,7 +72,7 @@ edit.check(
 
 edit.check(
   'no-change',
-  { source: '06 §6.2, §8.8', title: 'succeeds without an event where nothing changes' },
+  { source: '06 §6.2, §8.8', title: 'succeeds without an event if nothing changes' },
   async (context) => {
     const { channel, moderators } = await channelFixture(context, { moderators: 1 });
     const [mia] = moderators as [TestAccount];
@@ -90,13 +90,17 @@ edit.check(
     await channel.edit(target, { body: textBody('changed') });
     await channel.edit(target, { body });
     await assertUnchanged(channel, () => channel.edit(target, { body, attachments: [x] }));
-    assertEqual((await readTimeline(channel)).raw.length, 5, 'back again is a change');
+    assertEqual(
+      (await readTimeline(channel)).raw.length,
+      5,
+      'the number of events after a change back',
+    );
   },
 );
 
 edit.check(
   'empty-list',
-  { source: '06 §6.2', title: 'an empty list is other than none, in both directions' },
+  { source: '06 §6.2', title: 'an empty list and an absent one differ, in both directions' },
   async (context) => {
     const { channel } = await channelFixture(context);
     const body = textBody('text');
@@ -107,13 +111,13 @@ edit.check(
     await channel.edit(target, { attachments: null });
     await assertPostState(channel, target, { body });
     await assertUnchanged(channel, () => channel.edit(target, { attachments: null }));
-    assertEqual((await readTimeline(channel)).raw.length, 4, 'two changes');
+    assertEqual((await readTimeline(channel)).raw.length, 4, 'the number of events');
   },
 );
 
 edit.check(
   'empty-result',
-  { source: '06 §6.2', title: 'refuses to leave neither a body nor an attachment' },
+  { source: '06 §6.2', title: 'refuses an edit that leaves neither body nor attachments' },
   async (context) => {
     const { channel, owner } = await channelFixture(context);
     const [body, x] = [textBody('text'), attachment()];
@@ -143,7 +147,7 @@ edit.check(
 
 edit.check(
   'no-return',
-  { source: '06 §6.2, §14', title: 'what an edit took away does not come back with another' },
+  { source: '06 §6.2, §14', title: 'a member removed by an edit stays removed after other edits' },
   async (context) => {
     const { channel, owner } = await channelFixture(context);
     const [body, x] = [textBody('text'), attachment()];

@@ -18,45 +18,45 @@ const method = 'channel.post';
 
 post.check(
   'appends',
-  { source: '06 §8.7, §5.1', title: 'appends the post as it is, under the current descriptor' },
+  { source: '06 §8.7, §5.1', title: 'appends the post unchanged, with the current revision' },
   async (context) => {
     const { channel, owner, moderators, readers } = await channelFixture(context, {
       ...{ moderators: 1, readers: 1, devices: 2 },
     });
     const [mia, rea] = [...moderators, ...readers] as [TestAccount, TestAccount];
     const before = await relayTime(context);
-    const people = [owner, withDevice(owner, 1), mia, withDevice(mia, 1)];
+    const writers = [owner, withDevice(owner, 1), mia, withDevice(mia, 1)];
     let head = 0;
-    for (const [index, by] of people.entries()) {
+    for (const [index, by] of writers.entries()) {
       if (index === 2) {
         await channel.update({ name: 'Renamed' });
         head = (await lastEvent(channel)).sequence;
       }
       const publication = channel.postParams({ note: [index] }, by);
       const sequence = await channel.sendPost(publication, by);
-      assertConforms(sequence > head, 'above the head');
+      assertConforms(sequence > head, 'a sequence after the last event');
       head = sequence;
       const event = await lastEvent(channel, rea);
       const late = await relayTime(context);
-      assertEqual(event.sequence, sequence, 'at the sequence that was answered');
-      assertEqual(event.payload, publication, 'field for field');
-      assertEqual(event.descriptor_rev, channel.revision, 'of the revision in force');
-      assertEqual(event.signer_device_id, by.device.id, 'signed by the device that called');
+      assertEqual(event.sequence, sequence, 'the sequence in the answer');
+      assertEqual(event.payload, publication, 'the post as it was sent');
+      assertEqual(event.descriptor_rev, channel.revision, 'the current revision');
+      assertEqual(event.signer_device_id, by.device.id, 'the signing device');
       assertConforms(event.accepted_at >= before && event.accepted_at <= late, "the host's time");
     }
     const { events } = await readTimeline(channel, rea);
     const accounts = events.filter(({ kind }) => kind === 'post').map(({ account }) => account);
     assertEqual(
       accounts.join(),
-      people.map(({ account }) => account.id).join(),
-      'of these accounts',
+      writers.map(({ account }) => account.id).join(),
+      'the certificates of the signing devices',
     );
   },
 );
 
 post.check(
   'contents',
-  { source: '06 §6.1, §8.6, 04 §8', title: 'takes every body and attachment that is well-formed' },
+  { source: '06 §6.1, §8.6, 04 §8', title: 'accepts every well-formed body and attachment' },
   async (context) => {
     const { channel } = await channelFixture(context);
     for (const [what, overrides] of Object.entries(validContents())) {
@@ -69,7 +69,7 @@ post.check(
 
 post.check(
   'wrong-contents',
-  { source: '06 §6.1, §8.6, 04 §8', title: 'refuses bodies and attachments that are not' },
+  { source: '06 §6.1, §8.6, 04 §8', title: 'refuses malformed bodies and attachments' },
   async (context) => {
     const { channel, owner } = await channelFixture(context);
     const nothing: Readonly<Record<string, JsonObject>> = {
@@ -91,7 +91,7 @@ post.check(
 
 post.check(
   'signature-coverage',
-  { source: '06 §14', title: 'is invalid_signature when anything is other than what was signed' },
+  { source: '06 §14', title: 'answers invalid_signature if any signed member is changed' },
   async (context) => {
     const { channel, owner } = await channelFixture(context);
     const second = await TestChannel.create(context, owner);
@@ -124,7 +124,10 @@ post.check(
 
 post.check(
   'order',
-  { source: '06 §8, §8.6, 02 §18', title: 'looks at form, size, signature, right and state' },
+  {
+    source: '06 §8, §8.6, 02 §18',
+    title: 'checks form, size, signature, right and state in this order',
+  },
   async (context) => {
     const { channel, owner, readers } = await channelFixture(context, { readers: 1 });
     const [rea] = readers as [TestAccount];

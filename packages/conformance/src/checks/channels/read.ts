@@ -18,8 +18,8 @@ const read = checksOf('channel.read');
 const method = 'channel.read';
 
 /**
- * Asserts that a range gives these sequences, and says rightly whether there is more. A relay may
- * give fewer (02 §6), which then are the first in the direction of reading.
+ * Asserts that a range returns these sequences with a correct `has_more`. A relay may return fewer
+ * (02 §6): then the first ones in the direction of reading.
  */
 async function assertPage(
   { channel, rea }: Pick<PopulatedChannel, 'channel' | 'rea'>,
@@ -34,15 +34,18 @@ async function assertPage(
       : sequences.slice(0, count);
   const found = page.events.map(({ sequence }) => sequence).join();
   const what = JSON.stringify(range);
-  assertConforms(count > 0 || sequences.length === 0, `${what} gives something`);
-  assertConforms(found === nearest.join(), `${what} gives ${sequences}, not ${found}`);
+  assertConforms(count > 0 || sequences.length === 0, `${what}: at least one event`);
+  assertConforms(found === nearest.join(), `${what}: ${sequences}, not ${found}`);
   const left = more || count < sequences.length;
   assertEqual(page.has_more, left, `${what}: has_more is ${left}`);
 }
 
 read.check(
   'latest',
-  { source: '06 §8.11', title: 'gives the latest events without a boundary, in ascending order' },
+  {
+    source: '06 §8.11',
+    title: 'returns the latest events if no boundary is given, in ascending order',
+  },
   async (context) => {
     const fixture = await populatedChannel(context);
     const { all } = fixture;
@@ -59,7 +62,7 @@ read.check(
 
 read.check(
   'before',
-  { source: '06 §8.11', title: 'gives the latest events below `before`, whatever is there' },
+  { source: '06 §8.11', title: 'returns the latest events below `before`, also at gaps' },
   async (context) => {
     const fixture = await populatedChannel(context);
     const { all, gaps } = fixture;
@@ -79,7 +82,7 @@ read.check(
 
 read.check(
   'after',
-  { source: '06 §8.11', title: 'gives the earliest events above `after`, whatever is there' },
+  { source: '06 §8.11', title: 'returns the earliest events above `after`, also at gaps' },
   async (context) => {
     const fixture = await populatedChannel(context);
     const { all, gaps } = fixture;
@@ -94,7 +97,7 @@ read.check(
 
 read.check(
   'wrong-bounds',
-  { source: '06 §8.11, 02 §2.4, §6', title: 'refuses boundaries and limits that cannot be' },
+  { source: '06 §8.11, 02 §2.4, §6', title: 'refuses invalid boundaries and limits' },
   async (context) => {
     const { channel, rea, all } = await populatedChannel(context);
     const { channelId: channel_id } = channel;
@@ -119,13 +122,16 @@ read.check(
     await assertAllRefused({ by: rea, method, codes: ['bad_request'] }, calls);
     const { page } = await readChannelPage(channel, rea, { after: head });
     assertConforms(page.events.length === 0 && !page.has_more, 'nothing is above the head');
-    assertEqual(page.certificates.length, 0, 'and nobody signed it');
+    assertEqual(page.certificates.length, 0, 'the number of certificates of an empty page');
   },
 );
 
 read.check(
   'pages',
-  { source: '06 §8.11, 02 §6', title: 'gives the same events in pages of any size, both ways' },
+  {
+    source: '06 §8.11, 02 §6',
+    title: 'returns the same events in pages of any size, in both directions',
+  },
   async (context) => {
     const { channel, rea } = await populatedChannel(context);
     const { raw } = await readTimeline(channel, rea);
@@ -139,41 +145,55 @@ read.check(
 
 read.check(
   'long',
-  { source: '06 §8.11, 02 §6', title: 'gives large timelines in as many pages as it likes' },
+  {
+    source: '06 §8.11, 02 §6',
+    title: 'returns all events of a large timeline, in any number of pages',
+  },
   async (context) => {
     const { channel, owner } = await channelFixture(context);
     const text = 'x'.repeat(60_000);
     const indexes = Array.from({ length: 24 }, (_, index) => index);
     await Promise.all(indexes.map((index) => channel.post({ index, body: textBody(text) })));
     const { raw } = await readTimeline(channel, owner);
-    assertEqual(raw.length, 25, 'every event');
-    assertEqual(await readBackward(channel, owner, 1_000_000), raw, 'backward too');
+    assertEqual(raw.length, 25, 'the number of events');
+    assertEqual(await readBackward(channel, owner, 1_000_000), raw, 'the same events backward');
   },
 );
 
 read.check(
   'certificates',
-  { source: '06 §5.2, §8.11', title: 'has one certificate for each device that signed, no other' },
+  {
+    source: '06 §5.2, §8.11',
+    title: 'returns one certificate for each signing device, and no other',
+  },
   async (context) => {
     const { channel, owner, mia, rea } = await populatedChannel(context);
     const { page } = await readChannelPage(channel, rea);
     const found = page.certificates.map((each) => deriveDeviceId(context.network, each)).sort();
-    const people = [owner, withDevice(owner, 1), mia, withDevice(mia, 1)];
-    assertEqual(found, people.map(({ device }) => device.id).sort(), 'those of all four');
-    for (const { account, device } of people) {
+    const writers = [owner, withDevice(owner, 1), mia, withDevice(mia, 1)];
+    assertEqual(
+      found,
+      writers.map(({ device }) => device.id).sort(),
+      'the certificates of all four devices',
+    );
+    for (const { account, device } of writers) {
       const certificate = page.certificates.find(
         (each) => deriveDeviceId(context.network, each) === device.id,
       );
-      assertEqual(certificate?.account, account.id, 'under their accounts');
+      assertEqual(certificate?.account, account.id, 'the account of each certificate');
     }
     const { page: first } = await readChannelPage(channel, rea, { after: -1, limit: 1 });
-    assertEqual(first.certificates.length, 1, 'one for a page of one event');
+    assertEqual(
+      first.certificates.length,
+      1,
+      'the number of certificates of a page with one event',
+    );
   },
 );
 
 read.check(
   'removed-signer',
-  { source: '06 §5.2, §4', title: 'keeps what verifies the events of a device that was removed' },
+  { source: '06 §5.2, §4', title: 'events of a removed device still verify' },
   async (context) => {
     const { channel, owner, mia, rea } = await populatedChannel(context);
     const before = (await readTimeline(channel, rea)).raw;
@@ -185,7 +205,7 @@ read.check(
 
 read.check(
   'renewed-signer',
-  { source: '06 §5.2', title: 'has one certificate of a device that has had two' },
+  { source: '06 §5.2', title: 'returns one certificate of a renewed device' },
   async (context) => {
     const { channel, owner } = await channelFixture(context);
     await channel.post();
@@ -204,7 +224,7 @@ read.check(
 
 read.check(
   'stable',
-  { source: '06 §7.1', title: 'says the same of an event whenever and wherever it is read' },
+  { source: '06 §7.1', title: 'returns the same event at any time and on both transports' },
   async (context) => {
     const { channel, owner, rea, gaps } = await populatedChannel(context);
     const { raw } = await readTimeline(channel, rea);
@@ -217,23 +237,23 @@ read.check(
     const newest = await channel.post();
     await channel.delete(newest);
     const after = (await readTimeline(channel, rea)).raw;
-    assertEqual(after.slice(0, raw.length), raw, 'after all that came later');
+    assertEqual(after.slice(0, raw.length), raw, 'the same events after later writes');
     const taken = [...raw.map(({ sequence }) => sequence), ...gaps, newest];
     const later = after.slice(raw.length).map(({ sequence }) => sequence);
     assertConforms(
       !later.some((sequence) => taken.includes(sequence)),
-      'no sequence is given again',
+      'no sequence is used twice',
     );
     assertConforms(
       (await relayLimit(context, 'channel_timeline_retention')) > 0,
-      'kept for a while',
+      'a channel_timeline_retention above 0',
     );
   },
 );
 
 read.check(
   'boundaries-hold',
-  { source: '06 §8.11', title: 'what is appended meanwhile shifts no page' },
+  { source: '06 §8.11', title: 'events appended during reading shift no page' },
   async (context) => {
     const { channel, rea } = await populatedChannel(context);
     const { raw } = await readTimeline(channel, rea);
@@ -246,13 +266,13 @@ read.check(
       await channel.post();
       range = { before: page.events[0]?.sequence as number, limit: 2 };
     }
-    assertEqual(seen, raw, 'those that were there when it began');
+    assertEqual(seen, raw, 'the events that existed at the start');
   },
 );
 
 read.check(
   'while-writing',
-  { source: '06 §5.1, §7.2', title: 'misses no event that others append while it is read' },
+  { source: '06 §5.1, §7.2', title: 'returns every event that is appended during reading' },
   async (context) => {
     const { channel, owner, mia, rea } = await populatedChannel(context);
     const seen: number[] = [];
@@ -264,17 +284,17 @@ read.check(
     const turns = async () => {
       for (let count = 0; count < 8; count += 1) await turn();
     };
-    const people = [owner, mia, owner, mia, owner, mia];
-    const [posted] = await Promise.all([postAll(channel, people), turns()]);
+    const writers = [owner, mia, owner, mia, owner, mia];
+    const [posted] = await Promise.all([postAll(channel, writers), turns()]);
     while (await turn());
-    assertEqual(new Set(seen).size, seen.length, 'none twice');
+    assertEqual(new Set(seen).size, seen.length, 'no sequence twice');
     const missed = posted.filter((sequence) => !seen.includes(sequence));
     assertEqual(missed.length, 0, `every post; missed ${missed}`);
   },
 );
 
-function postAll(channel: TestChannel, people: readonly TestAccount[]): Promise<number[]> {
-  return Promise.all(people.map((by) => channel.post({}, by)));
+function postAll(channel: TestChannel, writers: readonly TestAccount[]): Promise<number[]> {
+  return Promise.all(writers.map((by) => channel.post({}, by)));
 }
 
 export const channelReadChecks = read.list;

@@ -1,4 +1,4 @@
-/** Posts that come again, and posts at once (06 §7.4, §8.7). */
+/** Repeated and concurrent posts (06 §7.4, §8.7). */
 
 import { assertConforms, assertEqual } from '../../assert.ts';
 import { channelFixture } from '../../channels/channel-fixture.ts';
@@ -17,7 +17,10 @@ const method = 'channel.post';
 
 post.check(
   'repeat',
-  { source: '06 §8.7', title: 'an identical repeat gets the first sequence and adds nothing' },
+  {
+    source: '06 §8.7',
+    title: 'an identical repeat returns the first sequence and appends nothing',
+  },
   async (context) => {
     const { channel, owner } = await channelFixture(context);
     const publication = channel.postParams();
@@ -61,14 +64,14 @@ post.check(
       const byLaptop = channel.sign(first, laptop);
       const refused = { by: laptop, method, codes: ['state_conflict'] } as const;
       await assertAllRefused(refused, [['the same by another device', byLaptop]]);
-      assertEqual(await channel.sendPost(first), sequence, 'the first stands');
+      assertEqual(await channel.sendPost(first), sequence, 'the sequence of the first post');
     });
   },
 );
 
 post.check(
   'key',
-  { source: '06 §8.7', title: 'a message ID is of one account in one channel' },
+  { source: '06 §8.7', title: 'a message ID is unique for one account in one channel' },
   async (context) => {
     const { channel, owner, moderators } = await channelFixture(context, { moderators: 1 });
     const [mia] = moderators as [TestAccount];
@@ -77,10 +80,14 @@ post.check(
     const message_id = String(first.message_id);
     const sequence = await channel.sendPost(first);
     const hers = await channel.post({ message_id }, mia);
-    assertConforms(hers > sequence, 'a post of its own by another account');
+    assertConforms(hers > sequence, 'another sequence for another account');
     const there = await second.post({ message_id });
-    assertEqual(there, (await readTimeline(second)).raw.at(-1)?.sequence, 'and in another channel');
-    assertEqual(await channel.sendPost(first), sequence, 'the first stands');
+    assertEqual(
+      there,
+      (await readTimeline(second)).raw.at(-1)?.sequence,
+      'a post of its own in another channel',
+    );
+    assertEqual(await channel.sendPost(first), sequence, 'the sequence of the first post');
   },
 );
 
@@ -105,7 +112,7 @@ post.check(
 
 post.check(
   'repeat-when-closed',
-  { source: '06 §7.4, §8.7', title: 'recognizes a post once the channel is closed' },
+  { source: '06 §7.4, §8.7', title: 'recognizes a post after the channel is closed' },
   async (context) => {
     const { channel, owner } = await channelFixture(context);
     const publication = channel.postParams();
@@ -124,7 +131,7 @@ post.check(
 
 post.check(
   'repeat-without-right',
-  { source: '06 §8.7', title: 'recognizes a post of somebody who may write no longer' },
+  { source: '06 §8.7', title: 'recognizes a post of an account that may no longer write' },
   async (context) => {
     const { channel, moderators } = await channelFixture(context, { moderators: 1 });
     const [mia] = moderators as [TestAccount];
@@ -144,7 +151,7 @@ post.check(
 
 post.check(
   'at-once',
-  { source: '06 §7.2, §8.7', title: 'the same post several times at once is one' },
+  { source: '06 §7.2, §8.7', title: 'several identical concurrent posts are appended once' },
   async (context) => {
     const { channel, owner } = await channelFixture(context);
     const other = await context.deviceSession(owner.device);
@@ -162,13 +169,13 @@ post.check(
 
 post.check(
   'together',
-  { source: '06 §5.1, §7.2', title: 'posts of several people at once get a sequence each' },
+  { source: '06 §5.1, §7.2', title: 'concurrent posts of several accounts get one sequence each' },
   async (context) => {
     const { channel, owner, moderators } = await channelFixture(context, { moderators: 2 });
-    const people = [owner, ...moderators, owner, ...moderators, owner, ...moderators];
-    const sent = people.map((by, index) => channel.postParams({ index }, by));
+    const writers = [owner, ...moderators, owner, ...moderators, owner, ...moderators];
+    const sent = writers.map((by, index) => channel.postParams({ index }, by));
     const sequences = await Promise.all(
-      sent.map((publication, index) => channel.sendPost(publication, people[index])),
+      sent.map((publication, index) => channel.sendPost(publication, writers[index])),
     );
     const { events } = await readTimeline(channel);
     const posts = events.filter(({ kind }) => kind === 'post');
@@ -178,19 +185,19 @@ post.check(
     const found = posts.map(({ sequence, payload }) => {
       return `${sequence} ${(payload as { index?: number }).index}`;
     });
-    assertEqual(found.join(), expected.join(), 'each where it was answered, once');
+    assertEqual(found.join(), expected.join(), 'each post once, at the sequence in its answer');
   },
 );
 
 post.check(
   'right-that-ends',
-  { source: '06 §7.2, §8.6', title: 'every post is of a revision that let its author write' },
+  { source: '06 §7.2, §8.6', title: 'every post has a revision that allowed its author to write' },
   async (context) => {
     const { channel, moderators } = await channelFixture(context, { moderators: 1, devices: 3 });
     const [mia] = moderators as [TestAccount];
     const devices = [0, 1, 2].map((index) => withDevice(mia, index));
     let posted = 0;
-    // Once more and again: a moment of doubt is short.
+    // Several rounds: the critical moment is short.
     for (let round = 0; round < 4; round += 1) {
       await channel.update({ moderators: [mia.account.id] });
       const [counts] = await Promise.all([
@@ -201,7 +208,7 @@ post.check(
     }
     // The reader verifies each post with the descriptor of its revision (06 §10.1).
     const { state } = await readTimeline(channel);
-    assertEqual(state.posts.size, posted, 'those that succeeded are there, and no others');
+    assertEqual(state.posts.size, posted, 'the number of posts is that of successful calls');
   },
 );
 

@@ -1,4 +1,4 @@
-/** Reports of posts, which nobody but the operator sees (06 §8.10). */
+/** Reports of posts, which only the operator sees (06 §8.10). */
 
 import { channelFixture } from '../../channels/channel-fixture.ts';
 import { textBody } from '../../channels/channel-objects.ts';
@@ -13,7 +13,10 @@ const method = 'channel.post.report';
 
 report.check(
   'unseen',
-  { source: '06 §8.10, §5.4', title: 'is no event and changes nothing, however often it is made' },
+  {
+    source: '06 §8.10, §5.4',
+    title: 'appends no event and changes nothing, however often it is called',
+  },
   async (context) => {
     const { channel, owner, moderators, readers } = await channelFixture(context, {
       ...{ moderators: 1, readers: 1, devices: 2 },
@@ -33,7 +36,7 @@ report.check(
 
 report.check(
   'reason',
-  { source: '06 §8.10', title: 'refuses a reason that is empty, or very long' },
+  { source: '06 §8.10', title: 'refuses an empty or a very long reason' },
   async (context) => {
     const { channel, readers } = await channelFixture(context, { readers: 1 });
     const [rea] = readers as [TestAccount];
@@ -54,7 +57,7 @@ report.check(
   'at-once',
   {
     source: '06 §8.10',
-    title: 'takes reports of one post at once, and one after its deletion not',
+    title: 'accepts concurrent reports of a post, and refuses one after its deletion',
   },
   async (context) => {
     const { channel, readers } = await channelFixture(context, { readers: 2 });

@@ -1,4 +1,4 @@
-/** Descriptors on request, the current one and those before it (06 §8.3, §5.2). */
+/** Reading the current descriptor and earlier revisions (06 §8.3, §5.2). */
 import { type ChannelResolution, deriveDeviceId } from '@posthouse/protocol';
 import type { JsonObject } from '@posthouse/protocol/json';
 import { assertConforms, assertEqual } from '../../assert.ts';
@@ -14,7 +14,7 @@ const method = 'channel.resolve';
 
 resolve.check(
   'revisions',
-  { source: '06 §8.3, §7.5', title: 'gives the current descriptor, and each one before it whole' },
+  { source: '06 §8.3, §7.5', title: 'returns the current descriptor and each earlier revision' },
   async (context) => {
     const overrides = { description: 'first', theme: { of: [1] } };
     const { channel, owner, readers } = await channelFixture(context, { readers: 1, overrides });
@@ -25,20 +25,27 @@ resolve.check(
       all.push(channel.current);
     }
     for (const by of [owner, rea]) {
-      assertEqual(await resolveChannel(channel, by), channel.current, 'the current one');
+      assertEqual(await resolveChannel(channel, by), channel.current, 'the current descriptor');
       for (const [revision, descriptor] of all.entries()) {
         const found = await resolveChannel(channel, by, revision);
         assertEqual(found, descriptor, `revision ${revision} as it was sent`);
       }
     }
     const other = await context.deviceSession(rea.device, context.otherTransport);
-    assertEqual(await resolveChannel(channel, { caller: other }, 1), all[1], 'on both transports');
+    assertEqual(
+      await resolveChannel(channel, { caller: other }, 1),
+      all[1],
+      'the same on the other transport',
+    );
   },
 );
 
 resolve.check(
   'signer',
-  { source: '06 §8.3, §4', title: "brings each descriptor's signer, also one that was removed" },
+  {
+    source: '06 §8.3, §4',
+    title: "returns the certificate of each descriptor's signer, also of a removed device",
+  },
   async (context) => {
     const { channel, owner } = await channelFixture(context, { devices: 2 });
     const laptop = withDevice(owner, 1);
@@ -55,20 +62,20 @@ resolve.check(
       return ids.join();
     };
     const expected = [owner.device.id, laptop.device.id].join();
-    assertEqual(await signers(), expected, 'the device that signed');
+    assertEqual(await signers(), expected, 'the signing device');
     await publishDevices(context, owner, [owner.device]);
-    assertEqual(await signers(), expected, 'after its removal too');
+    assertEqual(await signers(), expected, 'the signing device after its removal');
     assertEqual(
       (await resolveChannel(channel, owner)).revision,
       1,
-      'the descriptor stays in force',
+      'the descriptor stays the current one',
     );
   },
 );
 
 resolve.check(
   'no-revision',
-  { source: '06 §8.3', title: 'is not_found for revisions that there are not' },
+  { source: '06 §8.3', title: 'answers not_found for unknown revisions' },
   async (context) => {
     const { channel, owner } = await channelFixture(context);
     await channel.update({ name: 'second' });
@@ -82,7 +89,10 @@ resolve.check(
 
 resolve.check(
   'wrong-revision',
-  { source: '06 §8.3, 02 §2.4', title: 'refuses a revision that is no nonnegative safe integer' },
+  {
+    source: '06 §8.3, 02 §2.4',
+    title: 'refuses a revision that is not a nonnegative safe integer',
+  },
   async (context) => {
     const { channel, owner } = await channelFixture(context);
     const { channelId: channel_id } = channel;
@@ -92,13 +102,17 @@ resolve.check(
       return [`a revision of ${JSON.stringify(revision)}`, { channel_id, revision }];
     });
     await assertAllRefused({ by: owner, method, codes: ['bad_request'] }, calls);
-    assertEqual((await resolveChannel(channel, owner, 0)).revision, 0, 'revision 0 is one');
+    assertEqual(
+      (await resolveChannel(channel, owner, 0)).revision,
+      0,
+      'the revision on request of 0',
+    );
   },
 );
 
 resolve.check(
   'final',
-  { source: '06 §8.5, §7.4', title: 'gives the final descriptor of a channel that is closed' },
+  { source: '06 §8.5, §7.4', title: 'returns the final descriptor of a closed channel' },
   async (context) => {
     const { channel, owner, readers } = await channelFixture(context, { readers: 1 });
     const [rea] = readers as [TestAccount];
@@ -107,7 +121,7 @@ resolve.check(
       const final = await resolveChannel(channel, by);
       assertConforms(
         final.status === 'closed' && equal(final, channel.current),
-        'closed, and nothing else',
+        'the final descriptor with status closed',
       );
     }
   },

@@ -19,7 +19,7 @@ const onWss = { transports: ['wss'] } as const;
 
 const newChannelId = () => `chan_${encodeBase64url(nodeRandom(16))}`;
 
-/** Expects a refusal with exactly these channels in its data, or without data. */
+/** Asserts a refusal with exactly these channels in its data, or without data. */
 async function refuses(
   context: TestContext,
   { caller }: Pick<TestAccount, 'caller'>,
@@ -28,59 +28,63 @@ async function refuses(
 ): Promise<void> {
   const { data } = await context.expectError(caller, { method, params: { channel_ids } }, code);
   if (named === undefined) {
-    assertEqual(data, undefined, 'no data where the parameters are at fault');
+    assertEqual(data, undefined, 'no data if the parameters are malformed');
     return;
   }
-  const told = (data as JsonObject | undefined)?.channel_ids;
-  assertConforms(Array.isArray(told), 'data names the channels that cannot be subscribed');
-  assertEqual(told.toSorted().join(), named.toSorted().join(), 'exactly those');
+  const listed = (data as JsonObject | undefined)?.channel_ids;
+  assertConforms(Array.isArray(listed), 'data names the channels that cannot be subscribed');
+  assertEqual(listed.toSorted().join(), named.toSorted().join(), 'exactly the refused channels');
 }
 
 subscription.check(
   'replaces',
-  { source: '06 §9.1, 02 §13.3', title: 'replaces the set of this connection', ...onWss },
+  { source: '06 §9.1, 02 §13.3', title: 'replaces the subscriptions of this connection', ...onWss },
   async (context) => {
     const { channel: first, owner, readers } = await channelFixture(context, { readers: 1 });
     const [rea] = readers as [TestAccount];
     const second = await TestChannel.create(context, owner);
     const other = { caller: await context.deviceSession(rea.device) };
-    const heard = async (by: Pick<TestAccount, 'caller'>, channel: TestChannel) => {
+    const expectHint = async (by: Pick<TestAccount, 'caller'>, channel: TestChannel) => {
       await waitForHead(by, { channel, head: await appendEvent(channel), alone: true });
     };
     await subscribeChannels(rea, [first]);
-    await heard(rea, first);
+    await expectHint(rea, first);
     await subscribeChannels(rea, [first, second]);
     await subscribeChannels(rea, [second, first]);
-    await heard(rea, first);
-    await heard(rea, second);
+    await expectHint(rea, first);
+    await expectHint(rea, second);
     await subscribeChannels(rea, [second]);
     await appendEvent(first);
-    await heard(rea, second);
+    await expectHint(rea, second);
     assertEqual(
       pendingNotifications(rea, 'channel').length,
       0,
-      'nothing of a channel that was left out',
+      'no hint of a channel that is no longer subscribed',
     );
     await subscribeChannels(rea, []);
     await subscribeChannels(other, [second]);
-    await heard(other, second);
+    await expectHint(other, second);
     await context.expectOk(rea.caller, 'relay.info');
-    assertEqual(pendingNotifications(rea, 'channel').length, 0, 'nothing after clearing');
+    assertEqual(
+      pendingNotifications(rea, 'channel').length,
+      0,
+      'no hint after an empty subscription',
+    );
     await subscribeChannels(rea, [second]);
-    await heard(rea, second);
+    await expectHint(rea, second);
   },
 );
 
 subscription.check(
   'silent',
-  { source: '02 §13.3', title: 'success pushes no state and no hint that waited', ...onWss },
+  { source: '02 §13.3', title: 'success pushes no state and no earlier hint', ...onWss },
   async (context) => {
     const { channel, owner } = await channelFixture(context);
     await appendEvent(channel);
     for (let count = 0; count < 2; count += 1) await subscribeChannels(owner, [channel]);
-    // Any answer comes behind what subscribing would have pushed.
+    // An answer comes after anything that subscribing would have pushed.
     await context.expectOk(owner.caller, 'relay.info');
-    assertEqual(pendingNotifications(owner, 'channel').length, 0, 'nothing is pushed');
+    assertEqual(pendingNotifications(owner, 'channel').length, 0, 'no hint after subscribing');
   },
 );
 
@@ -93,7 +97,7 @@ subscription.check(
     const wrong = ['chan_short', channelId.replace('chan_', 'CHAN_'), `${channelId}=`, ''];
     await refuses(context, owner, ['bad_request', [channelId, channelId]]);
     for (const id of wrong) await refuses(context, owner, ['bad_request', [channelId, id]]);
-    // Before anything is said of channels.
+    // Checked before the channels are.
     const unknown = newChannelId();
     await refuses(context, owner, ['bad_request', [unknown, unknown]]);
     await refuses(context, owner, ['bad_request', [unknown, 'chan_short']]);
@@ -109,14 +113,14 @@ subscription.check(
   'count',
   {
     source: '06 §9.1 step 2, 02 §13.1',
-    title: 'refuses more than the limit, before all',
+    title: 'refuses more IDs than the limit before other checks',
     ...onWss,
   },
   async (context) => {
     const { channel, owner } = await channelFixture(context);
     const limit = await relayLimit(context, 'max_channel_subscriptions');
     assertConforms(limit >= 0, 'the limit is not negative');
-    // A request of more would not fit a message.
+    // A request with more IDs would not fit into a message.
     if (limit <= 30_000) {
       const many = Array.from({ length: limit }, newChannelId);
       await refuses(context, owner, ['bad_request', [...many, channel.channelId]]);
@@ -143,7 +147,7 @@ subscription.check(
 
 subscription.check(
   'whole',
-  { source: '06 §9.1', title: 'a refusal leaves the former set as it was', ...onWss },
+  { source: '06 §9.1', title: 'a refusal leaves the subscriptions unchanged', ...onWss },
   async (context) => {
     const { channel, owner } = await channelFixture(context);
     const second = await TestChannel.create(context, owner);
@@ -153,21 +157,17 @@ subscription.check(
     await refuses(context, owner, ['bad_request', [second.channelId, second.channelId]]);
     await appendEvent(second);
     await waitForHead(owner, { channel, head: await appendEvent(channel) });
-    assertEqual(
-      pendingNotifications(owner, 'channel').length,
-      0,
-      'nothing of the channel that was refused',
-    );
+    assertEqual(pendingNotifications(owner, 'channel').length, 0, 'no hint of a refused channel');
   },
 );
 
 subscription.check(
   'apart',
-  { source: '02 §13', title: 'channels and groups are sets of their own', ...onWss },
+  { source: '02 §13', title: 'subscriptions to channels and groups are separate', ...onWss },
   async (context) => {
     const { channel, owner } = await channelFixture(context);
     await subscribeChannels(owner, [channel]);
-    // Of a relay without groups the method is unknown, which clears nothing either.
+    // On a relay without groups the method is unknown, which clears nothing either.
     await owner.caller.call('group.subscribe', { group_ids: [] });
     await waitForHead(owner, { channel, head: await appendEvent(channel) });
   },
@@ -175,7 +175,7 @@ subscription.check(
 
 subscription.check(
   'connection',
-  { source: '02 §13.3', title: 'the set is of one connection and ends with it', ...onWss },
+  { source: '02 §13.3', title: 'subscriptions belong to one connection and end with it', ...onWss },
   async (context) => {
     const { channel, owner, readers } = await channelFixture(context, { readers: 1 });
     const [rea] = readers as [TestAccount];
@@ -186,7 +186,7 @@ subscription.check(
     assertEqual(
       pendingNotifications(another, 'channel').length,
       0,
-      'nothing on the other connection',
+      'no hint on the other connection',
     );
     rea.caller[Symbol.dispose]();
     await subscribeChannels(another, [channel]);
@@ -197,7 +197,11 @@ subscription.check(
 
 subscription.check(
   'renewal',
-  { source: '06 §9.2, 02 §13.3', title: 'the set survives a renewal of the session', ...onWss },
+  {
+    source: '06 §9.2, 02 §13.3',
+    title: 'subscriptions survive a renewal of the session',
+    ...onWss,
+  },
   async (context) => {
     const { channel, owner } = await channelFixture(context);
     await subscribeChannels(owner, [channel]);
@@ -208,7 +212,7 @@ subscription.check(
 
 subscription.check(
   'removed-device',
-  { source: '02 §12.3, §13.3', title: 'the set ends with the device', ...onWss },
+  { source: '02 §12.3, §13.3', title: 'subscriptions end when the device is removed', ...onWss },
   async (context) => {
     const { channel, readers } = await channelFixture(context, { readers: 1, devices: 2 });
     const [rea] = readers as [TestAccount];
@@ -218,11 +222,7 @@ subscription.check(
     for (const by of [rea, laptop]) await waitForHead(by, { channel, head });
     await publishDevices(context, rea, [rea.device]);
     await waitForHead(rea, { channel, head: await appendEvent(channel) });
-    assertEqual(
-      pendingNotifications(laptop, 'channel').length,
-      0,
-      'the device that was removed hears nothing',
-    );
+    assertEqual(pendingNotifications(laptop, 'channel').length, 0, 'no hint to the removed device');
   },
 );
 

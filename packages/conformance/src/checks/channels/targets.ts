@@ -1,4 +1,4 @@
-/** The post that an edit, a deletion or a report is about (06 §8.8, §8.9, §8.10). */
+/** The target post of edits, deletions and reports (06 §8.8, §8.9, §8.10). */
 import { type ChannelMethodName, callTemplates } from '../../channels/channel-calls.ts';
 import { channelFixture } from '../../channels/channel-fixture.ts';
 import { textBody } from '../../channels/channel-objects.ts';
@@ -17,7 +17,7 @@ function targetChecks(method: ChannelMethodName): readonly Check[] {
 
   check(
     'no-post',
-    { source: '06 §8.8 to §8.10', title: 'is bad_request for a position that is no post' },
+    { source: '06 §8.8 to §8.10', title: 'answers bad_request for a position that is not a post' },
     async (context) => {
       const { channel, owner } = await channelFixture(context);
       const post = await channel.post();
@@ -40,7 +40,7 @@ function targetChecks(method: ChannelMethodName): readonly Check[] {
 
   check(
     'nowhere',
-    { source: '06 §8.8 to §8.10', title: 'is not_found for a position where nothing is' },
+    { source: '06 §8.8 to §8.10', title: 'answers not_found for a position without an event' },
     async (context) => {
       const { channel, owner } = await channelFixture(context);
       const second = await TestChannel.create(context, owner);
@@ -59,7 +59,7 @@ function targetChecks(method: ChannelMethodName): readonly Check[] {
 
   check(
     'deleted',
-    { source: '06 §8.8 to §8.10', title: 'is state_conflict for a post that was deleted' },
+    { source: '06 §8.8 to §8.10', title: 'answers state_conflict for a deleted post' },
     async (context) => {
       const { channel, owner, moderators } = await channelFixture(context, { moderators: 1 });
       const [mia] = moderators as [TestAccount];
@@ -72,7 +72,7 @@ function targetChecks(method: ChannelMethodName): readonly Check[] {
           const call = { method, params: build(channel, target, by) };
           await context.expectError(by.caller, call, 'state_conflict');
         }
-        // Its edits may be gone already, and were no posts.
+        // Its edits are not posts, and may be deleted already.
         const call = { method, params: build(channel, edit, owner) };
         await context.expectError(owner.caller, call, 'bad_request', 'not_found');
       });

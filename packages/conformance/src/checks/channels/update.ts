@@ -1,4 +1,4 @@
-/** Later revisions of the descriptor (06 §4, §8.4). */
+/** Updates of the descriptor (06 §4, §8.4). */
 
 import { encodeBase64url } from '@posthouse/protocol';
 import type { JsonObject } from '@posthouse/protocol/json';
@@ -25,18 +25,21 @@ import type { TestAccount } from '../../fixtures/test-context.ts';
 const update = checksOf('channel.update');
 const method = 'channel.update';
 
-/** Asserts that the channel is now as its owner thinks, and its last event says so. */
+/** Asserts that the last event and the current descriptor are the one that was sent. */
 async function assertCurrent(channel: TestChannel, what: string): Promise<void> {
   const { payload, descriptor_rev } = await lastEvent(channel);
   assertEqual(payload, channel.current, `${what}: the event as it was sent`);
-  assertEqual(descriptor_rev, channel.revision, `${what}: of its own revision`);
+  assertEqual(descriptor_rev, channel.revision, `${what}: the revision of the event`);
   const resolved = await resolveChannel(channel, channel.owner);
   assertEqual(resolved, channel.current, `${what}: the current descriptor as it was sent`);
 }
 
 update.check(
   'replaces',
-  { source: '06 §8.4, §5.1', title: 'puts the next descriptor in force and appends it as it is' },
+  {
+    source: '06 §8.4, §5.1',
+    title: 'makes the next descriptor the current one and appends it unchanged',
+  },
   async (context) => {
     const { channel, owner } = await channelFixture(context, { devices: 2 });
     const first = channel.current;
@@ -49,21 +52,21 @@ update.check(
     const { raw } = await readTimeline(channel);
     const [, event] = raw;
     assertConforms(raw.length === 2 && event !== undefined, 'one event more');
-    assertConforms(event.sequence > 0, 'behind the first');
-    assertEqual(
-      event.signer_device_id,
-      withDevice(owner, 1).device.id,
-      'signed by the device that called',
-    );
+    assertConforms(event.sequence > 0, 'a sequence after the first event');
+    assertEqual(event.signer_device_id, withDevice(owner, 1).device.id, 'the signing device');
     const late = await relayTime(context);
     assertConforms(event.accepted_at >= before && event.accepted_at <= late, "the host's time");
-    assertEqual(await resolveChannel(channel, owner, 0), first, 'the first one is still there');
+    assertEqual(
+      await resolveChannel(channel, owner, 0),
+      first,
+      'the first descriptor is still readable',
+    );
   },
 );
 
 update.check(
   'fields',
-  { source: '06 §4', title: 'takes every field up to its limits and keeps it as it came' },
+  { source: '06 §4', title: 'accepts every field up to its limits and stores it unchanged' },
   async (context) => {
     const { channel } = await channelFixture(context);
     for (const [what, overrides] of Object.entries(validFields(context))) {
@@ -75,7 +78,7 @@ update.check(
 
 update.check(
   'wrong-fields',
-  { source: '06 §4', title: 'refuses fields beyond their limits, and nothing changes' },
+  { source: '06 §4', title: 'refuses fields beyond their limits and changes nothing' },
   async (context) => {
     const { channel, owner } = await channelFixture(context);
     const calls = Object.entries(invalidFields(context, owner.account.id)).map(
@@ -89,26 +92,26 @@ update.check(
 
 update.check(
   'nothing-carried-over',
-  { source: '06 §8.4', title: 'leaves out what the new descriptor leaves out' },
+  { source: '06 §8.4', title: 'omits members that the new descriptor omits' },
   async (context) => {
     const overrides = { description: 'words', theme: 'dark', moderators: [context.account().id] };
     const { channel } = await channelFixture(context, { overrides });
-    const gone = { description: undefined, theme: undefined, moderators: undefined };
-    await channel.update(gone);
+    const omitted = { description: undefined, theme: undefined, moderators: undefined };
+    await channel.update(omitted);
     await assertCurrent(channel, 'without optional members');
-    for (const name of Object.keys(gone)) {
-      assertConforms(!Object.hasOwn(channel.current, name), `${name} is gone`);
+    for (const name of Object.keys(omitted)) {
+      assertConforms(!Object.hasOwn(channel.current, name), `no ${name}`);
     }
     await channel.update({ moderators: [], description: '' });
     await assertCurrent(channel, 'with empty ones');
-    await channel.update(gone);
+    await channel.update(omitted);
     await assertCurrent(channel, 'without them again');
   },
 );
 
 update.check(
   'rights-that-end',
-  { source: '06 §8.4, §8.6', title: 'takes effect on who may write at once' },
+  { source: '06 §8.4, §8.6', title: 'changes the accounts that may write at once' },
   async (context) => {
     const { channel, moderators, readers } = await channelFixture(context, {
       ...{ moderators: 1, readers: 1 },
@@ -132,7 +135,7 @@ update.check(
 
 update.check(
   'immutable',
-  { source: '06 §8.4', title: 'refuses to change what a channel is' },
+  { source: '06 §8.4', title: 'refuses to change the immutable members' },
   async (context) => {
     const { channel, owner } = await channelFixture(context);
     const second = await TestChannel.create(context, owner);
@@ -165,7 +168,10 @@ update.check(
 
 update.check(
   'owner',
-  { source: '06 §8.4 step 1', title: 'is forbidden to others whatever they name themselves' },
+  {
+    source: '06 §8.4 step 1',
+    title: 'answers forbidden to other accounts, whatever the descriptor says',
+  },
   async (context) => {
     const { channel, moderators } = await channelFixture(context, { moderators: 1 });
     const [mia] = moderators as [TestAccount];
@@ -182,7 +188,10 @@ update.check(
 
 update.check(
   'revision',
-  { source: '06 §4, §8.4 step 8', title: 'is state_conflict for any revision but the next one' },
+  {
+    source: '06 §4, §8.4 step 8',
+    title: 'answers state_conflict for any revision but the next one',
+  },
   async (context) => {
     const { channel, owner } = await channelFixture(context);
     const first = channel.updateParams({ name: 'first' });
@@ -200,13 +209,13 @@ update.check(
       await assertAllRefused(refused, [...wrong, ...repeats]);
     });
     await channel.update({ name: 'third' });
-    assertEqual((await resolveChannel(channel, owner)).revision, 3, 'the next one is 3');
+    assertEqual((await resolveChannel(channel, owner)).revision, 3, 'the current revision');
   },
 );
 
 update.check(
   'at-once',
-  { source: '06 §7.2, §8.4', title: 'of several updates of one revision at once, one succeeds' },
+  { source: '06 §7.2, §8.4', title: 'one of several concurrent updates of one revision succeeds' },
   async (context) => {
     const { channel, owner } = await channelFixture(context, { devices: 2 });
     const callers = [
@@ -237,7 +246,10 @@ update.check(
 
 update.check(
   'clock',
-  { source: '06 §8.4 step 7, §4', title: 'is clock_skew when signed in another time' },
+  {
+    source: '06 §8.4 step 7, §4',
+    title: 'answers clock_skew if the time of the descriptor is far off',
+  },
   async (context) => {
     const { channel, owner } = await channelFixture(context);
     const now = unixSeconds();
@@ -255,7 +267,7 @@ update.check(
 
 update.check(
   'order',
-  { source: '06 §8.4', title: 'looks at its checks in the order of their list' },
+  { source: '06 §8.4', title: 'checks in the order of the chapter' },
   async (context) => {
     const { channel, owner, moderators } = await channelFixture(context, { moderators: 1 });
     const [mia] = moderators as [TestAccount];

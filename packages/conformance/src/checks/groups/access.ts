@@ -1,4 +1,4 @@
-/** Which messages and keys each device is given (05 §7.3, §10). */
+/** The messages and keys that each device may read (05 §7.3, §10). */
 
 import { assertConforms, assertEqual } from '../../assert.ts';
 import { checksOf } from '../../check.ts';
@@ -20,14 +20,14 @@ import { TestGroup } from '../../groups/test-group.ts';
 const sync = checksOf('group.sync');
 const keys = checksOf('group.key.sync');
 
-/** Messages a device sees, by their sequences. */
+/** Reads the sequences of the messages that a device may read. */
 async function seenBy(group: TestGroup, by: TestAccount): Promise<string> {
   return messagesOf(await readChain(group, by)).join();
 }
 
 sync.check(
   'new-device',
-  { source: '05 §10.2', title: 'gives a new device the whole chain, messages from now on' },
+  { source: '05 §10.2', title: 'gives a new device the whole chain, and messages from then on' },
   async (context) => {
     const { group, owner } = await groupFixture(context, { devices: 2 });
     const later = withDevice(owner, 1);
@@ -35,15 +35,19 @@ sync.check(
     const chain = await readChain(group, later);
     assertEqual(chain.outcomes.length, 1, 'the creation, no message');
     const second = await group.send(owner, 0);
-    assertEqual(await seenBy(group, later), `${second}`, 'what came after its first call');
-    assertEqual(await seenBy(group, later), `${second}`, 'a later call moves nothing');
-    assertEqual(await seenBy(group, owner), `${first},${second}`, 'both for the first device');
+    assertEqual(await seenBy(group, later), `${second}`, 'the messages after its first call');
+    assertEqual(await seenBy(group, later), `${second}`, 'the same messages after a later call');
+    assertEqual(
+      await seenBy(group, owner),
+      `${first},${second}`,
+      'the messages of the first device',
+    );
   },
 );
 
 sync.check(
   'opens-nothing',
-  { source: '05 §10.2', title: 'only subscribing and synchronising open access, and no failure' },
+  { source: '05 §10.2', title: 'only successful group.subscribe and sync calls start access' },
   async (context) => {
     const { group, owner } = await groupFixture(context, { devices: 2 });
     const later = withDevice(owner, 1);
@@ -63,15 +67,15 @@ sync.check(
       'bad_request',
     );
     await group.send(later, 0);
-    assertEqual(await seenBy(group, later), '', 'its own message came before its access');
+    assertEqual(await seenBy(group, later), '', 'no message: its own one came before its access');
     const own = await group.send(later, 0);
-    assertEqual(await seenBy(group, later), `${own}`, 'the next is behind it');
+    assertEqual(await seenBy(group, later), `${own}`, 'the message after the start of its access');
   },
 );
 
 keys.check(
   'new-device',
-  { source: '05 §10.2', title: 'gives a new device the current epoch and those that follow' },
+  { source: '05 §10.2', title: 'gives a new device the keys of the current and later epochs' },
   async (context) => {
     const { group, owner, members } = await groupFixture(context, { members: 1, devices: 2 });
     const later = withDevice(owner, 1);
@@ -79,16 +83,28 @@ keys.check(
     const { keys: first } = await readKeyPage(group, later);
     assertEqual(first.map((entry) => entry.epoch).join(), `${epoch}`, 'the current epoch alone');
     await group.rotate([owner, ...members]);
-    assertEqual((await readEpochs(group, later)).length, 2, 'and the next');
-    assertEqual((await readEpochs(group, owner)).length, 3, 'the first device has all');
+    assertEqual(
+      (await readEpochs(group, later)).length,
+      2,
+      'the number of epochs after a rotation',
+    );
+    assertEqual(
+      (await readEpochs(group, owner)).length,
+      3,
+      'the number of epochs of the first device',
+    );
     const missed = await group.send(owner, (await readHead(group, owner)).epoch);
-    assertEqual(await seenBy(group, later), `${missed}`, 'keys open access to messages too');
+    assertEqual(
+      await seenBy(group, later),
+      `${missed}`,
+      'reading keys starts access to messages, too',
+    );
   },
 );
 
 keys.check(
   'removed-device',
-  { source: '05 §7.3', title: 'changes the relay secret when a device that had it is removed' },
+  { source: '05 §7.3', title: 'changes the relay secret if a device that had it is removed' },
   async (context) => {
     const { group, owner, members } = await groupFixture(context, { members: 1, devices: 3 });
     const [ben] = members as [TestAccount];
@@ -100,7 +116,11 @@ keys.check(
     assertConforms(chain.state.epoch > before.epoch, 'a greater epoch');
     assertEqual(chain.state.head, group.head, 'the head of the chain is the same');
     for (const by of [owner, ben]) {
-      assertEqual((await readEpochs(group, by)).at(-1), chain.state.epoch, 'new keys for the rest');
+      assertEqual(
+        (await readEpochs(group, by)).at(-1),
+        chain.state.epoch,
+        'new keys for the other devices',
+      );
     }
     const params = { group_id: group.groupId };
     for (const by of [withDevice(ben, 1), withDevice(ben, 2)]) {
@@ -118,7 +138,10 @@ keys.check(
 
 keys.check(
   'no-rotation',
-  { source: '05 §7.3, §11.4', title: 'keeps a relay secret that the removed device did not have' },
+  {
+    source: '05 §7.3, §11.4',
+    title: 'does not change a relay secret that the removed device did not have',
+  },
   async (context) => {
     const { group, owner, members } = await groupFixture(context, { members: 1, devices: 3 });
     const [ben] = members as [TestAccount];
@@ -138,18 +161,18 @@ keys.check(
     await readEpochs(older, tablet);
     await publishDevices(context, ben, [ben.device, tablet.device]);
     await rotatedByRelay(group, owner);
-    // The one who had an older secret of this group gave no reason; the other, now, does.
+    // Removing a device with an older secret alone causes no rotation; removing this one does.
     await publishDevices(context, ben, [ben.device]);
     await rotatedByRelay(older, owner);
     const answer = await owner.caller.call('group.sync', { group_id: closed.groupId });
     if (!answer.ok) return;
-    assertEqual(kindsOf(await readChain(closed, owner)).at(-1), 'group.close', 'nothing behind it');
+    assertEqual(kindsOf(await readChain(closed, owner)).at(-1), 'group.close', 'no event after it');
   },
 );
 
 sync.check(
   'renewed-device',
-  { source: '05 §10.3', title: 'goes on for a device whose certificate is renewed' },
+  { source: '05 §10.3', title: 'access continues if the certificate is renewed' },
   async (context) => {
     const { group, owner } = await groupFixture(context, { devices: 2 });
     const laptop = withDevice(owner, 1);
@@ -161,14 +184,18 @@ sync.check(
     await publishDevices(context, owner, [owner.device, device]);
     const second = await group.send(owner, 0);
     const again = { ...laptop, device, caller: await context.deviceSession(device) };
-    assertEqual(await seenBy(group, again), `${first},${second}`, 'messages of before and since');
-    assertEqual((await readEpochs(group, again)).join(), '0', 'in the same epoch');
+    assertEqual(
+      await seenBy(group, again),
+      `${first},${second}`,
+      'messages from before and after the renewal',
+    );
+    assertEqual((await readEpochs(group, again)).join(), '0', 'the same epoch');
   },
 );
 
 sync.check(
   'kept',
-  { source: '05 §10.3', title: "a role, a transfer or the owner's new key takes nothing away" },
+  { source: '05 §10.3', title: "a role, a transfer or the owner's new key ends no access" },
   async (context) => {
     const { group, owner, members } = await groupFixture(context, { members: 1 });
     const [ben] = members as [TestAccount];
@@ -189,7 +216,7 @@ sync.check(
 
 sync.check(
   're-enabled-device',
-  { source: '05 §10.3', title: 'adds nothing of the time in which a device was not valid' },
+  { source: '05 §10.3', title: 'gives no access to the time in which a device was not valid' },
   async (context) => {
     const { group, owner } = await groupFixture(context, { devices: 2 });
     const laptop = withDevice(owner, 1);
@@ -200,28 +227,36 @@ sync.check(
     await group.send(owner, epoch);
     await publishDevices(context, owner, owner.devices);
     const again = { ...laptop, caller: await context.deviceSession(laptop.device) };
-    assertEqual(await seenBy(group, again), `${before}`, 'the earlier range, not the gap');
+    assertEqual(
+      await seenBy(group, again),
+      `${before}`,
+      'messages of the earlier range, not of the gap',
+    );
     const after = await group.send(owner, epoch);
-    assertEqual(await seenBy(group, again), `${before},${after}`, 'and what follows');
+    assertEqual(
+      await seenBy(group, again),
+      `${before},${after}`,
+      'messages of the earlier range and after the return',
+    );
     assertEqual((await readEpochs(group, again)).join(), `0,${epoch}`, 'keys of both ranges');
   },
 );
 
 sync.check(
   're-enabled-soon',
-  { source: '05 §10.3', title: 'adds nothing of that time, however soon the device is back' },
+  { source: '05 §10.3', title: 'gives no access to that time, however soon the device returns' },
   async (context) => {
     const { group, owner } = await groupFixture(context, { devices: 2 });
     const laptop = withDevice(owner, 1);
-    // It is given no relay secret, so that its removal costs no epoch.
-    assertEqual(await seenBy(group, laptop), '', 'nothing yet');
+    // It gets no relay secret, so its removal causes no new epoch.
+    assertEqual(await seenBy(group, laptop), '', 'no message yet');
     await publishDevices(context, owner, [owner.device]);
     await group.send(owner, 0);
     await publishDevices(context, owner, owner.devices);
     const again = { ...laptop, caller: await context.deviceSession(laptop.device) };
-    assertEqual(await seenBy(group, again), '', 'not what was sent meanwhile');
+    assertEqual(await seenBy(group, again), '', 'no message sent while it was removed');
     const after = await group.send(owner, 0);
-    assertEqual(await seenBy(group, again), `${after}`, 'what follows');
+    assertEqual(await seenBy(group, again), `${after}`, 'the message after its return');
   },
 );
 

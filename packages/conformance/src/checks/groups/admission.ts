@@ -45,7 +45,7 @@ approve.check(
       const { publicKey } = group.keys.of(account.id);
       assertEqual(member?.member_encryption_public_key, publicKey, "the application's key");
     }
-    assertEqual((await resolveGroup(group, owner)).member_count, 3, 'the state counts them');
+    assertEqual((await resolveGroup(group, owner)).member_count, 3, 'member_count');
     assertEqual((await readApplications(group, owner)).applications.length, 0, 'none is pending');
     assertEqual((await readInvites(group, owner)).invites[0]?.uses, 2, 'both uses are counted');
   },
@@ -53,7 +53,7 @@ approve.check(
 
 approve.check(
   'event',
-  { source: '05 §4.9, §13.15', title: 'makes the approval the event, as it was signed' },
+  { source: '05 §4.9, §13.15', title: 'appends the approval unchanged' },
   async (context) => {
     const { group, strangers } = await groupFixture(context, { strangers: 1 });
     const [eve] = strangers as [TestAccount];
@@ -68,7 +68,7 @@ approve.check(
 
 approve.check(
   'keys',
-  { source: '05 §10.2, §7.5', title: 'gives new members keys and messages from the event on' },
+  { source: '05 §10.2, §7.5', title: 'gives new members keys and messages from the admission on' },
   async (context) => {
     const { group, owner, strangers } = await groupFixture(context, { strangers: 1 });
     const [eve] = strangers as [TestAccount];
@@ -93,7 +93,10 @@ approve.check(
 
 approve.check(
   'other-device',
-  { source: '05 §10.2', title: "opens access for the application's device; others come later" },
+  {
+    source: '05 §10.2',
+    title: "starts access of the application's device; other devices start later",
+  },
   async (context) => {
     const { group, owner, strangers } = await groupFixture(context, { strangers: 1, devices: 2 });
     const [eve] = strangers as [TestAccount];
@@ -117,7 +120,7 @@ approve.check(
 
 approve.check(
   'by-administrator',
-  { source: '05 §6, §13.15', title: 'is for administrators too, also for a former member' },
+  { source: '05 §6, §13.15', title: 'administrators may approve, also a former member' },
   async (context) => {
     const { group, owner, members, administrators } = await groupFixture(context, {
       members: 1,
@@ -136,7 +139,7 @@ approve.check(
 
 approve.check(
   'boxes',
-  { source: '05 §13.15', title: 'refuses boxes that are not exactly those of the approved' },
+  { source: '05 §13.15', title: 'refuses boxes for other accounts than the approved ones' },
   async (context) => {
     const { group, owner, strangers } = await groupFixture(context, { strangers: 2 });
     const [eve, fay] = strangers as [TestAccount, TestAccount];
@@ -150,7 +153,7 @@ approve.check(
       'no box': {},
       'a box too many': both,
       "another's box": { [fay.account.id]: both[fay.account.id] },
-      'a box for nobody': { nobody: boxes[eve.account.id] },
+      'a box without an account': { unknown: boxes[eve.account.id] },
     }).map(([what, client_secret_boxes]) => [what, { ...params, client_secret_boxes }] as const);
     await assertAllRefused({ by: owner, method, codes: ['bad_request'] }, calls);
     await context.expectOk(owner.caller, method, params);
@@ -159,7 +162,7 @@ approve.check(
 
 approve.check(
   'batch-form',
-  { source: '05 §13.15', title: 'refuses a batch of nobody, and an account named twice' },
+  { source: '05 §13.15', title: 'refuses an empty batch and a repeated account' },
   async (context) => {
     const { group, owner, strangers } = await groupFixture(context, { strangers: 1 });
     const [eve] = strangers as [TestAccount];
@@ -167,7 +170,7 @@ approve.check(
     const twice = group.approvalParams([eve]);
     const members = twice.approval.members as JsonObject[];
     const calls = [
-      ['nobody', group.approvalParams([])],
+      ['no account', group.approvalParams([])],
       [
         'an account twice',
         {
@@ -184,7 +187,10 @@ approve.check(
 
 approve.check(
   'no-application',
-  { source: '05 §13.15', title: 'is not_found, whole, where one of them did not apply' },
+  {
+    source: '05 §13.15',
+    title: 'answers not_found and approves none if one account did not apply',
+  },
   async (context) => {
     const { group, owner, strangers } = await groupFixture(context, { strangers: 2 });
     const [eve, fay] = strangers as [TestAccount, TestAccount];
@@ -207,7 +213,7 @@ approve.check(
   'repeat',
   {
     source: '05 §13.15',
-    title: 'a repeat is state_conflict on the old head, not_found on the new',
+    title: 'answers a repeat with state_conflict on the old head, not_found on the new',
   },
   async (context) => {
     const { group, owner, strangers } = await groupFixture(context, { strangers: 1 });
@@ -221,7 +227,7 @@ approve.check(
       { method, params: group.approvalParams([eve]) },
       'not_found',
     );
-    // Rights come before both.
+    // The right is checked before both.
     const byEve = group.approvalParams([eve], { by: eve });
     await context.expectError(eve.caller, { method, params: byEve }, 'forbidden');
   },
@@ -229,7 +235,7 @@ approve.check(
 
 approve.check(
   'replaced',
-  { source: '05 §13.15', title: "is state_conflict with another key than the application's" },
+  { source: '05 §13.15', title: "answers state_conflict if the key is not the application's" },
   async (context) => {
     const { group, owner, strangers } = await groupFixture(context, { strangers: 1 });
     const [eve] = strangers as [TestAccount];
@@ -246,7 +252,10 @@ approve.check(
 
 approve.check(
   'commitment',
-  { source: '05 §13.15', title: 'is state_conflict with another commitment than the current one' },
+  {
+    source: '05 §13.15',
+    title: 'answers state_conflict with another commitment than the current one',
+  },
   async (context) => {
     const { group, owner, strangers } = await groupFixture(context, { strangers: 1 });
     const [eve] = strangers as [TestAccount];
@@ -267,7 +276,7 @@ approve.check(
   'or-rejected',
   {
     source: '05 §12.6, §13.15',
-    title: 'of approval and rejection at once one takes effect, whole',
+    title: 'one of a concurrent approval and rejection takes effect, whole',
   },
   async (context) => {
     const { group, owner, administrators, strangers } = await groupFixture(context, {
@@ -283,19 +292,19 @@ approve.check(
     ]);
     assertConforms(approved.ok !== rejected.ok, 'exactly one succeeds');
     for (const answer of [approved, rejected]) {
-      const gone = answer.ok || ['not_found', 'state_conflict'].includes(answer.code);
-      assertConforms(gone, 'the other finds the application gone');
+      const isDeleted = answer.ok || ['not_found', 'state_conflict'].includes(answer.code);
+      assertConforms(isDeleted, 'not_found or state_conflict for the other');
     }
     const { state } = await readChain(group, owner);
-    assertEqual(state.members.has(eve.account.id), approved.ok, 'a member where it was approved');
+    assertEqual(state.members.has(eve.account.id), approved.ok, 'a member if and only if approved');
     const { applications } = await readApplications(group, owner);
-    assertEqual(applications.length, 0, 'and no application in either case');
+    assertEqual(applications.length, 0, 'the number of applications');
   },
 );
 
 approve.check(
   'banned',
-  { source: '05 §9.2, §13.15', title: 'admits nobody who was banned meanwhile' },
+  { source: '05 §9.2, §13.15', title: 'does not admit an account that was banned since' },
   async (context) => {
     const { group, owner, strangers } = await groupFixture(context, { strangers: 1 });
     const [eve] = strangers as [TestAccount];

@@ -23,7 +23,10 @@ const forbidden = { method: 'group.application.submit', codes: ['forbidden'] } a
 
 submit.check(
   'pends',
-  { source: '05 §13.13, §13.14', title: 'keeps the application for the managers, and no event' },
+  {
+    source: '05 §13.13, §13.14',
+    title: 'stores the application for the managers and appends no event',
+  },
   async (context) => {
     const { group, owner, strangers } = await groupFixture(context, { strangers: 1 });
     const [eve] = strangers as [TestAccount];
@@ -34,7 +37,7 @@ submit.check(
     assertConforms(item !== undefined && more.length === 0, 'one application');
     assertEqual(item.application, application, 'unchanged');
     assertConforms(Math.abs(item.accepted_at - unixSeconds()) <= 300, 'accepted now');
-    assertEqual((await resolveGroup(group, owner)).member_count, 1, 'nobody was admitted');
+    assertEqual((await resolveGroup(group, owner)).member_count, 1, 'member_count');
     const { invites } = await readInvites(group, owner);
     assertEqual(invites[0]?.uses, 0, 'no use is consumed');
   },
@@ -58,7 +61,7 @@ submit.check(
 
 submit.check(
   'replaces',
-  { source: '05 §8.2, §13.13', title: "another application takes the former's place" },
+  { source: '05 §8.2, §13.13', title: "a new application replaces the account's previous one" },
   async (context) => {
     const { group, owner, strangers } = await groupFixture(context, { strangers: 1, devices: 2 });
     const [eve] = strangers as [TestAccount];
@@ -75,7 +78,7 @@ submit.check(
 
 submit.check(
   'race',
-  { source: '05 §8.2, §13.13', title: 'of several at once one is pending' },
+  { source: '05 §8.2, §13.13', title: 'one of several concurrent applications is pending' },
   async (context) => {
     const { group, owner, strangers } = await groupFixture(context, { strangers: 1 });
     const [eve] = strangers as [TestAccount];
@@ -86,7 +89,7 @@ submit.check(
     );
     assertConforms(
       answers.some(({ ok }) => ok),
-      'one succeeds at least',
+      'at least one succeeds',
     );
     for (const answer of answers) {
       assertConforms(
@@ -101,7 +104,7 @@ submit.check(
 
 submit.check(
   'another-account',
-  { source: '05 §13.13', title: 'is forbidden in the name of somebody else' },
+  { source: '05 §13.13', title: 'answers forbidden in the name of another account' },
   async (context) => {
     const { group, strangers } = await groupFixture(context, { strangers: 2 });
     const [eve, fay] = strangers as [TestAccount, TestAccount];
@@ -112,7 +115,7 @@ submit.check(
 
 submit.check(
   'no-invitation',
-  { source: '05 §13.13', title: 'is forbidden without an invitation that can be used by oneself' },
+  { source: '05 §13.13', title: 'answers forbidden without an invitation that the caller can use' },
   async (context) => {
     const { group, owner, strangers } = await groupFixture(context, { strangers: 2 });
     const [eve, fay] = strangers as [TestAccount, TestAccount];
@@ -121,7 +124,7 @@ submit.check(
     const invites = {
       'no such invitation': { invite_id: createGroupInviteId(nodeRandom) },
       'an invitation of another group': await other.group.invite(),
-      "somebody else's invitation": await group.invite({ invitee: fay.account.id }),
+      'an invitation for another account': await group.invite({ invitee: fay.account.id }),
       'a revoked invitation': revoked,
       'an invitation used up': used,
     };
@@ -156,7 +159,7 @@ submit.check(
 
 submit.check(
   'member',
-  { source: '05 §13.13', title: 'is state_conflict for a member' },
+  { source: '05 §13.13', title: 'answers state_conflict for a member' },
   async (context) => {
     const { group, owner, members } = await groupFixture(context, { members: 1 });
     const [ben] = members as [TestAccount];
@@ -169,7 +172,10 @@ submit.check(
 
 resolve.check(
   'by-invitation',
-  { source: '05 §13.3', title: 'shows the group to whoever could use the invitation, unused' },
+  {
+    source: '05 §13.3',
+    title: 'returns the group to an account with a usable invitation, without using it',
+  },
   async (context) => {
     const { group, owner, strangers } = await groupFixture(context, { strangers: 2 });
     const [eve, fay] = strangers as [TestAccount, TestAccount];
@@ -192,7 +198,7 @@ resolve.check(
       'no use is consumed',
     );
     const { applications } = await readApplications(group, owner);
-    assertEqual(applications.length, 0, 'nobody applied by looking');
+    assertEqual(applications.length, 0, 'the number of applications');
     const events = { method: 'group.sync', params: { group_id: group.groupId } };
     await context.expectError(eve.caller, events, 'forbidden');
   },
@@ -200,7 +206,10 @@ resolve.check(
 
 resolve.check(
   'dead-invitation',
-  { source: '05 §13.3', title: 'is forbidden with an invitation that is over, or after a ban' },
+  {
+    source: '05 §13.3',
+    title: 'answers forbidden with an invitation that has ended, or after a ban',
+  },
   async (context) => {
     const { group, owner, strangers } = await groupFixture(context, { strangers: 2 });
     const [eve, fay] = strangers as [TestAccount, TestAccount];
@@ -233,7 +242,7 @@ resolve.check(
 
 listing.check(
   'renewed-certificate',
-  { source: '05 §8.2, §12.6', title: 'keeps what was accepted when its device is removed' },
+  { source: '05 §8.2, §12.6', title: 'an accepted application stays if its device is removed' },
   async (context) => {
     const { group, owner, strangers } = await groupFixture(context, { strangers: 1, devices: 2 });
     const [eve] = strangers as [TestAccount];
@@ -242,7 +251,7 @@ listing.check(
     const { applications } = await readApplications(group, owner);
     const [item] = applications;
     assertConforms(item !== undefined, 'it is still pending');
-    assertEqual(item.application, application, 'and verifies');
+    assertEqual(item.application, application, 'the application is unchanged');
     await group.approve([eve]);
   },
 );
@@ -260,9 +269,13 @@ reject.check(
     await assertUnchanged(group, owner, () => context.expectOk(owner.caller, call.method, params));
     const { applications } = await readApplications(group, owner);
     assertEqual(applications.length, 1, 'one is left');
-    assertEqual(applications[0]?.application.account, gus.account.id, 'the one not named');
+    assertEqual(
+      applications[0]?.application.account,
+      gus.account.id,
+      'the account of the remaining application',
+    );
     await context.expectError(owner.caller, call, 'not_found');
-    // No use was consumed, and nobody is kept from applying again.
+    // No use was consumed, and the rejected account may apply again.
     await group.apply(eve, invite);
     await group.approve([eve]);
   },
@@ -270,7 +283,7 @@ reject.check(
 
 reject.check(
   'whole',
-  { source: '05 §13.16', title: 'deletes none where one is not there' },
+  { source: '05 §13.16', title: 'deletes none if one of them does not exist' },
   async (context) => {
     const { group, owner, strangers } = await groupFixture(context, { strangers: 2 });
     const [eve, fay] = strangers as [TestAccount, TestAccount];
@@ -286,19 +299,15 @@ reject.check(
   },
 );
 
-reject.check(
-  'empty',
-  { source: '05 §13.16', title: 'refuses a batch of nobody' },
-  async (context) => {
-    const { group, owner } = await groupFixture(context);
-    const params = { group_id: group.groupId, accounts: [] };
-    await context.expectError(
-      owner.caller,
-      { method: 'group.application.reject', params },
-      'bad_request',
-    );
-  },
-);
+reject.check('empty', { source: '05 §13.16', title: 'refuses an empty batch' }, async (context) => {
+  const { group, owner } = await groupFixture(context);
+  const params = { group_id: group.groupId, accounts: [] };
+  await context.expectError(
+    owner.caller,
+    { method: 'group.application.reject', params },
+    'bad_request',
+  );
+});
 
 export const groupApplicationChecks = [
   ...resolve.list,

@@ -12,7 +12,7 @@ const unban = checksOf('group.member.unban');
 
 ban.check(
   'nonmembers',
-  { source: '05 §13.19, §7.2', title: 'bans accounts outside, and keeps the epoch' },
+  { source: '05 §13.19, §7.2', title: 'bans accounts that are not members, in the same epoch' },
   async (context) => {
     const { group, owner, administrators, strangers } = await groupFixture(context, {
       administrators: 1,
@@ -24,7 +24,7 @@ ban.check(
     await group.ban([eve]);
     const chain = await readChain(group, owner);
     assertChainMatches(group, chain);
-    assertEqual(chain.state.epoch, before.epoch, 'the epoch is the same');
+    assertEqual(chain.state.epoch, before.epoch, 'the epoch is unchanged');
     assertConforms(chain.state.bans.has(eve.account.id), 'banned');
     assertConforms(chain.state.sequence > before.sequence, 'a repeated ban is an event too');
   },
@@ -32,7 +32,7 @@ ban.check(
 
 ban.check(
   'mixed',
-  { source: '05 §13.19', title: 'takes members, nonmembers and banned accounts in one batch' },
+  { source: '05 §13.19', title: 'accepts members, nonmembers and banned accounts in one batch' },
   async (context) => {
     const { group, owner, members, strangers } = await groupFixture(context, {
       members: 1,
@@ -53,7 +53,10 @@ ban.check(
 
 ban.check(
   'applications',
-  { source: '05 §9.2, §13.19', title: 'deletes applications of the banned, and no use' },
+  {
+    source: '05 §9.2, §13.19',
+    title: 'deletes applications of the banned accounts and consumes no use',
+  },
   async (context) => {
     const { group, owner, strangers } = await groupFixture(context, { strangers: 2 });
     const [eve, fay] = strangers as [TestAccount, TestAccount];
@@ -63,13 +66,17 @@ ban.check(
     await group.ban([eve]);
     const { applications } = await readApplications(group, owner);
     assertEqual(applications.length, 1, 'one is left');
-    assertEqual(applications[0]?.application.account, fay.account.id, 'the one of the other');
+    assertEqual(
+      applications[0]?.application.account,
+      fay.account.id,
+      'the account of the remaining application',
+    );
     assertEqual((await readInvites(group, owner)).invites[0]?.uses, 0, 'no use is consumed');
     const method = 'group.application.submit';
     await context.expectError(eve.caller, { method, params: application }, 'forbidden');
     await group.unban([eve]);
     const { applications: after } = await readApplications(group, owner);
-    assertEqual(after.length, 1, 'an unban brings none back');
+    assertEqual(after.length, 1, 'the number of applications after the unban');
     await context.expectOk(eve.caller, method, application);
   },
 );
@@ -89,8 +96,8 @@ unban.check(
     const chain = await readChain(group, owner);
     assertChainMatches(group, chain);
     assertConforms(!chain.state.bans.has(ben.account.id), 'not banned');
-    assertEqual(chain.state.members.size, 2, 'nor a member');
-    assertEqual(chain.state.epoch, before.epoch, 'the epoch is the same');
+    assertEqual(chain.state.members.size, 2, 'the number of members');
+    assertEqual(chain.state.epoch, before.epoch, 'the epoch is unchanged');
     const params = { group_id: group.groupId };
     await context.expectError(ben.caller, { method: 'group.sync', params }, 'forbidden');
     await group.admit(ben);
@@ -99,7 +106,7 @@ unban.check(
 
 unban.check(
   'not-banned',
-  { source: '05 §13.20', title: 'appends the unban of accounts that were not banned' },
+  { source: '05 §13.20', title: 'appends an unban of accounts that were not banned' },
   async (context) => {
     const { group, owner, members, strangers } = await groupFixture(context, {
       members: 1,
@@ -107,7 +114,10 @@ unban.check(
     });
     await group.unban([...members, ...strangers, owner]);
     const { state, outcomes } = await readChain(group, owner);
-    assertConforms(state.members.size === 2 && outcomes.length === 3, 'an event without effect');
+    assertConforms(
+      state.members.size === 2 && outcomes.length === 3,
+      'one more event, and the same members',
+    );
   },
 );
 

@@ -1,4 +1,4 @@
-/** Places and uses, which approvals must not exceed (05 §8.1, §8.3). */
+/** Capacity and uses, which approvals must not exceed (05 §8.1, §8.3). */
 
 import { assertEqual } from '../../assert.ts';
 import { checksOf } from '../../check.ts';
@@ -12,7 +12,10 @@ const method = 'group.application.approve';
 
 approve.check(
   'capacity',
-  { source: '05 §8.3, §13.15', title: 'admits up to the capacity and not beyond, whole' },
+  {
+    source: '05 §8.3, §13.15',
+    title: 'admits up to the capacity, and none of a batch that exceeds it',
+  },
   async (context) => {
     const { group, owner, strangers } = await groupFixture(context, {
       strangers: 3,
@@ -22,11 +25,11 @@ approve.check(
     const invite = await group.invite();
     await group.apply(eve, invite);
     await group.apply(fay, invite);
-    const refused = (people: readonly TestAccount[]) =>
+    const refused = (batch: readonly TestAccount[]) =>
       assertUnchanged(group, owner, () =>
         context.expectError(
           owner.caller,
-          { method, params: group.approvalParams(people) },
+          { method, params: group.approvalParams(batch) },
           'state_conflict',
         ),
       );
@@ -34,7 +37,7 @@ approve.check(
     await group.approve([eve]);
     await refused([fay]);
     await group.update({ member_capacity: 1 });
-    assertEqual((await resolveGroup(group, owner)).member_count, 2, 'nobody goes for it');
+    assertEqual((await resolveGroup(group, owner)).member_count, 2, 'member_count');
     await refused([fay]);
     await group.update({ member_capacity: 3 });
     await group.approve([fay]);
@@ -43,7 +46,10 @@ approve.check(
 
 approve.check(
   'uses',
-  { source: '05 §8.1, §13.15', title: 'consumes one use for each, never more than there are' },
+  {
+    source: '05 §8.1, §13.15',
+    title: 'consumes one use for each account, never more than there are',
+  },
   async (context) => {
     const { group, owner, strangers } = await groupFixture(context, { strangers: 3 });
     const [eve, fay, gus] = strangers as [TestAccount, TestAccount, TestAccount];
@@ -55,7 +61,7 @@ approve.check(
     );
     await group.approve([eve, fay]);
     const { applications } = await readApplications(group, owner);
-    assertEqual(applications.length, 0, 'what is left over is not listed any more');
+    assertEqual(applications.length, 0, 'the number of listed applications');
     const last = { method, params: group.approvalParams([gus]) };
     await context.expectError(owner.caller, last, 'state_conflict', 'not_found');
   },
@@ -63,7 +69,7 @@ approve.check(
 
 approve.check(
   'race-for-places',
-  { source: '05 §8.3', title: 'of two approvals at once one takes the last place' },
+  { source: '05 §8.3', title: 'one of two concurrent approvals takes the last place' },
   async (context) => {
     const { group, owner, administrators, strangers } = await groupFixture(context, {
       administrators: 1,
@@ -81,7 +87,7 @@ approve.check(
     ]);
     assertEqual(answers.filter(({ ok }) => ok).length, 1, 'exactly one succeeds');
     const { state } = await readChain(group, owner);
-    assertEqual(state.members.size, 3, 'the group is full');
+    assertEqual(state.members.size, 3, 'the number of members');
     assertEqual((await readInvites(group, owner)).invites[0]?.uses, 1, 'one use');
   },
 );

@@ -10,7 +10,7 @@ import { callTemplates, changeAndSign, prepareCall } from '../../groups/group-ca
 import type { GroupFixture } from '../../groups/group-fixture.ts';
 import { readHead } from '../../groups/group-reader.ts';
 
-/** The checks that one method shares with the others. */
+/** Rules of all group methods: session, form, unknown members, signature and size. */
 // biome-ignore lint/complexity/noExcessiveLinesPerFunction: a list of independent checks
 function commonChecks(method: GroupMethodName): readonly Check[] {
   const { check, list } = checksOf(method);
@@ -21,7 +21,7 @@ function commonChecks(method: GroupMethodName): readonly Check[] {
     'session',
     {
       source: '05 §12.1, §12.4',
-      title: 'asks for a device session: unauthorized without, forbidden with the account key',
+      title: 'needs a device session: unauthorized without, forbidden in an account session',
     },
     async (context) => {
       const { by, params } = await prepareCall(context, method);
@@ -36,7 +36,7 @@ function commonChecks(method: GroupMethodName): readonly Check[] {
     'form',
     {
       source: '05 §4, §12.4',
-      title: 'refuses every malformed member with bad_request and keeps nothing of it',
+      title: 'refuses every malformed member with bad_request and stores nothing',
     },
     async (context) => {
       const { fixture, by, params } = await prepareCall(context, method);
@@ -54,7 +54,7 @@ function commonChecks(method: GroupMethodName): readonly Check[] {
     'extension',
     {
       source: '05 §3.1, 02 §2.5',
-      title: 'tolerates members it does not know',
+      title: 'accepts unknown members',
       ...(inQuery && { transports: ['wss'] }),
     },
     async (context) => {
@@ -73,7 +73,7 @@ function commonChecks(method: GroupMethodName): readonly Check[] {
       'signature',
       {
         source: '05 §3.1, §12.4',
-        title: 'refuses a signature that is altered, or of any other device, as invalid_signature',
+        title: 'answers invalid_signature to an altered signature or one of another device',
       },
       async (context) => {
         const { fixture, by, params, again } = await prepareCall(context, method, { devices: 2 });
@@ -102,7 +102,7 @@ function commonChecks(method: GroupMethodName): readonly Check[] {
       'size',
       {
         source: '05 §12.2',
-        title: 'takes parameters of 1 MiB of Canonical JSON, serves them, and refuses more',
+        title: 'accepts parameters of 1 MiB of Canonical JSON and refuses more',
         transports: ['https'],
       },
       async (context) => {
@@ -126,10 +126,10 @@ function commonChecks(method: GroupMethodName): readonly Check[] {
   return list;
 }
 
-/** What a signature could not be made of: Canonical JSON has no fractions. */
+/** Malformed copies that cannot be signed: Canonical JSON has no fractions. */
 const unsigned = /signature|context|fraction/;
 
-/** The malformed copies of a call, those of its signed part signed as they are. */
+/** Yields the malformed copies of a call; the signed part is signed if it can be. */
 function* malformedCalls(
   {
     fixture,

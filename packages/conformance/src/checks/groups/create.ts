@@ -30,8 +30,8 @@ create.check(
     const { state, outcomes } = await readChain(group, owner);
     assertEqual(outcomes.length, 1, 'one event');
     const event = eventOf(outcomes[0] as (typeof outcomes)[0]);
-    assertConforms(event.sequence === 0 && event.epoch === 0, 'at 0, in epoch 0');
-    assertEqual(event.payload, group.create, 'unchanged');
+    assertConforms(event.sequence === 0 && event.epoch === 0, 'sequence 0 and epoch 0');
+    assertEqual(event.payload, group.create, 'the event is the creation as sent');
     assertEqual(event.signer_device_id, owner.device.id, 'signed by the calling device');
     assertConforms(Math.abs(event.accepted_at - unixSeconds()) <= 300, 'accepted now');
     assertEqual(state.members.get(owner.account.id)?.role, 'owner', 'the creator is the owner');
@@ -41,7 +41,7 @@ create.check(
 
 create.check(
   'state',
-  { source: '05 §4.1, §13.2', title: 'makes the state that is served for display' },
+  { source: '05 §4.1, §13.2', title: 'group.resolve returns the state as created' },
   async (context) => {
     const owner = await context.testAccount();
     const overrides = {
@@ -58,10 +58,13 @@ create.check(
       description,
       ...rest
     } = await resolveGroup(group, owner);
-    assertConforms(group_id === group.groupId && status === 'active', 'active, under its ID');
+    assertConforms(
+      group_id === group.groupId && status === 'active',
+      'status active and the group ID',
+    );
     assertConforms(of === owner.account.id && member_count === 1, 'the owner is the only member');
     assertEqual(description, '', 'an omitted description is empty');
-    assertEqual(rest, overrides, 'name, capacity and policy as created');
+    assertEqual(rest, overrides, 'name, capacity and policy');
   },
 );
 
@@ -86,21 +89,29 @@ for (const [word, description] of [
 ] as const) {
   create.check(
     `description-${word}`,
-    { source: '05 §4.1, §4.5', title: `keeps a description that is ${word}` },
+    { source: '05 §4.1, §4.5', title: `stores a description that is ${word}` },
     async (context) => {
       const owner = await context.testAccount();
       const group = await TestGroup.create(context, owner, { description });
-      assertEqual((await resolveGroup(group, owner)).description, description, 'in the state');
+      assertEqual(
+        (await resolveGroup(group, owner)).description,
+        description,
+        'the description in the state',
+      );
       const { outcomes } = await readChain(group, owner);
       const { payload } = eventOf(outcomes[0] as (typeof outcomes)[0]);
-      assertEqual((payload as JsonObject).description, description, 'and in the signed body');
+      assertEqual(
+        (payload as JsonObject).description,
+        description,
+        'the description in the signed event',
+      );
     },
   );
 }
 
 create.check(
   'largest-capacity',
-  { source: '05 §8.3', title: 'allows a capacity of max_group_members and no more' },
+  { source: '05 §8.3', title: 'accepts a capacity of max_group_members and refuses more' },
   async (context) => {
     const owner = await context.testAccount();
     const member_capacity = await relayLimit(context, 'max_group_members');
@@ -110,8 +121,8 @@ create.check(
   },
 );
 
-/** Facts no creation may have. */
-const wrongFacts: Readonly<Record<string, JsonObject>> = {
+/** Invalid members of a creation. */
+const invalidMembers: Readonly<Record<string, JsonObject>> = {
   'an empty name': { name: '' },
   'a name of whitespace': { name: ' \t\u3000' },
   'a name of 257 bytes': { name: `${'é'.repeat(128)}x` },
@@ -125,10 +136,13 @@ const wrongFacts: Readonly<Record<string, JsonObject>> = {
 
 create.check(
   'refused-facts',
-  { source: '05 §4.1, §4.5', title: 'refuses names, texts, capacities and policies out of bounds' },
+  {
+    source: '05 §4.1, §4.5',
+    title: 'refuses invalid names, descriptions, capacities and policies',
+  },
   async (context) => {
     const owner = await context.testAccount();
-    const drafts = Object.entries(wrongFacts).map(([what, overrides]) => {
+    const drafts = Object.entries(invalidMembers).map(([what, overrides]) => {
       return [what, TestGroup.draft(context, owner, overrides).createParams] as const;
     });
     await assertAllRefused({ by: owner, method, codes: ['bad_request'] }, drafts);
@@ -137,7 +151,10 @@ create.check(
 
 create.check(
   'refused-id',
-  { source: '05 §3.2, §13.2', title: 'refuses an ID that does not follow from what it binds' },
+  {
+    source: '05 §3.2, §13.2',
+    title: 'refuses an ID that is not derived from nonce, creator and relay',
+  },
   async (context) => {
     const [owner, other] = (await testAccounts(context, 2)) as [TestAccount, TestAccount];
     const nonce = createGroupNonce(nodeRandom);
@@ -164,7 +181,7 @@ create.check(
 
 create.check(
   'another-owner',
-  { source: '05 §13.2', title: 'refuses to found a group for somebody else' },
+  { source: '05 §13.2', title: 'refuses to create a group for another account' },
   async (context) => {
     const [owner, other] = (await testAccounts(context, 2)) as [TestAccount, TestAccount];
     const theirs = TestGroup.draft(context, other);
@@ -175,7 +192,7 @@ create.check(
 
 create.check(
   'taken',
-  { source: '05 §13.2', title: 'refuses an ID that is taken, with the same content or other' },
+  { source: '05 §13.2', title: 'refuses an existing ID, with the same or other content' },
   async (context) => {
     const { owner, group } = await groupFixture(context);
     await context.expectError(
@@ -190,7 +207,7 @@ create.check(
       { method, params: other.createParams },
       'state_conflict',
     );
-    assertEqual((await resolveGroup(group, owner)).name, 'club', 'the first group stays as it was');
+    assertEqual((await resolveGroup(group, owner)).name, 'club', 'the name of the first group');
     await group.close();
     await context.expectError(
       owner.caller,
@@ -202,7 +219,7 @@ create.check(
 
 create.check(
   'race',
-  { source: '05 §13.2', title: 'lets one of several creations of one ID win' },
+  { source: '05 §13.2', title: 'one of several concurrent creations of one ID succeeds' },
   async (context) => {
     const owner = await context.testAccount();
     const group = TestGroup.draft(context, owner);

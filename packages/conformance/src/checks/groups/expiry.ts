@@ -1,4 +1,4 @@
-/** What happens in a group without a call: expiry, devices that end, closing (05 §8.1, §15). */
+/** Changes of a group without a call: expired invitations, removed devices (05 §8.1, §15). */
 
 import { assertConforms, assertEqual } from '../../assert.ts';
 import { checksOf } from '../../check.ts';
@@ -18,12 +18,12 @@ const application = checksOf('group.application.list');
 const keys = checksOf('group.key.sync');
 const close = checksOf('group.close');
 const onWss = { transports: ['wss'] } as const;
-/** Seconds an invitation lives that is to expire while a check waits. */
+/** Lifetime in seconds of an invitation that expires during a check. */
 const shortLife = 3;
 
 invite.check(
   'expired',
-  { source: '05 §8.1, §8.2, §18', title: 'an invitation that expires ends all that depends on it' },
+  { source: '05 §8.1, §8.2, §18', title: 'an expired invitation ends with all its applications' },
   async (context) => {
     const { group, owner, strangers } = await groupFixture(context, { strangers: 2 });
     const [eve, fay] = strangers as [TestAccount, TestAccount];
@@ -34,13 +34,17 @@ invite.check(
     const params = { group_id: group.groupId, invite_id: short.invite_id };
     await pollUntil('an invitation that is over', async () => {
       const answer = await owner.caller.call('group.invite.resolve', params);
-      assertConforms(answer.ok || answer.code === 'not_found', 'not_found once it is over');
+      assertConforms(answer.ok || answer.code === 'not_found', 'not_found after it has expired');
       return answer.ok ? undefined : true;
     });
-    assertConforms((await relayTime(context)) >= expires_at, 'and not before');
+    assertConforms((await relayTime(context)) >= expires_at, 'no not_found before it has expired');
     const { invites } = await readInvites(group, owner);
     assertEqual(invites.length, 1, 'one is listed');
-    assertEqual(invites[0]?.invite.invite_id, lasting.invite_id, 'the one that lasts');
+    assertEqual(
+      invites[0]?.invite.invite_id,
+      lasting.invite_id,
+      'the invitation that has not expired',
+    );
     assertEqual((await readApplications(group, owner)).applications.length, 0, 'no application');
     const looking = [['looking', params]] as const;
     await assertAllRefused({ by: eve, method: 'group.resolve', codes: ['forbidden'] }, looking);
@@ -58,7 +62,7 @@ application.check(
   'hints-expired',
   {
     source: '05 §15.3',
-    title: 'tells managers when an invitation expires with applications',
+    title: 'notifies managers if an invitation expires with applications',
     ...onWss,
   },
   async (context) => {
@@ -70,14 +74,14 @@ application.check(
     const { group_id } = await (owner.caller as WssCaller).notification(
       'group.application.changed',
     );
-    assertEqual(group_id, group.groupId, 'of this group');
+    assertEqual(group_id, group.groupId, 'the group of the hint');
     assertEqual((await readApplications(group, owner)).applications.length, 0, 'the list is empty');
   },
 );
 
 keys.check(
   'hints-removed-device',
-  { source: '05 §7.3, §15.2', title: 'tells readers when the relay changes its secret', ...onWss },
+  { source: '05 §7.3, §15.2', title: 'notifies readers if the relay changes its secret', ...onWss },
   async (context) => {
     const { group, owner, members } = await groupFixture(context, { members: 1, devices: 2 });
     const [ben] = members as [TestAccount];
@@ -93,7 +97,7 @@ keys.check(
 
 close.check(
   'hints-event',
-  { source: '05 §15.2', title: 'tells the last event to those who still may read', ...onWss },
+  { source: '05 §15.2', title: 'hints the last event to accounts that may still read', ...onWss },
   async (context) => {
     const { group, owner, members } = await groupFixture(context, { members: 1 });
     const [ben] = members as [TestAccount];

@@ -1,4 +1,4 @@
-/** Whom each method tells what (05 §15, §19; 02 §12.6, §12.7). */
+/** The hints that each method causes, and the accounts that get them (05 §15, §19; 02 §12). */
 import type { GroupMethodName } from '@posthouse/protocol';
 import type { JsonObject } from '@posthouse/protocol/json';
 import { type Check, checksOf } from '../../check.ts';
@@ -8,7 +8,7 @@ import { type ExpectedHints, GroupListeners } from '../../groups/group-listeners
 import { idsOf, newSecret } from '../../groups/group-objects.ts';
 import { readHead } from '../../groups/group-reader.ts';
 
-/** Owner, administrator, two members, somebody outside. */
+/** A group with owner, administrator and two members, and an account outside. */
 interface Participants extends GroupFixture {
   readonly ada: TestAccount;
   readonly ben: TestAccount;
@@ -17,28 +17,32 @@ interface Participants extends GroupFixture {
 }
 
 interface HintCase {
-  /** What comes before anybody listens. */
-  before?(cast: Participants): Promise<unknown>;
-  act(cast: Participants): Promise<unknown>;
-  expected(cast: Participants): ExpectedHints;
+  /** Calls made before the accounts subscribe. */
+  before?(participating: Participants): Promise<unknown>;
+  act(participating: Participants): Promise<unknown>;
+  expected(participating: Participants): ExpectedHints;
 }
 
 const all = ({ owner, ada, ben, cem }: Participants) => [owner, ada, ben, cem];
 const managers = ({ owner, ada }: Participants) => [owner, ada];
-const timelineToAll = (cast: Participants): ExpectedHints => ({ timeline: all(cast) });
-const toManagers = (cast: Participants): ExpectedHints => ({ applications: managers(cast) });
+const timelineToAll = (participating: Participants): ExpectedHints => ({
+  timeline: all(participating),
+});
+const toManagers = (participating: Participants): ExpectedHints => ({
+  applications: managers(participating),
+});
 const requestRecovery = ({ group, ben }: Participants) => group.requestRecovery(ben);
 const applied = async ({ group, eve }: Participants) => group.apply(eve, await group.invite());
 
-/** Names the accounts of people in a group. */
-const batch = ({ group }: Participants, ...people: TestAccount[]): JsonObject => {
-  return { group_id: group.groupId, accounts: idsOf(people) };
+/** Builds the parameters that name accounts of a group. */
+const batch = ({ group }: Participants, ...accounts: TestAccount[]): JsonObject => {
+  return { group_id: group.groupId, accounts: idsOf(accounts) };
 };
 
-/** The request of the first member is deleted when its membership ends, in each of these ways. */
-const recoveryDeleted = (cast: Participants): ExpectedHints => {
-  const { owner, ada, cem } = cast;
-  return { timeline: [owner, ada, cem], recoveries: managers(cast) };
+/** The hints if a membership ends and its recovery request is deleted. */
+const recoveryDeleted = (participating: Participants): ExpectedHints => {
+  const { owner, ada, cem } = participating;
+  return { timeline: [owner, ada, cem], recoveries: managers(participating) };
 };
 
 const cases: Readonly<Partial<Record<GroupMethodName, Readonly<Record<string, HintCase>>>>> = {
@@ -51,13 +55,16 @@ const cases: Readonly<Partial<Record<GroupMethodName, Readonly<Record<string, Hi
       expected: timelineToAll,
     },
     'roles-of-now': {
-      act: async (cast) => {
-        const { group, ada, ben } = cast;
+      act: async (participating) => {
+        const { group, ada, ben } = participating;
         await group.setRole(ada, 'member');
         await group.setRole(ben, 'administrator');
-        await applied(cast);
+        await applied(participating);
       },
-      expected: (cast) => ({ ...timelineToAll(cast), applications: [cast.owner, cast.ben] }),
+      expected: (participating) => ({
+        ...timelineToAll(participating),
+        applications: [participating.owner, participating.ben],
+      }),
     },
   },
   'group.owner.transfer': {
@@ -83,8 +90,12 @@ const cases: Readonly<Partial<Record<GroupMethodName, Readonly<Record<string, Hi
   'group.application.reject': {
     deleted: {
       before: applied,
-      act: (cast) =>
-        cast.context.expectOk(cast.ada.caller, 'group.application.reject', batch(cast, cast.eve)),
+      act: (participating) =>
+        participating.context.expectOk(
+          participating.ada.caller,
+          'group.application.reject',
+          batch(participating, participating.eve),
+        ),
       expected: toManagers,
     },
   },
@@ -92,7 +103,10 @@ const cases: Readonly<Partial<Record<GroupMethodName, Readonly<Record<string, Hi
     admitted: {
       before: applied,
       act: ({ group, eve }) => group.approve([eve]),
-      expected: (cast) => ({ ...timelineToAll(cast), ...toManagers(cast) }),
+      expected: (participating) => ({
+        ...timelineToAll(participating),
+        ...toManagers(participating),
+      }),
     },
   },
   'group.member.leave': {
@@ -126,7 +140,10 @@ const cases: Readonly<Partial<Record<GroupMethodName, Readonly<Record<string, Hi
     'with-application': {
       before: applied,
       act: ({ group, eve }) => group.ban([eve]),
-      expected: (cast) => ({ ...timelineToAll(cast), ...toManagers(cast) }),
+      expected: (participating) => ({
+        ...timelineToAll(participating),
+        ...toManagers(participating),
+      }),
     },
     outside: { act: ({ group, eve }) => group.ban([eve]), expected: timelineToAll },
   },
@@ -136,16 +153,20 @@ const cases: Readonly<Partial<Record<GroupMethodName, Readonly<Record<string, Hi
   'group.member.recovery.submit': {
     member: {
       act: requestRecovery,
-      expected: (cast) => ({ recoveries: [...managers(cast), cast.ben] }),
+      expected: (participating) => ({
+        recoveries: [...managers(participating), participating.ben],
+      }),
     },
     replaced: {
       before: requestRecovery,
       act: requestRecovery,
-      expected: (cast) => ({ recoveries: [...managers(cast), cast.ben] }),
+      expected: (participating) => ({
+        recoveries: [...managers(participating), participating.ben],
+      }),
     },
     administrator: {
       act: ({ group, ada }) => group.requestRecovery(ada),
-      expected: (cast) => ({ recoveries: managers(cast) }),
+      expected: (participating) => ({ recoveries: managers(participating) }),
     },
     owner: {
       act: ({ group, owner }) => group.requestRecovery(owner),
@@ -156,29 +177,36 @@ const cases: Readonly<Partial<Record<GroupMethodName, Readonly<Record<string, Hi
     event: {
       before: requestRecovery,
       act: ({ group, ben }) => group.recover([ben]),
-      expected: (cast) => ({ ...timelineToAll(cast), recoveries: [...managers(cast), cast.ben] }),
+      expected: (participating) => ({
+        ...timelineToAll(participating),
+        recoveries: [...managers(participating), participating.ben],
+      }),
     },
   },
   'group.member.recovery.reject': {
     rejected: {
       before: requestRecovery,
-      act: (cast) =>
-        cast.context.expectOk(
-          cast.ada.caller,
+      act: (participating) =>
+        participating.context.expectOk(
+          participating.ada.caller,
           'group.member.recovery.reject',
-          batch(cast, cast.ben),
+          batch(participating, participating.ben),
         ),
-      expected: (cast) => ({ recoveries: [...managers(cast), cast.ben] }),
+      expected: (participating) => ({
+        recoveries: [...managers(participating), participating.ben],
+      }),
     },
     withdrawn: {
       before: requestRecovery,
-      act: (cast) =>
-        cast.context.expectOk(
-          cast.ben.caller,
+      act: (participating) =>
+        participating.context.expectOk(
+          participating.ben.caller,
           'group.member.recovery.reject',
-          batch(cast, cast.ben),
+          batch(participating, participating.ben),
         ),
-      expected: (cast) => ({ recoveries: [...managers(cast), cast.ben] }),
+      expected: (participating) => ({
+        recoveries: [...managers(participating), participating.ben],
+      }),
     },
   },
   'group.secret.rotation.prepare': {
@@ -190,13 +218,17 @@ const cases: Readonly<Partial<Record<GroupMethodName, Readonly<Record<string, Hi
   'group.secret.rotation.commit': {
     event: {
       before: requestRecovery,
-      act: (cast) => cast.group.rotate(all(cast)),
+      act: (participating) => participating.group.rotate(all(participating)),
       expected: timelineToAll,
     },
     'owner-key-with-request': {
       before: ({ group, owner }) => group.requestRecovery(owner),
-      act: (cast) => cast.group.rotate(all(cast), cast.group.keys.make()),
-      expected: (cast) => ({ ...timelineToAll(cast), recoveries: [cast.owner] }),
+      act: (participating) =>
+        participating.group.rotate(all(participating), participating.group.keys.make()),
+      expected: (participating) => ({
+        ...timelineToAll(participating),
+        recoveries: [participating.owner],
+      }),
     },
   },
   'group.message.send': {
@@ -220,7 +252,7 @@ async function revokeAll(
   const { invites } = list as unknown as { invites: { invite: { invite_id: string } }[] };
   for (const { invite } of invites) {
     const params = { group_id, invite_id: invite.invite_id };
-    // The invitation that admitted these people is revoked with the others.
+    // The invitation that admitted these accounts is revoked with the others.
     await context.expectOk(caller, 'group.invite.revoke', params);
   }
 }
@@ -243,31 +275,34 @@ function hintChecks(
       `hints-${word}`,
       {
         source: '05 §15, §19',
-        title: `tells those who are to know, and nobody else (${word})`,
+        title: `notifies the permitted accounts and no others (${word})`,
         transports: ['wss'],
       },
       async (context) => {
-        const cast = await participants(context);
-        await before?.(cast);
-        const listeners = await GroupListeners.of(cast.group, all(cast));
-        await listeners.expectHints(() => act(cast), expected(cast));
+        const participating = await participants(context);
+        await before?.(participating);
+        const listeners = await GroupListeners.of(participating.group, all(participating));
+        await listeners.expectHints(() => act(participating), expected(participating));
       },
     );
   }
   return list;
 }
 
-/** A call made before, to be repeated as it is. */
+/** Makes a call, to be repeated unchanged. */
 type Repeated = (
-  cast: Participants,
+  participating: Participants,
 ) => Promise<{ readonly by: TestAccount; readonly params: JsonObject }>;
 
 /** Repeats that change nothing (05 §13.13, §13.21, §13.28). */
 const repeats: Readonly<Partial<Record<GroupMethodName, Repeated>>> = {
-  'group.application.submit': async (cast) => ({ by: cast.eve, params: await applied(cast) }),
-  'group.member.recovery.submit': async (cast) => ({
-    by: cast.ben,
-    params: await requestRecovery(cast),
+  'group.application.submit': async (participating) => ({
+    by: participating.eve,
+    params: await applied(participating),
+  }),
+  'group.member.recovery.submit': async (participating) => ({
+    by: participating.ben,
+    params: await requestRecovery(participating),
   }),
   'group.message.send': async ({ context, group, ben }) => {
     const params = group.message(ben, (await readHead(group, ben)).epoch);
@@ -282,13 +317,13 @@ function repeatChecks(method: GroupMethodName, repeat: Repeated): readonly Check
     'hints-repeat',
     {
       source: '05 §13.13, §13.21, §13.28',
-      title: 'an identical repeat tells nobody',
+      title: 'an identical repeat causes no hint',
       transports: ['wss'],
     },
     async (context) => {
-      const cast = await participants(context);
-      const { by, params } = await repeat(cast);
-      const listeners = await GroupListeners.of(cast.group, all(cast));
+      const participating = await participants(context);
+      const { by, params } = await repeat(participating);
+      const listeners = await GroupListeners.of(participating.group, all(participating));
       await listeners.expectHints(() => context.expectOk(by.caller, method, params), {});
     },
   );

@@ -23,7 +23,7 @@ import { groupRotationChecks } from './rotation.ts';
 import { groupStagingChecks } from './staging.ts';
 import { groupSubscribeChecks } from './subscribe.ts';
 
-/** The checks of `group.host.v1`: what all methods have in common, then what is each one's own. */
+/** The checks of `group.host.v1`: rules of all methods, then rules of each method. */
 export const groupChecks: readonly Check[] = [
   ...groupCommonChecks,
   ...groupAuthorizationChecks,

@@ -1,4 +1,4 @@
-/** Invitations: who may make and see them (05 §8.1, §13.9, §13.10). */
+/** Creating and reading invitations (05 §8.1, §13.9, §13.10). */
 
 import {
   createGroupInviteId,
@@ -23,8 +23,8 @@ const create = checksOf('group.invite.create');
 const resolve = checksOf('group.invite.resolve');
 const listing = checksOf('group.invite.list');
 
-/** An invitation as the relay has it, verified. */
-async function seen(group: TestGroup, by: TestAccount, invite: GroupInvite) {
+/** Reads and verifies an invitation. */
+async function readInvite(group: TestGroup, by: TestAccount, invite: GroupInvite) {
   const params = { group_id: group.groupId, invite_id: invite.invite_id };
   const answer: unknown = await group.context.expectOk(by.caller, 'group.invite.resolve', params);
   verifyGroupInviteResolution(group.context.network, answer, params);
@@ -33,14 +33,14 @@ async function seen(group: TestGroup, by: TestAccount, invite: GroupInvite) {
 
 create.check(
   'keeps',
-  { source: '05 §13.9, §13.10', title: 'keeps the invitation with its certificate, unused' },
+  { source: '05 §13.9, §13.10', title: 'stores the invitation with its certificate, unused' },
   async (context) => {
     const { group, owner } = await groupFixture(context);
     await assertUnchanged(group, owner, async () => {
       const invite = await group.invite({ max_uses: 3 });
-      const { invite: kept, signer_certificate, uses } = await seen(group, owner, invite);
-      assertEqual(kept, invite, 'unchanged');
-      assertEqual(uses, 0, 'no use so far');
+      const { invite: stored, signer_certificate, uses } = await readInvite(group, owner, invite);
+      assertEqual(stored, invite, 'the invitation is unchanged');
+      assertEqual(uses, 0, 'the number of uses');
       assertEqual(signer_certificate.account, owner.account.id, "the inviter's certificate");
     });
   },
@@ -48,7 +48,7 @@ create.check(
 
 create.check(
   'policy',
-  { source: '05 §4.1, §6', title: 'an ordinary member may invite as the policy says' },
+  { source: '05 §4.1, §6', title: 'an ordinary member may invite as the policy permits' },
   async (context) => {
     const { group, members, administrators } = await groupFixture(context, {
       members: 1,
@@ -79,7 +79,7 @@ create.check(
 
 create.check(
   'another-inviter',
-  { source: '05 §13.9', title: 'is forbidden in the name of somebody else' },
+  { source: '05 §13.9', title: 'answers forbidden in the name of another account' },
   async (context) => {
     const { group, owner, members } = await groupFixture(context, { members: 1 });
     const [ben] = members as [TestAccount];
@@ -90,24 +90,24 @@ create.check(
 
 create.check(
   'taken',
-  { source: '05 §13.9', title: 'is state_conflict under an ID that is taken' },
+  { source: '05 §13.9', title: 'answers state_conflict to an existing ID' },
   async (context) => {
     const { group, owner } = await groupFixture(context);
     const invite = await group.invite();
     const method = 'group.invite.create';
     const calls = [
       ['the same invitation', invite],
-      ['another of its ID', group.invitation({ invite_id: invite.invite_id, max_uses: 1 })],
+      ['another with its ID', group.invitation({ invite_id: invite.invite_id, max_uses: 1 })],
     ] as const;
     await assertAllRefused({ by: owner, method, codes: ['state_conflict'] }, calls);
-    const { invite: kept } = await seen(group, owner, invite);
-    assertEqual(kept, invite, 'the first stays as it was');
+    const { invite: stored } = await readInvite(group, owner, invite);
+    assertEqual(stored, invite, 'the first invitation is unchanged');
   },
 );
 
 create.check(
   'race',
-  { source: '05 §13.9', title: 'of several at once under one ID one is kept' },
+  { source: '05 §13.9', title: 'stores one of several concurrent invitations with one ID' },
   async (context) => {
     const { group, owner } = await groupFixture(context);
     const invite = group.invitation();
@@ -123,7 +123,7 @@ create.check(
 
 create.check(
   'refused-terms',
-  { source: '05 §4.6, §13.9', title: 'refuses uses, targets and periods that are out of bounds' },
+  { source: '05 §4.6, §13.9', title: 'refuses invalid uses, targets and periods' },
   async (context) => {
     const { group, owner } = await groupFixture(context);
     const ttl = await relayLimit(context, 'max_group_invite_ttl');
@@ -148,7 +148,10 @@ create.check(
 
 create.check(
   'clock',
-  { source: '05 §12.4, §13.9', title: 'is clock_skew when made in another time' },
+  {
+    source: '05 §12.4, §13.9',
+    title: 'answers clock_skew if the time of the invitation is far off',
+  },
   async (context) => {
     const { group, owner } = await groupFixture(context);
     const ttl = await relayLimit(context, 'max_group_invite_ttl');
@@ -157,14 +160,17 @@ create.check(
     const method = 'group.invite.create';
     await context.expectError(owner.caller, { method, params: ahead }, 'clock_skew');
     if (ttl <= 86_400) return;
-    const behind = group.invitation({ created_at: now - 86_400, expires_at: now + 60 });
-    await context.expectError(owner.caller, { method, params: behind }, 'clock_skew');
+    const late = group.invitation({ created_at: now - 86_400, expires_at: now + 60 });
+    await context.expectError(owner.caller, { method, params: late }, 'clock_skew');
   },
 );
 
 create.check(
   'outlives-its-maker',
-  { source: '05 §8.1', title: 'an invitation stays when its maker may not make it any more' },
+  {
+    source: '05 §8.1',
+    title: 'an invitation stays valid if its inviter loses the right to invite',
+  },
   async (context) => {
     const { group, owner, administrators, members, strangers } = await groupFixture(context, {
       administrators: 1,
@@ -184,14 +190,14 @@ create.check(
     await group.leave(ada);
     await group.apply(fay, invite);
     await group.approve([fay]);
-    const { uses } = await seen(group, owner, invite);
+    const { uses } = await readInvite(group, owner, invite);
     assertEqual(uses, 2, 'used twice');
   },
 );
 
 resolve.check(
   'rights',
-  { source: '05 §6, §13.10', title: 'managers see all invitations, members their own' },
+  { source: '05 §6, §13.10', title: 'managers may read all invitations, members their own' },
   async (context) => {
     const { group, owner, members, administrators } = await groupFixture(context, {
       members: 2,
@@ -204,24 +210,24 @@ resolve.check(
       TestAccount,
     ];
     const invite = await group.invite({}, ben);
-    for (const by of [owner, ada, ben]) await seen(group, by, invite);
+    for (const by of [owner, ada, ben]) await readInvite(group, by, invite);
     const call = { method: 'group.invite.resolve', params: namedInvite(group, invite) };
     await context.expectError(cem.caller, call, 'forbidden');
     await group.setRole(cem, 'administrator');
-    await seen(group, cem, invite);
+    await readInvite(group, cem, invite);
   },
 );
 
 resolve.check(
   'gone',
-  { source: '05 §13.10', title: 'is not_found for what is unknown here, revoked or used up' },
+  { source: '05 §13.10', title: 'answers not_found for an unknown, revoked or used invitation' },
   async (context) => {
     const { group, owner, strangers } = await groupFixture(context, { strangers: 1 });
     const [eve] = strangers as [TestAccount];
     const [revoked, used] = [await group.invite(), await group.invite({ max_uses: 1 })];
     await context.expectOk(owner.caller, 'group.invite.revoke', namedInvite(group, revoked));
     await group.apply(eve, used);
-    await seen(group, owner, used);
+    await readInvite(group, owner, used);
     await group.approve([eve]);
     const unknown = { invite_id: createGroupInviteId(nodeRandom) };
     const foreign = await (await groupFixture(context)).group.invite();
@@ -237,7 +243,10 @@ resolve.check(
 
 listing.check(
   'scope',
-  { source: '05 §6, §13.11', title: 'shows valid invitations: managers all, members their own' },
+  {
+    source: '05 §6, §13.11',
+    title: 'lists all valid invitations for managers, and the own ones for members',
+  },
   async (context) => {
     const { group, owner, members, administrators, strangers } = await groupFixture(context, {
       members: 2,
@@ -268,7 +277,7 @@ listing.check(
       const { invites } = await readInvites(group, by);
       const seenBy = invites.map(({ invite }) => invite.invite_id).sort();
       const expected = visible.map(({ invite_id }) => invite_id).sort();
-      assertEqual(seenBy.join(), expected.join(), 'exactly those in its scope');
+      assertEqual(seenBy.join(), expected.join(), 'the listed invitations');
     }
   },
 );

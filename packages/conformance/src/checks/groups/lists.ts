@@ -1,4 +1,4 @@
-/** What the three lists have in common: cursors, pages, rights (05 §12.7). */
+/** Rules of all three lists: cursors, pages, rights (05 §12.7). */
 
 import { assertConforms, assertEqual } from '../../assert.ts';
 import { checksOf } from '../../check.ts';
@@ -12,17 +12,17 @@ import {
 } from '../../groups/group-fixture.ts';
 import { type GroupListName, groupLists, readList } from '../../groups/group-lists.ts';
 
-/** How a list gets records: one for each of the fixture's members or strangers. */
-interface Filling {
+/** Fills a list with one record for each of the fixture's members or strangers. */
+interface ListFixture {
   readonly fixture: GroupFixtureOptions;
   fill(fixture: GroupFixture): Promise<unknown>;
-  /** Takes one record away. */
+  /** Removes one record. */
   drop(fixture: GroupFixture): Promise<unknown>;
 }
 
 const count = 5;
 
-const listFixtures: Readonly<Record<GroupListName, Filling>> = {
+const listFixtures: Readonly<Record<GroupListName, ListFixture>> = {
   'group.invite.list': {
     fixture: {},
     fill: ({ group }) => Promise.all(Array.from({ length: count }, () => group.invite())),
@@ -68,53 +68,53 @@ function listChecks(method: GroupListName) {
 
   check(
     'empty',
-    { source: '05 §12.7', title: 'is an empty page without next where there is nothing' },
+    { source: '05 §12.7', title: 'returns an empty page without next if there are no records' },
     async (context) => {
       const { group, owner } = await groupFixture(context);
       const { keys, next } = await read(group, owner);
-      assertConforms(keys.length === 0 && next === undefined, 'an empty page, and its end');
+      assertConforms(keys.length === 0 && next === undefined, 'an empty page without next');
     },
   );
 
   check(
     'traversal',
-    { source: '05 §12.7', title: 'gives each record once, in the same order however it is read' },
+    { source: '05 §12.7', title: 'returns each record once, in the same order with any page size' },
     async (context) => {
       const { group, owner } = await filled(context, method);
       const whole = await readList(method, group, owner);
       assertConforms(new Set(whole).size === count && whole.length === count, `${count} records`);
       for (const limit of [1, 2, count, Number.MAX_SAFE_INTEGER]) {
         const again = await readList(method, group, owner, limit);
-        assertEqual(again.join(), whole.join(), `the same in pages of ${limit}`);
+        assertEqual(again.join(), whole.join(), `the records in pages of ${limit}`);
       }
     },
   );
 
   check(
     'changing',
-    { source: '05 §12.7', title: 'does not trip over a list that changes on the way' },
+    { source: '05 §12.7', title: 'reading goes on or ends with not_found if the list changes' },
     async (context) => {
       const { group, owner, drop } = await filled(context, method);
       const { keys, next } = await read(group, owner, { limit: 2 });
-      assertConforms(next !== undefined, 'there is more');
+      assertConforms(next !== undefined, 'a next cursor');
       await drop();
       const answer = await owner.caller.call(method, { group_id: group.groupId, cursor: next });
-      const gone = !answer.ok && answer.code === 'not_found';
-      assertConforms(answer.ok || gone, 'it goes on, or says that the cursor is gone');
+      const isExpired = !answer.ok && answer.code === 'not_found';
+      assertConforms(answer.ok || isExpired, 'a page, or not_found for the cursor');
       const left = await readList(method, group, owner);
-      assertEqual(left.length, count - 1, 'one less from the beginning');
-      assertConforms(keys.length <= 2, 'no more than asked for');
+      assertEqual(left.length, count - 1, 'the number of records');
+      assertConforms(keys.length <= 2, 'at most as many records as the limit');
     },
   );
 
   check(
     'cursors',
-    { source: '05 §12.7', title: 'refuses limits and cursors that are not its own' },
+    { source: '05 §12.7', title: 'refuses invalid limits and unknown cursors' },
     async (context) => {
       const { group, owner } = await filled(context, method);
       const group_id = group.groupId;
       const { next } = await read(group, owner, { limit: 1 });
-      assertConforms(next !== undefined, 'there is more');
+      assertConforms(next !== undefined, 'a next cursor');
       const call = { by: owner, method };
       const wrong = [
         ['a limit of 0', { group_id, limit: 0 }],
@@ -124,8 +124,10 @@ function listChecks(method: GroupListName) {
         ['a cursor of other characters', { group_id, cursor: `${next}/` }],
       ] as const;
       await assertAllRefused({ ...call, codes: ['bad_request'] }, wrong);
-      // Its state may be gone, or its text invalid: both are said of a cursor nobody gave out.
-      const foreign = [['a cursor nobody gave out', { group_id, cursor: 'A'.repeat(24) }]] as const;
+      // For an unknown cursor both codes are permitted: expired or malformed.
+      const foreign = [
+        ['a cursor that was never issued', { group_id, cursor: 'A'.repeat(24) }],
+      ] as const;
       await assertAllRefused({ ...call, codes: ['bad_request', 'not_found'] }, foreign);
       const other = await groupFixture(context);
       const elsewhere = { group_id: other.group.groupId, cursor: next };
@@ -144,12 +146,12 @@ function listChecks(method: GroupListName) {
 
   check(
     'right-lost',
-    { source: '05 §12.7', title: 'is forbidden on the way to whoever may not read on' },
+    { source: '05 §12.7', title: 'answers forbidden to a cursor if the caller has lost the right' },
     async (context) => {
       const { group, administrators } = await filled(context, method, { administrators: 1 });
       const [ada] = administrators as [TestAccount];
       const { next } = await read(group, ada, { limit: 1 });
-      assertConforms(next !== undefined, 'there is more');
+      assertConforms(next !== undefined, 'a next cursor');
       await group.setRole(ada, 'member');
       const params = { group_id: group.groupId, cursor: next };
       await context.expectError(ada.caller, { method, params }, 'forbidden');
@@ -158,7 +160,7 @@ function listChecks(method: GroupListName) {
 
   check(
     'other-device',
-    { source: '05 §12.3', title: 'is the same for every device of an account' },
+    { source: '05 §12.3', title: 'returns the same list to every device of an account' },
     async (context) => {
       const { group, owner } = await filled(context, method, { devices: 2 });
       const [here, there] = [

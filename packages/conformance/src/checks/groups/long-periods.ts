@@ -1,4 +1,4 @@
-/** What ends by itself after a period that the relay sets (05 §9.3, §13.26, §15.4). */
+/** Recovery requests and preparations, which end after a period of the relay (05 §9.3, §13.26). */
 import type { JsonObject } from '@posthouse/protocol/json';
 import { assertConforms, assertEqual, NotApplicable } from '../../assert.ts';
 import { checksOf } from '../../check.ts';
@@ -19,10 +19,10 @@ const listing = checksOf('group.member.recovery.list');
 const prepare = checksOf('group.secret.rotation.prepare');
 const commit = checksOf('group.secret.rotation.commit');
 
-/** Seconds that a check waits for the end of a period. */
+/** Seconds that a check waits at most for the end of a period. */
 const patience = 10;
 
-/** Ends the check where nobody would wait for the end. */
+/** Ends the check as not applicable if the period is too long to wait for. */
 function requireShortPeriod(period: number, what: string): void {
   if (period <= patience) return;
   const minutes = Math.ceil(period / 60);
@@ -37,9 +37,9 @@ async function asked(context: TestContext, by: TestAccount, request: JsonObject)
   return times;
 }
 
-/** Prepares a secret for everybody. */
-async function prepared(group: TestGroup, secret: Uint8Array, people: readonly TestAccount[]) {
-  const { expires_at } = await group.prepare(group.prepareParams(secret, people));
+/** Prepares a secret with boxes for all members. */
+async function prepared(group: TestGroup, secret: Uint8Array, batch: readonly TestAccount[]) {
+  const { expires_at } = await group.prepare(group.prepareParams(secret, batch));
   requireShortPeriod(expires_at - (await relayTime(group.context)), 'rotations can be committed');
   return expires_at;
 }
@@ -48,7 +48,7 @@ submit.check(
   'expires',
   {
     source: '05 §9.3, §13.21 to §13.24',
-    title: 'nobody can act on a request from expires_at on; sent again it is a new one',
+    title: 'a request ends at expires_at; the same one sent again is a new request',
     waitsForPeriod: true,
   },
   async (context) => {
@@ -69,8 +69,8 @@ submit.check(
       const call = { by: owner, method: 'group.member.recovery.approve', codes };
       await assertAllRefused(call, [['a request that is over', approval]]);
       const second = await asked(context, ben, request);
-      assertConforms(second.accepted_at >= first.expires_at, 'accepted anew');
-      assertConforms(second.expires_at > first.expires_at, 'for a new period');
+      assertConforms(second.accepted_at >= first.expires_at, 'a later acceptance');
+      assertConforms(second.expires_at > first.expires_at, 'a later expires_at');
     });
   },
 );
@@ -79,7 +79,7 @@ listing.check(
   'hints-expired',
   {
     source: '05 §15.4',
-    title: 'tells managers and its account when a request expires',
+    title: 'notifies managers and the account if a request expires',
     transports: ['wss'],
     waitsForPeriod: true,
   },
@@ -93,11 +93,11 @@ listing.check(
     await GroupListeners.of(group, ears);
     await asked(context, ben, group.recoveryRequest(ben));
     for (const by of ears) {
-      // The hint that it was submitted comes first, if not later than asked for.
+      // The hint of the submission may come first.
       do {
         const caller = by.caller as WssCaller;
         const { group_id } = await caller.notification('group.member.recovery.changed', 20_000);
-        assertEqual(group_id, group.groupId, 'of this group');
+        assertEqual(group_id, group.groupId, 'the group of the hint');
       } while ((await readRecoveries(group, by)).requests.length > 0);
     }
   },
@@ -105,7 +105,11 @@ listing.check(
 
 prepare.check(
   'expired',
-  { source: '05 §13.26', title: 'takes no more boxes when its time is over', waitsForPeriod: true },
+  {
+    source: '05 §13.26',
+    title: 'refuses boxes after the preparation has expired',
+    waitsForPeriod: true,
+  },
   async (context) => {
     const { group, owner } = await groupFixture(context);
     const secret = newSecret();
@@ -115,13 +119,13 @@ prepare.check(
     const again = [['a preparation that is over', group.prepareParams(secret, [owner])]] as const;
     await assertAllRefused({ ...call, codes: ['state_conflict'] }, again);
     const next = await prepared(group, newSecret(), [owner]);
-    assertConforms(next > end, 'another secret has a time of its own');
+    assertConforms(next > end, 'a later expires_at for another secret');
   },
 );
 
 commit.check(
   'expired',
-  { source: '05 §13.27', title: 'does not activate what is over', waitsForPeriod: true },
+  { source: '05 §13.27', title: 'refuses to commit an expired preparation', waitsForPeriod: true },
   async (context) => {
     const { group, owner } = await groupFixture(context);
     const secret = newSecret();

@@ -23,7 +23,7 @@ const remove = checksOf('group.member.remove');
 const ban = checksOf('group.member.ban');
 const unban = checksOf('group.member.unban');
 
-/** The ways to end memberships: method, kind of event, and the act. */
+/** The ways to end a membership: method, kind of event, and the call. */
 const ways = [
   [
     leave,
@@ -33,9 +33,13 @@ const ways = [
   [
     remove,
     'group.member.removal',
-    ({ group }: GroupFixture, gone: [TestAccount]) => group.remove(gone),
+    ({ group }: GroupFixture, targets: [TestAccount]) => group.remove(targets),
   ],
-  [ban, 'group.member.ban', ({ group }: GroupFixture, gone: [TestAccount]) => group.ban(gone)],
+  [
+    ban,
+    'group.member.ban',
+    ({ group }: GroupFixture, targets: [TestAccount]) => group.ban(targets),
+  ],
 ] as const;
 
 for (const [{ check }, kind, act] of ways) {
@@ -52,22 +56,22 @@ for (const [{ check }, kind, act] of ways) {
       assertChainMatches(group, chain);
       assertEqual(kindsOf(chain).at(-1), kind, 'the event');
       assertConforms(chain.state.sequence > before.sequence, 'appended');
-      assertEqual(chain.outcomes.length, 3, 'one event, no other for the same');
+      assertEqual(chain.outcomes.length, 3, 'the number of events');
       assertConforms(chain.state.epoch > before.epoch, 'a greater epoch');
-      assertConforms(!chain.state.members.has(ben.account.id), 'no member any more');
+      assertConforms(!chain.state.members.has(ben.account.id), 'no longer a member');
       assertEqual(chain.state.bans.has(ben.account.id), kind.endsWith('ban'), 'banned by a ban');
-      assertEqual((await resolveGroup(group, cem)).member_count, 2, 'the state counts the rest');
+      assertEqual((await resolveGroup(group, cem)).member_count, 2, 'member_count');
       assertEqual(
         (await readEpochs(group, cem)).at(-1),
         chain.state.epoch,
-        'new keys for the rest',
+        'new keys for the other members',
       );
     },
   );
 
   check(
     'closes-access',
-    { source: '05 §9.1, §10.3', title: 'refuses the former member everything from then on' },
+    { source: '05 §9.1, §10.3', title: 'refuses all calls of the former member' },
     async (context) => {
       const fixture = await groupFixture(context, { members: 1, devices: 2 });
       const { group, members } = fixture;
@@ -86,7 +90,10 @@ for (const [{ check }, kind, act] of ways) {
 
   check(
     'rejoins-anew',
-    { source: '05 §10.3, §9.2', title: 'gives nothing back to whoever is admitted again' },
+    {
+      source: '05 §10.3, §9.2',
+      title: 'gives no earlier access to an account that is admitted again',
+    },
     async (context) => {
       const fixture = await groupFixture(context, { members: 1 });
       const { group, owner, members } = fixture;
@@ -99,8 +106,12 @@ for (const [{ check }, kind, act] of ways) {
       await group.admit(ben);
       const chain = await readChain(group, ben);
       assertEqual(chain.state.members.get(ben.account.id)?.role, 'member', 'an ordinary member');
-      assertEqual(messagesOf(chain).length, 0, 'no message of the time before');
-      assertEqual((await readEpochs(group, ben)).join(), String(chain.state.epoch), 'nor its keys');
+      assertEqual(messagesOf(chain).length, 0, 'the number of messages from before');
+      assertEqual(
+        (await readEpochs(group, ben)).join(),
+        String(chain.state.epoch),
+        'no keys from before',
+      );
     },
   );
 
@@ -113,13 +124,17 @@ for (const [{ check }, kind, act] of ways) {
       const [ben] = members as [TestAccount];
       await group.requestRecovery(ben);
       await act(fixture, [ben]);
-      assertEqual((await readRecoveries(group, owner)).requests.length, 0, 'it is gone');
+      assertEqual(
+        (await readRecoveries(group, owner)).requests.length,
+        0,
+        'the number of requests',
+      );
       if (kind === 'group.member.ban') await group.unban([ben]);
       await group.admit(ben);
       assertEqual(
         (await readRecoveries(group, owner)).requests.length,
         0,
-        'and does not come back',
+        'the number of requests after another admission',
       );
     },
   );
@@ -127,7 +142,7 @@ for (const [{ check }, kind, act] of ways) {
 
 leave.check(
   'owner',
-  { source: '05 §6, §13.17', title: 'is forbidden to the owner' },
+  { source: '05 §6, §13.17', title: 'answers forbidden to the owner' },
   async (context) => {
     const { group, owner } = await groupFixture(context, { members: 1 });
     const params = group.chainBody('group.member.leave', { account: owner.account.id });
@@ -137,7 +152,7 @@ leave.check(
 
 leave.check(
   'another',
-  { source: '05 §13.17', title: 'is forbidden in the name of another member' },
+  { source: '05 §13.17', title: 'answers forbidden in the name of another member' },
   async (context) => {
     const { group, owner, members } = await groupFixture(context, { members: 2 });
     const [ben, cem] = members as [TestAccount, TestAccount];
@@ -150,7 +165,7 @@ leave.check(
 
 leave.check(
   'repeat',
-  { source: '05 §13.17', title: 'is forbidden when repeated' },
+  { source: '05 §13.17', title: 'answers a repeat with forbidden' },
   async (context) => {
     const { group, members } = await groupFixture(context, { members: 1 });
     const [ben] = members as [TestAccount];
@@ -160,14 +175,17 @@ leave.check(
   },
 );
 
-/** Who may not be a target, of removals and of bans (05 §6). */
+/** Checks the accounts that must not be the target of removals and bans (05 §6). */
 for (const [{ check }, method, kind] of [
   [remove, 'group.member.remove', 'group.member.removal'],
   [ban, 'group.member.ban', 'group.member.ban'],
 ] as const) {
   check(
     'targets',
-    { source: '05 §6', title: 'is forbidden for the owner, and for administrators by their like' },
+    {
+      source: '05 §6',
+      title: 'answers forbidden for the owner, and for administrators if the caller is one',
+    },
     async (context) => {
       const { group, owner, members, administrators } = await groupFixture(context, {
         members: 1,
@@ -179,8 +197,8 @@ for (const [{ check }, method, kind] of [
         TestAccount,
       ];
       const calls = (by: TestAccount, ...batches: TestAccount[][]) =>
-        batches.map((people, index) => {
-          const params = group.chainBody(kind, { accounts: idsOf(people) }, by);
+        batches.map((batch, index) => {
+          const params = group.chainBody(kind, { accounts: idsOf(batch) }, by);
           return [`batch ${index}`, params] as const;
         });
       const codes = ['forbidden'] as const;
@@ -191,7 +209,7 @@ for (const [{ check }, method, kind] of [
       });
       const body = group.chainBody(kind, { accounts: idsOf([amy, ben]) });
       await group.write(method, body);
-      assertEqual((await readChain(group, owner)).state.members.size, 2, 'both are gone');
+      assertEqual((await readChain(group, owner)).state.members.size, 2, 'the number of members');
     },
   );
 
@@ -205,7 +223,7 @@ for (const [{ check }, method, kind] of [
       const body = group.chainBody(kind, overrides);
       await group.write(method, body);
       const { state, outcomes } = await readChain(group, owner);
-      assertEqual(state.members.size, 1, 'all are gone');
+      assertEqual(state.members.size, 1, 'the number of members');
       assertConforms(outcomes.length === 3 && state.epoch > before.epoch, 'one event');
       const event = eventOf(outcomes.at(-1) as (typeof outcomes)[0]);
       assertEqual(event.payload, body, 'unchanged');
@@ -215,7 +233,10 @@ for (const [{ check }, method, kind] of [
 
 remove.check(
   'nonmember',
-  { source: '05 §13.18', title: 'is state_conflict, whole, where one target is no member' },
+  {
+    source: '05 §13.18',
+    title: 'answers state_conflict and removes none if one target is no member',
+  },
   async (context) => {
     const { group, owner, members, strangers } = await groupFixture(context, {
       members: 1,
@@ -246,13 +267,13 @@ const batches = [
 for (const [{ check }, method, kind] of batches) {
   check(
     'batch-form',
-    { source: '05 §4.4', title: 'refuses a batch of nobody, and an account named twice' },
+    { source: '05 §4.4', title: 'refuses an empty batch and a repeated account' },
     async (context) => {
       const { group, owner, members } = await groupFixture(context, { members: 1 });
       const [id] = idsOf(members) as [string];
       const foreign = id.replace(/^neo:\d+/, 'neo:1');
       const calls: [string, JsonObject][] = Object.entries({
-        nobody: [],
+        'no account': [],
         'an account twice': [id, id],
         'an account of another network': [foreign],
       }).map(([what, accounts]) => [what, group.chainBody(kind, { accounts })]);

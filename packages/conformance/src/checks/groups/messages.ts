@@ -24,7 +24,7 @@ import { TestGroup } from '../../groups/test-group.ts';
 const send = checksOf('group.message.send');
 const method = 'group.message.send';
 
-/** Sends an envelope; says its sequence. */
+/** Sends an envelope; returns its sequence. */
 async function sent(context: TestContext, by: Pick<TestAccount, 'caller'>, envelope: JsonObject) {
   const answer = (await context.expectOk(by.caller, method, envelope)) as JsonObject;
   return Number(answer.sequence);
@@ -32,7 +32,7 @@ async function sent(context: TestContext, by: Pick<TestAccount, 'caller'>, envel
 
 send.check(
   'readable',
-  { source: '05 §13.28, §14.2', title: 'every member decrypts what each of them sends' },
+  { source: '05 §13.28, §14.2', title: 'every member decrypts the messages of all members' },
   async (context) => {
     const { group, owner, members } = await groupFixture(context, { members: 1, devices: 2 });
     const [ben] = members as [TestAccount];
@@ -48,7 +48,7 @@ send.check(
     await sent(context, laptop, group.sealedMessage(laptop, secret, 'from his laptop'));
     for (const by of [owner, ben, laptop]) {
       const texts = textsOf(context, await readChain(group, by), await readEpochSecret(group, by));
-      assertEqual(texts.join(), 'from ann,from ben,from his laptop', 'all three texts');
+      assertEqual(texts.join(), 'from ann,from ben,from his laptop', 'the decrypted texts');
     }
   },
 );
@@ -61,28 +61,31 @@ send.check(
     const laptop = withDevice(owner, 1);
     await readChain(group, laptop);
     const before = await readHead(group, owner);
-    const envelope = group.message(laptop, 0, { prev_hash: 'mine', from: 'nobody', note: [1] });
+    const envelope = group.message(laptop, 0, { prev_hash: 'mine', from: 'unknown', note: [1] });
     const sequence = await sent(context, laptop, envelope);
     const chain = await readChain(group, owner);
     const event = eventOf(chain.outcomes.at(-1) as (typeof chain.outcomes)[0]);
-    assertConforms(event.sequence === sequence && sequence > before.sequence, 'its sequence');
+    assertConforms(
+      event.sequence === sequence && sequence > before.sequence,
+      'a sequence after the last event',
+    );
     assertEqual(event.payload, envelope, 'unchanged');
-    assertEqual(event.epoch, before.epoch, 'the epoch is the same');
-    assertEqual(event.signer_device_id, laptop.device.id, 'signed by the device that sent it');
+    assertEqual(event.epoch, before.epoch, 'the epoch is unchanged');
+    assertEqual(event.signer_device_id, laptop.device.id, 'the signing device');
     assertEqual(chain.state.head, group.head, 'the head of the chain is the same');
   },
 );
 
 send.check(
   'epoch',
-  { source: '05 §13.28', title: 'is state_conflict in any other epoch than the current one' },
+  { source: '05 §13.28', title: 'answers state_conflict in any other epoch than the current one' },
   async (context) => {
     const { group, owner } = await groupFixture(context, { members: 1 });
     const { epoch } = await readHead(group, owner);
     await assertUnchanged(group, owner, () =>
       assertAllRefused({ by: owner, method, codes: ['state_conflict'] }, [
-        ['the epoch before', group.message(owner, epoch - 1)],
-        ['an epoch to come', group.message(owner, epoch + 1)],
+        ['the previous epoch', group.message(owner, epoch - 1)],
+        ['a later epoch', group.message(owner, epoch + 1)],
       ]),
     );
     await group.send(owner, epoch);
@@ -91,7 +94,10 @@ send.check(
 
 send.check(
   'repeat',
-  { source: '05 §13.28', title: 'an identical repeat gets the first sequence and adds nothing' },
+  {
+    source: '05 §13.28',
+    title: 'an identical repeat returns the first sequence and appends nothing',
+  },
   async (context) => {
     const { group, owner, strangers } = await groupFixture(context, { strangers: 1 });
     const envelope = group.message(owner, 0);
@@ -101,7 +107,11 @@ send.check(
       assertEqual(await sent(context, { caller }, envelope), sequence, 'the same sequence');
     }
     await group.admit(...strangers);
-    assertEqual(await sent(context, owner, envelope), sequence, 'also when the epoch has moved');
+    assertEqual(
+      await sent(context, owner, envelope),
+      sequence,
+      'the same sequence in a later epoch',
+    );
     const chain = await readChain(group, owner);
     assertEqual(messagesOf(chain).join(), `${sequence}`, 'one message');
   },
@@ -109,7 +119,7 @@ send.check(
 
 send.check(
   'at-once',
-  { source: '05 §13.28', title: 'the same message several times at once is one' },
+  { source: '05 §13.28', title: 'several identical concurrent messages are appended once' },
   async (context) => {
     const { group, owner } = await groupFixture(context);
     const envelope = group.message(owner, 0);
@@ -123,13 +133,13 @@ send.check(
 
 send.check(
   'together',
-  { source: '05 §11.1', title: 'messages of several members at once get a sequence each' },
+  { source: '05 §11.1', title: 'concurrent messages of several members get one sequence each' },
   async (context) => {
     const { group, owner, members } = await groupFixture(context, { members: 2 });
-    const people = [owner, ...members, owner, ...members];
-    const sequences = await Promise.all(people.map((by) => group.send(by, 1)));
+    const senders = [owner, ...members, owner, ...members];
+    const sequences = await Promise.all(senders.map((by) => group.send(by, 1)));
     const read = messagesOf(await readChain(group, owner));
-    assertEqual(read.join(), sequences.sort((a, b) => a - b).join(), 'all of them, each once');
+    assertEqual(read.join(), sequences.sort((a, b) => a - b).join(), 'each message once');
   },
 );
 
@@ -157,7 +167,11 @@ send.check(
       const byLaptop = group.sign(envelope, laptop);
       await assertAllRefused({ by: laptop, method, codes }, [['another device', byLaptop]]);
     });
-    assertEqual(await sent(context, owner, envelope), sequence, 'the first result stands');
+    assertEqual(
+      await sent(context, owner, envelope),
+      sequence,
+      'the sequence of the first message',
+    );
     const theirs = other.group.message(other.owner, 0, { message_id: String(message_id) });
     await sent(context, other.owner, theirs);
   },
@@ -165,7 +179,7 @@ send.check(
 
 send.check(
   'rights-of-a-repeat',
-  { source: '05 §13.28', title: 'a repeat is judged by present rights' },
+  { source: '05 §13.28', title: 'a repeat needs the right at the time of the repeat' },
   async (context) => {
     const { group, owner, members } = await groupFixture(context, { members: 1 });
     const [ben] = members as [TestAccount];
@@ -181,7 +195,7 @@ send.check(
 
 send.check(
   'clock',
-  { source: '05 §12.4, §13.28', title: 'is clock_skew when made in another time' },
+  { source: '05 §12.4, §13.28', title: 'answers clock_skew if the time of the message is far off' },
   async (context) => {
     const { group, owner } = await groupFixture(context);
     const now = unixSeconds();
@@ -198,7 +212,7 @@ for (const bytes of [262_144, 262_145]) {
     `envelope-${bytes}`,
     {
       source: '05 §4.12',
-      title: `an envelope of ${bytes} bytes ${bytes > 262_144 ? 'is request_too_large' : 'fits'}`,
+      title: `an envelope of ${bytes} bytes ${bytes > 262_144 ? 'answers request_too_large' : 'fits'}`,
     },
     async (context) => {
       const { group, owner } = await groupFixture(context);
@@ -212,7 +226,7 @@ for (const bytes of [262_144, 262_145]) {
         await sent(context, owner, params);
         const { outcomes } = await readChain(group, owner);
         const event = eventOf(outcomes.at(-1) as (typeof outcomes)[0]);
-        assertEqual((event.payload as JsonObject).note, note, 'and is read back whole');
+        assertEqual((event.payload as JsonObject).note, note, 'the message is returned unchanged');
       }
     },
   );
@@ -220,7 +234,7 @@ for (const bytes of [262_144, 262_145]) {
 
 send.check(
   'payload',
-  { source: '05 §4.12', title: 'refuses a payload that cannot be one' },
+  { source: '05 §4.12', title: 'refuses a malformed payload' },
   async (context) => {
     const { group, owner } = await groupFixture(context);
     const { payload } = group.message(owner, 0) as { readonly payload: JsonObject };
@@ -239,14 +253,20 @@ send.check(
 
 send.check(
   'blind',
-  { source: '05 §13.28', title: 'takes what it cannot read, and readers set it aside' },
+  {
+    source: '05 §13.28',
+    title: 'accepts messages that cannot be decrypted, and readers skip them',
+  },
   async (context) => {
     const { group, owner } = await groupFixture(context);
     await group.send(owner, 0);
     const secret = await readEpochSecret(group, owner);
-    await sent(context, owner, group.sealedMessage(owner, secret, 'behind it'));
+    await sent(context, owner, group.sealedMessage(owner, secret, 'after it'));
     const texts = textsOf(context, await readChain(group, owner), secret);
-    assertConforms(texts[0] === undefined && texts[1] === 'behind it', 'the one does not open');
+    assertConforms(
+      texts[0] === undefined && texts[1] === 'after it',
+      'the first does not open, the second does',
+    );
   },
 );
 

@@ -33,7 +33,7 @@ for (const overrides of [
   const size = String(Object.values(overrides)[0]).length;
   update.check(
     `changes-${name}-${size}`,
-    { source: '05 §13.6', title: `replaces ${name} and keeps all else` },
+    { source: '05 §13.6', title: `replaces ${name} and nothing else` },
     async (context) => {
       const { group, owner } = await groupFixture(context, {
         members: 1,
@@ -44,11 +44,11 @@ for (const overrides of [
       await group.update(overrides);
       const expected = { ...before, ...overrides };
       const after = await resolveGroup(group, owner);
-      assertEqual(after, expected, 'the state served');
+      assertEqual(after, expected, 'the state of group.resolve');
       const chain = await readChain(group, owner);
       assertChainMatches(group, chain);
-      assertEqual(chain.state.epoch, old.epoch, 'the epoch is the same');
-      assertEqual(chain.state.members.size, 2, 'nobody left');
+      assertEqual(chain.state.epoch, old.epoch, 'the epoch is unchanged');
+      assertEqual(chain.state.members.size, 2, 'the number of members');
     },
   );
 }
@@ -68,19 +68,19 @@ update.check(
 
 update.check(
   'unknown-member',
-  { source: '05 §13.6', title: 'keeps unknown members in the event and out of the state' },
+  { source: '05 §13.6', title: 'unknown members stay in the event and do not reach the state' },
   async (context) => {
     const { group, owner } = await groupFixture(context);
     await group.update({ name: 'other', owner: 'me', colour: 'red', status: 'closed' });
     const { outcomes } = await readChain(group, owner);
     const { payload } = eventOf(outcomes[1] as (typeof outcomes)[0]);
-    assertEqual((payload as JsonObject).colour, 'red', 'the body is as it was signed');
+    assertEqual((payload as JsonObject).colour, 'red', 'the member in the signed event');
     const state = (await resolveGroup(group, owner)) as JsonObject;
     assertConforms(
       state.owner === owner.account.id && state.status === 'active',
       'no other effect',
     );
-    assertEqual(state.colour, undefined, 'nothing of it in the state');
+    assertEqual(state.colour, undefined, 'the member in the state');
   },
 );
 
@@ -99,7 +99,7 @@ const wrongUpdates: Readonly<Record<string, JsonObject>> = {
 
 update.check(
   'refused-facts',
-  { source: '05 §4.1, §13.6', title: 'refuses values out of bounds, and an update of nothing' },
+  { source: '05 §4.1, §13.6', title: 'refuses invalid values and an update without changes' },
   async (context) => {
     const { group, owner } = await groupFixture(context);
     const cap = await relayLimit(context, 'max_group_members');
@@ -108,14 +108,14 @@ update.check(
       return [what, group.chainBody('group.update', { ...overrides })] as const;
     });
     await assertAllRefused({ by: owner, method: 'group.update', codes: ['bad_request'] }, calls);
-    assertEqual((await resolveGroup(group, owner)).name, 'club', 'nothing changed');
+    assertEqual((await resolveGroup(group, owner)).name, 'club', 'the name is unchanged');
     await group.update({ member_capacity: cap });
   },
 );
 
 update.check(
   'many-at-once',
-  { source: '05 §5.2, §21.1', title: 'of many updates at once one is appended, whole' },
+  { source: '05 §5.2, §21.1', title: 'one of many concurrent updates is appended, whole' },
   async (context) => {
     const { group, owner } = await groupFixture(context);
     const names = ['a', 'b', 'c', 'd', 'e'];
@@ -127,13 +127,16 @@ update.check(
     const winners = names.filter((_, index) => answers[index]?.ok);
     assertEqual(winners.length, 1, 'exactly one succeeds');
     const { state, outcomes } = await readChain(group, owner);
-    assertConforms(outcomes.length === 2 && state.name === winners[0], 'its event, and its name');
+    assertConforms(
+      outcomes.length === 2 && state.name === winners[0],
+      'one event, with the name of the successful call',
+    );
   },
 );
 
 role.check(
   'sets',
-  { source: '05 §13.7, §6', title: 'gives and takes the rights of an administrator' },
+  { source: '05 §13.7, §6', title: 'grants and revokes the rights of an administrator' },
   async (context) => {
     const { group, owner, members } = await groupFixture(context, { members: 1 });
     const [ben] = members as [TestAccount];
@@ -143,18 +146,18 @@ role.check(
     await group.setRole(ben, 'administrator');
     await context.expectOk(ben.caller, call.method, call.params);
     const { state } = await readChain(group, ben);
-    assertEqual(state.members.get(ben.account.id)?.role, 'administrator', 'the chain says so');
+    assertEqual(state.members.get(ben.account.id)?.role, 'administrator', 'the role in the chain');
     await group.setRole(ben, 'member');
     await context.expectError(ben.caller, call, 'forbidden');
     const chain = await readChain(group, owner);
     assertChainMatches(group, chain);
-    assertEqual(chain.state.epoch, state.epoch, 'the epoch is the same');
+    assertEqual(chain.state.epoch, state.epoch, 'the epoch is unchanged');
   },
 );
 
 role.check(
   'targets',
-  { source: '05 §13.7', title: 'is state_conflict for the owner and for nonmembers' },
+  { source: '05 §13.7', title: 'answers state_conflict for the owner and for nonmembers' },
   async (context) => {
     const { group, owner, members, strangers } = await groupFixture(context, {
       members: 2,
@@ -181,7 +184,7 @@ role.check(
 
 role.check(
   'refused-role',
-  { source: '05 §4.4, §13.7', title: 'refuses to set other roles, that of the owner too' },
+  { source: '05 §4.4, §13.7', title: 'refuses other roles, also owner' },
   async (context) => {
     const { group, owner, members } = await groupFixture(context, { members: 1 });
     const [ben] = members as [TestAccount];
@@ -198,30 +201,33 @@ role.check(
 
 transfer.check(
   'hands-over',
-  { source: '05 §13.8', title: 'makes the target owner and the former owner a member' },
+  { source: '05 §13.8', title: 'makes the target the owner and the former owner a member' },
   async (context) => {
     const { group, owner, members } = await groupFixture(context, { members: 1 });
     const [ben] = members as [TestAccount];
     const { state: before } = await readChain(group, owner);
     await group.transfer(ben);
     const state = await resolveGroup(group, owner);
-    assertConforms(state.owner === ben.account.id && state.member_count === 2, 'the state says so');
+    assertConforms(
+      state.owner === ben.account.id && state.member_count === 2,
+      'the status in the state',
+    );
     const chain = await readChain(group, owner);
     assertChainMatches(group, chain);
     assertEqual(chain.state.members.get(owner.account.id)?.role, 'member', 'an ordinary member');
-    assertEqual(chain.state.epoch, before.epoch, 'the epoch is the same');
+    assertEqual(chain.state.epoch, before.epoch, 'the epoch is unchanged');
     const byFormer = group.chainBody('group.update', { name: 'mine' }, owner);
     const call = { method: 'group.update', params: byFormer };
     await context.expectError(owner.caller, call, 'forbidden');
     await group.update({ name: 'mine' });
-    // From then on the former owner may leave, which before it could not.
+    // The former owner may leave now; the owner may not.
     await group.leave(owner);
   },
 );
 
 transfer.check(
   'targets',
-  { source: '05 §13.8', title: 'is forbidden for oneself, for nonmembers and banned accounts' },
+  { source: '05 §13.8', title: 'answers forbidden for the owner, nonmembers and banned accounts' },
   async (context) => {
     const { group, owner, members, strangers } = await groupFixture(context, {
       members: 1,
@@ -245,7 +251,7 @@ transfer.check(
 
 transfer.check(
   'priority',
-  { source: '05 §13.8', title: 'permission comes before a stale head' },
+  { source: '05 §13.8', title: 'checks the role before the head' },
   async (context) => {
     const { group, owner, members } = await groupFixture(context, { members: 1 });
     const [ben] = members as [TestAccount];
@@ -265,7 +271,7 @@ transfer.check(
 
 transfer.check(
   'round-trip',
-  { source: '05 §5.2', title: 'an old link stays refused when its signer owns the group again' },
+  { source: '05 §5.2', title: 'an old event stays refused if its signer owns the group again' },
   async (context) => {
     const { group, owner, members } = await groupFixture(context, { members: 1 });
     const [ben] = members as [TestAccount];
@@ -273,13 +279,13 @@ transfer.check(
     await group.transfer(ben);
     await group.transfer(owner);
     await context.expectError(owner.caller, { method: 'group.update', params }, 'state_conflict');
-    assertEqual((await resolveGroup(group, owner)).name, 'club', 'nothing changed');
+    assertEqual((await resolveGroup(group, owner)).name, 'club', 'the name is unchanged');
   },
 );
 
 transfer.check(
   'ends-preparation',
-  { source: '05 §13.8, §18', title: 'deletes what the former owner had prepared' },
+  { source: '05 §13.8, §18', title: 'deletes the preparation of the former owner' },
   async (context) => {
     const { group, owner, members } = await groupFixture(context, { members: 1 });
     const [ben] = members as [TestAccount];
@@ -298,20 +304,23 @@ close.check(
     const { group, owner } = await groupFixture(context, { members: 1 });
     const { state: before } = await readChain(group, owner);
     await group.close();
-    // Reading a closed group is not guaranteed; where it is served it must be right.
+    // Reading a closed group is not guaranteed; if it is served, it must be correct.
     const params = { group_id: group.groupId };
     if (!(await owner.caller.call('group.sync', params)).ok) return;
     const chain = await readChain(group, owner);
     assertChainMatches(group, chain);
     assertEqual(kindsOf(chain).at(-1), 'group.close', 'closing is the last event');
-    assertEqual(chain.state.epoch, before.epoch, 'the epoch is the same');
-    assertEqual((await resolveGroup(group, owner)).status, 'closed', 'the state says so');
+    assertEqual(chain.state.epoch, before.epoch, 'the epoch is unchanged');
+    assertEqual((await resolveGroup(group, owner)).status, 'closed', 'the status in the state');
   },
 );
 
 close.check(
   'repeat',
-  { source: '05 §13.5', title: 'is state_conflict the second time, on the old head and the new' },
+  {
+    source: '05 §13.5',
+    title: 'answers a repeat with state_conflict, on the old head and the new',
+  },
   async (context) => {
     const { group, owner } = await groupFixture(context);
     const body = group.chainBody('group.close');

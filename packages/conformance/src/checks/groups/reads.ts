@@ -25,7 +25,7 @@ import {
 const sync = checksOf('group.sync');
 const keys = checksOf('group.key.sync');
 
-/** A group with events of several devices, and three messages among them. */
+/** Creates a group with events of several devices, three of them messages. */
 async function populatedGroup(context: TestContext) {
   const fixture = await groupFixture(context, { members: 1, devices: 2 });
   const { group, owner, members } = fixture;
@@ -37,7 +37,7 @@ async function populatedGroup(context: TestContext) {
   return { ...fixture, ben };
 }
 
-/** Positions and limits no page has (05 §12.8); a query has numbers as texts (02 §2.4). */
+/** Invalid positions and limits (05 §12.8); in a query, numbers are text (02 §2.4). */
 function* wrongPages(
   { groupId: group_id }: GroupObjects,
   end: number,
@@ -50,22 +50,22 @@ function* wrongPages(
 
 sync.check(
   'pages',
-  { source: '05 §12.8, §13.4', title: 'gives the same events in pages of any size' },
+  { source: '05 §12.8, §13.4', title: 'returns the same events in pages of any size' },
   async (context) => {
     const { group, ben } = await populatedGroup(context);
     const whole = (await readChain(group, ben)).outcomes.map(eventOf);
-    assertEqual(whole.length, 7, 'all events');
+    assertEqual(whole.length, 7, 'the number of events');
     for (const limit of [1, 2, 3, 7, Number.MAX_SAFE_INTEGER]) {
       const { outcomes } = await readChain(group, ben, { limit });
       const again = outcomes.map(eventOf);
-      assertEqual(again as never, whole as never, `by ${limit}`);
+      assertEqual(again as never, whole as never, `the events in pages of ${limit}`);
     }
   },
 );
 
 sync.check(
   'positions',
-  { source: '05 §12.8', title: 'takes positions from -1 to the head, and refuses others' },
+  { source: '05 §12.8', title: 'accepts positions from -1 to the head and refuses others' },
   async (context) => {
     const { group, owner } = await populatedGroup(context);
     const { sequence } = await readHead(group, owner);
@@ -74,7 +74,11 @@ sync.check(
     for (const after of [-1, 0, sequence - 1, sequence]) {
       const page: unknown = await context.expectOk(owner.caller, method, { group_id, after });
       const { events, has_more } = verifyGroupSyncPage(context.network, page, { after });
-      assertEqual(events.length === 0, after === sequence, 'empty at the head alone');
+      assertEqual(
+        events.length === 0,
+        after === sequence,
+        'an empty page if and only if at the head',
+      );
       assertConforms(!has_more, 'no more');
     }
     const refused = { by: owner, method, codes: ['bad_request'] } as const;
@@ -84,7 +88,7 @@ sync.check(
 
 sync.check(
   'certificates',
-  { source: '05 §13.4', title: 'has one certificate for each device that signed' },
+  { source: '05 §13.4', title: 'returns one certificate for each signing device' },
   async (context) => {
     const { group, owner, ben } = await populatedGroup(context);
     const params = { group_id: group.groupId };
@@ -98,15 +102,19 @@ sync.check(
     ];
     assertConforms(
       ids.every((id) => signers.has(id)),
-      'those of all four',
+      'the certificates of all four devices',
     );
-    assertEqual(signers.get(ben.device.id)?.account, ben.account.id, 'under their accounts');
+    assertEqual(
+      signers.get(ben.device.id)?.account,
+      ben.account.id,
+      'the account of the certificate',
+    );
   },
 );
 
 sync.check(
   'removed-signer',
-  { source: '05 §11.2, §12.6', title: 'keeps the certificate of a device that was removed' },
+  { source: '05 §11.2, §12.6', title: 'returns the certificate of a removed device' },
   async (context) => {
     const { group, owner, ben } = await populatedGroup(context);
     await publishDevices(context, owner, [owner.device]);
@@ -114,14 +122,14 @@ sync.check(
     const devices = outcomes.map((outcome) => eventOf(outcome).signer_device_id);
     assertConforms(
       devices.includes(withDevice(owner, 1).device.id),
-      'its event verifies as before',
+      'the event of the removed device verifies',
     );
   },
 );
 
 sync.check(
   'other-transport',
-  { source: '02 §2.1, 05 §21', title: 'answers alike over both transports' },
+  { source: '02 §2.1, 05 §21', title: 'returns the same over both transports' },
   async (context) => {
     const { group, ben } = await populatedGroup(context);
     const params = { group_id: group.groupId };
@@ -136,7 +144,7 @@ sync.check(
 
 sync.check(
   'large-pages',
-  { source: '05 §12.2, §12.8', title: 'reads events larger than a page, and loses none' },
+  { source: '05 §12.2, §12.8', title: 'returns all events if they do not fit on one page' },
   async (context) => {
     const { group, owner } = await groupFixture(context);
     const filling = 'x'.repeat(240_000);
@@ -148,13 +156,13 @@ sync.check(
       );
     }
     const { outcomes } = await readChain(group, owner);
-    assertEqual(outcomes.length, 6, 'all events');
+    assertEqual(outcomes.length, 6, 'the number of events');
   },
 );
 
 sync.check(
   'while-writing',
-  { source: '05 §13.4', title: 'misses no event that others append while it is read' },
+  { source: '05 §13.4', title: 'returns every event that is appended during reading' },
   async (context) => {
     const { group, owner, ben } = await populatedGroup(context);
     let writing = true;
@@ -171,14 +179,18 @@ sync.check(
       seen.push(...events.map(({ sequence }) => sequence));
       more = unfinished || events.length > 0;
     }
-    for (const sequence of await sent) assertConforms(seen.includes(sequence), 'every message');
-    assertEqual(new Set(seen).size, seen.length, 'none twice');
+    for (const sequence of await sent)
+      assertConforms(seen.includes(sequence), `message ${sequence} in the events read`);
+    assertEqual(new Set(seen).size, seen.length, 'no event twice');
   },
 );
 
 keys.check(
   'pages',
-  { source: '05 §4.11, §12.8', title: 'gives all epochs in pages of any size, each page complete' },
+  {
+    source: '05 §4.11, §12.8',
+    title: 'returns all epochs in pages of any size, each page complete',
+  },
   async (context) => {
     const { group, owner, strangers } = await groupFixture(context, { strangers: 1 });
     await group.rotate([owner]);
@@ -197,14 +209,14 @@ keys.check(
         }
         more = page.has_more;
       }
-      assertEqual(epochs.length, 4, 'all four epochs');
+      assertEqual(epochs.length, 4, 'the number of epochs');
     }
   },
 );
 
 keys.check(
   'boxes',
-  { source: '05 §4.11, §7.4', title: 'has the original boxes, and none twice on a page' },
+  { source: '05 §4.11, §7.4', title: 'returns the original boxes, each once on a page' },
   async (context) => {
     const { group, owner } = await groupFixture(context, { members: 1 });
     const { keys: entries } = await readKeyPage(group, owner);
@@ -214,17 +226,21 @@ keys.check(
       'two epochs',
     );
     assertConforms(first.client_secret_box !== undefined, 'a box in the first entry');
-    assertEqual(second.client_secret_box, undefined, 'none where it is the same');
+    assertEqual(
+      second.client_secret_box,
+      undefined,
+      'no box in an entry with the same box as before',
+    );
     const { keys: rest } = await readKeyPage(group, owner, { after: first.epoch });
     const [box, same] = [first.client_secret_box, rest[0]?.client_secret_box];
-    assertConforms(same !== undefined, 'but in the first entry of the next page');
-    assertEqual(same, box, 'the same box, not sealed anew');
+    assertConforms(same !== undefined, 'a box in the first entry of the next page');
+    assertEqual(same, box, 'the box is the original one');
   },
 );
 
 keys.check(
   'devices',
-  { source: '05 §3.7, §13.25', title: 'seals one relay secret to each device that asks' },
+  { source: '05 §3.7, §13.25', title: 'seals the same relay secret to each device that reads' },
   async (context) => {
     const { group, owner } = await groupFixture(context, { members: 1, devices: 2 });
     const [here, there] = [
@@ -232,14 +248,18 @@ keys.check(
       await readEpochSecret(group, withDevice(owner, 1)),
     ];
     const text = (secret: Uint8Array) => encodeBase64url(secret);
-    assertEqual(here.epoch, there.epoch, 'one epoch');
-    assertEqual(text(here.applicationSecret), text(there.applicationSecret), 'one secret');
+    assertEqual(here.epoch, there.epoch, 'the epoch for both devices');
+    assertEqual(
+      text(here.applicationSecret),
+      text(there.applicationSecret),
+      'the secret for both devices',
+    );
   },
 );
 
 keys.check(
   'fresh-secrets',
-  { source: '05 §7.1, §7.2', title: 'has a relay secret of its own in every epoch' },
+  { source: '05 §7.1, §7.2', title: 'uses another relay secret in every epoch' },
   async (context) => {
     const { group, owner, members } = await groupFixture(context, { members: 1 });
     await group.rotate([owner, ...members]);
@@ -251,13 +271,16 @@ keys.check(
       return secret && encodeBase64url(secret);
     });
     assertConforms(secrets.length === 3 && !secrets.includes(undefined), 'three secrets');
-    assertEqual(new Set(secrets).size, 3, 'none of them twice');
+    assertEqual(new Set(secrets).size, 3, 'the number of different secrets');
   },
 );
 
 keys.check(
   'positions',
-  { source: '05 §12.8, §13.25', title: 'takes positions from -1 to the epoch, and refuses others' },
+  {
+    source: '05 §12.8, §13.25',
+    title: 'accepts positions from -1 to the epoch and refuses others',
+  },
   async (context) => {
     const { group, owner } = await groupFixture(context, { members: 1 });
     const { epoch } = await readHead(group, owner);

@@ -16,7 +16,10 @@ const kind = 'group.member.recovery.approval';
 
 submit.check(
   'pends',
-  { source: '05 §13.21, §13.22', title: 'keeps the request for a finite time, and no event' },
+  {
+    source: '05 §13.21, §13.22',
+    title: 'stores the request until it expires and appends no event',
+  },
   async (context) => {
     const { group, owner, members } = await groupFixture(context, { members: 1 });
     const [ben] = members as [TestAccount];
@@ -29,19 +32,23 @@ submit.check(
     const { requests } = await readRecoveries(group, owner);
     const [item, ...more] = requests;
     assertConforms(item !== undefined && more.length === 0, 'one request');
-    assertEqual(item.request, request, 'unchanged');
-    assertEqual(item.accepted_at, times.accepted_at, 'accepted_at as answered');
-    assertEqual(item.expires_at, times.expires_at, 'expires_at as answered');
+    assertEqual(item.request, request, 'the request is unchanged');
+    assertEqual(item.accepted_at, times.accepted_at, 'accepted_at');
+    assertEqual(item.expires_at, times.expires_at, 'expires_at');
     const { state } = await readChain(group, owner);
     const member = state.members.get(ben.account.id);
     const { publicKey } = group.keys.of(ben.account.id);
-    assertEqual(member?.member_encryption_public_key, publicKey, 'the old key is in force');
+    assertEqual(
+      member?.member_encryption_public_key,
+      publicKey,
+      'the old key stays the current one',
+    );
   },
 );
 
 submit.check(
   'repeat',
-  { source: '05 §13.21', title: 'an identical repeat over either transport keeps its times' },
+  { source: '05 §13.21', title: 'an identical repeat over either transport changes no time' },
   async (context) => {
     const { group, owner, members } = await groupFixture(context, { members: 1 });
     const [ben] = members as [TestAccount];
@@ -59,7 +66,7 @@ submit.check(
 
 submit.check(
   'replaces',
-  { source: '05 §9.3, §13.21', title: "another request takes the former's place" },
+  { source: '05 §9.3, §13.21', title: "a new request replaces the account's previous one" },
   async (context) => {
     const { group, owner, members } = await groupFixture(context, { members: 1 });
     const [ben] = members as [TestAccount];
@@ -68,7 +75,7 @@ submit.check(
     const request = await group.requestRecovery(ben);
     const { requests } = await readRecoveries(group, owner);
     assertEqual(requests.length, 1, 'one request');
-    assertEqual(requests[0]?.request ?? null, request, 'the later');
+    assertEqual(requests[0]?.request ?? null, request, 'the later request');
     const call = { method: 'group.member.recovery.approve', params: old };
     await context.expectError(owner.caller, call, 'state_conflict');
     await group.recover([ben]);
@@ -77,7 +84,7 @@ submit.check(
 
 submit.check(
   'same-key',
-  { source: '05 §4.8, §13.21', title: 'refuses the key that is in force' },
+  { source: '05 §4.8, §13.21', title: 'refuses the current key' },
   async (context) => {
     const { group, members } = await groupFixture(context, { members: 1 });
     const [ben] = members as [TestAccount];
@@ -90,7 +97,7 @@ submit.check(
 
 submit.check(
   'another-account',
-  { source: '05 §13.21', title: 'is forbidden in the name of another member' },
+  { source: '05 §13.21', title: 'answers forbidden in the name of another member' },
   async (context) => {
     const { group, owner, members } = await groupFixture(context, { members: 1 });
     const [ben] = members as [TestAccount];
@@ -100,7 +107,7 @@ submit.check(
   },
 );
 
-/** A group of every role in which each asks for a new key. */
+/** Creates a group with every role in which each account requests a new key. */
 async function allAsking(context: TestContext) {
   const { group, owner, members, administrators } = await groupFixture(context, {
     members: 2,
@@ -114,7 +121,7 @@ async function allAsking(context: TestContext) {
 
 listing.check(
   'scope',
-  { source: '05 §6, §13.22', title: 'shows each role the requests it may see' },
+  { source: '05 §6, §13.22', title: 'lists the requests that the role may read' },
   async (context) => {
     const { group, owner, ben, cem, ada, amy } = await allAsking(context);
     const expected: [TestAccount, TestAccount[]][] = [
@@ -124,30 +131,30 @@ listing.check(
       [ben, [ben]],
       [cem, [cem]],
     ];
-    for (const [by, people] of expected) {
+    for (const [by, batch] of expected) {
       const { requests, next } = await readRecoveries(group, by);
       const seen = requests.map(({ request }) => request.account).sort();
-      assertEqual(seen.join(), idsOf(people).sort().join(), 'exactly the ones in its scope');
-      if (people.length === 1) assertEqual(next, undefined, 'the end of the list');
+      assertEqual(seen.join(), idsOf(batch).sort().join(), 'the listed accounts');
+      if (batch.length === 1) assertEqual(next, undefined, 'no next cursor at the end');
     }
   },
 );
 
 reject.check(
   'deletes',
-  { source: '05 §13.24', title: 'rejects requests of others and withdraws the own, in one batch' },
+  { source: '05 §13.24', title: 'rejects requests of others and withdraws the own one in a batch' },
   async (context) => {
     const { group, owner, ben, cem, ada, amy } = await allAsking(context);
     const method = 'group.member.recovery.reject';
-    const params = (...people: TestAccount[]): JsonObject => {
-      return { group_id: group.groupId, accounts: idsOf(people) };
+    const params = (...batch: TestAccount[]): JsonObject => {
+      return { group_id: group.groupId, accounts: idsOf(batch) };
     };
     await assertUnchanged(group, owner, async () => {
       await context.expectOk(cem.caller, method, params(cem));
       await context.expectOk(ada.caller, method, params(ada, ben));
       await context.expectOk(owner.caller, method, params(owner, amy));
     });
-    assertEqual((await readRecoveries(group, owner)).requests.length, 0, 'none is left');
+    assertEqual((await readRecoveries(group, owner)).requests.length, 0, 'the number of requests');
     await context.expectError(ben.caller, { method, params: params(ben) }, 'not_found');
     await group.requestRecovery(ben);
     await group.recover([ben]);
@@ -156,26 +163,32 @@ reject.check(
 
 reject.check(
   'rights',
-  { source: '05 §6, §13.24', title: 'is forbidden for requests outside its right, whole' },
+  {
+    source: '05 §6, §13.24',
+    title: 'answers forbidden and rejects none if one is outside the right',
+  },
   async (context) => {
     const { group, owner, ben, cem, ada, amy } = await allAsking(context);
     const method = 'group.member.recovery.reject';
     const refused = (by: TestAccount, ...batches: TestAccount[][]) =>
       assertAllRefused(
         { by, method, codes: ['forbidden'] },
-        batches.map((people, index) => {
-          return [`batch ${index}`, { group_id: group.groupId, accounts: idsOf(people) }] as const;
+        batches.map((batch, index) => {
+          return [`batch ${index}`, { group_id: group.groupId, accounts: idsOf(batch) }] as const;
         }),
       );
     await refused(ada, [owner], [amy], [ben, amy]);
     await refused(ben, [cem], [ben, cem], [owner]);
-    assertEqual((await readRecoveries(group, owner)).requests.length, 5, 'all are pending');
+    assertEqual((await readRecoveries(group, owner)).requests.length, 5, 'the number of requests');
   },
 );
 
 reject.check(
   'missing',
-  { source: '05 §13.24', title: 'is not_found, whole, where one of them asked for nothing' },
+  {
+    source: '05 §13.24',
+    title: 'answers not_found and rejects none if one account has no request',
+  },
   async (context) => {
     const { group, owner, members } = await groupFixture(context, { members: 2 });
     const [ben] = members as [TestAccount];
@@ -183,9 +196,9 @@ reject.check(
     const method = 'group.member.recovery.reject';
     const both = { group_id: group.groupId, accounts: idsOf(members) };
     await context.expectError(owner.caller, { method, params: both }, 'not_found');
-    assertEqual((await readRecoveries(group, owner)).requests.length, 1, 'it is still pending');
-    const nobody = { group_id: group.groupId, accounts: [] };
-    await context.expectError(owner.caller, { method, params: nobody }, 'bad_request');
+    assertEqual((await readRecoveries(group, owner)).requests.length, 1, 'the number of requests');
+    const empty = { group_id: group.groupId, accounts: [] };
+    await context.expectError(owner.caller, { method, params: empty }, 'bad_request');
   },
 );
 

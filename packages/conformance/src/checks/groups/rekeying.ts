@@ -23,7 +23,7 @@ const kind = 'group.member.recovery.approval';
 
 approve.check(
   'replaces-key',
-  { source: '05 §13.23, §7.2', title: 'puts the new keys into force in one event and epoch' },
+  { source: '05 §13.23, §7.2', title: 'makes the new keys current in one event and epoch' },
   async (context) => {
     const { group, owner, members } = await groupFixture(context, { members: 2 });
     const { state: before } = await readChain(group, owner);
@@ -38,13 +38,16 @@ approve.check(
       assertEqual(member?.member_encryption_public_key, publicKey, 'the new key');
       assertEqual(member?.role, 'member', 'the same role');
     }
-    assertEqual((await readRecoveries(group, owner)).requests.length, 0, 'none is pending');
+    assertEqual((await readRecoveries(group, owner)).requests.length, 0, 'the number of requests');
   },
 );
 
 approve.check(
   'access',
-  { source: '05 §10.2, §10.3', title: 'begins anew for the request device, later for the others' },
+  {
+    source: '05 §10.2, §10.3',
+    title: 'restarts access of the requesting device, and later of the others',
+  },
   async (context) => {
     const { group, owner, members } = await groupFixture(context, { members: 1, devices: 2 });
     const [ben] = members as [TestAccount];
@@ -53,16 +56,20 @@ approve.check(
     const { epoch } = (await readChain(group, phone)).state;
     await group.send(owner, epoch);
     await group.requestRecovery(laptop);
-    assertEqual(messagesOf(await readChain(group, phone)).length, 1, 'a request changes nothing');
+    assertEqual(messagesOf(await readChain(group, phone)).length, 1, 'messages after the request');
     await group.recover([ben]);
     const { epoch: now } = (await readChain(group, owner)).state;
     const sequence = await group.send(owner, now);
     const chain = await readChain(group, laptop);
     assertEqual(messagesOf(chain).join(), String(sequence), 'messages from the event on');
     assertEqual((await readEpochs(group, laptop)).join(), String(now), 'keys from its epoch on');
-    assertEqual(messagesOf(await readChain(group, phone)).length, 0, 'nothing of old rights');
+    assertEqual(messagesOf(await readChain(group, phone)).length, 0, 'messages of the old access');
     const next = await group.send(owner, now);
-    assertEqual(messagesOf(await readChain(group, phone)).join(), String(next), 'but what follows');
+    assertEqual(
+      messagesOf(await readChain(group, phone)).join(),
+      String(next),
+      'messages after the new access',
+    );
   },
 );
 
@@ -76,17 +83,14 @@ approve.check(
     const { state, history } = await readChain(group, owner);
     const page = await readKeyPage(group, owner);
     const results = openKeys(group, owner, { page, history });
-    assertConforms(
-      results.length === 1 && results[0]?.epoch === state.epoch,
-      'the new epoch alone',
-    );
+    assertConforms(results.length === 1 && results[0]?.epoch === state.epoch, 'the new epoch only');
     assertEqual(results[0]?.status, 'verified', 'its box opens with the new key');
   },
 );
 
 approve.check(
   'targets',
-  { source: '05 §6, §13.23', title: 'administrators approve for ordinary members alone' },
+  { source: '05 §6, §13.23', title: 'administrators may approve for ordinary members only' },
   async (context) => {
     const { group, owner, members, administrators } = await groupFixture(context, {
       members: 1,
@@ -103,12 +107,12 @@ approve.check(
       assertAllRefused(
         { by: ada, method: 'group.member.recovery.approve', codes: ['forbidden'] },
         calls.map(
-          ([what, people]) => [what, group.approvalParams(people, { by: ada, kind })] as const,
+          ([what, batch]) => [what, group.approvalParams(batch, { by: ada, kind })] as const,
         ),
       ),
     );
     await group.recover([ben], ada);
-    // The owner approves for anybody, itself too.
+    // The owner may approve all requests, also its own.
     await group.recover([owner, ada, amy]);
     await readChain(group, owner);
   },
@@ -116,7 +120,7 @@ approve.check(
 
 approve.check(
   'refused',
-  { source: '05 §13.23', title: 'refuses missing requests, other keys, other commitments' },
+  { source: '05 §13.23', title: 'refuses missing requests, other keys and other commitments' },
   async (context) => {
     const { group, owner, members } = await groupFixture(context, { members: 2 });
     const [ben, cem] = members as [TestAccount, TestAccount];
@@ -150,7 +154,7 @@ approve.check(
 
 approve.check(
   'left',
-  { source: '05 §9.3, §13.23', title: 'does nothing for a member that has left meanwhile' },
+  { source: '05 §9.3, §13.23', title: 'refuses to approve the request of a member that has left' },
   async (context) => {
     const { group, owner, members } = await groupFixture(context, { members: 1 });
     const [ben] = members as [TestAccount];

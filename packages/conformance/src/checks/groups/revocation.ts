@@ -13,7 +13,7 @@ const revoke = checksOf('group.invite.revoke');
 
 revoke.check(
   'ends',
-  { source: '05 §13.12, §8.2', title: 'ends the invitation and all that depends on it at once' },
+  { source: '05 §13.12, §8.2', title: 'ends the invitation and its applications at once' },
   async (context) => {
     const { group, owner, strangers } = await groupFixture(context, { strangers: 2 });
     const [eve, fay] = strangers as [TestAccount, TestAccount];
@@ -25,11 +25,15 @@ revoke.check(
     );
     const params = { group_id: group.groupId };
     const list = await context.expectOk(owner.caller, 'group.application.list', params);
-    assertEqual((list as { applications: [] }).applications.length, 0, 'no application is listed');
+    assertEqual(
+      (list as { applications: [] }).applications.length,
+      0,
+      'the number of applications',
+    );
     const approval = { method: 'group.application.approve', params: group.approvalParams([eve]) };
     await context.expectError(owner.caller, approval, 'state_conflict', 'not_found');
     const submit = 'group.application.submit';
-    // An identical repeat passes the checks anew, or not at all (13.13).
+    // An identical repeat must pass the checks again (13.13).
     await context.expectError(eve.caller, { method: submit, params: pending }, 'forbidden');
     const application = group.application(fay, invite);
     await context.expectError(fay.caller, { method: submit, params: application }, 'forbidden');
@@ -43,7 +47,10 @@ revoke.check(
 
 revoke.check(
   'rights',
-  { source: '05 §6, §13.12', title: 'the owner revokes any, all others only their own' },
+  {
+    source: '05 §6, §13.12',
+    title: 'the owner may revoke all invitations, other members their own',
+  },
   async (context) => {
     const { group, owner, members, administrators } = await groupFixture(context, {
       members: 1,
@@ -77,7 +84,7 @@ revoke.check(
 
 revoke.check(
   'unknown',
-  { source: '05 §13.12', title: 'is not_found for an invitation that is not there' },
+  { source: '05 §13.12', title: 'answers not_found for an unknown invitation' },
   async (context) => {
     const { group, owner } = await groupFixture(context);
     const params = namedInvite(group, { invite_id: createGroupInviteId(nodeRandom) });
@@ -87,7 +94,7 @@ revoke.check(
 
 revoke.check(
   'keeps-members',
-  { source: '05 §13.12', title: 'changes nothing for those who were admitted' },
+  { source: '05 §13.12', title: 'does not change the membership of admitted accounts' },
   async (context) => {
     const { group, owner, strangers } = await groupFixture(context, { strangers: 1 });
     const [eve] = strangers as [TestAccount];
@@ -95,7 +102,7 @@ revoke.check(
     await group.apply(eve, invite);
     await group.approve([eve]);
     await context.expectOk(owner.caller, 'group.invite.revoke', namedInvite(group, invite));
-    assertEqual((await resolveGroup(group, eve)).member_count, 2, 'the member stays');
+    assertEqual((await resolveGroup(group, eve)).member_count, 2, 'member_count');
   },
 );
 

@@ -1,4 +1,4 @@
-/** The second phase of a rotation: the new client secret in force (05 §13.27). */
+/** The second phase of a rotation: the new client secret becomes current (05 §13.27). */
 
 import { assertConforms, assertEqual } from '../../assert.ts';
 import { checksOf } from '../../check.ts';
@@ -24,7 +24,7 @@ const method = 'group.secret.rotation.commit';
 
 commit.check(
   'activates',
-  { source: '05 §13.27, §7.2', title: 'puts the new secret into force for everybody at once' },
+  { source: '05 §13.27, §7.2', title: 'makes the new secret current for all members at once' },
   async (context) => {
     const { group, owner, members } = await groupFixture(context, { members: 1 });
     const [ben] = members as [TestAccount];
@@ -33,12 +33,13 @@ commit.check(
     for (const by of [owner, ben]) {
       const { state, history, outcomes } = await readChain(group, by);
       assertChainMatches(group, { state });
-      assertEqual(kindsOf({ outcomes }).at(-1), 'group.secret.rotation', 'the event');
+      assertEqual(kindsOf({ outcomes }).at(-1), 'group.secret.rotation', 'the last event');
       assertConforms(state.epoch > before.epoch, 'a greater epoch');
       const page = await readKeyPage(group, by);
       const results = openKeys(group, by, { page, history });
-      assertEqual(results.at(-1)?.epoch, state.epoch, 'its keys are served');
-      for (const { status } of results) assertEqual(status, 'verified', 'old and new boxes open');
+      assertEqual(results.at(-1)?.epoch, state.epoch, 'the epoch of the last keys');
+      for (const { status } of results)
+        assertEqual(status, 'verified', 'status of the old and new boxes');
     }
     await assertCommitRefused(group, group.secret);
   },
@@ -46,14 +47,14 @@ commit.check(
 
 commit.check(
   'owner-key',
-  { source: '05 §13.27', title: 'replaces the key of the owner with the same event' },
+  { source: '05 §13.27', title: "replaces the owner's key in the same event" },
   async (context) => {
     const { group, owner, members } = await groupFixture(context, { members: 1 });
     const [ben] = members as [TestAccount];
     await group.requestRecovery(owner);
     await group.requestRecovery(ben);
     await group.rotate([owner, ben]);
-    assertEqual((await readRecoveries(group, owner)).requests.length, 2, 'all without a new key');
+    assertEqual((await readRecoveries(group, owner)).requests.length, 2, 'the number of requests');
     const key = group.keys.make();
     await group.rotate([owner, ben], key);
     const chain = await readChain(group, owner);
@@ -70,7 +71,7 @@ commit.check(
 
 commit.check(
   'same-owner-key',
-  { source: '05 §4.10, §13.27', title: 'refuses the key that the owner has' },
+  { source: '05 §4.10, §13.27', title: "refuses the owner's current key" },
   async (context) => {
     const { group, owner } = await groupFixture(context);
     const secret = newSecret();
@@ -83,7 +84,7 @@ commit.check(
 
 commit.check(
   'nothing-staged',
-  { source: '05 §13.27', title: 'is state_conflict without a preparation of that commitment' },
+  { source: '05 §13.27', title: 'answers state_conflict without a preparation of that commitment' },
   async (context) => {
     const { group, owner } = await groupFixture(context);
     await assertUnchanged(group, owner, async () => {
@@ -96,7 +97,7 @@ commit.check(
 
 commit.check(
   'coverage',
-  { source: '05 §13.26, §13.27', title: 'waits for a box of every member, also of those who come' },
+  { source: '05 §13.26, §13.27', title: 'needs a box for every member, also for new ones' },
   async (context) => {
     const { group, owner, members, strangers } = await groupFixture(context, {
       members: 1,
@@ -110,13 +111,13 @@ commit.check(
     await group.admit(eve);
     await assertUnchanged(group, owner, () => assertCommitRefused(group, secret));
     const { prepared: count } = await group.prepare(group.prepareParams(secret, [eve]));
-    assertEqual(count, 3, 'all are prepared');
+    assertEqual(count, 3, 'the number of prepared boxes');
     await group.commit(secret);
     await readEpochs(group, eve);
   },
 );
 
-/** What takes the box of the first member away while a rotation is prepared. */
+/** Calls that invalidate the first member's box while a rotation is prepared. */
 const losses: Readonly<Record<string, (fixture: GroupFixture, ben: TestAccount) => Promise<void>>> =
   {
     leave: ({ group }, ben) => group.leave(ben),
@@ -131,7 +132,7 @@ const losses: Readonly<Record<string, (fixture: GroupFixture, ben: TestAccount) 
 for (const [word, lose] of Object.entries(losses)) {
   commit.check(
     `after-${word}`,
-    { source: '05 §13.26, §18', title: `goes on after a ${word}, without that member's old box` },
+    { source: '05 §13.26, §18', title: `continues after a ${word}, without that member's old box` },
     async (context) => {
       const fixture = await groupFixture(context, { members: 2 });
       const { group, owner, members } = fixture;
@@ -144,7 +145,7 @@ for (const [word, lose] of Object.entries(losses)) {
         await group.prepare(group.prepareParams(secret, [ben]));
       } else {
         const { prepared: count } = await group.prepare(group.prepareParams(secret, [cem]));
-        assertEqual(count, 2, 'the box is gone');
+        assertEqual(count, 2, 'the number of prepared boxes');
       }
       await group.commit(secret);
       await readEpochs(group, cem);
@@ -157,7 +158,7 @@ commit.check(
   'undisturbed',
   {
     source: '05 §13.27',
-    title: 'is not disturbed by messages, roles, bans outside, relay secrets',
+    title: 'continues after messages, roles, bans of nonmembers, relay secrets',
   },
   async (context) => {
     const { group, owner, members } = await groupFixture(context, { members: 1, devices: 2 });
@@ -180,7 +181,7 @@ commit.check(
 
 commit.check(
   'rejoin',
-  { source: '05 §13.26', title: 'gives no old box back to a member that left and came again' },
+  { source: '05 §13.26', title: 'does not restore the old box of a member that left and returned' },
   async (context) => {
     const { group, owner, members } = await groupFixture(context, { members: 1 });
     const [ben] = members as [TestAccount];

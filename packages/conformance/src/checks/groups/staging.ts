@@ -14,7 +14,7 @@ const method = 'group.secret.rotation.prepare';
 
 prepare.check(
   'stages',
-  { source: '05 §13.26', title: 'counts accounts with a box, and changes nothing else' },
+  { source: '05 §13.26', title: 'counts accounts with a box and changes nothing else' },
   async (context) => {
     const { group, owner, members } = await groupFixture(context, { members: 2 });
     const [ben, cem] = members as [TestAccount, TestAccount];
@@ -23,20 +23,24 @@ prepare.check(
       const first = await group.prepare(group.prepareParams(secret, [owner, ben]));
       assertEqual(first.prepared, 2, 'two boxes');
       const again = await group.prepare(group.prepareParams(secret, [ben]));
-      assertEqual(again.prepared, 2, 'a box in place of another counts once');
+      assertEqual(again.prepared, 2, 'a replaced box counts once');
       const all = await group.prepare(group.prepareParams(secret, [cem]));
       assertEqual(all.prepared, 3, 'three boxes');
-      assertEqual(again.expires_at, first.expires_at, 'the end is fixed at the beginning');
-      assertEqual(all.expires_at, first.expires_at, 'and no batch moves it');
+      assertEqual(again.expires_at, first.expires_at, 'expires_at of the first batch');
+      assertEqual(all.expires_at, first.expires_at, 'expires_at of the first batch');
     });
     const { state } = await readChain(group, owner);
-    assertEqual(state.client_secret_commitment, group.commitment, 'the old commitment is in force');
+    assertEqual(
+      state.client_secret_commitment,
+      group.commitment,
+      'the old commitment stays the current one',
+    );
   },
 );
 
 prepare.check(
   'replaces',
-  { source: '05 §13.26', title: 'another commitment begins anew, without a box of the former' },
+  { source: '05 §13.26', title: 'another commitment starts a new preparation without boxes' },
   async (context) => {
     const { group, owner, members } = await groupFixture(context, { members: 1 });
     const [former, later] = [newSecret(), newSecret()];
@@ -53,7 +57,7 @@ prepare.check(
 
 prepare.check(
   'later-box',
-  { source: '05 §13.26', title: 'a later box takes the place of the former of its account' },
+  { source: '05 §13.26', title: "a later box replaces the account's previous one" },
   async (context) => {
     const { group, owner, members } = await groupFixture(context, { members: 1 });
     const [ben] = members as [TestAccount];
@@ -70,13 +74,13 @@ prepare.check(
     const [box] = Object.values(again.client_secret_boxes as JsonObject);
     const served = keys.at(-1)?.client_secret_box;
     assertConforms(served !== undefined, 'a box of the new secret');
-    assertEqual(served, box ?? null, 'the one that came last');
+    assertEqual(served, box ?? null, 'the last box');
   },
 );
 
 prepare.check(
   'accounts',
-  { source: '05 §13.26', title: 'refuses a batch with a box for nobody inside, and harms nothing' },
+  { source: '05 §13.26', title: 'refuses a batch with a box for a nonmember and stores none' },
   async (context) => {
     const { group, owner, members, strangers } = await groupFixture(context, {
       members: 1,
@@ -91,7 +95,7 @@ prepare.check(
     const calls = [
       ['a nonmember', params],
       ['a member and a nonmember', group.prepareParams(secret, [owner, eve])],
-      ['nobody', { ...params, ...boxes }],
+      ['a nonmember', { ...params, ...boxes }],
       ['a nonmember and another secret', group.prepareParams(newSecret(), [owner, eve])],
     ] as const;
     await assertAllRefused({ by: owner, method: method, codes: ['bad_request'] }, calls);
@@ -101,7 +105,7 @@ prepare.check(
 
 prepare.check(
   'commitments',
-  { source: '05 §13.26', title: 'refuses another base, and the commitment in force as the new' },
+  { source: '05 §13.26', title: 'refuses another base, and the current commitment as the new one' },
   async (context) => {
     const { group, owner } = await groupFixture(context);
     const secret = newSecret();

@@ -20,7 +20,7 @@ const onWss = { transports: ['wss'] } as const;
 
 const newGroupId = () => `grp_${encodeBase64url(nodeRandom(16))}`;
 
-/** Expects a refusal with exactly these groups in its data, or without data. */
+/** Asserts a refusal with exactly these groups in its data, or without data. */
 async function refuses(
   context: TestContext,
   { caller }: Pick<TestAccount, 'caller'>,
@@ -32,15 +32,15 @@ async function refuses(
 ): Promise<void> {
   const { data } = await context.expectError(caller, { method, params: { group_ids } }, code);
   if (named === undefined) {
-    assertEqual(data, undefined, 'no data where parameters or session are at fault');
+    assertEqual(data, undefined, 'no data if parameters or session are invalid');
     return;
   }
-  const told = (data as JsonObject | undefined)?.group_ids;
-  assertConforms(Array.isArray(told), 'data names the groups that cannot be subscribed');
-  assertEqual(told.toSorted().join(), named.toSorted().join(), 'exactly those');
+  const listed = (data as JsonObject | undefined)?.group_ids;
+  assertConforms(Array.isArray(listed), 'data names the groups that cannot be subscribed');
+  assertEqual(listed.toSorted().join(), named.toSorted().join(), 'exactly the refused groups');
 }
 
-/** The owner's head after an update, which everybody who listens must hear of. */
+/** Makes an update and returns the owner's head; all subscribers must be notified of it. */
 async function stir(group: TestGroup): Promise<number> {
   await group.update({ description: encodeBase64url(nodeRandom(6)) });
   return (await readChain(group, group.owner)).state.sequence;
@@ -50,7 +50,7 @@ subscription.check(
   'replaces',
   {
     source: '05 §13.29, 02 §13.3',
-    title: 'replaces the set of this connection as a whole',
+    title: 'replaces the subscriptions of this connection',
     ...onWss,
   },
   async (context) => {
@@ -70,30 +70,34 @@ subscription.check(
     assertEqual(
       pendingNotifications(owner, 'group').length,
       0,
-      'nothing of a group that was left out',
+      'no hint of a group that is no longer subscribed',
     );
     assertEqual(
       pendingNotifications(other, 'group').length,
       0,
-      'nothing on a connection that subscribed nothing',
+      'no hint on a connection without subscriptions',
     );
     await subscribe(owner, []);
     await subscribe(other, [second]);
     await seconds.waitForHead(other, await stir(second));
-    assertEqual(pendingNotifications(owner, 'group').length, 0, 'nothing after clearing');
+    assertEqual(
+      pendingNotifications(owner, 'group').length,
+      0,
+      'no hint after an empty subscription',
+    );
   },
 );
 
 subscription.check(
   'silent',
-  { source: '05 §13.29', title: 'success pushes no state and no hint that waited', ...onWss },
+  { source: '05 §13.29', title: 'success pushes no state and no earlier hint', ...onWss },
   async (context) => {
     const { group, owner } = await groupFixture(context);
     await stir(group);
     await subscribe(owner, [group]);
-    // Any answer comes behind what subscribing would have pushed.
+    // An answer comes after anything that subscribing would have pushed.
     await context.expectOk(owner.caller, 'relay.info');
-    assertEqual(pendingNotifications(owner, 'group').length, 0, 'nothing is pushed');
+    assertEqual(pendingNotifications(owner, 'group').length, 0, 'no hint after subscribing');
   },
 );
 
@@ -110,7 +114,7 @@ subscription.check(
     await refuses(context, owner, ['bad_request', [groupId, groupId]]);
     await refuses(context, owner, ['bad_request', [groupId, 'grp_short']]);
     await refuses(context, owner, ['bad_request', [groupId.replace('grp_', 'GRP_')]]);
-    // Before anything is said of groups.
+    // Checked before the groups are.
     const unknown = newGroupId();
     await refuses(context, owner, ['bad_request', [unknown, unknown]]);
   },
@@ -122,7 +126,7 @@ subscription.check(
   async (context) => {
     const { group, owner } = await groupFixture(context);
     const limit = await relayLimit(context, 'max_group_subscriptions');
-    // A request of more would not fit a message.
+    // A request with more IDs would not fit into a message.
     if (limit > 30_000) return;
     const many = Array.from({ length: limit }, newGroupId);
     await refuses(context, owner, ['bad_request', [...many, group.groupId]]);
@@ -153,7 +157,7 @@ subscription.check(
 
 subscription.check(
   'whole',
-  { source: '05 §13.29', title: 'a refusal leaves the former set as it was', ...onWss },
+  { source: '05 §13.29', title: 'a refusal leaves the subscriptions unchanged', ...onWss },
   async (context) => {
     const { group, owner } = await groupFixture(context);
     const second = await TestGroup.create(context, owner);
@@ -163,11 +167,7 @@ subscription.check(
     await refuses(context, owner, ['bad_request', [second.groupId, second.groupId]]);
     await stir(second);
     await ears.waitForHead(owner, await stir(group));
-    assertEqual(
-      pendingNotifications(owner, 'group').length,
-      0,
-      'nothing of the group that was refused',
-    );
+    assertEqual(pendingNotifications(owner, 'group').length, 0, 'no hint of a refused group');
   },
 );
 
@@ -175,7 +175,7 @@ subscription.check(
   'access',
   {
     source: '05 §10.2, §13.29',
-    title: 'opens access of the device, and a refusal opens none',
+    title: 'starts access of the device; a refusal does not',
     ...onWss,
   },
   async (context) => {
@@ -193,14 +193,14 @@ subscription.check(
     await subscribe(tablet, [group]);
     const second = await group.send(owner, 0);
     const seen = async (by: TestAccount) => messagesOf(await readChain(group, by)).join();
-    assertEqual(await seen(laptop), `${first},${second}`, 'all since its subscription');
-    assertEqual(await seen(tablet), `${second}`, 'nothing from before it succeeded');
+    assertEqual(await seen(laptop), `${first},${second}`, 'messages since the subscription');
+    assertEqual(await seen(tablet), `${second}`, 'messages since the successful subscription');
   },
 );
 
 subscription.check(
   'connection',
-  { source: '02 §13.3', title: 'the set is of one connection and ends with it', ...onWss },
+  { source: '02 §13.3', title: 'subscriptions belong to one connection and end with it', ...onWss },
   async (context) => {
     const { group, owner } = await groupFixture(context);
     const another = { ...owner, caller: await context.deviceSession(owner.device) };
@@ -209,7 +209,7 @@ subscription.check(
     assertEqual(
       pendingNotifications(another, 'group').length,
       0,
-      'nothing on the other connection',
+      'no hint on the other connection',
     );
     owner.caller[Symbol.dispose]();
     await subscribe(another, [group]);
@@ -220,7 +220,7 @@ subscription.check(
 
 subscription.check(
   'renewal',
-  { source: '02 §13.3', title: 'the set survives a renewal of the session', ...onWss },
+  { source: '02 §13.3', title: 'subscriptions survive a renewal of the session', ...onWss },
   async (context) => {
     const { group, owner } = await groupFixture(context);
     const ears = await GroupListeners.of(group, [owner]);
