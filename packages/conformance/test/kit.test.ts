@@ -1,4 +1,7 @@
-/** Runs the kit against a real relay: every check passes. `notices.test.ts` shows that each can fail. */
+/**
+ * Runs the kit against a real relay: every check passes. `reversed-answers.test.ts` shows that every
+ * check can fail.
+ */
 import { methods } from '@posthouse/protocol';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { checks, type Finding, runCheck, runChecks, type Target } from '../src/index.ts';
