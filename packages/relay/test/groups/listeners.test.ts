@@ -7,14 +7,13 @@ import type { Listener } from '../../src/notifications/listener.ts';
 import { recheckBatchSize } from '../../src/notifications/recheck-queue.ts';
 import { insertSession } from '../../src/sessions/session-store.ts';
 import { TestGroup } from '../fixtures/group.ts';
-import { Person } from '../fixtures/person.ts';
-import { InProcessRelay } from '../support/in-process-relay.ts';
+import { inProcessRelay } from '../support/in-process-relay.ts';
 
 const many = 5_000;
 const patience = { timeout: 10_000, interval: 1 };
 
-let world: InProcessRelay;
-let ann: Person;
+const world = inProcessRelay();
+const ann = world.person('ann');
 let group: TestGroup;
 let isConnected: boolean;
 let listeners: GroupListeners;
@@ -50,8 +49,6 @@ class Told implements Listener {
 }
 
 beforeEach(async () => {
-  world = await InProcessRelay.start();
-  ann = await Person.register(world, 'ann');
   group = await TestGroup.create(world, ann);
   isConnected = true;
   const bus = {
@@ -66,7 +63,6 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   await listeners[Symbol.asyncDispose]();
-  await world[Symbol.asyncDispose]();
 });
 
 const tell = (head: number, accessEnded = 0) =>

@@ -1,29 +1,21 @@
 import { accountSigner, cosignRoute, deriveRelayId } from '@posthouse/protocol';
 import { canonicalJson, type JsonObject } from '@posthouse/protocol/json';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import type { DeliveryAnswer } from '../../src/context.ts';
 import { type MessageOptions, Person, type SendParams } from '../fixtures/person.ts';
 import { throughEveryFault } from '../support/faults.ts';
-import { InProcessRelay, network } from '../support/in-process-relay.ts';
+import { type InProcessRelay, inProcessRelay, network } from '../support/in-process-relay.ts';
 
 const job = 'messages.delivery';
-let world: InProcessRelay;
-let ann: Person;
+const world = inProcessRelay();
+const ann = world.person('ann');
 /** Not at home at any relay at first. */
 let ben: Person;
 
 beforeEach(async () => {
-  world = await InProcessRelay.start();
-  await settle();
-});
-afterEach(() => world[Symbol.asyncDispose]());
-
-async function settle(): Promise<void> {
-  ann = await Person.register(world, 'ann');
   ben = new Person(world, 'ben');
   await ben.addDevice('phone');
-  world.takeNotices();
-}
+});
 
 const toBen = (options: MessageOptions = {}): SendParams =>
   ann.message(ben, { authorization: ben.grant(ann), ...options });
@@ -108,9 +100,7 @@ describe('04 §12: a recipient that is not at home here', () => {
   });
 
   test('the number of queued messages of an account is limited', async () => {
-    await world[Symbol.asyncDispose]();
-    world = await InProcessRelay.start({ queuedDeliveries: 2 });
-    await settle();
+    await world.restart({ queuedDeliveries: 2 });
     const messages = [toBen(), toBen(), toBen()];
     const codes = [];
     for (const message of messages) codes.push(await sendCode(message));
@@ -273,9 +263,7 @@ describe('04 §16.1: the deadline', () => {
   });
 
   test('the shorter of delivery age limit and retention is the deadline', async () => {
-    await world[Symbol.asyncDispose]();
-    world = await InProcessRelay.start({ messageRetention: 1_000, deliveryAgeLimit: 5_000 });
-    await settle();
+    await world.restart({ messageRetention: 1_000, deliveryAgeLimit: 5_000 });
     const message = toBen();
     await send(message);
     const deadline = world.clock.now() + 1_000;
@@ -492,9 +480,7 @@ describe('04 §16.2: attempts at other relays', () => {
   });
 
   test('one slow relay does not delay other deliveries, and at most the limit are in flight', async () => {
-    await world[Symbol.asyncDispose]();
-    world = await InProcessRelay.start({ deliveryConcurrency: 2 });
-    await settle();
+    await world.restart({ deliveryConcurrency: 2 });
     await atRelay(0);
     const slow = Promise.withResolvers<DeliveryAnswer>();
     let underWay = 0;
@@ -587,9 +573,7 @@ describe('04 §14.3: message.delivery.status', () => {
   });
 
   test('15.2: a repeat is recognised until it is too old to be a new message', async () => {
-    await world[Symbol.asyncDispose]();
-    world = await InProcessRelay.start({ messageRetention: 1_000, deliveryAgeLimit: 5_000 });
-    await settle();
+    await world.restart({ messageRetention: 1_000, deliveryAgeLimit: 5_000 });
     const message = ann.message(ann);
     const first = await send(message);
     world.clock.advance(5_000);

@@ -1,32 +1,15 @@
 import { type TimelinePage, verifyTimelinePage } from '@posthouse/protocol';
 import { canonicalJson } from '@posthouse/protocol/json';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { type MessageOptions, Person } from '../fixtures/person.ts';
 import { scansAndSorts } from '../support/engine.ts';
-import { InProcessRelay, network } from '../support/in-process-relay.ts';
+import { inProcessRelay, network } from '../support/in-process-relay.ts';
 
 const method = 'message.timeline.sync';
 const retention30Days = 30 * 86_400;
-let world: InProcessRelay;
-let ann: Person;
-let ben: Person;
-
-beforeEach(async () => {
-  world = await InProcessRelay.start();
-  await settle();
-});
-afterEach(() => world[Symbol.asyncDispose]());
-
-async function settle(): Promise<void> {
-  ann = await Person.register(world, 'ann', ['phone', 'laptop']);
-  ben = await Person.register(world, 'ben', ['phone', 'laptop']);
-}
-
-async function restartWith(limits: Parameters<typeof InProcessRelay.start>[0]): Promise<void> {
-  await world[Symbol.asyncDispose]();
-  world = await InProcessRelay.start(limits);
-  await settle();
-}
+const world = inProcessRelay();
+const ann = world.person('ann', ['phone', 'laptop']);
+const ben = world.person('ben', ['phone', 'laptop']);
 
 const send = (options: MessageOptions = {}, to = ben) =>
   world.call('message.send', ann.message(to, { authorization: to.grant(ann), ...options }), {
@@ -77,7 +60,7 @@ describe('04 §18: pages', () => {
   });
 
   test('limit: positive; a large one is capped, not refused', async () => {
-    await restartWith({ maxPageSize: 2, pageSize: 1 });
+    await world.restart({ maxPageSize: 2, pageSize: 1 });
     for (let count = 0; count < 3; count += 1) await send();
     expect(sequences(await sync())).toEqual([0]);
     expect(sequences(await sync({ limit: Number.MAX_SAFE_INTEGER }))).toEqual([0, 1]);
@@ -95,7 +78,7 @@ describe('04 §18: pages', () => {
   });
 
   test('a page stays within its bytes and always has at least one entry', async () => {
-    await restartWith({ pageBytes: 10_000 });
+    await world.restart({ pageBytes: 10_000 });
     for (let count = 0; count < 12; count += 1) await send({ text: 'x'.repeat(2_000) });
     await send({ text: 'x'.repeat(20_000) });
     const seen: number[] = [];
@@ -110,7 +93,7 @@ describe('04 §18: pages', () => {
   });
 
   test('certificates of many senders count, and never push a page over its bytes', async () => {
-    await restartWith({ pageBytes: 10_000 });
+    await world.restart({ pageBytes: 10_000 });
     for (let count = 0; count < 8; count += 1) {
       const sender = await Person.register(world, `sender ${count}`);
       const message = sender.message(ben, { authorization: ben.grant(sender) });

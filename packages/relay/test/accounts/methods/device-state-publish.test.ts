@@ -1,19 +1,17 @@
 import { encodeBase64url, signDeviceState } from '@posthouse/protocol';
 import { canonicalJson } from '@posthouse/protocol/json';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { Person } from '../../fixtures/person.ts';
-import { InProcessRelay, network } from '../../support/in-process-relay.ts';
+import { inProcessRelay, network } from '../../support/in-process-relay.ts';
 
 const method = 'device.state.publish';
-let world: InProcessRelay;
+const world = inProcessRelay();
 let ann: Person;
 
 beforeEach(async () => {
-  world = await InProcessRelay.start();
   ann = new Person(world, 'ann');
   await ann.addDevice('phone');
 });
-afterEach(() => world[Symbol.asyncDispose]());
 
 const publish = (params: unknown, session = ann.accountSession()) =>
   world.call(method, params, { session });
@@ -80,8 +78,7 @@ describe('03 §4.2: pre-storage at a relay that is not the home relay', () => {
   });
 
   test('if the store is full, a new account is refused and a stored one is still served', async () => {
-    await world[Symbol.asyncDispose]();
-    world = await InProcessRelay.start({ stagedStates: 1 });
+    await world.restart({ stagedStates: 1 });
     ann = new Person(world, 'ann');
     await ann.publishState(await ann.state());
     const ben = new Person(world, 'ben');
