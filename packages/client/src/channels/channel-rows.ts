@@ -86,7 +86,7 @@ export function shouldReadChannel({ standing, closed_at }: ChannelRow): boolean 
  *
  * @returns whether there is something to read
  */
-export async function noteChannelHint(
+export async function storeChannelHint(
   tx: StoreWriter,
   channelId: string,
   head: number,

@@ -36,12 +36,12 @@ export function channelLink(core: AccountCore, { channel_id, relay_id }: Channel
 /** Decodes a link or an address. @throws ClientError `verification_failed` */
 export function channelRefOf(core: AccountCore, address: string | ChannelAddress): ChannelRef {
   try {
-    const place: unknown =
+    const channel: unknown =
       typeof address === 'string'
         ? decodeLink(core.network, 'channel', address)
         : { channel_id: address.channelId, relay_id: address.relayId };
-    checkSchema(LinkedChannel, place, 'channel');
-    return place;
+    checkSchema(LinkedChannel, channel, 'channel');
+    return channel;
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : 'invalid';
     throw new ClientError('verification_failed', `channel address: ${reason}`, { cause });
@@ -59,11 +59,11 @@ export type FollowFrom = 'latest' | 'creation';
  */
 export async function followChannel(
   core: AccountCore,
-  place: ChannelRef,
+  channel: ChannelRef,
   { from, signal }: { readonly from: FollowFrom; readonly signal: AbortSignal },
 ): Promise<void> {
-  const descriptor = await currentDescriptor(core, place, signal);
-  const { channel_id } = place;
+  const descriptor = await currentDescriptor(core, channel, signal);
+  const { channel_id } = channel;
   const before = await core.store.read((tx) => channelRow(tx, channel_id));
   if (before !== undefined && before.standing !== 'left') return;
   // An interrupted removal may have left rows from an earlier time.
@@ -72,7 +72,7 @@ export async function followChannel(
     const known = await channelRow(tx, channel_id);
     if (known !== undefined && known.standing !== 'left') return;
     const span = from === 'creation' ? { span: { first: 0, position: -1 } } : {};
-    const fresh = { ...place, descriptor: known?.descriptor ?? descriptor };
+    const fresh = { ...channel, descriptor: known?.descriptor ?? descriptor };
     const row: ChannelRow = { ...fresh, standing: 'followed', ...span };
     await putChannel(tx, row);
     await putDescriptors(tx, [row.descriptor]);

@@ -1,6 +1,6 @@
 /** Following one relay: subscribing, reading, and waiting for a reason to read again (02 §12). */
 import { noteStateHint } from '../accounts/device-states.ts';
-import { channelRows, noteChannelHint } from '../channels/channel-rows.ts';
+import { channelRows, storeChannelHint } from '../channels/channel-rows.ts';
 import type { AuthenticatedConnection } from '../connect/authenticated-connection.ts';
 import type { RelayConnection } from '../connect/relay-connection.ts';
 import type { AccountCore } from '../core.ts';
@@ -159,7 +159,7 @@ async function takeReadRequest(
     }
     const channels = new Set<string>();
     for (const [channelId, head] of drained.channels) {
-      if (await noteChannelHint(tx, channelId, head)) channels.add(channelId);
+      if (await storeChannelHint(tx, channelId, head)) channels.add(channelId);
     }
     return { home: isHome && (unread || outdated), groups, channels };
   });

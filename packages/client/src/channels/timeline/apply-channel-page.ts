@@ -18,7 +18,7 @@ import {
 import {
   type ChannelGapEntry,
   isDeleted,
-  noteDeleted,
+  markDeleted,
   postEntry,
   projectedPost,
   putChannelEntry,
@@ -26,7 +26,7 @@ import {
   putWaitingEdit,
   removeEntriesAfter,
   removeEntry,
-  takeWaitingEdits,
+  removeWaitingEdits,
   type WaitingEdit,
 } from './channel-entries.ts';
 import type { ReadChannelPage } from './channel-page.ts';
@@ -37,7 +37,7 @@ export type Direction = 'latest' | 'newer' | 'older';
 /**
  * A page with its bounds: it has every readable event between `floor` and `ceiling`.
  */
-interface PagePosition {
+interface BoundedPage {
   readonly page: ReadChannelPage;
   readonly direction: Direction;
   /** Sequence before the first of the page. */
@@ -69,10 +69,10 @@ export async function applyChannelPage(
     readonly covers?: number | undefined;
   },
 ): Promise<AppliedChannelPage> {
-  const placed = positionOf(row, page, direction);
-  const span = spanAfter(row.span, placed);
+  const bounded = withBounds(row, page, direction);
+  const span = spanAfter(row.span, bounded);
   await putDescriptors(tx, page.descriptors);
-  const { before, waiting } = await projectionBefore(tx, row, placed);
+  const { before, waiting } = await projectionBefore(tx, row, bounded);
   const after = projectChannel(before, [...page.events, ...waiting]);
   const counted = effectiveEvents(page);
   const events: ChannelAccountEvent[] = [];
@@ -82,7 +82,7 @@ export async function applyChannelPage(
     next = step.row;
     events.push(...step.events);
   }
-  events.push(...(await storeRefusedAndGaps(tx, row, placed)));
+  events.push(...(await storeRefusedAndGaps(tx, row, bounded)));
   const closing = counted.find(isClosing);
   if (closing !== undefined && direction === 'older') {
     // Events that the host returned after the closing descriptor are not part of it (06 §7.4).
@@ -101,11 +101,11 @@ export async function applyChannelPage(
   return { row: applied, events };
 }
 
-function positionOf(
+function withBounds(
   { span }: ChannelRow,
   page: ReadChannelPage,
   direction: Direction,
-): PagePosition {
+): BoundedPage {
   const [lowest = 0] = page.sequences;
   const floor = page.hasMore ? lowest - 1 : -1;
   if (direction === 'latest') {
@@ -116,7 +116,7 @@ function positionOf(
   return { page, direction, floor: position, ceiling: (page.sequences.at(-1) ?? position) + 1 };
 }
 
-function spanAfter(span: ChannelSpan | undefined, { direction, floor, ceiling }: PagePosition) {
+function spanAfter(span: ChannelSpan | undefined, { direction, floor, ceiling }: BoundedPage) {
   const { first = floor + 1, position = -1 } = span ?? {};
   if (direction === 'older') return { first: floor + 1, position };
   return { first, position: Math.max(position, ceiling - 1) };
@@ -126,14 +126,14 @@ function spanAfter(span: ChannelSpan | undefined, { direction, floor, ceiling }:
 async function projectionBefore(
   tx: StoreWriter,
   row: ChannelRow,
-  { page, direction, floor }: PagePosition,
+  { page, direction, floor }: BoundedPage,
 ): Promise<{ readonly before: ChannelProjection; readonly waiting: VerifiedChannelEvent[] }> {
   const posts = new Map<number, ProjectedPost>();
   const waiting: VerifiedChannelEvent[] = [];
   if (direction === 'older') {
     for (const { kind, sequence } of page.events) {
       if (kind !== 'post') continue;
-      const edits = await takeWaitingEdits(tx, row.channel_id, sequence);
+      const edits = await removeWaitingEdits(tx, row.channel_id, sequence);
       // Edits after the closing descriptor do not count, on whichever page it was (06 §7.4).
       const counted = edits.filter(
         (edit) => edit.sequence < (row.closed_at ?? Number.POSITIVE_INFINITY),
@@ -193,11 +193,11 @@ async function applyEvent(
 ): Promise<EventEffect> {
   const { channel_id } = row;
   const { sequence, acceptedAt: accepted_at, account } = event;
-  const placed = { channel_id, sequence, accepted_at, by: account };
+  const entry = { channel_id, sequence, accepted_at, by: account };
   switch (event.kind) {
     case 'descriptor': {
       const descriptor = event.payload;
-      await putChannelEntry(tx, { ...placed, kind: 'change', descriptor });
+      await putChannelEntry(tx, { ...entry, kind: 'change', descriptor });
       const adopted = await adoptDescriptor(tx, row, descriptor);
       const isNews = adopted !== row;
       return {
@@ -263,11 +263,11 @@ async function applyDeletion(
   if ((await projectedPost(tx, channel_id, target_sequence)) !== undefined) {
     await removeEntry(tx, channel_id, target_sequence);
   }
-  await takeWaitingEdits(tx, channel_id, target_sequence);
-  if (target_sequence < span.first) await noteDeleted(tx, channel_id, target_sequence);
+  await removeWaitingEdits(tx, channel_id, target_sequence);
+  if (target_sequence < span.first) await markDeleted(tx, channel_id, target_sequence);
   const said = { ...(reason !== undefined && { reason }) };
-  const placed = { channel_id, sequence, accepted_at, by, target_sequence, ...said };
-  await putChannelEntry(tx, { kind: 'deletion', ...placed });
+  const entry = { channel_id, sequence, accepted_at, by, target_sequence, ...said };
+  await putChannelEntry(tx, { kind: 'deletion', ...entry });
   return [
     { kind: 'channel-deleted', channelId: channel_id, sequence: target_sequence, by, ...said },
   ];
@@ -277,14 +277,14 @@ async function applyDeletion(
 async function storeRefusedAndGaps(
   tx: StoreWriter,
   { channel_id }: ChannelRow,
-  placed: PagePosition,
+  bounded: BoundedPage,
 ): Promise<ChannelAccountEvent[]> {
   const events: ChannelAccountEvent[] = [];
-  for (const { sequence, reason } of placed.page.refused) {
+  for (const { sequence, reason } of bounded.page.refused) {
     await putChannelEntry(tx, { kind: 'refused', channel_id, sequence, reason });
     events.push({ kind: 'channel-event-refused', channelId: channel_id, sequence, reason });
   }
-  for (const gap of gapsOf(channel_id, placed)) {
+  for (const gap of gapsOf(channel_id, bounded)) {
     await putChannelEntry(tx, gap);
     events.push({
       kind: 'channel-gap',
@@ -299,7 +299,7 @@ async function storeRefusedAndGaps(
 /** Lists the gaps between the bounds of a page. */
 export function gapsOf(
   channel_id: string,
-  { page, floor, ceiling }: Pick<PagePosition, 'page' | 'floor' | 'ceiling'>,
+  { page, floor, ceiling }: Pick<BoundedPage, 'page' | 'floor' | 'ceiling'>,
 ): ChannelGapEntry[] {
   const gaps: ChannelGapEntry[] = [];
   let last = floor;

@@ -215,7 +215,7 @@ export async function putWaitingEdit(
 }
 
 /** Removes and returns the edits that wait for a post, oldest first. */
-export async function takeWaitingEdits(
+export async function removeWaitingEdits(
   tx: StoreWriter,
   channelId: string,
   target: number,
@@ -225,7 +225,7 @@ export async function takeWaitingEdits(
   return rows.map(({ value }) => value);
 }
 
-export async function noteDeleted(
+export async function markDeleted(
   tx: StoreWriter,
   channelId: string,
   target: number,

@@ -44,11 +44,11 @@ export interface ReadChannelPage {
  */
 export async function readChannelPage(
   core: AccountCore,
-  place: ChannelRef,
+  channel: ChannelRef,
   { range, signal }: { readonly range: ChannelRange; readonly signal: AbortSignal },
 ): Promise<ReadChannelPage> {
   const method = 'channel.read';
-  const { channel_id: channelId, relay_id: relayId } = place;
+  const { channel_id: channelId, relay_id: relayId } = channel;
   const params = { channel_id: channelId, ...range };
   const page = await callPage(core, relayId, { method, params, signal });
   checkRelayAnswer('invalid_channel_page', method, () => checkChannelPageBounds(page, range));
@@ -59,12 +59,12 @@ export async function readChannelPage(
       verifyChannelPage(core.network, page, { channelId, relayId, descriptors: known }),
     );
   const wanted = new Set(unresolvedRevisions(core, page, known));
-  await resolveInto(core, place, { known, revisions: wanted, signal });
+  await resolveInto(core, channel, { known, revisions: wanted, signal });
   let verified = verify();
   const open = verified.missing.filter((revision) => !wanted.has(revision));
   if (open.length > 0) {
     // A descriptor event inside the page does not verify: resolve its revision.
-    await resolveInto(core, place, { known, revisions: open, signal });
+    await resolveInto(core, channel, { known, revisions: open, signal });
     verified = verify();
   }
   return summary(page, verified);
@@ -87,7 +87,7 @@ function unresolvedRevisions(
 /** Resolves descriptors; one that the host lacks or that does not verify stays missing. */
 async function resolveInto(
   core: AccountCore,
-  place: ChannelRef,
+  channel: ChannelRef,
   {
     known,
     revisions,
@@ -100,7 +100,7 @@ async function resolveInto(
 ): Promise<void> {
   for (const revision of revisions) {
     try {
-      known.set(revision, await resolveDescriptor(core, place, { revision, signal }));
+      known.set(revision, await resolveDescriptor(core, channel, { revision, signal }));
     } catch (error) {
       const isMissing = isRefusal(error, 'not_found') || isClientError(error, 'relay_misbehaviour');
       if (!isMissing) throw error;

@@ -158,23 +158,26 @@ export interface ChannelPreview {
 /** Reads and verifies one page of any channel, at any position, and stores nothing of it. */
 export async function previewChannel(
   core: AccountCore,
-  place: ChannelRef,
+  channel: ChannelRef,
   { range, signal }: { readonly range: ChannelRange; readonly signal: AbortSignal },
 ): Promise<ChannelPreview> {
-  const { channel_id } = place;
-  const descriptor = await currentDescriptor(core, place, signal);
-  const page = await readChannelPage(core, place, { range: { limit: pageSize, ...range }, signal });
+  const { channel_id } = channel;
+  const descriptor = await currentDescriptor(core, channel, signal);
+  const page = await readChannelPage(core, channel, {
+    range: { limit: pageSize, ...range },
+    signal,
+  });
   const { posts } = projectChannel(emptyProjection, page.events);
   const entries: ChannelEntry[] = [...posts.values()].map((post) => postEntry(channel_id, post));
   for (const event of page.events) {
     const { sequence, acceptedAt: accepted_at, account: by } = event;
-    const placed = { channel_id, sequence, accepted_at, by };
+    const facts = { channel_id, sequence, accepted_at, by };
     if (event.kind === 'descriptor') {
-      entries.push({ ...placed, kind: 'change', descriptor: event.payload });
+      entries.push({ ...facts, kind: 'change', descriptor: event.payload });
     } else if (event.kind === 'delete') {
       const { target_sequence, reason } = event.payload;
       const said = reason === undefined ? {} : { reason };
-      entries.push({ ...placed, kind: 'deletion', target_sequence, ...said });
+      entries.push({ ...facts, kind: 'deletion', target_sequence, ...said });
     }
   }
   for (const { sequence, reason } of page.refused) {
@@ -202,15 +205,15 @@ function boundsOf({ sequences, hasMore }: ReadChannelPage, { before, after }: Ch
  */
 export async function currentDescriptor(
   core: AccountCore,
-  place: ChannelRef,
+  channel: ChannelRef,
   signal: AbortSignal,
 ): Promise<ChannelDescriptor> {
-  const find = () => core.store.read((tx) => channelRow(tx, place.channel_id));
+  const find = () => core.store.read((tx) => channelRow(tx, channel.channel_id));
   const before = (await find())?.descriptor;
-  const found = await resolveDescriptor(core, place, { signal });
+  const found = await resolveDescriptor(core, channel, { signal });
   if (before !== undefined) checkNoRollback(before, found);
   return await core.store.write(async (tx) => {
-    const row = await channelRow(tx, place.channel_id);
+    const row = await channelRow(tx, channel.channel_id);
     if (row === undefined || row.standing === 'creating') return found;
     const adopted = await adoptDescriptor(tx, row, found);
     if (adopted !== row && row.standing === 'followed') {

@@ -26,9 +26,9 @@ export async function requestRecovery(
   const { network, account, device, store, clock } = core;
   await refreshGroup(core, groupId, signal);
   const { relay_id: relayId } = await requireGroupRow(core, groupId);
-  const kept = await store.read((tx) => recoveryCandidates.get(tx, groupId));
-  const isOver = (kept?.expires_at ?? Number.POSITIVE_INFINITY) * 1_000 <= clock.milliseconds();
-  let candidate = isOver ? undefined : kept;
+  const stored = await store.read((tx) => recoveryCandidates.get(tx, groupId));
+  const isOver = (stored?.expires_at ?? Number.POSITIVE_INFINITY) * 1_000 <= clock.milliseconds();
+  let candidate = isOver ? undefined : stored;
   if (candidate === undefined) {
     const { publicKey, privateKey } = newMemberKey(core);
     const unsigned = {

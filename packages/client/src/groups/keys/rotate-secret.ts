@@ -99,11 +99,11 @@ async function isInUse(
 
 /** @throws ClientError `not_permitted` */
 async function requireOwned(core: AccountCore, groupId: string) {
-  const kept = await requireGroup(core, groupId);
-  if (kept.group.owner !== core.account) {
+  const owned = await requireGroup(core, groupId);
+  if (owned.group.owner !== core.account) {
     throw new ClientError('not_permitted', 'only the owner can rotate the secret: ask the owner');
   }
-  return kept;
+  return owned;
 }
 
 /** Returns the candidate under way, or stores a new one with a fresh secret. */
@@ -114,9 +114,9 @@ async function candidateFor(
 ): Promise<RotationCandidate> {
   const { network, random, store } = core;
   return await store.write(async (tx) => {
-    const kept = await rotationCandidates.get(tx, group_id);
-    const isUnderWay = kept?.base_commitment === base_commitment;
-    if (isUnderWay && meetsOptions(kept, options)) return kept;
+    const stored = await rotationCandidates.get(tx, group_id);
+    const isUnderWay = stored?.base_commitment === base_commitment;
+    if (isUnderWay && meetsOptions(stored, options)) return stored;
     const secret = createGroupSecret(random);
     const fresh: RotationCandidate = {
       base_commitment,
@@ -127,7 +127,7 @@ async function candidateFor(
       landed: false,
     };
     const candidate = {
-      ...(isUnderWay ? kept : fresh),
+      ...(isUnderWay ? stored : fresh),
       ...(options.newOwnerKey && { ownerKey: await addMemberKey(core, tx, group_id) }),
     };
     await rotationCandidates.put(tx, group_id, candidate);

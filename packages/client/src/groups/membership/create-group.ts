@@ -40,8 +40,8 @@ export async function createGroup(
 ): Promise<string> {
   const { network, account, device, random, store } = core;
   const relayId = facts.relayId ?? (await core.home()).relayId;
-  const most = await memberLimitOf(core, relayId, signal);
-  const member_capacity = facts.capacity ?? most;
+  const memberLimit = await memberLimitOf(core, relayId, signal);
+  const member_capacity = facts.capacity ?? memberLimit;
   const nonce = createGroupNonce(random);
   const group_id = deriveGroupId(network, { creator: account, nonce, relay_id: relayId });
   const secret = createGroupSecret(random);
@@ -118,9 +118,9 @@ async function memberLimitOf(
   const connection = core.relay(relayId);
   const { descriptor } = (await connection.authenticated(signal)).relay;
   const { limits } = await connection.call('relay.info', {}, { signal });
-  const most = limits.max_group_members;
-  if (!descriptor.capabilities?.includes('group.host.v1') || most === undefined) {
+  const limit = limits.max_group_members;
+  if (!descriptor.capabilities?.includes('group.host.v1') || limit === undefined) {
     throw new ClientError('no_relay', `${relayId} does not host groups: choose another relay`);
   }
-  return most;
+  return limit;
 }

@@ -119,8 +119,8 @@ async function applyOutcome(
   if (outcome.kind === 'rejected') {
     const { sequence, epoch, accepted_at } = outcome.event;
     const reason = outcome.error.message;
-    const placed = { group_id: groupId, sequence, epoch, accepted_at };
-    await putGroupEntry(tx, { kind: 'rejected', ...placed, reason });
+    const entry = { group_id: groupId, sequence, epoch, accepted_at };
+    await putGroupEntry(tx, { kind: 'rejected', ...entry, reason });
     return [{ kind: 'group-message-rejected', groupId, sequence, reason }];
   }
   const { verified, effects } = outcome;

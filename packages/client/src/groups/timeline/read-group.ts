@@ -90,20 +90,20 @@ async function* readEvents(
   { signal, budget }: GroupReading,
 ): AsyncGenerator<readonly GroupAccountEvent[], 'complete' | 'interrupted' | 'stopped'> {
   const { store } = core;
-  let kept = await store.read((tx) => loadGroup(tx, groupId));
+  let stored = await store.read((tx) => loadGroup(tx, groupId));
   for (;;) {
     signal.throwIfAborted();
-    const page = await readGroupPage(core, kept, signal);
+    const page = await readGroupPage(core, stored, signal);
     if (page === 'refused') {
-      yield* await markExcluded(core, kept);
+      yield* await markExcluded(core, stored);
       return 'stopped';
     }
     budget.spendPage(page.events.length);
-    const { group_id, relay_id } = kept.row;
-    const led = advanceGroup(core.network, kept.group ?? { group_id, relay_id }, page);
-    const step = await store.write((tx) => commitPage(core, tx, { row: kept.row, led }));
+    const { group_id, relay_id } = stored.row;
+    const advance = advanceGroup(core.network, stored.group ?? { group_id, relay_id }, page);
+    const step = await store.write((tx) => commitPage(core, tx, { row: stored.row, advance }));
     if (step !== undefined) {
-      kept = { row: step.row, group: led.group };
+      stored = { row: step.row, group: advance.group };
       yield step.events;
       if (step.row.blocked !== undefined) return 'stopped';
       if (!page.has_more) return 'complete';
@@ -115,7 +115,7 @@ async function* readEvents(
       return 'interrupted';
     }
     // Another reader of this store was faster: continue from its position.
-    if (step === undefined) kept = await store.read((tx) => loadGroup(tx, groupId));
+    if (step === undefined) stored = await store.read((tx) => loadGroup(tx, groupId));
   }
 }
 
@@ -218,12 +218,12 @@ async function readGroupPage(
 async function commitPage(
   core: AccountCore,
   tx: StoreWriter,
-  page: { readonly row: GroupRow; readonly led: GroupAdvance },
+  page: { readonly row: GroupRow; readonly advance: GroupAdvance },
 ): Promise<AppliedGroupPage | undefined> {
   const latest = await groupRow(tx, page.row.group_id);
   if (latest === undefined || latest.position !== page.row.position) return undefined;
   const { leftAt: _resumed, ...row } = latest;
-  return await applyGroupPage(core, tx, { row, advance: page.led });
+  return await applyGroupPage(core, tx, { row, advance: page.advance });
 }
 
 /** Marks the account as a member if the state at the head has it. */
