@@ -27,9 +27,9 @@ export type GroupTask = Extract<
   }
 >;
 
-/** Whether a duty is about groups. */
-export function isGroupTask(duty: PendingTask): duty is GroupTask {
-  return 'group' in duty || duty.kind === 'request-groups' || duty.kind === 'send-groups';
+/** Whether a pending task is about groups. */
+export function isGroupTask(task: PendingTask): task is GroupTask {
+  return 'group' in task || task.kind === 'request-groups' || task.kind === 'send-groups';
 }
 
 /** Items in one message; an envelope has room for many more. */
@@ -37,33 +37,33 @@ const batchSize = 500;
 /** Limit of epochs of a group whose secrets are sent, the newest ones. */
 const historyEpochs = 1_000;
 
-/** Sends what is owed to the own devices; without any, nothing is owed. */
+/** Runs a group task: sends its contents to the own devices, and removes the task. */
 export async function runGroupTask(
   core: AccountCore,
-  duty: GroupTask,
+  task: GroupTask,
   signal: AbortSignal,
 ): Promise<void> {
-  const { name, contents } = await contentsOf(core, duty);
+  const { name, contents } = await contentsOf(core, task);
   for (const [index, content] of contents.entries()) {
-    const tasks = index === contents.length - 1 ? [duty] : [];
+    const tasks = index === contents.length - 1 ? [task] : [];
     await sendToOwnDevices(core, { name, content, tasks, signal });
   }
-  if (contents.length === 0) await sendToOwnDevices(core, { name, tasks: [duty], signal });
+  if (contents.length === 0) await sendToOwnDevices(core, { name, tasks: [task], signal });
 }
 
-async function contentsOf(core: AccountCore, duty: GroupTask) {
-  switch (duty.kind) {
+async function contentsOf(core: AccountCore, task: GroupTask) {
+  switch (task.kind) {
     case 'request-groups':
       return { name: 'account.group.state.request', contents: [{}] };
     case 'request-group':
-      return { name: 'account.group.state.request', contents: [{ group_id: duty.group }] };
+      return { name: 'account.group.state.request', contents: [{ group_id: task.group }] };
     case 'send-group-history': {
-      const secrets = await historyOf(core, duty.group);
+      const secrets = await historyOf(core, task.group);
       const contents = inBatches(secrets).map((each) => ({ secrets: each }));
       return { name: 'account.group.history_secret.sync', contents };
     }
     default: {
-      const only = 'group' in duty ? duty.group : undefined;
+      const only = 'group' in task ? task.group : undefined;
       const states = await core.store.read((tx) => statesOf(tx, only));
       const contents = inBatches(states).map((each) => ({ states: each }));
       return { name: 'account.group.state.sync', contents };
