@@ -34,15 +34,13 @@ import type { ReadChannelPage } from './channel-page.ts';
 /** Direction in which a page continues the stored part of the timeline. */
 export type Direction = 'latest' | 'newer' | 'older';
 
-/**
- * A page with its bounds: it has every readable event between `floor` and `ceiling`.
- */
+/** A page with its bounds: it has every readable event between `floor` and `ceiling`. */
 interface BoundedPage {
   readonly page: ReadChannelPage;
   readonly direction: Direction;
-  /** Sequence before the first of the page. */
+  /** Exclusive lower bound. */
   readonly floor: number;
-  /** Sequence after the last of the page. */
+  /** Exclusive upper bound. */
   readonly ceiling: number;
 }
 
