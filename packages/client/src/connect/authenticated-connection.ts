@@ -1,4 +1,4 @@
-/** One authenticated way to a relay: a channel with its session, from opening to its end. */
+/** One authenticated connection to a relay: a wire with its session, from opening to its end. */
 import { type MethodName, methods, type Network, relayOrigin } from '@posthouse/protocol';
 import type { Clock } from '../environment.ts';
 import { ClientError, isRefusal, RelayUnreachable } from '../errors.ts';
@@ -25,12 +25,12 @@ export interface AuthenticatedConnectionOptions {
   readonly identity: Identity;
   /** Whether a WebSocket is tried first. */
   readonly preferWebSocket: boolean;
-  /** Milliseconds an exchange may take. */
+  /** Timeout of one exchange, in milliseconds. */
   readonly timeout: number;
   readonly listener: (notification: Notification) => void;
 }
 
-/** How long before the next try a failed renewal waits, milliseconds. */
+/** Milliseconds to wait after a failed renewal. */
 const renewalPause = 5_000;
 
 export class AuthenticatedConnection {
@@ -41,15 +41,15 @@ export class AuthenticatedConnection {
   #session: Session | undefined;
   #renewal: Promise<void> | undefined;
 
-  private constructor(channel: Wire, options: AuthenticatedConnectionOptions) {
-    this.wire = channel;
+  private constructor(wire: Wire, options: AuthenticatedConnectionOptions) {
+    this.wire = wire;
     this.#options = options;
-    this.#origin = relayOrigin(channel.address);
+    this.#origin = relayOrigin(wire.address);
   }
 
   /**
-   * Tries the descriptor's addresses, WebSockets first where they are wanted. Only what cannot be
-   * connected to leads to the next address; an answer is an answer (01 §13.4).
+   * Tries the descriptor's addresses, WebSockets first if they are preferred. Only an address that
+   * cannot be reached leads to the next one; an error answer does not (01 §13.4).
    *
    * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour
    */
@@ -62,14 +62,14 @@ export class AuthenticatedConnection {
     const addresses = [...(useWebSocket ? relay.wss : []), ...relay.https];
     let failure: unknown;
     for (const address of addresses) {
-      let channel: Wire | undefined;
+      let wire: Wire | undefined;
       try {
-        channel = await openWire(address, options, signal);
-        const link = new AuthenticatedConnection(channel, options);
-        await link.#begin(signal);
-        return link;
+        wire = await openWire(address, options, signal);
+        const connection = new AuthenticatedConnection(wire, options);
+        await connection.#begin(signal);
+        return connection;
       } catch (error) {
-        channel?.close();
+        wire?.close();
         signal.throwIfAborted();
         if (!(error instanceof RelayUnreachable)) throw error;
         failure = error;
@@ -78,12 +78,12 @@ export class AuthenticatedConnection {
     throw failure;
   }
 
-  /** The WebSocket's end, where it is one. */
+  /** Settles when the WebSocket ends; `undefined` over HTTPS. */
   get ended(): Promise<ClientError> | undefined {
     return this.wire instanceof WebSocketWire ? this.wire.ended : undefined;
   }
 
-  /** The relay as its descriptor was verified for this link. */
+  /** The relay, with the descriptor verified for this connection. */
   get relay(): VerifiedRelay {
     return this.#options.relay;
   }
@@ -93,7 +93,7 @@ export class AuthenticatedConnection {
     return !this.#stop.signal.aborted && !this.#isOver();
   }
 
-  /** One request under the session. @throws RelayRefused, RelayUnreachable, RelayMisbehaviour */
+  /** Sends one request with the session. @throws RelayRefused, RelayUnreachable, RelayMisbehaviour */
   async exchange(method: MethodName, params: object, signal: AbortSignal) {
     await this.#renewWhenDue(signal);
     const token = methods[method].session === 'none' ? undefined : this.#session?.token;
@@ -103,7 +103,7 @@ export class AuthenticatedConnection {
   }
 
   close(): void {
-    this.#stop.abort(new ClientError('relay_unreachable', 'link was closed'));
+    this.#stop.abort(new ClientError('relay_unreachable', 'connection was closed'));
     this.wire.close();
   }
 
@@ -134,8 +134,8 @@ export class AuthenticatedConnection {
   }
 
   /**
-   * Renews where it is time. A failed renewal leaves the session as it is (02 §10.6), unless the
-   * relay says that the device is no longer valid.
+   * Renews the session when it is due. A failed renewal leaves the session as it is (02 §10.6),
+   * unless the relay answers that the device is no longer valid.
    */
   async #renewWhenDue(signal: AbortSignal): Promise<void> {
     const { clock } = this.#options;
@@ -144,7 +144,7 @@ export class AuthenticatedConnection {
       this.#renewal = undefined;
     });
     try {
-      // Shared by all who wait for it, so it does not end with the signal of one.
+      // All callers share the renewal, so one caller's signal does not abort it.
       await untilAborted(this.#renewal, signal);
     } catch (error) {
       signal.throwIfAborted();
@@ -152,7 +152,7 @@ export class AuthenticatedConnection {
     }
   }
 
-  /** Keeps a WebSocket's session alive while nobody calls: notifications depend on it. */
+  /** Renews a WebSocket's session while there are no calls: notifications depend on it. */
   async #keepRenewed(): Promise<void> {
     const { clock } = this.#options;
     const { signal } = this.#stop;

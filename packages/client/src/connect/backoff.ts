@@ -2,23 +2,23 @@ import type { Random } from '@posthouse/protocol/crypto';
 import { randomFraction } from '../environment.ts';
 import { isRefusal, RelayMisbehaviour, RelayRefused, RelayUnreachable } from '../errors.ts';
 
-/** How long and how often to try again. */
+/** How often and after which waits a request is retried. */
 export interface RetryPolicy {
-  /** Tries in all, the first one counted. */
+  /** Number of attempts, including the first one. */
   readonly attempts: number;
-  /** Milliseconds: the ceiling of the first wait; it doubles with each try. */
+  /** Upper limit of the first wait in milliseconds; it doubles with each attempt. */
   readonly base: number;
-  /** Milliseconds: no wait of ours is longer. A relay's hint may be. */
+  /** Upper limit of every wait in milliseconds. A relay's hint may exceed it. */
   readonly cap: number;
 }
 
 export const defaultRetry: RetryPolicy = { attempts: 4, base: 250, cap: 30_000 };
 
 /**
- * Milliseconds to wait before the next try: full jitter below an exponential ceiling, and at
- * least the relay's hint (02 §5). A hint of 0 does not shorten the backoff.
+ * Returns the milliseconds before the next attempt: full jitter below an exponential limit, plus
+ * the relay's hint (02 §5). A hint of 0 does not shorten the backoff.
  *
- * @param attempt how many tries failed so far, from 1
+ * @param attempt number of failed attempts so far, from 1
  */
 export function backoff(
   attempt: number,
@@ -30,10 +30,10 @@ export function backoff(
   return (wait.hintSeconds ?? 0) * 1_000 + jitter;
 }
 
-/** A relay that asks for a longer wait than this, milliseconds, gets no automatic retry. */
+/** A hint over this many milliseconds prevents an automatic retry. */
 const longestWait = 60_000;
 
-/** The same, or `undefined` where trying again is over. */
+/** Returns the wait before the next attempt, or `undefined` if there is none. */
 export function waitBeforeRetry(
   attempt: number,
   policy: RetryPolicy,
@@ -45,8 +45,8 @@ export function waitBeforeRetry(
 }
 
 /**
- * Whether the same request may help later (02 §4.3). What the relay answered about the business
- * is final, and so is a misbehaviour.
+ * Whether a retry of the same request may succeed (02 §4.3). Business errors and misbehaviour are
+ * final.
  */
 export function isTemporary(error: unknown): boolean {
   return (
@@ -55,13 +55,13 @@ export function isTemporary(error: unknown): boolean {
   );
 }
 
-/** Whether a request that failed may have been carried out all the same (02 §7). */
+/** Whether a request that failed may have taken effect (02 §7). */
 export function mayHaveTakenEffect(error: unknown): boolean {
   if (error instanceof RelayUnreachable) return error.outcomeUnknown;
   return isRefusal(error, 'internal_error') || error instanceof RelayMisbehaviour;
 }
 
-/** The relay's hint in an error, seconds. */
+/** Returns the relay's hint in an error, in seconds. */
 export function retryHintOf(error: unknown): number | undefined {
   return error instanceof RelayRefused ? error.retryAfter : undefined;
 }

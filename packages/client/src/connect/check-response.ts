@@ -1,4 +1,4 @@
-/** What a relay may answer, and nothing else: envelopes, errors and results (02 §3 to §5). */
+/** Checks responses of a relay: envelopes, errors and results (02 §3 to §5). */
 import {
   checkNoNull,
   checkSchema,
@@ -19,14 +19,14 @@ import {
 import { checkRelayAnswer, RelayMisbehaviour, RelayRefused, RelayUnreachable } from '../errors.ts';
 import type { HttpResponse } from './transport.ts';
 
-/** Statuses that a proxy in front of a relay answers by itself, without a protocol body. */
+/** Statuses that a reverse proxy of a relay sends by itself, without a protocol body. */
 const gatewayStatuses = new Set([429, 502, 503, 504]);
 
 /**
- * The response object of an HTTP answer.
+ * Returns the response object of an HTTP answer.
  *
  * @throws RelayRefused for an error of the protocol
- * @throws RelayUnreachable where something before the relay answered
+ * @throws RelayUnreachable if a proxy answered instead of the relay
  * @throws RelayMisbehaviour
  */
 export function httpResult(method: MethodName, response: HttpResponse): JsonValue {
@@ -74,7 +74,7 @@ function refusalOfHttp(method: MethodName, value: JsonValue): RelayRefused | Rel
   return refusal(method, code, { message, data });
 }
 
-/** The outcome of a JSON-RPC response whose `id` was matched. */
+/** Returns the result of a JSON-RPC response whose `id` was matched, or throws its error. */
 export function rpcResult(method: MethodName, response: JsonObject): JsonValue {
   const { error } = response;
   const hasResult = Object.hasOwn(response, 'result');
@@ -103,7 +103,7 @@ function refusal(
     return malformed(method, 'data of an error is an object');
   }
   const hint = data?.retry_after;
-  // Neither "at once" nor "no hint": an invalid hint makes the whole answer invalid (02 §5).
+  // An invalid hint makes the whole answer invalid (02 §5).
   if (code === 'rate_limited' && hint !== undefined && !isDelay(hint)) {
     return new RelayMisbehaviour('invalid_retry_after', 'not a nonnegative integer', { method });
   }
@@ -126,7 +126,7 @@ export function checkResult<M extends MethodName>(method: M, value: JsonValue): 
   }
   checkRelayAnswer('malformed_result', method, () => {
     checkSchema(result, value);
-    // Only edits of channel posts may carry `null` (01 J9); their own checks know where.
+    // Only edits of channel posts may contain `null` (01 J9); the channel checks decide that.
     if (!('capability' in methods[method])) checkNoNull(value);
   });
   return value as ResultOf<M>;

@@ -1,8 +1,8 @@
 import { RelayUnreachable } from '../errors.ts';
 
 /**
- * Runs work that must end within so many milliseconds; a missed deadline is an answer that did not
- * come. The caller's own signal stays what it is.
+ * Runs work with a deadline in milliseconds.
+ * @throws RelayUnreachable after the deadline; the caller's own signal aborts with its own reason
  */
 export async function withDeadline<T>(
   signal: AbortSignal,
@@ -21,7 +21,7 @@ export async function withDeadline<T>(
   }
 }
 
-/** Waits for a promise that others wait for too, no longer than the signal allows. */
+/** Waits for a shared promise until the signal aborts; the promise itself goes on. */
 export function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   if (signal.aborted) return Promise.reject(signal.reason);
   return new Promise((resolve, reject) => {

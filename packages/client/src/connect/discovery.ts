@@ -26,7 +26,7 @@ import type { Transport } from './transport.ts';
 export interface VerifiedRelay {
   readonly relayId: string;
   readonly descriptor: RelayDescriptor;
-  /** HTTPS base addresses and WebSocket addresses of the descriptor, as they stand there. */
+  /** HTTPS base addresses and WebSocket addresses of the descriptor, unchanged. */
   readonly https: readonly string[];
   readonly wss: readonly string[];
 }
@@ -49,8 +49,8 @@ export interface DiscoveryParts {
 }
 
 /**
- * Finds relays (01 §13.4, 02 §1.2): registry record, then the descriptor from the record's
- * endpoint, then every check of 01 §13.3. Addresses learned in any other way are not used.
+ * Finds relays (01 §13.4, 02 §1.2): reads the registry record, fetches the descriptor from its
+ * endpoint and makes every check of 01 §13.3. Addresses from other sources are not used.
  */
 export class Discovery {
   readonly #parts: DiscoveryParts;
@@ -60,16 +60,20 @@ export class Discovery {
   }
 
   /**
-   * The relay, by its ID, with its current descriptor. Where the discovery address cannot be
-   * reached, a verified descriptor that has not expired serves.
+   * Finds a relay by its ID and verifies its current descriptor. If the endpoint cannot be reached,
+   * the last verified descriptor is used until it expires.
    *
-   * @throws ClientError `no_relay` where the registry has no active record
+   * @throws ClientError `no_relay` if the registry has no active record
    * @throws RelayUnreachable, RelayMisbehaviour
    */
   async find(relayId: string, signal: AbortSignal): Promise<VerifiedRelay> {
     const entry = await this.#parts.registry.getRelay(relayId);
     signal.throwIfAborted();
-    if (entry === undefined) throw new ClientError('no_relay', `${relayId} is not registered`);
+    if (entry === undefined)
+      throw new ClientError(
+        'no_relay',
+        `${relayId} is not registered: check the relay ID and the registry`,
+      );
     checkCandidate(entry, relayId);
     try {
       const descriptor = await this.#fetch(entry, signal);
@@ -84,7 +88,7 @@ export class Discovery {
   }
 
   /**
-   * Tries the registry's active relays in random order until one can be used.
+   * Returns the first usable relay among the registry's active ones, in random order.
    * @throws ClientError `no_relay`, with the last failure as its cause
    */
   async choose(signal: AbortSignal, shuffle: <T>(items: T[]) => T[]): Promise<VerifiedRelay> {
@@ -101,7 +105,11 @@ export class Discovery {
         cause = error;
       }
     }
-    throw new ClientError('no_relay', 'no relay of the registry can be used', { cause });
+    throw new ClientError(
+      'no_relay',
+      'no relay of the registry can be used: check the registry and the network connection',
+      { cause },
+    );
   }
 
   async #fetch(entry: RelayEntry, signal: AbortSignal): Promise<RelayDescriptor> {

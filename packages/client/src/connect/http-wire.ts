@@ -10,7 +10,7 @@ import { httpResult } from './check-response.ts';
 import type { Transport } from './transport.ts';
 import type { ExchangeOptions, Wire } from './wire.ts';
 
-/** A page holds at the most a few hundred records; this is far above any honest one. */
+/** Far above the size of a page of a few hundred records. */
 const maxResponseBytes = 16_777_216;
 
 /** Exchanges with one HTTPS base address of a verified descriptor. */
@@ -53,7 +53,7 @@ export class HttpWire implements Wire {
   close(): void {}
 }
 
-/** `device.state.resolve` has two verbs: what a query string cannot express is posted (03 §5.1). */
+/** Chooses the verb: `device.state.resolve` is posted if a query string cannot express it (03 §5.1). */
 function httpVerb(method: MethodName, params: object) {
   const { http } = methods[method];
   const scalars = Object.values(params).every((value) => typeof value !== 'object');

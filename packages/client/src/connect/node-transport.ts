@@ -5,15 +5,18 @@ import { WebSocket } from 'ws';
 import { RelayMisbehaviour, RelayUnreachable } from '../errors.ts';
 import type { HttpRequest, HttpResponse, Socket, SocketEvents, Transport } from './transport.ts';
 
+/** Options of {@link NodeTransport}. */
 export interface NodeTransportOptions {
-  /** Certificate authorities in PEM, instead of the system's; for relays with a private one. */
+  /** Certificate authorities in PEM, instead of the system's; for relays with a private authority. */
   readonly ca?: string;
 }
 
 /**
- * HTTPS and WebSocket with Node's own means, able to trust a private certificate authority.
+ * Transports HTTPS and WebSockets in Node; can trust a private certificate authority.
  *
  * @example
+ * import { readFile } from 'node:fs/promises';
+ * import { NodeTransport } from '@posthouse/client/node';
  * using transport = new NodeTransport({ ca: await readFile('tls/ca.pem', 'utf8') });
  */
 export class NodeTransport implements Transport, Disposable {
@@ -35,7 +38,7 @@ export class NodeTransport implements Transport, Disposable {
       };
       const request = httpsRequest(url, {
         method: verb,
-        // Without a word on codings a server may choose any (RFC 9110 §12.5.3). Node frames the
+        // Without this header a server may choose any coding (RFC 9110 §12.5.3). Node frames the
         // bodies of most verbs by itself, but not those of DELETE.
         headers: { 'accept-encoding': 'identity', ...headers, ...lengthOf(body) },
         agent: this.#agent,
@@ -104,7 +107,7 @@ export class NodeTransport implements Transport, Disposable {
     });
   }
 
-  /** Ends the idle connections that were kept for reuse. */
+  /** Closes idle connections. */
   [Symbol.dispose](): void {
     this.#agent.destroy();
   }
@@ -120,7 +123,7 @@ function unreachable(url: string, options: { outcomeUnknown: boolean; cause?: un
   return new RelayUnreachable(`no answer from ${origin}${detail}`, options);
 }
 
-/** What OpenSSL says of a certificate whose authority it does not know. */
+/** OpenSSL's codes for a certificate of an unknown authority. */
 const unknownAuthority = new Set([
   'DEPTH_ZERO_SELF_SIGNED_CERT',
   'SELF_SIGNED_CERT_IN_CHAIN',
@@ -128,7 +131,7 @@ const unknownAuthority = new Set([
   'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
 ]);
 
-/** Errors of several tried addresses carry their text in `code` only. */
+/** Describes an error; errors of several addresses have their text in `code` only. */
 function describe(error: NodeJS.ErrnoException): string {
   if (unknownAuthority.has(error.code ?? '')) return 'its certificate is of no trusted authority';
   return error.message || (error.code ?? 'connection failed');

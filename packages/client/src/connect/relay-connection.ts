@@ -35,33 +35,32 @@ export interface ConnectionParts {
 export interface ConnectionOptions {
   readonly relayId: string;
   readonly identity: Identity;
-  /** `websocket` falls back to HTTPS where no WebSocket can be had. */
+  /** `websocket` falls back to HTTPS if no WebSocket can be opened. */
   readonly prefer: 'websocket' | 'http';
   readonly retry?: RetryPolicy;
-  /** Milliseconds one exchange may take. */
+  /** Timeout of one exchange, in milliseconds. */
   readonly timeout?: number;
 }
 
 export interface CallOptions {
   readonly signal: AbortSignal;
   /**
-   * `unchanged` (default) sends the very same request again after temporary errors and lost
-   * answers; only for methods that allow it (02 §7). `unsent` does so only where the request
-   * certainly was not carried out.
+   * `unchanged` (default) retries the same request after temporary errors and lost answers; only
+   * for methods that allow it (02 §7). `unsent` retries only a request that had no effect.
    */
   readonly repeat?: 'unchanged' | 'unsent';
 }
 
 /**
- * One identity's calls to one relay, over as many links, one after another, as it takes. Every
- * link starts from the relay's current descriptor (01 §13.4); nothing of an old link is carried
- * over to a new one, and no token leaves the origin that gave it.
+ * Calls one relay with one identity, and reconnects when necessary. Every new connection starts
+ * from the relay's current descriptor (01 §13.4) and opens its own session; a token is never sent
+ * to another origin.
  */
 export class RelayConnection implements AsyncDisposable {
   readonly relayId: string;
-  /** The relay's clock, for times in requests to it. */
+  /** The relay's clock, for times in requests to the relay. */
   readonly relayClock: RelayClock;
-  /** Takes the notifications of every link. */
+  /** Called with the notifications of every connection. */
   onNotification: (notification: Notification) => void = () => {};
   readonly #parts: ConnectionParts;
   readonly #options: ConnectionOptions;
@@ -79,8 +78,8 @@ export class RelayConnection implements AsyncDisposable {
   }
 
   /**
-   * Calls a method and checks the shape of what comes back; what it means is for the caller.
-   * @throws ClientError `no_relay` where the relay does not offer the method's module
+   * Calls a method and checks the shape of the result; callers verify its content.
+   * @throws ClientError `no_relay` if the relay does not offer the method's module
    * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour
    */
   async call<M extends MethodName>(
@@ -112,18 +111,18 @@ export class RelayConnection implements AsyncDisposable {
     }
   }
 
-  /** The link in use, or a new one. @throws RelayRefused, RelayUnreachable, RelayMisbehaviour */
+  /** Returns the current connection, or opens one. @throws RelayRefused, RelayUnreachable, RelayMisbehaviour */
   async authenticated(signal: AbortSignal): Promise<AuthenticatedConnection> {
     if (this.#current?.isUsable) return this.#current;
     if (this.#current !== undefined) this.#drop(this.#current);
-    // Shared by all who wait for it, so it does not end with the signal of the first.
+    // All callers share the opening, so one caller's signal does not abort it.
     this.#opening ??= this.#open().finally(() => {
       this.#opening = undefined;
     });
     return await untilAborted(this.#opening, signal);
   }
 
-  /** Gives up an HTTPS link where a WebSocket is wanted, so that the next one tries again. */
+  /** Drops an HTTPS connection if a WebSocket is preferred, so that the next call tries one. */
   retryWebSocket(): void {
     if (this.#options.prefer === 'websocket' && this.#current?.ended === undefined) {
       if (this.#current !== undefined) this.#drop(this.#current);
@@ -131,7 +130,9 @@ export class RelayConnection implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#stop.abort(new RelayUnreachable('client was closed', { outcomeUnknown: false }));
+    this.#stop.abort(
+      new RelayUnreachable('the client was closed: open it again', { outcomeUnknown: false }),
+    );
     await this.#opening?.catch(() => undefined);
     this.#current?.close();
   }
@@ -159,12 +160,12 @@ export class RelayConnection implements AsyncDisposable {
     return this.#current;
   }
 
-  #drop(link: AuthenticatedConnection): void {
-    link.close();
-    if (this.#current === link) this.#current = undefined;
+  #drop(connection: AuthenticatedConnection): void {
+    connection.close();
+    if (this.#current === connection) this.#current = undefined;
   }
 
-  /** Milliseconds, or `undefined` where trying again is over. */
+  /** Returns the milliseconds before the next attempt, or `undefined` if there is none. */
   #waitBefore(attempt: number, error: unknown): number | undefined {
     if (!isTemporary(error)) return undefined;
     const { random } = this.#parts;
@@ -172,10 +173,13 @@ export class RelayConnection implements AsyncDisposable {
   }
 }
 
-/** A module is used only where the verified descriptor declares it (05 §1.1, 06 §1). */
+/** Checks that the verified descriptor declares the method's module (05 §1.1, 06 §1). */
 function checkCapability(method: MethodName, { relayId, descriptor }: VerifiedRelay): void {
   const definition = methods[method];
   const capability = 'capability' in definition ? definition.capability : undefined;
   if (capability === undefined || descriptor.capabilities?.includes(capability)) return;
-  throw new ClientError('no_relay', `${relayId} does not offer ${capability}`);
+  throw new ClientError(
+    'no_relay',
+    `${relayId} does not offer ${capability}: choose another relay`,
+  );
 }

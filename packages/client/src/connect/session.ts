@@ -19,7 +19,7 @@ import { checkRelayAnswer, isRefusal, RelayMisbehaviour } from '../errors.ts';
 import type { VerifiedRelay } from './discovery.ts';
 import type { Wire } from './wire.ts';
 
-/** What a proof is made for: never for another relay, origin or account (02 §9.1). */
+/** What a proof is bound to: one relay, origin and nonce (02 §9.1). */
 interface ProofRequest {
   readonly relayId: string;
   readonly origin: string;
@@ -28,15 +28,15 @@ interface ProofRequest {
   readonly timestamp: number;
 }
 
-/** Whoever can prove to be an account, or a device of one. */
+/** Proves to be an account, or a device of one. */
 export interface Identity {
   readonly mode: SessionMode;
   readonly account: string;
-  /** Parameters of the verify method. */
+  /** Makes the parameters of the verify method. */
   prove(request: ProofRequest): Promise<object>;
 }
 
-/** Proves to be a device. The certificate is asked for anew each time: it may have been renewed. */
+/** Makes the identity of a device. The certificate is read each time: it may have been renewed. */
 export function deviceIdentity(
   network: Network,
   device: DeviceSigner,
@@ -62,7 +62,7 @@ export function deviceIdentity(
   };
 }
 
-/** Proves to hold the account key. */
+/** Makes the identity of an account, proved with the account key. */
 export function accountIdentity(network: Network, signer: AccountSigner): Identity {
   return {
     mode: 'account',
@@ -84,15 +84,15 @@ export function accountIdentity(network: Network, signer: AccountSigner): Identi
 /** An established session. Both times are on the local clock. */
 export interface Session {
   readonly token: string;
-  /** Unix milliseconds from which on it should be renewed. */
+  /** Unix milliseconds at which the session is due for renewal. */
   readonly renewAt: number;
   /** Unix milliseconds at which the relay ends it. */
   readonly endsAt: number;
 }
 
 /**
- * A relay's clock as far as it is known. What the relay says of its time is only used once it
- * refused ours with `clock_skew`, and only for times in requests to it (02 §9.6).
+ * The clock of one relay. The relay's time is used only after it refused ours with `clock_skew`,
+ * and only in requests to this relay (02 §9.6).
  */
 export class RelayClock {
   readonly #clock: Clock;
@@ -108,23 +108,23 @@ export class RelayClock {
     return unixSeconds(this.#clock) + this.#ahead;
   }
 
-  /** Remembers an instant the relay just said to be its now. */
+  /** Stores the current time as the relay stated it. */
   observe(relayNow: number): void {
     this.#observed = relayNow - unixSeconds(this.#clock);
   }
 
-  /** Counts by the relay's clock from now on, as it was observed last. */
+  /** Uses the relay's clock from now on, as last observed. */
   adopt(): void {
     this.#ahead = this.#observed;
   }
 }
 
-/** Share of a session's life after which it is renewed. */
+/** Fraction of a session's lifetime after which it is renewed. */
 const renewalShare = 0.8;
 
 export interface AuthenticationTarget {
   readonly relay: VerifiedRelay;
-  /** Origin of the channel's address. */
+  /** Origin of the wire's address. */
   readonly origin: string;
   readonly identity: Identity;
   readonly clock: Clock;
@@ -132,31 +132,31 @@ export interface AuthenticationTarget {
 }
 
 /**
- * Opens a session, or renews the one of a WebSocket. After `clock_skew` it tries once more, with
- * the relay's clock, a fresh challenge and a fresh signature (02 §9.6).
+ * Opens a session, or renews the session of a WebSocket. After `clock_skew` it retries once with
+ * the relay's clock, a new challenge and a new signature (02 §9.6).
  *
  * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour
  */
 export async function authenticate(
-  channel: Wire,
+  wire: Wire,
   target: AuthenticationTarget,
   signal: AbortSignal,
 ): Promise<Session> {
   try {
-    return await authenticateOnce(channel, target, { signal, adoptClock: false });
+    return await authenticateOnce(wire, target, { signal, adoptClock: false });
   } catch (error) {
     if (!isRefusal(error, 'clock_skew')) throw error;
-    return await authenticateOnce(channel, target, { signal, adoptClock: true });
+    return await authenticateOnce(wire, target, { signal, adoptClock: true });
   }
 }
 
 async function authenticateOnce(
-  channel: Wire,
+  wire: Wire,
   { relay, origin, identity, clock, relayClock }: AuthenticationTarget,
   { signal, adoptClock }: { readonly signal: AbortSignal; readonly adoptClock: boolean },
 ): Promise<Session> {
   const { account, mode } = identity;
-  const challenge = await channel.exchange('auth.challenge', { account }, { signal });
+  const challenge = await wire.exchange('auth.challenge', { account }, { signal });
   const { nonce, created_at: createdAt } = checkRelayAnswer(
     'invalid_challenge',
     'auth.challenge',
@@ -175,7 +175,7 @@ async function authenticateOnce(
     timestamp: relayClock.now(),
   });
   const method = mode === 'device' ? 'auth.device.verify' : 'auth.account.verify';
-  const answer = await channel.exchange(method, proof, { signal });
+  const answer = await wire.exchange(method, proof, { signal });
   const claimed = (answer as { mode?: unknown } | null)?.mode;
   if (claimed !== undefined && claimed !== mode) {
     throw new RelayMisbehaviour('wrong_session_mode', `expected a ${mode} session`, { method });
@@ -201,11 +201,11 @@ async function authenticateOnce(
  * @throws RelayMisbehaviour `wrong_relay_id`
  */
 export async function confirmRelay(
-  channel: Wire,
+  wire: Wire,
   relay: VerifiedRelay,
   signal: AbortSignal,
 ): Promise<RelayInfo> {
-  const info = await channel.exchange('relay.info', {}, { signal });
+  const info = await wire.exchange('relay.info', {}, { signal });
   const claimed = (info as { relay_id?: unknown } | null)?.relay_id;
   if (typeof claimed === 'string' && claimed !== relay.relayId) {
     throw new RelayMisbehaviour('wrong_relay_id', 'relay.info is of another relay', {

@@ -1,28 +1,30 @@
 /**
- * What carries bytes to a relay. The client is the same in browsers and in Node; only this
- * differs, and only Node can trust a certificate authority of its own.
+ * Transports bytes to a relay. Only this part of the client differs between browsers and Node;
+ * only Node can trust a private certificate authority.
  */
 import type { HttpVerb } from '@posthouse/protocol';
 
+/** One HTTPS request of a {@link Transport}. */
 export interface HttpRequest {
   readonly verb: HttpVerb;
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string;
   readonly signal: AbortSignal;
-  /** A longer response body is refused while it arrives. */
+  /** A longer response body is refused while it is received. */
   readonly maxBytes: number;
 }
 
+/** The answer to an {@link HttpRequest}. */
 export interface HttpResponse {
   readonly status: number;
   readonly contentType: string | undefined;
-  /** Where a redirect points, unless the platform refuses redirects by itself. */
+  /** Target of a redirect, unless the platform refuses redirects by itself. */
   readonly location?: string | undefined;
   readonly body: Uint8Array;
 }
 
-/** What a socket tells its owner. `closed` comes once and last. */
+/** Callbacks of a socket. `closed` is called once, as the last one. */
 export interface SocketEvents {
   /** A text message, or `undefined` for a binary one. */
   message(text: string | undefined): void;
@@ -31,14 +33,16 @@ export interface SocketEvents {
   closed(reason: string): void;
 }
 
+/** An open WebSocket. */
 export interface Socket {
   send(text: string): void;
   close(code: number): void;
 }
 
+/** Transports requests to relays. Implement it to use another HTTP stack or a proxy. */
 export interface Transport {
   /**
-   * One exchange over HTTPS. Redirects are not followed: a token must not reach another origin
+   * Makes one exchange over HTTPS. Redirects are not followed: a token must not reach another origin
    * (02 §2.6), and a descriptor's addresses are used as they are.
    *
    * @throws RelayUnreachable
@@ -46,7 +50,7 @@ export interface Transport {
    */
   request(request: HttpRequest): Promise<HttpResponse>;
   /**
-   * Opens a WebSocket. Absent where the platform has none.
+   * Opens a WebSocket. Absent if the platform has none.
    * @throws RelayUnreachable
    */
   connect?(url: string, events: SocketEvents, signal: AbortSignal): Promise<Socket>;

@@ -7,12 +7,12 @@ import { withDeadline } from './deadline.ts';
 import type { VerifiedRelay } from './discovery.ts';
 import { HttpWire } from './http-wire.ts';
 
-/** Milliseconds one exchange may take. */
+/** Timeout of one exchange, in milliseconds. */
 const timeout = 30_000;
 
 /**
- * Calls a method that needs no session, over the first HTTPS address that answers. What a relay
- * refuses for now is asked again; for one that cannot be reached there are others.
+ * Calls a method that needs no session, over the first HTTPS address that answers. A temporary
+ * refusal is retried; an unreachable relay is not, because other relays can be asked.
  *
  * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour
  */
@@ -41,10 +41,10 @@ async function callOnce<M extends MethodName>(
 ): Promise<ResultOf<M>> {
   let failure: unknown;
   for (const address of relay.https) {
-    const channel = new HttpWire(address, network, transport);
+    const wire = new HttpWire(address, network, transport);
     try {
       const value = await withDeadline(signal, timeout, (bounded) =>
-        channel.exchange(method, params as object, { signal: bounded }),
+        wire.exchange(method, params as object, { signal: bounded }),
       );
       return checkResult(method, value);
     } catch (error) {

@@ -3,8 +3,15 @@ import { RelayMisbehaviour, RelayUnreachable } from '../errors.ts';
 import type { HttpRequest, HttpResponse, Socket, SocketEvents, Transport } from './transport.ts';
 
 /**
- * The platform's own `fetch` and `WebSocket`, in browsers and wherever a public certificate
- * authority is enough.
+ * Transports with the platform's `fetch` and `WebSocket`: in browsers, and in Node if the relays'
+ * certificates are of public authorities.
+ *
+ * @example
+ * import { Client, MemoryStore, webTransport } from '@posthouse/client';
+ * import { staticRegistry } from '@posthouse/protocol';
+ * const registry = staticRegistry(network, { context: network.context, relays: [] });
+ * const store = new MemoryStore();
+ * await using opened = await Client.open({ network, registry, transport: webTransport, store });
  */
 export const webTransport: Transport = {
   request: fetchOnce,

@@ -22,7 +22,7 @@ interface Pending {
   readonly reject: (error: unknown) => void;
 }
 
-/** JSON-RPC over one open WebSocket (02 §3.3 to §3.8). A broken rule of the relay ends it. */
+/** JSON-RPC over one open WebSocket (02 §3.3 to §3.8). It is closed if the relay breaks a rule. */
 export class WebSocketWire implements Wire {
   readonly kind = 'websocket';
   readonly address: string;
@@ -30,7 +30,7 @@ export class WebSocketWire implements Wire {
   readonly ended: Promise<ClientError>;
   readonly #settleEnded: (reason: ClientError) => void;
   readonly #pending = new Map<number, Pending>();
-  /** Requests nobody waits for any more; their late answers are no fault. */
+  /** Aborted requests; their late answers are ignored. */
   readonly #abandoned = new Set<number>();
   readonly #listener: (notification: Notification) => void;
   #socket: Socket | undefined;
@@ -52,15 +52,15 @@ export class WebSocketWire implements Wire {
     options: { readonly listener: (notification: Notification) => void; signal: AbortSignal },
   ): Promise<WebSocketWire> {
     if (transport.connect === undefined) throw new TypeError('transport has no WebSocket');
-    const channel = new WebSocketWire(address, options.listener);
+    const wire = new WebSocketWire(address, options.listener);
     const events = {
-      message: (text: string | undefined) => channel.#receive(text),
-      oversized: () => channel.#end(broken('oversized_response', 'message over 1 MiB'), 1009),
+      message: (text: string | undefined) => wire.#receive(text),
+      oversized: () => wire.#end(broken('oversized_response', 'message over 1 MiB'), 1009),
       closed: (reason: string) =>
-        channel.#end(new RelayUnreachable(`connection ${reason}`, { outcomeUnknown: true })),
+        wire.#end(new RelayUnreachable(`connection ${reason}`, { outcomeUnknown: true })),
     };
-    channel.#socket = await transport.connect(address, events, options.signal);
-    return channel;
+    wire.#socket = await transport.connect(address, events, options.signal);
+    return wire;
   }
 
   get isOpen(): boolean {
@@ -122,7 +122,7 @@ export class WebSocketWire implements Wire {
     if (!isJsonObject(value) || value.jsonrpc !== '2.0') {
       throw broken('malformed_response', 'not a JSON-RPC 2.0 object');
     }
-    // Roots may carry members of any name (02 §3.8): ID and outcome make an answer of it.
+    // The root may have members of any name (02 §3.8): an ID and an outcome make it a response.
     const hasOutcome = Object.hasOwn(value, 'result') || Object.hasOwn(value, 'error');
     const isAnswer = Object.hasOwn(value, 'id') && hasOutcome;
     if (Object.hasOwn(value, 'method') && !isAnswer) this.#notified(value);

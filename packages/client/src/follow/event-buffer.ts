@@ -1,30 +1,31 @@
 import type { AccountEvent } from '../events.ts';
 
-/** Of so many the newest are kept: a program that never asks must not pay for it. */
-const kept = 10_000;
+/** Only this many of the newest events are buffered, so that an unread buffer stays small. */
+const capacity = 10_000;
 
 /**
- * Events that were found on the way: sending to a group reads it first, and what that read brings
- * is in the store then, but nobody was told. Whoever follows the account, or synchronizes next,
- * takes it from here.
+ * Buffers events of reads outside of `sync` and `follow`: sending to a group, for example, reads
+ * the group first. The next `sync`, or a running `follow`, takes the events from here.
  */
 export class EventBuffer {
   #events: AccountEvent[] = [];
   #isWoken = false;
   #waiting = Promise.withResolvers<void>();
 
+  /** Buffers events and wakes a running `follow`. */
   add(events: readonly AccountEvent[]): void {
     if (events.length === 0) return;
-    this.#events = [...this.#events, ...events].slice(-kept);
+    this.#events = [...this.#events, ...events].slice(-capacity);
     this.#waiting.resolve();
   }
 
-  /** Asks whoever follows to look at what is kept: there may be more to follow than before. */
+  /** Wakes a running `follow`: there may be a new host to follow. */
   wake(): void {
     this.#isWoken = true;
     this.#waiting.resolve();
   }
 
+  /** Returns the buffered events and empties the buffer. */
   take(): AccountEvent[] {
     const events = this.#events;
     this.#events = [];
@@ -33,12 +34,12 @@ export class EventBuffer {
     return events;
   }
 
-  /** Whether there is something to take, or somebody asked to look around. */
+  /** Whether events are buffered or `wake` was called. */
   get isSignaled(): boolean {
     return this.#isWoken || this.#events.length > 0;
   }
 
-  /** Resolves as soon as there is something to take. */
+  /** Resolves when events are buffered or `wake` is called. */
   signaled(): Promise<void> {
     return this.#waiting.promise;
   }

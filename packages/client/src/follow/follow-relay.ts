@@ -13,33 +13,34 @@ import { Hints } from './hints.ts';
 import { subscribeAtHost } from './subscribe.ts';
 import { idsToSubscribe, type SubscribedIds } from './subscribed-ids.ts';
 
-/** One relay and what is done about it. */
+/** One followed relay, and the callbacks of its follower. */
 export interface FollowedRelay {
   readonly core: AccountCore;
   readonly connection: RelayConnection;
   readonly isHome: boolean;
-  /** Milliseconds between reads where the relay sends no notifications. */
+  /** Milliseconds between full reads if the relay sends no notifications. */
   readonly pollInterval: number;
-  /** Reads, and gives what happened. */
+  /** Reads the scope and yields its events. */
   catchUp(scope: SyncScope): AsyncGenerator<readonly AccountEvent[]>;
+  /** Passes an event to the program. */
   emit(event: AccountEvent): Promise<void>;
-  /** The relay answers; everything is read next. */
+  /** Called when the relay is connected and subscribed; everything is read next. */
   started(kind: AuthenticatedConnection['wire']['kind']): Promise<void>;
-  /** Everything was read that there was to read. */
+  /** Called after everything requested was read. */
   caughtUp(hints: Hints): Promise<void>;
-  /** The relay had something to say. */
+  /** Called when the relay sent a notification or an interval passed without an error. */
   responded(): void;
 }
 
 /**
- * Milliseconds after which everything is read all the same: a WebSocket may be dead without
- * knowing, its session revoked without a word, a notification lost, a read have failed.
+ * Milliseconds after which everything is read even without a notification: the WebSocket may be
+ * dead, its session revoked, a notification lost, or a read have failed.
  */
 const fullReadInterval = 60_000;
 
 /**
- * Follows one relay until everything is to be read again.
- * @throws ClientError where it cannot be reached, or with which its connection ended
+ * Follows one relay until everything must be read again.
+ * @throws ClientError if the relay cannot be reached, or when its connection ends
  */
 export async function followRelay(relay: FollowedRelay, signal: AbortSignal): Promise<void> {
   const { core, connection, isHome, pollInterval } = relay;
@@ -53,7 +54,7 @@ export async function followRelay(relay: FollowedRelay, signal: AbortSignal): Pr
   let subscribed: string | undefined;
   let scope: SyncScope = { home: isHome, host: relayId };
   for (;;) {
-    // Subscribed first, so that nothing falls between reading and being told (05 §17.1).
+    // Subscribe before reading, so that no change is missed in between (05 §17.1).
     const hosted = await idsToSubscribe(core, relayId);
     const key = JSON.stringify(hosted);
     if (key !== subscribed) allSubscribed = await subscribe(relay, { hosted, hints, signal });
@@ -64,13 +65,13 @@ export async function followRelay(relay: FollowedRelay, signal: AbortSignal): Pr
     }
     await relay.caughtUp(hints);
     signal.throwIfAborted();
-    // Read to the end, and only that shows which groups there are.
+    // Only a complete read shows which groups there are.
     scope = { home: false, host: relayId };
     if (JSON.stringify(await idsToSubscribe(core, relayId)) !== key) continue;
-    // What no hint will tell of is read at intervals, however much is heard of the rest.
-    const isHeard =
+    // What sends no hints is read at intervals, even if others send many.
+    const isCovered =
       established.ended !== undefined && allSubscribed && !(await hasMoreToRead(core, relayId));
-    const interval = isHeard ? fullReadInterval : pollInterval;
+    const interval = isCovered ? fullReadInterval : pollInterval;
     const request = await waitForChange(relay, {
       hints,
       readAllAt: lastFullReadAt + interval,
@@ -82,7 +83,7 @@ export async function followRelay(relay: FollowedRelay, signal: AbortSignal): Pr
   if (established.ended === undefined) connection.retryWebSocket();
 }
 
-/** Whether something of a host was left with more to read: its turn is when everything is read. */
+/** Whether a group or channel of a host was interrupted by a read limit. */
 async function hasMoreToRead({ store }: AccountCore, relayId: string): Promise<boolean> {
   return await store.read(async (tx) => {
     const rows = [...(await groupRows(tx)), ...(await channelRows(tx))];
@@ -90,7 +91,7 @@ async function hasMoreToRead({ store }: AccountCore, relayId: string): Promise<b
   });
 }
 
-/** @returns whether hints will tell of all of it */
+/** @returns whether all groups and channels are subscribed */
 async function subscribe(
   { connection, isHome }: FollowedRelay,
   to: { readonly hosted: SubscribedIds; readonly hints: Hints; readonly signal: AbortSignal },
@@ -107,13 +108,13 @@ async function subscribe(
   return allSubscribed;
 }
 
-/** What is to be read again. */
+/** What must be read again. */
 type ReadRequest = Required<Pick<SyncScope, 'home' | 'groups' | 'channels'>>;
 
 /**
  * Waits until there is a reason to read again.
  *
- * @returns nothing where everything is to be read
+ * @returns what to read; `undefined` if everything must be read
  * @throws ClientError with which the connection ended
  */
 async function waitForChange(
@@ -142,7 +143,7 @@ async function waitForChange(
   }
 }
 
-/** What hints tell of that was not read yet. They prove and move nothing themselves. */
+/** Returns the unread items named by hints. Hints are not trusted and move no position. */
 async function takeReadRequest(
   relay: FollowedRelay,
   hints: Hints,
@@ -166,12 +167,12 @@ async function takeReadRequest(
   for (const kind of ['group-applications', 'group-recoveries'] as const) {
     for (const groupId of drained[kind]) await relay.emit({ kind, groupId });
   }
-  const isOwed = drained.isWoken || (isHome && core.eventBuffer.isSignaled);
+  const isWoken = drained.isWoken || (isHome && core.eventBuffer.isSignaled);
   const isUnread = found.home || found.groups.size + found.channels.size > 0;
-  return isOwed || isUnread ? found : undefined;
+  return isWoken || isUnread ? found : undefined;
 }
 
-/** Whether there is something to be sent over the home relay. */
+/** Whether tasks wait to be sent over the home relay. */
 export async function hasTasks({ store }: AccountCore): Promise<boolean> {
   return (await store.read((tx) => pendingTasks.list(tx, { limit: 1 }))).length > 0;
 }

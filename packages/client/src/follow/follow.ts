@@ -1,4 +1,4 @@
-/** Following an account: the home relay, and every host of its groups and channels (02 §12). */
+/** Follows an account: its home relay, and every host of its groups and channels (02 §12). */
 import { isWrongHome } from '../accounts/home-relay.ts';
 import { channelRows, shouldReadChannel } from '../channels/channel-rows.ts';
 import { backoff, isTemporary, retryHintOf } from '../connect/backoff.ts';
@@ -12,30 +12,30 @@ import type { SyncScope } from '../sync/catch-up-hosts.ts';
 import { type FollowedRelay, followRelay, hasTasks } from './follow-relay.ts';
 import type { Hints } from './hints.ts';
 
+/** Options of `Account.follow`. */
 export interface FollowOptions {
   readonly signal: AbortSignal;
-  /** Milliseconds between reads where a relay sends no notifications. */
+  /** Milliseconds between reads if a relay sends no notifications; 30,000 by default. */
   readonly pollInterval?: number;
 }
 
-/** What following needs of the account. */
+/** What following needs from the account. */
 export interface Followed {
   readonly core: AccountCore;
-  /** Everything that catching up is, in one go; of a smaller scope, where one is given. */
+  /** Catches up everything in the scope, and yields events. */
   catchUp(signal: AbortSignal, scope: SyncScope): AsyncGenerator<readonly AccountEvent[]>;
-  /** Looks for the home relay again. */
+  /** Resolves the account's home relay again. */
   refreshHome(signal: AbortSignal): Promise<void>;
 }
 
 const retry = { attempts: Number.POSITIVE_INFINITY, base: 500, cap: 60_000 };
 
 /**
- * Gives what happens until the signal aborts. Lost connections are rebuilt with backoff, and every
- * new one begins by catching up: nothing depends on a notification having arrived. Each relay is
- * followed on its own, so that none can hold up what another one tells.
+ * Yields events until the signal aborts. Lost connections are reconnected with backoff, and every
+ * new connection begins by catching up, so that no event depends on a notification. Each relay is
+ * followed separately: a slow relay does not delay the others.
  *
- * @throws ClientError of the home relay that time does not heal, such as the device having been
- *   removed
+ * @throws ClientError of the home relay that a retry cannot solve, such as a removed device
  */
 export async function* follow(
   followed: Followed,
@@ -59,11 +59,11 @@ class AccountFollower {
   readonly #followed: Followed;
   readonly #options: Required<FollowOptions>;
   readonly #queue: AsyncQueue<AccountEvent>;
-  /** Foreign hosts that are followed: what ends that, and where the reader waits. */
+  /** Followed hosts other than the home relay: their abort controllers and hints. */
   readonly #hosts = new Map<string, { readonly stop: AbortController; hints?: Hints }>();
   readonly #running = new Set<Promise<void>>();
   #homeId: string | undefined;
-  /** Where the home relay's reader waits. */
+  /** The hints of the home relay's reader. */
   #homeHints: Hints | undefined;
 
   constructor(followed: Followed, options: FollowOptions, queue: AsyncQueue<AccountEvent>) {
@@ -80,7 +80,7 @@ class AccountFollower {
     while (this.#running.size > 0) await Promise.all(this.#running);
   }
 
-  /** What fails here is told to whoever follows. */
+  /** Runs a follower in the background; its error ends the queue. */
   #run(work: Promise<void>): void {
     const safe = work
       .catch((error: unknown) => this.#queue.fail(error))
@@ -111,10 +111,10 @@ class AccountFollower {
               const hasNewEvents = core.eventBuffer.isSignaled;
               for (const event of core.eventBuffer.take()) await this.#queue.put(event);
               await this.#syncFollowedHosts();
-              // What was found on the way may be a group that is to be subscribed.
+              // A buffered event may be about a group that must be subscribed now.
               if (hasNewEvents) for (const host of this.#hosts.values()) host.hints?.wake();
             },
-            // Only now: a relay that ends every connection at once is no relay that works.
+            // Reset only after a response: a relay may accept connections and end them at once.
             responded: () => {
               failures = 0;
             },
@@ -133,7 +133,7 @@ class AccountFollower {
     }
   }
 
-  /** Follows every host of groups and channels, and no other relay. */
+  /** Starts followers of new hosts and stops those of hosts that are not needed any more. */
   async #syncFollowedHosts(): Promise<void> {
     const { core } = this.#followed;
     const wanted = await hostsOf(core);
@@ -151,7 +151,7 @@ class AccountFollower {
     }
   }
 
-  /** Whatever becomes of a host concerns what it hosts, and nothing else. */
+  /** Follows one host; its failures are reported for its own groups and channels only. */
   async #followHost(relayId: string, signal: AbortSignal): Promise<void> {
     const { core } = this.#followed;
     let isFirst = true;
@@ -164,7 +164,7 @@ class AccountFollower {
             isHome: false,
             started: async () => {
               hasBegun = true;
-              // Lists may have changed while nothing was heard (02 §12.9).
+              // Lists may have changed while the host was not connected (02 §12.9).
               if (!isFirst) await this.#emitListChanges(relayId);
               isFirst = false;
             },
@@ -241,12 +241,12 @@ class AccountFollower {
   }
 }
 
-/** A misbehaving relay may be a relay under repair; nothing it answered was used. */
+/** Whether following goes on after an error. A misbehaving relay may be repaired later. */
 export function mayRecover(error: unknown): boolean {
   return isTemporary(error) || isClientError(error, 'relay_misbehaviour');
 }
 
-/** Every relay that hosts something to be read. */
+/** Every relay that hosts a group or channel to be read. */
 async function hostsOf({ store }: AccountCore): Promise<Set<string>> {
   return await store.read(async (tx) => {
     const groups = (await groupRows(tx)).filter(shouldReadGroup);

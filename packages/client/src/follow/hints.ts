@@ -1,16 +1,15 @@
 import type { Notification } from '../connect/websocket-wire.ts';
 import type { ClientError } from '../errors.ts';
 
-/** What one relay tells of: whatever else it says is nothing it has to say (02 §12.3). */
+/** What is subscribed at one relay; notifications of anything else are ignored (02 §12.3). */
 export interface SubscribedSet {
-  /** Whether it is the home relay, which alone tells of timeline and device state. */
+  /** Whether it is the home relay: only that one sends hints of timeline and device state. */
   readonly isHome: boolean;
-  /** What is subscribed there. */
   readonly groups: ReadonlySet<string>;
   readonly channels: ReadonlySet<string>;
 }
 
-/** What notifications said until somebody looked. */
+/** The hints since the last call of {@link Hints.drain}. */
 export interface HintSnapshot {
   readonly head: number;
   readonly revision: number;
@@ -20,16 +19,16 @@ export interface HintSnapshot {
   readonly channels: ReadonlyMap<string, number>;
   readonly 'group-applications': ReadonlySet<string>;
   readonly 'group-recoveries': ReadonlySet<string>;
-  /** Whether somebody else asked to be looked after. */
+  /** Whether {@link Hints.wake} was called. */
   readonly isWoken: boolean;
 }
 
 /**
- * Notifications of one relay merged to the highest of each kind, until somebody looks. Nothing else
- * than what is subscribed there is kept, so that a relay cannot fill the memory.
+ * Merges the notifications of one relay: the highest head of each timeline, until they are drained.
+ * Only what is subscribed there is stored, so that a relay cannot fill the memory.
  */
 export class Hints {
-  /** Widened as subscriptions are made. */
+  /** Replaced when subscriptions change. */
   subscribed: SubscribedSet;
   #head = -1;
   #revision = -1;
@@ -45,6 +44,7 @@ export class Hints {
     this.subscribed = { isHome, groups: new Set(), channels: new Set() };
   }
 
+  /** Merges one notification; one that was not subscribed is ignored. */
   add({ method, params }: Notification): void {
     const { isHome, groups, channels } = this.subscribed;
     const { group_id: groupId, channel_id: channelId } = params as Record<string, string>;
@@ -78,24 +78,25 @@ export class Hints {
     this.#waiting.resolve();
   }
 
-  /** Asks whoever waits to look around, though nothing was said. */
+  /** Wakes the waiting reader without a notification. */
   wake(): void {
     this.#isWoken = true;
     this.#waiting.resolve();
   }
 
-  /** The connection ended: nothing more will be heard. */
+  /** Ends waiting with an error: the connection was lost. */
   end(reason: ClientError): void {
     this.#end ??= reason;
     this.#waiting.resolve();
   }
 
-  /** Resolves as soon as something was said. @throws ClientError with which the connection ended */
+  /** Resolves when there are hints. @throws ClientError with which the connection ended */
   async changed(): Promise<void> {
     await this.#waiting.promise;
     if (this.#end !== undefined) throw this.#end;
   }
 
+  /** Returns the merged hints and forgets them. */
   drain(): HintSnapshot {
     const drained = {
       head: this.#head,

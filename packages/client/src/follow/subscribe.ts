@@ -2,7 +2,7 @@
 import type { RelayConnection } from '../connect/relay-connection.ts';
 import { isClientError, isRefusal } from '../errors.ts';
 
-/** The two sets a connection can subscribe (02 §13). */
+/** The two kinds of subscriptions of a connection (02 §13). */
 const kinds = {
   groups: {
     limit: 'max_group_subscriptions',

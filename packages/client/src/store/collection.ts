@@ -2,15 +2,15 @@ import { limits } from '@posthouse/protocol';
 import { parseJson } from '@posthouse/protocol/json';
 import type { StoreRange, StoreReader, StoreWriter } from './types.ts';
 
-/** Records hold protocol objects of full depth in members of their own. */
+/** Rows contain protocol objects of full depth in their members. */
 const recordDepth = limits.jsonDepth + 8;
 
-/** Not `JSON.parse`: what is kept is hashed and verified again. */
+/** Parses strictly, unlike `JSON.parse`: stored objects are hashed and verified again. */
 function parseRecord<V>(text: string): V {
   return parseJson(text, recordDepth) as V;
 }
 
-/** Typed access to one collection; values are JSON. */
+/** Typed access to one collection of a store; values are JSON. */
 export class Collection<V> {
   readonly name: string;
 

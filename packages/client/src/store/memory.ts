@@ -3,7 +3,13 @@ import type { Store, StoreRange, StoreWriter } from './types.ts';
 
 type Tables = Map<string, Map<string, string>>;
 
-/** A store that lives and dies with the process. */
+/**
+ * A store in memory, lost when the process ends.
+ *
+ * @example
+ * import { MemoryStore } from '@posthouse/client';
+ * const store = new MemoryStore();
+ */
 export class MemoryStore implements Store {
   readonly #tables: Tables = new Map();
   readonly #turnstile = new Mutex();
@@ -29,7 +35,7 @@ export class MemoryStore implements Store {
 
 class MemoryTransaction implements StoreWriter {
   readonly #tables: Tables;
-  /** What was there before each change, in order. */
+  /** The previous value of each change, in order. */
   readonly #before: { readonly rows: Map<string, string>; key: string; text?: string }[] = [];
 
   constructor(tables: Tables) {
@@ -70,7 +76,7 @@ class MemoryTransaction implements StoreWriter {
     rows.delete(key);
   }
 
-  /** Takes every change back, the last one first. */
+  /** Rolls every change back, the last one first. */
   undo(): void {
     for (const { rows, key, text } of this.#before.reverse()) {
       if (text === undefined) rows.delete(key);

@@ -1,4 +1,4 @@
-/** Runs works one after another: a connection holds one transaction at a time. */
+/** Runs functions one after another: a connection holds one transaction at a time. */
 export class Mutex {
   #last: Promise<unknown> = Promise.resolve();
 

@@ -7,17 +7,18 @@ import type { Store, StoreRange, StoreReader, StoreWriter } from './types.ts';
 /** Version of the file's layout, in SQLite's `user_version`. */
 const layout = 1;
 
-/** Keys are ASCII, so DEL is greater than all of them, and than whatever follows a prefix. */
+/** Keys are ASCII, so DEL sorts after every key and after every suffix of a prefix. */
 const top = '\u007f';
 
-/** How long one process waits for another one's transaction, milliseconds. */
+/** Milliseconds to wait for another process's transaction. */
 const lockTimeout = 10_000;
 
 /**
- * A store in one SQLite file, readable by its owner only: it holds private keys. Several processes
- * may open the same file.
+ * A store in one SQLite file, which only its owner may read: it holds private keys. Several
+ * processes may open the same file.
  *
  * @example
+ * import { SqliteStore } from '@posthouse/client/node';
  * await using store = SqliteStore.open('/home/ann/.courier/store.sqlite');
  */
 export class SqliteStore implements Store {
@@ -31,12 +32,15 @@ export class SqliteStore implements Store {
   }
 
   /**
-   * Opens the file and makes it where it is missing; the folder must exist.
+   * Opens the file, or creates it; the folder must exist.
+   *
    * @throws ClientError `store_mismatch` for a file that a newer version wrote
+   * @example
+   * import { SqliteStore } from '@posthouse/client/node';
+   * await using store = SqliteStore.open('store.sqlite');
    */
   static open(path: string): SqliteStore {
-    // SQLite gives its side files the mode of the main file, so it is set before anything is
-    // written.
+    // SQLite creates its side files with the mode of the main file: set it before any write.
     closeSync(openSync(path, 'a', 0o600));
     chmodSync(path, 0o600);
     const database = new DatabaseSync(path, { timeout: lockTimeout });
@@ -92,7 +96,10 @@ function prepareLayout(database: DatabaseSync): void {
     );
     database.exec(`PRAGMA user_version = ${layout}`);
   } else if (found !== layout) {
-    throw new ClientError('store_mismatch', `store has layout ${found}, expected ${layout}`);
+    throw new ClientError(
+      'store_mismatch',
+      `the store has layout ${found}, expected ${layout}: use the version that wrote it, or a newer one`,
+    );
   }
   database.exec('COMMIT');
 }

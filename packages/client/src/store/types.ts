@@ -1,17 +1,17 @@
 /**
- * What the client keeps: ordered texts under (collection, key), with transactions. Small on
- * purpose, so that memory, a SQLite file and IndexedDB can all hold it. Keys are ASCII and sort by
- * code unit.
+ * The store of a client: ordered texts under (collection, key), with transactions. It is small, so
+ * that memory, a SQLite file and IndexedDB can implement it. Keys are ASCII and sort by code unit.
  */
 
+/** Selects the keys of {@link StoreReader.list}. */
 export interface StoreRange {
-  /** Only keys that begin so. */
+  /** Only keys with this prefix. */
   readonly prefix?: string;
   /** Only keys greater than this one. */
   readonly after?: string;
   /** Only keys less than this one. */
   readonly before?: string;
-  /** At the most so many entries, from the smallest key on (or the greatest, see `reverse`). */
+  /** Maximum number of entries, from the smallest key on (or the greatest, see `reverse`). */
   readonly limit?: number;
   readonly reverse?: boolean;
 }
@@ -22,18 +22,20 @@ export interface StoreReader {
   list(collection: string, range?: StoreRange): Promise<readonly (readonly [string, string])[]>;
 }
 
-/** A transaction. A write can only be made through it. */
+/** A write transaction; the only way to write. */
 export interface StoreWriter extends StoreReader {
   put(collection: string, key: string, text: string): Promise<void>;
   delete(collection: string, key: string): Promise<void>;
 }
 
 /**
- * `work` awaits nothing but the transaction it is given: an engine may end a transaction that is
- * left idle, and runs one at a time.
+ * Stores the keys, verified state and messages of one device. Implement it to use another engine.
+ * `work` must await nothing but calls of its transaction: an engine may end an idle transaction,
+ * and runs one at a time.
  */
 export interface Store extends AsyncDisposable {
+  /** Runs `work` on a consistent snapshot. */
   read<T>(work: (tx: StoreReader) => Promise<T>): Promise<T>;
-  /** All or nothing, durable when the promise resolves. What `work` throws undoes its writes. */
+  /** Runs `work` atomically; durable when the promise resolves. An error rolls all writes back. */
   write<T>(work: (tx: StoreWriter) => Promise<T>): Promise<T>;
 }
