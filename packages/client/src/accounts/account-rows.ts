@@ -1,4 +1,4 @@
-/** What the client keeps about accounts, the own one and others. Binary values are base64url. */
+/** Stored rows about accounts, the own one and others. Binary values are base64url. */
 import type {
   AccountDeviceState,
   AccountRoute,
@@ -22,14 +22,14 @@ export interface OwnRecord {
   readonly deviceId: string;
   /**
    * Unix seconds until which this device, being new, waits for the contacts that other devices
-   * know. Until then messages of accounts it does not know are put aside instead of being refused.
-   * 0 for a first device.
+   * know. Until then messages of unknown accounts are held instead of being refused. 0 for a first
+   * device.
    */
   readonly awaitsContactsUntil: number;
 }
 export const ownRecords = new Collection<OwnRecord>('own');
 
-/** Private keys: `device` and, where it is kept, `account`. */
+/** Private keys of the device: key `device`. */
 export interface DeviceKeys {
   readonly signingSeed: string;
   readonly encryptionKey: string;
@@ -37,10 +37,10 @@ export interface DeviceKeys {
 export const deviceKeys = new Collection<DeviceKeys>('device-keys');
 export const accountKeys = new Collection<string>('account-keys');
 
-/** The own device's latest certificate: key `own`. Kept before it is published (01 §8). */
+/** The own device's latest certificate: key `own`. Stored before it is published (01 §8). */
 export const ownCertificates = new Collection<DeviceCertificate>('certificates');
 
-/** Highest verified device state of each account, whoever answered it (01 §10.2). */
+/** Highest verified device state of each account, from any relay (01 §10.2). */
 export interface StateRecord {
   readonly state: AccountDeviceState;
   /** Unix milliseconds of the last read that confirmed it. */
@@ -54,25 +54,25 @@ export interface StateHint {
 }
 export const stateHints = new Collection<StateHint>('state-hints');
 
-/** What is known of an account's route (03 §3.4). */
+/** The known routes of an account (03 §3.4). */
 export interface RouteRecord {
   /** Highest fully verified final route. */
   readonly route?: FinalRoute;
-  /** A revision seen with two contents; nothing up to it is used any more. */
+  /** A revision received with two contents; no revision up to it is used. */
   readonly conflict?: number;
   /** Last draft this client signed, for an unchanged retry and for the next revision. */
   readonly draft?: AccountRoute;
 }
 export const routes = new Collection<RouteRecord>('routes');
 
-/** Profiles as they were last resolved and verified. */
+/** The last verified profile of each account. */
 export const profiles = new Collection<ResolvedProfile>('profiles');
 
 /** Relays that hold, or held, the account's timeline. */
 export interface TimelineRecord {
-  /** Largest sequence whose record, and all before it, are completely processed; else -1. */
+  /** Highest sequence up to which every record is completely processed; else -1. */
   readonly position: number;
-  /** Whether the relay once said that records before the position were lost to retention. */
+  /** Whether the relay reported that retention dropped records before the position. */
   readonly gap: boolean;
 }
 export const timelines = new Collection<TimelineRecord>('timelines');

@@ -1,12 +1,11 @@
 /**
  * Adding a device without carrying a private key from one place to another. The new device makes
- * its own keys and a *request*: its certificate, signed by itself. Whoever holds the account key
- * checks it, signs the certificate and the new state, and hands back an *approval*. Both are
- * public: nothing in them has to be kept secret. What ties them to the right account is the
- * account's public key, which the person adding the device tells it; what ties them to the right
- * device is its fingerprint, which the person compares.
+ * its own keys and a *request*: its certificate, signed by itself. A device with the account key
+ * checks it, signs the certificate and the new state, and returns an *approval*. Both are public.
+ * The account's public key, entered on the new device, binds the request to the account; the
+ * device ID, which a person compares, binds it to the device.
  *
- * A renewal is the same exchange with the keys the device already has.
+ * A renewal is the same exchange with the device's existing keys.
  */
 import {
   type AccountRoute,
@@ -37,6 +36,7 @@ const Request = Type.Object({
   context: Type.String(),
   certificate: Type.Omit(DeviceCertificate, ['account_signature']),
 });
+/** A device's request to be added to an account, or renewed. */
 export type DeviceRequest = Static<typeof Request>;
 
 const Approval = Type.Object({
@@ -44,9 +44,10 @@ const Approval = Type.Object({
   version: Type.Literal(1),
   context: Type.String(),
   certificate: DeviceCertificate,
-  /** The account's route, final: where the new device finds its home relay. */
+  /** The account's final route, which names the home relay. */
   route: AccountRouteSchema,
 });
+/** The answer to a {@link DeviceRequest}: the signed certificate and the account's route. */
 export type DeviceApproval = Static<typeof Approval>;
 
 /** Makes a device's request to an account. @throws ClientError `invalid_input` for a bad key */
@@ -84,7 +85,11 @@ function accountOfKey(network: Network, publicKey: string): string {
   try {
     return deriveAccountId(network, publicKey);
   } catch (cause) {
-    throw new ClientError('invalid_input', 'not an account public key', { cause });
+    throw new ClientError(
+      'invalid_input',
+      'not an account public key: pass `Account.publicKey` of an existing device',
+      { cause },
+    );
   }
 }
 
@@ -107,12 +112,14 @@ export async function approveDevice(
       signature: draft.device_signature,
     });
     verifySignatures(network.primitives, [check], 'device request');
-    if (draft.account !== signer.account) throw new ProtocolError('forbidden', 'another account');
+    if (draft.account !== signer.account)
+      throw new ProtocolError('forbidden', 'of another account');
     return await signer.sign(deviceCertificateAccountInput(network, draft));
   });
   return { ...draft, account_signature: encodeBase64url(signature) };
 }
 
+/** Makes the approval of a device. */
 export function makeDeviceApproval(
   network: Network,
   facts: { readonly certificate: DeviceCertificate; readonly route: AccountRoute },
@@ -141,7 +148,16 @@ export async function checkApproval(
   });
 }
 
-/** Reads a request from the text of its file. @throws ClientError `verification_failed` */
+/**
+ * Reads a device request from the text of its file.
+ *
+ * @throws ClientError `verification_failed`
+ * @example
+ * import { readFile } from 'node:fs/promises';
+ * import { parseDeviceRequest } from '@posthouse/client';
+ * const request = await parseDeviceRequest(network, await readFile('request.json', 'utf8'));
+ * const approval = await account.devices.approve(request);
+ */
 export function parseDeviceRequest(network: Network, text: string): Promise<DeviceRequest> {
   return verifyInput('device request', async () => {
     const value = parseJson(text);
@@ -151,7 +167,15 @@ export function parseDeviceRequest(network: Network, text: string): Promise<Devi
   });
 }
 
-/** Reads an approval from the text of its file. @throws ClientError `verification_failed` */
+/**
+ * Reads a device approval from the text of its file.
+ *
+ * @throws ClientError `verification_failed`
+ * @example
+ * import { readFile } from 'node:fs/promises';
+ * import { parseDeviceApproval } from '@posthouse/client';
+ * const approval = await parseDeviceApproval(network, await readFile('approval.json', 'utf8'));
+ */
 export function parseDeviceApproval(network: Network, text: string): Promise<DeviceApproval> {
   return verifyInput('device approval', async () => {
     const value = parseJson(text);

@@ -35,7 +35,7 @@ function verifiedState(network: Network, value: unknown, account: string): Accou
   });
 }
 
-/** How a verified state stands to the known history. */
+/** A verified state compared with the known one. */
 type StateOrder = 'higher' | 'same' | 'lower' | 'conflicting';
 
 /** Compares by revision; equal revisions are the same only with the same complete content. */
@@ -49,9 +49,9 @@ function compareStates(
 }
 
 /**
- * Takes a verified state into the history, and settles hints that it covers.
+ * Stores a verified state, and removes hints that it covers.
  *
- * @param checkedAt Unix milliseconds of the read; 0 for a state that came along with a message
+ * @param checkedAt Unix milliseconds of the read; 0 for a state received with a message
  * @throws RelayMisbehaviour `lower_revision`, `conflicting_revision`
  */
 export async function adoptState(
@@ -77,7 +77,10 @@ export async function adoptState(
   }
 }
 
-/** Keeps the highest revision that hints announced. A hint changes nothing else (02 §12.4). */
+/**
+ * Stores the highest revision that hints announced. A hint changes nothing else (02 §12.4).
+ * @returns whether the revision is newer than the known state
+ */
 export async function noteStateHint(
   tx: StoreWriter,
   account: string,
@@ -92,7 +95,7 @@ export async function noteStateHint(
   return true;
 }
 
-/** The known state of an account, if any. */
+/** Returns the stored state of an account, if any. */
 export async function knownState(
   tx: StoreReader,
   account: string,
@@ -101,7 +104,7 @@ export async function knownState(
 }
 
 /**
- * Reads the own state over a device or account session, verifies and keeps it.
+ * Reads, verifies and stores the own state, over a device or account session.
  * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour
  */
 export async function resolveOwnState(
@@ -116,8 +119,8 @@ export async function resolveOwnState(
 }
 
 /**
- * Reads another account's state: as a signed query with a grant or invite, else as a public one.
- * With an invite, its signer must be among the devices that are valid now (03 §5.7).
+ * Reads another account's state: with a signed query if there is a grant or invite, else publicly.
+ * The signer of an invite must be one of the currently valid devices (03 §5.7).
  *
  * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour
  */
@@ -150,7 +153,7 @@ export async function resolveState(
   return state;
 }
 
-/** Runs a request once more, by the relay's clock, after `clock_skew` (03 §5.6). */
+/** Retries a request once with the relay's clock after `clock_skew` (03 §5.6). */
 async function withRelayClock<T>(
   connection: RelayConnection,
   request: () => Promise<T>,
@@ -165,7 +168,7 @@ async function withRelayClock<T>(
 }
 
 /**
- * The certificates of an account's devices that are valid now.
+ * Returns the certificates of an account's currently valid devices.
  * @throws ClientError `no_recipient_device`
  */
 export function requireCurrentDevices(core: Core, state: AccountDeviceState): DeviceCertificate[] {
@@ -173,7 +176,7 @@ export function requireCurrentDevices(core: Core, state: AccountDeviceState): De
   if (devices.length === 0) {
     throw new ClientError(
       'no_recipient_device',
-      `${state.account} has no device that is valid now`,
+      `${state.account} has no valid device now: try again after one is renewed`,
     );
   }
   return devices;

@@ -1,4 +1,4 @@
-/** The account's devices: adding, renewing, removing (03 §11.2, §18). */
+/** Adds, renews and removes the account's devices (03 §11.2, §18). */
 import {
   type AccountDeviceState,
   type AccountSigner,
@@ -31,12 +31,12 @@ import { publishDevices, withCertificate } from './publish-devices.ts';
 import { usableRoute } from './routes.ts';
 import { certificateLead, certificateLifetime } from './setup.ts';
 
-/** One device of the account, as a person sees it. */
+/** One device of the account, for display. */
 export interface DeviceInfo {
   readonly deviceId: string;
   /** Whether it is the device of this store. */
   readonly isThisDevice: boolean;
-  /** Whether its certificate covers this moment. */
+  /** Whether its certificate is valid now. */
   readonly isValidNow: boolean;
   /** Unix seconds. */
   readonly notBefore: number;
@@ -48,7 +48,7 @@ interface SigningCall {
   readonly signal: AbortSignal;
 }
 
-/** The devices of the current state, read from the home relay. */
+/** Reads the devices of the current state from the home relay. */
 export async function listDevices(core: AccountCore, signal: AbortSignal): Promise<DeviceInfo[]> {
   const { network, account, device, clock } = core;
   const state = await resolveOwnState(core, await core.home(), { account, signal });
@@ -63,7 +63,7 @@ export async function listDevices(core: AccountCore, signal: AbortSignal): Promi
 }
 
 /**
- * Approves a device's request: a new device, or a renewal of one that is there.
+ * Approves the request of a new device, or a renewal of an existing one.
  *
  * @throws ClientError `verification_failed`, `invalid_input`
  * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour
@@ -76,11 +76,15 @@ export async function approveRequest(
   const certificate = await approveDevice(core.network, act.signer, request);
   await publish(core, act, (current) => withCertificate(core, current, certificate));
   const route = await core.store.read((tx) => usableRoute(core, tx, core.account));
-  if (route === undefined) throw new ClientError('not_set_up', 'the account has no usable route');
+  if (route === undefined)
+    throw new ClientError(
+      'not_set_up',
+      'the account has no usable route: set it up again with its account key',
+    );
   return makeDeviceApproval(core.network, { certificate, route });
 }
 
-/** Gives this device a new period, with the keys and so the ID it has. */
+/** Renews this device's certificate; keys and ID stay. */
 export async function renewThisDevice(
   core: AccountCore,
   act: SigningCall,
@@ -92,17 +96,17 @@ export async function renewThisDevice(
     notBefore: now - certificateLead,
     expiresAt: now - certificateLead + certificateLifetime,
   });
-  // Kept before it is in any state, so that no crash leaves a device without its certificate.
+  // Stored before it is published, so that a crash never leaves a device without its certificate.
   await core.store.write((tx) => ownCertificates.put(tx, ownKey, certificate));
   await publish(core, act, (current) => withCertificate(core, current, certificate));
   return certificate;
 }
 
 /**
- * Removes a device. Contacts reach this account by grants its devices signed, so first every
- * contact gets the signature of a device that stays (03 §18.2).
+ * Removes a device. Contacts write to this account with grants signed by its devices, so every
+ * contact first receives a signature of a remaining device (03 §18.2).
  *
- * @param act.force removes it even where contacts could not be told, or stay without a signature
+ * @param act.force removes it even if contacts do not receive another signature
  * @throws ClientError `invalid_input`
  * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour
  */
@@ -114,7 +118,10 @@ export async function removeDevice(
   const { network, account } = core;
   const state = await resolveOwnState(core, await core.home(), { account, signal: act.signal });
   if (!devicesOf(network, state).has(deviceId)) {
-    throw new ClientError('invalid_input', `${deviceId} is not a device of the account`);
+    throw new ClientError(
+      'invalid_input',
+      `${deviceId} is not a device of the account: list the devices for their IDs`,
+    );
   }
   if (!act.force) await renewGrantsWithout(core, { deviceId, state, signal: act.signal });
   await publish(core, act, (current) =>
@@ -122,7 +129,7 @@ export async function removeDevice(
   );
 }
 
-/** Makes sure that each contact holds a grant that stands without one device. */
+/** Sends each contact a grant that stays valid without one device. */
 async function renewGrantsWithout(
   core: AccountCore,
   leaving: {
@@ -143,7 +150,10 @@ async function renewGrantsWithout(
       if (record === undefined || grant === undefined) continue;
       if (validGrantDevices(network, grant, { state, now }).length > 0) continue;
       if (!stays.has(device.deviceId)) {
-        throw new ClientError('invalid_input', `${row.account} has no grant of another device yet`);
+        throw new ClientError(
+          'invalid_input',
+          `${row.account} has no grant of another device yet: remove the device from another one`,
+        );
       }
       const signed = addGrantSignature(network, grant, device);
       const updated = { ...record, grant_to_contact: signed, updated_at: nextUpdatedAt(core, row) };
@@ -155,11 +165,14 @@ async function renewGrantsWithout(
   await runTasks(core, leaving.signal);
   const left = await store.read((tx) => pendingTasks.list(tx, { prefix: 'update-grant/' }));
   if (left.length > 0) {
-    throw new ClientError('invalid_input', 'not every contact could be given the new grant');
+    throw new ClientError(
+      'invalid_input',
+      'not every contact received the new grant: try again, or remove with `force`',
+    );
   }
 }
 
-/** Publishes over an account session: it needs no device that is still valid. */
+/** Publishes over an account session, which needs no valid device. */
 async function publish(
   core: AccountCore,
   { signer, signal }: SigningCall,

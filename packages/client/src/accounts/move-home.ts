@@ -1,4 +1,4 @@
-/** Changing the home relay (03 §12.1). */
+/** Moving an account to another home relay (03 §12.1). */
 import type { AccountSigner } from '@posthouse/protocol';
 import { accountIdentity } from '../connect/session.ts';
 import type { AccountCore } from '../core.ts';
@@ -8,8 +8,8 @@ import { adoptState, knownState, resolveOwnState } from './device-states.ts';
 import { nextState, stageAndRoute } from './publish-devices.ts';
 
 /**
- * Makes another relay the home: the same devices in a state of higher revision, then a route of
- * higher revision. A dead old relay does not stop it.
+ * Moves the account: publishes the same devices in a state of higher revision, then a route of
+ * higher revision. An unavailable old relay does not prevent it.
  *
  * @throws ClientError, RelayRefused, RelayUnreachable, RelayMisbehaviour
  */
@@ -29,7 +29,7 @@ export async function moveHome(
     certificates: current.certificates,
   });
   await using connection = core.connect(relayId, accountIdentity(core.network, signer));
-  // A relay left before need not have heard of it, and then takes the state as its home still.
+  // A former home relay may not know of the move, and then accepts the state as the home relay.
   const mayBeHome = (await core.store.read((tx) => timelines.get(tx, relayId))) !== undefined;
   await stageAndRoute(core, connection, { state, signer, mayBeHome, signal });
   await core.store.write(async (tx) => {
@@ -39,7 +39,7 @@ export async function moveHome(
   });
 }
 
-/** The old relay's word, or the state kept here where the old relay does not answer any more. */
+/** Reads the state from the old relay; uses the stored state if the relay does not answer. */
 async function latestState(core: AccountCore, signal: AbortSignal) {
   const { account, store } = core;
   try {
@@ -51,9 +51,12 @@ async function latestState(core: AccountCore, signal: AbortSignal) {
   }
 }
 
-/** @throws ClientError `invalid_input` where that relay is the home already */
+/** Checks a move. @throws ClientError `invalid_input` if the relay is the home relay already */
 export function checkMove(currentRelayId: string, relayId: string): void {
   if (currentRelayId === relayId) {
-    throw new ClientError('invalid_input', 'that relay is the home already');
+    throw new ClientError(
+      'invalid_input',
+      'that relay is the home relay already: choose another one',
+    );
   }
 }

@@ -1,4 +1,4 @@
-/** Profiles: the own one published, others read and verified (03 §7, §8). */
+/** Publishes the own profile, reads and verifies others (03 §7, §8). */
 import {
   type AccountProfile,
   type ProfileFields,
@@ -22,8 +22,8 @@ import { profiles } from './account-rows.ts';
 const method = 'profile.resolve';
 
 /**
- * Reads an account's profile; `undefined` where there is none. It confers nothing: neither device
- * listing nor delivery.
+ * Reads an account's profile; `undefined` if there is none. A profile gives no right to list devices
+ * or to deliver messages.
  *
  * @throws RelayRefused, RelayUnreachable
  * @throws RelayMisbehaviour `wrong_account`, `invalid_certificate`, `invalid_profile`
@@ -55,7 +55,7 @@ export async function resolveProfile(
   return profile;
 }
 
-/** The profile as it was last read, without asking. */
+/** Returns the stored profile, without asking a relay. */
 export async function knownProfile(
   core: AccountCore,
   account: string,
@@ -64,8 +64,8 @@ export async function knownProfile(
 }
 
 /**
- * Signs and publishes the own profile. A lost answer is settled by reading what the relay holds:
- * a second publication might replace what another device published since (02 §7).
+ * Signs and publishes the own profile. After a lost answer it reads the relay's profile instead of
+ * publishing again, which could replace a newer profile of another device (02 §7).
  *
  * @throws ClientError `invalid_input`; RelayRefused, RelayUnreachable, RelayMisbehaviour
  */

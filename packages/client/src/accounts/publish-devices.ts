@@ -1,4 +1,4 @@
-/** Publishing what the account key signs: device states and routes (03 §4, §9). */
+/** Publishes objects that the account key signs: device states and routes (03 §4, §9). */
 import {
   type AccountDeviceState,
   type AccountRoute,
@@ -25,7 +25,7 @@ import { highestRouteRevision, isCosigned, verifyAndStoreRoute } from './routes.
 const routeLifetime = 157_680_000;
 
 /**
- * Checks the answer to a published state against what the relay is to the account.
+ * Checks the answer to a published state against the relay's role for the account.
  * @throws RelayMisbehaviour `wrong_publish_status`, `invalid_staged_until`
  */
 function checkPublished(
@@ -50,7 +50,7 @@ function checkPublished(
  * Reads the complete current state, signs the next one with changed certificates, and publishes
  * it at the home relay (01 §17.3).
  *
- * @param options.change gets the current certificates and gives the next ones
+ * @param options.change returns the next certificates for the current ones
  * @throws ClientError, RelayRefused, RelayUnreachable, RelayMisbehaviour
  */
 export async function publishDevices(
@@ -75,14 +75,14 @@ export async function publishDevices(
   return state;
 }
 
-/** @throws ClientError `counter_exhausted`, `invalid_input` */
+/** Signs the next device state. @throws ClientError `counter_exhausted`, `invalid_input` */
 export async function nextState(
   core: Core,
   signer: AccountSigner,
   facts: { readonly current: number | undefined; readonly certificates: DeviceCertificate[] },
 ): Promise<AccountDeviceState> {
   if (facts.certificates.length > limits.deviceStateCertificates) {
-    throw new ClientError('invalid_input', 'an account has at the most 8 devices');
+    throw new ClientError('invalid_input', 'an account has 8 devices at most: remove one first');
   }
   return await signDeviceState(core.network, signer, {
     revision: revisionAfter(core, facts.current),
@@ -100,8 +100,8 @@ function revisionAfter(core: Core, current: number | undefined): number {
 }
 
 /**
- * Certificates with one added, or replaced where its device is there already. Where the state is
- * full, devices whose period is over make room.
+ * Adds a certificate, or replaces the one of the same device. If the state is full, expired devices
+ * are removed.
  */
 export function withCertificate(
   core: Core,
@@ -116,8 +116,8 @@ export function withCertificate(
 }
 
 /**
- * Makes a relay the account's home: pre-stores the state there, then publishes the route that
- * makes both take effect (03 §11.1, §12.1). Can be repeated after any failure.
+ * Makes a relay the account's home: stages the state there, then publishes the route that makes
+ * both take effect (03 §11.1, §12.1). Can be repeated after any failure.
  *
  * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour
  */
@@ -127,7 +127,7 @@ export async function stageAndRoute(
   options: {
     readonly state: AccountDeviceState;
     readonly signer: AccountSigner;
-    /** Whether the relay may be the account's home already, and so take the state at once. */
+    /** Whether the relay may be the account's home already, and so accept the state at once. */
     readonly mayBeHome: boolean;
     readonly signal: AbortSignal;
   },
@@ -136,7 +136,7 @@ export async function stageAndRoute(
   const known = await core.store.read((tx) => routes.get(tx, state.account));
   const begun = known?.draft?.relay_id === connection.relayId ? known.draft : undefined;
   const answer = await connection.call('device.state.publish', state, { signal });
-  // Once a draft left, it may have made the relay the home already, and the state authoritative.
+  // A draft that was sent may have made the relay the home, and the state authoritative.
   const statuses = ['staged', 'accepted'] as const;
   const expected = mayBeHome || begun !== undefined ? statuses : statuses.slice(0, 1);
   checkPublished(answer, expected, unixSeconds(core.clock));
@@ -144,7 +144,7 @@ export async function stageAndRoute(
   return await publishRoute(core, connection, { draft, signer, signal });
 }
 
-/** Signs a route draft and keeps it: one revision never gets two contents (03 §3.4). */
+/** Signs and stores a route draft: one revision never gets two contents (03 §3.4). */
 async function makeRouteDraft(
   core: Core,
   connection: RelayConnection,
@@ -166,11 +166,11 @@ async function makeRouteDraft(
 }
 
 /**
- * Publishes a draft: the answer is the draft with the relay's signature and nothing else changed.
- * After a lost answer the same draft may be published again.
+ * Publishes a draft: the answer must be the draft with the relay's signature added. After a lost
+ * answer the same draft may be published again.
  *
  * @throws RelayRefused, RelayUnreachable
- * @throws RelayMisbehaviour `route_altered`, `invalid_route` and what else a route can be wrong by
+ * @throws RelayMisbehaviour `route_altered`, and the reasons of {@link verifyAndStoreRoute}
  */
 async function publishRoute(
   core: Core,
@@ -189,7 +189,7 @@ async function publishRoute(
     answer = await connection.call(method, draft, { signal });
   } catch (error) {
     if (!isRefusal(error, 'clock_skew')) throw error;
-    // Refused by the time alone: nothing was kept of the draft, a new one gets a new revision.
+    // Refused because of its time only: the draft was not stored, a new one gets a new revision.
     connection.relayClock.adopt();
     draft = await makeRouteDraft(core, connection, signer);
     answer = await connection.call(method, draft, { signal });

@@ -1,4 +1,4 @@
-/** Routes: verified, with a memory of the highest revision and of conflicts (03 §3.4, §10). */
+/** Verified routes, with the highest revision and conflicts stored (03 §3.4, §10). */
 import { type AccountRoute, type FinalRoute, routeContent, verifyRoute } from '@posthouse/protocol';
 import { canonicalWith } from '@posthouse/protocol/json';
 import type { Core } from '../core.ts';
@@ -7,7 +7,7 @@ import { checkRelayAnswer, isClientError, RelayMisbehaviour } from '../errors.ts
 import type { StoreReader, StoreWriter } from '../store/index.ts';
 import { type RouteRecord, routes } from './account-rows.ts';
 
-/** How far ahead of our clock a route may have been signed, seconds. */
+/** Seconds that a route's time may be ahead of our clock. */
 const futureTolerance = 300;
 
 /**
@@ -50,7 +50,7 @@ async function relayKey(
 }
 
 /**
- * Takes a verified route into the memory.
+ * Stores a verified route.
  * @throws RelayMisbehaviour `route_rollback`, `route_conflict`
  */
 async function adoptRoute(
@@ -66,7 +66,7 @@ async function adoptRoute(
     throw new RelayMisbehaviour('route_conflict', 'its revision is in conflict', { method });
   }
   const { draft, ...others } = known;
-  // A draft that a route of its revision or a higher one followed is settled.
+  // A draft is done when a route of its revision or a higher one exists.
   const open = draft !== undefined && draft.revision > route.revision;
   await routes.put(tx, route.account, { ...others, route, ...(open && { draft }) });
 }
@@ -81,8 +81,8 @@ async function isRouteConflict(core: Core, tx: StoreReader, route: FinalRoute): 
 }
 
 /**
- * Verifies and remembers a route. Where two contents share a revision neither is used any more,
- * and that is remembered too.
+ * Verifies and stores a route. If two contents share a revision, neither is used any more, and the
+ * conflict is stored.
  *
  * @throws RelayMisbehaviour
  */
@@ -108,7 +108,7 @@ export async function verifyAndStoreRoute(
   return route;
 }
 
-/** The route that may be used now, if any. */
+/** Returns the route that may be used now, if any. */
 export async function usableRoute(
   core: Core,
   tx: StoreReader,
@@ -119,13 +119,13 @@ export async function usableRoute(
   return conflict !== undefined && route.revision <= conflict ? undefined : route;
 }
 
-/** Highest revision this client knows of: verified or signed by itself (03 §3.4). */
+/** Returns the highest revision that was verified or signed by this client (03 §3.4). */
 export function highestRouteRevision({ route, draft, conflict }: RouteRecord): number | undefined {
   const known = [route?.revision, draft?.revision, conflict].filter((item) => item !== undefined);
   return known.length === 0 ? undefined : Math.max(...known);
 }
 
-/** Whether a final route is a draft with nothing but the relay's signature added (03 §9). */
+/** Whether a final route equals the draft except for the relay's signature (03 §9). */
 export function isCosigned(draft: AccountRoute, final: AccountRoute): boolean {
   const text = (route: AccountRoute) => canonicalWith(route, { omit: ['relay_signature'] });
   return final.relay_signature !== undefined && text(draft) === text(final);

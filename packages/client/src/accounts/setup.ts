@@ -1,4 +1,4 @@
-/** Bringing an account to a relay: first set-up, another device of it, recovery (03 §11). */
+/** Sets an account up on a relay: a new account, another device, or a recovery (03 §11). */
 import {
   type AccountDeviceState,
   type AccountSigner,
@@ -32,52 +32,54 @@ import { verifyAndStoreRoute } from './routes.ts';
 import { deviceKeyBytes } from './stored-keys.ts';
 
 export interface SetUpOptions {
-  /** Signs for the account: a key in memory, or a wallet behind the same interface. */
+  /** Signs for the account: with a key in memory, or through a wallet. */
   readonly signer: AccountSigner;
-  /** Whether the key was just made, so that no account can exist anywhere. */
+  /** Whether the key was just made, so that no account with it can exist. */
   readonly isNewKey?: boolean;
-  /** 32 bytes; kept in the store, so that later account operations need no key. */
+  /** 32 bytes to be stored, so that later account operations need no key. */
   readonly keepKey?: Uint8Array | undefined;
-  /** The home relay to be; a random one of the registry by default. */
+  /** The future home relay; a random active one of the registry by default. */
   readonly relayId?: string | undefined;
   /**
-   * Gives up all devices the account has: for when neither the old relay nor any old device is
-   * there any more (03 §11.3).
+   * Removes all existing devices: for an account without its old relay and devices (03 §11.3).
    */
   readonly recover?: boolean | undefined;
   readonly signal: AbortSignal;
 }
 
-/** A set-up under way: key `own`. The signed objects are kept for an unchanged retry. */
+/** A set-up in progress: key `own`. The signed objects are stored for an unchanged retry. */
 interface SetupRecord {
   readonly account: string;
   readonly relayId: string;
   readonly certificate: DeviceCertificate;
-  /** The state to be staged; absent where the device joins an account that exists. */
+  /** The state to be staged; absent if the device joins an existing account. */
   readonly state?: AccountDeviceState;
-  /** Whether the account may have lived on this very relay before. */
+  /** Whether this relay may have been the account's home before. */
   readonly recover: boolean;
 }
 const setups = new Collection<SetupRecord>('setup');
 
 /** Seconds a device certificate is signed for. */
 export const certificateLifetime = 31_104_000;
-/** Seconds a new device waits for the contacts of the others. */
+/** Seconds a new device waits for the contacts of the other devices. */
 export const contactsWait = 604_800;
-/** Seconds a certificate begins before now: clocks of relays may be that far behind. */
+/** Seconds a certificate begins before now: relays' clocks may be that late. */
 export const certificateLead = 86_400;
 
 /**
  * Sets this store's device up: as the first device of a new account, or as another device of an
- * account that has a route already. It can be called again after any failure and goes on where it
- * stood. Done only once every answer was verified and kept (03 §11.1).
+ * account that has a route. After a failure it can be called again and continues where it stopped.
+ * It ends only after every answer was verified and stored (03 §11.1).
  *
  * @throws ClientError, RelayRefused, RelayUnreachable, RelayMisbehaviour
  */
 export async function setUp(core: Core, options: SetUpOptions): Promise<void> {
   const { signer, signal } = options;
   if ((await core.store.read((tx) => ownRecords.get(tx, ownKey))) !== undefined) {
-    throw new ClientError('already_set_up', 'this store already holds an account');
+    throw new ClientError(
+      'already_set_up',
+      'this store already holds an account: use another store',
+    );
   }
   const begun = await core.store.read((tx) => setupInProgress(tx, signer));
   const record = begun ?? (await beginSetup(core, options));
@@ -85,14 +87,17 @@ export async function setUp(core: Core, options: SetUpOptions): Promise<void> {
   else await createAccount(core, { ...record, state: record.state }, { signer, signal });
 }
 
-/** The set-up begun before, if one was. @throws ClientError where it is of another account */
+/** Returns the set-up in progress, if any. @throws ClientError if it is of another account */
 async function setupInProgress(
   tx: StoreReader,
   signer: AccountSigner,
 ): Promise<SetupRecord | undefined> {
   const begun = await setups.get(tx, ownKey);
   if (begun !== undefined && begun.account !== signer.account) {
-    throw new ClientError('already_set_up', `a set-up of ${begun.account} is under way here`);
+    throw new ClientError(
+      'already_set_up',
+      `a set-up of ${begun.account} is in progress here: continue it, or use another store`,
+    );
   }
   return begun;
 }
@@ -120,9 +125,12 @@ async function beginSetup(core: Core, options: SetUpOptions): Promise<SetupRecor
     ...(route === undefined && { state: await firstState(core, signer, certificate) }),
   };
   return await core.store.write(async (tx) => {
-    // Another process may have begun or ended meanwhile; its keys must not be lost.
+    // Another process may have begun or finished meanwhile; its keys must not be lost.
     if ((await ownRecords.get(tx, ownKey)) !== undefined) {
-      throw new ClientError('already_set_up', 'this store already holds an account');
+      throw new ClientError(
+        'already_set_up',
+        'this store already holds an account: use another store',
+      );
     }
     const other = await setupInProgress(tx, signer);
     if (other !== undefined) return other;
@@ -134,7 +142,7 @@ async function beginSetup(core: Core, options: SetUpOptions): Promise<SetupRecor
   });
 }
 
-/** In a recovery the revision must be above everything known of before (03 §11.3). */
+/** Signs the first state; in a recovery its revision is above every known one (03 §11.3). */
 async function firstState(
   core: Core,
   signer: AccountSigner,
@@ -159,9 +167,9 @@ function shuffled<T>(core: Core, items: T[]): T[] {
 }
 
 /**
- * The account's route, asked of the relay chosen; `undefined` where there is none. A key that was
- * brought along may have an account elsewhere, and one relay's word that it has none would cost it
- * all its devices: the other relays of the registry are asked too.
+ * Asks the chosen relay for the account's route; `undefined` if there is none. An existing key may
+ * have an account elsewhere, and a wrong "none" of one relay would cost it all its devices: the
+ * other relays of the registry are asked too.
  */
 async function existingRoute(core: Core, options: SetUpOptions): Promise<FinalRoute | undefined> {
   const chosen = options.relayId ?? (await anyRelay(core, options.signal));
@@ -242,7 +250,10 @@ async function finishSetup(
   const deviceId = deriveDeviceId(core.network, record.certificate);
   const current = currentDevices(core.network, state, unixSeconds(core.clock));
   if (!current.has(deviceId)) {
-    throw new ClientError('invalid_input', 'the new device is not valid now');
+    throw new ClientError(
+      'invalid_input',
+      'the new device is not valid now: check the clock of this machine',
+    );
   }
   await adoptState(tx, state, core.clock.milliseconds());
   await ownRecords.put(tx, ownKey, {

@@ -8,7 +8,7 @@ import { ClientError } from '../errors.ts';
 import type { Store } from '../store/index.ts';
 import { accountKeys, type DeviceKeys } from './account-rows.ts';
 
-/** Private keys of a device from the form in which they are kept. */
+/** Decodes a device's stored private keys. */
 export function deviceKeyBytes(record: DeviceKeys): {
   readonly signingSeed: Uint8Array;
   readonly encryptionKey: Uint8Array;
@@ -20,7 +20,7 @@ export function deviceKeyBytes(record: DeviceKeys): {
 }
 
 /**
- * The account key to sign with: the one given, else the one kept in the store.
+ * Returns the account key to sign with: the key passed in, else the stored one.
  * @throws ClientError `account_key_required`; `verification_failed` for a key of another account
  */
 export async function requireAccountKey(
@@ -30,10 +30,16 @@ export async function requireAccountKey(
 ): Promise<AccountSigner> {
   const signer = wanted.given ?? (await storedSigner(network, store));
   if (signer === undefined) {
-    throw new ClientError('account_key_required', 'this needs the account key');
+    throw new ClientError(
+      'account_key_required',
+      'this needs the account key, which is not stored: pass it as `accountKey`',
+    );
   }
   if (signer.account !== wanted.account) {
-    throw new ClientError('verification_failed', `the key is not the one of ${wanted.account}`);
+    throw new ClientError(
+      'verification_failed',
+      `the key is of another account: pass the key of ${wanted.account}`,
+    );
   }
   return signer;
 }
@@ -43,7 +49,7 @@ async function storedSigner(network: Network, store: Store): Promise<AccountSign
   return kept === undefined ? undefined : accountSigner(network, kept);
 }
 
-/** The account key kept in the store, 32 bytes, if one is. */
+/** Returns the stored account key, 32 bytes, or `undefined`. */
 export async function storedAccountKey(store: Store): Promise<Uint8Array | undefined> {
   const kept = await store.read((tx) => accountKeys.get(tx, 'account'));
   return kept === undefined ? undefined : keyBytes(kept);
@@ -51,6 +57,10 @@ export async function storedAccountKey(store: Store): Promise<Uint8Array | undef
 
 function keyBytes(text: string): Uint8Array {
   const bytes = decodeBase64url(text);
-  if (bytes?.length !== 32) throw new ClientError('store_mismatch', 'a stored key is damaged');
+  if (bytes?.length !== 32)
+    throw new ClientError(
+      'store_mismatch',
+      'a stored key is damaged: restore the store, or add this device again',
+    );
   return bytes;
 }

@@ -1,4 +1,4 @@
-/** What received objects do to contacts; everything inside the transaction of their record. */
+/** Applies received objects to contacts, inside the transaction of their record. */
 import {
   type AccountContactSync,
   addGrantSignature,
@@ -23,7 +23,7 @@ import { enqueueTask } from '../sync/tasks.ts';
 import { type ContactRow, contactRow, putContact } from './contact-rows.ts';
 import { issuedGrant, nextUpdatedAt, withActiveRelationship } from './relationship-rules.ts';
 
-/** A consent from another account (03 §15). @throws ProtocolError where it is not valid */
+/** Applies a consent of another account (03 §15). @throws ProtocolError if it is not valid */
 export async function applyConsent(
   core: AccountCore,
   tx: StoreWriter,
@@ -48,14 +48,14 @@ export async function applyConsent(
     return [];
   }
   await putContact(tx, withActiveRelationship(core, row, { incoming: consent.grant }));
-  // The other devices read the same consent; the one that asked for it tells them the rest.
+  // The other devices read the same consent; the device that asked sends them the record.
   if (issuedGrant(row)?.signatures[core.device.deviceId] !== undefined) {
     await enqueueTask(tx, { kind: 'sync-contact', account });
   }
   return [{ kind: 'contact-changed', account, status: 'active' }];
 }
 
-/** The incoming grant of an active contact, selected against the one at hand (03 §16.4). */
+/** Selects between the stored incoming grant of an active contact and a new one (03 §16.4). */
 function withIncomingGrant(
   core: AccountCore,
   row: ContactRow,
@@ -75,8 +75,8 @@ function withIncomingGrant(
 }
 
 /**
- * A consent that another own device sent. The person agreed there: this device waits for the same
- * answer, or has it already as a pending request. An old record never undoes a later decision.
+ * Applies a consent that another own device sent: this device waits for the same answer, or has it
+ * already as a pending request. An old record never undoes a later decision.
  */
 export async function applyOwnConsent(
   core: AccountCore,
@@ -108,8 +108,8 @@ export async function applyOwnConsent(
 }
 
 /**
- * A grant that an established contact renewed or signed with another device (03 §18.1). Signed by
- * a device not known of, it waits for the contact's device state.
+ * Applies a grant that a contact renewed or signed with another device (03 §18.1). A grant of an
+ * unknown device waits for the contact's device state.
  */
 export async function applyGrant(
   core: AccountCore,
@@ -124,7 +124,7 @@ export async function applyGrant(
   await selectIncomingGrant(core, tx, { row, candidate: grant });
 }
 
-/** Selects a received grant, or puts it aside until the contact's devices are known. */
+/** Selects a received grant, or stores it unverified until the contact's devices are known. */
 async function selectIncomingGrant(
   core: AccountCore,
   tx: StoreWriter,
@@ -150,7 +150,7 @@ async function selectIncomingGrant(
   }
 }
 
-/** Decides about a grant that was put aside, with the device state read since. */
+/** Selects an unverified grant again, with the device state read since. */
 export async function retryUnverifiedGrant(
   core: AccountCore,
   tx: StoreWriter,
@@ -162,7 +162,7 @@ export async function retryUnverifiedGrant(
   await putContact(tx, withIncomingGrant(core, row, unverified, state));
 }
 
-/** A batch of records of another own device (03 §17). */
+/** Applies a batch of contact records of another own device (03 §17). */
 export async function applyContactSync(
   core: AccountCore,
   tx: StoreWriter,
@@ -221,15 +221,15 @@ async function applyRecord(
   return event;
 }
 
-/** A record without a grant of ours leaves the one at hand, the one just offered included. */
+/** Returns the outgoing grant of the record, else the one offered before. */
 function outgoingOf(record: ContactRecord, row: ContactRow) {
   const outgoing = record.grant_to_contact ?? row.offered;
   return outgoing === undefined ? {} : { grant_to_contact: outgoing };
 }
 
 /**
- * Adds this device's signature to the outgoing grant where it is missing. What this device knows
- * more than the record said goes onward in a later record of its own (03 §17.3, §18.2).
+ * Adds this device's signature to the outgoing grant if it is missing. If the grant has more
+ * signatures than the received record, a later record is enqueued (03 §17.3, §18.2).
  */
 async function withOwnSignature(
   core: AccountCore,

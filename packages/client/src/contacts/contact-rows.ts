@@ -1,4 +1,4 @@
-/** Contacts as this device keeps them (03 §15.2, §17). */
+/** Stored rows of contacts (03 §15.2, §17). */
 import {
   type ContactGrant,
   type ContactRecord,
@@ -8,7 +8,7 @@ import {
 import { Collection } from '../store/collection.ts';
 import type { StoreReader, StoreWriter } from '../store/index.ts';
 
-/** A consent that waits for the person to decide. */
+/** A consent that waits for the person's decision. */
 interface ContactRequest {
   readonly grant: ContactGrant;
   readonly note?: string;
@@ -16,18 +16,18 @@ interface ContactRequest {
   readonly receivedAt: number;
 }
 
-/** Everything about one other account, by its ID. */
+/** Everything stored about one other account, by its ID. */
 export interface ContactRow {
   readonly account: string;
   readonly relationship: Relationship;
   /** Present once a relationship existed: `active`, or `deleted` as a tombstone. */
   readonly record?: ContactRecord;
   readonly request?: ContactRequest;
-  /** The own grant that went out with a consent nobody answered yet. */
+  /** The own grant that was sent with a consent and is not answered yet. */
   readonly offered?: ContactGrant;
-  /** A local name given before there was a record to hold it. */
+  /** A local name set before there was a record. */
   readonly alias?: string;
-  /** Received, but not verified for want of the contact's device state; never used. */
+  /** Received, but not verified because the contact's device state is missing; never used. */
   readonly unverified?: ContactGrant;
 }
 const contacts = new Collection<ContactRow>('contacts');
@@ -44,7 +44,7 @@ export async function putContact(tx: StoreWriter, row: ContactRow): Promise<void
   await contacts.put(tx, row.account, row);
 }
 
-/** The local name of an account, if it has one. */
+/** Returns the local name of an account, if it has one. */
 export function aliasOf({ alias, record }: ContactRow): string | undefined {
   return alias ?? record?.alias;
 }

@@ -1,4 +1,4 @@
-/** What a person does with contacts (03 §13, §15.2). */
+/** A person's actions on contacts (03 §13, §15.2). */
 import {
   type Authorization,
   type ContactConsent,
@@ -30,7 +30,7 @@ import { enqueueTask } from '../sync/tasks.ts';
 import { type ContactRow, contactRow, putContact } from './contact-rows.ts';
 import { nextUpdatedAt, withActiveRelationship } from './relationship-rules.ts';
 
-/** An invite as text, for a link or a QR code; signed by this device. */
+/** Makes an invite as text, for a link or a QR code; signed by this device. */
 export function makeInvite(core: AccountCore, lifetime: number): string {
   const invite = signInvite(core.network, core.device, {
     expires_at: unixSeconds(core.clock) + lifetime,
@@ -39,7 +39,7 @@ export function makeInvite(core: AccountCore, lifetime: number): string {
 }
 
 /**
- * Reads an invite and checks what can be checked without the inviter's device state.
+ * Reads an invite and makes all checks that need no device state of the inviter.
  * @throws ClientError `verification_failed`
  */
 export function readInvite(core: AccountCore, text: string): ContactInvite {
@@ -52,8 +52,8 @@ export function readInvite(core: AccountCore, text: string): ContactInvite {
 }
 
 /**
- * Asks an account for a contact: sends the own consent with an invite as authorization, or without
- * one where the account is publicly discoverable (03 §13.2).
+ * Sends a contact request: the own consent with an invite as authorization, or without one if the
+ * account is publicly discoverable (03 §13.2).
  *
  * @throws ClientError, RelayRefused, RelayUnreachable, RelayMisbehaviour
  */
@@ -68,12 +68,13 @@ export async function addContact(
 ): Promise<MessageRow> {
   const { invite, note, signal } = options;
   verifyInput('account', () => checkAccountId(core.network, account));
-  if (account === core.account) throw new ClientError('invalid_input', 'that is the own account');
+  if (account === core.account)
+    throw new ClientError('invalid_input', 'that is the own account: pass another one');
   const row = await core.store.read((tx) => contactRow(tx, account));
   if (row.relationship.status === 'active') {
-    throw new ClientError('invalid_input', `${account} is a contact already`);
+    throw new ClientError('invalid_input', `${account} is a contact already: nothing to do`);
   }
-  // A pending request of theirs is answered with their grant; nothing else is needed then.
+  // A pending request of that account is answered with its grant; nothing else is needed.
   if (row.request !== undefined) return await acceptRequest(core, account, { note, signal });
   requireCurrentDevices(
     core,
@@ -86,10 +87,10 @@ export async function addContact(
 }
 
 /**
- * Accepts a pending request: keeps its grant, sends the own consent with it, and the relationship
- * is active.
+ * Accepts a pending request: stores its grant, sends the own consent, and makes the relationship
+ * active.
  *
- * @throws ClientError `invalid_input` where nothing is pending
+ * @throws ClientError `invalid_input` if no request is pending
  */
 export async function acceptRequest(
   core: AccountCore,
@@ -100,7 +101,7 @@ export async function acceptRequest(
   const row = await core.store.read((tx) => contactRow(tx, account));
   if (row.request === undefined) throw noRequest(account);
   const { grant } = row.request;
-  // Where nobody could read it, nothing is made: neither a grant nor a consent (03 §13.2).
+  // If no device can read it, neither a grant nor a consent is made (03 §13.2).
   const state = await core.store.read((tx) => knownState(tx, account));
   requireCurrentDevices(
     core,
@@ -111,7 +112,7 @@ export async function acceptRequest(
   return await sendConsent(core, { consent, before: row, after, authorization: grant, signal });
 }
 
-/** Own device state and a grant to the other account. A grant offered before is offered again. */
+/** Makes a consent with the own device state and a grant. A grant offered before is reused. */
 async function makeConsent(
   core: AccountCore,
   row: ContactRow,
@@ -158,7 +159,7 @@ async function sendConsent(
   });
 }
 
-/** Turns a pending request down. @throws ClientError `invalid_input` where nothing is pending */
+/** Declines a pending request. @throws ClientError `invalid_input` if no request is pending */
 export async function declineRequest(core: AccountCore, account: string): Promise<void> {
   await core.store.write(async (tx) => {
     const { request, ...row } = await contactRow(tx, account);
@@ -169,8 +170,8 @@ export async function declineRequest(core: AccountCore, account: string): Promis
 }
 
 /**
- * Ends a relationship: the grants of both directions are forgotten, a tombstone stays, and the own
- * devices are told.
+ * Ends a relationship: deletes the grants of both directions, stores a tombstone, and enqueues the
+ * record for the own devices.
  *
  * @throws ClientError `not_a_contact`
  */
@@ -178,7 +179,10 @@ export async function removeContact(core: AccountCore, account: string): Promise
   await core.store.write(async (tx) => {
     const row = await contactRow(tx, account);
     if (row.relationship.status !== 'active') {
-      throw new ClientError('not_a_contact', `${account} is not a contact`);
+      throw new ClientError(
+        'not_a_contact',
+        `${account} is not a contact: list the contacts for their IDs`,
+      );
     }
     const { state: relationship } = relationshipStep(row.relationship, 'user-deletes');
     const alias = row.record?.alias;
@@ -197,7 +201,7 @@ export async function removeContact(core: AccountCore, account: string): Promise
 }
 
 /**
- * Gives a contact a local name; somebody who was asked, or asks, can have one already.
+ * Sets the local name of a contact, or of an account with a pending request of either side.
  * @throws ClientError `not_a_contact`, `verification_failed`
  */
 export async function renameContact(
@@ -209,7 +213,10 @@ export async function renameContact(
     const row = await contactRow(tx, account);
     const { status, pending, awaiting } = row.relationship;
     if (status !== 'active' && !pending && !awaiting) {
-      throw new ClientError('not_a_contact', `${account} is not a contact`);
+      throw new ClientError(
+        'not_a_contact',
+        `${account} is not a contact: list the contacts for their IDs`,
+      );
     }
     const updated_at = nextUpdatedAt(core, row);
     const record = { ...(row.record ?? { account, status: 'active' as const }), alias, updated_at };
@@ -221,10 +228,13 @@ export async function renameContact(
 }
 
 function noRequest(account: string): ClientError {
-  return new ClientError('invalid_input', `no request of ${account} is pending`);
+  return new ClientError(
+    'invalid_input',
+    `no request of ${account} is pending: synchronize, then list the contacts`,
+  );
 }
 
-/** What a person handed over and does not verify. */
+/** Runs a check of input from a person; its error becomes `verification_failed`. */
 function verifyInput<T>(what: string, check: () => T): T {
   try {
     return check();

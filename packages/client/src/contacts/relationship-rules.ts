@@ -8,25 +8,29 @@ import type { StoreReader } from '../store/index.ts';
 import { aliasOf, type ContactRow } from './contact-rows.ts';
 
 /**
- * `updated_at` of the next record: later than the one at hand, and the clock's where that is later
- * (03 §17.3).
+ * Returns `updated_at` of the next record: the clock's time, or one more than the current record's
+ * if that is later (03 §17.3).
  *
  * @throws ClientError `counter_exhausted`
  */
 export function nextUpdatedAt(core: AccountCore, row: ContactRow): number {
   const next = Math.max((row.record?.updated_at ?? -1) + 1, unixSeconds(core.clock));
-  if (!Number.isSafeInteger(next)) throw new ClientError('counter_exhausted', 'updated_at');
+  if (!Number.isSafeInteger(next))
+    throw new ClientError(
+      'counter_exhausted',
+      'no later `updated_at` is left: the contact record cannot change any more',
+    );
   return next;
 }
 
-/** The grant this account issued to a contact and still keeps (04 §7.2). */
+/** Returns the grant this account issued to a contact, if it is still stored (04 §7.2). */
 export function issuedGrant(row: ContactRow): ContactGrant | undefined {
   return row.record?.grant_to_contact ?? row.offered;
 }
 
 /**
- * Whether this account still lets another one write to it: the grant it issued is kept, unexpired,
- * and carried by a device of the own account that is valid now.
+ * Whether another account may write to this one: the issued grant is stored, not expired, and signed
+ * by a currently valid device of the own account.
  */
 export async function mayWriteToUs(
   core: AccountCore,
@@ -40,7 +44,7 @@ export async function mayWriteToUs(
   return validGrantDevices(core.network, grant, { state, now }).length > 0;
 }
 
-/** The row as an active relationship, with a new record of the grants of both directions. */
+/** Returns the row with an active relationship and a new record with the grants of both sides. */
 export function withActiveRelationship(
   core: AccountCore,
   row: ContactRow,

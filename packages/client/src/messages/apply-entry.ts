@@ -1,4 +1,4 @@
-/** Applying one opened record of the timeline, inside the transaction that moves the position. */
+/** Applies one opened timeline record, inside the transaction that moves the position. */
 import {
   admitContent,
   currentDevices,
@@ -40,14 +40,14 @@ import {
 import type { OpenedEntry } from './open-page.ts';
 
 /**
- * What became of a record. `undefined` events: its processing is not complete, because the own
- * device state must be read first; the position stays before it.
+ * The result of applying a record. If it is not complete, the own device state must be read first,
+ * and the position stays before the record.
  */
 export type ApplyResult =
   | { readonly complete: true; readonly events: readonly AccountEvent[] }
   | { readonly complete: false; readonly needs: 'own-state' };
 
-/** Refused because box or payload did not authenticate; another relay may hold a sound copy. */
+/** Refused because box or payload did not authenticate; another relay may have a valid copy. */
 const notDecryptable = 'not_decryptable';
 
 interface Decision {
@@ -57,8 +57,8 @@ interface Decision {
 }
 
 /**
- * Applies a record once, whatever relay it comes from: a record of the same logical key and
- * content is a duplicate, one with another content is refused (04 §18.2).
+ * Applies a record once, from any relay: a record with the same logical key and content is a
+ * duplicate, one with other content is refused (04 §18.2).
  *
  * @param options.ownStateIsFresh whether the own device state was read in this synchronization
  */
@@ -124,7 +124,7 @@ async function eventsOf(
   ];
 }
 
-/** Messages put aside become messages once their sender turns out to be a contact. */
+/** Releases held messages of accounts that became contacts. */
 async function releaseHeldMessages(
   core: AccountCore,
   tx: StoreWriter,
@@ -186,7 +186,7 @@ async function isCurrentDevice(
   return currentDevices(core.network, state, unixSeconds(core.clock)).has(deviceId);
 }
 
-/** A new device may not know its account's contacts yet; only messages can wait for that. */
+/** Holds a message of an unknown account while a new device waits for its contacts; else refuses. */
 async function withoutRelationship(
   core: AccountCore,
   tx: StoreReader,
@@ -198,7 +198,7 @@ async function withoutRelationship(
   return { outcome: held ? 'held' : 'refused', reason: 'no_relationship' };
 }
 
-/** Lets an admitted object take its effect. @throws ProtocolError where its own rules refuse it */
+/** Applies an admitted object. @throws ProtocolError if the object's own rules refuse it */
 async function applyContent(
   core: AccountCore,
   tx: StoreWriter,

@@ -1,4 +1,4 @@
-/** Attachments and avatars: what lies outside the message (01 §11.1, 04 §9, §10). */
+/** Downloads attachments and avatars, which are stored outside of messages (01 §11.1, 04 §9, §10). */
 import {
   type ContentReference,
   checkContentReference,
@@ -9,30 +9,38 @@ import {
 import type { Transport } from '../connect/transport.ts';
 import { ClientError, isClientError, RelayUnreachable } from '../errors.ts';
 
+/** Options of {@link downloadContent}. */
 export interface DownloadOptions {
   /**
-   * Not the one that trusts a relay's private authority: content lies on hosts of its own. It shows
-   * the host this machine's address.
+   * Use another transport than the one that trusts a relay's private authority: content is on other
+   * hosts. The host learns this machine's address.
    */
   readonly transport: Transport;
   readonly signal: AbortSignal;
-  /** Larger content is refused before it is asked for; 64 MiB by default. */
+  /** Larger content is refused before it is requested; 64 MiB by default. */
   readonly maxBytes?: number;
 }
 
 const defaultMaxBytes = 67_108_864;
 const maxRedirects = 5;
-/** Authentication tag behind encrypted content. */
+/** Bytes of the authentication tag at the end of encrypted content. */
 const tagBytes = 16;
 
 /**
- * Downloads, decrypts and checks content. Only HTTPS is asked, redirects included, and nothing is
- * given back that has not the length and digest the reference promises.
+ * Downloads, decrypts and checks content. Only HTTPS is used, also for redirects, and content is
+ * returned only if it has the length and digest of the reference.
  *
  * @throws ClientError `invalid_input` for a malformed reference or content over the limit;
- *   `verification_failed` for content that is not what was promised; `relay_unreachable`
+ *   `verification_failed` for content that does not match the reference; `relay_unreachable`
  * @example
- * const image = await downloadContent(network, attachment, { transport: webTransport, signal });
+ * import { downloadContent, webTransport } from '@posthouse/client';
+ * import type { DirectMessage } from '@posthouse/protocol';
+ * const signal = AbortSignal.timeout(60_000);
+ * for (const { content } of await account.messages.list()) {
+ *   for (const attachment of (content as DirectMessage | undefined)?.attachments ?? []) {
+ *     const bytes = await downloadContent(network, attachment, { transport: webTransport, signal });
+ *   }
+ * }
  */
 export async function downloadContent(
   network: Network,
@@ -42,13 +50,20 @@ export async function downloadContent(
   checkedReference(reference, options.maxBytes ?? defaultMaxBytes);
   const body = await fetchHttps(reference, options).catch((cause: unknown) => {
     if (!isClientError(cause, 'relay_misbehaviour')) throw cause;
-    throw new ClientError('verification_failed', 'the content is longer than it should be', {
-      cause,
-    });
+    throw new ClientError(
+      'verification_failed',
+      'the content is longer than its reference says: ask the sender for another one',
+      {
+        cause,
+      },
+    );
   });
   const plaintext = openContent(network, reference, body);
   if (plaintext === undefined) {
-    throw new ClientError('verification_failed', 'the content is not what was referred to');
+    throw new ClientError(
+      'verification_failed',
+      'the content does not match its reference: ask the sender for another one',
+    );
   }
   return plaintext;
 }
@@ -61,7 +76,10 @@ function checkedReference(reference: ContentReference, maxBytes: number): void {
     throw new ClientError('invalid_input', `reference: ${cause.message}`, { cause });
   }
   if (reference.size > maxBytes) {
-    throw new ClientError('invalid_input', `content over ${maxBytes} bytes`);
+    throw new ClientError(
+      'invalid_input',
+      `content over ${maxBytes} bytes: raise \`maxBytes\` to download it`,
+    );
   }
 }
 
@@ -80,11 +98,17 @@ async function fetchHttps(
     });
     if (status === 200) return body;
     if (status < 300 || status > 399 || location === undefined) {
-      throw new RelayUnreachable(`status ${status}`, { outcomeUnknown: false });
+      throw new RelayUnreachable(
+        `the content host answered with status ${status}: try again later`,
+        { outcomeUnknown: false },
+      );
     }
     url = new URL(location, url).href;
     if (!url.startsWith('https:')) {
-      throw new ClientError('verification_failed', 'redirected to an address that is not HTTPS');
+      throw new ClientError(
+        'verification_failed',
+        'redirected to an address that is not HTTPS: ask the sender for another reference',
+      );
     }
   }
   throw new RelayUnreachable('too many redirects', { outcomeUnknown: false });

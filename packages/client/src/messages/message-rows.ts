@@ -1,24 +1,24 @@
-/** Messages as this device keeps them, in both directions. */
+/** Stored rows of messages, in both directions. */
 import type { DeliveryStatus, RelayError } from '@posthouse/protocol';
 import type { JsonObject } from '@posthouse/protocol/json';
 import { Collection } from '../store/collection.ts';
 import type { StoreReader, StoreWriter } from '../store/index.ts';
 
 /**
- * What became of a record of the timeline:
+ * The outcome of a timeline record:
  * - `applied`: it took effect, or is a message to show;
- * - `stored`: of an unknown type, kept without any effect;
+ * - `stored`: of an unknown type, stored without any effect;
  * - `held`: a message of an account this new device does not know yet;
  * - `refused`: invalid, not permitted, or in conflict.
  */
 export type RecordOutcome = 'applied' | 'stored' | 'held' | 'refused';
 
-/** What became of a message this account sent, as far as this device knows. */
+/** The delivery status of a message this account sent, as far as this device knows. */
 export type SendingStatus =
-  /** On its way to the relay, or the relay's answer was lost. */
+  /** Being sent to the relay, or the relay's answer was lost. */
   | 'sending'
   | DeliveryStatus['status']
-  /** The relay did not take it. */
+  /** The relay refused it. */
   | 'rejected';
 
 export interface MessageRow {
@@ -26,16 +26,16 @@ export interface MessageRow {
   readonly from: string;
   readonly from_device_id: string;
   readonly to: string;
-  /** Unix seconds, as its sender wrote. */
+  /** Unix seconds, as the sender wrote them. */
   readonly created_at: number;
   /** Digest of the complete envelope (04 §18.2). */
   readonly digest: string;
-  /** The business object; absent where it could not be opened. */
+  /** The business object; absent if it could not be decrypted. */
   readonly content?: JsonObject;
   readonly outcome: RecordOutcome;
   /** Why it was refused. */
   readonly reason?: string;
-  /** Where it stands in this device's own order of arrival. */
+  /** Position in this device's own order of arrival. */
   readonly order: number;
   /** Unix seconds at which the relay that holds the record accepted it. */
   readonly accepted_at?: number;
@@ -45,7 +45,7 @@ export interface MessageRow {
 }
 
 const messages = new Collection<MessageRow>('messages');
-/** Order of arrival: `order` as text, to the key of the message. */
+/** Keys of messages by `order`, as text. */
 const arrivals = new Collection<string>('arrivals');
 
 /** The logical key of a message (04 §18.2). */
@@ -53,7 +53,7 @@ function messageKey({ from, message_id }: { from: string; message_id: string }):
   return `${from}/${message_id}`;
 }
 
-/** As many digits as the largest safe integer has, so that texts sort as numbers do. */
+/** The digits of the largest safe integer, so that texts sort as numbers do. */
 const orderDigits = 16;
 
 function orderKey(order: number): string {
@@ -79,22 +79,22 @@ export async function addMessage(
   return placed;
 }
 
-/** Changes what is known of a message that is there. */
+/** Replaces a stored message. */
 export async function updateMessage(tx: StoreWriter, row: MessageRow): Promise<void> {
   await messages.put(tx, messageKey(row), row);
 }
 
-/** Forgets a message that never left this device. */
+/** Deletes a stored message. */
 export async function removeMessage(tx: StoreWriter, row: MessageRow): Promise<void> {
   await arrivals.delete(tx, orderKey(row.order));
   await messages.delete(tx, messageKey(row));
 }
 
-/** Messages put aside, by sender; only so many, because anybody may write. */
+/** Held messages, by sender; limited, because any account may send them. */
 const held = new Collection<string>('held');
 const heldLimit = 1_000;
 
-/** Whether there is room to put another message aside. */
+/** Whether another message can be held. */
 export async function canHoldMessage(tx: StoreReader): Promise<boolean> {
   return (await held.list(tx, { limit: heldLimit })).length < heldLimit;
 }
@@ -103,7 +103,7 @@ export async function holdMessage(tx: StoreWriter, row: MessageRow): Promise<voi
   await held.put(tx, messageKey(row), messageKey(row));
 }
 
-/** Takes the messages of an account that were put aside, in order of arrival. */
+/** Removes and returns the held messages of an account, in order of arrival. */
 export async function takeHeldMessages(tx: StoreWriter, account: string): Promise<MessageRow[]> {
   const rows: MessageRow[] = [];
   for (const { key } of await held.list(tx, { prefix: `${account}/` })) {
@@ -114,7 +114,7 @@ export async function takeHeldMessages(tx: StoreWriter, account: string): Promis
   return rows.sort((a, b) => a.order - b.order);
 }
 
-/** Messages in order of arrival, after a place in it. */
+/** Lists messages in order of arrival, after a position in it. */
 export async function listMessages(
   tx: StoreReader,
   { after = 0, limit }: { readonly after?: number; readonly limit?: number } = {},

@@ -1,10 +1,10 @@
 /**
- * From a page of the timeline to opened records, before anything is applied (04 §18.1, §6.3).
+ * Verifies a timeline page and decrypts its records, before any is applied (04 §18.1, §6.3).
  *
- * A relay has checked signatures, certificates and boxes before it accepted a record, so a page in
- * which any of that is wrong is the relay's doing: it is refused as a whole, and the position does
- * not move. What only the reading device can see (a box or payload that does not authenticate, a
- * plaintext that is no valid object) is the sender's doing: that record alone is refused.
+ * A relay checks signatures, certificates and boxes before it accepts a record. If one of them is
+ * wrong, the relay is at fault: the page is refused as a whole, and the position does not move. What
+ * only the reading device can check (box and payload authenticate, the plaintext is a valid object)
+ * is the sender's responsibility: only that record is refused.
  */
 import {
   checkEnvelope,
@@ -38,7 +38,7 @@ export interface OpenedEntry {
   readonly direction: MessageDirection;
   /** Of the complete envelope. */
   readonly digest: string;
-  /** `undefined` where box or payload did not authenticate: no plaintext, not even in part. */
+  /** `undefined` if box or payload did not authenticate: no part of the plaintext is used. */
   readonly parsed: ParsedContent | undefined;
 }
 
@@ -60,7 +60,7 @@ export function openPage(
   return items.map((entry) => openEntry(core, entry, certificates));
 }
 
-/** The faults of a page that have names of their own; the rest is told by its certificates. */
+/** Returns the fault of a page that has its own reason, if any; certificates are checked later. */
 function pageFault(page: unknown, reading: TimelinePageRequest): MisbehaviourReason | undefined {
   checkRelayAnswer('malformed_result', method, () => {
     checkSchema(TimelinePage, page);

@@ -1,4 +1,4 @@
-/** Reading the account's timeline, on the home relay and on former ones (04 §18). */
+/** Reads the account's timeline, on the home relay and on former ones (04 §18). */
 import { type TimelineRecord, timelines } from '../accounts/account-rows.ts';
 import { resolveOwnState } from '../accounts/device-states.ts';
 import type { AccountCore } from '../core.ts';
@@ -11,21 +11,20 @@ import { type OpenedEntry, openPage } from './open-page.ts';
 
 const method = 'message.timeline.sync';
 
-/** Records asked for at once. The relay may give fewer; only `has_more` says whether there are. */
+/** Records per request. The relay may return fewer; only `has_more` says whether more exist. */
 const pageSize = 100;
 
 const emptyTimeline: TimelineRecord = { position: -1, gap: false };
 
-/** Largest sequence of a relay that is completely processed, with all before it; else -1. */
+/** Returns the highest sequence up to which a relay's records are processed; else -1. */
 export async function timelinePosition(tx: StoreReader, relayId: string): Promise<number> {
   return ((await timelines.get(tx, relayId)) ?? emptyTimeline).position;
 }
 
 /**
- * Reads a relay's timeline from the stored position to its end, or as long as the visit lasts. Each
- * page is verified as a whole; then its records take effect in order, and in the same transaction
- * the position moves behind them. It never moves past a record whose processing is not complete.
- * Gives what happened, page by page.
+ * Reads a relay's timeline from the stored position to its head, or until the time limit. Each page
+ * is verified as a whole; then its records are applied in order, and the same transaction moves the
+ * position. It never moves past a record that is not completely processed. Yields events by page.
  *
  * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour; what was applied before stays
  */
@@ -43,7 +42,7 @@ export async function* readTimeline(
     const page = await core.relay(relayId).call(method, params, { signal });
     const reading = { account, deviceId: device.deviceId, after, limit: pageSize };
     const opened = openPage(core, page, reading);
-    // Sequences are the relay's word alone: with the same records again it could go on for ever.
+    // Sequences are not signed: with repeated records a relay could serve pages without end.
     if (page.has_more && opened.every(({ digest }) => seen.has(digest))) {
       throw new RelayMisbehaviour('page_without_end', 'the same records again', { method });
     }
@@ -68,8 +67,8 @@ async function storeGap(core: AccountCore, relayId: string): Promise<AccountEven
 }
 
 /**
- * Applies records in order. Where one needs the own device state read first, what came before it
- * is committed, the state is read, and the rest follows.
+ * Applies records in order. If one needs the own device state first, the records before it are
+ * committed, the state is read, and the rest is applied.
  */
 async function* applyPage(
   core: AccountCore,
@@ -116,7 +115,7 @@ async function applyUntilBlocked(
     done.applied += 1;
     done.position = entry.entry.sequence;
   }
-  // Another process of this device may have gone further meanwhile; a position never falls.
+  // Another process of this device may have read further meanwhile; a position never falls.
   const position = Math.max(known.position, done.position);
   if (position !== known.position) await timelines.put(tx, relayId, { ...known, position });
   return done;

@@ -1,4 +1,4 @@
-/** Sending: what leaves is kept first, and sent unchanged until its fate is known (04 §12, §15). */
+/** Sends messages: stored first, then sent unchanged until the outcome is known (04 §12, §15). */
 import {
   type Authorization,
   checkDeliveryStatus,
@@ -38,16 +38,17 @@ import {
 } from './message-rows.ts';
 import { type OutboxRow, outbox, type Purpose } from './outbox.ts';
 
-/** Milliseconds for which a device state is used without asking again, unless a hint came. */
+/** Milliseconds for which a device state is used without a new read, unless a hint arrives. */
 const stateMaxAge = 3_600_000;
 
+/** A message to be sealed and sent. */
 export interface OutgoingMessage {
   readonly to: string;
   /** The business object, with its `$type`. */
   readonly content: JsonObject;
   readonly authorization?: Authorization | undefined;
   readonly purpose: Purpose;
-  /** Of a self-delivery: whether this device gets a box as well. */
+  /** For a self-delivery: whether this device gets a key box too. */
   readonly includeThisDevice?: boolean;
   readonly signal: AbortSignal;
   /** Runs in the transaction that puts the message into the outbox. */
@@ -55,12 +56,12 @@ export interface OutgoingMessage {
 }
 
 /**
- * Seals, keeps and submits a message. After `device_unknown` it reads the device states again and
- * after `clock_skew` it takes the relay's clock: once, with a new envelope, boxes and ID.
+ * Seals, stores and submits a message. Retries once with a new envelope, boxes and ID: after
+ * `device_unknown` with fresh device states, after `clock_skew` with the relay's clock.
  *
  * @throws ClientError `no_recipient_device`, `invalid_input`
- * @throws RelayRefused where the relay does not take it
- * @throws RelayUnreachable with the message kept, to be submitted again
+ * @throws RelayRefused if the relay refuses it
+ * @throws RelayUnreachable with the message stored, to be submitted again
  */
 export async function sendMessage(
   core: AccountCore,
@@ -81,7 +82,7 @@ export async function sendMessage(
   }
 }
 
-/** Devices of the target that are valid now, by a state that is recent enough. */
+/** Returns the target's currently valid devices, by a state that is recent enough. */
 async function recipientsOf(
   core: AccountCore,
   { to, authorization, includeThisDevice = true, signal }: OutgoingMessage,
@@ -98,7 +99,10 @@ async function recipientsOf(
       (item) => item.signing_public_key !== core.device.signingPublicKey,
     );
     if (others.length === 0) {
-      throw new ClientError('no_recipient_device', 'the account has no other device');
+      throw new ClientError(
+        'no_recipient_device',
+        'the account has no other device: add one first',
+      );
     }
     return others;
   }
@@ -127,11 +131,12 @@ async function refreshOwnState(
 
 async function ownState(core: AccountCore) {
   const state = await core.store.read((tx) => knownState(tx, core.account));
-  if (state === undefined) throw new ClientError('not_set_up', 'own device state is not known');
+  if (state === undefined)
+    throw new ClientError('not_set_up', 'the own device state is not known: synchronize first');
   return state;
 }
 
-/** Seals a message and keeps it, before anything of it leaves. */
+/** Seals a message and stores it, before anything of it is sent. */
 async function sealAndStore(
   core: AccountCore,
   message: OutgoingMessage & {
@@ -177,7 +182,7 @@ async function sealAndStore(
   return row;
 }
 
-/** What cannot be sealed was not fit to be sent. */
+/** Seals; an error of the protocol becomes `invalid_input`. */
 function sealOrInvalidInput<T>(seal: () => T): T {
   try {
     return seal();
@@ -188,7 +193,7 @@ function sealOrInvalidInput<T>(seal: () => T): T {
 }
 
 /**
- * Submits a kept message, again and again unchanged where answers are lost.
+ * Submits a stored message; after a lost answer it is submitted again unchanged.
  * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour
  */
 async function submit(core: AccountCore, row: OutboxRow, signal: AbortSignal): Promise<MessageRow> {
@@ -216,14 +221,14 @@ function checkedStatus(answer: unknown, method: string): DeliveryStatus {
   });
 }
 
-/** Submits what has no answer yet, and asks for the fate of what is being delivered. */
+/** Submits messages without an answer, and reads the status of those being delivered. */
 export async function flushOutbox(core: AccountCore, signal: AbortSignal): Promise<void> {
   const home = await core.home();
   const rows = await core.store.read((tx) => outbox.list(tx));
   for (const { value: row } of rows) {
     try {
-      // The account may have moved while a send had no answer: the old relay takes no sends any
-      // more, and a message under another ID might be a second delivery (04 §16.3).
+      // The account may have moved while a send had no answer: the old relay accepts no sends any
+      // more, and a message with another ID could be delivered twice (04 §16.3).
       if (row.accepted || row.relayId !== home.relayId) await askStatus(core, row, signal);
       else await submit(core, row, signal);
     } catch (error) {
@@ -232,7 +237,7 @@ export async function flushOutbox(core: AccountCore, signal: AbortSignal): Promi
   }
 }
 
-/** Latest status, from the relay that accepted the message (04 §14.3). */
+/** Reads the latest status from the relay that accepted the message (04 §14.3). */
 async function askStatus(core: AccountCore, row: OutboxRow, signal: AbortSignal): Promise<void> {
   const method = 'message.delivery.status';
   const params = { message_id: row.params.envelope.message_id };
@@ -258,10 +263,14 @@ async function storeStatus(
       await outbox.delete(tx, envelope.message_id);
     }
     if (status.status === 'failed') {
-      await undoPurpose(tx, row.purpose, { again: status.error?.code === 'device_unknown' });
+      await undoPurpose(tx, row.purpose, { retry: status.error?.code === 'device_unknown' });
     }
     const known = await messageRow(tx, envelope);
-    if (known === undefined) throw new ClientError('store_mismatch', 'a sent message is missing');
+    if (known === undefined)
+      throw new ClientError(
+        'store_mismatch',
+        'a sent message is missing in the store: restore the store',
+      );
     const { error: _before, ...rest } = known;
     const updated: MessageRow = {
       ...rest,
@@ -276,7 +285,7 @@ async function storeStatus(
   });
 }
 
-/** The relay did not take it: no record, no responsibility (04 §12.1). */
+/** Stores that the relay refused a message: it has no record of it (04 §12.1). */
 async function storeRejection(
   core: AccountCore,
   row: OutboxRow,
@@ -286,7 +295,7 @@ async function storeRejection(
   await core.store.write(async (tx) => {
     await outbox.delete(tx, envelope.message_id);
     await undoPurpose(tx, row.purpose, {
-      again: isRefusal(refusal, 'device_unknown', 'clock_skew'),
+      retry: isRefusal(refusal, 'device_unknown', 'clock_skew'),
     });
     const known = await messageRow(tx, envelope);
     if (known === undefined) return;
@@ -298,14 +307,14 @@ async function storeRejection(
   });
 }
 
-/** Takes back what depended on a message that will not arrive. */
+/** Undoes the changes that depended on a message that is not delivered. */
 async function undoPurpose(
   tx: StoreWriter,
   purpose: Purpose,
-  { again }: { readonly again: boolean },
+  { retry }: { readonly retry: boolean },
 ): Promise<void> {
-  if (purpose.kind === 'duty' && again) {
-    for (const duty of purpose.duties) await enqueueTask(tx, duty);
+  if (purpose.kind === 'duty' && retry) {
+    for (const task of purpose.duties) await enqueueTask(tx, task);
   }
   if (purpose.kind !== 'consent') return;
   const now = await contactRow(tx, purpose.before.account);

@@ -1,4 +1,4 @@
-/** Messages to the account's other devices, as self-delivery (03 §17, 05 §16). */
+/** Sends messages to the account's other devices, as self-delivery (03 §17, 05 §16). */
 import { currentDevices } from '@posthouse/protocol';
 import type { JsonObject } from '@posthouse/protocol/json';
 import { knownState } from '../accounts/device-states.ts';
