@@ -55,7 +55,7 @@ function declaredNames(code: string): Set<string> {
 /** Names a code uses: as values, not as members or in texts. */
 function usedNames(code: string): Set<string> {
   const bare = code.replace(/\/\/.*$|'[^'\n]*'/gm, '');
-  return new Set(bare.match(/(?<![.\w])[A-Za-z]\w*/g));
+  return new Set(bare.match(/(?<!\w|(?<!\.\.)\.)[A-Za-z]\w*/g));
 }
 
 /** The module of an example. */

@@ -46,6 +46,9 @@ export const rpcErrors = { parse_error: -32700, invalid_request: -32600 } as con
 /**
  * Returns the string code of a JSON-RPC code, or `undefined` for a code the catalogue does not
  * have.
+ *
+ * @example
+ * errorCodeOfRpc(-32003); // 'forbidden'
  */
 export function errorCodeOfRpc(rpc: number): ErrorCode | undefined {
   for (const [code, entry] of Object.entries(errorCatalogue)) {
@@ -54,7 +57,12 @@ export function errorCodeOfRpc(rpc: number): ErrorCode | undefined {
   return undefined;
 }
 
-/** Returns whether a text is a string code of the catalogue. */
+/**
+ * Returns whether a text is a string code of the catalogue.
+ *
+ * @example
+ * isErrorCode('forbidden'); // true
+ */
 export function isErrorCode(text: string): text is ErrorCode {
   return Object.hasOwn(errorCatalogue, text);
 }
@@ -91,6 +99,9 @@ const shownPath = 200;
 /**
  * Makes the most frequent error, `bad_request` at a member, with the member's path. A long path is
  * cut, because a sender can make names of unknown members as long as it likes.
+ *
+ * @example
+ * throw badRequest('envelope.to', 'expected an account');
  */
 export function badRequest(path: string, expected: string): ProtocolError {
   if (path === '') return new ProtocolError('bad_request', expected);

@@ -48,6 +48,8 @@ const validators = new WeakMap<TSchema, Validator>();
  * Checks a value against a schema and narrows it.
  *
  * @throws ProtocolError `bad_request` naming the member at fault, below `path`
+ * @example
+ * checkSchema(SessionMode, value);
  */
 export function checkSchema<S extends TSchema>(
   schema: S,
@@ -85,6 +87,9 @@ function countNodes(value: unknown, max: number): number {
  * Y7), without `$context` in it or in a typed object below (K2), then its schema.
  *
  * @throws ProtocolError `bad_request`
+ * @example
+ * const definition = { type: 'profile', schema: AccountProfile };
+ * checkObject(network, definition, value);
  */
 export function checkObject<S extends TSchema>(
   network: Network,
@@ -158,7 +163,10 @@ export function memberPath(path: string, member: string | number): string {
 
 /**
  * Refuses `null` anywhere in a value, unknown members included (01 J9, 03 reading notes).
+ *
  * @throws ProtocolError `bad_request`
+ * @example
+ * checkNoNull({ a: [null] }); // throws: a.0: null is not allowed
  */
 export function checkNoNull(value: JsonValue | undefined, path = ''): void {
   const at = findNode(value, isNull);
@@ -169,7 +177,10 @@ const isNull = (value: JsonValue | undefined) => value === null;
 
 /**
  * Refuses a value with a node deeper than `maxDepth`; its root is at depth 0 (01 J5).
+ *
  * @throws ProtocolError `bad_request`
+ * @example
+ * checkDepth([[1]], 1); // throws: nested deeper than 1
  */
 export function checkDepth(value: JsonValue, maxDepth: number): void {
   if (isDeeper(value, maxDepth)) throw badRequest('', `nested deeper than ${maxDepth}`);
@@ -213,6 +224,8 @@ function checkTextSize(text: string, maxBytes: number, path: string): void {
  * `allowEmpty` is set (01 P5, T1, T2).
  *
  * @throws ProtocolError `bad_request`
+ * @example
+ * checkText('Ann', { maxBytes: limits.nicknameBytes, allowEmpty: false }, 'nickname');
  */
 export function checkText(
   text: string,

@@ -4,7 +4,12 @@
 const commanding =
   /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
 
-/** Makes a line safe to print: characters that could command the terminal become spaces. */
+/**
+ * Makes a line safe to print: characters that could command the terminal become spaces.
+ *
+ * @example
+ * terminalLine('one\u001b[2Jtwo'); // 'one [2Jtwo'
+ */
 export function terminalLine(line: string): string {
   return line.replace(commanding, ' ');
 }
@@ -20,7 +25,12 @@ export function terminalText(text: string): string {
   return terminalLine(text.replace(/\r\n?|[\u2028\u2029]/g, '\n')).replaceAll('\n', '\n    ');
 }
 
-/** Formats a value as one line of JSON, with control characters escaped. */
+/**
+ * Formats a value as one line of JSON, with control characters escaped.
+ *
+ * @example
+ * terminalJson({ name: 'a\u009bb' }); // '{"name":"a\\u009bb"}'
+ */
 export function terminalJson(value: object): string {
   return JSON.stringify(value).replace(
     commanding,

@@ -17,7 +17,7 @@ export interface ChannelRange {
  *
  * @throws ProtocolError `bad_request`
  * @example
- * checkChannelPageBounds(page, { after: position, limit: 100 });
+ * checkChannelPageBounds(channelPage, { after: -1, limit: 100 });
  */
 export function checkChannelPageBounds(
   { events, has_more: hasMore }: ChannelPage,

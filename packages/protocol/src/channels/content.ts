@@ -72,7 +72,11 @@ export type ChannelContent = ChannelPost | ChannelPostEdit | ChannelPostDelete;
 
 /**
  * Checks a post: structure, body, attachments, and that there is something in it.
+ *
  * @throws ProtocolError `bad_request`
+ * @example
+ * checkChannelPost(network, value);
+ * console.log(value.message_id);
  */
 export function checkChannelPost(
   network: Network,
@@ -90,6 +94,9 @@ export function checkChannelPost(
  * What the post becomes is `reducePost`'s to check.
  *
  * @throws ProtocolError `bad_request`
+ * @example
+ * checkChannelPostEdit(network, value);
+ * console.log(value.target_sequence);
  */
 export function checkChannelPostEdit(
   network: Network,
@@ -112,7 +119,11 @@ export function checkChannelPostEdit(
 
 /**
  * Checks a deletion.
+ *
  * @throws ProtocolError `bad_request`
+ * @example
+ * checkChannelPostDelete(network, value);
+ * console.log(value.reason);
  */
 export function checkChannelPostDelete(
   network: Network,
@@ -126,7 +137,10 @@ export function checkChannelPostDelete(
 
 /**
  * Checks a report. The cap of `reason` is the relay's own.
+ *
  * @throws ProtocolError `bad_request`
+ * @example
+ * checkChannelPostReport(value, 1_024);
  */
 export function checkChannelPostReport(
   value: unknown,
@@ -138,8 +152,11 @@ export function checkChannelPostReport(
 
 /**
  * Checks the total size of a post, an edit or a deletion (06 §6).
+ *
  * @returns its Canonical JSON
  * @throws ProtocolError `request_too_large`
+ * @example
+ * const text = checkChannelContentSize(post);
  */
 export function checkChannelContentSize(content: ChannelContent): string {
   return checkCanonicalSize(content, limits.channelContentBytes, 'request');

@@ -56,6 +56,9 @@ export type ChannelClose = Static<typeof ChannelClose>;
  * size, neighbours in time) has checks of its own, because the methods order them differently.
  *
  * @throws ProtocolError `bad_request`
+ * @example
+ * checkChannelDescriptor(network, value);
+ * console.log(value.name);
  */
 export function checkChannelDescriptor(
   network: Network,
@@ -83,8 +86,11 @@ export function checkChannelDescriptor(
 
 /**
  * Checks a descriptor's total size, its signature and unknown members included (06 §4).
+ *
  * @returns its Canonical JSON
  * @throws ProtocolError `request_too_large`
+ * @example
+ * const text = checkChannelDescriptorSize(channel);
  */
 export function checkChannelDescriptorSize(descriptor: ChannelDescriptor): string {
   return checkCanonicalSize(descriptor, limits.channelDescriptorBytes, 'descriptor');
@@ -92,7 +98,10 @@ export function checkChannelDescriptorSize(descriptor: ChannelDescriptor): strin
 
 /**
  * Checks what must hold of revision 0 (06 §8.2).
+ *
  * @throws ProtocolError `bad_request`
+ * @example
+ * checkInitialDescriptor(channel);
  */
 export function checkInitialDescriptor(descriptor: ChannelDescriptor): void {
   if (descriptor.revision !== 0) throw badRequest('revision', 'expected 0');
@@ -110,6 +119,8 @@ const immutable = ['channel_id', 'nonce', 'creator', 'relay_id', 'created_at'] a
  * revision, which the method does later.
  *
  * @throws ProtocolError `bad_request`
+ * @example
+ * checkDescriptorUpdate(channel, nextChannel);
  */
 export function checkDescriptorUpdate(current: ChannelDescriptor, next: ChannelDescriptor): void {
   for (const name of immutable) {
@@ -123,6 +134,8 @@ export function checkDescriptorUpdate(current: ChannelDescriptor, next: ChannelD
  * The highest safe integer has no successor, so an exhausted channel refuses as well.
  *
  * @throws ProtocolError `state_conflict`
+ * @example
+ * checkNextRevision(channel, nextChannel.revision);
  */
 export function checkNextRevision(
   current: Pick<ChannelDescriptor, 'status' | 'revision'>,
@@ -136,7 +149,10 @@ export function checkNextRevision(
 
 /**
  * Refuses every write to a closed channel (06 §7.4).
+ *
  * @throws ProtocolError `state_conflict`
+ * @example
+ * checkChannelOpen(channel);
  */
 export function checkChannelOpen(current: Pick<ChannelDescriptor, 'status'>): void {
   if (current.status !== 'active') {
@@ -148,6 +164,9 @@ export function checkChannelOpen(current: Pick<ChannelDescriptor, 'status'>): vo
  * Returns the final descriptor of a channel, built alike by client and relay: everything of the
  * current one, unknown members too, and four members of the request (06 §8.5). Its signature and
  * size are still to be checked.
+ *
+ * @example
+ * const closed = closedDescriptor(channel, close);
  */
 export function closedDescriptor(
   current: ChannelDescriptor,
@@ -162,7 +181,12 @@ export interface ChannelWriters {
   readonly moderators?: readonly string[];
 }
 
-/** Returns whether an account may post, edit and delete: the owner and the moderators (06 §1). */
+/**
+ * Returns whether an account may post, edit and delete: the owner and the moderators (06 §1).
+ *
+ * @example
+ * if (!mayWriteChannel(channel, account)) throw new ProtocolError('forbidden', 'no moderator');
+ */
 export function mayWriteChannel(
   { creator, moderators = [] }: ChannelWriters,
   account: string,
@@ -192,8 +216,8 @@ export interface NewChannel {
  * @throws ProtocolError `bad_request`, `request_too_large`
  * @example
  * const nonce = encodeBase64url(random(16));
- * const facts = { creator, relay_id, nonce, name: 'Release notes', created_at: now };
- * const descriptor = signChannelDescriptor(network, device, facts);
+ * const fields = { creator: account, relay_id, nonce, name: 'Release notes', created_at: now };
+ * const descriptor = signChannelDescriptor(network, deviceKeysSigner, fields);
  */
 export function signChannelDescriptor(
   network: Network,
@@ -220,11 +244,14 @@ export interface ChannelChange {
 }
 
 /**
- * Makes the next revision: the current one with some members changed, the others kept, unknown
- * ones too (06 §8.4).
+ * Makes the next revision: the current one with some members changed, the others kept, unknown ones
+ * too (06 §8.4).
  *
  * @throws RangeError when the revisions are exhausted (01 I3)
  * @throws ProtocolError `bad_request`, `request_too_large`
+ * @example
+ * const change = { description: null, updated_at: now };
+ * const next = signChannelUpdate(network, deviceKeysSigner, { current: channel, change });
  */
 export function signChannelUpdate(
   network: Network,
@@ -238,7 +265,10 @@ export function signChannelUpdate(
 
 /**
  * Makes the parameters of `channel.close` (06 §8.5).
+ *
  * @throws RangeError when the revisions are exhausted (01 I3)
+ * @example
+ * const close = signChannelClose(network, deviceKeysSigner, { current: channel, updatedAt: now });
  */
 export function signChannelClose(
   network: Network,

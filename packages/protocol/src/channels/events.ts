@@ -102,11 +102,13 @@ export interface VerifiedChannelPage {
 }
 
 /**
- * Verifies a descriptor with its signer's certificate: structure, size, ID, host and signature
- * (06 §4). Whether the signer is still authorized is asked at acceptance only, by the relay.
+ * Verifies a descriptor with its signer's certificate: structure, size, ID, host and signature (06
+ * §4). Whether the signer is still authorized is asked at acceptance only, by the relay.
  *
  * @param certificate one that was verified itself
  * @throws ProtocolError
+ * @example
+ * const channel = verifyChannelDescriptor(network, value, { channelId, relayId, certificate });
  */
 export function verifyChannelDescriptor(
   network: Network,
@@ -129,6 +131,8 @@ export function verifyChannelDescriptor(
  *
  * @param known with `revision` if an exact one was requested
  * @throws ProtocolError
+ * @example
+ * const channel = verifyChannelResolution(network, value, { channelId, relayId, revision: 3 });
  */
 export function verifyChannelResolution(
   network: Network,
@@ -152,7 +156,7 @@ export function verifyChannelResolution(
  * @throws ProtocolError for certificates that do not verify, repeat a device or miss one, for
  *   events that do not ascend, and for a page without its shape
  * @example
- * const { events, missing } = verifyChannelPage(network, page, { channelId, relayId, descriptors });
+ * const { events, missing } = verifyChannelPage(network, page, { channelId, relayId });
  */
 export function verifyChannelPage(
   network: Network,

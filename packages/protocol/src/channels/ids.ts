@@ -36,7 +36,10 @@ export function deriveChannelId(network: Network, identity: ChannelIdentity): st
 
 /**
  * Checks that an object's `channel_id` is the one its other members give.
+ *
  * @throws ProtocolError `bad_request`
+ * @example
+ * checkChannelId(network, channel);
  */
 export function checkChannelId(
   network: Network,
@@ -56,6 +59,8 @@ export type ChannelSubscription = Static<typeof ChannelSubscription>;
  * connection's present set and is the relay's.
  *
  * @throws ProtocolError `bad_request`
+ * @example
+ * checkChannelSubscription({ channel_ids: [channelId] });
  */
 export function checkChannelSubscription({ channel_ids }: ChannelSubscription): void {
   if (new Set(channel_ids).size !== channel_ids.length) {

@@ -19,7 +19,12 @@ export type PostState = JsonObject & Pick<ChannelPost, 'body' | 'attachments'>;
 /** Members of a post that are not part of its state. */
 const postOnly = new Set(['$type', 'channel_id', 'message_id', 'device_signature']);
 
-/** Returns the state of a post without edits. */
+/**
+ * Returns the state of a post without edits.
+ *
+ * @example
+ * const { body, attachments } = postState(post);
+ */
 export function postState(post: ChannelPost): PostState {
   return Object.fromEntries(Object.entries(post).filter(([name]) => !postOnly.has(name)));
 }
@@ -27,11 +32,11 @@ export function postState(post: ChannelPost): PostState {
 /**
  * Applies one edit: absent keeps, `null` removes, anything else replaces whole.
  *
- * @returns the new state, or the very same object when the edit has no effect, which then makes
- *   no event
+ * @returns the new state, or the very same object when the edit has no effect, which then makes no
+ *   event
  * @throws ProtocolError `bad_request` when neither a body nor an attachment is left
  * @example
- * reducePost({ body, attachments: [x] }, { ...edit, body: null }); // { attachments: [x] }
+ * const withoutBody = reducePost(postState(post), { ...edit, body: null });
  */
 export function reducePost(state: PostState, edit: ChannelPostEdit): PostState {
   const patch = edit as JsonObject;
@@ -98,8 +103,9 @@ export const emptyProjection: ChannelProjection = {
  *
  * @throws RangeError when the events do not ascend from the projection's position
  * @example
- * const { events } = verifyChannelPage(network, page, known);
- * for (const { state } of projectChannel(emptyProjection, events).posts.values()) show(state);
+ * const { events } = verifyChannelPage(network, page, { channelId, relayId });
+ * const { posts } = projectChannel(emptyProjection, events);
+ * for (const { state } of posts.values()) console.log(state.body?.text);
  */
 export function projectChannel(
   start: ChannelProjection,
@@ -123,6 +129,9 @@ export function projectChannel(
 /**
  * Chooses the descriptor to store: only a strictly higher revision replaces the saved one, and
  * nothing replaces the final one (06 §4, §7.4). Both must have been verified, for one channel.
+ *
+ * @example
+ * const stored = newerDescriptor(channel, nextChannel);
  */
 export function newerDescriptor(
   saved: ChannelDescriptor | undefined,

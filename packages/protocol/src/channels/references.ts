@@ -12,7 +12,7 @@ import type { PostState } from './projection.ts';
  * or on the network (06 §2, §6.2).
  *
  * @example
- * postReferences({ body, attachments: [photo] }); // [{ status: 'resolved', index: 0 }]
+ * postReferences(postState(post)); // [{ status: 'resolved', index: 0 }]
  */
 export function postReferences({ body, attachments = [] }: PostState): HashResolution[] {
   if (body === undefined) return [];

@@ -21,14 +21,23 @@ export type Authorization = ContactGrant | ContactInvite;
 /** The shape that grant and invite share; `checkAuthorization` checks the rest by `$type`. */
 export const Authorization = Type.Unsafe<Authorization>(Type.Object({ $type: TypeName }));
 
-/** Returns whether an authorization is a grant; otherwise it is an invite. */
+/**
+ * Returns whether an authorization is a grant; otherwise it is an invite.
+ *
+ * @example
+ * if (isGrant(network, authorization)) console.log(authorization.grantee);
+ */
 export function isGrant(network: Network, value: Authorization): value is ContactGrant {
   return value.$type === network.type('contact.grant');
 }
 
 /**
  * Checks the format of a grant or invite, by its `$type`.
+ *
  * @throws ProtocolError `bad_request`
+ * @example
+ * checkAuthorization(network, value);
+ * console.log(value.$type);
  */
 export function checkAuthorization(
   network: Network,
@@ -56,7 +65,10 @@ export interface AuthorizationUse {
 
 /**
  * Checks that a well-formed authorization is the target's, for this requester, and unexpired.
+ *
  * @throws ProtocolError `forbidden`
+ * @example
+ * checkAuthorizationUse(network, authorization, { target: account, requester: peer, now });
  */
 export function checkAuthorizationUse(
   network: Network,
@@ -81,6 +93,8 @@ export interface AuthorizationSignatures {
  *
  * @param devices the issuer's verified state
  * @throws ProtocolError `forbidden` if no currently valid device of its issuer signed it
+ * @example
+ * const { anyOf, failure } = authorizationSignatures(network, authorization, { state, now });
  */
 export function authorizationSignatures(
   network: Network,
@@ -103,6 +117,8 @@ export function authorizationSignatures(
  * Checks an authorization completely.
  *
  * @throws ProtocolError `bad_request`, `forbidden`; `invalid_signature` for an invite
+ * @example
+ * verifyAuthorization(network, value, { target: account, requester: peer, state, now });
  */
 export function verifyAuthorization(
   network: Network,

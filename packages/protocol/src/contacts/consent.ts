@@ -32,7 +32,11 @@ export type ContactConsent = Static<typeof ContactConsent>;
 
 /**
  * Checks everything about a consent that needs neither its envelope nor signatures.
+ *
  * @throws ProtocolError `bad_request`; `request_too_large` for the device state
+ * @example
+ * checkConsent(network, value);
+ * console.log(value.note);
  */
 export function checkConsent(
   network: Network,
@@ -68,10 +72,13 @@ export interface ConsentContext {
  * the known one, the sending device is currently valid in it and has signed the grant to the
  * envelope's target.
  *
- * @throws ProtocolError `bad_request`, `request_too_large` for the format and for accounts that
- *   are not the envelope's; `invalid_signature`; `device_unknown` for a sending device that is not
+ * @throws ProtocolError `bad_request`, `request_too_large` for the format and for accounts that are
+ *   not the envelope's; `invalid_signature`; `device_unknown` for a sending device that is not
  *   currently valid; `forbidden` for an expired grant; `stale_state`, `state_conflict` against the
  *   known state
+ * @example
+ * verifyConsent(network, value, { envelope, now });
+ * console.log(value.grant.grantee);
  */
 export function verifyConsent(
   network: Network,

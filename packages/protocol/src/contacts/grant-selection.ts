@@ -43,7 +43,8 @@ export interface SelectGrantInput extends DeviceStateAt {
  * @param input.state the grantor's verified state
  * @throws TypeError when `saved` is not of the scope, which is the caller's own fault
  * @example
- * const { outcome, grant } = selectGrant(network, { scope, saved, candidate, state, now });
+ * const scope = { grantor: peer, grantee: account };
+ * const { outcome, grant } = selectGrant(network, { scope, saved, candidate: value, state, now });
  */
 export function selectGrant(network: Network, input: SelectGrantInput): GrantSelection {
   const { scope, saved, candidate, context = network.context } = input;
@@ -67,6 +68,9 @@ export function selectGrant(network: Network, input: SelectGrantInput): GrantSel
 /**
  * Removes the signatures of devices that are no longer currently valid. If no signature that
  * verifies would remain, the grant stays as it is.
+ *
+ * @example
+ * const cleaned = cleanGrant(network, grant, { state, now });
  */
 export function cleanGrant(
   network: Network,

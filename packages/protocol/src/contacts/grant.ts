@@ -52,6 +52,9 @@ export interface DeviceStateAt {
  * refused when the text was parsed.
  *
  * @throws ProtocolError `bad_request`
+ * @example
+ * checkGrant(network, value);
+ * console.log(value.grantor);
  */
 export function checkGrant(
   network: Network,
@@ -65,12 +68,22 @@ export function checkGrant(
   if (value.grantor === value.grantee) throw badRequest(path, 'grantor is grantee');
 }
 
-/** Returns the bytes that every device signs: the body, unknown members included (03 §16.2). */
+/**
+ * Returns the bytes that every device signs: the body, unknown members included (03 §16.2).
+ *
+ * @example
+ * const signature = device.sign(grantSigningInput(network, grant));
+ */
 export function grantSigningInput(network: Network, grant: GrantBody): Uint8Array {
   return network.bytes(grant, ['signatures']);
 }
 
-/** Returns whether a grant's period is over: `expires_at` itself is outside. */
+/**
+ * Returns whether a grant's period is over: `expires_at` itself is outside.
+ *
+ * @example
+ * if (isGrantExpired(grant, now)) console.log('ask for a new grant');
+ */
 export function isGrantExpired(grant: Pick<ContactGrant, 'expires_at'>, now: number): boolean {
   return grant.expires_at !== undefined && now >= grant.expires_at;
 }
@@ -81,6 +94,9 @@ export function isGrantExpired(grant: Pick<ContactGrant, 'expires_at'>, now: num
  * (16.3). Empty if the state is not the grantor's.
  *
  * @param devices the grantor's state, verified before
+ * @example
+ * const checks = grantSignatures(network, grant, { state, now });
+ * console.log([...checks.keys()]);
  */
 export function grantSignatures(
   network: Network,
@@ -101,7 +117,12 @@ export function grantSignatures(
   return checks;
 }
 
-/** Returns the currently valid devices whose signature of a grant verifies, sorted by device ID. */
+/**
+ * Returns the currently valid devices whose signature of a grant verifies, sorted by device ID.
+ *
+ * @example
+ * const authorised = validGrantDevices(network, grant, { state, now }).length > 0;
+ */
 export function validGrantDevices(
   network: Network,
   grant: ContactGrant,
@@ -116,12 +137,12 @@ export function validGrantDevices(
 }
 
 /**
- * Checks a grant completely: format, accounts, period, and that at least one currently valid
- * device of the grantor signed it (03 §16.3).
+ * Checks a grant completely: format, accounts, period, and that at least one currently valid device
+ * of the grantor signed it (03 §16.3).
  *
  * @throws ProtocolError `bad_request` for the format; `forbidden` for everything else
  * @example
- * verifyGrant(network, value, { state: peerState, now, grantor: peer, grantee: self });
+ * verifyGrant(network, value, { state, now, grantor: peer, grantee: account });
  */
 export function verifyGrant(
   network: Network,
@@ -137,7 +158,10 @@ export function verifyGrant(
 
 /**
  * Checks that a well-formed grant is between the right accounts and unexpired.
+ *
  * @throws ProtocolError `forbidden`
+ * @example
+ * checkGrantUse(grant, { grantor: peer, grantee: account, now });
  */
 export function checkGrantUse(
   grant: ContactGrant,
@@ -151,8 +175,8 @@ export function checkGrantUse(
 }
 
 /**
- * Makes a grant of a device's account with that device's signature. Unknown members of `facts`
- * are kept and signed.
+ * Makes a grant of a device's account with that device's signature. Unknown members of `facts` are
+ * kept and signed.
  *
  * @throws ProtocolError `bad_request`
  * @example
@@ -171,6 +195,8 @@ export function signGrant(
  * Adds one more device's signature to a grant; the others and the body stay as they are.
  *
  * @throws ProtocolError `bad_request` if the device is not of the grantor
+ * @example
+ * const grantOfBoth = addGrantSignature(network, grant, device);
  */
 export function addGrantSignature(
   network: Network,

@@ -51,7 +51,12 @@ export const AccountGroupHistorySecretSync = Type.Object({
 });
 export type AccountGroupHistorySecretSync = Static<typeof AccountGroupHistorySecretSync>;
 
-/** @throws ProtocolError `bad_request` */
+/**
+ * @throws ProtocolError `bad_request`
+ * @example
+ * checkGroupStateRequest(network, value);
+ * console.log(value.group_id);
+ */
 export function checkGroupStateRequest(
   network: Network,
   value: unknown,
@@ -67,6 +72,9 @@ export function checkGroupStateRequest(
  * present one shows only against verified membership.
  *
  * @throws ProtocolError `bad_request`
+ * @example
+ * checkGroupStateSync(network, value);
+ * for (const state of value.states) console.log(state.group_id);
  */
 export function checkGroupStateSync(
   network: Network,
@@ -86,6 +94,9 @@ export function checkGroupStateSync(
  * verified history confirms the epoch.
  *
  * @throws ProtocolError `bad_request`
+ * @example
+ * checkGroupHistorySecretSync(network, value);
+ * for (const secret of value.secrets) console.log(secret.group_id, secret.epoch);
  */
 export function checkGroupHistorySecretSync(
   network: Network,

@@ -41,7 +41,11 @@ export type ContactInvite = Static<typeof ContactInvite>;
 
 /**
  * Checks an invite's format.
+ *
  * @throws ProtocolError `bad_request`
+ * @example
+ * checkInvite(network, value);
+ * console.log(value.inviter);
  */
 export function checkInvite(
   network: Network,
@@ -53,7 +57,12 @@ export function checkInvite(
   checkAccountId(network, value.inviter, memberPath(path, 'inviter'));
 }
 
-/** Returns the bytes that the device signs: the invite without its signature. */
+/**
+ * Returns the bytes that the device signs: the invite without its signature.
+ *
+ * @example
+ * const signature = device.sign(inviteSigningInput(network, invite));
+ */
 export function inviteSigningInput(
   network: Network,
   invite: Omit<ContactInvite, 'device_signature'>,
@@ -66,6 +75,8 @@ export function inviteSigningInput(
  *
  * @param devices the inviter's state, verified before
  * @throws ProtocolError `forbidden` if the signer is not a currently valid device of the inviter
+ * @example
+ * verifySignatures(primitives, inviteSignatures(network, invite, { state, now }), 'invite');
  */
 export function inviteSignatures(
   network: Network,
@@ -85,6 +96,8 @@ export function inviteSignatures(
  * need the inviter's device state.
  *
  * @throws ProtocolError `forbidden`
+ * @example
+ * checkInviteUse(invite, { inviter: peer, now });
  */
 export function checkInviteUse(
   invite: ContactInvite,
@@ -100,6 +113,8 @@ export function checkInviteUse(
  *
  * @throws ProtocolError `bad_request` for the format; `invalid_signature`; `forbidden` for a wrong
  *   account, an expired invite, or a signer that is not a currently valid device
+ * @example
+ * verifyInvite(network, value, { inviter: peer, state, now });
  */
 export function verifyInvite(
   network: Network,
@@ -138,6 +153,9 @@ export function signInvite(
 /**
  * Encodes an invite as one word of text, for links and QR codes: `svc-invite:` and base64url of its
  * Canonical JSON (03 §21, decision).
+ *
+ * @example
+ * const text = encodeInvite(network, invite); // 'svc-invite:…'
  */
 export function encodeInvite(network: Network, invite: ContactInvite): string {
   return `${invitePrefix(network)}${encodeBase64url(canonicalBytes(invite))}`;
@@ -145,7 +163,10 @@ export function encodeInvite(network: Network, invite: ContactInvite): string {
 
 /**
  * Decodes a text of {@link encodeInvite} and checks the invite's format, nothing else.
+ *
  * @throws ProtocolError `bad_request`
+ * @example
+ * const invite = decodeInvite(network, text);
  */
 export function decodeInvite(network: Network, text: string): ContactInvite {
   const prefix = invitePrefix(network);

@@ -48,16 +48,22 @@ const signedOnly = [
 /**
  * Returns whether parameters of `device.state.resolve` have any member of a signed query. Such
  * parameters never count as the plain form, whatever is wrong with them.
+ *
+ * @example
+ * isSignedQuery({ account, created_at: now }); // true
  */
 export function isSignedQuery(params: object): boolean {
   return signedOnly.some((name) => Object.hasOwn(params, name));
 }
 
 /**
- * Checks everything about a signed query but signatures and state: structure, authorization
- * format, and a certificate whose key derives its account.
+ * Checks everything about a signed query but signatures and state: structure, authorization format,
+ * and a certificate whose key derives its account.
  *
  * @throws ProtocolError `bad_request`, `request_too_large`
+ * @example
+ * checkDeviceStateQuery(network, value);
+ * console.log(value.account);
  */
 export function checkDeviceStateQuery(
   network: Network,
@@ -72,7 +78,12 @@ export function checkDeviceStateQuery(
   checkDeviceCertificate(network, value.signer_certificate, at);
 }
 
-/** Returns the bytes that the asking device signs: the query without its signature. */
+/**
+ * Returns the bytes that the asking device signs: the query without its signature.
+ *
+ * @example
+ * const signature = device.sign(deviceStateQuerySigningInput(network, query));
+ */
 export function deviceStateQuerySigningInput(
   network: Network,
   query: Omit<DeviceStateQuery, 'device_signature'>,
@@ -80,7 +91,12 @@ export function deviceStateQuerySigningInput(
   return deviceSigningInput(network, query);
 }
 
-/** Returns both signatures of the certificate, then the query's. */
+/**
+ * Returns both signatures of the certificate, then the query's.
+ *
+ * @example
+ * const checks = deviceStateQuerySignatures(network, query); // three
+ */
 export function deviceStateQuerySignatures(
   network: Network,
   query: DeviceStateQuery,
@@ -96,6 +112,9 @@ export function deviceStateQuerySignatures(
  * target's state: `verifyAuthorization`.
  *
  * @throws ProtocolError `bad_request`, `request_too_large`, `invalid_signature`
+ * @example
+ * verifyDeviceStateQuery(network, value);
+ * console.log(value.account);
  */
 export function verifyDeviceStateQuery(
   network: Network,
@@ -112,7 +131,7 @@ export function verifyDeviceStateQuery(
  * @throws ProtocolError `bad_request`
  * @example
  * const query = signDeviceStateQuery(network, device, {
- *   account: peer, authorization: invite, signer_certificate: ownCertificate, created_at: now,
+ *   account: peer, authorization: invite, signer_certificate: certificate, created_at: now,
  * });
  */
 export function signDeviceStateQuery(

@@ -40,11 +40,14 @@ export const AccountContactSync = Type.Object({
 export type AccountContactSync = Static<typeof AccountContactSync>;
 
 /**
- * Checks a sync object, each of its records and their grants (formats only), for the account it
- * was delivered within.
+ * Checks a sync object, each of its records and their grants (formats only), for the account it was
+ * delivered within.
  *
  * @param own.account both ends of the envelope
  * @throws ProtocolError `bad_request`
+ * @example
+ * checkContactSync(network, value, { account });
+ * for (const record of value.records ?? []) console.log(record.account);
  */
 export function checkContactSync(
   network: Network,
@@ -68,6 +71,8 @@ export function checkContactSync(
  * contact and the own account in their directions.
  *
  * @throws ProtocolError `bad_request`
+ * @example
+ * checkContactRecord(network, contactRecord, { account });
  */
 export function checkContactRecord(
   network: Network,
@@ -127,6 +132,11 @@ export interface AdoptRecordInput {
  *
  * What this device adds (a merged grant, its own signature) travels onward only in a new record
  * with a later `updated_at`.
+ *
+ * @example
+ * const own = { account, state };
+ * const input = { current: undefined, received: contactRecord, own, now };
+ * const adopted = adoptRecord(network, input);
  */
 export function adoptRecord(network: Network, input: AdoptRecordInput): ContactRecord | undefined {
   const { current, received, own, contactState, now } = input;

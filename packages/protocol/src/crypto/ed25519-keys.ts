@@ -18,7 +18,12 @@ const smallOrder = new Set([
   0x05fc536d880238b13933c6d305acdfd5f098eff289f4c345b027b2c28f95e826n,
 ]);
 
-/** Returns whether a 32-byte encoding may be used as a public key at all. */
+/**
+ * Returns whether a 32-byte encoding may be used as a public key at all.
+ *
+ * @example
+ * isAcceptableEd25519Key(new Uint8Array(32)); // false: the point has small order
+ */
 export function isAcceptableEd25519Key(publicKey: Uint8Array): boolean {
   if (publicKey.length !== 32) return false;
   const y = littleEndianInteger(publicKey) & ((1n << 255n) - 1n);
@@ -28,6 +33,9 @@ export function isAcceptableEd25519Key(publicKey: Uint8Array): boolean {
 /**
  * Returns whether a signature of `R` and `S` may verify at all: 64 bytes, both parts within the
  * profile.
+ *
+ * @example
+ * isAcceptableEd25519Signature(new Uint8Array(63)); // false
  */
 export function isAcceptableEd25519Signature(signature: Uint8Array): boolean {
   return (

@@ -7,6 +7,9 @@ import type { Primitives, SignatureCheck } from './primitives.ts';
  *
  * @throws ProtocolError `bad_request` when key or signature is not canonical base64url; an object
  *   that passed its schema never does
+ * @example
+ * const parts = { scheme: 'ed25519', publicKey, message: plaintext, signature: text } as const;
+ * verifySignatures(primitives, [signatureCheck(parts)], 'note');
  */
 export function signatureCheck(parts: {
   readonly scheme: SignatureCheck['scheme'];
@@ -26,6 +29,8 @@ export function signatureCheck(parts: {
  * Verifies signatures one after another on the calling thread.
  *
  * @throws ProtocolError `invalid_signature` at the first that does not verify
+ * @example
+ * verifySignatures(primitives, deviceStateSignatures(network, state), 'device state');
  */
 export function verifySignatures(
   primitives: Primitives,

@@ -92,9 +92,6 @@ const lastCharacter: Readonly<Record<number, string>> = {
 /**
  * Returns the pattern that canonical text of exactly `bytes` bytes matches, for schemas: it covers
  * B1 to B7. `prefix` is literal text before it, such as `dev_`.
- *
- * @example
- * new RegExp(base64urlPattern(1)).test('AB'); // false
  */
 export function base64urlPattern(bytes: number, prefix = ''): string {
   const length = Math.ceil((bytes * 4) / 3);

@@ -2,7 +2,12 @@
 
 const encoder = new TextEncoder();
 
-/** Encodes a text as UTF-8. */
+/**
+ * Encodes a text as UTF-8.
+ *
+ * @example
+ * utf8('é'); // Uint8Array [0xc3, 0xa9]
+ */
 export function utf8(text: string): Uint8Array {
   return encoder.encode(text);
 }
@@ -10,7 +15,12 @@ export function utf8(text: string): Uint8Array {
 /** From this many characters on, the encoder counts bytes faster than a loop. */
 const encoderPays = 1_024;
 
-/** Counts the UTF-8 bytes of a well-formed text. */
+/**
+ * Counts the UTF-8 bytes of a well-formed text.
+ *
+ * @example
+ * utf8Length('é'); // 2
+ */
 export function utf8Length(text: string): number {
   if (text.length >= encoderPays) return encoder.encode(text).length;
   let length = text.length;
@@ -23,7 +33,12 @@ export function utf8Length(text: string): number {
   return length;
 }
 
-/** Encodes bytes as lowercase hex. */
+/**
+ * Encodes bytes as lowercase hex.
+ *
+ * @example
+ * hex(new Uint8Array([255])); // 'ff'
+ */
 export function hex(bytes: Uint8Array): string {
   let text = '';
   for (const byte of bytes) text += byte.toString(16).padStart(2, '0');
@@ -32,7 +47,10 @@ export function hex(bytes: Uint8Array): string {
 
 /**
  * Decodes a hex text, either case.
+ *
  * @throws TypeError when it is not hex of whole bytes
+ * @example
+ * fromHex('ff'); // Uint8Array [255]
  */
 export function fromHex(text: string): Uint8Array {
   if (!/^(?:[0-9a-fA-F]{2})*$/.test(text)) throw new TypeError('not hex');

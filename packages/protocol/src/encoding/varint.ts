@@ -9,7 +9,10 @@ const max = (1n << 63n) - 1n;
 
 /**
  * Encodes a value in its shortest form.
+ *
  * @throws RangeError outside 0..2^63-1
+ * @example
+ * encodeVarint(300n); // Uint8Array [0xac, 0x02]
  */
 export function encodeVarint(value: bigint): Uint8Array {
   if (value < 0n || value > max) throw new RangeError('varint out of range');
@@ -28,6 +31,10 @@ export function encodeVarint(value: bigint): Uint8Array {
  * - a value and how many bytes it took;
  * - `incomplete` when the input ends inside the prefix;
  * - `invalid` for a longer form than needed, a tenth byte, or a value out of range (V2 to V4).
+ *
+ * @example
+ * decodeVarint(new Uint8Array([0xac, 0x02])); // { value: 300n, length: 2 }
+ * decodeVarint(new Uint8Array([0xac])); // 'incomplete'
  */
 export function decodeVarint(
   bytes: Uint8Array,

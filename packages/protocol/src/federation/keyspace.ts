@@ -19,7 +19,7 @@ export function routeKeyInput(network: Network, account: string): Uint8Array {
  * is sent as it is; only {@link dhtPosition} maps it once more.
  *
  * @example
- * dhtDistance(network.primitives, deriveRouteKey(network, account), parsePeerId(peerId));
+ * const key = deriveRouteKey(network, account);
  */
 export function deriveRouteKey(network: Network, account: string): Uint8Array {
   return network.primitives.sha256(routeKeyInput(network, account));
@@ -30,6 +30,8 @@ export function deriveRouteKey(network: Network, account: string): Uint8Array {
  * Peer IDs, although they are digests already.
  *
  * @param raw a resource key, or the multihash bytes of a Peer ID
+ * @example
+ * const position = dhtPosition(primitives, deriveRouteKey(network, account));
  */
 export function dhtPosition(primitives: Primitives, raw: Uint8Array): Uint8Array {
   return primitives.sha256(raw);
@@ -41,6 +43,9 @@ export function dhtPosition(primitives: Primitives, raw: Uint8Array): Uint8Array
  *
  * @param raw a resource key, or the multihash bytes of a Peer ID
  * @param peer multihash bytes of a Peer ID
+ * @example
+ * const peerId = parsePeerId(text);
+ * if (peerId !== undefined) dhtDistance(primitives, deriveRouteKey(network, account), peerId);
  */
 export function dhtDistance(primitives: Primitives, raw: Uint8Array, peer: Uint8Array): Uint8Array {
   const to = dhtPosition(primitives, peer);
@@ -51,7 +56,7 @@ export function dhtDistance(primitives: Primitives, raw: Uint8Array, peer: Uint8
  * Compares two distances for sorting: negative if `a` is nearer.
  *
  * @example
- * peers.sort((a, b) => compareDistance(a.distance, b.distance));
+ * const distances = peers.map((each) => dhtDistance(primitives, key, each)).sort(compareDistance);
  */
 export function compareDistance(a: Uint8Array, b: Uint8Array): number {
   for (let index = 0; index < a.length; index += 1) {
@@ -67,6 +72,9 @@ const findNodeHead = Uint8Array.of(0x08, 0x04, 0x12);
 /**
  * Encodes a `FIND_NODE` message for a nonempty raw lookup input: protobuf, without the frame's
  * length. The reply repeats `type` and `key`.
+ *
+ * @example
+ * const request = encodeFrame(encodeFindNode(deriveRouteKey(network, account)));
  */
 export function encodeFindNode(raw: Uint8Array): Uint8Array {
   if (raw.length === 0) throw new TypeError('a lookup input is not empty');
@@ -76,6 +84,9 @@ export function encodeFindNode(raw: Uint8Array): Uint8Array {
 /**
  * Encodes a frame of a DHT or relay RPC stream: the length as a varint, then the message (07 §B6,
  * §C2).
+ *
+ * @example
+ * encodeFrame(new Uint8Array([7])); // Uint8Array [1, 7]
  */
 export function encodeFrame(message: Uint8Array): Uint8Array {
   return concatBytes(encodeVarint(BigInt(message.length)), message);

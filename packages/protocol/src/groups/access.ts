@@ -28,6 +28,9 @@ export interface TimelinePosition {
 /**
  * Opens the interval of the device that created the group, or signed the application or the
  * recovery request an event approves: it begins with that event (05 §10.2).
+ *
+ * @example
+ * const intervals = [openAccessAt(event)];
  */
 export function openAccessAt(event: TimelinePosition): DeviceAccess {
   return {
@@ -51,7 +54,12 @@ export function openAccessAfter(head: TimelinePosition): DeviceAccess {
   };
 }
 
-/** Returns whether a device has a current interval, so that a successful call opens none. */
+/**
+ * Returns whether a device has a current interval, so that a successful call opens none.
+ *
+ * @example
+ * if (!hasOpenAccess(intervals)) intervals.push(openAccessAfter(group));
+ */
 export function hasOpenAccess(intervals: readonly DeviceAccess[]): boolean {
   return intervals.some((each) => each.authority && each.messages.to === undefined);
 }
@@ -63,6 +71,8 @@ export function hasOpenAccess(intervals: readonly DeviceAccess[]): boolean {
  * @param at the head of the timeline and the epoch just before the closing operation
  * @param authority kept for an inactive device and a closed group, lost for recovery, leave,
  *   removal and ban
+ * @example
+ * const closed = intervals.map((each) => closeAccess(each, group, false));
  */
 export function closeAccess(
   interval: DeviceAccess,
@@ -78,14 +88,20 @@ export function closeAccess(
 
 /**
  * Returns whether a message at a sequence may be read with a device's intervals.
+ *
  * @example
- * const visible = messages.filter(({ sequence }) => mayReadMessage(intervals, sequence));
+ * const visible = [3, 4, 5].filter((sequence) => mayReadMessage(intervals, sequence));
  */
 export function mayReadMessage(intervals: readonly DeviceAccess[], sequence: number): boolean {
   return intervals.some((each) => each.authority && covers(each.messages, sequence));
 }
 
-/** Returns whether the keys of an epoch may be read with a device's intervals. */
+/**
+ * Returns whether the keys of an epoch may be read with a device's intervals.
+ *
+ * @example
+ * if (!mayReadKeys(intervals, group.epoch)) throw new ProtocolError('forbidden', 'keys');
+ */
 export function mayReadKeys(intervals: readonly DeviceAccess[], epoch: number): boolean {
   return intervals.some((each) => each.authority && covers(each.keys, epoch));
 }

@@ -27,7 +27,11 @@ export type GroupSecretBox = Static<typeof GroupSecretBox>;
 
 /**
  * Checks a box's algorithm and lengths: everything the relay can check (05 §3.6).
+ *
  * @throws ProtocolError `bad_request`
+ * @example
+ * checkGroupSecretBox(value);
+ * console.log(value.enc);
  */
 export function checkGroupSecretBox(value: unknown, path = ''): asserts value is GroupSecretBox {
   checkSchema(GroupSecretBox, value, path);
@@ -78,6 +82,7 @@ function relayBoxInput(network: Network, context: RelayBoxContext): Uint8Array {
  *
  * @throws ProtocolError `bad_request` for a member key whose shared secret is all zero (01 E2)
  * @example
+ * const secret = createGroupSecret(random);
  * const client_secret_commitment = clientSecretCommitment(network, group_id, secret);
  * const context = { group_id, account, member_encryption_public_key, client_secret_commitment };
  * const box = sealClientSecret(network, context, { secret, random });
@@ -100,6 +105,8 @@ export function sealClientSecret(
  * @returns the secret, or `undefined` for a box that MUST be rejected: another key, a failed
  *   authentication, or a secret that is not the committed one
  * @example
+ * const { client_secret_commitment } = group;
+ * const context = { group_id, account, member_encryption_public_key, client_secret_commitment };
  * const secret = openClientSecret(network, context, { box, privateKey });
  */
 export function openClientSecret(
@@ -120,6 +127,10 @@ export function openClientSecret(
  *
  * @param input.deviceKey the encryption key of that device's certificate, base64url
  * @throws ProtocolError `bad_request` for a device key whose shared secret is all zero (01 E2)
+ * @example
+ * const context = { group_id, account, device_id: device.deviceId, epoch: group.epoch };
+ * const deviceKey = certificate.encryption_public_key;
+ * const box = sealRelaySecret(network, context, { deviceKey, secret: relaySecret, random });
  */
 export function sealRelaySecret(
   network: Network,
@@ -137,7 +148,11 @@ export function sealRelaySecret(
 
 /**
  * Opens a relay secret box with the device's X25519 private key (05 §3.7).
+ *
  * @returns the secret, or `undefined` for a box that MUST be rejected
+ * @example
+ * const context = { group_id, account, device_id: device.deviceId, epoch: group.epoch };
+ * const relaySecret = openRelaySecret(network, context, { box, privateKey });
  */
 export function openRelaySecret(
   network: Network,
@@ -152,6 +167,8 @@ export function openRelaySecret(
  * devices. The order in which they arrived decides nothing (05 §16).
  *
  * @param candidates X25519 private keys, base64url; malformed ones are passed over
+ * @example
+ * const key = findMemberPrivateKey(network, member_encryption_public_key, [text]);
  */
 export function findMemberPrivateKey(
   network: Network,

@@ -31,6 +31,9 @@ export type GroupMemberNicknameUpdate = Static<typeof GroupMemberNicknameUpdate>
  *
  * @param sequence that of the event, if known: a reply refers to an earlier event
  * @throws ProtocolError `bad_request`
+ * @example
+ * checkGroupMessage(network, value, event.sequence);
+ * console.log(value.body?.text);
  */
 export function checkGroupMessage(
   network: Network,
@@ -52,7 +55,11 @@ export function checkGroupMessage(
 
 /**
  * Checks a nickname update. Account, group or role among its unknown members mean nothing.
+ *
  * @throws ProtocolError `bad_request`
+ * @example
+ * checkGroupMemberNicknameUpdate(network, value);
+ * console.log(value.nickname);
  */
 export function checkGroupMemberNicknameUpdate(
   network: Network,
@@ -82,6 +89,8 @@ export type GroupContent =
  *
  * @param sequence that of the event
  * @throws ProtocolError `bad_request`: the message is rejected, synchronisation goes on
+ * @example
+ * const content = checkGroupContent(network, value, event.sequence);
  */
 export function checkGroupContent(
   network: Network,
@@ -110,7 +119,7 @@ export function checkGroupContent(
  * @throws ProtocolError `bad_request`
  * @example
  * const content = readGroupContent(network, plaintext, event.sequence);
- * if (content.kind === 'message') show(content.content.body);
+ * if (content.kind === 'message') console.log(content.content.body?.text);
  */
 export function readGroupContent(
   network: Network,

@@ -46,8 +46,6 @@ export type GroupEventContent =
 /**
  * Returns the kind of a `$type`: the part after the service word, or `undefined` for another
  * service word.
- * @example
- * groupKind(network, network.type('group.close')); // 'group.close'
  */
 function groupKind(network: Network, type: string): string | undefined {
   const prefix = network.type('');
@@ -60,8 +58,8 @@ function groupKind(network: Network, type: string): string | undefined {
  *
  * @throws ProtocolError `bad_request`; `request_too_large` for a message over its limit
  * @example
- * const { event, content } = checkGroupEvent(network, stored);
- * if (content.kind === 'group.message') index(content.body.message_id);
+ * const { event, content } = checkGroupEvent(network, value);
+ * if (content.kind === 'group.message') console.log(event.sequence, content.body.message_id);
  */
 export function checkGroupEvent(
   network: Network,
@@ -94,7 +92,12 @@ export function readGroupPayload(
   return content;
 }
 
-/** Returns the payload of a rotation the relay makes itself. */
+/**
+ * Returns the payload of a rotation the relay makes itself.
+ *
+ * @example
+ * const payload = createKeyRotated(network); // { $type: 'svc.group.key.rotated' }
+ */
 export function createKeyRotated(network: Network): GroupEvent['payload'] {
   return { $type: network.type('group.key.rotated') };
 }

@@ -36,12 +36,22 @@ export function deriveGroupId(network: Network, identity: GroupIdentity): string
   return `grp_${encodeBase64url(digest.subarray(0, 16))}`;
 }
 
-/** Makes a nonce for {@link deriveGroupId}. */
+/**
+ * Makes a nonce for {@link deriveGroupId}.
+ *
+ * @example
+ * const nonce = createGroupNonce(random);
+ */
 export function createGroupNonce(random: Random): string {
   return encodeBase64url(random(16));
 }
 
-/** Makes an invitation ID. */
+/**
+ * Makes an invitation ID.
+ *
+ * @example
+ * const invite_id = createGroupInviteId(random); // 'inv_…'
+ */
 export function createGroupInviteId(random: Random): string {
   return `inv_${encodeBase64url(random(16))}`;
 }

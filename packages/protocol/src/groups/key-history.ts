@@ -29,7 +29,8 @@ export type GroupEpochKeys = Omit<GroupKeyPeriod, 'epochs'>;
  * @param account whose member key is followed
  * @param outcomes of `advanceGroup`, none left out
  * @example
- * const history = extendKeyHistory(known, account, advance.outcomes);
+ * const { outcomes } = advanceGroup(network, group, groupPage);
+ * const history = extendKeyHistory(keyHistory, account, outcomes);
  */
 export function extendKeyHistory(
   history: GroupKeyHistory,

@@ -28,6 +28,9 @@ export type GroupKeyPage = Static<typeof GroupKeyPage>;
  * Checks a page: order, boxes, and the box that its first entry owes.
  *
  * @throws ProtocolError `bad_request`: the response is refused
+ * @example
+ * checkGroupKeyPage(value, { after: -1, limit: 50 });
+ * console.log(value.keys.length);
  */
 export function checkGroupKeyPage(
   value: unknown,
@@ -91,9 +94,9 @@ interface Carried {
  * @param page checked by {@link checkGroupKeyPage}
  * @returns one result for every entry, in their order
  * @example
- * checkGroupKeyPage(answer, params);
- * for (const key of openGroupKeys(network, answer, reader)) {
- *   if (key.status === 'verified') secrets.set(key.epoch, key.applicationSecret);
+ * checkGroupKeyPage(value, { after: -1 });
+ * for (const key of openGroupKeys(network, value, keyReader)) {
+ *   if (key.status === 'verified') console.log(key.epoch, key.applicationSecret.length);
  * }
  */
 export function openGroupKeys(

@@ -7,6 +7,8 @@ import type { JsonObject } from '../json/types.ts';
  * the next event's `prev_hash`. Outer members of the event take no part (05 §3.3).
  *
  * @returns `sha256:` and 43 characters
+ * @example
+ * managementHash(network, event.payload); // 'sha256:…'
  */
 export function managementHash(network: Network, payload: JsonObject): string {
   return network.hash(payload);

@@ -44,7 +44,11 @@ export type GroupMessageEnvelope = Static<typeof GroupMessageEnvelope>;
 
 /**
  * Checks an envelope but its signature: structure, size.
+ *
  * @throws ProtocolError `bad_request`; `request_too_large` over 262,144 bytes of Canonical JSON
+ * @example
+ * checkGroupMessageEnvelope(network, value);
+ * console.log(value.message_id);
  */
 export function checkGroupMessageEnvelope(
   network: Network,
@@ -90,7 +94,12 @@ export function groupMessageAad(network: Network, context: GroupMessageContext):
 
 /**
  * Derives the key of one message, 32 bytes (05 §3.9).
+ *
  * @param applicationSecret that of the message's epoch, 32 bytes
+ * @example
+ * const { account: from, deviceId: from_device_id } = device;
+ * const context = { ...groupMessage, from, from_device_id };
+ * const key = deriveGroupMessageKey(network, applicationSecret, context);
  */
 export function deriveGroupMessageKey(
   network: Network,
@@ -126,8 +135,9 @@ export interface SealGroupMessageInput {
  *
  * @throws ProtocolError `request_too_large` for an envelope over 262,144 bytes
  * @example
+ * const { group_id, epoch } = group;
  * const envelope = sealGroupMessage(network, {
- *   group_id, from: device, epoch: group.epoch, applicationSecret, createdAt: now, content, random,
+ *   group_id, from: device, epoch, applicationSecret, createdAt: now, content, random,
  * });
  */
 export function sealGroupMessage(
@@ -161,7 +171,7 @@ export function sealGroupMessage(
  * @param sender account and device of the verified certificate the event refers to
  * @returns the authenticated bytes, or `undefined` if they do not authenticate
  * @example
- * const plaintext = openGroupMessage(network, envelope, { applicationSecret, sender });
+ * const plaintext = openGroupMessage(network, groupMessage, { applicationSecret, sender: device });
  * if (plaintext !== undefined) readGroupContent(network, plaintext, event.sequence);
  */
 export function openGroupMessage(

@@ -37,7 +37,8 @@ export type NicknameResult = 'applied' | 'duplicate' | 'older' | 'previous_membe
  *   its sender and of the reader
  * @param reader the own account
  * @example
- * const { nicknames, result } = applyNickname(known, { group, reader: account }, update);
+ * const update = { account: peer, nickname: 'Ann', sequence: event.sequence };
+ * const { result } = applyNickname(nicknames, { group, reader: account }, update);
  */
 export function applyNickname(
   nicknames: GroupNicknames,
@@ -65,7 +66,7 @@ export function applyNickname(
  *
  * @returns the very same map if nothing changes
  * @example
- * nicknames = forgetNicknames(nicknames, outcome.effects, account);
+ * const kept = forgetNicknames(nicknames, effects, account);
  */
 export function forgetNicknames(
   nicknames: GroupNicknames,

@@ -3,7 +3,12 @@
  */
 import type { GroupInvitePolicy, GroupRole } from './fields.ts';
 
-/** Returns whether a role is above ordinary members: owner or administrator. */
+/**
+ * Returns whether a role is above ordinary members: owner or administrator.
+ *
+ * @example
+ * isGroupManager('administrator'); // true
+ */
 export function isGroupManager(role: GroupRole): boolean {
   return role === 'owner' || role === 'administrator';
 }
@@ -22,25 +27,43 @@ export function mayCreateInvite(
   return policy === 'members_targeted' && form === 'targeted';
 }
 
-/** Returns whether a member may see an invitation: ordinary members only those they issued. */
+/**
+ * Returns whether a member may see an invitation: ordinary members only those they issued.
+ *
+ * @example
+ * mayViewInvite('member', false); // false
+ */
 export function mayViewInvite(role: GroupRole, isIssuer: boolean): boolean {
   return isGroupManager(role) || isIssuer;
 }
 
-/** Returns whether a member may revoke an invitation: administrators too only those they issued. */
+/**
+ * Returns whether a member may revoke an invitation: administrators too only those they issued.
+ *
+ * @example
+ * mayRevokeInvite('administrator', false); // false
+ */
 export function mayRevokeInvite(role: GroupRole, isIssuer: boolean): boolean {
   return role === 'owner' || isIssuer;
 }
 
 /**
  * Returns whether a role may remove a member of another role; no member can remove itself with it.
+ *
+ * @example
+ * mayRemoveMember('administrator', 'administrator'); // false
  */
 export function mayRemoveMember(role: GroupRole, target: GroupRole): boolean {
   if (target === 'owner') return false;
   return role === 'owner' || (role === 'administrator' && target === 'member');
 }
 
-/** Returns whether a role may ban an account; `target` is absent for nonmembers. */
+/**
+ * Returns whether a role may ban an account; `target` is absent for nonmembers.
+ *
+ * @example
+ * mayBanAccount('administrator', undefined); // true
+ */
 export function mayBanAccount(role: GroupRole, target: GroupRole | undefined): boolean {
   return target === undefined ? isGroupManager(role) : mayRemoveMember(role, target);
 }
@@ -51,19 +74,34 @@ export interface GroupTarget {
   readonly isSelf: boolean;
 }
 
-/** Returns whether a member may see a recovery request. */
+/**
+ * Returns whether a member may see a recovery request.
+ *
+ * @example
+ * mayViewRecovery('member', { role: 'member', isSelf: true }); // true
+ */
 export function mayViewRecovery(role: GroupRole, requester: GroupTarget): boolean {
   if (role === 'owner' || requester.isSelf) return true;
   return role === 'administrator' && requester.role === 'member';
 }
 
-/** Returns whether a member may approve a recovery request; only the owner approves its own. */
+/**
+ * Returns whether a member may approve a recovery request; only the owner approves its own.
+ *
+ * @example
+ * mayApproveRecovery('administrator', { role: 'member', isSelf: false }); // true
+ */
 export function mayApproveRecovery(role: GroupRole, requester: GroupTarget): boolean {
   if (role === 'owner') return true;
   return role === 'administrator' && requester.role === 'member' && !requester.isSelf;
 }
 
-/** Returns whether a member may reject a recovery request, or withdraw its own. */
+/**
+ * Returns whether a member may reject a recovery request, or withdraw its own.
+ *
+ * @example
+ * mayRejectRecovery('member', { role: 'member', isSelf: true }); // true
+ */
 export function mayRejectRecovery(role: GroupRole, requester: GroupTarget): boolean {
   return mayViewRecovery(role, requester);
 }

@@ -7,6 +7,8 @@ import { badRequest, ProtocolError } from '../errors.ts';
  *
  * @param rule `current` is absent at creation
  * @throws ProtocolError `bad_request`
+ * @example
+ * checkCapacityCap(500, { current: group.member_capacity, cap: 1_000 });
  */
 export function checkCapacityCap(
   capacity: number,
@@ -16,11 +18,13 @@ export function checkCapacityCap(
 }
 
 /**
- * Checks the number of bans after an operation. One that adds none passes under any cap
- * (05 §13.19).
+ * Checks the number of bans after an operation. One that adds none passes under any cap (05
+ * §13.19).
  *
  * @param rule `present` bans before, `added` by the operation: `effects.banned.length`
  * @throws ProtocolError `state_conflict`
+ * @example
+ * checkBanCap({ present: group.bans.size, added: effects.banned.length, cap: 1_000 });
  */
 export function checkBanCap(rule: {
   readonly present: number;

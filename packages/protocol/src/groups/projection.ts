@@ -72,8 +72,9 @@ export type SavedGroup = Static<typeof SavedGroup>;
 
 /**
  * Converts a projection to JSON. Equal projections give equal JSON.
+ *
  * @example
- * store.put(group.group_id, JSON.stringify(saveGroup(group)));
+ * const text = JSON.stringify(saveGroup(group));
  */
 export function saveGroup(group: GroupProjection): SavedGroup {
   const members = [...group.members.values()].sort(byAccount);
@@ -82,7 +83,10 @@ export function saveGroup(group: GroupProjection): SavedGroup {
 
 /**
  * Restores the projection that {@link saveGroup} stored.
+ *
  * @throws ProtocolError `bad_request` for JSON that is no consistent state (05 §5.5)
+ * @example
+ * const group = restoreGroup(JSON.parse(text));
  */
 export function restoreGroup(saved: unknown): GroupProjection {
   checkSchema(SavedGroup, saved, 'group');

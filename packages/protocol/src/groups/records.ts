@@ -62,7 +62,11 @@ export type GroupMemberRecoveryRequest = Static<typeof GroupMemberRecoveryReques
 
 /**
  * Checks an invitation but its signature; whether it is in time is `checkGroupInviteTimes`.
+ *
  * @throws ProtocolError `bad_request`
+ * @example
+ * checkGroupInvite(network, value);
+ * console.log(value.invite_id);
  */
 export function checkGroupInvite(
   network: Network,
@@ -88,6 +92,8 @@ export function checkGroupInvite(
  *
  * @param rule all in seconds; `maxTtl` is the relay's `max_group_invite_ttl`
  * @throws ProtocolError `bad_request` for a period too long or already over; `clock_skew`
+ * @example
+ * checkGroupInviteTimes(groupInvite, { now, tolerance: 300, maxTtl: 2_592_000 });
  */
 export function checkGroupInviteTimes(
   invite: Pick<GroupInvite, 'created_at' | 'expires_at'>,
@@ -103,7 +109,11 @@ export function checkGroupInviteTimes(
 
 /**
  * Checks an application but its signature.
+ *
  * @throws ProtocolError `bad_request`
+ * @example
+ * checkGroupApplication(network, value);
+ * console.log(value.account);
  */
 export function checkGroupApplication(
   network: Network,
@@ -117,7 +127,11 @@ export function checkGroupApplication(
 
 /**
  * Checks a recovery request but its signature. That the key is a new one needs the member's state.
+ *
  * @throws ProtocolError `bad_request`
+ * @example
+ * checkGroupMemberRecoveryRequest(network, value);
+ * console.log(value.account);
  */
 export function checkGroupMemberRecoveryRequest(
   network: Network,
@@ -136,6 +150,9 @@ export function checkGroupMemberRecoveryRequest(
  *
  * @param signed the checked record, its account, and the certificate stored with it
  * @throws ProtocolError `bad_request` for a malformed certificate or one of another account
+ * @example
+ * const signed = { record: application, account: application.account, certificate };
+ * verifySignatures(primitives, groupRecordSignatures(network, signed), 'application');
  */
 export function groupRecordSignatures(
   network: Network,
@@ -160,7 +177,7 @@ export function groupRecordSignatures(
  *
  * @throws ProtocolError `bad_request`, `request_too_large`, `invalid_signature`
  * @example
- * verifyGroupInvite(network, answer.invite, answer.signer_certificate);
+ * verifyGroupInvite(network, value, certificate);
  */
 export function verifyGroupInvite(
   network: Network,
@@ -173,10 +190,13 @@ export function verifyGroupInvite(
 }
 
 /**
- * Checks an application with its signature and certificate, as {@link verifyGroupInvite}; the
- * duty of every approver before sealing (05 §13.15).
+ * Checks an application with its signature and certificate, as {@link verifyGroupInvite}; the duty
+ * of every approver before sealing (05 §13.15).
  *
  * @throws ProtocolError `bad_request`, `request_too_large`, `invalid_signature`
+ * @example
+ * verifyGroupApplication(network, value, certificate);
+ * checkApplicationInvite(value, groupInvite);
  */
 export function verifyGroupApplication(
   network: Network,
@@ -189,10 +209,13 @@ export function verifyGroupApplication(
 }
 
 /**
- * Checks a recovery request with its signature and certificate, as {@link verifyGroupInvite}
- * (05 §13.22).
+ * Checks a recovery request with its signature and certificate, as {@link verifyGroupInvite} (05
+ * §13.22).
  *
  * @throws ProtocolError `bad_request`, `request_too_large`, `invalid_signature`
+ * @example
+ * verifyGroupMemberRecoveryRequest(network, value, certificate);
+ * console.log(value.account);
  */
 export function verifyGroupMemberRecoveryRequest(
   network: Network,
@@ -223,7 +246,7 @@ export type GroupInviteState = 'valid' | 'revoked' | 'expired' | 'exhausted';
  *
  * @param now Unix seconds; from `expires_at` on the invitation is expired
  * @example
- * if (groupInviteState(stored, now) !== 'valid') throw new ProtocolError('not_found', 'invite');
+ * if (groupInviteState(storedInvite, now) !== 'valid') throw new ProtocolError('not_found', 'invite');
  */
 export function groupInviteState(stored: StoredInvite, now: number): GroupInviteState {
   if (stored.revoked) return 'revoked';
@@ -231,13 +254,23 @@ export function groupInviteState(stored: StoredInvite, now: number): GroupInvite
   return remainingInviteUses(stored) === 0 ? 'exhausted' : 'valid';
 }
 
-/** Counts the uses an invitation has left; `Infinity` for a public one without `max_uses`. */
+/**
+ * Counts the uses an invitation has left; `Infinity` for a public one without `max_uses`.
+ *
+ * @example
+ * const left = remainingInviteUses(storedInvite);
+ */
 export function remainingInviteUses({ invite, uses }: Omit<StoredInvite, 'revoked'>): number {
   const total = invite.invitee === undefined ? (invite.max_uses ?? Infinity) : 1;
   return Math.max(0, total - uses);
 }
 
-/** Returns whether an account may apply with a valid invitation (05 §4.7). */
+/**
+ * Returns whether an account may apply with a valid invitation (05 §4.7).
+ *
+ * @example
+ * if (!inviteAppliesTo(groupInvite, account)) throw new ProtocolError('forbidden', 'invite');
+ */
 export function inviteAppliesTo(
   invite: Pick<GroupInviteTerms, 'invitee'>,
   account: string,
@@ -250,6 +283,8 @@ export function inviteAppliesTo(
  * original invitation before sealing (05 §13.15).
  *
  * @throws ProtocolError `state_conflict`
+ * @example
+ * checkApplicationInvite(application, groupInvite);
  */
 export function checkApplicationInvite(application: GroupApplication, invite: GroupInvite): void {
   const fits =

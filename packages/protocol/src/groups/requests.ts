@@ -140,7 +140,7 @@ const reads: ReadonlySet<GroupMethodName> = new Set([
  * @throws ProtocolError `bad_request`; `request_too_large` for parameters over 1 MiB of Canonical
  *   JSON or a message over its limit
  * @example
- * checkGroupParams(network, 'group.application.reject', call.params);
+ * checkGroupParams(network, 'group.application.reject', params);
  */
 export function checkGroupParams<N extends GroupMethodName>(
   network: Network,

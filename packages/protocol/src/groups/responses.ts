@@ -137,7 +137,11 @@ export const groupResults = {
 
 /**
  * Checks the response of `group.resolve`.
+ *
  * @throws ProtocolError `bad_request`
+ * @example
+ * checkGroupResolution(network, value, { group_id });
+ * console.log(value.name);
  */
 export function checkGroupResolution(
   network: Network,
@@ -150,7 +154,12 @@ export function checkGroupResolution(
 
 /**
  * Verifies the response of `group.invite.resolve`.
+ *
  * @throws ProtocolError `bad_request`, `request_too_large`, `invalid_signature`
+ * @example
+ * const { invite_id } = groupInvite;
+ * verifyGroupInviteResolution(network, value, { group_id, invite_id });
+ * console.log(value.uses);
  */
 export function verifyGroupInviteResolution(
   network: Network,
@@ -176,6 +185,9 @@ export interface GroupListRequest {
  * refers to.
  *
  * @throws ProtocolError `bad_request`, `request_too_large`, `invalid_signature`
+ * @example
+ * verifyGroupInviteList(network, value, { group_id, limit: 50 });
+ * for (const { invite, uses } of value.invites) console.log(invite.invite_id, uses);
  */
 export function verifyGroupInviteList(
   network: Network,
@@ -208,13 +220,13 @@ export function verifyGroupInviteList(
 }
 
 /**
- * Verifies a page of `group.application.list`. Whether an application's invitation is genuine
- * needs the invitation: see `checkApplicationInvite`.
+ * Verifies a page of `group.application.list`. Whether an application's invitation is genuine needs
+ * the invitation: see `checkApplicationInvite`.
  *
  * @throws ProtocolError `bad_request`, `request_too_large`, `invalid_signature`
  * @example
- * verifyGroupApplicationList(network, answer, params);
- * for (const { application } of answer.applications) show(application.account);
+ * verifyGroupApplicationList(network, value, { group_id });
+ * for (const { application } of value.applications) console.log(application.account);
  */
 export function verifyGroupApplicationList(
   network: Network,
@@ -231,7 +243,11 @@ export function verifyGroupApplicationList(
 
 /**
  * Checks the response of `group.member.recovery.submit`.
+ *
  * @throws ProtocolError `bad_request`
+ * @example
+ * checkGroupRecoveryAcceptance(value);
+ * console.log(value.expires_at);
  */
 export function checkGroupRecoveryAcceptance(
   value: unknown,
@@ -242,7 +258,11 @@ export function checkGroupRecoveryAcceptance(
 
 /**
  * Verifies a page of `group.member.recovery.list`.
+ *
  * @throws ProtocolError `bad_request`, `request_too_large`, `invalid_signature`
+ * @example
+ * verifyGroupRecoveryList(network, value, { group_id });
+ * for (const { request } of value.requests) console.log(request.account);
  */
 export function verifyGroupRecoveryList(
   network: Network,

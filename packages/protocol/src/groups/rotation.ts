@@ -52,7 +52,7 @@ export interface RotationCall {
  *   that is no current member
  * @example
  * const call = { account, now, period: 86_400 };
- * const { continued, begun } = prepareRotation({ group, staging }, params, call);
+ * const { continued, begun } = prepareRotation({ group, staging }, rotationBatch, call);
  */
 export function prepareRotation<S extends RotationTerms>(
   { group, staging }: { readonly group: GroupView; readonly staging: S | undefined },
@@ -109,8 +109,7 @@ export function stagingAfter(effects: GroupEffects): {
  * @returns the preparation that is there
  * @throws ProtocolError `state_conflict`; a failure leaves the preparation valid
  * @example
- * const effects = decideChainEvent(group, { kind, body }, account);
- * const { boxSet } = checkRotationCommit({ group, staging }, body, { account, now });
+ * const prepared = checkRotationCommit({ group, staging }, rotation, { account, now });
  */
 export function checkRotationCommit<S extends RotationStaging>(
   { group, staging }: { readonly group: GroupView; readonly staging: S | undefined },

@@ -4,7 +4,12 @@ import { encodeBase64url } from '../encoding/base64url.ts';
 import { concatBytes } from '../encoding/bytes.ts';
 import type { Network } from '../identity/network.ts';
 
-/** Makes a client group secret or relay epoch secret: 32 bytes from a secure source (05 §7.1). */
+/**
+ * Makes a client group secret or relay epoch secret: 32 bytes from a secure source (05 §7.1).
+ *
+ * @example
+ * const secret = createGroupSecret(random);
+ */
 export function createGroupSecret(random: Random): Uint8Array {
   return random(32);
 }
@@ -15,6 +20,8 @@ export function createGroupSecret(random: Random): Uint8Array {
  *
  * @param secret 32 bytes
  * @returns `sha256:` and 43 characters
+ * @example
+ * clientSecretCommitment(network, group_id, clientSecret); // 'sha256:…'
  */
 export function clientSecretCommitment(
   network: Network,
@@ -43,7 +50,9 @@ export interface EpochSecrets {
 /**
  * Derives the application secret of an epoch, 32 bytes. Call it only after both secrets were opened
  * from their boxes and the commitment was verified (05 §3.8).
+ *
  * @example
+ * const { epoch, client_secret_commitment } = group;
  * const secrets = { group_id, epoch, client_secret_commitment, clientSecret, relaySecret };
  * const applicationSecret = deriveEpochApplicationSecret(network, secrets);
  */

@@ -40,7 +40,11 @@ export type GroupState = Static<typeof GroupState>;
 
 /**
  * Checks a served state.
+ *
  * @throws ProtocolError `bad_request`
+ * @example
+ * checkGroupState(network, value);
+ * console.log(value.member_count);
  */
 export function checkGroupState(
   network: Network,
@@ -56,7 +60,12 @@ export function checkGroupState(
   checkAccountId(network, value.owner, memberPath(path, 'owner'));
 }
 
-/** Returns the state to serve of a projection. */
+/**
+ * Returns the state to serve of a projection.
+ *
+ * @example
+ * const state = groupStateOf(group);
+ */
 export function groupStateOf(group: GroupView): GroupState {
   return {
     group_id: group.group_id,

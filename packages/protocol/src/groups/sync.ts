@@ -39,11 +39,13 @@ export type GroupSyncPage = Static<typeof GroupSyncPage>;
 export type GroupSigners = ReadonlyMap<string, DeviceCertificate>;
 
 /**
- * Checks a page as a whole: order, certificates and references, all but signatures. Bodies are
- * left for later, so that one malformed message does not cost the page.
+ * Checks a page as a whole: order, certificates and references, all but signatures. Bodies are left
+ * for later, so that one malformed message does not cost the page.
  *
  * @returns the certificates by device ID
  * @throws ProtocolError `bad_request`, `request_too_large`: the response is refused
+ * @example
+ * const signers = checkGroupSyncPage(network, value, { after: -1 });
  */
 export function checkGroupSyncPage(
   network: Network,
@@ -72,7 +74,12 @@ export function checkGroupSyncPage(
   return signers;
 }
 
-/** Returns both signatures of every certificate of a page, referred to or not (05 §13.4). */
+/**
+ * Returns both signatures of every certificate of a page, referred to or not (05 §13.4).
+ *
+ * @example
+ * const checks = groupSyncPageSignatures(network, groupPage.signers);
+ */
 export function groupSyncPageSignatures(network: Network, signers: GroupSigners): SignatureCheck[] {
   return [...signers.values()].flatMap((each) => deviceCertificateSignatures(network, each));
 }
@@ -87,10 +94,11 @@ export interface VerifiedGroupPage {
 /**
  * Checks a page and verifies its certificates; the events are verified as they are applied.
  *
- * @throws ProtocolError `bad_request`, `request_too_large`, `invalid_signature`: refuse the response
+ * @throws ProtocolError `bad_request`, `request_too_large`, `invalid_signature`: refuse the
+ *   response
  * @example
- * const page = verifyGroupSyncPage(network, await call('group.sync', params), params);
- * const { group, outcomes, blocked } = advanceGroup(network, known ?? anchor, page);
+ * const page = verifyGroupSyncPage(network, value, { after: group.sequence, limit: 100 });
+ * const { outcomes, blocked } = advanceGroup(network, group, page);
  */
 export function verifyGroupSyncPage(
   network: Network,
@@ -104,10 +112,12 @@ export function verifyGroupSyncPage(
 }
 
 /**
- * Verifies one event: its body, the reference to a certificate, and the signature by that
- * device. Rights and order are the reducer's.
+ * Verifies one event: its body, the reference to a certificate, and the signature by that device.
+ * Rights and order are the reducer's.
  *
  * @throws ProtocolError `bad_request`, `request_too_large`, `invalid_signature`
+ * @example
+ * const { content, signer } = verifyGroupEvent(network, event, groupPage.signers);
  */
 export function verifyGroupEvent(
   network: Network,
@@ -158,8 +168,8 @@ export interface GroupAdvance {
  *
  * @param from the state so far, consistent with the page's `after`, or the anchor with `after` -1
  * @example
- * const { group, outcomes, blocked } = advanceGroup(network, known ?? anchor, page);
- * if (blocked !== undefined) pause(blocked.event.sequence, blocked.error);
+ * const { group, outcomes, blocked } = advanceGroup(network, anchor, groupPage);
+ * if (blocked !== undefined) console.log(blocked.event.sequence, blocked.error.code);
  */
 export function advanceGroup(
   network: Network,

@@ -43,7 +43,7 @@ export function deriveAccountId(network: Network, publicKey: string): string {
  *
  * @throws ProtocolError `bad_request`
  * @example
- * checkAccountId(network, params.account, 'account');
+ * checkAccountId(network, account, 'account');
  */
 export function checkAccountId(network: Network, id: string, path = ''): void {
   const prefix = `neo:${network.magic}:`;

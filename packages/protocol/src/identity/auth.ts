@@ -53,9 +53,9 @@ export interface DeviceAuthFields {
  * enter them.
  *
  * @example
- * device.sign(deviceAuthInput(network, {
- *   relay_id, origin: relayOrigin(endpoint), account, device_id, nonce, timestamp: now,
- * }));
+ * const origin = relayOrigin('https://relay.example.com/svc/v1');
+ * const fields = { relay_id, origin, account, device_id: device.deviceId, nonce, timestamp: now };
+ * const signature = device.sign(deviceAuthInput(network, fields));
  */
 export function deviceAuthInput(network: Network, facts: DeviceAuthFields): Uint8Array {
   const { relay_id, origin, account, device_id, nonce, timestamp } = facts;
@@ -75,6 +75,11 @@ export interface AccountAuthFields {
 /**
  * Returns the bytes that the account signs to authenticate (02 §9.4); members beyond the five do
  * not enter them.
+ *
+ * @example
+ * const origin = relayOrigin('https://relay.example.com/svc/v1');
+ * const fields = { relay_id, origin, account, account_public_key: signer.publicKey, nonce };
+ * const signature = await signer.sign(accountAuthInput(network, fields));
  */
 export function accountAuthInput(network: Network, facts: AccountAuthFields): Uint8Array {
   const { relay_id, origin, account, account_public_key, nonce } = facts;
@@ -84,7 +89,11 @@ export function accountAuthInput(network: Network, facts: AccountAuthFields): Ui
 
 /**
  * Checks a challenge as a client receives it.
+ *
  * @throws ProtocolError `bad_request`
+ * @example
+ * checkChallenge(value);
+ * console.log(value.nonce);
  */
 export function checkChallenge(value: unknown): asserts value is Challenge {
   checkSchema(Challenge, value);
@@ -99,6 +108,9 @@ export function checkChallenge(value: unknown): asserts value is Challenge {
  * mode is not that of the called method.
  *
  * @throws ProtocolError `bad_request`
+ * @example
+ * checkSessionCredentials(value, 'device');
+ * console.log(value.token);
  */
 export function checkSessionCredentials(
   value: unknown,
@@ -148,7 +160,7 @@ const requiredLimits = {
  *
  * @throws ProtocolError `bad_request`
  * @example
- * checkRelayInfo(answer, descriptor);
+ * checkRelayInfo(value, descriptor);
  */
 export function checkRelayInfo(
   value: unknown,

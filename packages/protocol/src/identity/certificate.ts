@@ -40,6 +40,9 @@ export type DeviceCertificate = Static<typeof DeviceCertificate>;
  * key derives the account, on this network.
  *
  * @throws ProtocolError `bad_request`; `request_too_large` over 4,096 bytes
+ * @example
+ * checkDeviceCertificate(network, value);
+ * console.log(value.expires_at);
  */
 export function checkDeviceCertificate(
   network: Network,
@@ -61,6 +64,8 @@ export function checkDeviceCertificate(
  * network's magic.
  *
  * @throws ProtocolError `bad_request`
+ * @example
+ * checkAccountKey(network, certificate);
  */
 export function checkAccountKey(
   network: Network,
@@ -78,7 +83,12 @@ const byDevice = signatureMember('device_signature', 'ed25519', [
 ]);
 const byAccount = signatureMember('account_signature', 'p256');
 
-/** Returns the bytes that the device signs: the certificate without both signatures. */
+/**
+ * Returns the bytes that the device signs: the certificate without both signatures.
+ *
+ * @example
+ * const bytes = deviceCertificateDeviceInput(network, certificate);
+ */
 export function deviceCertificateDeviceInput(
   network: Network,
   certificate: Omit<DeviceCertificate, 'device_signature' | 'account_signature'>,
@@ -86,7 +96,12 @@ export function deviceCertificateDeviceInput(
   return byDevice.input(network, certificate);
 }
 
-/** Returns the bytes that the account signs: the certificate with the device's signature. */
+/**
+ * Returns the bytes that the account signs: the certificate with the device's signature.
+ *
+ * @example
+ * const bytes = deviceCertificateAccountInput(network, certificate);
+ */
 export function deviceCertificateAccountInput(
   network: Network,
   certificate: Omit<DeviceCertificate, 'account_signature'>,
@@ -94,7 +109,12 @@ export function deviceCertificateAccountInput(
   return byAccount.input(network, certificate);
 }
 
-/** Returns both signatures of a certificate, the device's first. */
+/**
+ * Returns both signatures of a certificate, the device's first.
+ *
+ * @example
+ * const [byDevice, byAccount] = deviceCertificateSignatures(network, certificate);
+ */
 export function deviceCertificateSignatures(
   network: Network,
   certificate: DeviceCertificate,
@@ -124,7 +144,12 @@ export function verifyDeviceCertificate(
   verifySignatures(network.primitives, checks, path || 'certificate');
 }
 
-/** Returns whether a certificate's period covers an instant: `not_before <= now < expires_at`. */
+/**
+ * Returns whether a certificate's period covers an instant: `not_before <= now < expires_at`.
+ *
+ * @example
+ * if (!isCertificateCurrent(certificate, now)) console.log('renew the certificate');
+ */
 export function isCertificateCurrent(
   certificate: Pick<DeviceCertificate, 'not_before' | 'expires_at'>,
   now: number,
@@ -147,7 +172,7 @@ export interface CertificateOptions {
  * @throws ProtocolError `bad_request` for a period the protocol does not allow
  * @example
  * const certificate = await signDeviceCertificate(network, {
- *   account: accountSigner(network, accountKey),
+ *   account: signer,
  *   device: deviceSigner(network, deviceKeys),
  *   notBefore: now,
  *   expiresAt: now + 31_104_000,

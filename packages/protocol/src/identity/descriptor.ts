@@ -38,10 +38,13 @@ export type RelayDescriptor = Static<typeof RelayDescriptor>;
 
 /**
  * Checks everything about a descriptor that needs neither its signature nor the registry nor the
- * time: structure, addresses (13.2), capabilities, one Peer ID, and that the key derives the
- * relay ID.
+ * time: structure, addresses (13.2), capabilities, one Peer ID, and that the key derives the relay
+ * ID.
  *
  * @throws ProtocolError `bad_request`
+ * @example
+ * checkDescriptor(network, value);
+ * console.log(value.relay_id);
  */
 export function checkDescriptor(
   network: Network,
@@ -90,6 +93,9 @@ const byRelay = signatureMember('relay_signature', 'p256');
 /**
  * Returns the bytes that the relay signs: the descriptor without its signature, addresses as they
  * are (EP5).
+ *
+ * @example
+ * const signature = await relaySigner.sign(descriptorSigningInput(network, descriptor));
  */
 export function descriptorSigningInput(
   network: Network,
@@ -98,7 +104,12 @@ export function descriptorSigningInput(
   return byRelay.input(network, descriptor);
 }
 
-/** Returns the descriptor's signature. */
+/**
+ * Returns the descriptor's signature.
+ *
+ * @example
+ * verifySignatures(primitives, descriptorSignatures(network, descriptor), 'descriptor');
+ */
 export function descriptorSignatures(
   network: Network,
   descriptor: RelayDescriptor,
@@ -114,6 +125,7 @@ export function descriptorSignatures(
  *   `invalid_signature`
  * @example
  * const entry = await registry.getRelay(relayId);
+ * if (entry === undefined) throw new ProtocolError('not_found', 'relay');
  * verifyDescriptor(network, value, { entry, now });
  * const { https } = descriptorAddresses(value);
  */
@@ -132,6 +144,8 @@ export function verifyDescriptor(
  * store descriptors, or verify signatures elsewhere.
  *
  * @throws ProtocolError `bad_request`, `forbidden`, `stale_state` as `verifyDescriptor`
+ * @example
+ * checkDescriptorStatus(descriptor, { entry, now });
  */
 export function checkDescriptorStatus(
   descriptor: Pick<RelayDescriptor, 'relay_id' | 'expires_at'>,
@@ -148,7 +162,12 @@ export function checkDescriptorStatus(
   }
 }
 
-/** Returns the addresses of a checked descriptor by transport; unknown transports are left out. */
+/**
+ * Returns the addresses of a checked descriptor by transport; unknown transports are left out.
+ *
+ * @example
+ * const { https, wss } = descriptorAddresses(descriptor);
+ */
 export function descriptorAddresses(descriptor: Pick<RelayDescriptor, 'endpoints'>): {
   readonly https: string[];
   readonly wss: string[];
@@ -162,7 +181,12 @@ export function descriptorAddresses(descriptor: Pick<RelayDescriptor, 'endpoints
   return addresses;
 }
 
-/** The Peer ID a checked descriptor binds, as multihash bytes. */
+/**
+ * The Peer ID a checked descriptor binds, as multihash bytes.
+ *
+ * @example
+ * const key = ed25519KeyOfPeer(descriptorPeerId(descriptor));
+ */
 export function descriptorPeerId(descriptor: Pick<RelayDescriptor, 'endpoints'>): Uint8Array {
   for (const item of descriptor.endpoints) {
     const endpoint = classifyEndpoint(item);
@@ -171,7 +195,12 @@ export function descriptorPeerId(descriptor: Pick<RelayDescriptor, 'endpoints'>)
   throw badRequest('endpoints', 'no libp2p TCP address');
 }
 
-/** Returns whether a descriptor declares an optional module. */
+/**
+ * Returns whether a descriptor declares an optional module.
+ *
+ * @example
+ * hasCapability(descriptor, 'group.host.v1'); // true
+ */
 export function hasCapability(
   descriptor: Pick<RelayDescriptor, 'capabilities'>,
   name: string,
@@ -193,7 +222,10 @@ export interface DescriptorFields {
  * @throws ProtocolError `bad_request` for addresses or capabilities the protocol does not allow
  * @example
  * const descriptor = await signDescriptor(network, relaySigner, {
- *   endpoints: ['https://relay.example.com/svc/v1', `/dns4/relay.example.com/tcp/4201/p2p/${id}`],
+ *   endpoints: [
+ *     'https://relay.example.com/svc/v1',
+ *     `/dns4/relay.example.com/tcp/4201/p2p/${peerIdOf(publicKeyBytes)}`,
+ *   ],
  *   expires_at: now + 86_400,
  * });
  */

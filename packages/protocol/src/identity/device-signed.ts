@@ -14,6 +14,9 @@ const byDevice = signatureMember('device_signature', 'ed25519');
 /**
  * Returns the bytes that the device signs; the object with or without its `device_signature` gives
  * the same.
+ *
+ * @example
+ * const signature = device.sign(deviceSigningInput(network, post));
  */
 export function deviceSigningInput(network: Network, object: JsonObject): Uint8Array {
   return byDevice.input(network, object);
@@ -22,6 +25,9 @@ export function deviceSigningInput(network: Network, object: JsonObject): Uint8A
 /**
  * Returns the one signature of a checked object, by the device of a certificate that was itself
  * verified and whose account was compared. The certificate may have expired since.
+ *
+ * @example
+ * verifySignatures(primitives, deviceSignatures(network, post, certificate), 'post');
  */
 export function deviceSignatures(
   network: Network,

@@ -42,6 +42,9 @@ export type AccountDeviceState = Static<typeof AccountDeviceState>;
  * Checks everything about a device state but its signatures, its certificates included.
  *
  * @throws ProtocolError `bad_request`; `request_too_large` for the state or a certificate
+ * @example
+ * checkDeviceState(network, value);
+ * console.log(value.revision);
  */
 export function checkDeviceState(
   network: Network,
@@ -68,6 +71,9 @@ const byAccount = signatureMember('account_signature', 'p256');
 /**
  * Returns the bytes that the account signs: the state without its own signature, certificates
  * complete (A1).
+ *
+ * @example
+ * const signature = await signer.sign(deviceStateSigningInput(network, state));
  */
 export function deviceStateSigningInput(
   network: Network,
@@ -76,7 +82,12 @@ export function deviceStateSigningInput(
   return byAccount.input(network, state);
 }
 
-/** Returns the state's signature and both of every certificate. */
+/**
+ * Returns the state's signature and both of every certificate.
+ *
+ * @example
+ * const checks = deviceStateSignatures(network, state);
+ */
 export function deviceStateSignatures(
   network: Network,
   state: AccountDeviceState,
@@ -93,6 +104,9 @@ export function deviceStateSignatures(
  * Checks a device state with all its signatures.
  *
  * @throws ProtocolError as `checkDeviceState`; `invalid_signature`
+ * @example
+ * verifyDeviceState(network, value);
+ * const devices = currentDevices(network, value, now);
  */
 export function verifyDeviceState(
   network: Network,
@@ -104,7 +118,12 @@ export function verifyDeviceState(
   verifySignatures(network.primitives, checks, path || 'device state');
 }
 
-/** Returns the registered devices of a state by device ID, currently valid or not (A5). */
+/**
+ * Returns the registered devices of a state by device ID, currently valid or not (A5).
+ *
+ * @example
+ * const certificateOfDevice = devicesOf(network, state).get(device.deviceId);
+ */
 export function devicesOf(
   network: Network,
   state: Pick<AccountDeviceState, 'certificates'>,
@@ -114,7 +133,14 @@ export function devicesOf(
   );
 }
 
-/** Returns the devices of a state whose certificate covers an instant, by device ID. */
+/**
+ * Returns the devices of a state whose certificate covers an instant, by device ID.
+ *
+ * @example
+ * for (const [deviceId, certificate] of currentDevices(network, state, now)) {
+ *   console.log(deviceId, certificate.expires_at);
+ * }
+ */
 export function currentDevices(
   network: Network,
   state: Pick<AccountDeviceState, 'certificates'>,
@@ -130,6 +156,8 @@ export function currentDevices(
  *
  * @param current `undefined` if there is none yet
  * @throws ProtocolError `state_conflict` when no safe integer is left (I2)
+ * @example
+ * const revision = nextRevision(state.revision, Date.now());
  */
 export function nextRevision(current: number | undefined, nowMilliseconds: number): number {
   const revision = Math.max((current ?? -1) + 1, nowMilliseconds, 0);
@@ -144,10 +172,8 @@ export function nextRevision(current: number | undefined, nowMilliseconds: numbe
  *
  * @throws ProtocolError `bad_request` for certificates the state may not hold
  * @example
- * const state = await signDeviceState(network, signer, {
- *   revision: nextRevision(current?.revision, Date.now()),
- *   certificates: [certificate],
- * });
+ * const revision = nextRevision(state.revision, Date.now());
+ * const next = await signDeviceState(network, signer, { revision, certificates: [certificate] });
  */
 export async function signDeviceState(
   network: Network,

@@ -10,7 +10,10 @@ import { parsePeerId } from './peer-id.ts';
 
 /**
  * Checks an HTTPS base address: of a registry record, or of a descriptor.
+ *
  * @throws ProtocolError `bad_request`
+ * @example
+ * checkHttpsEndpoint('https://relay.example.com/svc/v1');
  */
 export function checkHttpsEndpoint(text: string, path = ''): void {
   checkUrl('https://', text, path);
@@ -18,7 +21,10 @@ export function checkHttpsEndpoint(text: string, path = ''): void {
 
 /**
  * Checks a complete WebSocket address.
+ *
  * @throws ProtocolError `bad_request`
+ * @example
+ * checkWssEndpoint('wss://relay.example.com/svc/v1/ws');
  */
 export function checkWssEndpoint(text: string, path = ''): void {
   checkUrl('wss://', text, path);
@@ -75,6 +81,8 @@ export type Endpoint =
  * Classifies an item of a descriptor's `endpoints` by transport, and checks it.
  *
  * @throws ProtocolError `bad_request` for a malformed HTTPS, WSS or libp2p TCP item (EP4)
+ * @example
+ * classifyEndpoint('https://relay.example.com/svc/v1'); // { kind: 'https' }
  */
 export function classifyEndpoint(text: string, path = ''): Endpoint {
   const scheme = /^\s*(https|wss)\s*:/i.exec(text)?.[1]?.toLowerCase();

@@ -84,7 +84,12 @@ export class Network {
   }
 }
 
-/** Returns the text form of the SHA-256 of raw bytes (01 §4.1). */
+/**
+ * Returns the text form of the SHA-256 of raw bytes (01 §4.1).
+ *
+ * @example
+ * sha256Text(primitives, plaintext); // 'sha256:…'
+ */
 export function sha256Text(primitives: Primitives, bytes: Uint8Array): string {
   return `sha256:${encodeBase64url(primitives.sha256(bytes))}`;
 }

@@ -16,7 +16,7 @@ const cidHead = [0x01, 0x72] as const;
  *
  * @param publicKey 32 bytes
  * @example
- * peerIdOf(publicKey); // '12D3Koo…', 52 characters
+ * peerIdOf(publicKeyBytes); // '12D3Koo…', 52 characters
  */
 export function peerIdOf(publicKey: Uint8Array): string {
   if (publicKey.length !== 32) throw new TypeError('expected an Ed25519 public key of 32 bytes');
@@ -32,6 +32,10 @@ export function formatPeerId(multihash: Uint8Array): string {
  * Parses a Peer ID in one of its text forms into multihash bytes (base58btc multihash, or CIDv1 in
  * base32 or base58btc); `undefined` if the text is no Peer ID. Two texts name one peer if the bytes
  * are equal.
+ *
+ * @example
+ * const multihash = parsePeerId(text);
+ * if (multihash === undefined) throw new TypeError('no Peer ID');
  */
 export function parsePeerId(text: string): Uint8Array | undefined {
   if (text.length > 128) return undefined;
@@ -48,7 +52,12 @@ export function parsePeerId(text: string): Uint8Array | undefined {
   }
 }
 
-/** The Ed25519 public key inside a Peer ID's multihash; `undefined` for keys of other kinds. */
+/**
+ * The Ed25519 public key inside a Peer ID's multihash; `undefined` for keys of other kinds.
+ *
+ * @example
+ * const key = ed25519KeyOfPeer(descriptorPeerId(descriptor));
+ */
 export function ed25519KeyOfPeer(multihash: Uint8Array): Uint8Array | undefined {
   if (multihash.length !== ed25519Head.length + 32) return undefined;
   if (!ed25519Head.every((byte, index) => multihash[index] === byte)) return undefined;

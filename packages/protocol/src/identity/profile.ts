@@ -39,6 +39,9 @@ export type AccountProfile = Static<typeof AccountProfile>;
  * Checks everything about a profile but its signature and the right to publish it.
  *
  * @throws ProtocolError `bad_request`; `request_too_large` over 8,192 bytes (F1)
+ * @example
+ * checkProfile(network, value);
+ * console.log(value.nickname);
  */
 export function checkProfile(
   network: Network,
@@ -60,7 +63,12 @@ export function checkProfile(
   checkAccountId(network, value.account, memberPath(path, 'account'));
 }
 
-/** Returns the bytes that the device signs (F2). */
+/**
+ * Returns the bytes that the device signs (F2).
+ *
+ * @example
+ * const bytes = profileSigningInput(network, profile);
+ */
 export function profileSigningInput(
   network: Network,
   profile: Omit<AccountProfile, 'device_signature'>,
@@ -68,7 +76,12 @@ export function profileSigningInput(
   return deviceSigningInput(network, profile);
 }
 
-/** Returns the profile's signature, by the device of a certificate that was verified on its own. */
+/**
+ * Returns the profile's signature, by the device of a certificate that was verified on its own.
+ *
+ * @example
+ * verifySignatures(primitives, profileSignatures(network, profile, certificate), 'profile');
+ */
 export function profileSignatures(
   network: Network,
   profile: AccountProfile,
@@ -84,8 +97,8 @@ export function profileSignatures(
  * @throws ProtocolError as `checkProfile`; `bad_request` if the certificate is of another account;
  *   `invalid_signature`
  * @example
- * verifyDeviceCertificate(network, result.signer_certificate);
- * verifyProfile(network, result.profile, result.signer_certificate);
+ * verifyDeviceCertificate(network, certificate);
+ * verifyProfile(network, value, certificate);
  */
 export function verifyProfile(
   network: Network,
@@ -108,9 +121,8 @@ export type ProfileFields = Omit<AccountProfile, '$type' | 'device_signature'>;
  *
  * @throws ProtocolError `bad_request`, `request_too_large`
  * @example
- * const profile = signProfile(network, device, {
- *   account, nickname: 'Ann', public_discovery: true, updated_at: now,
- * });
+ * const fields = { account, nickname: 'Ann', public_discovery: true, updated_at: now };
+ * const profile = signProfile(network, deviceKeysSigner, fields);
  */
 export function signProfile(
   network: Network,

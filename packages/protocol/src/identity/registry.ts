@@ -24,7 +24,11 @@ export interface Registry {
 
 /**
  * Checks a registry record.
+ *
  * @throws ProtocolError `bad_request`
+ * @example
+ * checkRelayEntry(value);
+ * console.log(value.endpoint);
  */
 export function checkRelayEntry(value: unknown, path = ''): asserts value is RelayEntry {
   checkSchema(RelayEntry, value, path);

@@ -43,8 +43,11 @@ export type FinalRoute = AccountRoute & { relay_signature: string };
 /**
  * Checks a draft, as published by a client, but for its signature: `relay_signature` is absent.
  *
- * @throws ProtocolError `bad_request`; `request_too_large` when already the draft is over the
- *   limit of the final document
+ * @throws ProtocolError `bad_request`; `request_too_large` when already the draft is over the limit
+ *   of the final document
+ * @example
+ * checkRouteDraft(network, value);
+ * const route = await cosignRoute(network, relaySigner, value);
  */
 export function checkRouteDraft(
   network: Network,
@@ -61,6 +64,9 @@ export function checkRouteDraft(
  * Checks a final route but for its signatures and whether it has expired.
  *
  * @throws ProtocolError `bad_request`; `request_too_large` over 4,096 bytes
+ * @example
+ * checkRoute(network, value);
+ * console.log(value.relay_id);
  */
 export function checkRoute(
   network: Network,
@@ -90,7 +96,12 @@ const bothSignatures = ['account_signature', 'relay_signature'];
 const byAccount = signatureMember('account_signature', 'p256', bothSignatures);
 const byRelay = signatureMember('relay_signature', 'p256');
 
-/** Returns the bytes that the account signs: the route without both signatures. */
+/**
+ * Returns the bytes that the account signs: the route without both signatures.
+ *
+ * @example
+ * const bytes = routeAccountInput(network, route);
+ */
 export function routeAccountInput(
   network: Network,
   route: Omit<AccountRoute, 'account_signature' | 'relay_signature'>,
@@ -98,7 +109,12 @@ export function routeAccountInput(
   return byAccount.input(network, route);
 }
 
-/** Returns the bytes that the relay signs: the route with the account's signature as received. */
+/**
+ * Returns the bytes that the relay signs: the route with the account's signature as received.
+ *
+ * @example
+ * const bytes = routeRelayInput(network, route);
+ */
 export function routeRelayInput(
   network: Network,
   route: Omit<AccountRoute, 'relay_signature'>,
@@ -106,7 +122,12 @@ export function routeRelayInput(
   return byRelay.input(network, route);
 }
 
-/** Returns the account's signature on a draft or final route. */
+/**
+ * Returns the account's signature on a draft or final route.
+ *
+ * @example
+ * verifySignatures(primitives, routeDraftSignatures(network, route), 'route draft');
+ */
 export function routeDraftSignatures(network: Network, route: AccountRoute): SignatureCheck[] {
   return [byAccount.check(network, route, route.account_public_key)];
 }
@@ -115,6 +136,8 @@ export function routeDraftSignatures(network: Network, route: AccountRoute): Sig
  * Returns both signatures of a final route.
  *
  * @param relayPublicKey `public_key` of the named relay's verified current descriptor
+ * @example
+ * const checks = routeSignatures(network, route, descriptor.public_key);
  */
 export function routeSignatures(
   network: Network,
@@ -132,7 +155,7 @@ export function routeSignatures(
  *   `relay_id`; `invalid_signature`
  * @example
  * verifyRoute(network, value, { relayPublicKey: descriptor.public_key });
- * if (now >= value.expires_at) refreshRoute();
+ * if (now >= value.expires_at) console.log('refresh the route');
  */
 export function verifyRoute(
   network: Network,
@@ -162,6 +185,9 @@ function checkRouteRelayKey(
  * Returns the text by which two routes of one revision are compared: the network-bound JSON without
  * both signatures. Equal texts are the same route, even with different signature bytes (chapter 03,
  * section 3.4).
+ *
+ * @example
+ * const isSame = routeContent(network, route) === routeContent(network, otherRoute);
  */
 export function routeContent(network: Network, route: AccountRoute): string {
   return canonicalWith(route, {
@@ -183,9 +209,9 @@ export interface RouteFields {
  *
  * @throws ProtocolError `bad_request` for a period the protocol does not allow
  * @example
- * const draft = await signRouteDraft(network, signer, {
- *   revision: nextRevision(known, Date.now()), relay_id, updated_at: now, expires_at,
- * });
+ * const revision = nextRevision(undefined, Date.now());
+ * const fields = { revision, relay_id, updated_at: now, expires_at: now + 31_536_000 };
+ * const draft = await signRouteDraft(network, signer, fields);
  */
 export async function signRouteDraft(
   network: Network,
@@ -208,6 +234,8 @@ export async function signRouteDraft(
  *
  * @throws ProtocolError `bad_request` if the route names another relay; `request_too_large` if the
  *   final document is over 4,096 bytes
+ * @example
+ * const final = await cosignRoute(network, relaySigner, route);
  */
 export async function cosignRoute(
   network: Network,

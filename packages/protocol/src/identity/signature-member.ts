@@ -15,10 +15,6 @@ interface Signer {
  * signatures with this and derives its `xSigningInput`, `xSignatures` and `signX` from them.
  *
  * @param without the members to leave out; the signature's own by default
- * @example
- * const byAccount = signatureMember('account_signature', 'p256');
- * const message = byAccount.input(network, state);
- * const check = byAccount.check(network, state, state.account_public_key);
  */
 export function signatureMember<M extends string>(
   member: M,

@@ -39,7 +39,7 @@ export interface SigningDevice {
  * Adds account and device ID to a device's signer.
  *
  * @example
- * const from = signingDevice(network, account, deviceSigner(network, deviceKeys));
+ * const device = signingDevice(network, account, deviceSigner(network, deviceKeys));
  */
 export function signingDevice(
   network: Network,
@@ -60,7 +60,7 @@ export function signingDevice(
  * @param privateKey 32 bytes
  * @example
  * const signer = accountSigner(network, privateKey);
- * const state = await signDeviceState(network, signer, { revision, certificates: [] });
+ * const state = await signDeviceState(network, signer, { revision: 0, certificates: [] });
  */
 export function accountSigner(network: Network, privateKey: Uint8Array): AccountSigner {
   const { p256 } = network.primitives;

@@ -100,7 +100,7 @@ export function checkNep6Wallet(value: unknown): asserts value is Nep6Wallet {
  * @param value parsed content of the file
  * @throws WalletError
  * @example
- * const key = await openNep6Wallet(network, JSON.parse(text), { password });
+ * const key = await openNep6Wallet(network, JSON.parse(text), { password: 'secret' });
  * const signer = accountSigner(network, key.privateKey);
  */
 export async function openNep6Wallet(

@@ -28,7 +28,12 @@ export function canonicalJson(value: JsonValue): string {
   }
 }
 
-/** Formats a value as Canonical JSON in UTF-8. */
+/**
+ * Formats a value as Canonical JSON in UTF-8.
+ *
+ * @example
+ * canonicalBytes({ a: 1 }).length; // 7
+ */
 export function canonicalBytes(value: JsonValue): Uint8Array {
   return encoder.encode(canonicalJson(value));
 }
@@ -38,6 +43,8 @@ export function canonicalBytes(value: JsonValue): Uint8Array {
  * construction of signing and hash inputs (chapter 01, section 4). The object itself is not copied.
  *
  * @throws TypeError also for an added name that the object has already
+ * @example
+ * canonicalWith({ b: 1, c: 2 }, { omit: ['c'], add: { a: 0 } }); // '{"a":0,"b":1}'
  */
 export function canonicalWith(
   object: JsonObject,

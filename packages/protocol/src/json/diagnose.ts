@@ -12,7 +12,12 @@ export interface EnvelopeFault {
   readonly id: string | number | null;
 }
 
-/** Returns whether a value may be the `id` of a JSON-RPC request (chapter 02, section 3.4). */
+/**
+ * Returns whether a value may be the `id` of a JSON-RPC request (chapter 02, section 3.4).
+ *
+ * @example
+ * isRpcId(1.5); // false
+ */
 export function isRpcId(value: unknown): value is string | number {
   if (typeof value === 'string') return utf8Length(value) <= limits.rpcIdBytes;
   return Number.isSafeInteger(value);

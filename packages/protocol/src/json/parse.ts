@@ -35,6 +35,8 @@ const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
  * (chapter 01, J1).
  *
  * @throws JsonError with fault `syntax`
+ * @example
+ * const value = parseJson(decodeUtf8(plaintext));
  */
 export function decodeUtf8(bytes: Uint8Array): string {
   try {

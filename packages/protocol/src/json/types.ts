@@ -6,7 +6,12 @@ export interface JsonObject {
   readonly [name: string]: JsonValue | undefined;
 }
 
-/** Returns whether a value is a JSON object: not `null`, not an array. */
+/**
+ * Returns whether a value is a JSON object: not `null`, not an array.
+ *
+ * @example
+ * if (isJsonObject(value)) console.log(Object.keys(value));
+ */
 export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -12,6 +12,9 @@ export type MessageBody = Static<typeof MessageBody>;
  * format is accepted.
  *
  * @throws ProtocolError `bad_request`
+ * @example
+ * checkMessageBody(value);
+ * console.log(value.text);
  */
 export function checkMessageBody(value: unknown, path = ''): asserts value is MessageBody {
   checkSchema(MessageBody, value, path);

@@ -36,7 +36,11 @@ export type ContentReference = Static<typeof ContentReference>;
 
 /**
  * Checks a reference: shape, absolute HTTPS address, media type (04 §9.1).
+ *
  * @throws ProtocolError `bad_request`
+ * @example
+ * checkContentReference(value);
+ * console.log(value.uri);
  */
 export function checkContentReference(
   value: unknown,
@@ -116,8 +120,9 @@ export function contentAad(
  * address they will be served at.
  *
  * @example
- * const { body, reference } = sealContent(network, { plaintext, contentType: 'image/png', random });
- * const attachment = { uri: await upload(body), ...reference };
+ * const contentType = 'image/png';
+ * const { body, reference } = sealContent(network, { plaintext, contentType, random });
+ * const attachment = { uri: `https://files.example.com/${body.length}`, ...reference };
  */
 export function sealContent(
   network: Network,
@@ -152,6 +157,9 @@ export function sealContent(
  *
  * @param body the bytes served at the reference's address
  * @returns the plaintext, or `undefined` for content that is not what the reference promises
+ * @example
+ * const reference = attachments[0];
+ * const content = reference && openContent(network, reference, bytes);
  */
 export function openContent(
   network: Network,

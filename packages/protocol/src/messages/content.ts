@@ -88,8 +88,10 @@ function assertTyped(value: JsonValue): asserts value is JsonObject & { readonly
  *
  * @param own.account the reading account
  * @example
- * const parsed = parseContent(network, openMessage(network, message), { account });
- * if (parsed.kind === 'known' && parsed.name === 'message.direct') show(parsed.content.body);
+ * const parsed = parseContent(network, plaintext, { account });
+ * if (parsed.kind === 'known' && parsed.name === 'message.direct') {
+ *   console.log(parsed.content.body?.text);
+ * }
  */
 export function parseContent(
   network: Network,
@@ -118,7 +120,12 @@ export function parseContent(
 /** The direction of a message for the account that reads it. */
 export type MessageDirection = 'self' | 'received' | 'sent';
 
-/** Returns the direction of an envelope for an account; `undefined` if it has no part in it. */
+/**
+ * Returns the direction of an envelope for an account; `undefined` if it has no part in it.
+ *
+ * @example
+ * messageDirection({ from: account, to: account }, account); // 'self'
+ */
 export function messageDirection(
   envelope: { readonly from: string; readonly to: string },
   account: string,

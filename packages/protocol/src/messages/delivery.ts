@@ -31,7 +31,11 @@ export type DeliveryStatusQuery = Static<typeof DeliveryStatusQuery>;
 
 /**
  * Checks a delivery status that another side answered.
+ *
  * @throws ProtocolError `bad_request`
+ * @example
+ * checkDeliveryStatus(value);
+ * console.log(value.status);
  */
 export function checkDeliveryStatus(value: unknown, path = ''): asserts value is DeliveryStatus {
   checkSchema(DeliveryStatus, value, path);
@@ -44,6 +48,11 @@ export function checkDeliveryStatus(value: unknown, path = ''): asserts value is
 /**
  * Returns the instant at which a source relay ends an unfinished delivery; fixed at acceptance (04
  * §16.1). All in Unix seconds; limits and retention as they are at acceptance.
+ *
+ * @example
+ * const deadline = deliveryDeadline({
+ *   createdAt: now, acceptedAt: now, deliveryAgeLimit: 604_800, messageRetention: 2_592_000,
+ * });
  */
 export function deliveryDeadline(facts: {
   readonly createdAt: number;
@@ -88,6 +97,10 @@ export function deliveryErrorAction(code: string): DeliveryErrorAction {
 /**
  * Returns the `error.code` of a delivery that a remote error ended: an unrecognised one is a bad
  * gateway.
+ *
+ * @example
+ * deliveryEndCode('forbidden'); // 'forbidden'
+ * deliveryEndCode('unheard_of'); // 'bad_gateway'
  */
 export function deliveryEndCode(code: string): ErrorCode {
   return isErrorCode(code) ? code : 'bad_gateway';

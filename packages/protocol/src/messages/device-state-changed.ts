@@ -6,7 +6,12 @@ import { Counter, checkNoNull, checkObject, type Static, Type, TypeName } from '
 export const DeviceStateChanged = Type.Object({ $type: TypeName, revision: Counter });
 export type DeviceStateChanged = Static<typeof DeviceStateChanged>;
 
-/** @throws ProtocolError `bad_request` */
+/**
+ * @throws ProtocolError `bad_request`
+ * @example
+ * checkDeviceStateChanged(network, value);
+ * console.log(value.revision);
+ */
 export function checkDeviceStateChanged(
   network: Network,
   value: unknown,

@@ -30,7 +30,11 @@ export type DirectMessage = Static<typeof DirectMessage>;
 
 /**
  * Checks a direct message: a body or attachments, each sound, no attachment twice.
+ *
  * @throws ProtocolError `bad_request`
+ * @example
+ * checkDirectMessage(network, value);
+ * console.log(value.body?.text);
  */
 export function checkDirectMessage(
   network: Network,
@@ -55,6 +59,9 @@ export function checkDirectMessage(
  * Returns whether a reply's reference can belong to a conversation: it names one of the two
  * accounts. Otherwise the client ignores the reference and shows the message (04 §7.3). Whether the
  * named message went between the same two accounts is looked up in local history.
+ *
+ * @example
+ * isReplyWithin({ from: peer, message_id: envelope.message_id }, envelope);
  */
 export function isReplyWithin(
   reference: DirectMessageReference,

@@ -48,7 +48,12 @@ export type EnvelopeHead = Pick<
   'message_id' | 'created_at' | 'from' | 'from_device_id' | 'to'
 >;
 
-/** Makes a message ID: `msg_` and 16 random bytes (04 §2). */
+/**
+ * Makes a message ID: `msg_` and 16 random bytes (04 §2).
+ *
+ * @example
+ * newMessageId(random); // 'msg_…'
+ */
 export function newMessageId(random: Random): string {
   return `msg_${encodeBase64url(random(16))}`;
 }
@@ -57,6 +62,9 @@ export function newMessageId(random: Random): string {
  * Checks everything about an envelope but its signature: structure, accounts of this network, size.
  *
  * @throws ProtocolError `bad_request`; `request_too_large` over 262,144 bytes of Canonical JSON
+ * @example
+ * checkEnvelope(network, value);
+ * console.log(value.message_id);
  */
 export function checkEnvelope(
   network: Network,
@@ -74,6 +82,9 @@ export function checkEnvelope(
 /**
  * Returns the bytes that the sending device signs: the envelope without its signature, unknown
  * members included.
+ *
+ * @example
+ * const signature = device.sign(envelopeSigningInput(network, envelope));
  */
 export function envelopeSigningInput(
   network: Network,
@@ -84,6 +95,9 @@ export function envelopeSigningInput(
 
 /**
  * Returns the envelope's signature, by the device of a certificate that was verified on its own.
+ *
+ * @example
+ * verifySignatures(primitives, envelopeSignatures(network, envelope, certificate), 'envelope');
  */
 export function envelopeSignatures(
   network: Network,
@@ -98,6 +112,8 @@ export function envelopeSignatures(
  * ID is `from_device_id`.
  *
  * @throws ProtocolError `bad_request` (04 §13, condition 2)
+ * @example
+ * checkEnvelopeCertificate(network, envelope, certificate);
  */
 export function checkEnvelopeCertificate(
   network: Network,
@@ -118,6 +134,9 @@ export function checkEnvelopeCertificate(
  * checked.
  *
  * @throws ProtocolError `bad_request`, `request_too_large`, `invalid_signature`
+ * @example
+ * verifyEnvelope(network, value, certificate);
+ * console.log(value.from);
  */
 export function verifyEnvelope(
   network: Network,
@@ -134,6 +153,9 @@ export function verifyEnvelope(
 /**
  * Returns the associated data of the payload (04 §6.1). Unknown members of the envelope do not
  * enter it.
+ *
+ * @example
+ * const aad = messageAad(network, envelope);
  */
 export function messageAad(network: Network, envelope: EnvelopeHead): Uint8Array {
   return network.bytes({

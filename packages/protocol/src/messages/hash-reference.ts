@@ -10,13 +10,18 @@ const hashPrefix = 'sha256:';
  *
  * @param hash `sha256:` and 43 characters
  * @example
- * `![photo](${hashReferenceUri(attachment.hash)})`; // '![photo](ni:///sha-256;Xj04…)'
+ * const markdown = attachments.map(({ hash }) => `![photo](${hashReferenceUri(hash)})`);
  */
 export function hashReferenceUri(hash: string): string {
   return `ni:///sha-256;${hash.slice(hashPrefix.length)}`;
 }
 
-/** Returns whether a target has the scheme of a hash reference; it may still be malformed. */
+/**
+ * Returns whether a target has the scheme of a hash reference; it may still be malformed.
+ *
+ * @example
+ * isHashReference('ni:///sha-256;…'); // true
+ */
 export function isHashReference(uri: string): boolean {
   return /^ni:/i.test(uri);
 }
@@ -48,8 +53,8 @@ export type HashResolution =
  * of elements.
  *
  * @example
- * const resolve = hashReferenceResolver(message.attachments ?? []);
- * bodyTargets(message.body).map(({ uri }) => resolve(uri)); // [{ status: 'resolved', index: 0 }]
+ * const resolve = hashReferenceResolver(attachments);
+ * bodyTargets(body).map(({ uri }) => resolve(uri)); // [{ status: 'resolved', index: 0 }]
  */
 export function hashReferenceResolver(
   attachments: readonly unknown[],
@@ -65,7 +70,12 @@ export function hashReferenceResolver(
   };
 }
 
-/** Resolves a single reference, as {@link hashReferenceResolver} does. */
+/**
+ * Resolves a single reference, as {@link hashReferenceResolver} does.
+ *
+ * @example
+ * const { status } = resolveHashReference(text, attachments);
+ */
 export function resolveHashReference(uri: string, attachments: readonly unknown[]): HashResolution {
   return hashReferenceResolver(attachments)(uri);
 }

@@ -34,7 +34,11 @@ export const MessageKeyBoxes = Type.Array(MessageKeyBox, {
 
 /**
  * Checks a set of boxes: 1 to 8, each sound, no device twice.
+ *
  * @throws ProtocolError `bad_request`
+ * @example
+ * checkKeyBoxes(value);
+ * console.log(value.map((box) => box.device_id));
  */
 export function checkKeyBoxes(value: unknown, path = ''): asserts value is MessageKeyBox[] {
   checkSchema(MessageKeyBoxes, value, path);
@@ -103,8 +107,12 @@ export function sealKeyBox(
 
 /**
  * Opens a box with the device's X25519 private key.
+ *
  * @returns the content key, or `undefined` for a box that is not for this device, account and
  *   message
+ * @example
+ * const input = { envelope, account, box: keyBox, encryptionPrivateKey: privateKey };
+ * const contentKey = openKeyBox(network, input);
  */
 export function openKeyBox(
   network: Network,

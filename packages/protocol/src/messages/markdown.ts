@@ -39,11 +39,13 @@ function target(token: Token): MarkdownTarget[] {
 }
 
 /**
- * Checks, before sending, that every reference of a body to an attachment finds exactly one.
- * A receiver never refuses a message for this.
+ * Checks, before sending, that every reference of a body to an attachment finds exactly one. A
+ * receiver never refuses a message for this.
  *
  * @param attachments the effective attachments of the same message or post
  * @throws ProtocolError `bad_request`
+ * @example
+ * checkBodyReferences(body, attachments);
  */
 export function checkBodyReferences(body: MessageBody, attachments: readonly unknown[]): void {
   const references = bodyTargets(body).filter(({ uri }) => isHashReference(uri));
@@ -58,6 +60,10 @@ export function checkBodyReferences(body: MessageBody, attachments: readonly unk
 /**
  * Classifies a target: a web address, one of the message's own attachments, or blocked. Scripts and
  * every other scheme are blocked, and `ni:` is never passed to the system.
+ *
+ * @example
+ * targetKind('https://example.com/'); // 'web'
+ * targetKind('javascript:alert(1)'); // 'blocked'
  */
 export function targetKind(uri: string): 'web' | 'attachment' | 'blocked' {
   if (isHashReference(uri)) return 'attachment';

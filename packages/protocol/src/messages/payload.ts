@@ -54,7 +54,12 @@ export function sealPayload(
   };
 }
 
-/** Decrypts a container; `undefined` if it does not authenticate. */
+/**
+ * Decrypts a container; `undefined` if it does not authenticate.
+ *
+ * @example
+ * const bytes = openPayload(primitives, envelope.payload, { key, aad: messageAad(network, envelope) });
+ */
 export function openPayload(
   primitives: Primitives,
   payload: EncryptedPayload,

@@ -54,8 +54,8 @@ export interface SealMessageInput {
  *   self-delivery; `request_too_large` for an envelope over 262,144 bytes
  * @example
  * const message = sealMessage(network, {
- *   from: signingDevice(network, account, device),
- *   to,
+ *   from: device,
+ *   to: peer,
  *   createdAt: now,
  *   content: { $type: network.type('message.direct'), body },
  *   recipients: [...currentDevices(network, state, now).values()],
@@ -106,6 +106,11 @@ export function sealMessage(network: Network, input: SealMessageInput): SealedMe
  *
  * @throws ProtocolError `bad_request`, `request_too_large`, `invalid_signature`; `bad_request` also
  *   if the box is not this device's, or box or payload do not authenticate
+ * @example
+ * const { deviceId } = device;
+ * const encryptionPrivateKey = privateKey;
+ * const read = { envelope, keyBox, certificate, account, deviceId, encryptionPrivateKey };
+ * const plaintext = openMessage(network, read);
  */
 export function openMessage(
   network: Network,

@@ -40,6 +40,9 @@ export type DeliveryKind = 'self' | 'granted' | 'invited' | 'public';
  * idempotency lookup.
  *
  * @throws ProtocolError `bad_request`, `request_too_large`
+ * @example
+ * checkSendRequest(network, value);
+ * console.log(value.envelope.to);
  */
 export function checkSendRequest(network: Network, value: unknown): asserts value is SendRequest {
   checkSchema(SendRequest, value);
@@ -60,6 +63,9 @@ export function checkSendRequest(network: Network, value: unknown): asserts valu
  * and that the certificate is the sender's. Its signatures and the envelope's are not verified.
  *
  * @throws ProtocolError `bad_request`, `request_too_large`
+ * @example
+ * checkDeliverRequest(network, value);
+ * console.log(value.envelope.to);
  */
 export function checkDeliverRequest(
   network: Network,
@@ -77,7 +83,12 @@ export function checkDeliverRequest(
   }
 }
 
-/** Returns the kind of a delivery, from its well-formed parameters. */
+/**
+ * Returns the kind of a delivery, from its well-formed parameters.
+ *
+ * @example
+ * deliveryKind(network, { envelope, authorization: grant }); // 'granted'
+ */
 export function deliveryKind(
   network: Network,
   request: Pick<SendRequest, 'envelope' | 'authorization'>,
@@ -93,6 +104,8 @@ export function deliveryKind(
  * unexpired: everything a relay can check without the recipient's device state.
  *
  * @throws ProtocolError `forbidden`
+ * @example
+ * checkDeliveryAuthorization(network, { envelope, authorization: grant }, now);
  */
 export function checkDeliveryAuthorization(
   network: Network,

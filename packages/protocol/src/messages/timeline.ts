@@ -53,12 +53,15 @@ export interface TimelinePageRequest {
 }
 
 /**
- * Verifies a page as a whole, before any record of it is processed (04 §18.1): ascending
- * sequences after the position, records of this account for this device, and certificates that
- * verify, belong to the senders and leave none out. Each record is then `openMessage`.
+ * Verifies a page as a whole, before any record of it is processed (04 §18.1): ascending sequences
+ * after the position, records of this account for this device, and certificates that verify, belong
+ * to the senders and leave none out. Each record is then `openMessage`.
  *
  * @returns the sending devices' certificates by device ID
  * @throws ProtocolError `bad_request`, `request_too_large`, `invalid_signature`
+ * @example
+ * const request = { account, deviceId: device.deviceId, after: -1 };
+ * const certificates = verifyTimelinePage(network, page, request);
  */
 export function verifyTimelinePage(
   network: Network,
@@ -75,7 +78,11 @@ export function verifyTimelinePage(
 
 /**
  * Checks a page as {@link verifyTimelinePage}, without the signatures of the certificates.
+ *
  * @throws ProtocolError `bad_request`, `request_too_large`
+ * @example
+ * const request = { account, deviceId: device.deviceId, after: -1 };
+ * const certificates = checkTimelinePage(network, page, request);
  */
 export function checkTimelinePage(
   network: Network,

@@ -47,6 +47,9 @@ export type NoticeOf<N extends NotificationName> = Static<(typeof notifications)
 
 /**
  * Returns whether a text names a method of the catalogue; the match is complete and case-sensitive.
+ *
+ * @example
+ * isMethodName('relay.info'); // true
  */
 export function isMethodName(name: string): name is MethodName {
   return Object.hasOwn(methods, name);

@@ -42,6 +42,9 @@ function publicKey(prefix: Buffer, key: Uint8Array): KeyObject {
  * Imports a public key for `crypto.verify`; `undefined` if the encoding is not acceptable.
  * Importing costs a good part of a verification: reuse the result for further signatures of the
  * key.
+ *
+ * @example
+ * const imported = importPublicKey('ed25519', publicKeyBytes);
  */
 export function importPublicKey(
   scheme: SignatureCheck['scheme'],
@@ -60,6 +63,9 @@ export function importPublicKey(
 /**
  * Returns whether a signature may go to `crypto.verify` at all: its length, and for Ed25519 the
  * profile of 01 §5.2, which OpenSSL's versions do not agree on.
+ *
+ * @example
+ * isAcceptableSignature('p256', new Uint8Array(63)); // false
  */
 export function isAcceptableSignature(
   scheme: SignatureCheck['scheme'],
@@ -70,6 +76,10 @@ export function isAcceptableSignature(
 
 /**
  * Returns the arguments of `crypto.verify` for a scheme: digest, and how the signature is laid out.
+ *
+ * @example
+ * const imported = importPublicKey('p256', publicKeyBytes);
+ * if (imported !== undefined) console.log(verifyOptions('p256', imported).digest); // 'sha256'
  */
 export function verifyOptions(scheme: SignatureCheck['scheme'], key: KeyObject) {
   return scheme === 'ed25519'

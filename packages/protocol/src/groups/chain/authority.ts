@@ -18,6 +18,8 @@ export type ChainEvent = GroupChainBody<Exclude<keyof GroupChainBodies, 'group.c
  *
  * @param account that of the verified certificate
  * @throws ProtocolError `forbidden`; `bad_request` for a body of another group
+ * @example
+ * checkGroupAuthority(group, chainEvent, account);
  */
 export function checkGroupAuthority(
   group: GroupView,
@@ -70,7 +72,10 @@ export function checkGroupAuthority(
 
 /**
  * Returns the account's current membership.
+ *
  * @throws ProtocolError `forbidden` for nonmembers and banned accounts, without revealing which
+ * @example
+ * const { role } = currentMember(group, account);
  */
 export function currentMember(group: GroupView, account: string): GroupMember {
   const member = group.members.get(account);

@@ -55,15 +55,15 @@ export const noGroupEffects: GroupEffects = {
 };
 
 /**
- * Decides on a chain body: the rights of its signer, an open group, the current head, and the
- * state its kind asks for, in this order (05 §5.4, §12.4). The relay calls it inside the commit,
- * the client on every verified event.
+ * Decides on a chain body: the rights of its signer, an open group, the current head, and the state
+ * its kind asks for, in this order (05 §5.4, §12.4). The relay calls it inside the commit, the
+ * client on every verified event.
  *
  * @param account that of the verified certificate
  * @returns what the event will change; nothing is changed here
  * @throws ProtocolError `forbidden`, `state_conflict`, `bad_request`
  * @example
- * const effects = decideChainEvent(group, { kind, body }, session.account);
+ * const effects = decideChainEvent(group, chainEvent, account);
  * const { sequence, epoch } = nextGroupPosition(group, effects);
  */
 export function decideChainEvent(
@@ -81,6 +81,8 @@ export function decideChainEvent(
  * approvals check their requests (05 §13.15).
  *
  * @throws ProtocolError `forbidden`, `state_conflict`, `bad_request`
+ * @example
+ * checkChainEvent(group, chainEvent, account);
  */
 export function checkChainEvent(group: GroupView, link: ChainEvent, account: string): void {
   checkGroupAuthority(group, link, account);
@@ -90,7 +92,10 @@ export function checkChainEvent(group: GroupView, link: ChainEvent, account: str
 
 /**
  * Refuses every write to a closed group.
+ *
  * @throws ProtocolError `state_conflict`
+ * @example
+ * checkGroupOpen(group);
  */
 export function checkGroupOpen(group: Pick<GroupView, 'status'>): void {
   if (group.status !== 'active') throw conflict('the group is closed');
@@ -101,6 +106,8 @@ export function checkGroupOpen(group: Pick<GroupView, 'status'>): void {
  * need one.
  *
  * @throws ProtocolError `state_conflict` if no safe integer follows (05 §7.2)
+ * @example
+ * const { sequence, epoch } = nextGroupPosition(group, effects);
  */
 export function nextGroupPosition(
   group: Pick<GroupView, 'sequence' | 'epoch'>,

@@ -48,7 +48,7 @@ export interface GroupAnchor {
  * @throws ProtocolError `bad_request` for another first event or an ID that does not derive;
  *   `forbidden` if owner, signer and expected creator differ
  * @example
- * const { group } = startGroup(network, { event, content, signer }, { group_id, relay_id });
+ * const { group, effects } = startGroup(network, verified, { group_id, relay_id });
  */
 export function startGroup(
   network: Network,
@@ -91,7 +91,7 @@ export function startGroup(
  * @throws ProtocolError `forbidden`, `state_conflict` or `bad_request` by the rule that is broken;
  *   `invalid_state` for a type this implementation does not know, which pauses the projection
  * @example
- * const next = reduceGroup(network, group, { event, content, signer });
+ * const next = reduceGroup(network, group, verified);
  */
 export function reduceGroup(
   network: Network,
@@ -106,7 +106,10 @@ export function reduceGroup(
 
 /**
  * Decides on an event of any category, its outer members included.
+ *
  * @throws ProtocolError as {@link reduceGroup}
+ * @example
+ * const effects = decideGroupEvent(group, verified);
  */
 export function decideGroupEvent(group: GroupView, verified: VerifiedGroupEvent): GroupEffects {
   const { event } = verified;
@@ -120,10 +123,12 @@ export function decideGroupEvent(group: GroupView, verified: VerifiedGroupEvent)
 }
 
 /**
- * Decides on a message: its sender is a current member, the group is open, the epoch is the
- * current one (05 §5.4, §13.28). The relay calls it before it accepts one.
+ * Decides on a message: its sender is a current member, the group is open, the epoch is the current
+ * one (05 §5.4, §13.28). The relay calls it before it accepts one.
  *
  * @throws ProtocolError `forbidden`, `state_conflict`, `bad_request`
+ * @example
+ * checkGroupSender(group, groupMessage, account);
  */
 export function checkGroupSender(
   group: GroupView,
