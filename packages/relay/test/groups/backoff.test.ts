@@ -1,4 +1,4 @@
-/** 05: a group that keeps failing keeps no other from meeting its deadlines. */
+/** 05: a failing group does not delay the deadlines of other groups. */
 import { beforeEach, expect, test } from 'vitest';
 import { TestGroup } from '../fixtures/group.ts';
 import { readPage } from '../fixtures/group-reader.ts';
@@ -17,7 +17,7 @@ let ben: Person;
 let eve: Person;
 let broken: TestGroup;
 let others: TestGroup[];
-/** What was logged of groups that failed. */
+/** Log entries of groups that failed. */
 let logged: Record<string, unknown>[];
 
 beforeEach(async () => {
@@ -32,7 +32,7 @@ beforeEach(async () => {
     await group.admit(ben);
     groups.push(group);
   }
-  // Before and behind the others, in whatever order they are taken.
+  // The first and the last in the order of IDs, in which groups are processed.
   [broken, ...others] = groups.sort((a, b) => (a.groupId < b.groupId ? -1 : 1)) as [
     TestGroup,
     ...TestGroup[],

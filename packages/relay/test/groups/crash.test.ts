@@ -69,7 +69,7 @@ async function live({ group, people, uses }: Club, isOver: () => boolean): Promi
   for (let index = 0; !isOver(); index += 1) await acts[index % acts.length]?.();
 }
 
-/** Messages of somebody who is there all the time, each repeated until its outcome is known. */
+/** Messages of a permanent member, each repeated until its result is known. */
 async function chat(
   ground: KillableRelay,
   { group, sent }: Club,
@@ -179,7 +179,7 @@ test(`05 §12.6: after a crash at any point, confirmed writes exist exactly once
     live(club, () => isOver),
     ...club.people.slice(0, 2).map((by) => chat(ground, club, { by, isOver: () => isOver })),
   ]);
-  // Whoever fails ends the test at once.
+  // Any failure ends the test at once.
   const failure = Promise.all(storm).then(() => new Promise<never>(() => {}));
   const moments = Array.from({ length: kills }, () => ({ answers: upTo(60), turns: upTo(40) }));
   for (const moment of moments) {

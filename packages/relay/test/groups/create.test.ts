@@ -25,7 +25,7 @@ const rows = (table: string) => world.rows(table);
 const founding = (facts: Partial<GroupCreate> = {}, by = ann) => TestGroup.plan(world, by, facts);
 const create = (params: object, by = ann, device = 'phone') =>
   world.codeOf('group.create', params, { session: by.session(device) });
-/** The same with members of the body changed behind its signature. */
+/** The same with members of the body changed after signing. */
 const changed = (facts: object) => {
   const params = founding();
   return { ...params, create: { ...params.create, ...facts } };
@@ -187,7 +187,7 @@ describe('05 §13.2: creating', () => {
     await second.close();
     const atOnce = await Promise.all(Array.from({ length: 6 }, () => create(founding())));
     expect(atOnce.toSorted()).toEqual(['ok', ...Array(5).fill('rate_limited')]);
-    // What is taken is told first, and nobody else has to do with it.
+    // A taken ID is reported first, and other accounts are not affected.
     expect(await create(taken)).toBe('state_conflict');
     expect(await create(founding({}, ben), ben)).toBe('ok');
     expect(await rows('groups')).toHaveLength(4);

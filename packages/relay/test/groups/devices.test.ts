@@ -95,7 +95,7 @@ describe('05 §7.3: a removed device', () => {
     expect(groupNotices()).toEqual([
       { kind: 'group-timeline', group: group.groupId, head: 2, accessEnded: 2 },
     ]);
-    // The chain is as it was, for whoever verifies it.
+    // Clients verify the same chain as before.
     const { state } = await readChain(world, group, ann);
     expect(state.head).toBe(before.head);
     expect([state.sequence, state.epoch]).toEqual([2, 2]);
@@ -481,7 +481,7 @@ describe('05 §12.6: an interrupted job', () => {
       const { inactive_devices: left_, ...now } = await world.dump();
       const { inactive_devices: noted_, ...then } = before;
       expect(left_).toEqual(noted_);
-      // Only the last statement, which forgets the device, has something behind it.
+      // Only the last statement, which unmarks the device, comes after the group's commit.
       if (JSON.stringify(now) !== JSON.stringify(then)) {
         expect(await position()).toEqual({ sequence: 2, epoch: 2 });
       }
@@ -529,7 +529,7 @@ describe('02 §12.3: hints after the end of a device', () => {
     const laptop = await board.connect(ben, 'laptop');
     await laptop.subscribeGroups(group);
     const phone = await board.withGroups(ben, group);
-    // The process did not hear of it.
+    // The process missed the notice.
     laptop.bound.revoke = () => {};
     await keep('phone');
     await world.runJob(ended);

@@ -1,4 +1,4 @@
-/** What every method stands: members nobody expects, and devices that are not there any more. */
+/** Every method with unexpected members, and with removed devices. */
 
 import {
   createGroupInviteId,
@@ -26,7 +26,7 @@ beforeEach(async () => {
   await group.admit(ben);
 });
 
-/** What nobody expects, each of it JSON. */
+/** Unexpected values, each of them JSON. */
 const values: readonly JsonValue[] = [
   ...['', ' ', '\u0000', 'a\u0000b', '__proto__', '%_', "'; --", '\u{1f600}'.repeat(64)],
   ...[0, 1, -1, -2, Number.MAX_SAFE_INTEGER, Number.MIN_SAFE_INTEGER, true, false, null],

@@ -129,7 +129,7 @@ describe('05 §8.1, §20: ended invitations', () => {
     expect(await rows('group_applications')).toEqual([]);
     // Who revoked it told of it.
     expect(notices()).toEqual([]);
-    // It stays revoked for whoever tries again.
+    // A second revocation still finds it revoked.
     const again = await world.codeOf('group.invite.revoke', params, { session: ann.session() });
     expect(again).toBe('state_conflict');
   });
@@ -392,7 +392,7 @@ describe('05 §11.3: keys', () => {
     await group.remove([cem]);
     world.clock.advance(retention - hour);
     await run('retention');
-    // Epoch 0 had nobody's message; the one of epoch 1 is an hour younger.
+    // Epoch 0 had no message; the message of epoch 1 is an hour younger.
     expect(await epochs()).toEqual([1, 2]);
     const page = await readPage(world, group, ben);
     expect(page.keys.map(({ epoch }) => epoch)).toEqual([1, 2]);

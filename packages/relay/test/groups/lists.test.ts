@@ -171,7 +171,7 @@ describe('05 §13.14: the list of applications', () => {
     expect((await shown.application(ann, {})).ids).toHaveLength(2);
     world.clock.advance(10);
     expect((await shown.application(ben, {})).ids).toEqual([three.account]);
-    // Whoever applies anew is there again.
+    // An account that applies again is listed again.
     await group.apply(one, valid);
     expect((await shown.application(ann, {})).ids).toHaveLength(2);
   });

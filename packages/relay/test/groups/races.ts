@@ -1,6 +1,6 @@
 /**
- * What must hold when many call at the same moment, whichever process each of them calls. A test
- * file says which processes there are.
+ * What must hold when many devices call concurrently, whichever process each of them calls. The test
+ * file chooses the processes.
  */
 
 import { createGroupSecret, managementHash } from '@posthouse/protocol';
@@ -345,7 +345,7 @@ export function describeRaces(open: () => Promise<RelayProcesses>): void {
         };
         expect(await race(late)).toEqual(['state_conflict']);
       }
-      // Whoever is in reads the secret in force with what the relay gives it now.
+      // Every member opens the secret in force with its present keys.
       const keys = verified(await readKeys(ground, group, ben));
       expect([...keys.keys()].at(-1)).toBe((await rowsOf(group, 'groups'))[0]?.epoch);
     }

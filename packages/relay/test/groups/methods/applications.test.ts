@@ -298,7 +298,7 @@ describe('05 §13.16: rejecting', () => {
   });
 
   test.each([
-    ['nobody', []],
+    ['no account', []],
     ['an account twice', ['dan', 'dan']],
     ['an account of another network', ['neo:1:NXV7ZhHiyM1aHXwpVsRZC6BwNFP2jghXAq']],
   ])('%s is refused as bad_request', async (_, names) => {

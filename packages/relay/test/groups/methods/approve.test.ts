@@ -58,7 +58,7 @@ const isMember = async (person: Person) => {
   const params = { group_id: group.groupId };
   return (await world.codeOf('group.resolve', params, { session: person.session() })) === 'ok';
 };
-/** Epochs whose secrets somebody opens and verifies. */
+/** Epochs whose secrets an account opens and verifies. */
 const epochsOf = async (person: Person) => [
   ...verified(await readKeys(world, group, person)).keys(),
 ];
@@ -201,14 +201,14 @@ describe('05 §13.15: an approval', () => {
 
 describe('05 §13.15: refusals', () => {
   afterEach(async () => {
-    // Whatever it was: nobody was admitted, nothing used, nobody told of the approval.
+    // In all cases: no account was admitted, no use was counted, no timeline notice was published.
     expect(await uses(invite)).toBe(0);
     expect(await isMember(dan)).toBe(false);
     expect(world.takeNotices().filter(({ kind }) => kind === 'group-timeline')).toEqual([]);
   });
 
   test.each([
-    ['nobody', { members: [] }],
+    ['no account', { members: [] }],
     ['another $type', { $type: 'group.application.approval' }],
     ['a group ID that is none', { group_id: 'grp_x' }],
     ['a malformed prev_hash', { prev_hash: 'sha256:x' }],

@@ -10,7 +10,7 @@ const patience = { timeout: 10_000, interval: 5 };
 
 const world = inProcessRelay();
 let board: Connections;
-/** Owner, administrator, two members, and somebody outside. */
+/** Owner, administrator, two members, and an outsider. */
 const ann = world.person('ann', ['phone', 'laptop']);
 let ada: Person;
 let ben: Person;
@@ -235,7 +235,7 @@ describe('05 §15.4: group.member.recovery.changed', () => {
 });
 
 describe('an account that may not read is not notified', () => {
-  /** Waits until somebody who may has heard of a head: all were looked up with them. */
+  /** Waits until a permitted subscriber got a head: all subscribers were checked with it. */
   const arrives = (name: string, head: number) =>
     vi.waitFor(() => expect(of(name).hints()).toContainEqual(timeline(head)), patience);
 

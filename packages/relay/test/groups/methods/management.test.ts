@@ -6,7 +6,7 @@ import type { Person } from '../../fixtures/person.ts';
 import { throughEveryFault } from '../../support/faults.ts';
 import { inProcessRelay } from '../../support/in-process-relay.ts';
 
-/** Changes of everything in a group that needs no request of somebody else before. */
+/** Every change of a group that needs no earlier request of another account. */
 const world = inProcessRelay();
 const ann = world.person('ann');
 const ben = world.person('ben');
@@ -31,7 +31,7 @@ const roles = async () =>
 const nowhere = 'grp_AAAAAAAAAAAAAAAAAAAAAA';
 const stale = `sha256:${'A'.repeat(43)}`;
 
-/** Every act of this file by its method: its body, as somebody signs it. */
+/** Every write of this file by its method: its body, signed by an account. */
 const acts = {
   'group.update': (facts: object, by: By) =>
     group.link('group.update', { name: 'x', ...facts }, by),
@@ -126,8 +126,8 @@ describe('05 §13: refusals', () => {
     ['group.update', { member_capacity: 1e6 }],
     ['group.update', { invite_policy: 'everybody' }],
     ['group.role.update', { role: 'owner' }],
-    ['group.role.update', { account: 'nobody' }],
-    ['group.owner.transfer', { new_owner_account: 'nobody' }],
+    ['group.role.update', { account: 'x' }],
+    ['group.owner.transfer', { new_owner_account: 'x' }],
     ['group.member.remove', { accounts: [] }],
     ['group.member.ban', { accounts: [] }],
     ['group.member.unban', { accounts: [] }],

@@ -47,7 +47,7 @@ const messagesOf = async (reader: Person) => {
 
 describe('05 §13.28: sending', () => {
   test('appends the envelope unchanged, returns its sequence and publishes the head', async () => {
-    const message = withFacts({ extra: { deep: ['é'] }, from: 'nobody', prev_hash: 'none' });
+    const message = withFacts({ extra: { deep: ['é'] }, from: 'unknown', prev_hash: 'none' });
     const before = await world.dump();
     expect(await send(message)).toEqual({ sequence: 2 });
     expect(world.takeNotices()).toEqual([

@@ -11,7 +11,7 @@ import { inProcessRelay } from '../../support/in-process-relay.ts';
 const preparing = 'group.secret.rotation.prepare';
 const committing = 'group.secret.rotation.commit';
 const period = 1_000;
-/** A well-formed key that nobody has. */
+/** A well-formed key of no account. */
 const pointless = encodeBase64url(new Uint8Array(32).fill(9));
 const world = inProcessRelay({ groupStagingPeriod: period });
 const ann = world.person('ann', ['phone', 'laptop']);
@@ -136,7 +136,7 @@ describe('05 §13.26: preparing', () => {
     ['a base commitment that is not the current one', () => rebased(), 'state_conflict'],
     ['the current commitment as the new one', () => batch([ann], group.secret), 'bad_request'],
     ['no box at all', () => ({ ...batch(), client_secret_boxes: {} }), 'bad_request'],
-    ['a box for no account', () => boxesFor('somebody'), 'bad_request'],
+    ['a box for no account', () => boxesFor('x'), 'bad_request'],
     ['a box for no member', () => boxesFor(stranger.account), 'bad_request'],
     ['a box of another algorithm', () => boxesFor(ben.account, { alg: 'X' }), 'bad_request'],
     ['a box a byte short', () => boxesFor(ben.account, { sealed_secret: 'A' }), 'bad_request'],

@@ -243,7 +243,7 @@ describe('05 §10.2: an interval', () => {
     await sync(ben, { device: 'laptop' });
     const held = write.mock.calls.map(([aggregates]) => aggregates);
     expect(held).toEqual([[`account:${ben.account}`, `group:${group.groupId}`]]);
-    // Whoever has one does not write.
+    // A device with an interval does not write.
     await sync(ben, { device: 'laptop' });
     expect(write).toHaveBeenCalledTimes(1);
   });

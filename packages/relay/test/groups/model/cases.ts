@@ -1,7 +1,7 @@
 /**
- * Sequences kept for good: each is the shortest that showed a relay which somebody had broken by
- * hand, and that chance finds seldom. A group of three stands at their beginning, with ben as its
- * administrator; dora and emil are outside.
+ * Permanent sequences: each is the shortest that revealed a deliberately broken relay and that random
+ * sequences seldom contain. Each begins with a group of three, with ben as its administrator; dora
+ * and emil are outsiders.
  */
 import type { Step } from './commands.ts';
 

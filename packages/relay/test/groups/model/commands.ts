@@ -1,7 +1,7 @@
-/** What may happen to a group: steps as fast-check makes, shrinks and prints them. */
+/** Steps of a sequence, as fast-check generates, shrinks and prints them. */
 import fc from 'fast-check';
 
-/** People by number; these names are whoever has the part at that moment. */
+/** People by number; the names stand for an account with that role at that moment. */
 const parts = (owner: number, manager: number, outsider: number) =>
   fc.oneof(
     { weight: 4, arbitrary: fc.nat(4) },
@@ -13,7 +13,7 @@ const parts = (owner: number, manager: number, outsider: number) =>
 const who = parts(2, 2, 1);
 export type Who = typeof who extends fc.Arbitrary<infer T> ? T : never;
 
-/** From 8 on also one that is not valid any more. */
+/** From 8 on also a device that is no longer valid. */
 const device = fc.nat(9);
 const target = fc.nat(4);
 const targets = fc.uniqueArray(target, { minLength: 1, maxLength: 3 });
@@ -23,7 +23,7 @@ const mostly = fc.nat(3).map((value) => value !== 3);
 const which = fc.nat(20);
 const newest = fc.oneof(fc.constant(0), which);
 const by = { by: who, device };
-/** A link of the chain; `isStale` names an earlier head. */
+/** A chain event; `isStale` names an earlier head. */
 const link = { ...by, isStale: rarely };
 const owners = { ...link, by: parts(12, 1, 1) };
 const managers = { ...link, by: parts(5, 7, 1) };
@@ -38,7 +38,7 @@ const step = <K extends string, T extends object>(
   arbitrary: fc.record<{ kind: K } & T>({ kind: fc.constant(kind), ...parts } as never),
 });
 
-/** Not there in most cases. */
+/** Absent in most cases. */
 const seldom = <T>(arbitrary: fc.Arbitrary<T>) =>
   fc.oneof({ weight: 4, arbitrary: fc.constant(undefined) }, { weight: 2, arbitrary });
 

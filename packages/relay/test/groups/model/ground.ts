@@ -1,9 +1,9 @@
 /**
- * The plainest group there can be, written from the tables of chapter 05 and nothing else: lists
- * that are looked through each time. It signs nothing, stores nothing, and knows no relay. Here is
- * what it consists of, and what all operations share.
+ * The state of the reference model, written from the tables of chapter 05 only: plain lists that are
+ * searched each time. It signs nothing, stores nothing and knows no relay. This file has its types
+ * and what all operations share.
  */
-/** Codes a call may be answered with; more than one where the chapter leaves the choice. */
+/** Codes a call may be answered with; several if the chapter allows a choice. */
 export type Code =
   | 'ok'
   | 'bad_request'
@@ -44,7 +44,7 @@ export interface Interval {
   keysTo: number;
   isOpen: boolean;
   authority: boolean;
-  /** Newest epoch the device was given. */
+  /** Newest epoch delivered to the device. */
   delivered: number;
 }
 
@@ -73,7 +73,7 @@ export interface Invite {
   readonly expiresAt: number;
   uses: number;
   isRevoked: boolean;
-  /** Whether it was noticed that its time is over. */
+  /** Whether the job has found it expired. */
   isKnownOver: boolean;
   isForgotten: boolean;
 }
@@ -108,12 +108,12 @@ export interface Sent {
   readonly keepUntil: number;
 }
 
-/** What others must hear: by name, with recipients where the chapter names them. */
+/** Expected notices: by name, with recipients if the chapter names them. */
 export interface Hints {
   readonly timeline?: true;
   readonly applications?: readonly string[];
   readonly recoveries?: readonly string[];
-  /** May be left out: nothing that anybody sees has changed. */
+  /** May be omitted: nothing visible has changed. */
   readonly mayOmit?: 'applications';
 }
 
@@ -128,7 +128,7 @@ export interface Settings {
   readonly retention: number;
 }
 
-/** Digests in front of and behind a chain event. */
+/** Digests before and after a chain event. */
 export interface Link {
   readonly prev: string;
   readonly next: string;
@@ -160,11 +160,11 @@ export class ModelGround {
   staging: Staging | undefined;
   /** By account and message ID. */
   readonly sent = new Map<string, Sent>();
-  /** Devices of everybody's current state, with the ends of their certificates. */
+  /** Devices of all current states, with the expiry of their certificates. */
   readonly devices = new Map<string, { readonly account: string; readonly expiresAt: number }>();
-  /** All devices anybody has, valid or not, by account. */
+  /** All devices, valid or not, by account. */
   readonly accountDevices = new Map<string, string[]>();
-  /** Ended, and not dealt with yet. */
+  /** Inactive devices that the job has not processed yet. */
   readonly ended = new Set<string>();
 
   constructor(
@@ -219,13 +219,13 @@ export class ModelGround {
     if (this.status === 'closed') throw new Refusal('state_conflict');
   }
 
-  /** Behind every question of rights: the group is open and the head is the current one (05 §5.2). */
+  /** Checked after every right: the group is open and the head is the current one (05 §5.2). */
   requireHead(prev: string): void {
     this.requireOpen();
     if (prev !== this.head) throw new Refusal('state_conflict');
   }
 
-  /** Appends a management event; without a link it is the relay's own. */
+  /** Appends a management event; without a body it is the relay's own. */
   append(link: Link | undefined, { advances = false } = {}): void {
     this.sequence += 1;
     if (advances) {
@@ -248,7 +248,7 @@ export class ModelGround {
     this.intervals.set(device, [...others, { ...interval, delivered: -1 }]);
   }
 
-  /** At the head and in the epoch before whatever ends it (05 §10.3). */
+  /** At the head and in the epoch before the event that ends it (05 §10.3). */
   shut(device: string, authority: boolean): void {
     for (const interval of this.intervals.get(device) ?? []) {
       if (interval.isOpen) {
@@ -264,7 +264,7 @@ export class ModelGround {
     return (this.intervals.get(device) ?? []).filter(({ authority }) => authority);
   }
 
-  /** Devices an account has, or had when it was last heard of. */
+  /** Devices of an account in its last known state. */
   devicesOf(account: string): string[] {
     return this.accountDevices.get(account) ?? [];
   }

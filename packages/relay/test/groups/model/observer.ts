@@ -1,4 +1,4 @@
-/** A device that follows a group with nothing but what clients are given. */
+/** A device that follows a group with client functions only. */
 import {
   advanceGroup,
   checkGroupKeyPage,
@@ -37,7 +37,7 @@ export class Observer {
     this.name = name;
   }
 
-  /** Reads to the end; what it reads is what it may, and what it rebuilds is what there is. */
+  /** Reads to the end; checks that it reads what it may, and that the rebuilt state is correct. */
   async catchUp(): Promise<void> {
     const { world, groupId: group_id, model } = this.place;
     const session = this.person.session(this.name);
@@ -96,10 +96,10 @@ function wanted(model: Reference): object {
   };
 }
 
-/** Application secrets as devices derived them, by group and epoch: all derive the same. */
+/** Application secrets that devices derived, by group and epoch: all must be the same. */
 const derived = new Map<string, string>();
 
-/** A page of keys, opened against what the device has verified; nothing in it may fail. */
+/** Opens a page of keys against the verified history; no entry may fail. */
 export function openPage(
   { place, person, name, history }: Observer,
   answer: unknown,

@@ -100,7 +100,7 @@ export function keys(
   };
 }
 
-/** What must be there is there; what is gone once is gone for everybody (05 §11.3). */
+/** Retained epochs are served; a deleted epoch is deleted for every device (05 §11.3). */
 function expectEpochs(
   stage: Stage,
   permitted: readonly Epoch[],

@@ -68,7 +68,7 @@ export class ModelReads extends ModelRequests {
     });
   }
 
-  /** Epochs behind one that a device may read, if they are still there. */
+  /** Epochs after one that a device may read, if they are still stored. */
   syncKeys(by: Caller, after: number): readonly Epoch[] {
     this.requireMember(by);
     if (after > this.epoch) throw new Refusal('bad_request');
@@ -80,12 +80,12 @@ export class ModelReads extends ModelRequests {
     });
   }
 
-  /** Whether an epoch must not have been cleaned up (05 §11.3). */
+  /** Whether an epoch must still be stored (05 §11.3). */
   mustKeep({ epoch, keepUntil }: Epoch): boolean {
     return epoch === this.epoch || keepUntil > this.settings.now();
   }
 
-  /** Notes that a device was given an epoch's relay secret (05 §7.3). */
+  /** Records that an epoch's relay secret was delivered to a device (05 §7.3). */
   give({ device }: Caller, epoch: number): void {
     for (const interval of this.intervals.get(device) ?? []) {
       if (interval.isOpen) interval.delivered = Math.max(interval.delivered, epoch);
@@ -97,7 +97,7 @@ export class ModelReads extends ModelRequests {
     this.enter(by);
   }
 
-  /** Replaces the devices of an account; who is not there any more has ended. */
+  /** Replaces the devices of an account; missing ones become inactive. */
   setDevices(account: string, devices: ReadonlyMap<string, number>): void {
     const before = this.devicesOf(account).filter((device) => this.devices.has(device));
     for (const device of before) {
@@ -106,7 +106,7 @@ export class ModelReads extends ModelRequests {
     }
     for (const [device, expiresAt] of devices) {
       this.devices.set(device, { account, expiresAt });
-      // What had not ended by now goes on.
+      // Access that has not ended by now continues.
       if (this.isValid(device)) this.ended.delete(device);
     }
   }
@@ -146,7 +146,7 @@ export class ModelReads extends ModelRequests {
     return rotations;
   }
 
-  /** Removes messages whose time is over, with their results. */
+  /** Deletes expired messages, with their results. */
   clean(): void {
     const now = this.settings.now();
     for (const event of this.events) {

@@ -177,7 +177,7 @@ export class Reference extends ModelReads {
       allow(account !== by.account);
       allow(roles[index] === 'member' || roles[index] === undefined);
     }
-    // A target that is gone: nothing is there, or it has left, or an administrator aims at nobody.
+    // A target that left: no request, no member, or no right of the administrator.
     if (roles.includes(undefined)) {
       const codes: readonly Code[] = role === 'owner' ? [] : ['forbidden'];
       throw new Refusal('not_found', 'state_conflict', ...codes);

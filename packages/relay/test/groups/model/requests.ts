@@ -11,7 +11,7 @@ import {
   union,
 } from './ground.ts';
 
-/** Invitations, applications and recovery requests, until somebody approves them. */
+/** Invitations, applications and recovery requests, until they are approved. */
 export class ModelRequests extends ModelGround {
   isUsable(id: string, account?: string): boolean {
     const invite = this.invites.get(id);
@@ -71,7 +71,7 @@ export class ModelRequests extends ModelGround {
     return invite;
   }
 
-  /** IDs of the invitations somebody sees (05 §13.11). */
+  /** IDs of the invitations that an account sees (05 §13.11). */
   visibleInvites(by: Caller): string[] {
     const { role } = this.requireMember(by);
     return [...this.invites]
@@ -93,7 +93,7 @@ export class ModelRequests extends ModelGround {
     return rested ? { applications: this.managers() } : {};
   }
 
-  /** Whether somebody may look at the group, with an invitation or without (05 §13.3). */
+  /** Whether an account may resolve the group, with an invitation or without (05 §13.3). */
   look(by: Caller, invite: string | undefined): void {
     this.requireDevice(by);
     allow(!this.bans.has(by.account));
@@ -119,7 +119,7 @@ export class ModelRequests extends ModelGround {
     return application !== undefined && this.isUsable(application.invite, account);
   }
 
-  /** Accounts whose applications somebody sees (05 §13.14). */
+  /** Accounts whose applications an account sees (05 §13.14). */
   visibleApplications(by: Caller): string[] {
     this.requireManager(by);
     return [...this.applications.keys()].filter((account) => this.isPending(account));
@@ -150,7 +150,7 @@ export class ModelRequests extends ModelGround {
     return { recoveries: union(this.viewers([member.role]), [account]) };
   }
 
-  /** Accounts whose requests somebody sees (05 §13.22). */
+  /** Accounts whose requests an account sees (05 §13.22). */
   visibleRecoveries(by: Caller): string[] {
     const { role } = this.requireMember(by);
     return [...this.recoveries.keys()].filter((account) => {
@@ -165,7 +165,7 @@ export class ModelRequests extends ModelGround {
     const roles = accounts.map((account) => this.members.get(account)?.role);
     for (const [index, account] of accounts.entries()) {
       if (account === by.account || role === 'owner') continue;
-      // Of somebody who is no member there is nothing either.
+      // An account that is no member has no request either.
       if (roles[index] === undefined && role === 'administrator') {
         throw new Refusal('forbidden', 'not_found', 'state_conflict');
       }
@@ -177,7 +177,7 @@ export class ModelRequests extends ModelGround {
     return { recoveries: union(this.viewers(roles), accounts) };
   }
 
-  /** What is over is over; says who must hear of it that has not heard yet. */
+  /** Ends what has expired; returns the notices that are due. */
   expire(): Hints {
     const now = this.settings.now();
     let hints: Hints = {};

@@ -1,4 +1,4 @@
-/** Each step is taken at a relay and in the reference: both must say the same of it. */
+/** Takes each step at a relay and in the reference: both must give the same result. */
 import type { GroupInvite } from '@posthouse/protocol';
 import type { JsonObject } from '@posthouse/protocol/json';
 import { expect } from 'vitest';
@@ -118,7 +118,7 @@ export class Scene {
     }
   }
 
-  /** What every device of everybody finds in the end, from the very beginning on. */
+  /** Reads everything with every device in the end, from the beginning on. */
   async readEverything(): Promise<void> {
     await this.#restart();
     this.#observers.clear();
@@ -134,7 +134,7 @@ export class Scene {
     }
   }
 
-  /** What a call of a device that may call does first: it ends the access of those that may not. */
+  /** Makes a call of a valid device, which first ends stale access. */
   async #settle(by: Speaker): Promise<void> {
     const { groupId, model, world } = this.#stage;
     if (!model.hasToEnd || !model.isValid(by.device)) return;
@@ -144,7 +144,7 @@ export class Scene {
     expect(heads).toEqual(model.endHere());
   }
 
-  /** Takes a step at both; what was refused has left nothing behind. */
+  /** Takes a step at both; a refused step must leave no trace. */
   async #play(step: Step, { by, method, params, model }: Act): Promise<void> {
     const { world } = this.#stage;
     await this.#settle(by);

@@ -1,4 +1,4 @@
-/** What a sequence of steps is about: people, their group, and the reference beside it. */
+/** The subject of a sequence of steps: people, their group, and the reference model. */
 import { encodeBase64url, type GroupInvite, type GroupMessageEnvelope } from '@posthouse/protocol';
 import type { JsonObject } from '@posthouse/protocol/json';
 import { type MemberKey, privateKeyOf, TestGroup } from '../../fixtures/group.ts';
@@ -38,11 +38,11 @@ export interface Speaker extends Caller {
 /** What the reference says of a call that it accepts. */
 interface Said {
   readonly hints?: Hints;
-  /** What must be true of the relay's answer. */
+  /** Checks the relay's answer. */
   readonly check?: (answer: JsonObject) => void | Promise<void>;
 }
 
-/** A call, as the relay and the reference are to take it. */
+/** A call, for the relay and for the reference. */
 export interface Act {
   readonly by: Speaker;
   readonly method: string;
@@ -93,7 +93,7 @@ export class Stage {
     for (const person of people) this.#learnDevices(person, [...person.devices.keys()]);
   }
 
-  /** Ann has founded the group; nobody else is in it. */
+  /** Ann has created the group and is its only member. */
   static async open(world: InProcessRelay): Promise<Stage> {
     const people: Person[] = [];
     for (const name of names) {
@@ -163,7 +163,7 @@ export class Stage {
     return targets.map((target) => this.person(target).account);
   }
 
-  /** All there are, if they are asked for; none where there are none. */
+  /** All there are, if the step asks for all. */
   chosen(
     step: { readonly all: boolean; readonly targets: readonly number[] },
     there: ReadonlyMap<string, unknown>,
@@ -179,11 +179,11 @@ export class Stage {
     return { person, name, account: person.account, device: person.device(name).deviceId };
   }
 
-  /** Whoever has a part now; the owner where nobody has it. */
+  /** An account with a role now; the owner if no account has it. */
   #cast(by: Who): Person {
     if (typeof by === 'number') return this.person(by);
     const { applications, members, owner } = this.model;
-    // An application that nobody waits for is worth more than the next one of the same account.
+    // An account without an application comes first: a second one would only replace the first.
     const people = [...this.people].sort(
       (a, b) => Number(applications.has(a.account)) - Number(applications.has(b.account)),
     );
