@@ -1,8 +1,8 @@
 /**
- * `npm run demo`: a relay in a folder of its own, and people who use it with the command `courier`.
- * Two accounts, three devices, an invite, messages both ways, a device that was away, and a relay
- * that is killed in the middle. Real keys, real sockets, real TLS; everything is gone afterwards.
- * Exits with a status other than 0 if any step is not as it should be.
+ * `npm run demo`: runs a relay in a temporary folder and uses it with the command `courier`. Two
+ * accounts, three devices, an invite, messages in both directions, a device that is offline, and a
+ * relay that is killed and restarted. Keys, sockets and TLS are real; all files are removed at the
+ * end. Exits with a status other than 0 if a step fails.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -18,25 +18,25 @@ const relayMain = join(root, 'packages/relay/src/main.ts');
 const courierMain = join(root, 'packages/client/src/courier/main.ts');
 
 const bold = (line: string) => (process.stdout.isTTY ? `\u001b[1m${line}\u001b[0m` : line);
-const say = (line = '') => process.stdout.write(`${line}\n`);
+const print = (line = '') => process.stdout.write(`${line}\n`);
 
-function chapter(title: string): void {
-  say();
-  say(bold(title));
+function heading(title: string): void {
+  print();
+  print(bold(title));
 }
 
-/** Says that something is as it should be, or ends the demo. */
+/** Prints `ok` if the value is the expected one; otherwise throws, which ends the demo. */
 function expect(found: unknown, expected: unknown, what: string): void {
   if (!isDeepStrictEqual(found, expected)) {
     throw new Error(
       `${what}\n  expected ${JSON.stringify(expected)}\n  found    ${JSON.stringify(found)}`,
     );
   }
-  say(`  ok: ${what}`);
+  print(`  ok: ${what}`);
 }
 
-/** Milliseconds any single step may take. */
-const patience = 60_000;
+/** Time limit of a step, milliseconds. */
+const stepTimeout = 60_000;
 
 function exitOf(child: ChildProcess): Promise<number | null> {
   if (child.exitCode !== null || child.signalCode !== null) {
@@ -45,7 +45,7 @@ function exitOf(child: ChildProcess): Promise<number | null> {
   return new Promise((resolve) => child.once('exit', resolve));
 }
 
-/** A port nobody listens on: the relay must come back at the same address. */
+/** Finds a free port, so that the relay can restart at the same address. */
 async function freePort(): Promise<number> {
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -55,7 +55,7 @@ async function freePort(): Promise<number> {
   return address.port;
 }
 
-/** `posthouse serve --dev`, as a process of its own. */
+/** Runs `posthouse serve --dev` as a process of its own. */
 class Relay {
   readonly folder: string;
   readonly #port: number;
@@ -76,26 +76,29 @@ class Relay {
     const lines = createInterface({ input: child.stdout });
     const ready = await new Promise<string>((resolve, reject) => {
       lines.once('line', resolve);
-      child.once('exit', (code) => reject(new Error(`the relay ended with ${code}`)));
-      setTimeout(() => reject(new Error('the relay does not get ready')), patience).unref();
+      child.once('exit', (code) => reject(new Error(`the relay exited with ${code}`)));
+      setTimeout(
+        () => reject(new Error('the relay printed no ready line in time')),
+        stepTimeout,
+      ).unref();
     });
-    say(`  relay: ${ready.split(' ').slice(0, 4).join(' ')}`);
+    print(`  relay: ${ready.split(' ').slice(0, 4).join(' ')}`);
   }
 
-  /** As a power cut would end it: nothing is flushed, nobody is told. */
+  /** Kills the relay as a power cut would: nothing is flushed. */
   async kill(): Promise<void> {
     this.#child?.kill('SIGKILL');
     if (this.#child !== undefined) await exitOf(this.#child);
   }
 }
 
-interface Ran {
+interface CommandResult {
   readonly exit: number | null;
   readonly out: string;
   readonly error: string;
 }
 
-/** A device: a folder, and `courier` run in it. */
+/** A device: runs `courier` with a folder of its own. */
 class Device {
   readonly name: string;
   readonly #folder: string;
@@ -112,41 +115,41 @@ class Device {
     });
   }
 
-  /** Runs a command and shows it as it was typed, with what it said. */
-  async type(...args: readonly string[]): Promise<Ran> {
-    const ran = await this.#run(args);
+  /** Runs a command and prints it with its output. */
+  async runShown(...args: readonly string[]): Promise<CommandResult> {
+    const result = await this.#run(args);
     const shown = args.map((arg) => (arg.length > 60 ? `${arg.slice(0, 24)}…` : arg)).join(' ');
-    say(`  ${this.name}$ courier ${shown}`);
-    for (const line of `${ran.out}${ran.error}`.split('\n')) {
-      if (line !== '') say(`    ${line.length > 92 ? `${line.slice(0, 92)}…` : line}`);
+    print(`  ${this.name}$ courier ${shown}`);
+    for (const line of `${result.out}${result.error}`.split('\n')) {
+      if (line !== '') print(`    ${line.length > 92 ? `${line.slice(0, 92)}…` : line}`);
     }
-    return ran;
+    return result;
   }
 
   /** Runs a command that must succeed. */
   async do(...args: readonly string[]): Promise<string> {
-    const { exit, out, error } = await this.type(...args);
+    const { exit, out, error } = await this.runShown(...args);
     if (exit !== 0) throw new Error(`courier ${args[0]} ended with ${exit}: ${error}`);
     return out.trim();
   }
 
-  /** Asks without showing; for the checks. */
+  /** Runs a command with `--json` without printing it; for the checks. */
   // biome-ignore lint/suspicious/noExplicitAny: each command has its own JSON.
-  async ask(...args: readonly string[]): Promise<any> {
+  async query(...args: readonly string[]): Promise<any> {
     const { exit, out, error } = await this.#run([...args, '--json']);
     if (exit !== 0) throw new Error(`courier ${args[0]} ended with ${exit}: ${error}`);
     return JSON.parse(out);
   }
 
-  /** Texts of its messages, in order of arrival. */
+  /** Reads the texts of its messages, in order of arrival. */
   async texts(): Promise<string[]> {
-    const { messages } = await this.ask('inbox');
+    const { messages } = await this.query('inbox');
     return messages.map((message: { text: string }) => message.text);
   }
 
-  async #run(args: readonly string[]): Promise<Ran> {
+  async #run(args: readonly string[]): Promise<CommandResult> {
     const child = this.start(...args);
-    const timer = setTimeout(() => child.kill('SIGKILL'), patience);
+    const timer = setTimeout(() => child.kill('SIGKILL'), stepTimeout);
     const [exit, out, error] = await Promise.all([
       exitOf(child),
       text(child.stdout as NodeJS.ReadableStream),
@@ -157,7 +160,7 @@ class Device {
   }
 }
 
-/** `courier inbox --follow`, which stays; what it says can be waited for. */
+/** Runs `courier inbox --follow` and waits for its events. */
 class Follower {
   readonly #child: ChildProcess;
   readonly #events: { event: string; message?: { text: string } }[] = [];
@@ -171,21 +174,21 @@ class Follower {
     });
   }
 
-  /** Waits until an event that fits was seen; events that were waited for are gone. */
-  async sees(
+  /** Waits for an event that fits; drops it and the events before it. */
+  async waitFor(
     what: string,
     fits: (event: { event: string; message?: { text: string } }) => boolean,
   ) {
-    const deadline = AbortSignal.timeout(patience);
+    const deadline = AbortSignal.timeout(stepTimeout);
     for (;;) {
       const index = this.#events.findIndex(fits);
       if (index >= 0) {
         this.#events.splice(0, index + 1);
-        say(`  ok: live: ${what}`);
+        print(`  ok: live: ${what}`);
         return;
       }
-      if (this.#child.exitCode !== null) throw new Error(`following ended before: ${what}`);
-      if (deadline.aborted) throw new Error(`not seen live: ${what}`);
+      if (this.#child.exitCode !== null) throw new Error(`courier exited before: ${what}`);
+      if (deadline.aborted) throw new Error(`no such event in time: ${what}`);
       await new Promise<void>((resolve) => {
         this.#wake = resolve;
         deadline.addEventListener('abort', () => resolve(), { once: true });
@@ -203,7 +206,7 @@ class Follower {
   }
 }
 
-async function play(folder: string, relay: Relay, cleanUp: DisposableStack): Promise<void> {
+async function runDemo(folder: string, relay: Relay, cleanUp: DisposableStack): Promise<void> {
   const network = [
     ...['--registry', join(relay.folder, 'registry.json')],
     ...['--ca', join(relay.folder, 'tls', 'ca.pem')],
@@ -211,35 +214,39 @@ async function play(folder: string, relay: Relay, cleanUp: DisposableStack): Pro
   const device = (name: string) => new Device(name, join(folder, name));
   const [phone, laptop, bob] = [device('ann-phone'), device('ann-laptop'), device('bob')];
 
-  chapter('A relay starts in an empty folder');
+  heading('A relay starts in an empty folder');
   await relay.start();
 
-  chapter('Two people make their accounts');
+  heading('Two people create accounts');
   await phone.do('setup', ...network);
   await bob.do('setup', ...network);
-  const ann = await phone.ask('whoami');
-  const bobs = await bob.ask('whoami');
+  const ann = await phone.query('whoami');
+  const bobs = await bob.query('whoami');
   expect(ann.account !== bobs.account, true, 'two accounts, each with a key of its own');
   await phone.do('profile', '--nickname', 'Ann');
 
-  chapter('An invite, handed over by any way');
+  heading('An invite connects them');
   const invite = await phone.do('invite');
   await bob.do('accept', invite, '--note', 'Bob, from the fair', '--as', 'ann');
-  expect((await bob.ask('contacts')).contacts[0].standing, 'awaiting', 'Bob waits for her answer');
+  expect(
+    (await bob.query('contacts')).contacts[0].standing,
+    'awaiting',
+    'Bob waits for her answer',
+  );
   await phone.do('inbox');
   await phone.do('accept', bobs.account, '--as', 'bob');
   await bob.do('sync');
-  expect((await bob.ask('contacts')).contacts[0].standing, 'active', 'they are contacts');
+  expect((await bob.query('contacts')).contacts[0].standing, 'active', 'they are contacts');
 
-  chapter('Messages both ways');
+  heading('Messages both ways');
   await bob.do('send', 'ann', 'Hello', 'Ann!');
   await phone.do('inbox');
   await phone.do('send', 'bob', 'Hello', 'Bob!');
   await bob.do('inbox');
-  expect(await phone.texts(), ['Hello Ann!', 'Hello Bob!'], 'both read the same, in order');
-  expect(await bob.texts(), ['Hello Ann!', 'Hello Bob!'], 'on both sides');
+  expect(await phone.texts(), ['Hello Ann!', 'Hello Bob!'], 'Ann has both messages in order');
+  expect(await bob.texts(), ['Hello Ann!', 'Hello Bob!'], 'and so has Bob');
 
-  chapter('Ann gets a laptop; her account key stays where it is');
+  heading('Ann adds a laptop; her account key stays on the phone');
   const [request, approval] = [join(folder, 'request.json'), join(folder, 'approval.json')];
   await laptop.do(
     ...['devices', 'request', '--account-key', ann.public_key, '--out', request, ...network],
@@ -249,36 +256,36 @@ async function play(folder: string, relay: Relay, cleanUp: DisposableStack): Pro
   await phone.do('sync');
   await laptop.do('sync');
   await phone.do('devices');
-  expect((await phone.ask('devices')).devices.length, 2, 'her account has two devices');
-  const known = (await laptop.ask('contacts')).contacts;
-  expect(known, (await phone.ask('contacts')).contacts, 'the laptop knows her contacts');
+  expect((await phone.query('devices')).devices.length, 2, 'her account has two devices');
+  const known = (await laptop.query('contacts')).contacts;
+  expect(known, (await phone.query('contacts')).contacts, 'the laptop knows her contacts');
   await bob.do('sync');
 
-  chapter('The laptop is away while the others talk; Bob watches live');
+  heading('The laptop is offline while the others write; Bob follows live');
   const follower = new Follower(bob);
   cleanUp.defer(() => follower.kill());
-  await follower.sees('Bob is connected', ({ event }) => event === 'connected');
+  await follower.waitFor('Bob is connected', ({ event }) => event === 'connected');
   await bob.do('send', 'ann', 'Are you still there?');
   await phone.do('inbox', '--limit', '1');
   await phone.do('send', 'bob', 'Of course.');
-  await follower.sees('Of course.', ({ message }) => message?.text === 'Of course.');
+  await follower.waitFor('Of course.', ({ message }) => message?.text === 'Of course.');
 
-  chapter('The relay is killed with SIGKILL');
+  heading('The relay is killed with SIGKILL');
   await relay.kill();
-  await follower.sees('Bob lost the connection', ({ event }) => event === 'disconnected');
-  const failed = await phone.type('send', 'bob', 'Sent into the void');
-  expect(failed.exit, 4, 'Ann is told that no relay can be reached');
-  expect((await phone.ask('status')).outbox, 1, 'her message waits in her outbox');
+  await follower.waitFor('Bob lost the connection', ({ event }) => event === 'disconnected');
+  const failed = await phone.runShown('send', 'bob', 'Sent into the void');
+  expect(failed.exit, 4, 'courier exits with 4: no relay can be reached');
+  expect((await phone.query('status')).outbox, 1, 'her message waits in her outbox');
 
-  chapter('The relay starts again, on the same folder');
+  heading('The relay starts again, on the same folder');
   await relay.start();
-  await follower.sees('Bob is connected again', ({ event }) => event === 'connected');
+  await follower.waitFor('Bob is connected again', ({ event }) => event === 'connected');
   await phone.do('sync');
-  await follower.sees('Ann’s message', ({ message }) => message?.text === 'Sent into the void');
-  expect((await phone.ask('status')).outbox, 0, 'her outbox is empty');
-  expect(await follower.stop(), 0, 'Bob stops watching');
+  await follower.waitFor('Ann’s message', ({ message }) => message?.text === 'Sent into the void');
+  expect((await phone.query('status')).outbox, 0, 'her outbox is empty');
+  expect(await follower.stop(), 0, 'Bob stops following');
 
-  chapter('The laptop comes back');
+  heading('The laptop comes back');
   const all = [
     'Hello Ann!',
     'Hello Bob!',
@@ -287,11 +294,15 @@ async function play(folder: string, relay: Relay, cleanUp: DisposableStack): Pro
     'Sent into the void',
   ];
   await laptop.do('inbox');
-  expect(await laptop.texts(), all.slice(2), 'it reads everything since it became a device');
-  expect(await phone.texts(), all, 'the phone has everything, once');
+  expect(await laptop.texts(), all.slice(2), 'it has all messages since it was added');
+  expect(await phone.texts(), all, 'the phone has every message once');
   expect(await bob.texts(), all, 'and so has Bob');
   await laptop.do('send', 'bob', 'Hello from my laptop');
-  expect((await bob.texts()).at(-1), 'Hello from my laptop', 'Bob hears the laptop');
+  expect(
+    (await bob.texts()).at(-1),
+    'Hello from my laptop',
+    'Bob gets the message from the laptop',
+  );
   expect((await phone.texts()).at(-1), 'Hello from my laptop', 'and so does the phone');
 }
 
@@ -300,12 +311,12 @@ const relay = new Relay(join(folder, 'relay'), await freePort());
 const cleanUp = new DisposableStack();
 const started = Date.now();
 try {
-  await play(folder, relay, cleanUp);
-  say();
-  say(bold(`All as it should be, in ${Math.round((Date.now() - started) / 1_000)} seconds.`));
+  await runDemo(folder, relay, cleanUp);
+  print();
+  print(bold(`All steps passed in ${Math.round((Date.now() - started) / 1_000)} seconds.`));
 } catch (error) {
-  say();
-  say(`NOT AS IT SHOULD BE: ${error instanceof Error ? error.message : String(error)}`);
+  print();
+  print(`FAILED: ${error instanceof Error ? error.message : String(error)}`);
   process.exitCode = 1;
 } finally {
   cleanUp[Symbol.dispose]();
