@@ -11,6 +11,7 @@ import { given } from './examples-given.ts';
 
 /** Modules whose types {@link given} names. */
 const typeImports = [
+  "import type * as Sdk from '@posthouse/client';",
   "import type * as Protocol from '@posthouse/protocol';",
   "import type * as Crypto from '@posthouse/protocol/crypto';",
   "import type * as Json from '@posthouse/protocol/json';",
@@ -24,6 +25,7 @@ const modules: Readonly<Record<keyof typeof given, readonly string[]>> = {
   protocol: ['', '/crypto', '/json', '/node', '/terminal'].map(
     (entry) => `@posthouse/protocol${entry}`,
   ),
+  client: ['@posthouse/client', '@posthouse/client/node', '@posthouse/protocol'],
 };
 
 interface Example {
@@ -48,8 +50,10 @@ function examplesOf(file: string): Example[] {
 
 /** Names that the statements of a code declare or import at their top level. */
 function declaredNames(code: string): Set<string> {
-  const heads = code.matchAll(/^(?:const|let|function|import)\b([^=(]*)/gm);
-  return new Set([...heads].flatMap(([, head = '']) => head.match(/\w+/g) ?? []));
+  const heads = code.matchAll(/^(?:(?:const|let|function)\b([^=(]*)|import\b([^;]*?)\bfrom\b)/gm);
+  return new Set(
+    [...heads].flatMap(([, head, names]) => (head ?? names ?? '').match(/\w+/g) ?? []),
+  );
 }
 
 /** Names a code uses: as values, not as members or in texts. */

@@ -1,6 +1,7 @@
 /**
- * Values that examples may use without declaring them, by package: name and type. `Protocol`,
- * `Crypto` and `Json` are the modules `@posthouse/protocol`, `…/crypto` and `…/json`. A value has
+ * Values that examples may use without declaring them, by package: name and type. `Sdk`,
+ * `Protocol`, `Crypto` and `Json` are the modules `@posthouse/client`, `@posthouse/protocol`,
+ * `…/crypto` and `…/json`. A value has
  * the type that parameters of its name have; an example that means another declares its own.
  */
 export const given = {
@@ -80,5 +81,20 @@ export const given = {
     text: 'string',
     value: 'unknown',
     verified: 'Protocol.VerifiedGroupEvent',
+  },
+  client: {
+    account: 'Sdk.Account',
+    bob: 'string',
+    channelId: 'string',
+    client: 'Sdk.Client',
+    groupId: 'string',
+    invitation: 'string',
+    invite: 'string',
+    link: 'string',
+    network: 'Protocol.Network',
+    other: 'Sdk.Account',
+    peer: 'string',
+    publicKey: 'string',
+    relayId: 'string',
   },
 } as const satisfies Record<string, Record<string, string>>;

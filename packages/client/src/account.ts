@@ -148,7 +148,6 @@ export class Account {
    * @throws ClientError `invalid_input`, `account_key_required`, `no_relay`
    * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour
    * @example
-   * const [relayId = ''] = process.argv.slice(2);
    * await account.move(relayId);
    */
   async move(relayId: string, options: WithAccountKey = {}): Promise<void> {

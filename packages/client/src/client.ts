@@ -179,7 +179,6 @@ export class Client implements AsyncDisposable {
    * @param accountPublicKey base64url; `Account.publicKey` on an existing device of the account
    * @throws ClientError `invalid_input`
    * @example
-   * const [publicKey = ''] = process.argv.slice(2);
    * const request = await client.requestDevice(publicKey);
    */
   async requestDevice(accountPublicKey: string): Promise<DeviceRequest> {

@@ -46,7 +46,6 @@ export type ClientErrorCode =
  *
  * @example
  * import { isClientError } from '@posthouse/client';
- * const [peer = ''] = process.argv.slice(2);
  * try {
  *   await account.messages.send(peer, { text: 'hello' });
  * } catch (error) {

@@ -96,8 +96,7 @@ export class Contacts {
    * @returns the message that carries the request
    * @throws ClientError `verification_failed`, `invalid_input`
    * @example
-   * const [text = ''] = process.argv.slice(2);
-   * await account.contacts.acceptInvite(text, { note: 'Bob, from the fair' });
+   * await account.contacts.acceptInvite(invite, { note: 'Bob, from the fair' });
    */
   async acceptInvite(text: string, options: ContactRequestOptions = {}): Promise<Message> {
     const invite = readInvite(this.#core, text);
@@ -112,7 +111,6 @@ export class Contacts {
    * @returns the message that carries the request
    * @throws ClientError `invalid_input`; RelayRefused if the account is not publicly discoverable
    * @example
-   * const [peer = ''] = process.argv.slice(2);
    * await account.contacts.add(peer);
    */
   async add(peer: string, options: ContactRequestOptions = {}): Promise<Message> {
@@ -153,7 +151,6 @@ export class Contacts {
    *
    * @throws ClientError `not_a_contact`
    * @example
-   * const [peer = ''] = process.argv.slice(2);
    * await account.contacts.remove(peer);
    */
   remove(peer: string): Promise<void> {
@@ -165,7 +162,6 @@ export class Contacts {
    *
    * @throws ClientError `not_a_contact`, `verification_failed`
    * @example
-   * const [peer = ''] = process.argv.slice(2);
    * await account.contacts.rename(peer, 'Bob');
    */
   rename(peer: string, alias: string): Promise<void> {

@@ -21,7 +21,7 @@ export class Profiles {
    *
    * @throws ClientError `invalid_input`; RelayRefused, RelayUnreachable, RelayMisbehaviour
    * @example
-   * const profile = await account.profiles.publish({ nickname: 'Ann' });
+   * const profile = await account.profiles.publish({ nickname: 'Ann', public_discovery: false });
    */
   publish(
     fields: Omit<ProfileFields, 'account' | 'updated_at'>,
