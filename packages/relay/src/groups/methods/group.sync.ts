@@ -1,5 +1,6 @@
 import { badRequest, checkGroupParams } from '@posthouse/protocol';
 import type { Handler } from '../../dispatch/handler.ts';
+import { pageSize } from '../../pages/fill-page.ts';
 import { readEventPage } from '../reading/event-page.ts';
 import { readGroupPage } from '../reading/read-access.ts';
 
@@ -7,14 +8,13 @@ import { readGroupPage } from '../reading/read-access.ts';
 export const groupSync: Handler<'group.sync'> = async (context, call) => {
   const { limits, network } = context;
   checkGroupParams(network, 'group.sync', call.params);
-  const { group_id: groupId, after = -1, limit = limits.pageSize } = call.params;
+  const { group_id: groupId, after = -1, limit } = call.params;
   const groupCall = { session: call.session, groupId };
-  const pageSize = Math.min(limit, limits.maxPageSize);
   return await readGroupPage(context, groupCall, async (reader, tx) => {
     if (after > reader.group.stored.sequence) {
       throw badRequest('after', 'is above the head of the timeline');
     }
-    const bounds = { after, limit: pageSize, maxBytes: limits.pageBytes };
+    const bounds = { after, ...pageSize(limits, limit) };
     return { result: { ...(await readEventPage(tx, reader, bounds)) } };
   });
 };

@@ -1,4 +1,5 @@
 import { JsonText } from '../../dispatch/handler.ts';
+import { fillPage, type PageSize } from '../../pages/fill-page.ts';
 import type { Reader } from '../../storage/types.ts';
 import {
   type EventRow,
@@ -9,15 +10,8 @@ import {
 } from '../chain/event-store.ts';
 import { type GroupReader, permittedRanges } from './read-access.ts';
 
-/** Names and numbers of an event, generously. */
+/** Upper bound of the bytes of an event's member names and numbers. */
 const eventOverhead = 192;
-
-/** Where a page begins, and how much it may hold. */
-export interface PageBounds {
-  readonly after: number;
-  readonly limit: number;
-  readonly maxBytes: number;
-}
 
 interface EventPage {
   readonly events: readonly {
@@ -38,55 +32,29 @@ interface EventPage {
 export async function readEventPage(
   tx: Reader,
   reader: GroupReader,
-  bounds: PageBounds,
+  { after, limit, maxBytes }: PageSize & { readonly after: number },
 ): Promise<EventPage> {
   const { group_id: groupId } = reader.group.stored;
-  // One more than requested shows whether there is more.
-  const rows = await readRows(tx, reader, { ...bounds, limit: bounds.limit + 1 });
-  const { fitting, certificates } = await selectFitting(tx, rows, { ...bounds, groupId });
-  const payloads = await payloadsOf(tx, groupId, fitting);
-  return {
-    events: fitting.map(({ row: { sequence, epoch, accepted_at, signer_device_id } }) => {
-      const payload = payloads.get(sequence);
-      if (payload === undefined) throw new Error(`event ${sequence} lacks its payload`);
-      const signer = signer_device_id ?? undefined;
-      return { sequence, epoch, payload, accepted_at, signer_device_id: signer };
-    }),
-    certificates: certificates.map((text) => new JsonText(text)),
-    has_more: fitting.length < rows.length,
-  };
-}
-
-/** Selects as many as fit the page, with the certificates they refer to. */
-async function selectFitting(
-  tx: Reader,
-  rows: readonly EventOrMessage[],
-  { groupId, limit, maxBytes }: PageBounds & { readonly groupId: string },
-): Promise<{
-  readonly fitting: readonly EventOrMessage[];
-  readonly certificates: readonly string[];
-}> {
-  const wanted = rows.slice(0, limit);
-  const ofDevices = certificatesOf(wanted);
-  const texts = await readCertificates(tx, groupId, [...ofDevices.values()]);
-  const fitting: EventOrMessage[] = [];
-  const certificates: string[] = [];
-  let bytes = 0;
-  for (const each of wanted) {
-    const { bytes: own, signer_device_id: deviceId } = each.row;
-    // A device's certificate is sent with its first event.
-    const id = deviceId === null ? undefined : ofDevices.get(deviceId);
-    const certificate = id && texts.get(id);
-    if (id !== undefined && certificate === undefined) {
-      throw new Error('an event lacks its certificate');
-    }
-    bytes += own + eventOverhead + Buffer.byteLength(certificate ?? '');
-    if (fitting.length > 0 && bytes > maxBytes) break;
-    if (deviceId !== null) ofDevices.delete(deviceId);
-    if (certificate !== undefined) certificates.push(certificate);
-    fitting.push(each);
-  }
-  return { fitting, certificates };
+  // One row more than the limit shows whether there are more.
+  const found = await readRows(tx, reader, { after, limit: limit + 1 });
+  const ids = certificatesOf(found);
+  const texts = await readCertificates(tx, groupId, [...ids.values()]);
+  const { rows, certificates, has_more } = fillPage(found, {
+    ...{ limit, maxBytes },
+    bytesOf: ({ row }) => row.bytes + eventOverhead,
+    signerOf: ({ row: { signer_device_id: deviceId } }) => {
+      const id = deviceId === null ? undefined : ids.get(deviceId);
+      return deviceId === null || id === undefined ? undefined : { deviceId, text: texts.get(id) };
+    },
+  });
+  const payloads = await payloadsOf(tx, groupId, rows);
+  const events = rows.map(({ row: { sequence, epoch, accepted_at, signer_device_id } }) => {
+    const payload = payloads.get(sequence);
+    if (payload === undefined) throw new Error(`event ${sequence} lacks its payload`);
+    const signer = signer_device_id ?? undefined;
+    return { sequence, epoch, payload, accepted_at, signer_device_id: signer };
+  });
+  return { events, certificates, has_more };
 }
 
 /** Maps each device to the certificate of its first event: one version is enough. */
@@ -123,7 +91,7 @@ interface EventOrMessage {
 async function readRows(
   tx: Reader,
   { group, intervals }: GroupReader,
-  { after, limit }: PageBounds,
+  { after, limit }: { readonly after: number; readonly limit: number },
 ): Promise<EventOrMessage[]> {
   const { group_id: groupId, sequence: highest } = group.stored;
   const events = await readEvents(tx, groupId, { after, limit });

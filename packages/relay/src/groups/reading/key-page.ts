@@ -4,10 +4,10 @@ import { decodeBase64url, sealRelaySecret } from '@posthouse/protocol';
 import type { Caller } from '../../accounts/index.ts';
 import type { RelayContext } from '../../context.ts';
 import { JsonText, type ResultValue } from '../../dispatch/handler.ts';
+import type { PageSize } from '../../pages/fill-page.ts';
 import type { Reader, Writer } from '../../storage/types.ts';
 import { markDelivered, type StoredInterval } from '../chain/access-store.ts';
 import { readBox, readKeys, type StoredKey } from '../chain/key-store.ts';
-import type { PageBounds } from './event-page.ts';
 import { type GroupReader, permittedRanges } from './read-access.ts';
 
 /** Key versions of one page, before their relay secrets are sealed. */
@@ -35,7 +35,7 @@ const entryOverhead = 512;
 export async function readKeyMaterial(
   tx: Reader,
   reader: GroupReader,
-  { after, limit, maxBytes }: PageBounds,
+  { after, limit, maxBytes }: PageSize & { readonly after: number },
 ): Promise<KeyMaterial> {
   const { caller, group } = reader;
   const { group_id: groupId } = group.stored;
