@@ -1,4 +1,4 @@
-/** Appending to a channel's timeline: one event, and the place the channel is at then. */
+/** Appends events to a channel's timeline and moves its head. */
 import { ProtocolError } from '@posthouse/protocol';
 import type { Signer } from '../accounts/index.ts';
 import type { Notice } from '../dispatch/notice.ts';
@@ -7,22 +7,24 @@ import { type StoredChannel, updateChannel } from './channel-store.ts';
 import { insertEvent, type NewEvent } from './event-store.ts';
 
 /**
- * The next position (06 §5.1).
- * @throws ProtocolError `state_conflict` where no safe integer follows (01 I3)
+ * Returns the next sequence (06 §5.1).
+ *
+ * @throws ProtocolError `state_conflict` if no safe integer follows (01 I3)
  */
 export function nextSequence({ head }: StoredChannel): number {
   if (head < Number.MAX_SAFE_INTEGER) return head + 1;
   throw new ProtocolError('state_conflict', 'the sequences are exhausted');
 }
 
-/** The timeline has a new event: for every connection that subscribed the channel (06 §9.2). */
+/** Makes the notice of a new event, for every connection that subscribed the channel (06 §9.2). */
 export function timelineNotice(channel: string, head: number): Notice {
   return { kind: 'channel-timeline', channel, head };
 }
 
 /**
  * Appends a post, an edit or a deletion, which needs the current descriptor until `neededUntil`.
- * @returns what connections must hear
+ *
+ * @returns notices to publish after the commit
  */
 export async function appendContent(
   tx: Writer,

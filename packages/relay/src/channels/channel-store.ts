@@ -1,18 +1,18 @@
-/** All SQL of a channel's own row: who may write, and where its timeline ends. */
+/** All SQL of a channel's own row: owner, moderators, status, revision and head. */
 import { ProtocolError } from '@posthouse/protocol';
 import type { Reader, Row, Writer } from '../storage/types.ts';
 
-/** A channel as the rules of writing need it. */
+/** A channel as stored. */
 export interface StoredChannel {
   readonly channelId: string;
   readonly creator: string;
   readonly moderators: readonly string[];
   readonly status: 'active' | 'closed';
-  /** Of the current descriptor. */
+  /** Revision of the current descriptor. */
   readonly revision: number;
   /** The highest sequence ever assigned. */
   readonly head: number;
-  /** When the last content of the current revision is gone, Unix seconds. */
+  /** Latest deadline of content accepted under the current revision, Unix seconds. */
   readonly neededUntil: number;
 }
 
@@ -53,10 +53,10 @@ function noChannel(): never {
   throw new ProtocolError('not_found', 'this relay hosts no such channel');
 }
 
-/** A post that an account wrote under a message ID. */
+/** The post that an account published under a message ID. */
 export interface PublishedPost {
   readonly sequence: number;
-  /** Of the accepted object. */
+  /** Digest of the accepted object. */
   readonly digest: string;
 }
 
@@ -66,8 +66,8 @@ interface PublishingRow extends ChannelRow {
 }
 
 /**
- * A channel with what a message ID of an account stands for in it (06 §8.7), in one statement: each
- * post asks twice.
+ * Reads a channel with the post that an account published in it under a message ID (06 §8.7), in
+ * one statement: each post needs it twice.
  *
  * @throws ProtocolError `not_found`
  */
@@ -91,7 +91,7 @@ export async function requirePublishing(
   return { channel: channelOf(channelId, row), published };
 }
 
-/** Whether an account has created so many channels here, closed ones included. */
+/** Tells whether an account has created at least `count` channels here, closed ones included. */
 export async function hasCreated(tx: Reader, creator: string, count: number): Promise<boolean> {
   const last = await tx.get(
     'SELECT channel_id FROM channels WHERE creator = ? LIMIT 1 OFFSET ?',
@@ -115,7 +115,7 @@ export async function insertChannel(tx: Writer, channel: StoredChannel): Promise
   );
 }
 
-/** Puts what a write changed of a channel in place; its creator never does. */
+/** Stores the changed members of a channel; its creator never changes. */
 export async function updateChannel(tx: Writer, channel: StoredChannel): Promise<void> {
   await tx.run(
     `UPDATE channels SET moderators = ?, status = ?, revision = ?, head = ?, needed_until = ?

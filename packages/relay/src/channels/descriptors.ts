@@ -1,4 +1,4 @@
-/** What create, update and close have in common (06 §8.1). */
+/** Shared steps of `channel.create`, `channel.update` and `channel.close` (06 §8.1). */
 import { type ChannelDescriptor, ProtocolError } from '@posthouse/protocol';
 import { parseJson } from '@posthouse/protocol/json';
 import { type Caller, requireCaller } from '../accounts/index.ts';
@@ -11,7 +11,9 @@ import { requireChannel, type StoredChannel, updateChannel } from './channel-sto
 import { insertEvent, readDescriptor, supersedeDescriptor } from './event-store.ts';
 
 /**
- * Whether a descriptor was signed about now; exactly at the tolerance passes, in both directions.
+ * Refuses a descriptor that was not signed about now; exactly at the tolerance passes, in both
+ * directions.
+ *
  * @param signedAt Unix seconds, as `now`
  * @throws ProtocolError `clock_skew`
  */
@@ -20,16 +22,23 @@ export function checkSigningTime(
   { signedAt, now }: { readonly signedAt: number; readonly now: number },
 ): void {
   if (Math.abs(signedAt - now) <= limits.authClockTolerance) return;
-  throw new ProtocolError('clock_skew', 'signed outside the clock tolerance');
+  throw new ProtocolError(
+    'clock_skew',
+    'signed outside the clock tolerance: check the clock of the device',
+  );
 }
 
-/** The owner's calling device, and the channel as a snapshot has it. */
+/** The owner's calling device with its channel. */
 export interface OwnedChannel {
   readonly caller: Caller;
   readonly channel: StoredChannel;
 }
 
-/** @throws ProtocolError `unauthorized`, `not_found`, `forbidden` */
+/**
+ * Reads calling device and channel and refuses other accounts than the owner.
+ *
+ * @throws ProtocolError `unauthorized`, `not_found`, `forbidden`
+ */
 export async function requireOwner(
   tx: Reader,
   session: DeviceSession,
@@ -41,7 +50,7 @@ export async function requireOwner(
   throw new ProtocolError('forbidden', 'the account is not the owner of the channel');
 }
 
-/** The current descriptor, which is always kept. */
+/** Reads the current descriptor, which is always stored. */
 export async function currentDescriptor(
   tx: Reader,
   { channelId, revision }: StoredChannel,
@@ -52,9 +61,10 @@ export async function currentDescriptor(
 }
 
 /**
- * Puts the next revision in force and appends it (06 §7.2).
+ * Puts the next revision into force and appends it (06 §7.2).
+ *
  * @param text Canonical JSON of `descriptor`
- * @returns what connections must hear
+ * @returns notices to publish after the commit
  */
 export async function replaceDescriptor(
   { limits }: RelayContext,

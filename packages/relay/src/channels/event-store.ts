@@ -1,4 +1,4 @@
-/** All SQL of a channel's timeline: its events, and the certificates that verify them. */
+/** All SQL of a channel's timeline: events and the certificates of their signers. */
 import type { Signer } from '../accounts/index.ts';
 import { chunks, placeholders } from '../storage/in-lists.ts';
 import type { Reader, Row, Writer } from '../storage/types.ts';
@@ -13,15 +13,15 @@ export interface NewEvent {
   /** The post of an edit or a deletion. */
   readonly target?: number;
   readonly acceptedAt: number;
-  /** The promise made at acceptance, Unix seconds (06 §7.5). */
+  /** Deadline fixed at acceptance, Unix seconds (06 §7.5). */
   readonly keepUntil: number;
-  /** When a job removes a deletion. Posts and edits go with the post's row. */
+  /** When a job removes a deletion. Posts and edits are removed with the post's row. */
   readonly clearAfter?: number;
   /** Canonical JSON. */
   readonly payload: string;
 }
 
-/** Appends an event. Of a device's certificates the first is kept: any verifies (06 §5.2). */
+/** Appends an event. A device's first certificate is stored: any version verifies (06 §5.2). */
 export async function insertEvent(
   tx: Writer,
   channelId: string,
@@ -53,8 +53,8 @@ export async function insertEvent(
 }
 
 /**
- * Lets a descriptor go that is the current one no more: when its own time is over, and nothing
- * needs it that was accepted under it (06 §7.5).
+ * Sets the deadline of a descriptor that is not the current one any more: the later of its own and
+ * of the content accepted under it (06 §7.5).
  */
 export async function supersedeDescriptor(
   tx: Writer,
@@ -72,7 +72,7 @@ export async function supersedeDescriptor(
   );
 }
 
-/** The descriptor of a revision, where it is still there, with its signer's certificate. */
+/** Reads the descriptor of a revision with its signer's certificate; `undefined` if not stored. */
 export async function readDescriptor(
   tx: Reader,
   channelId: string,
@@ -88,7 +88,7 @@ export async function readDescriptor(
   );
 }
 
-/** Whose an event is. */
+/** The signer of an event. */
 interface SignerRow extends Row {
   signer_device_id: string;
 }
@@ -102,15 +102,15 @@ export interface EventRow extends SignerRow {
 }
 
 /**
- * Edits are there as long as their post is: they are shown with it, and removed portion by portion
- * once it is gone or withheld (06 §7.3, §7.5).
+ * Edits are readable as long as their post is; they are removed in batches after it was removed or
+ * withheld (06 §7.3, §7.5).
  */
 const readable = `(e.kind <> 'edit' OR EXISTS (SELECT 1 FROM channel_posts p
   WHERE p.channel_id = e.channel_id AND p.sequence = e.target
     AND p.status = 'readable' AND p.withheld_at IS NULL))`;
 const columns = 'e.sequence, e.descriptor_rev, e.accepted_at, e.signer_device_id, e.bytes';
 
-/** Readable events above a sequence, ascending, without their payloads. */
+/** Reads readable events above a sequence, ascending, without their payloads. */
 export async function readAfter(
   tx: Reader,
   channelId: string,
@@ -125,7 +125,7 @@ export async function readAfter(
   );
 }
 
-/** Readable events up to a sequence, that one included, descending, without their payloads. */
+/** Reads readable events up to and including a sequence, descending, without their payloads. */
 export async function readUpTo(
   tx: Reader,
   channelId: string,
@@ -140,7 +140,7 @@ export async function readUpTo(
   );
 }
 
-/** Canonical JSON of events, by sequence. */
+/** Reads payloads of events as Canonical JSON, by sequence. */
 export async function readPayloads(
   tx: Reader,
   channelId: string,
@@ -159,7 +159,7 @@ export async function readPayloads(
   return payloads;
 }
 
-/** Certificates of devices that signed events of a channel, Canonical JSON, by device. */
+/** Reads certificates of devices that signed events of a channel, Canonical JSON, by device ID. */
 export async function readCertificates(
   tx: Reader,
   channelId: string,
@@ -179,8 +179,8 @@ export async function readCertificates(
 }
 
 /**
- * Whether an event that is no post stands at a position. A post has a row of its own: while that one
- * is being written, or was removed, nothing is there.
+ * Tells whether a position has an event that is no post. Posts have a row of their own and do not
+ * count.
  */
 export async function hasOtherEvent(
   tx: Reader,

@@ -18,12 +18,13 @@ import {
 /** Rows removed in one transaction. */
 const batchSize = 200;
 
-/** Whoever hides a post wakes it. */
+/** Woken when a post is deleted or withheld. */
 export const retentionJobName = 'channels.retention';
 
 /**
- * Removes what has been kept as long as was promised at its acceptance, and the edits of posts that
- * nobody reads any more (06 §7.5). Descriptors go last: what needs them is gone by then.
+ * Removes everything whose deadline, fixed at its acceptance, has passed, and the edits of posts
+ * that are not readable any more (06 §7.5). Descriptors are removed last, after everything that
+ * needs them.
  */
 export const retentionJob: Job = {
   name: retentionJobName,
@@ -40,7 +41,7 @@ export const retentionJob: Job = {
       task: 'edits of hidden posts',
       find: readHiddenPosts,
       remove: (tx, channelId, sequences) =>
-        deleteHiddenEdits(tx, channelId, { sequences, portion: batchSize }),
+        deleteHiddenEdits(tx, channelId, { sequences, batchSize }),
     });
     await forEachChannel(run, {
       task: 'deletions',
@@ -53,27 +54,27 @@ export const retentionJob: Job = {
       remove: (tx, channelId, sequences) => deleteDescriptors(tx, channelId, { sequences, now }),
     });
     await removeReports(run);
-    // What is overdue of a channel that failed is no deadline: its next try is.
-    const behind = backoff.nextRetry(retentionJobName) === undefined ? undefined : now;
-    const next = await storage.read((tx) => nextRetentionDeadline(tx, behind));
-    // What became due meanwhile, or could not go yet, has its turn a moment later.
+    // Overdue rows of a channel that failed are no deadline: its next retry is.
+    const overdue = backoff.nextRetry(retentionJobName) === undefined ? undefined : now;
+    const next = await storage.read((tx) => nextRetentionDeadline(tx, overdue));
+    // Rows that became due meanwhile, or could not be removed yet, are due one second later.
     return nextRun(context, retentionJobName, next && Math.max(next, now + 1));
   },
 };
 
-/** A run of the job. */
+/** One run of the job. */
 interface Run {
   readonly context: RelayContext;
   readonly signal: AbortSignal;
-  /** What is due by then, Unix seconds. */
+  /** Rows with a deadline up to now are due, Unix seconds. */
   readonly now: number;
 }
 
-/** Something to remove, and how it goes, in a write of its channel. */
+/** One kind of rows to remove. */
 interface Step {
   readonly task: string;
   readonly find: (tx: Reader, due: DueRange) => Promise<DueEvent[]>;
-  /** Says how much went; as much as a portion: there may be more of the same. */
+  /** Removes rows and returns how many; a full batch means that there may be more. */
   readonly remove: (tx: Writer, channelId: string, sequences: number[]) => Promise<number>;
 }
 
@@ -83,13 +84,13 @@ async function forEachChannel(
 ): Promise<void> {
   await forEachAggregate(context, signal, {
     ...{ job: retentionJobName, task },
-    find: (tx, after: DueEvent | undefined) => find(tx, { now, after, portion: batchSize }),
+    find: (tx, after: DueEvent | undefined) => find(tx, { now, after, batchSize }),
     ownerOf: ({ channelId }) => `channel:${channelId}`,
     work: async (owner, due) => {
       const [{ channelId }] = due;
       const sequences = due.map(({ sequence }) => sequence);
-      const removeSome = (tx: Writer) => remove(tx, channelId, sequences);
-      while (!signal.aborted && (await context.storage.write(owner, removeSome)) >= batchSize);
+      const removeBatch = (tx: Writer) => remove(tx, channelId, sequences);
+      while (!signal.aborted && (await context.storage.write(owner, removeBatch)) >= batchSize);
     },
   });
 }

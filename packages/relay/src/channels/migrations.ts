@@ -64,8 +64,8 @@ export const migrations: readonly Migration[] = [
       `CREATE UNIQUE INDEX channel_posts_by_message
         ON channel_posts (channel_id, account, message_id)`,
       'CREATE INDEX channel_posts_to_clear ON channel_posts (clear_after)',
-      // Posts that are not readable any more, until a job has removed their edits, which nobody
-      // reads from the moment the post is hidden.
+      // Posts that are not readable any more, until a job has removed their edits, which are
+      // unreadable from the moment the post is hidden.
       `CREATE TABLE channel_hidden_posts (
         channel_id TEXT NOT NULL,
         sequence BIGINT NOT NULL,

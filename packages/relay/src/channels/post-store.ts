@@ -1,9 +1,9 @@
-/** All SQL of posts: what is at a position, what edits made of it, and which message it was. */
+/** All SQL of posts: status, message ID and the state after edits. */
 import { type ChannelPost, type PostState, postState } from '@posthouse/protocol';
 import { parseJson } from '@posthouse/protocol/json';
 import type { Reader, Row, Writer } from '../storage/types.ts';
 
-/** A post to keep with its event. */
+/** A post to store with its event. */
 export interface NewPost {
   readonly sequence: number;
   readonly account: string;
@@ -28,13 +28,13 @@ export async function insertPost(tx: Writer, channelId: string, post: NewPost): 
   );
 }
 
-/** A post whose position means something still. */
+/** A post that is readable, withheld or stored as deleted. */
 export interface StoredPost extends Row {
   sequence: number;
   status: 'readable' | 'deleted';
   /** The post's own deadline, Unix seconds. */
   keep_until: number;
-  /** When the operator took it out of the timeline. */
+  /** When the operator withheld it, Unix seconds. */
   withheld_at: number | null;
 }
 
@@ -51,7 +51,7 @@ export async function readPost(
   );
 }
 
-/** What a post is that is readable or withheld, with all that edits made of it. */
+/** Reads the state of a readable or withheld post after all edits. */
 export async function readPostState(
   tx: Reader,
   channelId: string,
@@ -68,7 +68,8 @@ export async function readPostState(
   );
   if (texts === undefined) throw new Error(`post ${sequence} lacks its event`);
   const { payload, state } = texts;
-  // It was parsed strictly when it came, and large ones are parsed with every edit.
+  // Faster than `parseJson`: this relay wrote the text, and large states are parsed with every
+  // edit.
   if (state !== null) return JSON.parse(state) as PostState;
   return postState(parseJson(payload) as unknown as ChannelPost);
 }
@@ -87,8 +88,7 @@ export async function setPostState(
 }
 
 /**
- * Turns a post, a withheld one too, into a deleted one until `clearAfter`; its edits are unreadable
- * from here on.
+ * Marks a post, withheld or not, as deleted until `clearAfter`; its edits become unreadable.
  */
 export async function hidePost(
   tx: Writer,

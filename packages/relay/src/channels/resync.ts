@@ -1,7 +1,7 @@
 import type { SubscriptionResync } from '../dispatch/module.ts';
 import { readChannelHeads } from './subscription-store.ts';
 
-/** Where timelines of channels end, for who may not have heard of it (06 §9.2). */
+/** Reads the heads of channels, for clients that may have missed a notice (06 §9.2). */
 export const channelResync: SubscriptionResync = {
   kind: 'channel',
   notices: async (tx, channels) => {

@@ -1,34 +1,34 @@
-/** All SQL that removes what has been kept long enough (06 §7.5). Portions are the caller's. */
+/** All SQL that removes expired rows of channels (06 §7.5). The caller bounds the batches. */
 import { chunks, forEach, placeholders } from '../storage/in-lists.ts';
 import type { Reader, Row, Writer } from '../storage/types.ts';
 import type { StoredPost } from './post-store.ts';
 
-/** A position in a channel. */
+/** A sequence in a channel. */
 export interface EventPosition {
   readonly channelId: string;
   readonly sequence: number;
 }
 
-/** One where something can go. */
+/** A position whose row is due. */
 export interface DueEvent extends EventPosition {
-  /** Since when, Unix seconds. */
+  /** Its deadline, Unix seconds. */
   readonly deadline: number;
 }
 
-/** What is looked for: the deadlines up to now, behind the last one found. */
+/** A batch of deadlines up to now, after the last one found. */
 export interface DueRange {
   readonly now: number;
   readonly after: DueEvent | undefined;
-  readonly portion: number;
+  readonly batchSize: number;
 }
 
-/** Values of a range in the order of the statements here. */
-function valuesOf({ now, after, portion }: DueRange): [number, number, string, number, number] {
+/** Returns the values of a range in the order of the statements below. */
+function valuesOf({ now, after, batchSize }: DueRange): [number, number, string, number, number] {
   const { deadline = Number.MIN_SAFE_INTEGER, channelId = '', sequence = -1 } = after ?? {};
-  return [now, deadline, channelId, sequence, portion];
+  return [now, deadline, channelId, sequence, batchSize];
 }
 
-/** Posts whose row is not needed any more, the longest overdue first. */
+/** Reads posts whose row is due, the longest overdue first. */
 export async function readDuePosts(tx: Reader, range: DueRange): Promise<DueEvent[]> {
   return await tx.all<DueEvent & Row>(
     `SELECT channel_id AS "channelId", sequence, clear_after AS deadline FROM channel_posts
@@ -38,7 +38,7 @@ export async function readDuePosts(tx: Reader, range: DueRange): Promise<DueEven
   );
 }
 
-/** Deletions, or superseded descriptors, whose time is over, the longest overdue first. */
+/** Reads deletions or superseded descriptors that are due, the longest overdue first. */
 export async function readDueEvents(
   tx: Reader,
   kind: 'delete' | 'descriptor',
@@ -54,25 +54,25 @@ export async function readDueEvents(
   );
 }
 
-/** Posts that are hidden and may still have edits. */
+/** Reads hidden posts that may still have edits. */
 export async function readHiddenPosts(
   tx: Reader,
-  { after, portion }: DueRange,
+  { after, batchSize }: DueRange,
 ): Promise<DueEvent[]> {
   return await tx.all<DueEvent & Row>(
     `SELECT channel_id AS "channelId", sequence, 0 AS deadline FROM channel_hidden_posts
       WHERE (channel_id, sequence) > (?, ?) ORDER BY channel_id, sequence LIMIT ?`,
     after?.channelId ?? '',
     after?.sequence ?? -1,
-    portion,
+    batchSize,
   );
 }
 
 /**
- * Removes posts of a channel that are still due: the row, and of a readable one the event. From
- * then on its edits are unreadable; they are left to {@link deleteHiddenEdits}.
+ * Removes posts of a channel that are still due, with their events. Their edits become unreadable;
+ * {@link deleteHiddenEdits} removes them.
  *
- * @returns how many went
+ * @returns number of removed posts
  */
 export async function deletePosts(
   tx: Writer,
@@ -81,7 +81,7 @@ export async function deletePosts(
 ): Promise<number> {
   let count = 0;
   for (const some of chunks(sequences)) {
-    // A deletion that was accepted meanwhile may have given the row more time.
+    // A deletion that was accepted meanwhile may have moved the deadline.
     const rows = await tx.all<RemovedPost>(
       `DELETE FROM channel_posts
         WHERE channel_id = ? AND sequence IN (${placeholders(some)}) AND clear_after <= ?
@@ -96,16 +96,17 @@ export async function deletePosts(
   return count;
 }
 
-/** A post that is readable no more, and whether the operator had withheld it. */
+/** A post that is not readable any more, and whether it was withheld. */
 type RemovedPost = Pick<StoredPost, 'sequence' | 'withheld_at'>;
 
-/** Where posts and edits are: in the timeline, or withheld from it. */
+/** Tables of posts and edits: the timeline and the withheld ones. */
 const eventTables = ['channel_events', 'channel_withheld_events'] as const;
 type EventTable = (typeof eventTables)[number];
 
 /**
- * Removes the events of posts, and notes those that have edits, for {@link deleteHiddenEdits}; says
- * whose the events were.
+ * Removes the events of posts and marks posts with edits for {@link deleteHiddenEdits}.
+ *
+ * @returns signers of the removed events
  */
 export async function deletePostEvents(
   tx: Writer,
@@ -113,12 +114,12 @@ export async function deletePostEvents(
   posts: readonly RemovedPost[],
 ): Promise<readonly SignerRow[]> {
   const events: SignerRow[] = [];
-  for (const place of eventTables) {
-    const there = place === 'channel_events' ? posts : posts.filter((post) => post.withheld_at);
-    await forEach(there, ({ sequence }) => tx.run(hideEditedSql(place), channelId, sequence));
-    for (const some of chunks(there.map(({ sequence }) => sequence))) {
+  for (const table of eventTables) {
+    const present = table === 'channel_events' ? posts : posts.filter((post) => post.withheld_at);
+    await forEach(present, ({ sequence }) => tx.run(hideEditedSql(table), channelId, sequence));
+    for (const some of chunks(present.map(({ sequence }) => sequence))) {
       const rows = await tx.all<SignerRow>(
-        `DELETE FROM ${place}
+        `DELETE FROM ${table}
           WHERE channel_id = ? AND sequence IN (${placeholders(some)}) AND kind = 'post'
           RETURNING signer_device_id`,
         channelId,
@@ -131,54 +132,55 @@ export async function deletePostEvents(
 }
 
 const hideEditedSql = (
-  place: EventTable,
+  table: EventTable,
 ) => `INSERT INTO channel_hidden_posts (channel_id, sequence)
-  SELECT channel_id, target FROM ${place}
+  SELECT channel_id, target FROM ${table}
     WHERE channel_id = ? AND kind = 'edit' AND target = ? LIMIT 1
   ON CONFLICT (channel_id, sequence) DO NOTHING`;
 
 /**
- * Removes edits of hidden posts of a channel, and forgets the posts that have none left.
+ * Removes edits of hidden posts of a channel, and the marks of posts that have none left.
  *
- * @param portion edits at the most
- * @returns how many edits and notes of posts went
+ * @param options.batchSize highest number of edits
+ * @returns number of removed edits and marks
  */
 export async function deleteHiddenEdits(
   tx: Writer,
   channelId: string,
-  { sequences, portion }: { readonly sequences: readonly number[]; readonly portion: number },
+  { sequences, batchSize }: { readonly sequences: readonly number[]; readonly batchSize: number },
 ): Promise<number> {
-  let forgotten = 0;
-  let left = portion;
+  let marks = 0;
+  let left = batchSize;
   for (const target of sequences) {
-    for (const place of eventTables)
-      left -= await deleteEdits(tx, channelId, { place, target, left });
+    for (const table of eventTables) {
+      left -= await deleteEdits(tx, channelId, { table, target, left });
+    }
     if (left === 0) break;
-    forgotten += await tx.run(
+    marks += await tx.run(
       'DELETE FROM channel_hidden_posts WHERE channel_id = ? AND sequence = ?',
       channelId,
       target,
     );
   }
-  return portion - left + forgotten;
+  return batchSize - left + marks;
 }
 
 async function deleteEdits(
   tx: Writer,
   channelId: string,
   {
-    place,
+    table,
     target,
     left,
   }: {
-    readonly place: EventTable;
+    readonly table: EventTable;
     readonly target: number;
     readonly left: number;
   },
 ): Promise<number> {
   const events = await tx.all<SignerRow>(
-    `DELETE FROM ${place} WHERE channel_id = ? AND sequence IN
-      (SELECT sequence FROM ${place}
+    `DELETE FROM ${table} WHERE channel_id = ? AND sequence IN
+      (SELECT sequence FROM ${table}
         WHERE channel_id = ? AND kind = 'edit' AND target = ? ORDER BY sequence LIMIT ?)
       RETURNING signer_device_id`,
     channelId,
@@ -190,7 +192,7 @@ async function deleteEdits(
   return events.length;
 }
 
-/** Removes deletions of a channel whose deadline, the later of two, is over; says how many. */
+/** Removes deletions of a channel past the later of their two deadlines; returns how many. */
 export async function deleteDeletions(
   tx: Writer,
   channelId: string,
@@ -214,10 +216,10 @@ export async function deleteDeletions(
 }
 
 /**
- * Removes superseded descriptors of a channel whose time is over, but none that an event still
- * needs: the deadline says so already, by the clocks of several processes.
+ * Removes superseded descriptors of a channel past their deadline, except those that an event still
+ * needs: deadlines come from the clocks of several processes.
  *
- * @returns how many went
+ * @returns number of removed descriptors
  */
 export async function deleteDescriptors(
   tx: Writer,
@@ -241,11 +243,11 @@ export async function deleteDescriptors(
   return count;
 }
 
-/** Revisions grow with sequences: what needs a descriptor comes next behind it, or does not exist. */
+/** Tells whether a later event needs a descriptor: revisions grow, so only the next one can. */
 async function isNeeded(tx: Reader, channelId: string, sequence: number): Promise<boolean> {
-  const from = async (place: EventTable, first: number) => {
+  const from = async (table: EventTable, first: number) => {
     const row = await tx.get<{ descriptor_rev: number }>(
-      `SELECT descriptor_rev FROM ${place}
+      `SELECT descriptor_rev FROM ${table}
         WHERE channel_id = ? AND sequence >= ? ORDER BY sequence LIMIT 1`,
       channelId,
       first,
@@ -254,7 +256,7 @@ async function isNeeded(tx: Reader, channelId: string, sequence: number): Promis
   };
   const revision = await from('channel_events', sequence);
   const next = [];
-  for (const place of eventTables) next.push(await from(place, sequence + 1));
+  for (const table of eventTables) next.push(await from(table, sequence + 1));
   return next.includes(revision);
 }
 
@@ -263,8 +265,8 @@ interface SignerRow extends Row {
 }
 
 /**
- * Removes the certificates of these devices that have no event left in the channel (06 §5.2), none
- * that is withheld either.
+ * Removes the certificates of those devices that have no event left in the channel, readable or
+ * withheld (06 §5.2).
  */
 export async function dropCertificates(
   tx: Writer,
@@ -292,14 +294,15 @@ const nextDeadlineSql = `SELECT MIN(deadline) AS deadline FROM (
 ) AS deadlines`;
 
 /**
- * When something has to be removed next, or `undefined` where nothing is kept for a time.
- * @param behind what is due by then is left out
+ * Returns the next deadline, or `undefined` if there is none.
+ *
+ * @param after deadlines up to this instant are ignored
  */
 export async function nextRetentionDeadline(
   tx: Reader,
-  behind = Number.MIN_SAFE_INTEGER,
+  after = Number.MIN_SAFE_INTEGER,
 ): Promise<number | undefined> {
-  const values = [behind, behind, behind, behind];
+  const values = [after, after, after, after];
   const row = await tx.get<{ deadline: number | null }>(nextDeadlineSql, ...values);
   return row?.deadline ?? undefined;
 }

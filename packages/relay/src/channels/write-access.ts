@@ -1,4 +1,4 @@
-/** What post, edit and delete have in common (06 §8.6). */
+/** Checks of rights and targets, shared by post, edit, delete and report (06 §8.6). */
 import { checkChannelOpen, mayWriteChannel, ProtocolError } from '@posthouse/protocol';
 import { type AdmissionPhase, type Caller, resolveCaller } from '../accounts/index.ts';
 import type { DeviceSession } from '../sessions/session.ts';
@@ -7,28 +7,28 @@ import { requireChannel, type StoredChannel } from './channel-store.ts';
 import { hasOtherEvent } from './event-store.ts';
 import { readPost, type StoredPost } from './post-store.ts';
 
-/** A write to the content of a channel by a device that may make it. */
+/** A calling device that may write to a channel. */
 export interface AdmittedWriter {
   readonly caller: Caller;
   readonly channel: StoredChannel;
 }
 
 /**
- * The calling device and the channel, whose current descriptor lets the account write.
+ * Reads the calling device and the channel and checks that the account may write to it.
  * @throws ProtocolError `unauthorized`, `not_found`, `forbidden`, `state_conflict`
  */
 export async function requireWriter(
   tx: Reader,
   session: DeviceSession,
-  { channelId, look }: { readonly channelId: string; readonly look: AdmissionPhase },
+  { channelId, phase }: { readonly channelId: string; readonly phase: AdmissionPhase },
 ): Promise<AdmittedWriter> {
-  const caller = await resolveCaller(tx, session, look);
+  const caller = await resolveCaller(tx, session, phase);
   const channel = await requireChannel(tx, channelId);
   checkMayWrite(channel, session.account);
   return { caller, channel };
 }
 
-/** @throws ProtocolError `forbidden`; `state_conflict` where the channel is closed */
+/** @throws ProtocolError `forbidden`; `state_conflict` if the channel is closed */
 export function checkMayWrite(channel: StoredChannel, account: string): void {
   if (!mayWriteChannel(channel, account)) {
     throw new ProtocolError('forbidden', 'the account is neither owner nor moderator');
@@ -37,8 +37,8 @@ export function checkMayWrite(channel: StoredChannel, account: string): void {
 }
 
 /**
- * The readable post an edit or a report is about (06 §8.8, §8.10). One that the operator withholds
- * is like one that was cleaned up.
+ * Reads the target of an edit or a report, a readable post (06 §8.8, §8.10). A withheld post is
+ * treated like a removed one.
  *
  * @throws ProtocolError `bad_request` for an event that is no post, `not_found` for nothing,
  *   `state_conflict` for a post that was deleted
@@ -53,7 +53,7 @@ export async function requireReadablePost(
   throw noPost();
 }
 
-/** As {@link requireReadablePost}, withheld or not: what a deletion is about (06 §8.9). */
+/** As {@link requireReadablePost}, withheld or not: the target of a deletion (06 §8.9). */
 export async function requireStoredPost(
   tx: Reader,
   channelId: string,
@@ -69,5 +69,5 @@ export async function requireStoredPost(
 }
 
 function noPost(): ProtocolError {
-  return new ProtocolError('not_found', 'target_sequence: nothing is there');
+  return new ProtocolError('not_found', 'target_sequence: there is no such post');
 }

@@ -1,7 +1,7 @@
 import type { ResultValue } from '../dispatch/handler.ts';
 import type { StoredResult } from './store.ts';
 
-/** A `DeliveryStatus` (04 section 14.1). */
+/** Makes a `DeliveryStatus` (04 section 14.1). */
 export function deliveryStatus(
   result: Pick<StoredResult, 'status' | 'acceptedAt' | 'error'>,
 ): ResultValue {

@@ -25,15 +25,17 @@ import { endResult, readCertificate, readEnvelope } from './store.ts';
 
 export const deliveryJobName = 'messages.delivery';
 
-/** Seconds for which a process keeps others from a delivery it works on, and then crashed. */
+/**
+ * Seconds for which a claimed delivery belongs to one process; after a crash it is due again then.
+ */
 const leaseSeconds = 120;
 
-/** Milliseconds after which newly due deliveries are looked for while slow ones are under way. */
+/** Milliseconds between reads of newly due deliveries while slow ones are in flight. */
 const pollInterval = 1_000;
 
 /**
- * Delivers what was accepted for accounts that were not at home here (04 section 16). All it knows
- * is in storage, so it goes on where it was cut off.
+ * Delivers messages accepted for accounts that were not at home here (04 section 16). All its state
+ * is in storage, so a run that was stopped is continued by the next.
  */
 export const deliveryJob: Job = {
   name: deliveryJobName,
@@ -55,12 +57,12 @@ export const deliveryJob: Job = {
   },
 };
 
-async function claim({ clock, storage }: RelayContext, portion: number): Promise<Delivery[]> {
+async function claim({ clock, storage }: RelayContext, batchSize: number): Promise<Delivery[]> {
   const now = clock.now();
   const next = await storage.read(nextAttempt);
-  if (portion <= 0 || next === undefined || next > now) return [];
+  if (batchSize <= 0 || next === undefined || next > now) return [];
   const leaseUntil = now + leaseSeconds;
-  return await storage.write(deliveryJobName, (tx) => claimDue(tx, { now, leaseUntil, portion }));
+  return await storage.write(deliveryJobName, (tx) => claimDue(tx, { now, leaseUntil, batchSize }));
 }
 
 async function firstOf(running: Iterable<Promise<void>>, clock: Clock): Promise<void> {
@@ -69,7 +71,7 @@ async function firstOf(running: Iterable<Promise<void>>, clock: Clock): Promise<
   await Promise.race([...running, pause.promise]);
 }
 
-/** A fault of this relay must not end an accepted message: its lease passes, it is due again. */
+/** Attempts a delivery; after a fault of this relay it is due again when its lease ends. */
 async function attemptSafely(context: RelayContext, delivery: Delivery): Promise<void> {
   try {
     await attempt(context, delivery);
@@ -78,7 +80,7 @@ async function attemptSafely(context: RelayContext, delivery: Delivery): Promise
   }
 }
 
-/** How an attempt ended. */
+/** Outcome of an attempt. */
 type AttemptResult =
   | { readonly kind: 'accepted' }
   | { readonly kind: 'failed'; readonly code: string; readonly message: string }
@@ -96,7 +98,7 @@ async function attempt(context: RelayContext, delivery: Delivery): Promise<void>
     await recordResult(context, delivery, { kind: 'failed', code: 'message_expired', message });
     return;
   }
-  // Whoever may have received it already is asked first, wherever the account is now (16.3).
+  // A relay that may have received it is asked first, even if the account has moved (16.3).
   if (delivery.target !== undefined) {
     await recordResult(context, delivery, await deliverTo(context, delivery, delivery.target));
     return;
@@ -123,7 +125,7 @@ const retryLater = (target?: string, retryAfter = 0): AttemptResult => ({
   target,
 });
 
-/** Ends a delivery or puts it off, in one transaction with its result. */
+/** Ends or postpones a delivery, in one transaction with its result. */
 async function recordResult(
   context: RelayContext,
   delivery: Delivery,
@@ -142,13 +144,13 @@ async function recordResult(
       return;
     }
     const isFailed = ending.kind === 'failed';
-    // That it arrived is true whoever has it by now.
+    // An acceptance is recorded even if another process has claimed the delivery.
     const isOver = await (isFailed ? failDelivery : deleteDelivery)(tx, delivery);
     if (isOver) await endResult(tx, delivery, isFailed ? ending : undefined);
   });
 }
 
-/** The recipient came home here after the message was accepted. */
+/** Delivers to a recipient that came home here after the message was accepted. */
 async function deliverHere(context: RelayContext, delivery: Delivery, now: number): Promise<void> {
   try {
     const notice = await receiveHere(context, delivery, now);
@@ -197,13 +199,15 @@ async function readMessage(context: RelayContext, delivery: Delivery): Promise<S
   });
 }
 
-/** The canonical texts of stored boxes. Written and read by this relay alone. */
+/** Returns the canonical texts of stored boxes, by device ID. */
 function boxesById(text: string): Map<string, string> {
   const boxes = parseJson(text) as unknown as MessageKeyBox[];
   return new Map(boxes.map((box) => [box.device_id, canonicalJson(box)]));
 }
 
-/** One `message.deliver`, remembered before it leaves; none where others have the delivery. */
+/**
+ * Sends one `message.deliver` after storing its target; none if another process has the delivery.
+ */
 async function deliverTo(
   context: RelayContext,
   delivery: Delivery,
@@ -219,7 +223,7 @@ async function deliverTo(
   return afterAnswer(answer, { relayId, asked: delivery.target });
 }
 
-/** Exactly what was submitted, sender boxes apart (13.1). */
+/** Makes the parameters: exactly as submitted, without sender boxes (13.1). */
 async function deliverParams(context: RelayContext, delivery: Delivery): Promise<JsonObject> {
   const { envelope, certificate } = await readMessage(context, delivery);
   const { recipientBoxes, credential } = delivery;
@@ -231,7 +235,7 @@ async function deliverParams(context: RelayContext, delivery: Delivery): Promise
   };
 }
 
-/** What an answer means for the delivery (16.2, 16.3). */
+/** Determines the outcome from an answer (16.2, 16.3). */
 function afterAnswer(
   answer: DeliveryAnswer,
   { relayId, asked }: { readonly relayId: string; readonly asked: string | undefined },
@@ -240,7 +244,7 @@ function afterAnswer(
     case 'accepted':
       return { kind: 'accepted' };
     case 'unreachable':
-      // Nothing left here this time: only an earlier receipt binds to the relay.
+      // No request was sent this time: only an earlier one can bind the delivery to the relay.
       return retryLater(asked);
     case 'unknown':
       return retryLater(relayId);
@@ -249,7 +253,9 @@ function afterAnswer(
   }
 }
 
-/** A refusal says where to go on, or that there is nowhere to go. */
+/**
+ * Determines from the code of a refusal whether to retry, to ask the directory again, or to end.
+ */
 function afterRefusal(
   refusal: { readonly code: string; readonly message: string; readonly retryAfter?: number },
   relayId?: string,

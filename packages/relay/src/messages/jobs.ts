@@ -10,12 +10,12 @@ import {
 /** Rows of a kind removed in one transaction. */
 const batchSize = 200;
 
-/** Removes what has been kept as long as was promised at its acceptance (04 §15.2, §17.4). */
+/** Removes everything whose deadline, fixed at its acceptance, has passed (04 §15.2, §17.4). */
 export const retentionJob: Job = {
   name: 'messages.retention',
   async run(context, signal) {
-    // Records before the texts they show, both as of one instant: a record whose time comes while
-    // the run lasts still needs its texts.
+    // Records before the texts they refer to, both for one instant: a record that expires during
+    // the run still needs its texts.
     const now = context.clock.now();
     for (const remove of [deleteExpiredRecords, deleteExpiredResults, deleteExpiredTexts]) {
       await inBatches(context.storage, signal, (tx) => remove(tx, now, batchSize));

@@ -2,9 +2,9 @@
 import type { Reader, Row, Writer } from '../storage/types.ts';
 import type { MessageKey } from './store.ts';
 
-/** A delivery as the process has it that works on it. */
+/** A delivery claimed by this process. */
 export interface DeliveryLease extends MessageKey {
-  /** Unix second from which another process may have it. */
+  /** Unix second from which another process may claim it. */
   readonly leaseUntil: number;
 }
 
@@ -20,7 +20,7 @@ export interface Delivery extends DeliveryLease {
   /** Unix second at which delivery ends, fixed at acceptance. */
   readonly deadline: number;
   readonly attempts: number;
-  /** The relay that must answer first: a receipt there may have succeeded (16.3). */
+  /** The relay that must be asked first: an earlier request there may have succeeded (16.3). */
   readonly target: string | undefined;
 }
 
@@ -59,15 +59,15 @@ export async function insertDelivery(
   );
 }
 
-/** Whether at least `most` messages of the sender wait. */
-export async function isQueueFull(tx: Reader, sender: string, most: number): Promise<boolean> {
+/** Tells whether at least `limit` messages of the sender are queued. */
+export async function isQueueFull(tx: Reader, sender: string, limit: number): Promise<boolean> {
   const row = await tx.get<{ waiting: number }>(
     `SELECT COUNT(*) AS waiting FROM
       (SELECT 1 FROM deliveries WHERE sender = ? LIMIT ?) AS some_deliveries`,
     sender,
-    most,
+    limit,
   );
-  return (row?.waiting ?? 0) >= most;
+  return (row?.waiting ?? 0) >= limit;
 }
 
 export const dueSql = `SELECT sender, message_id, recipient, envelope_id, certificate_id,
@@ -75,14 +75,14 @@ export const dueSql = `SELECT sender, message_id, recipient, envelope_id, certif
   FROM deliveries WHERE next_attempt_at <= ? ORDER BY next_attempt_at LIMIT ?`;
 
 /**
- * Takes up to `portion` due deliveries for this process: until `leaseUntil` no other one takes
- * them, and after a crash they are due again then.
+ * Claims up to `batchSize` due deliveries: until `leaseUntil` no other process claims them. After a
+ * crash they are due again then.
  */
 export async function claimDue(
   tx: Writer,
-  { now, leaseUntil, portion }: { now: number; leaseUntil: number; portion: number },
+  { now, leaseUntil, batchSize }: { now: number; leaseUntil: number; batchSize: number },
 ): Promise<Delivery[]> {
-  const rows = await tx.all<DeliveryRow>(dueSql, now, portion);
+  const rows = await tx.all<DeliveryRow>(dueSql, now, batchSize);
   const claimed: Delivery[] = [];
   for (const row of rows) {
     const changed = await tx.run(
@@ -115,8 +115,8 @@ function toDelivery(row: DeliveryRow, leaseUntil: number): Delivery {
 }
 
 /**
- * Remembers, before a request leaves, which relay must be asked about it from then on; `false`
- * where another process may have the delivery by now, and no request may leave.
+ * Stores the relay that must be asked from now on, before a request is sent. Returns `false` if
+ * another process may have claimed the delivery: then no request may be sent.
  */
 export async function setTarget(
   tx: Writer,
@@ -134,7 +134,7 @@ export async function setTarget(
   return changed === 1;
 }
 
-/** Puts a delivery off, unless another process has it by now. */
+/** Postpones a delivery unless another process has claimed it. */
 export async function postpone(
   tx: Writer,
   claimed: DeliveryLease,
@@ -151,7 +151,7 @@ export async function postpone(
   );
 }
 
-/** As {@link deleteDelivery}, unless another process has it by now: it may learn better. */
+/** As {@link deleteDelivery}, unless another process has claimed it: its attempt may succeed. */
 export async function failDelivery(tx: Writer, claimed: DeliveryLease): Promise<boolean> {
   const changed = await tx.run(
     'DELETE FROM deliveries WHERE sender = ? AND message_id = ? AND next_attempt_at = ?',
@@ -162,7 +162,7 @@ export async function failDelivery(tx: Writer, claimed: DeliveryLease): Promise<
   return changed === 1;
 }
 
-/** Takes a delivery out of the queue; `false` where it is over already. */
+/** Deletes a delivery from the queue; `false` if it is over already. */
 export async function deleteDelivery(tx: Writer, key: MessageKey): Promise<boolean> {
   const changed = await tx.run(
     'DELETE FROM deliveries WHERE sender = ? AND message_id = ?',
@@ -172,7 +172,7 @@ export async function deleteDelivery(tx: Writer, key: MessageKey): Promise<boole
   return changed === 1;
 }
 
-/** When a delivery is due next, or `undefined` where none waits. */
+/** Returns when the next delivery is due, or `undefined` if the queue is empty. */
 export async function nextAttempt(tx: Reader): Promise<number | undefined> {
   const row = await tx.get<{ next_attempt_at: number }>(
     'SELECT next_attempt_at FROM deliveries ORDER BY next_attempt_at LIMIT 1',

@@ -1,4 +1,4 @@
-/** All SQL that removes what has been kept long enough. Portions are bounded by the caller. */
+/** All SQL that removes expired rows. The caller bounds the batches. */
 import type { Reader, Row, Writer } from '../storage/types.ts';
 
 interface ExpiredRow extends Row {
@@ -11,15 +11,15 @@ export const expiredRecordsSql = `SELECT account, sequence, visible_to FROM time
   WHERE keep_until <= ? ORDER BY keep_until LIMIT ?`;
 
 /**
- * Removes records whose retention ended, and marks for each device they were visible to that
- * something up to there is gone (04 section 17.4). Says how many went.
+ * Removes records whose retention ended, and stores for each device they were visible to the
+ * highest removed sequence (04 section 17.4). Returns how many records were removed.
  */
 export async function deleteExpiredRecords(
   tx: Writer,
   now: number,
-  portion: number,
+  batchSize: number,
 ): Promise<number> {
-  const expired = await tx.all<ExpiredRow>(expiredRecordsSql, now, portion);
+  const expired = await tx.all<ExpiredRow>(expiredRecordsSql, now, batchSize);
   for (const { account, sequence, visible_to } of expired) {
     for (const deviceId of visible_to.split(' ')) {
       await tx.run(
@@ -46,8 +46,8 @@ export async function deleteExpiredRecords(
   return expired.length;
 }
 
-// The deadline stands outside too: a row that is kept longer meanwhile must not go.
-/** A delivery that is not over keeps its result. */
+// The outer condition has the deadline too: a row whose deadline moved meanwhile must stay.
+/** Results of deliveries that are not over stay. */
 export const expiredResultsSql = `DELETE FROM sent_results
   WHERE keep_until <= ? AND status <> 'delivering' AND (sender, message_id) IN
     (SELECT sender, message_id FROM sent_results
@@ -64,22 +64,22 @@ export const expiredCertificatesSql = `DELETE FROM message_certificates
 export async function deleteExpiredResults(
   tx: Writer,
   now: number,
-  portion: number,
+  batchSize: number,
 ): Promise<number> {
-  return await tx.run(expiredResultsSql, now, now, portion);
+  return await tx.run(expiredResultsSql, now, now, batchSize);
 }
 
 /**
- * Removes envelopes and certificates nothing shows any more. Their deadlines are never before
- * those of the records that need them, so records go first.
+ * Removes envelopes and certificates past their deadlines, which are never before those of the
+ * records that need them: records are removed first.
  */
 export async function deleteExpiredTexts(
   tx: Writer,
   now: number,
-  portion: number,
+  batchSize: number,
 ): Promise<number> {
-  const envelopes = await tx.run(expiredEnvelopesSql, now, now, portion);
-  const certificates = await tx.run(expiredCertificatesSql, now, now, portion);
+  const envelopes = await tx.run(expiredEnvelopesSql, now, now, batchSize);
+  const certificates = await tx.run(expiredCertificatesSql, now, now, batchSize);
   return Math.max(envelopes, certificates);
 }
 
@@ -90,7 +90,7 @@ export const nextDeadlineSql = `SELECT MIN(deadline) AS deadline FROM (
   UNION ALL SELECT MIN(keep_until) FROM sent_results WHERE status <> 'delivering'
 ) AS deadlines`;
 
-/** When something has to be removed next, or `undefined` where nothing is kept. */
+/** Returns the next deadline, or `undefined` if nothing is stored. */
 export async function nextDeadline(tx: Reader): Promise<number | undefined> {
   const row = await tx.get<{ deadline: number | null }>(nextDeadlineSql);
   return row?.deadline ?? undefined;

@@ -1,12 +1,12 @@
-/** Decisions about messages. No storage and no clock: what is known and the time come in. */
+/** Decisions about messages. No storage and no clock: stored values and the time are parameters. */
 import { ProtocolError } from '@posthouse/protocol';
 import type { RelayLimits } from '../limits.ts';
 import type { StoredResult } from './store.ts';
 
 /**
- * Compares a request with what its logical key already stands for (04 section 15.1).
+ * Compares a request with the stored result of its logical key (04 section 15.1).
  *
- * @returns the stored result of an identical repeat
+ * @returns the stored result if the request is an identical repeat
  * @throws ProtocolError `state_conflict`
  */
 export function checkRepeat(
@@ -14,7 +14,10 @@ export function checkRepeat(
   request: string,
 ): StoredResult | undefined {
   if (stored === undefined || stored.request === request) return stored;
-  throw new ProtocolError('state_conflict', 'the message ID stands for another request');
+  throw new ProtocolError(
+    'state_conflict',
+    'the message ID belongs to another request: use a new one',
+  );
 }
 
 /**
@@ -36,14 +39,14 @@ export function checkCreatedAt(
   }
 }
 
-/** Until when a record is kept at least; fixed at acceptance (04 section 17.4). */
+/** Returns the deadline of a record, fixed at acceptance (04 section 17.4). */
 export function recordDeadline(now: number, limits: Pick<RelayLimits, 'messageRetention'>): number {
   return now + limits.messageRetention;
 }
 
 /**
- * Until when a result is kept: as long as promised, and until a repeat is too old to be taken for
- * a new message (04 section 15.2).
+ * Returns the deadline of a result: at the end of its retention, and not before a repeat is too old
+ * to be accepted as a new message (04 section 15.2).
  */
 export function resultDeadline(
   createdAt: number,
@@ -56,14 +59,14 @@ export function resultDeadline(
 const day = 86_400;
 
 /**
- * Until when a certificate is kept that a record until `keepUntil` needs. Whole days, so that a
- * busy sender's certificate is written once a day and not with each message.
+ * Returns the deadline of a certificate that a record until `keepUntil` needs. Whole days, so that
+ * a busy sender's certificate is written once a day and not with each message.
  */
 export function certificateDeadline(keepUntil: number): number {
   return (Math.ceil(keepUntil / day) + 1) * day;
 }
 
-/** The boxes of a set whose devices are valid, by device ID (04 section 17.3). */
+/** Selects the boxes of valid devices (04 section 17.3). */
 export function visibleBoxes(
   boxes: ReadonlyMap<string, string>,
   current: ReadonlySet<string>,
@@ -72,8 +75,8 @@ export function visibleBoxes(
 }
 
 /**
- * When a delivery is tried again: exponential backoff, the later half of it by chance, so that
- * what failed together does not come back together. Never past the deadline, at which it ends.
+ * Returns when a delivery is retried: exponential backoff with its later half random, so that
+ * deliveries that failed together are not retried together. Never after the deadline.
  *
  * @param chance 0 to below 1
  */
@@ -88,8 +91,8 @@ export function nextAttemptAt(options: {
   readonly limits: Pick<RelayLimits, 'deliveryRetryFirst' | 'deliveryRetryMost'>;
 }): number {
   const { now, attempts, deadline, retryAfter, chance, limits } = options;
-  const { deliveryRetryFirst: first, deliveryRetryMost: most } = limits;
-  const backoff = Math.min(most, first * 2 ** Math.min(attempts, 30));
+  const { deliveryRetryFirst: first, deliveryRetryMost: longest } = limits;
+  const backoff = Math.min(longest, first * 2 ** Math.min(attempts, 30));
   const wait = Math.max(1, retryAfter, Math.ceil((backoff * (1 + chance)) / 2));
   return Math.min(deadline, now + wait);
 }

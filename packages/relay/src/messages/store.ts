@@ -10,7 +10,7 @@ export interface StoredEnvelope {
   readonly bytes: number;
 }
 
-/** Keeps an envelope at least until `keepUntil`. */
+/** Stores an envelope at least until `keepUntil`. */
 export async function storeEnvelope(
   tx: Writer,
   envelope: StoredEnvelope,
@@ -58,7 +58,7 @@ export interface StoredCertificate {
   readonly text: string;
 }
 
-/** Keeps a certificate at least until `keepUntil`. */
+/** Stores a certificate at least until `keepUntil`. */
 export async function storeCertificate(
   tx: Writer,
   certificate: StoredCertificate,
@@ -104,7 +104,7 @@ export async function readCertificates(
   return certificates;
 }
 
-/** Highest sequence ever assigned, or -1 (04 section 17.1). */
+/** Reads the highest sequence ever assigned, or -1 (04 section 17.1). */
 export async function readHead(tx: Reader, account: string): Promise<number> {
   const row = await tx.get<{ head: number }>(
     'SELECT head FROM timeline_heads WHERE account = ?',
@@ -113,7 +113,7 @@ export async function readHead(tx: Reader, account: string): Promise<number> {
   return row?.head ?? -1;
 }
 
-/** Heads of those timelines that have any record. */
+/** Reads the heads of those timelines that ever had a record. */
 export async function readHeads(
   tx: Reader,
   accounts: readonly string[],
@@ -130,8 +130,8 @@ export async function readHeads(
 }
 
 /**
- * Assigns the next sequence of a timeline and moves its head there; `undefined` where no safe
- * integer is left.
+ * Assigns the next sequence of a timeline and moves its head there; `undefined` if no safe integer
+ * is left.
  */
 export async function assignSequence(tx: Writer, account: string): Promise<number | undefined> {
   const row = await tx.get<{ head: number }>(
@@ -186,7 +186,7 @@ export async function insertRecord(tx: Writer, record: NewRecord): Promise<void>
   }
 }
 
-/** What a device may read of a record, but for the envelope. */
+/** A record as a device may read it, without the envelope. */
 export interface PageRow extends Row {
   sequence: number;
   accepted_at: number;
@@ -212,7 +212,7 @@ export async function readPage(
   return await tx.all<PageRow>(pageSql, reader.account, reader.deviceId, after, limit);
 }
 
-/** Highest sequence once visible to the device whose record is gone, or -1. */
+/** Reads the highest sequence of a removed record that was visible to the device, or -1. */
 export async function readGap(
   tx: Reader,
   reader: { readonly account: string; readonly deviceId: string },
@@ -261,7 +261,7 @@ export async function readResult(tx: Reader, key: MessageKey): Promise<StoredRes
   return { ...result, error: { code: row.error_code, message: row.error_message ?? '' } };
 }
 
-/** Stores the result of an accepted message; it has none yet. */
+/** Stores the first result of an accepted message. */
 export async function insertResult(
   tx: Writer,
   key: MessageKey,
@@ -279,7 +279,7 @@ export async function insertResult(
   );
 }
 
-/** Ends a delivery; a result that is terminal already stays as it is (04 section 14.2). */
+/** Stores the terminal result of a delivery; an earlier terminal result stays (04 section 14.2). */
 export async function endResult(
   tx: Writer,
   key: MessageKey,

@@ -121,7 +121,7 @@ describe('a delivery', () => {
         postpone(tx, { ...key, leaseUntil: 0 }, { at: 50, target: undefined }),
       );
     const claimed = await one.write('queue', (tx) =>
-      claimDue(interrupted(tx, later), { now: 0, leaseUntil: 120, portion: 10 }),
+      claimDue(interrupted(tx, later), { now: 0, leaseUntil: 120, batchSize: 10 }),
     );
     expect(claimed).toEqual([]);
     expect(await ask(url, 'SELECT next_attempt_at::int AS at FROM deliveries')).toEqual([
@@ -136,7 +136,7 @@ describe('a delivery', () => {
         interrupted(tx, () =>
           other.write('account:alice', (writer) => deleteDelivery(writer, key)),
         ),
-        { now: 0, leaseUntil: 120, portion: 10 },
+        { now: 0, leaseUntil: 120, batchSize: 10 },
       ),
     );
     expect(claimed).toEqual([]);
@@ -149,7 +149,7 @@ describe('a delivery', () => {
     });
     const claims = Array.from({ length: 8 }, (_, index) =>
       (index % 2 === 0 ? one : other).write(`queue:${index}`, (tx) =>
-        claimDue(tx, { now: 0, leaseUntil: 120, portion: 15 }),
+        claimDue(tx, { now: 0, leaseUntil: 120, batchSize: 15 }),
       ),
     );
     const claimed = (await Promise.all(claims)).flat().map(({ messageId }) => messageId);
@@ -160,7 +160,7 @@ describe('a delivery', () => {
   test('is bound to no relay by a process whose lease is over', async () => {
     await one.write('alice', (tx) => insertDelivery(tx, delivery('m'), 0));
     const claim = async (storage: Storage, now: number) => {
-      const lease = { now, leaseUntil: now + 120, portion: 1 };
+      const lease = { now, leaseUntil: now + 120, batchSize: 1 };
       return (await storage.write('queue', (tx) => claimDue(tx, lease)))[0] as Delivery;
     };
     const [late, valid] = [await claim(one, 0), await claim(other, 120)];

@@ -31,7 +31,7 @@ export const channelClose: Handler<'channel.close'> = async (context, call) => {
   return await storage.write(`channel:${channelId}`, async (tx) => {
     const acceptedAt = clock.now();
     const owned = await requireOwner(tx, session, { channelId, now: acceptedAt });
-    // A revision names one descriptor for good: what was copied and verified is still current.
+    // A revision names one descriptor for good: the copied and verified one is still current.
     checkNextRevision(owned.channel, revision);
     const next = { owned, descriptor, text, now: acceptedAt };
     return { result: null, notices: await replaceDescriptor(context, tx, next) };

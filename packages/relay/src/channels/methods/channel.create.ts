@@ -33,17 +33,20 @@ export const channelCreate: Handler<'channel.create'> = async (context, call) =>
   checkInitialDescriptor(descriptor);
   const text = checkChannelDescriptorSize(descriptor);
   const { channel_id: channelId } = descriptor;
-  // With all creations of the account: they are counted.
+  // The account's creations are locked too, because they are counted.
   const aggregates = [`channel:${channelId}`, `channels-of:${session.account}`];
   return await storage.write(aggregates, async (tx) => {
     const now = clock.now();
     const caller = await requireCaller(tx, session, now);
     if ((await readChannel(tx, channelId)) !== undefined) {
-      throw new ProtocolError('state_conflict', 'the channel is there already');
+      throw new ProtocolError('state_conflict', 'the channel exists already');
     }
     checkSigningTime(context, { signedAt: descriptor.created_at, now });
     if (await hasCreated(tx, session.account, limits.channelsOfAccount)) {
-      throw new ProtocolError('rate_limited', 'the account has created enough channels');
+      throw new ProtocolError(
+        'rate_limited',
+        'the account has created as many channels as this relay allows',
+      );
     }
     await storeChannel(context, tx, { descriptor, text, caller, now });
     return { result: null };
@@ -52,13 +55,13 @@ export const channelCreate: Handler<'channel.create'> = async (context, call) =>
 
 interface NewChannel {
   readonly descriptor: ChannelDescriptor;
-  /** Its Canonical JSON. */
+  /** Canonical JSON of the descriptor. */
   readonly text: string;
   readonly caller: Caller;
   readonly now: number;
 }
 
-/** The channel, its current descriptor and its first event: one commit. */
+/** Stores the channel and its first event. */
 async function storeChannel(
   { limits }: RelayContext,
   tx: Writer,

@@ -17,13 +17,13 @@ export const channelPostDelete: Handler<'channel.post.delete'> = async (context,
   const { channel_id: channelId, target_sequence: target } = deletion;
   const outcome = await writeAdmitted(context, {
     ...{ session, aggregates: `channel:${channelId}`, signed: deletion },
-    admit: (tx, look) => requireWriter(tx, session, { channelId, look }),
+    admit: (tx, phase) => requireWriter(tx, session, { channelId, phase }),
     work: async (tx, { caller, channel }, acceptedAt) => {
-      // One that the operator withholds too: who holds it already shall hear of its end.
+      // A withheld post too: followers that have it must learn of the deletion.
       const post = await requireStoredPost(tx, channelId, target);
       const sequence = nextSequence(channel);
       const keepUntil = acceptedAt + limits.channelTimelineRetention;
-      // The deletion is known for as long as somebody may hold the post (06 §7.5).
+      // The deletion is stored at least as long as the post would have been (06 §7.5).
       const clearAfter = Math.max(keepUntil, post.keep_until);
       await hidePost(tx, channelId, { sequence: target, clearAfter });
       const signers = await deletePostEvents(tx, channelId, [post]);

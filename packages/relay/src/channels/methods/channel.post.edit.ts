@@ -20,13 +20,14 @@ export const channelPostEdit: Handler<'channel.post.edit'> = async (context, cal
   const { channel_id: channelId, target_sequence: target } = edit;
   return await writeAdmitted(context, {
     ...{ session, aggregates: `channel:${channelId}`, signed: edit },
-    admit: (tx, look) => requireWriter(tx, session, { channelId, look }),
+    admit: (tx, phase) => requireWriter(tx, session, { channelId, phase }),
     work: async (tx, { caller, channel }, acceptedAt): Promise<HandlerResult> => {
       const post = await requireReadablePost(tx, channelId, target);
       const before = await readPostState(tx, channelId, post);
       const after = reducePost(before, edit);
       if (after === before) return { result: null };
-      // Its members in any order, for nobody compares it: sorting thousands takes most of an edit.
+      // Not canonical, because the text is never compared: sorting would take most of an edit's
+      // time.
       const state = JSON.stringify(after);
       if (Buffer.byteLength(state) > limits.channelPostBytes) {
         throw new ProtocolError('rate_limited', 'the post would grow too large');
@@ -37,7 +38,7 @@ export const channelPostEdit: Handler<'channel.post.edit'> = async (context, cal
       const kept = { acceptedAt, keepUntil, payload: text };
       const event = { kind: 'edit', sequence, target, ...kept } as const;
       const { signer } = caller;
-      // It is shown with its post, and goes with it (06 §7.5).
+      // An edit is readable with its post and removed with it (06 §7.5).
       const neededUntil = post.keep_until;
       const notices = await appendContent(tx, channel, { event, signer, neededUntil });
       return { result: null, notices };

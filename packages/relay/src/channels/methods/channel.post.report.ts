@@ -5,8 +5,8 @@ import { postReported } from '../../observability/events.ts';
 import { countReports, hasReport, hasReports, putReport } from '../moderation/report-store.ts';
 import { requireReadablePost } from '../write-access.ts';
 
-/** Reports of one post that the log counts at the most. */
-const mostCounted = 100;
+/** Highest number of reports of one post that the log counts. */
+const countLimit = 100;
 
 /** `channel.post.report` (06 §8.10). */
 export const channelPostReport: Handler<'channel.post.report'> = async (context, call) => {
@@ -17,8 +17,8 @@ export const channelPostReport: Handler<'channel.post.report'> = async (context,
   if (Object.hasOwn(params, '$context')) throw badRequest('', '$context is never transmitted');
   const { channel_id: channelId, target_sequence: sequence, reason } = params;
   const { account, deviceId } = session;
-  // Nothing of the channel changes, so its writers need not wait: a report of a post that is deleted
-  // at this moment came before the deletion. What must hold is how many the account has.
+  // The channel does not change, so its writers need not wait: a report concurrent with a deletion
+  // counts as made before it. Only the account's number of reports needs the lock.
   const { replaces, count } = await storage.write(`channel-reports:${account}`, async (tx) => {
     const now = clock.now();
     await confirmDevice(context, tx, { session, now });
@@ -30,7 +30,7 @@ export const channelPostReport: Handler<'channel.post.report'> = async (context,
     const clearAfter = now + limits.channelReportPeriod;
     const report = { channelId, sequence, account, deviceId, reason, reportedAt: now, clearAfter };
     await putReport(tx, report);
-    return { replaces, count: await countReports(tx, report, mostCounted) };
+    return { replaces, count: await countReports(tx, report, countLimit) };
   });
   postReported(context, { channel: channelId, sequence, count, replaces });
   return { result: null };

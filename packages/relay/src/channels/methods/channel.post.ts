@@ -19,13 +19,17 @@ export const channelPost: Handler<'channel.post'> = async (context, call) => {
   const own = digest(text);
   return await writeAdmitted(context, {
     ...{ session, aggregates: `channel:${channelId}`, signed: post },
-    admit: async (tx, look) => {
-      const { signer } = await resolveCaller(tx, session, look);
+    admit: async (tx, phase) => {
+      const { signer } = await resolveCaller(tx, session, phase);
       const { channel, published } = await requirePublishing(tx, channelId, key);
-      // A repeat is answered whatever the account may do now, and after closure too (06 §7.4).
+      // A repeat is answered even if the account lost the right or the channel was closed (06
+      // §7.4).
       if (published === undefined) checkMayWrite(channel, session.account);
       else if (published.digest !== own) {
-        throw new ProtocolError('state_conflict', 'the message ID is of another post');
+        throw new ProtocolError(
+          'state_conflict',
+          'the message ID belongs to another post: use a new one',
+        );
       }
       return { signer, channel, published };
     },

@@ -2,7 +2,10 @@ import { checkChannelSubscription, ProtocolError } from '@posthouse/protocol';
 import type { Handler } from '../../dispatch/handler.ts';
 import { readChannelHeads } from '../subscription-store.ts';
 
-/** `channel.subscribe` (06 §9.1, 02 §13). Any device session may hear of any channel, closed or not. */
+/**
+ * `channel.subscribe` (06 §9.1, 02 §13). Any device session may subscribe any channel, closed or
+ * not.
+ */
 export const channelSubscribe: Handler<'channel.subscribe'> = async (context, call) => {
   const { limits, storage } = context;
   checkChannelSubscription(call.params);

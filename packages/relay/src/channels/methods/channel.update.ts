@@ -25,7 +25,7 @@ export const channelUpdate: Handler<'channel.update'> = async (context, call) =>
     return { ...owned, current: await currentDescriptor(tx, owned.channel) };
   });
   checkChannelDescriptor(network, descriptor);
-  // What the ID is derived from is among what cannot change, so it needs no derivation.
+  // The members that the ID is derived from cannot change, so the ID is not derived again.
   checkDescriptorUpdate(before.current, descriptor);
   const { certificate } = before.caller;
   await verifier.verify(deviceSignatures(network, descriptor, certificate), 'descriptor');

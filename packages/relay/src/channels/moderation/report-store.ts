@@ -1,12 +1,12 @@
-/** All SQL of reports: what accounts told the operator about posts (06 §8.10). */
+/** All SQL of reports that accounts make about posts (06 §8.10). */
 import { canonicalJson } from '@posthouse/protocol/json';
 import type { Reader, Row, SqlValue, Writer } from '../../storage/types.ts';
 import type { StoredPost } from '../post-store.ts';
 
-/** The report of an account about a post, as it was last made. */
+/** The latest report of an account about a post. */
 export interface Report {
   readonly channelId: string;
-  /** Of the post. */
+  /** Sequence of the post. */
   readonly sequence: number;
   readonly account: string;
   readonly deviceId: string;
@@ -15,10 +15,10 @@ export interface Report {
   readonly reportedAt: number;
 }
 
-/** Which report: an account has one about a post. */
+/** Key of a report: an account has one about a post. */
 export type ReportKey = Pick<Report, 'channelId' | 'sequence' | 'account'>;
 
-/** Stores a report, in the place of the one the account made before. */
+/** Stores a report and replaces the account's earlier one about the post. */
 export async function putReport(
   tx: Writer,
   report: Report & { readonly clearAfter: number },
@@ -51,7 +51,7 @@ export async function hasReport(tx: Reader, key: ReportKey): Promise<boolean> {
   return found !== undefined;
 }
 
-/** Whether so many reports of an account are kept. */
+/** Tells whether at least `count` reports of an account are stored. */
 export async function hasReports(tx: Reader, account: string, count: number): Promise<boolean> {
   const last = await tx.get(
     'SELECT account FROM channel_reports WHERE account = ? LIMIT 1 OFFSET ?',
@@ -61,25 +61,25 @@ export async function hasReports(tx: Reader, account: string, count: number): Pr
   return last !== undefined;
 }
 
-/** How many reports there are about a post; counts no further than `most`. */
+/** Counts the reports about a post, up to `limit`. */
 export async function countReports(
   tx: Reader,
   { channelId, sequence }: Pick<Report, 'channelId' | 'sequence'>,
-  most: number,
+  limit: number,
 ): Promise<number> {
   const rows = await tx.all(
     'SELECT account FROM channel_reports WHERE channel_id = ? AND sequence = ? LIMIT ?',
     channelId,
     sequence,
-    most,
+    limit,
   );
   return rows.length;
 }
 
-/** What became of a post; `withheld`: by the operator, `gone`: its retention is over. */
+/** Status of a post; `withheld`: by the operator, `gone`: its retention is over. */
 export type PostStatus = 'readable' | 'withheld' | 'deleted' | 'gone';
 
-/** A report with what became of its post. */
+/** A report with the status of its post. */
 export interface ListedReport extends Report {
   readonly post: PostStatus;
 }
@@ -94,23 +94,23 @@ interface ReportRow extends Row {
   post: PostStatus;
 }
 
-/** The reports of everything, of a channel, or of a post in it. */
+/** Selects all reports, those of a channel, or those of a post in it. */
 export interface ReportScope {
   readonly channelId?: string | undefined;
   readonly sequence?: number | undefined;
 }
 
-/** The newest reports of a scope, the newest last. */
+/** Reads the newest reports of a scope, in ascending order. */
 export async function readReports(
   tx: Reader,
   { channelId, sequence }: ReportScope,
-  most: number,
+  limit: number,
 ): Promise<ListedReport[]> {
-  const asked: [string, SqlValue | undefined][] = [
+  const conditions: [string, SqlValue | undefined][] = [
     ['r.channel_id = ?', channelId],
     ['r.sequence = ?', sequence],
   ];
-  const given = asked.filter(([, value]) => value !== undefined);
+  const given = conditions.filter(([, value]) => value !== undefined);
   const where = given.map(([condition]) => condition).join(' AND ') || 'r.reported_at >= 0';
   const rows = await tx.all<ReportRow>(
     `SELECT r.channel_id, r.sequence, r.account, r.device_id, r.reason, r.reported_at,
@@ -120,7 +120,7 @@ export async function readReports(
       WHERE ${where}
       ORDER BY r.reported_at DESC, r.channel_id DESC, r.sequence DESC, r.account DESC LIMIT ?`,
     ...given.map(([, value]) => value as SqlValue),
-    most,
+    limit,
   );
   return rows.reverse().map(({ post, ...row }) => ({
     channelId: row.channel_id,
@@ -138,7 +138,7 @@ interface AuthorshipRow extends StoredPost {
   accepted_at: number | null;
 }
 
-/** A post whose row is kept with who published it, and when, as long as its event is there. */
+/** Reads a stored post with its account, and with its time as long as its event is stored. */
 export async function readAuthorship(
   tx: Reader,
   channelId: string,
@@ -157,7 +157,7 @@ export async function readAuthorship(
   );
 }
 
-/** Removes reports about a post, all or those of one account; says how many. */
+/** Removes reports about a post, all or those of one account; returns how many. */
 export async function deleteReports(
   tx: Writer,
   {
@@ -165,7 +165,7 @@ export async function deleteReports(
     sequence,
     account,
   }: Omit<ReportKey, 'account'> & { readonly account?: string | undefined },
-  portion: number,
+  batchSize: number,
 ): Promise<number> {
   return await tx.run(
     `DELETE FROM channel_reports WHERE channel_id = ? AND sequence = ? AND account IN
@@ -177,19 +177,23 @@ export async function deleteReports(
     channelId,
     sequence,
     ...(account === undefined ? [] : [account]),
-    portion,
+    batchSize,
   );
 }
 
-/** Removes reports that were kept for the operator long enough; says how many went. */
-export async function deleteDueReports(tx: Writer, now: number, portion: number): Promise<number> {
-  // The deadline stands outside too: one that was replaced meanwhile has another.
+/** Removes reports past their deadline; returns how many. */
+export async function deleteDueReports(
+  tx: Writer,
+  now: number,
+  batchSize: number,
+): Promise<number> {
+  // The outer condition has the deadline too: a report replaced meanwhile has another one.
   return await tx.run(
     `DELETE FROM channel_reports
       WHERE clear_after <= ? AND (channel_id, sequence, account) IN
         (SELECT channel_id, sequence, account FROM channel_reports WHERE clear_after <= ? LIMIT ?)`,
     now,
     now,
-    portion,
+    batchSize,
   );
 }

@@ -1,4 +1,4 @@
-/** What an operator sees of reports, and does with them (06 §8.10). */
+/** Reports for the operator: list, show, dismiss (06 §8.10). */
 import type { PostState } from '@posthouse/protocol';
 import { requireInService } from '../../storage/move/mark.ts';
 import type { Reader, Storage } from '../../storage/types.ts';
@@ -15,41 +15,41 @@ import {
   readReports,
 } from './report-store.ts';
 
-/** Reports removed in one transaction: the relay's own writes come between. */
+/** Reports removed in one transaction, so that the relay's own writes come between. */
 const batchSize = 200;
 
-/** The newest reports, the newest last. */
+/** Reads the newest reports, in ascending order. */
 export async function listReports(
   storage: Storage,
   scope: ReportScope,
-  most: number,
+  limit: number,
 ): Promise<ListedReport[]> {
-  return await storage.read((tx) => readReports(tx, scope, most));
+  return await storage.read((tx) => readReports(tx, scope, limit));
 }
 
-/** A post as the operator sees it. */
+/** A post with its status for the operator. */
 export interface ReportedPost {
-  /** Name of the channel now; `undefined` where this relay hosts no such channel. */
+  /** Current name of the channel; `undefined` if this relay hosts no such channel. */
   readonly channelName: string | undefined;
   readonly status: PostStatus;
-  /** Who published it and when, Unix seconds, while that is known. */
+  /** The account that published it and when, Unix seconds, while stored. */
   readonly account?: string;
   readonly acceptedAt?: number;
   /** When the operator withheld it. */
   readonly withheldAt?: number;
-  /** What edits have made of it; of a readable or a withheld one. */
+  /** State after all edits; only of a readable or a withheld post. */
   readonly state?: PostState;
 }
 
-/** A post with the newest reports about it, the newest last. */
+/** Reads a post with the newest reports about it, in ascending order. */
 export async function readReportedPost(
   storage: Storage,
   { channelId, sequence }: Omit<ReportKey, 'account'>,
-  most: number,
+  limit: number,
 ): Promise<{ readonly post: ReportedPost; readonly reports: readonly ListedReport[] }> {
   return await storage.read(async (tx) => ({
     post: await readPostStatus(tx, channelId, sequence),
-    reports: await readReports(tx, { channelId, sequence }, most),
+    reports: await readReports(tx, { channelId, sequence }, limit),
   }));
 }
 
@@ -64,7 +64,7 @@ async function readPostStatus(
   const found = await readAuthorship(tx, channelId, sequence);
   if (found === undefined) return { channelName, status: 'gone' };
   const { account, status, accepted_at: acceptedAt, withheld_at: withheldAt } = found;
-  // The event of a deleted post is gone.
+  // A deleted post has no event any more.
   if (acceptedAt === null) return { channelName, status, account };
   const state = await readPostState(tx, channelId, found);
   const post = { channelName, account, acceptedAt, state };
@@ -73,10 +73,10 @@ async function readPostStatus(
 }
 
 /**
- * Removes reports about a post, all or those of one account; who made them can make others.
+ * Removes reports about a post, all or those of one account. The accounts can report again.
  *
  * @returns how many there were
- * @throws Error where the database is being moved
+ * @throws Error if the database is being moved
  */
 export async function dismissReports(
   storage: Storage,

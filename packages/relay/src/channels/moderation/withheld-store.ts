@@ -1,11 +1,11 @@
-/** All SQL that takes posts out of a timeline at the operator's word, and puts them back. */
+/** All SQL that moves withheld posts out of a timeline and back. */
 import type { Reader, Row, Writer } from '../../storage/types.ts';
 import type { EventPosition } from '../retention-store.ts';
 
 const columns = `channel_id, sequence, kind, descriptor_rev, target, accepted_at, keep_until,
   clear_after, signer_device_id, bytes, payload`;
 
-/** Where events go, and where they are. */
+/** Tables that a move reads from and writes to. */
 const directions = {
   out: { from: 'channel_events', to: 'channel_withheld_events' },
   back: { from: 'channel_withheld_events', to: 'channel_events' },
@@ -15,10 +15,10 @@ type MoveDirection = keyof typeof directions;
 /** Moves a post without its edits. */
 export async function movePost(
   tx: Writer,
-  way: MoveDirection,
+  direction: MoveDirection,
   { channelId, sequence }: EventPosition,
 ): Promise<void> {
-  const { from, to } = directions[way];
+  const { from, to } = directions[direction];
   await tx.run(
     `INSERT INTO ${to} (${columns}) SELECT ${columns} FROM ${from}
       WHERE channel_id = ? AND sequence = ? AND kind = 'post'`,
@@ -32,28 +32,28 @@ export async function movePost(
   );
 }
 
-/** Moves edits of a post, `portion` at the most; says how many. */
+/** Moves up to `batchSize` edits of a post; returns how many. */
 export async function moveEdits(
   tx: Writer,
-  way: MoveDirection,
-  { channelId, sequence, portion }: EventPosition & { readonly portion: number },
+  direction: MoveDirection,
+  { channelId, sequence, batchSize }: EventPosition & { readonly batchSize: number },
 ): Promise<number> {
-  const { from, to } = directions[way];
-  const some = `SELECT sequence FROM ${from}
+  const { from, to } = directions[direction];
+  const batch = `SELECT sequence FROM ${from}
     WHERE channel_id = ? AND kind = 'edit' AND target = ? ORDER BY sequence LIMIT ?`;
-  const values = [channelId, channelId, sequence, portion];
+  const values = [channelId, channelId, sequence, batchSize];
   await tx.run(
     `INSERT INTO ${to} (${columns}) SELECT ${columns} FROM ${from}
-      WHERE channel_id = ? AND sequence IN (${some})`,
+      WHERE channel_id = ? AND sequence IN (${batch})`,
     ...values,
   );
   return await tx.run(
-    `DELETE FROM ${from} WHERE channel_id = ? AND sequence IN (${some})`,
+    `DELETE FROM ${from} WHERE channel_id = ? AND sequence IN (${batch})`,
     ...values,
   );
 }
 
-/** Notes since when a post is withheld, or that it is not. */
+/** Sets since when a post is withheld; `null` if it is not. */
 export async function setWithheld(
   tx: Writer,
   { channelId, sequence }: EventPosition,
@@ -69,11 +69,11 @@ export async function setWithheld(
 
 /** A post that is withheld. */
 export interface WithheldPost extends EventPosition {
-  /** Who published it. */
+  /** The account that published it. */
   readonly account: string;
   /** Unix seconds, as `keepUntil`. */
   readonly withheldAt: number;
-  /** When it is removed. */
+  /** The post's deadline. */
   readonly keepUntil: number;
 }
 
@@ -85,13 +85,13 @@ interface WithheldRow extends Row {
   keep_until: number;
 }
 
-/** Posts that are withheld, those of last, the last one last. */
-export async function readWithheld(tx: Reader, most: number): Promise<WithheldPost[]> {
+/** Reads the posts withheld last, in ascending order. */
+export async function readWithheld(tx: Reader, limit: number): Promise<WithheldPost[]> {
   const rows = await tx.all<WithheldRow>(
     `SELECT channel_id, sequence, account, withheld_at, keep_until FROM channel_posts
       WHERE withheld_at IS NOT NULL
       ORDER BY withheld_at DESC, channel_id DESC, sequence DESC LIMIT ?`,
-    most,
+    limit,
   );
   return rows.reverse().map((row) => ({
     channelId: row.channel_id,

@@ -1,4 +1,4 @@
-/** How an operator takes a post out of a timeline, and puts it back (06 §7.5, §8.10). */
+/** Withholds posts from a timeline for the operator, and restores them (06 §7.5, §8.10). */
 import { requireInService } from '../../storage/move/mark.ts';
 import type { Reader, Storage, Writer } from '../../storage/types.ts';
 import { readPost, type StoredPost } from '../post-store.ts';
@@ -12,74 +12,74 @@ import {
   type WithheldPost,
 } from './withheld-store.ts';
 
-/** Edits moved in one transaction: the relay's own writes come between. */
+/** Edits moved in one transaction, so that the relay's own writes come between. */
 const batchSize = 200;
 
-/** What became of a post that was to be withheld. */
+/** Result of withholding a post. */
 export interface WithholdResult {
-  /** False where it was withheld before. */
+  /** False if it was withheld before. */
   readonly isNew: boolean;
-  /** Reports about it that were dismissed. */
+  /** Number of dismissed reports about it. */
   readonly reports: number;
 }
 
 /**
- * Takes a post out of the timeline. From one commit on nobody reads it or any of its edits; what
- * follows needs no haste. Cut off there, it is completed by being called again.
+ * Withholds a post: after the first commit the post and its edits are unreadable; further commits
+ * move the edits. If a crash interrupts them, another call completes the move.
  *
  * @param now Unix seconds
- * @throws Error where there is no such post, it was deleted, or the database is being moved
+ * @throws Error if there is no such post, it was deleted, or the database is being moved
  */
 export async function withholdPost(
   storage: Storage,
-  place: EventPosition,
+  position: EventPosition,
   now: number,
 ): Promise<WithholdResult> {
-  const isNew = await write(storage, place, async (tx) => {
-    const post = await requirePost(tx, place);
+  const isNew = await write(storage, position, async (tx) => {
+    const post = await requirePost(tx, position);
     if (post.withheld_at !== null) return false;
-    await setWithheld(tx, place, now);
-    await movePost(tx, 'out', place);
+    await setWithheld(tx, position, now);
+    await movePost(tx, 'out', position);
     return true;
   });
-  await moveInBatches(storage, place, async (tx) => {
-    const post = await readPost(tx, place.channelId, place.sequence);
-    // Who may delete it may have done so meanwhile.
-    return post?.withheld_at ? await moveEdits(tx, 'out', { ...place, portion: batchSize }) : 0;
+  await moveInBatches(storage, position, async (tx) => {
+    const post = await readPost(tx, position.channelId, position.sequence);
+    // The post may have been deleted meanwhile.
+    return post?.withheld_at ? await moveEdits(tx, 'out', { ...position, batchSize }) : 0;
   });
-  return { isNew, reports: await dismissReports(storage, place) };
+  return { isNew, reports: await dismissReports(storage, position) };
 }
 
 /**
- * Puts a withheld post back, with all its edits in one commit: until then none of it is readable.
- * Cut off before, it is withheld still.
+ * Restores a withheld post: the last commit makes the post and all its edits readable. If a crash
+ * comes before it, the post is still withheld.
  *
- * @throws Error where no such post is withheld, or the database is being moved
+ * @throws Error if no such post is withheld, or the database is being moved
  */
-export async function restorePost(storage: Storage, place: EventPosition): Promise<void> {
-  await moveInBatches(storage, place, async (tx) => {
-    const { withheld_at } = await requirePost(tx, place);
-    if (withheld_at === null) throw new Error(`${nameOf(place)} is not withheld`);
-    const moved = await moveEdits(tx, 'back', { ...place, portion: batchSize });
+export async function restorePost(storage: Storage, position: EventPosition): Promise<void> {
+  await moveInBatches(storage, position, async (tx) => {
+    const { withheld_at } = await requirePost(tx, position);
+    if (withheld_at === null) throw new Error(`${nameOf(position)} is not withheld`);
+    const moved = await moveEdits(tx, 'back', { ...position, batchSize });
     if (moved === batchSize) return moved;
-    await movePost(tx, 'back', place);
-    await setWithheld(tx, place, null);
+    await movePost(tx, 'back', position);
+    await setWithheld(tx, position, null);
     return moved;
   });
 }
 
-/** Posts that are withheld and still kept, the last one last. */
-export async function listWithheld(storage: Storage, most: number): Promise<WithheldPost[]> {
-  return await storage.read((tx) => readWithheld(tx, most));
+/** Reads the posts that are withheld and still stored, in ascending order. */
+export async function listWithheld(storage: Storage, limit: number): Promise<WithheldPost[]> {
+  return await storage.read((tx) => readWithheld(tx, limit));
 }
 
-/** Moves edits, a portion in each commit, until `move` says that there were fewer. */
+/** Moves edits, one batch in each commit, until `move` returns less than a full batch. */
 async function moveInBatches(
   storage: Storage,
-  place: EventPosition,
+  position: EventPosition,
   move: (tx: Writer) => Promise<number>,
 ): Promise<void> {
-  while ((await write(storage, place, move)) === batchSize);
+  while ((await write(storage, position, move)) === batchSize);
 }
 
 async function write<T>(
@@ -93,11 +93,11 @@ async function write<T>(
   });
 }
 
-async function requirePost(tx: Reader, place: EventPosition): Promise<StoredPost> {
-  const post = await readPost(tx, place.channelId, place.sequence);
+async function requirePost(tx: Reader, position: EventPosition): Promise<StoredPost> {
+  const post = await readPost(tx, position.channelId, position.sequence);
   if (post?.status === 'readable') return post;
-  if (post !== undefined) throw new Error(`${nameOf(place)} was deleted`);
-  throw new Error(`${nameOf(place)} does not exist`);
+  if (post !== undefined) throw new Error(`${nameOf(position)} was deleted`);
+  throw new Error(`${nameOf(position)} does not exist`);
 }
 
 function nameOf({ channelId, sequence }: EventPosition): string {

@@ -5,8 +5,8 @@ import { deliveryStatus } from '../delivery-status.ts';
 import { readResult } from '../store.ts';
 
 /**
- * `message.delivery.status` (04 section 14.3): of messages that the calling account sent from
- * here, whether or not it is still at home here.
+ * `message.delivery.status` (04 section 14.3): for messages that the calling account sent from this
+ * relay, even if it is not at home here any more.
  */
 export const messageDeliveryStatus: Handler<'message.delivery.status'> = async (context, call) => {
   const session = call.session;

@@ -6,8 +6,8 @@ import { readTimelinePage } from '../page.ts';
 import { readGap, readHead } from '../store.ts';
 
 /**
- * `message.timeline.sync` (04 section 18): what is stored here, whether or not the account is
- * still at home here.
+ * `message.timeline.sync` (04 section 18): reads the timeline stored here, even if the account is
+ * not at home here any more.
  */
 export const messageTimelineSync: Handler<'message.timeline.sync'> = async (context, call) => {
   const { session } = call;
