@@ -36,7 +36,7 @@ export interface AdmittedWrite<A, T> {
   /** Object that the calling device must have signed. */
   readonly signed?: JsonObject & { readonly device_signature: string };
   /** Checks the caller's right and throws if it is missing; uses only what `tx` reads. */
-  readonly admit: (tx: Reader, look: AdmissionPhase) => Promise<A>;
+  readonly admit: (tx: Reader, phase: AdmissionPhase) => Promise<A>;
   readonly work: (tx: Writer, admitted: A, now: number) => Promise<T>;
 }
 

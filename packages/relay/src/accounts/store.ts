@@ -199,15 +199,15 @@ export async function readHintTargets(
   { relayId, now }: { readonly relayId: string; readonly now: number },
 ): Promise<ReadonlyMap<string, HintTarget>> {
   const targets = new Map<string, { revision: number; deviceIds: string[] }>();
-  for (const some of chunks(accounts)) {
+  for (const chunk of chunks(accounts)) {
     const rows = await tx.all<{ account: string; device_id: string; revision: number }>(
       `SELECT d.account, d.device_id, s.revision
         FROM devices d
         JOIN device_states s ON s.account = d.account
         JOIN account_routes r ON r.account = d.account
-        WHERE d.account IN (${placeholders(some)}) AND d.not_before <= ? AND d.expires_at > ?
+        WHERE d.account IN (${placeholders(chunk)}) AND d.not_before <= ? AND d.expires_at > ?
           AND r.relay_id = ? AND r.expires_at > ? AND r.conflict = 0`,
-      ...[...some, now, now, relayId, now],
+      ...[...chunk, now, now, relayId, now],
     );
     for (const { account, device_id: deviceId, revision } of rows) {
       const target = targets.get(account) ?? { revision, deviceIds: [] };

@@ -1,5 +1,6 @@
 /** All SQL of a channel's own row: owner, moderators, status, revision and head. */
 import { ProtocolError } from '@posthouse/protocol';
+import { chunks, placeholders } from '../storage/in-lists.ts';
 import type { Reader, Row, Writer } from '../storage/types.ts';
 
 /** A channel as stored. */
@@ -89,6 +90,22 @@ export async function requirePublishing(
   const { sequence, digest } = row;
   const published = sequence === null || digest === null ? undefined : { sequence, digest };
   return { channel: channelOf(channelId, row), published };
+}
+
+/** Reads the heads of channels, by channel ID; channels that are not hosted here are missing. */
+export async function readChannelHeads(
+  tx: Reader,
+  channelIds: readonly string[],
+): Promise<Map<string, number>> {
+  const heads = new Map<string, number>();
+  for (const chunk of chunks(channelIds)) {
+    const rows = await tx.all<{ channel_id: string; head: number }>(
+      `SELECT channel_id, head FROM channels WHERE channel_id IN (${placeholders(chunk)})`,
+      ...chunk,
+    );
+    for (const { channel_id, head } of rows) heads.set(channel_id, head);
+  }
+  return heads;
 }
 
 /** Tells whether an account has created at least `count` channels here, closed ones included. */

@@ -147,12 +147,12 @@ export async function readPayloads(
   sequences: readonly number[],
 ): Promise<ReadonlyMap<number, string>> {
   const payloads = new Map<number, string>();
-  for (const some of chunks(sequences)) {
+  for (const chunk of chunks(sequences)) {
     const rows = await tx.all<{ sequence: number; payload: string }>(
       `SELECT sequence, payload FROM channel_events
-        WHERE channel_id = ? AND sequence IN (${placeholders(some)})`,
+        WHERE channel_id = ? AND sequence IN (${placeholders(chunk)})`,
       channelId,
-      ...some,
+      ...chunk,
     );
     for (const { sequence, payload } of rows) payloads.set(sequence, payload);
   }
@@ -166,12 +166,12 @@ export async function readCertificates(
   deviceIds: readonly string[],
 ): Promise<ReadonlyMap<string, string>> {
   const certificates = new Map<string, string>();
-  for (const some of chunks(deviceIds)) {
+  for (const chunk of chunks(deviceIds)) {
     const rows = await tx.all<{ device_id: string; certificate: string }>(
       `SELECT device_id, certificate FROM channel_certificates
-        WHERE channel_id = ? AND device_id IN (${placeholders(some)})`,
+        WHERE channel_id = ? AND device_id IN (${placeholders(chunk)})`,
       channelId,
-      ...some,
+      ...chunk,
     );
     for (const { device_id: id, certificate } of rows) certificates.set(id, certificate);
   }

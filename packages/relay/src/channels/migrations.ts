@@ -5,8 +5,8 @@ export const migrations: readonly Migration[] = [
     id: 501,
     name: 'channels',
     statements: [
-      // Who may write, and where the timeline ends. The descriptor itself is an event, the current
-      // one always kept. A channel stays for good, closed ones too: its ID is never given again.
+      // Owner, moderators and head. The descriptor itself is an event; the current one is always
+      // stored. A channel stays for good, closed ones too: its ID is never assigned again.
       // moderators: a JSON array of at most ten accounts, read whole by each write. needed_until:
       // when the last content is gone that was accepted under the current revision and so needs it
       // (06 §7.5).
@@ -48,7 +48,7 @@ export const migrations: readonly Migration[] = [
       // deleted by an event (06 §7.3); a post whose retention is over has no row. state: JSON of
       // what edits made of it; none before the first, and none once it is deleted. digest: of the
       // accepted object. keep_until: the post's own deadline; clear_after: when the row goes,
-      // with a deletion's deadline where that is later.
+      // with a deletion's deadline if that is later.
       `CREATE TABLE channel_posts (
         channel_id TEXT NOT NULL,
         sequence BIGINT NOT NULL,
@@ -109,8 +109,8 @@ export const migrations: readonly Migration[] = [
     id: 503,
     name: 'channels: posts that are withheld',
     statements: [
-      // When the operator took a post out of the timeline; nothing for any other. It is kept as
-      // long as was promised all the same (06 §7.5), with its edits, where no read comes by them.
+      // withheld_at: when the operator withheld a post; NULL for any other. The post and its edits
+      // stay until their deadline (06 §7.5), in another table that no method reads.
       'ALTER TABLE channel_posts ADD COLUMN withheld_at BIGINT',
       `CREATE INDEX channel_posts_withheld ON channel_posts (withheld_at, channel_id, sequence)
         WHERE withheld_at IS NOT NULL`,

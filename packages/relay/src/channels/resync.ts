@@ -1,5 +1,5 @@
 import type { SubscriptionResync } from '../dispatch/module.ts';
-import { readChannelHeads } from './subscription-store.ts';
+import { readChannelHeads } from './channel-store.ts';
 
 /** Reads the heads of channels, for clients that may have missed a notice (06 §9.2). */
 export const channelResync: SubscriptionResync = {

@@ -80,14 +80,14 @@ export async function deletePosts(
   { sequences, now }: { readonly sequences: readonly number[]; readonly now: number },
 ): Promise<number> {
   let count = 0;
-  for (const some of chunks(sequences)) {
+  for (const chunk of chunks(sequences)) {
     // A deletion that was accepted meanwhile may have moved the deadline.
     const rows = await tx.all<RemovedPost>(
       `DELETE FROM channel_posts
-        WHERE channel_id = ? AND sequence IN (${placeholders(some)}) AND clear_after <= ?
+        WHERE channel_id = ? AND sequence IN (${placeholders(chunk)}) AND clear_after <= ?
         RETURNING sequence, withheld_at`,
       channelId,
-      ...some,
+      ...chunk,
       now,
     );
     count += rows.length;
@@ -117,13 +117,13 @@ export async function deletePostEvents(
   for (const table of eventTables) {
     const present = table === 'channel_events' ? posts : posts.filter((post) => post.withheld_at);
     await forEach(present, ({ sequence }) => tx.run(hideEditedSql(table), channelId, sequence));
-    for (const some of chunks(present.map(({ sequence }) => sequence))) {
+    for (const chunk of chunks(present.map(({ sequence }) => sequence))) {
       const rows = await tx.all<SignerRow>(
         `DELETE FROM ${table}
-          WHERE channel_id = ? AND sequence IN (${placeholders(some)}) AND kind = 'post'
+          WHERE channel_id = ? AND sequence IN (${placeholders(chunk)}) AND kind = 'post'
           RETURNING signer_device_id`,
         channelId,
-        ...some,
+        ...chunk,
       );
       events.push(...rows);
     }
@@ -199,14 +199,14 @@ export async function deleteDeletions(
   { sequences, now }: { readonly sequences: readonly number[]; readonly now: number },
 ): Promise<number> {
   let count = 0;
-  for (const some of chunks(sequences)) {
+  for (const chunk of chunks(sequences)) {
     const events = await tx.all<SignerRow>(
       `DELETE FROM channel_events
-        WHERE channel_id = ? AND sequence IN (${placeholders(some)})
+        WHERE channel_id = ? AND sequence IN (${placeholders(chunk)})
           AND kind = 'delete' AND clear_after <= ?
         RETURNING signer_device_id`,
       channelId,
-      ...some,
+      ...chunk,
       now,
     );
     await dropCertificates(tx, channelId, events);

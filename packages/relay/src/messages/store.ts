@@ -119,10 +119,10 @@ export async function readHeads(
   accounts: readonly string[],
 ): Promise<ReadonlyMap<string, number>> {
   const heads = new Map<string, number>();
-  for (const some of chunks(accounts)) {
+  for (const chunk of chunks(accounts)) {
     const rows = await tx.all<{ account: string; head: number }>(
-      `SELECT account, head FROM timeline_heads WHERE account IN (${placeholders(some)})`,
-      ...some,
+      `SELECT account, head FROM timeline_heads WHERE account IN (${placeholders(chunk)})`,
+      ...chunk,
     );
     for (const { account, head } of rows) heads.set(account, head);
   }

@@ -55,10 +55,10 @@ export async function readEnds(
   ids: readonly string[],
 ): Promise<ReadonlyMap<string, number>> {
   const ends = new Map<string, number>();
-  for (const some of chunks(ids)) {
+  for (const chunk of chunks(ids)) {
     const rows = await tx.all<{ token_hash: string; expires_at: number }>(
-      `SELECT token_hash, expires_at FROM auth_sessions WHERE token_hash IN (${placeholders(some)})`,
-      ...some,
+      `SELECT token_hash, expires_at FROM auth_sessions WHERE token_hash IN (${placeholders(chunk)})`,
+      ...chunk,
     );
     for (const row of rows) ends.set(row.token_hash, row.expires_at);
   }

@@ -1,6 +1,6 @@
 import { checkChannelSubscription, ProtocolError } from '@posthouse/protocol';
 import type { Handler } from '../../dispatch/handler.ts';
-import { readChannelHeads } from '../subscription-store.ts';
+import { readChannelHeads } from '../channel-store.ts';
 
 /**
  * `channel.subscribe` (06 §9.1, 02 §13). Any device session may subscribe any channel, closed or
