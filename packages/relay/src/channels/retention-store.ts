@@ -3,14 +3,14 @@ import { chunks, forEach, placeholders } from '../storage/in-lists.ts';
 import type { Reader, Row, Writer } from '../storage/types.ts';
 import type { StoredPost } from './post-store.ts';
 
-/** A sequence in a channel. */
-export interface EventPosition {
+/** An event: its channel and sequence. */
+export interface EventKey {
   readonly channelId: string;
   readonly sequence: number;
 }
 
-/** A position whose row is due. */
-export interface DueEvent extends EventPosition {
+/** An event whose row is due. */
+export interface DueEvent extends EventKey {
   /** Its deadline, Unix seconds. */
   readonly deadline: number;
 }

@@ -1,6 +1,6 @@
 /** All SQL that moves withheld posts out of a timeline and back. */
 import type { Reader, Row, Writer } from '../../storage/types.ts';
-import type { EventPosition } from '../retention-store.ts';
+import type { EventKey } from '../retention-store.ts';
 
 const columns = `channel_id, sequence, kind, descriptor_rev, target, accepted_at, keep_until,
   clear_after, signer_device_id, bytes, payload`;
@@ -16,7 +16,7 @@ type MoveDirection = keyof typeof directions;
 export async function movePost(
   tx: Writer,
   direction: MoveDirection,
-  { channelId, sequence }: EventPosition,
+  { channelId, sequence }: EventKey,
 ): Promise<void> {
   const { from, to } = directions[direction];
   await tx.run(
@@ -36,7 +36,7 @@ export async function movePost(
 export async function moveEdits(
   tx: Writer,
   direction: MoveDirection,
-  { channelId, sequence, batchSize }: EventPosition & { readonly batchSize: number },
+  { channelId, sequence, batchSize }: EventKey & { readonly batchSize: number },
 ): Promise<number> {
   const { from, to } = directions[direction];
   const batch = `SELECT sequence FROM ${from}
@@ -56,7 +56,7 @@ export async function moveEdits(
 /** Sets since when a post is withheld; `null` if it is not. */
 export async function setWithheld(
   tx: Writer,
-  { channelId, sequence }: EventPosition,
+  { channelId, sequence }: EventKey,
   withheldAt: number | null,
 ): Promise<void> {
   await tx.run(
@@ -68,7 +68,7 @@ export async function setWithheld(
 }
 
 /** A post that is withheld. */
-export interface WithheldPost extends EventPosition {
+export interface WithheldPost extends EventKey {
   /** The account that published it. */
   readonly account: string;
   /** Unix seconds, as `keepUntil`. */

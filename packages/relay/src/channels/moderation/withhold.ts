@@ -2,7 +2,7 @@
 import { requireInService } from '../../storage/move/mark.ts';
 import type { Reader, Storage, Writer } from '../../storage/types.ts';
 import { readPost, type StoredPost } from '../post-store.ts';
-import type { EventPosition } from '../retention-store.ts';
+import type { EventKey } from '../retention-store.ts';
 import { dismissReports } from './reports.ts';
 import {
   moveEdits,
@@ -32,22 +32,22 @@ export interface WithholdResult {
  */
 export async function withholdPost(
   storage: Storage,
-  position: EventPosition,
+  key: EventKey,
   now: number,
 ): Promise<WithholdResult> {
-  const isNew = await write(storage, position, async (tx) => {
-    const post = await requirePost(tx, position);
+  const isNew = await write(storage, key, async (tx) => {
+    const post = await requirePost(tx, key);
     if (post.withheld_at !== null) return false;
-    await setWithheld(tx, position, now);
-    await movePost(tx, 'out', position);
+    await setWithheld(tx, key, now);
+    await movePost(tx, 'out', key);
     return true;
   });
-  await moveInBatches(storage, position, async (tx) => {
-    const post = await readPost(tx, position.channelId, position.sequence);
+  await moveInBatches(storage, key, async (tx) => {
+    const post = await readPost(tx, key.channelId, key.sequence);
     // The post may have been deleted meanwhile.
-    return post?.withheld_at ? await moveEdits(tx, 'out', { ...position, batchSize }) : 0;
+    return post?.withheld_at ? await moveEdits(tx, 'out', { ...key, batchSize }) : 0;
   });
-  return { isNew, reports: await dismissReports(storage, position) };
+  return { isNew, reports: await dismissReports(storage, key) };
 }
 
 /**
@@ -56,14 +56,14 @@ export async function withholdPost(
  *
  * @throws Error if no such post is withheld, or the database is being moved
  */
-export async function restorePost(storage: Storage, position: EventPosition): Promise<void> {
-  await moveInBatches(storage, position, async (tx) => {
-    const { withheld_at } = await requirePost(tx, position);
-    if (withheld_at === null) throw new Error(`${nameOf(position)} is not withheld`);
-    const moved = await moveEdits(tx, 'back', { ...position, batchSize });
+export async function restorePost(storage: Storage, key: EventKey): Promise<void> {
+  await moveInBatches(storage, key, async (tx) => {
+    const { withheld_at } = await requirePost(tx, key);
+    if (withheld_at === null) throw new Error(`${nameOf(key)} is not withheld`);
+    const moved = await moveEdits(tx, 'back', { ...key, batchSize });
     if (moved === batchSize) return moved;
-    await movePost(tx, 'back', position);
-    await setWithheld(tx, position, null);
+    await movePost(tx, 'back', key);
+    await setWithheld(tx, key, null);
     return moved;
   });
 }
@@ -76,15 +76,15 @@ export async function listWithheld(storage: Storage, limit: number): Promise<Wit
 /** Moves edits, one batch in each commit, until `move` returns less than a full batch. */
 async function moveInBatches(
   storage: Storage,
-  position: EventPosition,
+  key: EventKey,
   move: (tx: Writer) => Promise<number>,
 ): Promise<void> {
-  while ((await write(storage, position, move)) === batchSize);
+  while ((await write(storage, key, move)) === batchSize);
 }
 
 async function write<T>(
   storage: Storage,
-  { channelId }: EventPosition,
+  { channelId }: EventKey,
   work: (tx: Writer) => Promise<T>,
 ): Promise<T> {
   return await storage.write(`channel:${channelId}`, async (tx) => {
@@ -93,13 +93,13 @@ async function write<T>(
   });
 }
 
-async function requirePost(tx: Reader, position: EventPosition): Promise<StoredPost> {
-  const post = await readPost(tx, position.channelId, position.sequence);
+async function requirePost(tx: Reader, key: EventKey): Promise<StoredPost> {
+  const post = await readPost(tx, key.channelId, key.sequence);
   if (post?.status === 'readable') return post;
-  if (post !== undefined) throw new Error(`${nameOf(position)} was deleted`);
-  throw new Error(`${nameOf(position)} does not exist`);
+  if (post !== undefined) throw new Error(`${nameOf(key)} was deleted`);
+  throw new Error(`${nameOf(key)} does not exist`);
 }
 
-function nameOf({ channelId, sequence }: EventPosition): string {
+function nameOf({ channelId, sequence }: EventKey): string {
   return `post ${sequence} of ${channelId}`;
 }
