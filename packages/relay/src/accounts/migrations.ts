@@ -17,8 +17,8 @@ export const migrations: readonly Migration[] = [
         conflict BIGINT NOT NULL,
         route TEXT NOT NULL
       )`,
-      // The authoritative state of an account that is, or was, at home here. It also is the floor
-      // under later revisions, so it stays when the account leaves.
+      // The authoritative state of an account that is, or was, at home here. Later revisions are
+      // compared with it, so it stays when the account leaves.
       `CREATE TABLE device_states (
         account TEXT NOT NULL PRIMARY KEY,
         revision BIGINT NOT NULL,
@@ -54,7 +54,7 @@ export const migrations: readonly Migration[] = [
     id: 202,
     name: 'accounts: devices that became inactive',
     statements: [
-      // noted: 1 once the end of the certificate was noted among the inactive devices.
+      // noted: 1 once the device was marked as inactive after its certificate expired.
       'ALTER TABLE devices ADD COLUMN noted BIGINT NOT NULL DEFAULT 0',
       'CREATE INDEX devices_to_note ON devices (expires_at) WHERE noted = 0',
       // Devices removed or expired, until their access to groups has ended (05 §7.3).
@@ -69,7 +69,7 @@ export const migrations: readonly Migration[] = [
     id: 203,
     name: 'accounts: ends of certificates device by device',
     statements: [
-      // A job goes through them in this order and comes past what it cannot do.
+      // The order in which a job reads them, so that it continues after a device that fails.
       'DROP INDEX devices_to_note',
       'CREATE INDEX devices_to_note ON devices (expires_at, account, device_id) WHERE noted = 0',
     ],

@@ -2,7 +2,7 @@
 import { ProtocolError } from '@posthouse/protocol';
 
 /**
- * Whether a client's clock is near enough; exactly at the tolerance passes.
+ * Refuses a client's time that is too far from the clock; exactly at the tolerance passes.
  * @throws ProtocolError `clock_skew`
  */
 export function checkTimestamp(timestamp: number, now: number, tolerance: number): void {

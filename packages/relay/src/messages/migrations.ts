@@ -5,7 +5,7 @@ export const migrations: readonly Migration[] = [
     id: 301,
     name: 'messages',
     statements: [
-      // Each envelope once, however many timelines show it, under the digest of its text.
+      // Each envelope once for all its timeline records, under the digest of its text.
       `CREATE TABLE message_envelopes (
         envelope_id TEXT NOT NULL PRIMARY KEY,
         keep_until BIGINT NOT NULL,
@@ -20,7 +20,7 @@ export const migrations: readonly Migration[] = [
         certificate TEXT NOT NULL
       )`,
       'CREATE INDEX message_certificates_by_deadline ON message_certificates (keep_until)',
-      // Highest sequence ever given to an account's timeline: never lowered, never deleted.
+      // Highest sequence ever assigned in an account's timeline: never lowered, never deleted.
       `CREATE TABLE timeline_heads (
         account TEXT NOT NULL PRIMARY KEY,
         head BIGINT NOT NULL
@@ -38,7 +38,7 @@ export const migrations: readonly Migration[] = [
         PRIMARY KEY (account, sequence)
       )`,
       'CREATE INDEX timeline_records_by_deadline ON timeline_records (keep_until)',
-      // One row for each device a record is visible to, for as long as the record is there.
+      // One row for each device a record is visible to, as long as the record is stored.
       `CREATE TABLE timeline_boxes (
         account TEXT NOT NULL,
         device_id TEXT NOT NULL,

@@ -1,4 +1,4 @@
-/** All SQL of timelines and of the results of `message.send`. The queue's is in queue-store.ts. */
+/** All SQL of timelines and of the results of `message.send`; queue-store.ts has the queue. */
 import { chunks, placeholders } from '../storage/in-lists.ts';
 import type { Reader, Row, Writer } from '../storage/types.ts';
 

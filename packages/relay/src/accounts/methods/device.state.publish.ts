@@ -80,7 +80,7 @@ async function stage(
 ): Promise<ResultValue> {
   const { account, state } = submission;
   const { limits } = context;
-  // A state from the time the account was at home here is a floor under later revisions.
+  // A state from the time the account was at home here must have a lower revision.
   isRepeatedState(state, await readState(tx, account));
   const staged = await readStaged(tx, account, now);
   if (staged !== undefined && isRepeatedState(state, staged)) {
