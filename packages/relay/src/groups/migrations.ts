@@ -184,7 +184,7 @@ export const migrations: readonly Migration[] = [
         WHERE live = 0 AND pending > 0`,
       'CREATE INDEX group_invites_to_forget ON group_invites (expires_at) WHERE live = 0',
       // One pending application of an account; counts for nothing once its invitation is not live.
-      // An application may be large: member_key is what an approval asks of it, digest tells
+      // An application may be large: member_key is what an approval asks of it, digest shows
       // whether it is still the same, bytes is what it adds to a page, certificate included.
       `CREATE TABLE group_applications (
         group_id TEXT NOT NULL,
@@ -202,7 +202,7 @@ export const migrations: readonly Migration[] = [
       `CREATE INDEX group_applications_by_invite
         ON group_applications (group_id, invite_id, account)`,
       // One pending key recovery request of a member. A request may be large: member_key is what
-      // an approval asks of it, digest tells whether it is still the same; bytes: of the request.
+      // an approval asks of it, digest shows whether it is still the same; bytes: of the request.
       `CREATE TABLE group_recoveries (
         group_id TEXT NOT NULL,
         account TEXT NOT NULL,
@@ -266,7 +266,7 @@ export const migrations: readonly Migration[] = [
     statements: [
       // Certificates as they were at acceptance, under the digest of their text, of each group by
       // itself: a write that holds the group knows that no other write refers to one. needed_until: of
-      // messages and pending records the latest deadline; nothing where a management event refers
+      // messages and pending records the latest deadline; nothing if a management event refers
       // to it, for those are verified for good (05 §11.2).
       `CREATE TABLE group_signers (
         group_id TEXT NOT NULL,

@@ -40,7 +40,7 @@ export async function readGroup(tx: Reader, groupId: string): Promise<StoredGrou
   return { ...row, name: storedText(row.name), description: storedText(row.description) };
 }
 
-/** Says whether an account owns so many groups here, closed ones included. */
+/** Returns whether an account owns so many groups here, closed ones included. */
 export async function ownsGroups(tx: Reader, owner: string, count: number): Promise<boolean> {
   const last = await tx.get(
     'SELECT group_id FROM groups WHERE owner = ? LIMIT 1 OFFSET ?',

@@ -44,7 +44,7 @@ export const groupMemberRecoveryReject: Handler<'group.member.recovery.reject'> 
 
 /**
  * Requires that a member may reject the request of an account, or withdraw its own. An account that
- * is no member has no request; only a member that may see requests of others is told so.
+ * is no member has no request; only a member that may see requests of others learns that.
  *
  * @throws ProtocolError `forbidden`
  */

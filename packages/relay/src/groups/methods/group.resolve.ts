@@ -20,7 +20,7 @@ export const groupResolve: Handler<'group.resolve'> = async (context, call) => {
   });
 };
 
-/** Says whether an account is a member or holds an invitation it can use; a ban excludes both. */
+/** Returns whether an account is a member or holds an invitation it can use; a ban excludes both. */
 async function maySeeGroup(
   tx: Reader,
   { view }: LoadedGroup,

@@ -61,7 +61,7 @@ async function requireReader(
   return { caller, group, intervals: await readIntervals(tx, call.groupId, caller) };
 }
 
-/** Says whether a read by this device opens an interval (05 §10.2); in a closed group none does. */
+/** Returns whether a read by this device opens an interval (05 §10.2); in a closed group none does. */
 function needsInterval({ group, intervals }: GroupReader): boolean {
   return group.stored.status === 'active' && !hasOpenAccess(intervals);
 }

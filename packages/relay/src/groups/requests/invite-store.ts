@@ -129,7 +129,7 @@ export async function insertInvite(
   );
 }
 
-/** Says whether an issuer has at least `limit` invitations that can be used. */
+/** Returns whether an issuer has at least `limit` invitations that can be used. */
 export async function hasManyInvites(
   tx: Reader,
   groupId: string,

@@ -2,7 +2,7 @@ import { groupInviteState, inviteAppliesTo, type StoredInvite } from '@posthouse
 import type { Reader } from '../../storage/types.ts';
 import { readInvite, type StoredInvitation } from './invite-store.ts';
 
-/** Says whether an account can apply with an invitation now, and its application be approved. */
+/** Returns whether an account can apply with an invitation now, and its application be approved. */
 export function isUsableBy(
   invitation: StoredInvite,
   { account, now }: { readonly account: string; readonly now: number },
