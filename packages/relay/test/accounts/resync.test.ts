@@ -5,13 +5,13 @@ import { messages } from '../../src/messages/index.ts';
 import { Person } from '../fixtures/person.ts';
 import { inProcessRelay } from '../support/in-process-relay.ts';
 
-const world = inProcessRelay();
-const ann = world.person('ann', ['phone', 'laptop']);
+const relay = inProcessRelay();
+const ann = relay.person('ann', ['phone', 'laptop']);
 
 /** Returns the notices that the modules accounts and messages make for clients that missed some. */
 const news = async (...people: Person[]): Promise<Notice[]> =>
-  await world.context.storage.read(async (tx) => {
-    const place = { relayId: world.relayId, now: world.clock.now() };
+  await relay.context.storage.read(async (tx) => {
+    const place = { relayId: relay.relayId, now: relay.clock.now() };
     const of = people.map(({ account }) => account);
     const found = await Promise.all(
       [accounts, messages].map(({ accountResync }) => accountResync?.(tx, of, place)),
@@ -21,7 +21,7 @@ const news = async (...people: Person[]): Promise<Notice[]> =>
 
 const kinds = async (...people: Person[]) => (await news(...people)).map(({ kind }) => kind).sort();
 
-const note = () => world.call('message.send', ann.message(ann), { session: ann.session() });
+const note = () => relay.call('message.send', ann.message(ann), { session: ann.session() });
 
 test('the notices have the current device state and the head, for the currently valid devices', async () => {
   const state = await ann.state();
@@ -44,12 +44,12 @@ test('the notices have the current device state and the head, for the currently 
 });
 
 test('exactly the requested accounts get notices', async () => {
-  const ben = await Person.register(world, 'ben');
+  const ben = await Person.register(relay, 'ben');
   const accountsOf = (notices: Notice[]) =>
     notices.map((notice) => ('account' in notice ? notice.account : ''));
   expect(accountsOf(await news(ann, ben)).sort()).toEqual([ann.account, ben.account].sort());
   expect(accountsOf(await news(ben))).toEqual([ben.account]);
-  expect(await news(new Person(world, 'carl'))).toEqual([]);
+  expect(await news(new Person(relay, 'carl'))).toEqual([]);
 });
 
 test('04 §19: a timeline that never had a record gives no notice', async () => {
@@ -59,22 +59,22 @@ test('04 §19: a timeline that never had a record gives no notice', async () => 
 });
 
 test('a removed device and one whose certificate expired are not among the device IDs', async () => {
-  await ann.addDevice('watch', { expiresAt: world.clock.now() + 10 });
+  await ann.addDevice('watch', { expiresAt: relay.clock.now() + 10 });
   await ann.publishState(await ann.state({ devices: ['phone', 'watch'] }));
-  world.clock.advance(10);
+  relay.clock.advance(10);
   expect(await news(ann)).toMatchObject([{ deviceIds: ann.deviceIds('phone') }]);
 });
 
 test('02 §12.2: an account that is at home elsewhere, or nowhere any more, gets no notice', async () => {
   await note();
   const place = (sql: string, ...values: (string | number)[]) =>
-    world.context.storage.write('test', (tx) => tx.run(sql, ...values));
+    relay.context.storage.write('test', (tx) => tx.run(sql, ...values));
   await place('UPDATE account_routes SET conflict = 1');
   expect(await news(ann)).toEqual([]);
   await place('UPDATE account_routes SET conflict = 0, relay_id = ?', `0x${'11'.repeat(20)}`);
   expect(await news(ann)).toEqual([]);
-  await place('UPDATE account_routes SET relay_id = ?', world.relayId);
+  await place('UPDATE account_routes SET relay_id = ?', relay.relayId);
   expect(await kinds(ann)).toEqual(['device-state', 'timeline']);
-  await place('UPDATE account_routes SET expires_at = ?', world.clock.now());
+  await place('UPDATE account_routes SET expires_at = ?', relay.clock.now());
   expect(await news(ann)).toEqual([]);
 });

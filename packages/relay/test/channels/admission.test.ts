@@ -3,13 +3,13 @@ import { beforeEach, expect, test } from 'vitest';
 import { TestChannel, text } from '../fixtures/channel.ts';
 import { inProcessRelay } from '../support/in-process-relay.ts';
 
-const world = inProcessRelay();
-const ann = world.person('ann');
-const eve = world.person('eve');
+const relay = inProcessRelay();
+const ann = relay.person('ann');
+const eve = relay.person('eve');
 let channel: TestChannel;
 
 beforeEach(async () => {
-  channel = await TestChannel.create(world, ann);
+  channel = await TestChannel.create(relay, ann);
 });
 
 test('06 §8.6: an account that is neither owner nor moderator cannot post, edit or delete', async () => {
@@ -20,8 +20,8 @@ test('06 §8.6: an account that is neither owner nor moderator cannot post, edit
     ['channel.post.edit', channel.newEdit(post, { body: text('edited') }, { by })],
     ['channel.post.delete', channel.newDeletion(post, {}, { by })],
   ] as const;
-  const before = await world.dump();
-  const { storage } = world.context;
+  const before = await relay.dump();
+  const { storage } = relay.context;
   const { write } = storage;
   const held: string[] = [];
   storage.write = async (aggregates, work) => {
@@ -29,10 +29,10 @@ test('06 §8.6: an account that is neither owner nor moderator cannot post, edit
     return (await write.call(storage, aggregates, work)) as never;
   };
   for (const [method, params] of calls) {
-    const code = await world.codeOf(method, params, { session: eve.session() });
+    const code = await relay.codeOf(method, params, { session: eve.session() });
     expect([method, code]).toEqual([method, 'forbidden']);
   }
   storage.write = write;
   expect(held).toEqual([]);
-  expect(await world.dump()).toEqual(before);
+  expect(await relay.dump()).toEqual(before);
 });

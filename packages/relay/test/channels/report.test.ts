@@ -8,20 +8,20 @@ import { inProcessRelay } from '../support/in-process-relay.ts';
 const retention = 10_000;
 const period = 50_000;
 
-const world = inProcessRelay({
+const relay = inProcessRelay({
   channelTimelineRetention: retention,
   channelReportPeriod: period,
   channelReportReason: 20,
   channelReports: 3,
 });
-const ann = world.person('ann');
-const ben = world.person('ben', ['phone', 'laptop']);
-const cem = world.person('cem');
+const ann = relay.person('ann');
+const ben = relay.person('ben', ['phone', 'laptop']);
+const cem = relay.person('cem');
 let channel: TestChannel;
 let post: number;
 
 beforeEach(async () => {
-  channel = await TestChannel.create(world, ann);
+  channel = await TestChannel.create(relay, ann);
   post = await channel.post();
 });
 
@@ -32,16 +32,16 @@ const report = (facts: JsonObject = {}) => ({
   ...facts,
 });
 const call = (facts: JsonObject = {}, { by = ben, device = 'phone' } = {}) =>
-  world.call('channel.post.report', report(facts), { session: by.session(device) });
+  relay.call('channel.post.report', report(facts), { session: by.session(device) });
 const codeOf = (facts: JsonObject = {}, { by = ben, device = 'phone' } = {}) =>
-  world.codeOf('channel.post.report', report(facts), { session: by.session(device) });
-const rows = async () => (await world.rows('channel_reports')) as Record<string, unknown>[];
+  relay.codeOf('channel.post.report', report(facts), { session: by.session(device) });
+const rows = async () => (await relay.rows('channel_reports')) as Record<string, unknown>[];
 
 /** Checks that a report is refused with this code and without any effect. */
 const refuses = async (code: string, facts: JsonObject, options = {}) => {
-  const before = await world.dump();
+  const before = await relay.dump();
   expect(await codeOf(facts, options)).toBe(code);
-  expect(await world.dump()).toEqual(before);
+  expect(await relay.dump()).toEqual(before);
 };
 
 describe('06 §8.10: a report', () => {
@@ -54,32 +54,32 @@ describe('06 §8.10: a report', () => {
         account: ben.account,
         device_id: ben.device().deviceId,
         reason: '"spam"',
-        reported_at: world.clock.now(),
-        clear_after: world.clock.now() + period,
+        reported_at: relay.clock.now(),
+        clear_after: relay.clock.now() + period,
       },
     ]);
   });
 
   test('changes neither timeline, head nor post, and sends no notice', async () => {
-    const { channel_reports: none, ...before } = await world.dump();
-    world.takeNotices();
+    const { channel_reports: none, ...before } = await relay.dump();
+    relay.takeNotices();
     await call();
-    const { channel_reports: one, ...after } = await world.dump();
+    const { channel_reports: one, ...after } = await relay.dump();
     expect([none, one]).toEqual([[], [expect.anything()]]);
     expect(after).toEqual(before);
-    expect(world.takeNotices()).toEqual([]);
+    expect(relay.takeNotices()).toEqual([]);
   });
 
   test('of the same account replaces the earlier one: reason, device, time', async () => {
     await call({ reason: 'first' });
-    world.clock.advance(60);
+    relay.clock.advance(60);
     await call({ reason: 'second' }, { device: 'laptop' });
     expect(await rows()).toMatchObject([
       {
         device_id: ben.device('laptop').deviceId,
         reason: '"second"',
-        reported_at: world.clock.now(),
-        clear_after: world.clock.now() + period,
+        reported_at: relay.clock.now(),
+        clear_after: relay.clock.now() + period,
       },
     ]);
   });
@@ -117,7 +117,7 @@ describe('06 §8.10: a reason', () => {
     ['an emoji', '\u{1f600}'],
   ])('of %s reaches the operator as it is', async (_, reason) => {
     expect(await codeOf({ reason })).toBe('ok');
-    const { storage } = world.context;
+    const { storage } = relay.context;
     expect(await listReports(storage, {}, 10)).toMatchObject([{ reason }]);
   });
 });
@@ -168,25 +168,25 @@ describe('06 §8.10: refusals neither create nor replace a report', () => {
 
   test('a deleted post is state_conflict while its deletion is stored, then not_found', async () => {
     await channel.delete(post);
-    await world.runJob('channels.retention');
+    await relay.runJob('channels.retention');
     await refuses('state_conflict', {});
-    world.clock.advance(retention);
-    await world.runJob('channels.retention');
+    relay.clock.advance(retention);
+    await relay.runJob('channels.retention');
     await refuses('not_found', {});
   });
 
   test('a post whose retention is over is not_found', async () => {
-    world.clock.advance(retention);
-    await world.runJob('channels.retention');
+    relay.clock.advance(retention);
+    await relay.runJob('channels.retention');
     await refuses('not_found', {});
   });
 
   test('no session, an account session, a device that was removed', async () => {
-    const before = await world.dump();
+    const before = await relay.dump();
     const over = { session: ben.accountSession() };
-    expect(await world.codeOf('channel.post.report', report())).toBe('unauthorized');
-    expect(await world.codeOf('channel.post.report', report(), over)).toBe('forbidden');
-    expect(await world.rows('channel_reports')).toEqual(before.channel_reports);
+    expect(await relay.codeOf('channel.post.report', report())).toBe('unauthorized');
+    expect(await relay.codeOf('channel.post.report', report(), over)).toBe('forbidden');
+    expect(await relay.rows('channel_reports')).toEqual(before.channel_reports);
     await ben.publishState(await ben.state({ devices: ['phone'] }));
     await refuses('unauthorized', {}, { device: 'laptop' });
   });
@@ -200,8 +200,8 @@ describe('06 §8: quota of reports', () => {
     await refuses('rate_limited', { target_sequence: fourth });
     expect(await codeOf({ target_sequence: second, reason: 'again' })).toBe('ok');
     expect(await codeOf({ target_sequence: fourth }, { by: cem })).toBe('ok');
-    world.clock.advance(period);
-    await world.runJob('channels.retention');
+    relay.clock.advance(period);
+    await relay.runJob('channels.retention');
     post = await channel.post();
     expect(await codeOf({ target_sequence: post })).toBe('ok');
   });
@@ -240,7 +240,7 @@ describe('06 §8: quota of reports', () => {
 
 describe('reports in metrics and log', () => {
   test('each accepted report is counted, and no refused one', async () => {
-    const { metrics } = world.context;
+    const { metrics } = relay.context;
     await call();
     await call({ reason: 'again' });
     await codeOf({ reason: '' });
@@ -253,7 +253,7 @@ describe('reports in metrics and log', () => {
       info: (facts: object, message: string) => lines.push(['info', facts, message]),
       warn: (facts: object, message: string) => lines.push(['warn', facts, message]),
     };
-    Object.assign(world.context.log, log);
+    Object.assign(relay.context.log, log);
     await call({ reason: 'secret' });
     await call({ reason: 'secret' }, { by: cem });
     await call({ reason: 'secret' });
@@ -267,16 +267,16 @@ describe('reports in metrics and log', () => {
 });
 
 test("no statement of the operator's lists reads a whole table or sorts", async () => {
-  const { storage } = world.context;
+  const { storage } = relay.context;
   const statements = new Set<string>();
   await call();
-  world.faults.beforeStatement = (sql) => void statements.add(sql);
+  relay.faults.beforeStatement = (sql) => void statements.add(sql);
   const { channelId } = channel;
   expect(await listReports(storage, {}, 5)).toHaveLength(1);
   expect(await listReports(storage, { channelId }, 5)).toHaveLength(1);
   const shown = await readReportedPost(storage, { channelId, sequence: post }, 5);
   expect(shown).toMatchObject({ post: { status: 'readable' }, reports: [{ reason: 'spam' }] });
-  delete world.faults.beforeStatement;
+  delete relay.faults.beforeStatement;
   const found: Record<string, string[]> = {};
   for (const sql of statements) {
     // Only the reports of one post are sorted.

@@ -9,29 +9,29 @@ import { inProcessRelay } from '../support/in-process-relay.ts';
 const retention = 10_000;
 const year = 31_536_000;
 
-const world = inProcessRelay({ channelTimelineRetention: retention });
-const ann = world.person('ann', ['phone', 'laptop']);
-const ben = world.person('ben', ['phone', 'laptop']);
+const relay = inProcessRelay({ channelTimelineRetention: retention });
+const ann = relay.person('ann', ['phone', 'laptop']);
+const ben = relay.person('ben', ['phone', 'laptop']);
 let channel: TestChannel;
 
 beforeEach(async () => {
-  channel = await TestChannel.create(world, ann, { moderators: [ben.account] });
+  channel = await TestChannel.create(relay, ann, { moderators: [ben.account] });
 });
 
-const rows = (table: string) => world.rows(table);
-const run = () => world.runJob('channels.retention');
-const readable = async () => (await readWhole(world, channel)).map(({ sequence }) => sequence);
+const rows = (table: string) => relay.rows(table);
+const run = () => relay.runJob('channels.retention');
+const readable = async () => (await readWhole(relay, channel)).map(({ sequence }) => sequence);
 const stored = async () => (await rows('channel_events')).map(({ sequence }) => sequence);
 const devices = async () =>
   (await rows('channel_certificates')).map(({ device_id }) => device_id).sort();
 const codeOf = (method: string, params: unknown, by = ann) =>
-  world.codeOf(`channel.${method}`, params, { session: by.session() });
-const crash = (commits: number) => crashJob(world, 'channels.retention', commits);
+  relay.codeOf(`channel.${method}`, params, { session: by.session() });
+const crash = (commits: number) => crashJob(relay, 'channels.retention', commits);
 
 describe('the job next to writes and other runs', () => {
   /** Runs `work` after the job has read what is due and before it removes anything. */
   const between = (work: () => Promise<unknown>) => {
-    const { storage } = world.context;
+    const { storage } = relay.context;
     const { write } = storage;
     storage.write = async (aggregates, other) => {
       storage.write = write;
@@ -42,7 +42,7 @@ describe('the job next to writes and other runs', () => {
 
   test('an edit of a post that becomes due is removed with it', async () => {
     const post = await channel.post();
-    world.clock.advance(retention);
+    relay.clock.advance(retention);
     between(() => channel.edit(post, { body: text('late') }));
     await run();
     expect(await readable()).toEqual([0]);
@@ -53,7 +53,7 @@ describe('the job next to writes and other runs', () => {
   test('a post that is deleted while it becomes due is stored as deleted', async () => {
     const post = await channel.post();
     await channel.edit(post, { body: text('edited') });
-    world.clock.advance(retention);
+    relay.clock.advance(retention);
     between(() => channel.delete(post));
     await run();
     expect(await readable()).toEqual([0, post + 2]);
@@ -64,7 +64,7 @@ describe('the job next to writes and other runs', () => {
 
   test('if a moderator posts while the certificate is removed, the certificate is stored again', async () => {
     const post = await channel.post(undefined, { by: ben });
-    world.clock.advance(retention);
+    relay.clock.advance(retention);
     between(() => channel.post(undefined, { by: ben }));
     await run();
     expect(await readable()).toEqual([0, post + 1]);
@@ -75,7 +75,7 @@ describe('the job next to writes and other runs', () => {
 
   test('concurrent runs remove everything once', async () => {
     const channels = [channel];
-    for (let count = 0; count < 3; count += 1) channels.push(await TestChannel.create(world, ann));
+    for (let count = 0; count < 3; count += 1) channels.push(await TestChannel.create(relay, ann));
     for (const each of channels) {
       for (let count = 0; count < 4; count += 1) {
         const post = await each.post();
@@ -83,11 +83,11 @@ describe('the job next to writes and other runs', () => {
       }
       await each.update({ name: 'other' });
     }
-    world.clock.advance(retention);
+    relay.clock.advance(retention);
     await Promise.all([run(), run(), run()]);
     await run();
     for (const each of channels) {
-      expect((await readWhole(world, each)).map(({ sequence }) => sequence)).toEqual([9]);
+      expect((await readWhole(relay, each)).map(({ sequence }) => sequence)).toEqual([9]);
     }
     expect(await stored()).toEqual([9, 9, 9, 9]);
     expect(await rows('channel_certificates')).toHaveLength(4);
@@ -101,9 +101,9 @@ describe('the job next to writes and other runs', () => {
     await channel.delete(gone);
     await channel.update({ name: 'other' });
     const last = await channel.post();
-    await world.restart({ channelTimelineRetention: year });
+    await relay.restart({ channelTimelineRetention: year });
     await channel.edit(last, { body: text('edited') });
-    world.clock.advance(retention);
+    relay.clock.advance(retention);
     for (let commits = 0; commits < 4; commits += 1) {
       await crash(1);
       // After each commit everything readable verifies.
@@ -133,8 +133,8 @@ describe('the job next to writes and other runs', () => {
   test('one failing channel does not delay the others and is retried', async () => {
     const channels = [
       channel,
-      await TestChannel.create(world, ann),
-      await TestChannel.create(world, ann),
+      await TestChannel.create(relay, ann),
+      await TestChannel.create(relay, ann),
     ];
     for (const each of channels) {
       await each.edit(await each.post(), { body: text('edited') });
@@ -142,27 +142,27 @@ describe('the job next to writes and other runs', () => {
       await each.update({ name: 'other' });
     }
     const [broken] = channels.map(({ channelId }) => channelId).sort() as [string];
-    world.clock.advance(retention);
+    relay.clock.advance(retention);
     {
-      using _fault = breakOwner(world, `channel:${broken}`);
-      expect(await run()).toBe(world.clock.now() + 1);
+      using _fault = breakOwner(relay, `channel:${broken}`);
+      expect(await run()).toBe(relay.clock.now() + 1);
       // An earlier time would let the job run without end.
-      expect(await run()).toBe(world.clock.now() + 1);
+      expect(await run()).toBe(relay.clock.now() + 1);
     }
     const left = async () => {
       const events = (await rows('channel_events')).map(({ channel_id }) => channel_id === broken);
       return [events.filter((isBroken) => isBroken).length, events.length];
     };
     expect(await left()).toEqual([5, 7]);
-    world.clock.advance(1);
+    relay.clock.advance(1);
     expect(await run()).toBe(undefined);
     expect(await left()).toEqual([1, 3]);
   });
 
   test('a stopped run begins no further write', async () => {
-    for (let count = 0; count < 3; count += 1) await (await TestChannel.create(world, ann)).post();
-    world.clock.advance(retention);
-    const { storage } = world.context;
+    for (let count = 0; count < 3; count += 1) await (await TestChannel.create(relay, ann)).post();
+    relay.clock.advance(retention);
+    const { storage } = relay.context;
     const { write } = storage;
     const stopping = new AbortController();
     let writes = 0;
@@ -171,19 +171,19 @@ describe('the job next to writes and other runs', () => {
       stopping.abort();
       return (await write.call(storage, aggregates, work)) as never;
     };
-    await world.runJob('channels.retention', stopping.signal);
+    await relay.runJob('channels.retention', stopping.signal);
     expect(writes).toBe(1);
     expect(await rows('channel_posts')).toHaveLength(2);
   });
 });
 
 test('one run removes more than one batch, of several channels', async () => {
-  const other = await TestChannel.create(world, ben);
+  const other = await TestChannel.create(relay, ben);
   for (let count = 0; count < 250; count += 1) {
     await channel.post();
     if (count % 5 === 0) await other.post();
   }
-  world.clock.advance(retention);
+  relay.clock.advance(retention);
   await run();
   expect(await rows('channel_posts')).toEqual([]);
   expect(await stored()).toEqual([0, 0]);
@@ -194,15 +194,15 @@ test('no statement of the job reads a whole table or sorts', async () => {
   await channel.edit(post, { body: text('edited') });
   await channel.delete(await channel.post());
   await channel.update({ name: 'other' });
-  world.clock.advance(retention);
+  relay.clock.advance(retention);
   const statements = new Set<string>();
-  world.faults.beforeStatement = (sql) => void statements.add(sql);
+  relay.faults.beforeStatement = (sql) => void statements.add(sql);
   await run();
-  delete world.faults.beforeStatement;
+  delete relay.faults.beforeStatement;
   const found: Record<string, string[]> = {};
   const searching = [...statements].filter((sql) => /channel_/.test(sql));
   for (const sql of searching) {
-    const slow = await scansAndSorts(world.context.storage, sql);
+    const slow = await scansAndSorts(relay.context.storage, sql);
     if (slow.length > 0) found[sql] = slow;
   }
   expect(found).toEqual({});

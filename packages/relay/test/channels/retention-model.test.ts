@@ -93,14 +93,14 @@ class Model {
 }
 
 async function apply(
-  world: InProcessRelay,
+  relay: InProcessRelay,
   { channel, model, people }: { channel: TestChannel; model: Model; people: Map<string, Person> },
   one: Command,
 ): Promise<void> {
-  const now = world.clock.now();
-  if (one.kind === 'wait') return void world.clock.advance(one.seconds);
+  const now = relay.clock.now();
+  if (one.kind === 'wait') return void relay.clock.advance(one.seconds);
   if (one.kind === 'limit') {
-    return await world.restart({ channelTimelineRetention: one.retention });
+    return await relay.restart({ channelTimelineRetention: one.retention });
   }
   if (one.kind === 'withhold' || one.kind === 'restore') {
     const withheld = one.kind === 'restore';
@@ -108,7 +108,7 @@ async function apply(
     const post = posts[one.which % Math.max(posts.length, 1)];
     if (post === undefined) return;
     const place = { channelId: channel.channelId, sequence: post.sequence };
-    const { storage } = world.context;
+    const { storage } = relay.context;
     if (withheld) await restorePost(storage, place);
     else await withholdPost(storage, place, now);
     if (withheld) model.withheld.delete(post);
@@ -120,7 +120,7 @@ async function apply(
   const common = {
     sequence: model.head + 1,
     deviceId: by.by.device(device).deviceId,
-    keepUntil: now + world.context.limits.channelTimelineRetention,
+    keepUntil: now + relay.context.limits.channelTimelineRetention,
   };
   const { revision } = model;
   if (one.kind === 'post') {
@@ -154,25 +154,25 @@ test('06 §7.5: exactly the events of the table are stored, and all of them veri
   const commands = fc.array(command, { minLength: 20, maxLength: 60 });
   await fc.assert(
     fc.asyncProperty(commands, async (all) => {
-      await using world = await InProcessRelay.start({ channelTimelineRetention: 100 });
-      const ann = await Person.register(world, 'ann', ['phone', 'laptop']);
-      const ben = await Person.register(world, 'ben');
+      await using relay = await InProcessRelay.start({ channelTimelineRetention: 100 });
+      const ann = await Person.register(relay, 'ann', ['phone', 'laptop']);
+      const ben = await Person.register(relay, 'ben');
       const people = new Map(Object.entries({ ann, ben }));
-      const channel = await TestChannel.create(world, ann, { moderators: [ben.account] });
+      const channel = await TestChannel.create(relay, ann, { moderators: [ben.account] });
       const model = new Model();
       const first = { sequence: 0, kind: 'descriptor', revision: 0 } as const;
       const deviceId = ann.device().deviceId;
-      model.items.push({ ...first, deviceId, keepUntil: world.clock.now() + 100 });
+      model.items.push({ ...first, deviceId, keepUntil: relay.clock.now() + 100 });
       for (const one of all) {
-        await apply(world, { channel, model, people }, one);
-        await world.runJob('channels.retention');
-        const kept = model.kept(world.clock.now());
+        await apply(relay, { channel, model, people }, one);
+        await relay.runJob('channels.retention');
+        const kept = model.kept(relay.clock.now());
         const readable = kept.filter((item) => model.isReadable(item));
-        const found = await readWhole(world, channel);
+        const found = await readWhole(relay, channel);
         expect(found.map(({ sequence }) => sequence)).toEqual(
           readable.map(({ sequence }) => sequence),
         );
-        const rows = await world.dump();
+        const rows = await relay.dump();
         const certified = (rows.channel_certificates as { device_id: string }[]).map(
           ({ device_id }) => device_id,
         );
@@ -188,10 +188,10 @@ test('06 §7.5: exactly the events of the table are stored, and all of them veri
 }, 180_000);
 
 test('06 §7.2, §7.5: after concurrent writes, reads and jobs the timeline verifies', async () => {
-  await using world = await InProcessRelay.start({ channelTimelineRetention: 20 });
-  const ann = await Person.register(world, 'ann', ['phone', 'laptop']);
-  const ben = await Person.register(world, 'ben');
-  const channel = await TestChannel.create(world, ann, { moderators: [ben.account] });
+  await using relay = await InProcessRelay.start({ channelTimelineRetention: 20 });
+  const ann = await Person.register(relay, 'ann', ['phone', 'laptop']);
+  const ben = await Person.register(relay, 'ben');
+  const channel = await TestChannel.create(relay, ann, { moderators: [ben.account] });
   const posts: number[] = [];
   const step = async (turn: number) => {
     const by = turn % 3 === 0 ? { by: ben } : { device: turn % 2 === 0 ? 'phone' : 'laptop' };
@@ -207,22 +207,22 @@ test('06 §7.2, §7.5: after concurrent writes, reads and jobs the timeline veri
   };
   // A descriptor may be removed between a page and its `channel.resolve`; nothing else may fail.
   const look = async () => {
-    const known = { channelId: channel.channelId, relayId: world.relayId };
+    const known = { channelId: channel.channelId, relayId: relay.relayId };
     const { refused } = verifyChannelPage(network, await channel.read({ after: -1 }), known);
     expect(refused).toEqual([]);
   };
   for (let round = 0; round < 12; round += 1) {
-    world.clock.advance(5);
+    relay.clock.advance(5);
     const turns = Array.from({ length: 8 }, (_, index) => step(round * 8 + index));
-    const jobs = [1, 2].map(() => world.runJob('channels.retention'));
+    const jobs = [1, 2].map(() => relay.runJob('channels.retention'));
     await Promise.all([...turns, ...jobs, look()]);
     if (round % 4 === 0) await channel.update({ name: `round ${round}` });
-    await readWhole(world, channel);
+    await readWhole(relay, channel);
   }
-  world.clock.advance(20);
-  await world.runJob('channels.retention');
-  expect(await readWhole(world, channel)).toMatchObject([{ kind: 'descriptor' }]);
-  const rows = await world.dump();
+  relay.clock.advance(20);
+  await relay.runJob('channels.retention');
+  expect(await readWhole(relay, channel)).toMatchObject([{ kind: 'descriptor' }]);
+  const rows = await relay.dump();
   expect(rows.channel_events).toHaveLength(1);
   expect(rows.channel_certificates).toHaveLength(1);
   expect([rows.channel_posts, rows.channel_hidden_posts]).toEqual([[], []]);

@@ -8,37 +8,37 @@ const hour = 3_600;
 const month = 2_592_000;
 const year = 31_536_000;
 
-const world = inProcessRelay({ channelTimelineRetention: retention });
-const ann = world.person('ann', ['phone', 'laptop']);
-const ben = world.person('ben', ['phone', 'laptop']);
+const relay = inProcessRelay({ channelTimelineRetention: retention });
+const ann = relay.person('ann', ['phone', 'laptop']);
+const ben = relay.person('ben', ['phone', 'laptop']);
 let channel: TestChannel;
 
 beforeEach(async () => {
-  channel = await TestChannel.create(world, ann, { moderators: [ben.account] });
+  channel = await TestChannel.create(relay, ann, { moderators: [ben.account] });
 });
 
-const rows = (table: string) => world.rows(table);
-const run = () => world.runJob('channels.retention');
-const readable = async () => (await readWhole(world, channel)).map(({ sequence }) => sequence);
+const rows = (table: string) => relay.rows(table);
+const run = () => relay.runJob('channels.retention');
+const readable = async () => (await readWhole(relay, channel)).map(({ sequence }) => sequence);
 const stored = async () => (await rows('channel_events')).map(({ sequence }) => sequence);
 const devices = async () =>
   (await rows('channel_certificates')).map(({ device_id }) => device_id).sort();
 const codeOf = (method: string, params: unknown, by = ann) =>
-  world.codeOf(`channel.${method}`, params, { session: by.session() });
+  relay.codeOf(`channel.${method}`, params, { session: by.session() });
 const resolveCode = (revision: number) =>
   codeOf('resolve', { channel_id: channel.channelId, revision });
 /** Advances the clock to so many seconds before an instant and runs the job. */
 const runAt = async (instant: number, before = 0) => {
-  world.clock.advance(instant - before - world.clock.now());
+  relay.clock.advance(instant - before - relay.clock.now());
   return await run();
 };
 
 describe('06 §7.5: any event', () => {
   test('stays until the deadline fixed at its acceptance, even if retention is set lower later', async () => {
-    const end = world.clock.now() + retention;
+    const end = relay.clock.now() + retention;
     const post = await channel.post();
     await channel.update({ name: 'other' });
-    await world.restart({ channelTimelineRetention: 10 });
+    await relay.restart({ channelTimelineRetention: 10 });
     expect(await runAt(end, 1)).toBe(end);
     expect(await readable()).toEqual([0, post, 2]);
     expect(await runAt(end)).toBe(undefined);
@@ -48,10 +48,10 @@ describe('06 §7.5: any event', () => {
 
   test('stays no longer if retention is set higher later', async () => {
     const post = await channel.post();
-    await world.restart({ channelTimelineRetention: year });
+    await relay.restart({ channelTimelineRetention: year });
     const later = await channel.post();
-    world.clock.advance(retention);
-    expect(await run()).toBe(world.clock.now() - retention + year);
+    relay.clock.advance(retention);
+    expect(await run()).toBe(relay.clock.now() - retention + year);
     expect(await readable()).toEqual([0, later]);
     expect(await codeOf('post.edit', channel.newEdit(post, { body: text('x') }))).toBe('not_found');
     expect(await codeOf('post.delete', channel.newDeletion(post))).toBe('not_found');
@@ -60,8 +60,8 @@ describe('06 §7.5: any event', () => {
   test('stays no longer if it is repeated, edited or read', async () => {
     const post = channel.newPost();
     const sequence = await channel.publish(post);
-    const end = world.clock.now() + retention;
-    world.clock.advance(hour);
+    const end = relay.clock.now() + retention;
+    relay.clock.advance(hour);
     await channel.publish(post);
     await channel.edit(sequence, { body: text('edited') });
     await channel.read();
@@ -73,10 +73,10 @@ describe('06 §7.5: any event', () => {
   test('is removed alone: head, revision and the rest of the channel stay', async () => {
     await channel.post();
     await channel.edit(1, { body: text('edited') });
-    const { channels } = await world.dump();
-    world.clock.advance(retention);
+    const { channels } = await relay.dump();
+    relay.clock.advance(retention);
     await run();
-    expect(await world.rows('channels')).toEqual(channels);
+    expect(await relay.rows('channels')).toEqual(channels);
     const page = await channel.read();
     expect(page).toMatchObject({ has_more: false, events: [{ sequence: 0 }] });
     expect(page.certificates).toHaveLength(1);
@@ -86,8 +86,8 @@ describe('06 §7.5: any event', () => {
 describe('06 §7.5: edits', () => {
   test('of a readable post stay with it past their own deadline', async () => {
     const post = await channel.post();
-    const end = world.clock.now() + retention;
-    await world.restart({ channelTimelineRetention: 10 });
+    const end = relay.clock.now() + retention;
+    await relay.restart({ channelTimelineRetention: 10 });
     await channel.edit(post, { body: text('edited') }, { by: ben });
     await runAt(end, 1);
     expect(await readable()).toEqual([0, post, post + 1]);
@@ -99,8 +99,8 @@ describe('06 §7.5: edits', () => {
 
   test('of a post whose retention is over are removed with it, before their own deadline', async () => {
     const post = await channel.post();
-    const end = world.clock.now() + retention;
-    world.clock.advance(retention - 1);
+    const end = relay.clock.now() + retention;
+    relay.clock.advance(retention - 1);
     await channel.edit(post, { body: text('edited') });
     expect(await runAt(end)).toBe(undefined);
     expect(await readable()).toEqual([0]);
@@ -135,7 +135,7 @@ describe('06 §7.5: edits', () => {
     }
     await channel.delete(post);
     const counts: number[] = [];
-    const { storage } = world.context;
+    const { storage } = relay.context;
     const { write } = storage;
     storage.write = async (aggregates, work) => {
       const before = (await stored()).length;
@@ -150,7 +150,7 @@ describe('06 §7.5: edits', () => {
 
   test('are removed soon: a deletion wakes the job', async () => {
     const woken: string[] = [];
-    world.context.jobs.wake = (name) => woken.push(name);
+    relay.context.jobs.wake = (name) => woken.push(name);
     const post = await channel.post();
     expect(woken).toEqual([]);
     await channel.delete(post);
@@ -161,8 +161,8 @@ describe('06 §7.5: edits', () => {
 describe('06 §7.5: a deletion', () => {
   test("stays until the original post's deadline if that is later than its own", async () => {
     const post = await channel.post();
-    const end = world.clock.now() + retention;
-    await world.restart({ channelTimelineRetention: 10 });
+    const end = relay.clock.now() + retention;
+    await relay.restart({ channelTimelineRetention: 10 });
     await channel.delete(post);
     await channel.update({ name: 'other' });
     await runAt(end, 1);
@@ -175,9 +175,9 @@ describe('06 §7.5: a deletion', () => {
 
   test('stays until its own deadline if that is later', async () => {
     const post = await channel.post();
-    world.clock.advance(retention - 1);
+    relay.clock.advance(retention - 1);
     await channel.delete(post);
-    const end = world.clock.now() + retention;
+    const end = relay.clock.now() + retention;
     await runAt(end, 1);
     expect(await readable()).toEqual([0, post + 1]);
     expect(await codeOf('post.edit', channel.newEdit(post, { body: text('x') }))).toBe(
@@ -195,9 +195,9 @@ describe('06 §7.5, §8.7: a message ID', () => {
   test('is recognised until the deadline of the post, even if it is deleted or retention is set lower', async () => {
     const post = channel.newPost();
     const sequence = await channel.publish(post);
-    const end = world.clock.now() + retention;
+    const end = relay.clock.now() + retention;
     await channel.delete(sequence);
-    await world.restart({ channelTimelineRetention: 10 });
+    await relay.restart({ channelTimelineRetention: 10 });
     await runAt(end, 1);
     expect(await channel.publish(post)).toBe(sequence);
     const conflict = { ...other(), message_id: post.message_id };
@@ -211,9 +211,9 @@ describe('06 §7.5, §8.7: a message ID', () => {
     const post = channel.newPost();
     const sequence = await channel.publish(post);
     await channel.close();
-    await runAt(world.clock.now() + retention, 1);
+    await runAt(relay.clock.now() + retention, 1);
     expect(await channel.publish(post)).toBe(sequence);
-    world.clock.advance(1);
+    relay.clock.advance(1);
     await run();
     expect(await codeOf('post', post)).toBe('state_conflict');
   });
@@ -221,14 +221,14 @@ describe('06 §7.5, §8.7: a message ID', () => {
 
 describe('06 §7.5, §8.3: descriptors', () => {
   test('the latest stays for good, with its certificate', async () => {
-    world.clock.advance(10 * year);
+    relay.clock.advance(10 * year);
     expect(await run()).toBe(undefined);
     expect(await readable()).toEqual([0]);
     expect((await channel.resolve()).descriptor).toEqual(channel.descriptor);
   });
 
   test('a superseded one stays until its own deadline', async () => {
-    const end = world.clock.now() + retention;
+    const end = relay.clock.now() + retention;
     await channel.update({ name: 'other' }, { device: 'laptop' });
     await runAt(end, 1);
     expect((await channel.resolve(0)).descriptor.revision).toBe(0);
@@ -240,7 +240,7 @@ describe('06 §7.5, §8.3: descriptors', () => {
   });
 
   test('one past its deadline is removed when it is superseded and not needed', async () => {
-    world.clock.advance(month);
+    relay.clock.advance(month);
     await channel.update({ name: 'other' });
     await run();
     expect(await resolveCode(0)).toBe('not_found');
@@ -248,9 +248,9 @@ describe('06 §7.5, §8.3: descriptors', () => {
   });
 
   test('one that a post needs can be resolved as long as the post is stored', async () => {
-    world.clock.advance(month);
+    relay.clock.advance(month);
     const post = await channel.post(undefined, { by: ben });
-    const end = world.clock.now() + retention;
+    const end = relay.clock.now() + retention;
     await channel.update({ moderators: [] });
     await runAt(end, 1);
     expect(await readable()).toEqual([0, post, 2]);
@@ -262,9 +262,9 @@ describe('06 §7.5, §8.3: descriptors', () => {
   });
 
   test('one stays until the latest deadline of its events, not that of its last event', async () => {
-    const start = world.clock.now();
+    const start = relay.clock.now();
     const first = await channel.post();
-    world.clock.advance(hour);
+    relay.clock.advance(hour);
     const second = await channel.post();
     await channel.edit(first, { body: text('other') });
     await channel.update({ name: 'other' });
@@ -276,11 +276,11 @@ describe('06 §7.5, §8.3: descriptors', () => {
   });
 
   test('one that only an edit needs can be resolved until the post of the edit is removed', async () => {
-    world.clock.advance(month);
+    relay.clock.advance(month);
     const post = await channel.post();
-    const end = world.clock.now() + retention;
+    const end = relay.clock.now() + retention;
     await channel.update({ name: 'one' });
-    await world.restart({ channelTimelineRetention: 10 });
+    await relay.restart({ channelTimelineRetention: 10 });
     await channel.edit(post, { body: text('edited') });
     await channel.update({ name: 'two' });
     await runAt(end, 1);
@@ -293,9 +293,9 @@ describe('06 §7.5, §8.3: descriptors', () => {
 
   test('one that only a deletion needs can be resolved until the later of both deadlines', async () => {
     const post = await channel.post();
-    const end = world.clock.now() + retention;
+    const end = relay.clock.now() + retention;
     await channel.update({ name: 'one' });
-    await world.restart({ channelTimelineRetention: 10 });
+    await relay.restart({ channelTimelineRetention: 10 });
     await channel.update({ name: 'two' });
     await channel.delete(post);
     await channel.update({ name: 'three' });
@@ -309,10 +309,10 @@ describe('06 §7.5, §8.3: descriptors', () => {
 
   test('one in the middle is removed before an older one that is needed longer', async () => {
     const post = await channel.post();
-    await world.restart({ channelTimelineRetention: 10 });
+    await relay.restart({ channelTimelineRetention: 10 });
     await channel.update({ name: 'one' });
     await channel.update({ name: 'two' });
-    world.clock.advance(10);
+    relay.clock.advance(10);
     await run();
     expect(await readable()).toEqual([0, post, 3]);
     expect(await resolveCode(0)).toBe('ok');
@@ -322,16 +322,16 @@ describe('06 §7.5, §8.3: descriptors', () => {
   test('even with a wrong deadline, a descriptor that an event needs stays', async () => {
     await channel.post();
     await channel.update({ name: 'other' });
-    await world.context.storage.write('test', (tx) =>
+    await relay.context.storage.write('test', (tx) =>
       tx.run("UPDATE channel_events SET clear_after = 1 WHERE kind = 'descriptor'"),
     );
-    await world.context.storage.write('test', (tx) =>
+    await relay.context.storage.write('test', (tx) =>
       tx.run('UPDATE channel_events SET clear_after = NULL WHERE sequence = 2'),
     );
     // The job runs again a second later, not at once without end.
-    expect(await run()).toBe(world.clock.now() + 1);
+    expect(await run()).toBe(relay.clock.now() + 1);
     expect(await readable()).toEqual([0, 1, 2]);
-    world.clock.advance(retention);
+    relay.clock.advance(retention);
     await run();
     expect(await readable()).toEqual([2]);
   });
@@ -341,13 +341,13 @@ describe('06 §7.5: a closed channel', () => {
   test('has the same deadlines for its events, and keeps its final descriptor for good', async () => {
     const post = await channel.post();
     await channel.edit(post, { body: text('edited') });
-    const end = world.clock.now() + retention;
+    const end = relay.clock.now() + retention;
     await channel.close({ device: 'laptop' });
     await runAt(end, 1);
     expect(await readable()).toEqual([0, post, post + 1, post + 2]);
     await runAt(end);
     expect(await readable()).toEqual([post + 2]);
-    world.clock.advance(10 * year);
+    relay.clock.advance(10 * year);
     await run();
     expect((await channel.resolve()).descriptor.status).toBe('closed');
     expect(await readable()).toEqual([post + 2]);
@@ -355,11 +355,11 @@ describe('06 §7.5: a closed channel', () => {
 
   test('is never created again', async () => {
     await channel.close();
-    world.clock.advance(month);
+    relay.clock.advance(month);
     await run();
     const again = { ...channel.descriptor, status: 'active', revision: 0 };
     const { device_signature: _, ...unsigned } = again;
-    const now = world.clock.now();
+    const now = relay.clock.now();
     const descriptor = channel.sign({ ...unsigned, created_at: now, updated_at: now });
     expect(await codeOf('create', descriptor)).toBe('state_conflict');
   });
@@ -371,9 +371,9 @@ describe('06 §5.1: assigned numbers', () => {
     await channel.edit(post, { body: text('edited') });
     await channel.delete(post);
     await channel.update({ name: 'one' });
-    world.clock.advance(retention);
+    relay.clock.advance(retention);
     await run();
-    await world.restart();
+    await relay.restart();
     expect(await readable()).toEqual([4]);
     expect(await channel.post()).toBe(5);
     await channel.update({ name: 'two' });
@@ -384,17 +384,17 @@ describe('06 §5.1: assigned numbers', () => {
 
 describe('06 §5.2: certificates', () => {
   test('of a device is removed with the last event it signed, in each channel', async () => {
-    const other = await TestChannel.create(world, ben);
+    const other = await TestChannel.create(relay, ben);
     await channel.post(undefined, { by: ben, device: 'laptop' });
-    world.clock.advance(1);
+    relay.clock.advance(1);
     await channel.post(undefined, { by: ben, device: 'laptop' });
     const both = [...ann.deviceIds('phone'), ...ben.deviceIds()].sort();
-    await runAt(world.clock.now() + retention, 1);
+    await runAt(relay.clock.now() + retention, 1);
     expect(await devices()).toEqual(both);
-    world.clock.advance(1);
+    relay.clock.advance(1);
     await run();
     expect(await devices()).toEqual([...ann.deviceIds('phone'), ...ben.deviceIds('phone')].sort());
-    expect((await readWhole(world, other)).map(({ sequence }) => sequence)).toEqual([0]);
+    expect((await readWhole(relay, other)).map(({ sequence }) => sequence)).toEqual([0]);
   });
 
   test('of the poster of a deleted post is removed at once, that of an editor with the edits', async () => {
@@ -409,7 +409,7 @@ describe('06 §5.2: certificates', () => {
   test('of a removed device stays as long as its events', async () => {
     const post = await channel.post(undefined, { by: ben, device: 'laptop' });
     await ben.publishState(await ben.state({ devices: ['phone'] }));
-    const end = world.clock.now() + retention;
+    const end = relay.clock.now() + retention;
     await runAt(end, 1);
     expect(await readable()).toEqual([0, post]);
     await runAt(end);
@@ -419,18 +419,18 @@ describe('06 §5.2: certificates', () => {
 
 describe('reports', () => {
   const report = (post: number) =>
-    world.call(
+    relay.call(
       'channel.post.report',
       { channel_id: channel.channelId, target_sequence: post, reason: 'spam' },
       { session: ben.session() },
     );
 
   test('stay until the deadline fixed when they were made', async () => {
-    await world.restart({ channelReportPeriod: 2 * retention });
+    await relay.restart({ channelReportPeriod: 2 * retention });
     const post = await channel.post();
     await report(post);
-    const end = world.clock.now() + 2 * retention;
-    await world.restart({ channelReportPeriod: 10 });
+    const end = relay.clock.now() + 2 * retention;
+    await relay.restart({ channelReportPeriod: 10 });
     expect(await runAt(end, 1)).toBe(end);
     expect(await rows('channel_posts')).toEqual([]);
     expect(await rows('channel_reports')).toHaveLength(1);
@@ -439,11 +439,11 @@ describe('reports', () => {
   });
 
   test('one that is replaced during the run stays', async () => {
-    await world.restart({ channelReportPeriod: 100 });
+    await relay.restart({ channelReportPeriod: 100 });
     const post = await channel.post();
     await report(post);
-    world.clock.advance(100);
-    const { storage } = world.context;
+    relay.clock.advance(100);
+    const { storage } = relay.context;
     const { write } = storage;
     storage.write = async (aggregates, work) => {
       storage.write = write;
@@ -451,6 +451,6 @@ describe('reports', () => {
       return (await write.call(storage, aggregates, work)) as never;
     };
     await run();
-    expect(await rows('channel_reports')).toMatchObject([{ reported_at: world.clock.now() }]);
+    expect(await rows('channel_reports')).toMatchObject([{ reported_at: relay.clock.now() }]);
   });
 });

@@ -10,25 +10,25 @@ const limit = 3;
 /** A well-formed ID of no channel. */
 const nowhere = `chan_${'A'.repeat(22)}`;
 
-const world = inProcessRelay({ channelSubscriptions: limit });
+const relay = inProcessRelay({ channelSubscriptions: limit });
 let board: Connections;
-const ann = world.person('ann');
+const ann = relay.person('ann');
 /** A reader, neither owner nor moderator of any channel. */
-const ben = world.person('ben', ['phone', 'laptop']);
+const ben = relay.person('ben', ['phone', 'laptop']);
 let channels: TestChannel[];
 let connection: Connection;
 
 beforeEach(async () => {
-  board = new Connections(world);
+  board = new Connections(relay);
   channels = [];
   for (let count = 0; count < limit + 1; count += 1) {
-    channels.push(await TestChannel.create(world, ann));
+    channels.push(await TestChannel.create(relay, ann));
   }
   connection = await board.connect(ben, 'laptop');
 });
 
 const subscribe = (params: unknown, by = connection) =>
-  world.call('channel.subscribe', params, { connection: by });
+  relay.call('channel.subscribe', params, { connection: by });
 const channel = (index: number) => channels[index] as TestChannel;
 const ids = (...indexes: number[]) => indexes.map((index) => channel(index).channelId);
 /** Returns code and data of a refused call. */
@@ -65,7 +65,7 @@ describe('06 §9.1: the set', () => {
     await connection.subscribeGroups();
     expect(subscribed()).toEqual(ids(0));
     await subscribe({ channel_ids: [] });
-    expect(await world.codeOf('group.subscribe', { group_ids: [] }, { connection })).toBe('ok');
+    expect(await relay.codeOf('group.subscribe', { group_ids: [] }, { connection })).toBe('ok');
   });
 
   test('02 §13.3: survives a renewal of the session', async () => {
@@ -74,7 +74,7 @@ describe('06 §9.1: the set', () => {
     await channel(0).post();
     expect(connection.hints()).toEqual([['timeline', 1]]);
     // Both count as present: the new session adds none.
-    await world.restart({ channelSubscriptions: 0 });
+    await relay.restart({ channelSubscriptions: 0 });
     await subscribe({ channel_ids: ids(0) });
   });
 
@@ -88,9 +88,9 @@ describe('06 §9.1: the set', () => {
   test.each([
     ['ends', () => connection.bound.release()],
     ['is revoked', () => connection.bound.revoke()],
-    ['expires', () => connection.bound.cap(world.clock.now())],
+    ['expires', () => connection.bound.cap(relay.clock.now())],
   ])('does not outlive a connection that %s while its channels are read', async (_, end) => {
-    const { storage } = world.context;
+    const { storage } = relay.context;
     const { read } = storage;
     storage.read = async (work) => {
       const found = await read.call(storage, work);
@@ -114,9 +114,9 @@ describe('06 §9.1: the set', () => {
   });
 
   test('writes nothing', async () => {
-    const before = await world.dump();
+    const before = await relay.dump();
     await subscribe({ channel_ids: ids(0, 1) });
-    expect(await world.dump()).toEqual(before);
+    expect(await relay.dump()).toEqual(before);
   });
 });
 
@@ -146,7 +146,7 @@ describe('02 §13.2 step 1: errors without data', () => {
   });
 
   test('without a session it is unauthorized', async () => {
-    const call = world.call('channel.subscribe', { channel_ids: ids(0) });
+    const call = relay.call('channel.subscribe', { channel_ids: ids(0) });
     expect(await refusal(call)).toEqual({ code: 'unauthorized', data: undefined });
   });
 
@@ -157,7 +157,7 @@ describe('02 §13.2 step 1: errors without data', () => {
 
   test('an account session is forbidden', async () => {
     const session = ben.accountSession();
-    const call = world.call('channel.subscribe', { channel_ids: [nowhere] }, { session });
+    const call = relay.call('channel.subscribe', { channel_ids: [nowhere] }, { session });
     expect(await refusal(call)).toEqual({ code: 'forbidden', data: undefined });
   });
 });
@@ -182,7 +182,7 @@ describe('02 §13.1: the count rule', () => {
 
   test('after the limit is lowered, additions are refused and present channels stay', async () => {
     await subscribe({ channel_ids: ids(0, 1, 2) });
-    await world.restart({ channelSubscriptions: 1 });
+    await relay.restart({ channelSubscriptions: 1 });
     expect(await refused(ids(0, 1, 3))).toEqual(tooMany);
     expect(await refused(ids(0, 3))).toEqual(tooMany);
     expect(subscribed()).toEqual(ids(0, 1, 2).sort());
@@ -196,7 +196,7 @@ describe('02 §13.1: the count rule', () => {
 
   test('with a limit of 0 a set can be kept, reduced and cleared', async () => {
     await subscribe({ channel_ids: ids(0, 1) });
-    await world.restart({ channelSubscriptions: 0 });
+    await relay.restart({ channelSubscriptions: 0 });
     expect(await refused(ids(2))).toEqual(tooMany);
     for (const kept of [ids(1, 0), ids(1), []]) await subscribe({ channel_ids: kept });
     expect(await refused(ids(1))).toEqual(tooMany);
@@ -205,7 +205,7 @@ describe('02 §13.1: the count rule', () => {
   test('concurrent calls are handled one after another', async () => {
     const outcomes = await Promise.all(
       [ids(0, 1), ids(2, 3), ids(0, 1, 2, 3), ids(2)].map((channel_ids) =>
-        world.codeOf('channel.subscribe', { channel_ids }, { connection }),
+        relay.codeOf('channel.subscribe', { channel_ids }, { connection }),
       ),
     );
     expect(outcomes).toEqual(['ok', 'ok', 'bad_request', 'ok']);
@@ -213,7 +213,7 @@ describe('02 §13.1: the count rule', () => {
   });
 
   test('concurrent calls are answered in order, even if the later one is read sooner', async () => {
-    const { storage } = world.context;
+    const { storage } = relay.context;
     const { read } = storage;
     const [looked, slow] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     storage.read = async (work) => {
@@ -229,7 +229,7 @@ describe('02 §13.1: the count rule', () => {
     });
     await looked.promise;
     // A call that did not wait would be answered before this one.
-    await world.call('channel.read', { channel_id: ids(0)[0] }, { session: ann.session() });
+    await relay.call('channel.read', { channel_id: ids(0)[0] }, { session: ann.session() });
     expect(answered).toEqual([]);
     slow.resolve();
     await Promise.all(calls);
@@ -247,9 +247,9 @@ describe('06 §9.1 step 3: not_found names every channel that cannot be subscrib
     ['several', () => [elsewhere, ...ids(1), nowhere], [elsewhere, nowhere]],
   ])('%s', async (_what, wanted, channel_ids) => {
     await subscribe({ channel_ids: ids(0) });
-    const before = await world.dump();
+    const before = await relay.dump();
     expect(await refused(wanted())).toEqual({ code: 'not_found', data: { channel_ids } });
-    expect(await world.dump()).toEqual(before);
+    expect(await relay.dump()).toEqual(before);
     expect(subscribed()).toEqual(ids(0));
     await channel(0).post();
     expect(connection.hints()).toEqual([['timeline', 1]]);
@@ -257,11 +257,11 @@ describe('06 §9.1 step 3: not_found names every channel that cannot be subscrib
 
   test('if storage fails, the set stays as it was', async () => {
     await subscribe({ channel_ids: ids(0) });
-    world.faults.beforeStatement = () => {
+    relay.faults.beforeStatement = () => {
       throw new Error('away');
     };
     expect(await refused(ids(1, 2))).toEqual({ code: 'internal_error', data: undefined });
-    delete world.faults.beforeStatement;
+    delete relay.faults.beforeStatement;
     expect(subscribed()).toEqual(ids(0));
     await subscribe({ channel_ids: ids(1, 2) });
     expect(subscribed()).toEqual(ids(1, 2).sort());
@@ -270,14 +270,14 @@ describe('06 §9.1 step 3: not_found names every channel that cannot be subscrib
 
 test('subscribing needs one indexed statement, and so does resync', async () => {
   await channel(0).post();
-  const { storage } = world.context;
+  const { storage } = relay.context;
   const statements: string[] = [];
-  world.faults.beforeStatement = (sql) => void statements.push(sql);
+  relay.faults.beforeStatement = (sql) => void statements.push(sql);
   await subscribe({ channel_ids: ids(0, 1) });
   await storage.read(async (tx) => {
     await channelsModule.subscriptionResync?.notices(tx, ids(0, 1), { withLists: true });
   });
-  delete world.faults.beforeStatement;
+  delete relay.faults.beforeStatement;
   const searched = statements.filter((each) => /^\s*SELECT .* FROM/s.test(each));
   expect(searched).toHaveLength(2);
   for (const sql of new Set(searched)) expect(await scansAndSorts(storage, sql)).toEqual([]);

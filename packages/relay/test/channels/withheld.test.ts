@@ -14,16 +14,16 @@ import { inProcessRelay } from '../support/in-process-relay.ts';
 
 const retention = 10_000;
 
-const world = inProcessRelay({ channelTimelineRetention: retention });
-const ann = world.person('ann');
-const ben = world.person('ben');
+const relay = inProcessRelay({ channelTimelineRetention: retention });
+const ann = relay.person('ann');
+const ben = relay.person('ben');
 let channel: TestChannel;
 /** A post of ben with two edits, and after it a post of ann. */
 let post: number;
 let next: number;
 
 beforeEach(async () => {
-  channel = await TestChannel.create(world, ann, { moderators: [ben.account] });
+  channel = await TestChannel.create(relay, ann, { moderators: [ben.account] });
   post = await channel.post({ body: text('stolen goods') }, { by: ben });
   await channel.edit(post, { body: text('stolen goods, cheap') }, { by: ben });
   await channel.edit(post, { body: text('stolen goods, cheaper') }, { by: ben });
@@ -32,22 +32,22 @@ beforeEach(async () => {
 
 const at = (sequence = post) => ({ channelId: channel.channelId, sequence });
 const withhold = (sequence = post) =>
-  withholdPost(world.context.storage, at(sequence), world.clock.now());
-const restore = (sequence = post) => restorePost(world.context.storage, at(sequence));
-const run = () => world.runJob('channels.retention');
-const readable = async () => (await readWhole(world, channel)).map(({ sequence }) => sequence);
+  withholdPost(relay.context.storage, at(sequence), relay.clock.now());
+const restore = (sequence = post) => restorePost(relay.context.storage, at(sequence));
+const run = () => relay.runJob('channels.retention');
+const readable = async () => (await readWhole(relay, channel)).map(({ sequence }) => sequence);
 const codeOf = (method: string, params: unknown, by = ann) =>
-  world.codeOf(`channel.post${method}`, params, { session: by.session() });
+  relay.codeOf(`channel.post${method}`, params, { session: by.session() });
 const report = (target: number) => ({
   ...{ channel_id: channel.channelId, target_sequence: target, reason: 'spam' },
 });
 const reportedPost = async (sequence = post) =>
-  (await readReportedPost(world.context.storage, at(sequence), 1)).post;
+  (await readReportedPost(relay.context.storage, at(sequence), 1)).post;
 
 /** Crashes `work` before its commit of that number; returns false if it has fewer commits. */
 const isCutOff = async (commits: number, work: () => Promise<unknown>) => {
   let left = commits;
-  world.faults.beforeCommit = () => {
+  relay.faults.beforeCommit = () => {
     left -= 1;
     if (left < 0) throw new Error('crash of the test');
   };
@@ -55,17 +55,17 @@ const isCutOff = async (commits: number, work: () => Promise<unknown>) => {
     () => undefined,
     (thrown: Error) => thrown,
   );
-  delete world.faults.beforeCommit;
+  delete relay.faults.beforeCommit;
   if (error === undefined) return false;
   expect(error.message).toContain('crash of the test');
-  await world.restart();
+  await relay.restart();
   return true;
 };
 
 describe('06 §7.5: a withheld post', () => {
   test('leaves the timeline with its edits; head and other events stay and no hint is sent', async () => {
     const before = await channel.read();
-    world.takeNotices();
+    relay.takeNotices();
     expect(await withhold()).toEqual({ isNew: true, reports: 0 });
     const after = await channel.read();
     expect(after.events).toEqual(
@@ -74,8 +74,8 @@ describe('06 §7.5: a withheld post', () => {
     expect(after).toMatchObject({ certificates: [ann.device().certificate], has_more: false });
     expect(await channel.sequences({ after: 0, limit: 1 })).toEqual([next]);
     expect(await channel.sequences({ before: next })).toEqual([0]);
-    expect(await world.rows('channels')).toMatchObject([{ head: next }]);
-    expect(world.takeNotices()).toEqual([]);
+    expect(await relay.rows('channels')).toMatchObject([{ head: next }]);
+    expect(relay.takeNotices()).toEqual([]);
     expect(await channel.post()).toBe(next + 1);
   });
 
@@ -104,28 +104,28 @@ describe('06 §7.5: a withheld post', () => {
     expect(await reportedPost()).not.toHaveProperty('state');
     await expect(restore()).rejects.toThrow(/ was deleted$/);
     await run();
-    expect(await world.rows('channel_withheld_events')).toEqual([]);
-    expect(await world.rows('channel_hidden_posts')).toEqual([]);
-    expect(await world.rows('channel_certificates')).toHaveLength(1);
+    expect(await relay.rows('channel_withheld_events')).toEqual([]);
+    expect(await relay.rows('channel_hidden_posts')).toEqual([]);
+    expect(await relay.rows('channel_certificates')).toHaveLength(1);
   });
 
   test('is stored exactly until its deadline, with its edits, descriptors and certificates', async () => {
     await channel.update({ name: 'other' });
     await withhold();
-    const kept = async () => (await world.rows('channel_withheld_events')).length;
-    world.clock.advance(retention - 1);
+    const kept = async () => (await relay.rows('channel_withheld_events')).length;
+    relay.clock.advance(retention - 1);
     await run();
     expect(await kept()).toBe(3);
-    expect(await world.rows('channel_certificates')).toHaveLength(2);
+    expect(await relay.rows('channel_certificates')).toHaveLength(2);
     await restore();
     expect(await readable()).toContain(post);
     await withhold();
-    world.clock.advance(1);
+    relay.clock.advance(1);
     await run();
     expect(await kept()).toBe(0);
-    expect(await world.rows('channel_posts')).toEqual([]);
-    expect(await world.rows('channel_hidden_posts')).toEqual([]);
-    expect(await world.rows('channel_certificates')).toHaveLength(1);
+    expect(await relay.rows('channel_posts')).toEqual([]);
+    expect(await relay.rows('channel_hidden_posts')).toEqual([]);
+    expect(await relay.rows('channel_certificates')).toHaveLength(1);
     await expect(restore()).rejects.toThrow(/ does not exist$/);
   });
 
@@ -133,7 +133,7 @@ describe('06 §7.5: a withheld post', () => {
     await channel.delete(next);
     await channel.update({ name: 'other' });
     await withhold();
-    await world.context.storage.write('test', (tx) =>
+    await relay.context.storage.write('test', (tx) =>
       tx.run('UPDATE channel_events SET clear_after = 1 WHERE sequence <= ?', next + 1),
     );
     await run();
@@ -142,11 +142,11 @@ describe('06 §7.5: a withheld post', () => {
   });
 
   test('is restored with all its edits', async () => {
-    const before = await world.dump();
+    const before = await relay.dump();
     const page = await channel.read();
     await withhold();
     await restore();
-    expect(await world.dump()).toEqual(before);
+    expect(await relay.dump()).toEqual(before);
     expect(await channel.read()).toEqual(page);
     await channel.edit(post, { body: text('bicycles') });
     expect(await readable()).toEqual([0, 1, 2, 3, 4, 5]);
@@ -166,18 +166,18 @@ describe('operator commands about withheld posts', () => {
     await codeOf('.report', report(post), ben);
     await codeOf('.report', report(post), ann);
     await codeOf('.report', report(next), ben);
-    world.clock.advance(60);
+    relay.clock.advance(60);
     expect(await withhold()).toEqual({ isNew: true, reports: 2 });
-    const { storage } = world.context;
+    const { storage } = relay.context;
     expect(await listReports(storage, {}, 9)).toMatchObject([{ sequence: next, post: 'readable' }]);
     expect(await reportedPost()).toMatchObject({
-      ...{ status: 'withheld', account: ben.account, withheldAt: world.clock.now() },
+      ...{ status: 'withheld', account: ben.account, withheldAt: relay.clock.now() },
       state: { body: text('stolen goods, cheaper') },
     });
     const unedited = await channel.post({ body: text('more of it') });
     await withhold(unedited);
     expect(await reportedPost(unedited)).toMatchObject({ state: { body: text('more of it') } });
-    const withheldAt = world.clock.now();
+    const withheldAt = relay.clock.now();
     expect(await listWithheld(storage, 9)).toEqual([
       {
         ...{ channelId: channel.channelId, sequence: post, account: ben.account },
@@ -192,25 +192,25 @@ describe('operator commands about withheld posts', () => {
 
   test('withholding twice changes nothing but dismisses reports made in between', async () => {
     await withhold();
-    const before = await world.dump();
-    world.clock.advance(60);
+    const before = await relay.dump();
+    relay.clock.advance(60);
     expect(await withhold()).toEqual({ isNew: false, reports: 0 });
-    expect(await world.dump()).toEqual(before);
+    expect(await relay.dump()).toEqual(before);
   });
 
   test('only a readable post can be withheld; only a withheld post can be restored', async () => {
-    const before = await world.dump();
+    const before = await relay.dump();
     for (const sequence of [0, post + 1, next + 1]) {
       await expect(withhold(sequence)).rejects.toThrow(/^post \d+ of chan_.* does not exist$/);
     }
     await expect(restore()).rejects.toThrow(/^post 1 of chan_.* is not withheld$/);
-    expect(await world.dump()).toEqual(before);
+    expect(await relay.dump()).toEqual(before);
     await channel.delete(next);
     await expect(withhold(next)).rejects.toThrow(/ was deleted$/);
   });
 
   test('while the database is being moved, nothing is withheld or restored', async () => {
-    const { storage } = world.context;
+    const { storage } = relay.context;
     const mark = `INSERT INTO relay_move (slot, state, move_id, other)
       VALUES (1, 'moving', 'id', 'sqlite:/elsewhere')`;
     await withhold(next);
@@ -245,7 +245,7 @@ describe('a crash at any commit', () => {
       for (let commits = 0; await isCutOff(commits, () => restore(next)); commits += 1) {
         expect(await stored()).toEqual(others);
         await withhold(next);
-        expect(await world.rows('channel_withheld_events')).toHaveLength(edits + 1);
+        expect(await relay.rows('channel_withheld_events')).toHaveLength(edits + 1);
       }
       expect(await stored()).toEqual(whole);
     },
@@ -253,7 +253,7 @@ describe('a crash at any commit', () => {
   );
 
   test('a post that is restored while it is being withheld has all its edits', async () => {
-    const { storage } = world.context;
+    const { storage } = relay.context;
     const { write } = storage;
     let commits = 0;
     storage.write = async (aggregates, work) => {
@@ -264,16 +264,16 @@ describe('a crash at any commit', () => {
     await withhold(next);
     storage.write = write;
     expect(await stored()).toEqual(whole);
-    expect(await world.rows('channel_withheld_events')).toEqual([]);
+    expect(await relay.rows('channel_withheld_events')).toEqual([]);
   });
 
   test('a post that is deleted meanwhile is removed from both tables', async () => {
     expect(await isCutOff(2, () => withhold(next))).toBe(true);
-    expect(await world.rows('channel_withheld_events')).toHaveLength(201);
+    expect(await relay.rows('channel_withheld_events')).toHaveLength(201);
     await channel.delete(next);
     await run();
-    expect(await world.rows('channel_withheld_events')).toEqual([]);
+    expect(await relay.rows('channel_withheld_events')).toEqual([]);
     expect(await stored()).toEqual([0, 1, 2, 3, next + edits + 1]);
-    expect(await world.rows('channel_events')).toHaveLength(5);
+    expect(await relay.rows('channel_events')).toHaveLength(5);
   });
 });

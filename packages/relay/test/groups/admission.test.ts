@@ -8,7 +8,7 @@ import { TestGroup } from '../fixtures/group.ts';
 import { Person } from '../fixtures/person.ts';
 import { inProcessRelay, network } from '../support/in-process-relay.ts';
 
-const world = inProcessRelay();
+const relay = inProcessRelay();
 let ann: Person;
 let ada: Person;
 let ben: Person;
@@ -18,16 +18,16 @@ let group: TestGroup;
 
 beforeEach(async () => {
   [ann, ada, ben, cem, eve] = (await Promise.all(
-    ['ann', 'ada', 'ben', 'cem', 'eve'].map((name) => Person.register(world, name)),
+    ['ann', 'ada', 'ben', 'cem', 'eve'].map((name) => Person.register(relay, name)),
   )) as [Person, Person, Person, Person, Person];
-  group = await TestGroup.create(world, ann);
+  group = await TestGroup.create(relay, ann);
   await group.admit(ada, ben);
   await group.setRole(ada, 'administrator');
 });
 
 /** What the writes begun meanwhile hold. */
 async function heldDuring(work: () => Promise<unknown>): Promise<string[]> {
-  const { storage } = world.context;
+  const { storage } = relay.context;
   const { write } = storage;
   const held: string[] = [];
   storage.write = async (aggregates, other) => {
@@ -97,16 +97,16 @@ const forMembers = (): Call[] => [
 ];
 
 async function refuse(by: Person, calls: readonly Call[]): Promise<void> {
-  const before = await world.dump();
+  const before = await relay.dump();
   for (const call of calls) {
     const [method, params] = call(by);
     const codes: string[] = [];
     const held = await heldDuring(async () => {
-      codes.push(await world.codeOf(method, params, { session: by.session() }));
+      codes.push(await relay.codeOf(method, params, { session: by.session() }));
     });
     expect([method, ...codes, ...held]).toEqual([method, 'forbidden']);
   }
-  expect(await world.dump()).toEqual(before);
+  expect(await relay.dump()).toEqual(before);
 }
 
 describe('05 §12.4: refused without holding the group', () => {
@@ -149,7 +149,7 @@ describe('05 §12.4: refused without holding the group', () => {
     const elsewhere = group.sign({ ...body, group_id });
     const codes: string[] = [];
     const held = await heldDuring(async () => {
-      codes.push(await world.codeOf('group.close', elsewhere, { session: ann.session() }));
+      codes.push(await relay.codeOf('group.close', elsewhere, { session: ann.session() }));
     });
     expect([codes, held]).toEqual([['not_found'], []]);
   });
@@ -158,14 +158,14 @@ describe('05 §12.4: refused without holding the group', () => {
 describe('05 §12.4: errors that come before a missing right', () => {
   test('an invalid signature, also of an account without the right', async () => {
     const body = { ...group.link('group.close', {}, { by: eve }), note: 'added' };
-    const code = await world.codeOf('group.close', body, { session: eve.session() });
+    const code = await relay.codeOf('group.close', body, { session: eve.session() });
     expect(code).toBe('invalid_signature');
   });
 
   test('the times of an invitation', async () => {
-    const at = world.clock.now() + 100_000;
+    const at = relay.clock.now() + 100_000;
     const late = group.invitation({ created_at: at, expires_at: at + 10 }, { by: eve });
-    const code = await world.codeOf('group.invite.create', late, { session: eve.session() });
+    const code = await relay.codeOf('group.invite.create', late, { session: eve.session() });
     expect(code).toBe('clock_skew');
   });
 });
@@ -173,7 +173,7 @@ describe('05 §12.4: errors that come before a missing right', () => {
 describe('05 §12.6: the write checks the right again', () => {
   /** Lets something happen between the last look before a write and the write. */
   const beforeWrite = (work: () => Promise<unknown>) => {
-    const { storage } = world.context;
+    const { storage } = relay.context;
     const { write } = storage;
     storage.write = async (aggregates, other) => {
       storage.write = write;
@@ -186,10 +186,10 @@ describe('05 §12.6: the write checks the right again', () => {
     const message = group.message(ben, 1);
     beforeWrite(() => group.remove([ben]));
     const session = ben.session();
-    expect(await world.codeOf('group.message.send', message, { session })).toBe('forbidden');
+    expect(await relay.codeOf('group.message.send', message, { session })).toBe('forbidden');
     const rejection = { group_id: group.groupId, accounts: [cem.account] };
     beforeWrite(() => group.setRole(ada, 'member'));
-    const code = await world.codeOf('group.application.reject', rejection, {
+    const code = await relay.codeOf('group.application.reject', rejection, {
       session: ada.session(),
     });
     expect(code).toBe('forbidden');
@@ -197,8 +197,8 @@ describe('05 §12.6: the write checks the right again', () => {
 
   test('a right gained while the signature is verified counts', async () => {
     const invitation = group.invitation({}, { by: ben });
-    world.meanwhile = () => group.setRole(ben, 'administrator');
+    relay.meanwhile = () => group.setRole(ben, 'administrator');
     const session = ben.session();
-    expect(await world.codeOf('group.invite.create', invitation, { session })).toBe('ok');
+    expect(await relay.codeOf('group.invite.create', invitation, { session })).toBe('ok');
   });
 });

@@ -11,7 +11,7 @@ const retention = 10_000;
 const wait = 500;
 const pauses = [1, 5, 30, 300, 300];
 
-const world = inProcessRelay({ groupMessageRetention: retention, groupRecoveryWait: wait });
+const relay = inProcessRelay({ groupMessageRetention: retention, groupRecoveryWait: wait });
 let ann: Person;
 let ben: Person;
 let eve: Person;
@@ -22,13 +22,13 @@ let logged: Record<string, unknown>[];
 
 beforeEach(async () => {
   [ann, ben, eve] = (await Promise.all([
-    Person.register(world, 'ann'),
-    Person.register(world, 'ben', ['phone', 'laptop']),
-    Person.register(world, 'eve'),
+    Person.register(relay, 'ann'),
+    Person.register(relay, 'ben', ['phone', 'laptop']),
+    Person.register(relay, 'eve'),
   ])) as [Person, Person, Person];
   const groups = [];
   for (let count = 0; count < 3; count += 1) {
-    const group = await TestGroup.create(world, ann);
+    const group = await TestGroup.create(relay, ann);
     await group.admit(ben);
     groups.push(group);
   }
@@ -38,40 +38,40 @@ beforeEach(async () => {
     ...TestGroup[],
   ];
   logged = [];
-  world.context.log.error = ((facts: Record<string, unknown>) => logged.push(facts)) as never;
+  relay.context.log.error = ((facts: Record<string, unknown>) => logged.push(facts)) as never;
 });
 
 const rowsOf = async (table: string) => {
-  const rows = (await world.dump())[table] as { group_id: string }[];
+  const rows = (await relay.dump())[table] as { group_id: string }[];
   return rows.filter(({ group_id }) => group_id === broken.groupId);
 };
 const rowsElsewhere = async (table: string) => {
-  const rows = (await world.dump())[table] as { group_id: string }[];
+  const rows = (await relay.dump())[table] as { group_id: string }[];
   return rows.filter(({ group_id }) => group_id !== broken.groupId);
 };
-const breakGroup = () => breakOwner(world, `group:${broken.groupId}`);
+const breakGroup = () => breakOwner(relay, `group:${broken.groupId}`);
 
 test('05 §15.3: invitations of the other groups end, and their lists are notified', async () => {
   for (const group of [broken, ...others]) await group.apply(eve, await group.invite());
-  world.clock.advance(5 * week);
-  world.takeNotices();
+  relay.clock.advance(5 * week);
+  relay.takeNotices();
   {
     using _fault = breakGroup();
-    await world.runJob('groups.expiry');
+    await relay.runJob('groups.expiry');
   }
   const told = (by: TestGroup[]) => by.map(({ groupId }) => groupId).sort();
-  const groups = () => world.takeNotices().map((notice) => 'group' in notice && notice.group);
+  const groups = () => relay.takeNotices().map((notice) => 'group' in notice && notice.group);
   expect(groups().sort()).toEqual(told(others));
   expect(await rowsElsewhere('group_applications')).toEqual([]);
   expect(await rowsOf('group_applications')).toHaveLength(1);
-  world.clock.advance(1);
-  await world.runJob('groups.expiry');
+  relay.clock.advance(1);
+  await relay.runJob('groups.expiry');
   expect(groups()).toEqual([broken.groupId]);
   expect(await rowsOf('group_applications')).toEqual([]);
 });
 
 test('deadlines of the other groups are met, however much is due in the failing one', async () => {
-  await world.context.storage.write('test', async (tx) => {
+  await relay.context.storage.write('test', async (tx) => {
     for (let count = 0; count < 450; count += 1) {
       await tx.run(
         `INSERT INTO group_recoveries (group_id, account, device_id, certificate_id, accepted_at,
@@ -83,35 +83,35 @@ test('deadlines of the other groups are met, however much is due in the failing 
     }
   });
   for (const group of others) await group.requestRecovery(ben);
-  world.clock.advance(wait);
+  relay.clock.advance(wait);
   using _fault = breakGroup();
-  await world.runJob('groups.expiry');
+  await relay.runJob('groups.expiry');
   expect(await rowsElsewhere('group_recoveries')).toEqual([]);
   expect(await rowsOf('group_recoveries')).toHaveLength(450);
 });
 
 test('05 §11.3: expired epochs and boxes of the other groups are deleted', async () => {
   for (const group of [broken, ...others]) await group.rotate();
-  world.clock.advance(retention);
-  const { group_epochs } = await world.dump();
+  relay.clock.advance(retention);
+  const { group_epochs } = await relay.dump();
   expect(group_epochs).toHaveLength(9);
   using _fault = breakGroup();
-  await world.runJob('groups.retention');
+  await relay.runJob('groups.retention');
   expect(await rowsElsewhere('group_epochs')).toHaveLength(2);
   expect(await rowsElsewhere('group_dropped_sets')).toEqual([]);
   expect(await rowsOf('group_epochs')).toHaveLength(3);
 });
 
 test('05 §7.3: relay secrets that a removed device held are rotated in the other groups', async () => {
-  for (const group of [broken, ...others]) await readPage(world, group, ben, { device: 'laptop' });
+  for (const group of [broken, ...others]) await readPage(relay, group, ben, { device: 'laptop' });
   await ben.publishState(await ben.state({ devices: ['phone'] }));
   const job = 'accounts.inactive-devices';
   {
     using _fault = breakGroup();
-    expect(await world.runJob(job)).toBe(world.clock.now() + 1);
+    expect(await relay.runJob(job)).toBe(relay.clock.now() + 1);
   }
   const epochs = async () => {
-    const groups = (await world.rows('groups')) as { group_id: string; epoch: number }[];
+    const groups = (await relay.rows('groups')) as { group_id: string; epoch: number }[];
     return groups.map(({ group_id, epoch }) => [group_id === broken.groupId, epoch]).sort();
   };
   expect(await epochs()).toEqual([
@@ -120,20 +120,20 @@ test('05 §7.3: relay secrets that a removed device held are rotated in the othe
     [true, 1],
   ]);
   // The device stays noted until its access has ended everywhere.
-  expect(await world.rows('inactive_devices')).toHaveLength(1);
-  world.clock.advance(1);
-  expect(await world.runJob(job)).toBe(undefined);
+  expect(await relay.rows('inactive_devices')).toHaveLength(1);
+  relay.clock.advance(1);
+  expect(await relay.runJob(job)).toBe(undefined);
   expect(await epochs()).toContainEqual([true, 2]);
-  expect(await world.rows('inactive_devices')).toEqual([]);
+  expect(await relay.rows('inactive_devices')).toEqual([]);
 });
 
 test("03: one failing account does not delay the expiry of other accounts' certificates", async () => {
   const job = 'accounts.expired-devices';
-  const expiry = (await world.rows('devices')) as { expires_at: number }[];
-  world.clock.advance(Math.max(...expiry.map(({ expires_at }) => expires_at)) - world.clock.now());
-  using _fault = breakOwner(world, `account:${ann.account}`);
-  await world.runJob(job);
-  const noted = (await world.rows('inactive_devices')) as { account: string }[];
+  const expiry = (await relay.rows('devices')) as { expires_at: number }[];
+  relay.clock.advance(Math.max(...expiry.map(({ expires_at }) => expires_at)) - relay.clock.now());
+  using _fault = breakOwner(relay, `account:${ann.account}`);
+  await relay.runJob(job);
+  const noted = (await relay.rows('inactive_devices')) as { account: string }[];
   expect(noted.map(({ account }) => account).sort()).toEqual(
     [ben.account, ben.account, eve.account].sort(),
   );
@@ -141,11 +141,11 @@ test("03: one failing account does not delay the expiry of other accounts' certi
 
 test('the failing group is retried after growing pauses, each attempt is logged once', async () => {
   await broken.requestRecovery(ben);
-  world.clock.advance(wait);
+  relay.clock.advance(wait);
   using _fault = breakGroup();
   const attempts = [];
   for (const pause of pauses) {
-    expect(await world.runJob('groups.expiry')).toBe(world.clock.now() + pause);
+    expect(await relay.runJob('groups.expiry')).toBe(relay.clock.now() + pause);
     attempts.push({
       job: 'groups.expiry',
       task: 'recovery',
@@ -155,41 +155,41 @@ test('the failing group is retried after growing pauses, each attempt is logged 
     });
     expect(logged).toEqual(attempts);
     // A run in between, woken by something else, leaves it alone.
-    world.clock.advance(pause - 1);
-    if (pause > 1) expect(await world.runJob('groups.expiry')).toBe(world.clock.now() + 1);
+    relay.clock.advance(pause - 1);
+    if (pause > 1) expect(await relay.runJob('groups.expiry')).toBe(relay.clock.now() + 1);
     expect(logged).toEqual(attempts);
-    world.clock.advance(1);
+    relay.clock.advance(1);
   }
-  expect(world.context.metrics.value('job_tasks_failed', { job: 'groups.expiry' })).toBe(5);
+  expect(relay.context.metrics.value('job_tasks_failed', { job: 'groups.expiry' })).toBe(5);
 });
 
 test('after a success the pauses begin again, and nothing is left to retry', async () => {
-  const run = () => world.runJob('groups.expiry');
+  const run = () => relay.runJob('groups.expiry');
   await broken.requestRecovery(ben);
-  world.clock.advance(wait);
+  relay.clock.advance(wait);
   {
     using _fault = breakGroup();
     await run();
-    world.clock.advance(1);
-    expect(await run()).toBe(world.clock.now() + 5);
+    relay.clock.advance(1);
+    expect(await run()).toBe(relay.clock.now() + 5);
   }
-  world.clock.advance(5);
+  relay.clock.advance(5);
   const nextInvite = await run();
-  expect(nextInvite).toBeGreaterThan(world.clock.now() + 300);
+  expect(nextInvite).toBeGreaterThan(relay.clock.now() + 300);
   await broken.requestRecovery(ben);
-  world.clock.advance(wait);
+  relay.clock.advance(wait);
   using _fault = breakGroup();
-  expect(await run()).toBe(world.clock.now() + 1);
+  expect(await run()).toBe(relay.clock.now() + 1);
 });
 
 test('a task that another call has done meanwhile is not retried for ever', async () => {
   await broken.requestRecovery(ben);
-  world.clock.advance(wait);
+  relay.clock.advance(wait);
   {
     using _fault = breakGroup();
-    await world.runJob('groups.expiry');
+    await relay.runJob('groups.expiry');
   }
   await broken.requestRecovery(ben);
-  world.clock.advance(1);
-  expect(await world.runJob('groups.expiry')).toBe(world.clock.now() + wait - 1);
+  relay.clock.advance(1);
+  expect(await relay.runJob('groups.expiry')).toBe(relay.clock.now() + wait - 1);
 });

@@ -11,24 +11,24 @@ const day = 86_400;
 const hour = 3_600;
 const retention = 10 * day;
 
-const world = inProcessRelay({ groupMessageRetention: retention, groupRecoveryWait: day });
-const ann = world.person('ann');
-const ben = world.person('ben', ['phone', 'laptop']);
+const relay = inProcessRelay({ groupMessageRetention: retention, groupRecoveryWait: day });
+const ann = relay.person('ann');
+const ben = relay.person('ben', ['phone', 'laptop']);
 let group: TestGroup;
 
 beforeEach(async () => {
-  group = await TestGroup.create(world, ann);
+  group = await TestGroup.create(relay, ann);
 });
 
 type Rows = readonly Record<string, string>[];
 /** Both jobs, as far as they get. */
 const clear = async () => {
-  await world.runJob('groups.expiry');
-  return await world.runJob('groups.retention');
+  await relay.runJob('groups.expiry');
+  return await relay.runJob('groups.retention');
 };
 /** Whose certificates a group keeps. */
 const kept = async (of = group) => {
-  const rows = (await world.rows('group_certificates')) as unknown as Rows;
+  const rows = (await relay.rows('group_certificates')) as unknown as Rows;
   return rows
     .filter(({ group_id }) => group_id === of.groupId)
     .map(({ certificate = '' }) => (JSON.parse(certificate) as { account: string }).account)
@@ -39,31 +39,31 @@ const kept = async (of = group) => {
 test("a management event's certificate is stored for good", async () => {
   await group.admit(ben);
   await group.setRole(ben, 'administrator');
-  await group.ban([await Person.register(world, 'eve')], { by: ben });
+  await group.ban([await Person.register(relay, 'eve')], { by: ben });
   await group.send(ben, 1);
-  world.clock.advance(100 * retention);
+  relay.clock.advance(100 * retention);
   await clear();
   expect(await kept()).toEqual(['ann', 'ben']);
 });
 
 test('a certificate of messages only is stored as long as the last message', async () => {
   await group.admit(ben);
-  world.clock.advance(2 * day);
+  relay.clock.advance(2 * day);
   await clear();
   expect(await kept()).toEqual(['ann']);
   await group.send(ben, 1);
-  world.clock.advance(day);
+  relay.clock.advance(day);
   await group.send(ben, 1);
-  world.clock.advance(retention - 1);
+  relay.clock.advance(retention - 1);
   await clear();
   expect(await kept()).toEqual(['ann', 'ben']);
-  const page = await world.call(
+  const page = await relay.call(
     'group.sync',
     { group_id: group.groupId },
     { session: ann.session() },
   );
   expect((page as { certificates: unknown[] }).certificates).toHaveLength(2);
-  world.clock.advance(1 + hour);
+  relay.clock.advance(1 + hour);
   expect(await clear()).toBe(undefined);
   expect(await kept()).toEqual(['ann']);
 });
@@ -71,12 +71,12 @@ test('a certificate of messages only is stored as long as the last message', asy
 test("an applicant's certificate is stored as long as the application, however it ends", async () => {
   const invite = await group.invite();
   await group.apply(ben, invite);
-  world.clock.advance(invite.expires_at - world.clock.now() - 1);
+  relay.clock.advance(invite.expires_at - relay.clock.now() - 1);
   await clear();
   const list = { group_id: group.groupId };
-  const page = await world.call('group.application.list', list, { session: ann.session() });
+  const page = await relay.call('group.application.list', list, { session: ann.session() });
   expect(page).toMatchObject({ applications: [{ signer_certificate: { account: ben.account } }] });
-  world.clock.advance(1 + hour);
+  relay.clock.advance(1 + hour);
   await clear();
   expect(await kept()).toEqual(['ann']);
 });
@@ -84,17 +84,17 @@ test("an applicant's certificate is stored as long as the application, however i
 test('a certificate of an invitation or recovery request is stored while that is pending', async () => {
   await group.update({ invite_policy: 'members_shareable' });
   await group.admit(ben);
-  world.clock.advance(2 * day);
+  relay.clock.advance(2 * day);
   await clear();
-  const invite = await group.invite({ expires_at: world.clock.now() + 3 * day }, { by: ben });
+  const invite = await group.invite({ expires_at: relay.clock.now() + 3 * day }, { by: ben });
   await group.requestRecovery(ben, 'laptop');
-  world.clock.advance(day + hour);
+  relay.clock.advance(day + hour);
   await clear();
   expect(await kept()).toEqual(['ann', 'ben']);
   const params = { group_id: group.groupId, invite_id: invite.invite_id };
-  const answer = await world.call('group.invite.resolve', params, { session: ben.session() });
+  const answer = await relay.call('group.invite.resolve', params, { session: ben.session() });
   expect(answer).toMatchObject({ signer_certificate: { account: ben.account } });
-  world.clock.advance(2 * day);
+  relay.clock.advance(2 * day);
   await clear();
   expect(await kept()).toEqual(['ann']);
 });
@@ -102,22 +102,22 @@ test('a certificate of an invitation or recovery request is stored while that is
 test('a record that outlasts its deadline keeps its certificate, which is checked again later', async () => {
   const invite = await group.invite();
   await group.apply(ben, invite);
-  await world.context.storage.write('test', (tx) =>
+  await relay.context.storage.write('test', (tx) =>
     tx.run('UPDATE group_certificates SET needed_until = 1 WHERE needed_until IS NOT NULL'),
   );
-  expect(await world.runJob('groups.retention')).toBe(world.clock.now() + hour);
+  expect(await relay.runJob('groups.retention')).toBe(relay.clock.now() + hour);
   expect(await kept()).toEqual(['ann', 'ben']);
   await group.approve([ben]);
-  world.clock.advance(hour);
+  relay.clock.advance(hour);
   await clear();
   expect(await kept()).toEqual(['ann']);
 });
 
 test('more certificates than one batch holds, each group separately', async () => {
-  const other = await TestGroup.create(world, ann);
+  const other = await TestGroup.create(relay, ann);
   await other.admit(ben);
   await other.send(ben, 1);
-  await world.context.storage.write('test', async (tx) => {
+  await relay.context.storage.write('test', async (tx) => {
     for (let count = 0; count < 450; count += 1) {
       await tx.run(
         `INSERT INTO group_certificates (group_id, certificate_id, certificate, needed_until)
@@ -127,7 +127,7 @@ test('more certificates than one batch holds, each group separately', async () =
       );
     }
   });
-  world.clock.advance(2 * day);
+  relay.clock.advance(2 * day);
   await clear();
   expect(await kept()).toEqual(['ann']);
   expect(await kept(other)).toEqual(['ann', 'ben']);

@@ -3,30 +3,30 @@ import { TestGroup } from '../fixtures/group.ts';
 import { Person } from '../fixtures/person.ts';
 import { inProcessRelay } from '../support/in-process-relay.ts';
 
-const world = inProcessRelay();
-const ann = world.person('ann');
+const relay = inProcessRelay();
+const ann = relay.person('ann');
 let group: TestGroup;
 
 beforeEach(async () => {
-  group = await TestGroup.create(world, ann);
+  group = await TestGroup.create(relay, ann);
 });
 
 /** Statements that a read takes. */
 async function statementsOf(method: string, params: object = {}): Promise<number> {
   let count = 0;
-  world.faults.beforeStatement = () => {
+  relay.faults.beforeStatement = () => {
     count += 1;
   };
   const { groupId: group_id } = group;
-  await world.call(method, { group_id, ...params }, { session: ann.session() });
-  delete world.faults.beforeStatement;
+  await relay.call(method, { group_id, ...params }, { session: ann.session() });
+  delete relay.faults.beforeStatement;
   return count;
 }
 
 test('05 §13.4: a page of many events of many devices runs as many statements as one of two events', async () => {
   const people: Person[] = [];
   for (let count = 0; count < 8; count += 1) {
-    people.push(await Person.register(world, `member ${count}`));
+    people.push(await Person.register(relay, `member ${count}`));
   }
   await group.admit(...people);
   await group.send(ann, 1);
@@ -40,7 +40,7 @@ test('05 §13.4: a page of many events of many devices runs as many statements a
 });
 
 test('05: a call runs as many statements in a large group as in a small one', async () => {
-  const ben = await Person.register(world, 'ben');
+  const ben = await Person.register(relay, 'ben');
   await group.admit(ben);
   const methods = [
     ['group.resolve', {}],
@@ -60,15 +60,15 @@ test('05: a call runs as many statements in a large group as in a small one', as
   };
   // A page of one looks at two: whether there is more.
   for (const name of ['guest', 'other guest']) {
-    await group.apply(await Person.register(world, name), await group.invite());
+    await group.apply(await Person.register(relay, name), await group.invite());
   }
   await group.requestRecovery(ben);
   const before = await counts();
   for (let index = 0; index < 12; index += 1) {
-    const person = await Person.register(world, `member ${index}`);
+    const person = await Person.register(relay, `member ${index}`);
     await group.admit(person);
     await group.requestRecovery(person);
-    const applicant = await Person.register(world, `applicant ${index}`);
+    const applicant = await Person.register(relay, `applicant ${index}`);
     await group.apply(applicant, await group.invite());
     await group.send(person, index + 2);
   }
@@ -76,14 +76,14 @@ test('05: a call runs as many statements in a large group as in a small one', as
 });
 
 test('05 §12.4: a signed write loads the group twice: to admit the caller and to decide', async () => {
-  const ben = await Person.register(world, 'ben');
+  const ben = await Person.register(relay, 'ben');
   const loadsOf = async (write: () => Promise<unknown>): Promise<number> => {
     let count = 0;
-    world.faults.beforeStatement = (sql) => {
+    relay.faults.beforeStatement = (sql) => {
       if (/FROM groups WHERE group_id = \?/.test(sql)) count += 1;
     };
     await write();
-    delete world.faults.beforeStatement;
+    delete relay.faults.beforeStatement;
     return count;
   };
   await group.apply(ben, await group.invite());

@@ -15,16 +15,16 @@ import type { Person } from '../fixtures/person.ts';
 import { throughEveryFault } from '../support/faults.ts';
 import { inProcessRelay, network } from '../support/in-process-relay.ts';
 
-const world = inProcessRelay();
-const ann = world.person('ann', ['phone', 'laptop']);
-const ben = world.person('ben');
+const relay = inProcessRelay();
+const ann = relay.person('ann', ['phone', 'laptop']);
+const ben = relay.person('ben');
 
-const rows = (table: string) => world.rows(table);
+const rows = (table: string) => relay.rows(table);
 
 /** Parameters of a creation, with other facts, signed by the phone. */
-const founding = (facts: Partial<GroupCreate> = {}, by = ann) => TestGroup.plan(world, by, facts);
+const founding = (facts: Partial<GroupCreate> = {}, by = ann) => TestGroup.plan(relay, by, facts);
 const create = (params: object, by = ann, device = 'phone') =>
-  world.codeOf('group.create', params, { session: by.session(device) });
+  relay.codeOf('group.create', params, { session: by.session(device) });
 /** The same with members of the body changed after signing. */
 const changed = (facts: object) => {
   const params = founding();
@@ -35,21 +35,21 @@ describe('05 §13.2: creating', () => {
   test('stores group, owner, first event and epoch, box and access, and publishes no notice', async () => {
     const params = founding({ description: 'ours', extra: { deep: [1] } } as object);
     expect(await create(params)).toBe('ok');
-    expect(world.takeNotices()).toEqual([]);
+    expect(relay.takeNotices()).toEqual([]);
     const { group_id } = params.create;
     const group_intervals = await rows('group_intervals');
     expect(group_intervals).toMatchObject([
       { account: ann.account, device_id: ann.device().deviceId, message_from: 0, key_from: 0 },
     ]);
     const request = { group_id };
-    const page = await world.call('group.sync', request, { session: ann.session() });
+    const page = await relay.call('group.sync', request, { session: ann.session() });
     expect(page).toEqual({
       events: [
         {
           sequence: 0,
           epoch: 0,
           payload: params.create,
-          accepted_at: world.clock.now(),
+          accepted_at: relay.clock.now(),
           signer_device_id: ann.device().deviceId,
         },
       ],
@@ -61,44 +61,44 @@ describe('05 §13.2: creating', () => {
 
   test('05 §4.1: accepts any text with a non-whitespace character, also with U+0000', async () => {
     const texts = { name: 'a\u0000b \u001b[2J', description: '\u0000\u0001x\r\n' };
-    const group = await TestGroup.create(world, ann, texts);
+    const group = await TestGroup.create(relay, ann, texts);
     const { groupId: group_id } = group;
-    const state = () => world.call('group.resolve', { group_id }, { session: ann.session() });
+    const state = () => relay.call('group.resolve', { group_id }, { session: ann.session() });
     expect(await state()).toMatchObject(texts);
     await group.update({ name: '\u0000' });
     expect(await state()).toMatchObject({ ...texts, name: '\u0000' });
-    const { state: verifiedState } = await readChain(world, group, ann);
+    const { state: verifiedState } = await readChain(relay, group, ann);
     expect(verifiedState).toMatchObject({ ...texts, name: '\u0000' });
   });
 
   test('05 §4.1: texts stored before U+0000 was supported are unchanged', async () => {
     const texts = { name: '100 % %25', description: '%00 \\u0000' };
-    const { groupId: group_id } = await TestGroup.create(world, ann, texts);
-    await world.context.storage.write('test', async (tx) => {
+    const { groupId: group_id } = await TestGroup.create(relay, ann, texts);
+    await relay.context.storage.write('test', async (tx) => {
       await tx.run('UPDATE groups SET name = ?, description = ?', texts.name, texts.description);
       await tx.run('DELETE FROM schema_migrations WHERE id = 405');
     });
-    await world.restart();
-    const state = await world.call('group.resolve', { group_id }, { session: ann.session() });
+    await relay.restart();
+    const state = await relay.call('group.resolve', { group_id }, { session: ann.session() });
     expect(state).toMatchObject(texts);
   });
 
   test('is verified and opened by its creator', async () => {
-    const group = await TestGroup.create(world, ann);
-    const { state } = await readChain(world, group, ann);
+    const group = await TestGroup.create(relay, ann);
+    const { state } = await readChain(relay, group, ann);
     expect(state).toMatchObject({ group_id: group.groupId, owner: ann.account, epoch: 0 });
-    const keys = verified(await readKeys(world, group, ann));
+    const keys = verified(await readKeys(relay, group, ann));
     expect([...keys]).toEqual([[0, encodeBase64url(group.secret)]]);
   });
 
   test('a group ID that is taken is state_conflict, also for its creator', async () => {
     const params = founding();
     expect(await create(params)).toBe('ok');
-    const before = await world.dump();
+    const before = await relay.dump();
     expect(await create(params)).toBe('state_conflict');
     const { nonce } = params.create;
     expect(await create(founding({ nonce, name: 'other' }))).toBe('state_conflict');
-    expect(await world.dump()).toEqual(before);
+    expect(await relay.dump()).toEqual(before);
   });
 
   test('of two concurrent creations one is accepted', async () => {
@@ -161,16 +161,16 @@ describe('05 §13.2: creating', () => {
   });
 
   test('05 §12.6: a device whose certificate ends meanwhile creates no group', async () => {
-    await ann.addDevice('phone', { expiresAt: world.clock.now() + 10 });
+    await ann.addDevice('phone', { expiresAt: relay.clock.now() + 10 });
     await ann.publishState();
     const params = founding();
-    world.meanwhile = async () => world.clock.advance(10);
+    relay.meanwhile = async () => relay.clock.advance(10);
     expect(await create(params)).toBe('unauthorized');
     expect(await rows('groups')).toEqual([]);
   });
 
   test('05 §10.3: the account is held too: its device is removed before, or its access is closed', async () => {
-    const { storage } = world.context;
+    const { storage } = relay.context;
     const write = vi.spyOn(storage, 'write');
     const params = founding();
     expect(await create(params)).toBe('ok');
@@ -180,10 +180,10 @@ describe('05 §13.2: creating', () => {
   });
 
   test('02 §5: an account at its limit of groups creates no other, also in a race', async () => {
-    await world.restart({ groupsOfAccount: 3 });
+    await relay.restart({ groupsOfAccount: 3 });
     const taken = founding();
     expect(await create(taken)).toBe('ok');
-    const second = await TestGroup.create(world, ann);
+    const second = await TestGroup.create(relay, ann);
     await second.close();
     const atOnce = await Promise.all(Array.from({ length: 6 }, () => create(founding())));
     expect(atOnce.toSorted()).toEqual(['ok', ...Array(5).fill('rate_limited')]);
@@ -191,31 +191,31 @@ describe('05 §13.2: creating', () => {
     expect(await create(taken)).toBe('state_conflict');
     expect(await create(founding({}, ben), ben)).toBe('ok');
     expect(await rows('groups')).toHaveLength(4);
-    await world.restart({ groupsOfAccount: 4 });
+    await relay.restart({ groupsOfAccount: 4 });
     expect(await create(founding())).toBe('ok');
   });
 
   test('05 §11.2: a creation is accepted when it takes effect, and retained from then on', async () => {
-    world.meanwhile = async () => world.clock.advance(10);
+    relay.meanwhile = async () => relay.clock.advance(10);
     expect(await create(founding())).toBe('ok');
-    expect(await rows('group_events')).toMatchObject([{ accepted_at: world.clock.now() }]);
+    expect(await rows('group_events')).toMatchObject([{ accepted_at: relay.clock.now() }]);
   });
 
   test('05 §12.6: a fault at any write leaves no trace', async () => {
     const params = founding();
     // The group, its owner, certificate, event, two for the epoch, box, access.
-    expect(await throughEveryFault(world, () => create(params))).toBe(8);
+    expect(await throughEveryFault(relay, () => create(params))).toBe(8);
   });
 });
 
 describe('05 §13.3: resolving a group', () => {
   let group: TestGroup;
   beforeEach(async () => {
-    group = await TestGroup.create(world, ann);
+    group = await TestGroup.create(relay, ann);
   });
 
   const resolve = (person: Person, facts: JsonObject = {}) =>
-    world.call(
+    relay.call(
       'group.resolve',
       { group_id: group.groupId, ...facts },
       { session: person.session() },
@@ -227,7 +227,7 @@ describe('05 §13.3: resolving a group', () => {
     );
 
   test('a member sees the state, with an empty description if there is none', async () => {
-    const before = await world.dump();
+    const before = await relay.dump();
     expect(await resolve(ann)).toEqual({
       group_id: group.groupId,
       name: 'club',
@@ -238,7 +238,7 @@ describe('05 §13.3: resolving a group', () => {
       member_count: 1,
       invite_policy: 'administrators',
     });
-    expect(await world.dump()).toEqual(before);
+    expect(await relay.dump()).toEqual(before);
     await group.update({ name: 'later', description: 'x', invite_policy: 'members_targeted' });
     await group.admit(ben);
     await group.close();
@@ -257,14 +257,14 @@ describe('05 §13.3: resolving a group', () => {
     expect(await codeOf(ben)).toBe('forbidden');
     expect(await codeOf(ben, { invite_id: 'inv_AAAAAAAAAAAAAAAAAAAAAA' })).toBe('forbidden');
     expect(await codeOf(ben, { invite_id: targeted.invite_id })).toBe('forbidden');
-    const before = await world.dump();
+    const before = await relay.dump();
     expect(await codeOf(ben, { invite_id })).toBe('ok');
-    expect(await world.dump()).toEqual(before);
+    expect(await relay.dump()).toEqual(before);
     await group.ban([ben]);
     expect(await codeOf(ben, { invite_id })).toBe('forbidden');
     await group.unban([ben]);
     expect(await codeOf(ben, { invite_id })).toBe('ok');
-    world.clock.advance(86_400);
+    relay.clock.advance(86_400);
     expect(await codeOf(ben, { invite_id })).toBe('forbidden');
   });
 

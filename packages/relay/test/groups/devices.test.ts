@@ -11,24 +11,24 @@ const ended = 'accounts.inactive-devices';
 const expired = 'accounts.expired-devices';
 const month = 2_592_000;
 
-const world = inProcessRelay();
-const ann = world.person('ann');
-const ben = world.person('ben', ['phone', 'laptop']);
+const relay = inProcessRelay();
+const ann = relay.person('ann');
+const ben = relay.person('ben', ['phone', 'laptop']);
 let group: TestGroup;
 
 beforeEach(async () => {
-  group = await TestGroup.create(world, ann);
+  group = await TestGroup.create(relay, ann);
   await group.admit(ben);
-  world.takeNotices();
+  relay.takeNotices();
 });
 
-const rows = (table: string) => world.rows(table);
+const rows = (table: string) => relay.rows(table);
 const syncAs = async (person: Person, device: string, of = group) => {
   const params = { group_id: of.groupId };
-  return await world.call('group.sync', params, { session: person.session(device) });
+  return await relay.call('group.sync', params, { session: person.session(device) });
 };
 const takeKeys = (person: Person, device: string, of = group) =>
-  readPage(world, of, person, { device });
+  readPage(relay, of, person, { device });
 /** The state of ben's account has these devices from now on. */
 const keep = async (...devices: string[]) => ben.publishState(await ben.state({ devices }));
 const intervals = async (device: string, of = group) =>
@@ -46,12 +46,12 @@ const position = async (of = group) => {
 };
 const noted = async () => (await rows('inactive_devices')).map(({ device_id }) => device_id);
 const groupNotices = () =>
-  world.takeNotices().filter((notice): notice is Notice & { group: string } => 'group' in notice);
+  relay.takeNotices().filter((notice): notice is Notice & { group: string } => 'group' in notice);
 
 describe('05 §7.3: a removed device', () => {
   test('is noted in the commit that removes it, and the job is woken', async () => {
     const woken: string[] = [];
-    world.context.jobs.wake = (name) => woken.push(name);
+    relay.context.jobs.wake = (name) => woken.push(name);
     await keep('phone');
     expect(await noted()).toEqual([ben.device('laptop').deviceId]);
     // Certificates may end at other times than before.
@@ -62,11 +62,11 @@ describe('05 §7.3: a removed device', () => {
   });
 
   test('a commit that fails notes nothing', async () => {
-    world.faults.beforeCommit = () => {
+    relay.faults.beforeCommit = () => {
       throw new Error('fault of the test');
     };
     await expect(keep('phone')).rejects.toHaveProperty('code', 'internal_error');
-    delete world.faults.beforeCommit;
+    delete relay.faults.beforeCommit;
     expect(await noted()).toEqual([]);
   });
 
@@ -74,9 +74,9 @@ describe('05 §7.3: a removed device', () => {
     await syncAs(ben, 'laptop');
     await group.update({ name: 'later' });
     await keep('phone');
-    world.takeNotices();
+    relay.takeNotices();
     const before = await position();
-    await world.runJob(ended);
+    await relay.runJob(ended);
     expect(await intervals('laptop')).toEqual([{ messages: [2, 2], keys: [1, 1], authority: 1 }]);
     expect(await position()).toEqual(before);
     expect(groupNotices()).toEqual([]);
@@ -86,17 +86,17 @@ describe('05 §7.3: a removed device', () => {
   test('with the current relay secret: a new secret, an epoch, an unsigned event and a hint', async () => {
     await takeKeys(ben, 'laptop');
     await takeKeys(ben, 'phone');
-    const { state: before } = await readChain(world, group, ann);
+    const { state: before } = await readChain(relay, group, ann);
     await keep('phone');
-    world.takeNotices();
-    await world.runJob(ended);
+    relay.takeNotices();
+    await relay.runJob(ended);
     expect(await position()).toEqual({ sequence: 2, epoch: 2 });
     expect(await intervals('laptop')).toEqual([{ messages: [2, 1], keys: [1, 1], authority: 1 }]);
     expect(groupNotices()).toEqual([
       { kind: 'group-timeline', group: group.groupId, head: 2, accessEnded: 2 },
     ]);
     // Clients verify the same chain as before.
-    const { state } = await readChain(world, group, ann);
+    const { state } = await readChain(relay, group, ann);
     expect(state.head).toBe(before.head);
     expect([state.sequence, state.epoch]).toEqual([2, 2]);
     const [, secret] = (await takeKeys(ben, 'phone')).keys;
@@ -115,11 +115,11 @@ describe('05 §7.3: a removed device', () => {
 
   test('with an old relay secret only: nothing is rotated', async () => {
     await takeKeys(ben, 'laptop');
-    const cem = await Person.register(world, 'cem');
+    const cem = await Person.register(relay, 'cem');
     await group.admit(cem);
     const before = await position();
     await keep('phone');
-    await world.runJob(ended);
+    await relay.runJob(ended);
     expect(await position()).toEqual(before);
     expect(await intervals('laptop')).toMatchObject([{ messages: [2, before.sequence] }]);
   });
@@ -127,7 +127,7 @@ describe('05 §7.3: a removed device', () => {
   test('ends in every group in which it has an interval, and in no other', async () => {
     const others: TestGroup[] = [];
     for (let count = 0; count < 3; count += 1) {
-      const other = await TestGroup.create(world, ann);
+      const other = await TestGroup.create(relay, ann);
       await other.admit(ben);
       others.push(other);
     }
@@ -135,7 +135,7 @@ describe('05 §7.3: a removed device', () => {
     await takeKeys(ben, 'laptop', held);
     await syncAs(ben, 'laptop', synced);
     await keep('phone');
-    await world.runJob(ended);
+    await relay.runJob(ended);
     expect(await position(held)).toEqual({ sequence: 2, epoch: 2 });
     expect(await position(synced)).toEqual({ sequence: 1, epoch: 1 });
     expect(await position(untouched)).toEqual({ sequence: 1, epoch: 1 });
@@ -149,7 +149,7 @@ describe('05 §7.3: a removed device', () => {
     await ben.addDevice('tablet');
     await keep('phone', 'laptop', 'tablet');
     await keep('tablet');
-    await world.runJob(ended);
+    await relay.runJob(ended);
     expect(await position()).toEqual({ sequence: 2, epoch: 2 });
     for (const device of ['phone', 'laptop']) {
       expect(await intervals(device)).toMatchObject([{ keys: [1, expect.any(Number)] }]);
@@ -161,7 +161,7 @@ describe('05 §7.3: a removed device', () => {
     await group.close();
     const before = await position();
     await keep('phone');
-    await world.runJob(ended);
+    await relay.runJob(ended);
     expect(await position()).toEqual(before);
     expect(await noted()).toEqual([]);
   });
@@ -169,11 +169,11 @@ describe('05 §7.3: a removed device', () => {
   test('02 §7.2: loses its interval also if no sequence is left', async () => {
     await takeKeys(ben, 'laptop');
     const last = Number.MAX_SAFE_INTEGER;
-    await world.context.storage.write('test', (tx) =>
+    await relay.context.storage.write('test', (tx) =>
       tx.run('UPDATE groups SET sequence = ?', last),
     );
     await keep('phone');
-    await world.runJob(ended);
+    await relay.runJob(ended);
     expect(await position()).toEqual({ sequence: last, epoch: 1 });
     expect(await intervals('laptop')).toMatchObject([{ messages: [2, last] }]);
     expect(await noted()).toEqual([]);
@@ -184,7 +184,7 @@ describe('05 §7.3: a removed device', () => {
     await group.leave(ben);
     const before = await position();
     await keep('phone');
-    await world.runJob(ended);
+    await relay.runJob(ended);
     expect(await position()).toEqual(before);
     expect(await intervals('laptop')).toMatchObject([{ authority: 0 }]);
   });
@@ -194,7 +194,7 @@ describe('05 §10.3: a device that is valid again', () => {
   test('begins a new interval if its access had ended', async () => {
     await takeKeys(ben, 'laptop');
     await keep('phone');
-    await world.runJob(ended);
+    await relay.runJob(ended);
     await group.send(ann, 2);
     await keep('phone', 'laptop');
     expect(await intervals('laptop')).toHaveLength(1);
@@ -203,16 +203,16 @@ describe('05 §10.3: a device that is valid again', () => {
       { messages: [2, 1], keys: [1, 1], authority: 1 },
       { messages: [4, null], keys: [2, null], authority: 1 },
     ]);
-    await world.runJob(ended);
+    await relay.runJob(ended);
     expect(await intervals('laptop')).toMatchObject([{}, { messages: [4, null] }]);
   });
 
   test('keeps its interval if it was renewed without a gap', async () => {
     await takeKeys(ben, 'laptop');
-    await ben.addDevice('laptop', { expiresAt: world.clock.now() + 10 * month });
+    await ben.addDevice('laptop', { expiresAt: relay.clock.now() + 10 * month });
     await keep('phone', 'laptop');
     expect(await noted()).toEqual([]);
-    await world.runJob(ended);
+    await relay.runJob(ended);
     expect(await intervals('laptop')).toMatchObject([{ messages: [2, null] }]);
   });
 
@@ -221,18 +221,18 @@ describe('05 §10.3: a device that is valid again', () => {
     await keep('phone');
     await keep('phone', 'laptop');
     const before = await position();
-    await world.runJob(ended);
+    await relay.runJob(ended);
     expect(await position()).toEqual(before);
     expect(await intervals('laptop')).toMatchObject([{ messages: [2, null] }]);
     expect(await noted()).toEqual([]);
   });
 
   test('keeps its access in the groups that the job has not reached yet', async () => {
-    const second = await TestGroup.create(world, ann);
+    const second = await TestGroup.create(relay, ann);
     await second.admit(ben);
     for (const each of [group, second]) await syncAs(ben, 'laptop', each);
     await keep('phone');
-    const { storage } = world.context;
+    const { storage } = relay.context;
     const { write } = storage;
     let writes = 0;
     storage.write = async (aggregates, work) => {
@@ -240,7 +240,7 @@ describe('05 §10.3: a device that is valid again', () => {
       if (writes === 2) await keep('phone', 'laptop');
       return (await write.call(storage, aggregates, work)) as never;
     };
-    await world.runJob(ended);
+    await relay.runJob(ended);
     storage.write = write;
     const open = (await Promise.all([group, second].map((each) => intervals('laptop', each))))
       .flat()
@@ -266,7 +266,7 @@ describe('05 §10.3: a call before the job has run', () => {
       { messages: [2, 1], keys: [1, 1] },
       { messages: [3, null], keys: [1, null] },
     ]);
-    await world.runJob(ended);
+    await relay.runJob(ended);
     expect(await group.send(ann, 1)).toBe(3);
     expect(await seen()).toEqual([0, 1, 3]);
   });
@@ -274,7 +274,7 @@ describe('05 §10.3: a call before the job has run', () => {
   test('comes after the rotation, if the device holds the secret', async () => {
     await takeKeys(ben, 'laptop');
     await keep('phone');
-    world.takeNotices();
+    relay.takeNotices();
     await expect(group.send(ann, 1)).rejects.toHaveProperty('code', 'state_conflict');
     expect(groupNotices()).toEqual([
       { kind: 'group-timeline', group: group.groupId, head: 2, accessEnded: 2 },
@@ -289,30 +289,30 @@ describe('05 §10.3: a call before the job has run', () => {
     async (method) => {
       await takeKeys(ben, 'laptop');
       await keep('phone');
-      await world.call(method, { group_id: group.groupId }, { session: ann.session() });
+      await relay.call(method, { group_id: group.groupId }, { session: ann.session() });
       expect(await position()).toEqual({ sequence: 2, epoch: 2 });
       expect(await noted()).toHaveLength(1);
-      await world.runJob(ended);
+      await relay.runJob(ended);
       expect(await position()).toEqual({ sequence: 2, epoch: 2 });
       expect(await noted()).toEqual([]);
     },
   );
 
   test('comes after the end of all devices, and one rotation', async () => {
-    const cem = await Person.register(world, 'cem');
+    const cem = await Person.register(relay, 'cem');
     await group.admit(cem);
     for (const device of ['phone', 'laptop']) await takeKeys(ben, device);
     await takeKeys(cem, 'phone');
     await keep();
     await cem.publishState(await cem.state({ devices: [] }));
-    expect(await readChain(world, group, ann)).toMatchObject({ state: { sequence: 3, epoch: 3 } });
+    expect(await readChain(relay, group, ann)).toMatchObject({ state: { sequence: 3, epoch: 3 } });
     const open = (await rows('group_intervals')).filter(({ message_to }) => message_to === null);
     expect(open).toMatchObject([{ account: ann.account }]);
   });
 
   test('comes after the end of a device that was removed after the call was admitted', async () => {
     await takeKeys(ben, 'laptop');
-    const { storage } = world.context;
+    const { storage } = relay.context;
     const { write } = storage;
     storage.write = async (aggregates, work) => {
       storage.write = write;
@@ -333,19 +333,19 @@ describe('05 §10.3: a call before the job has run', () => {
   });
 
   test('comes after the end of a device whose certificate expired', async () => {
-    await ben.addDevice('laptop', { expiresAt: world.clock.now() + 1_000 });
+    await ben.addDevice('laptop', { expiresAt: relay.clock.now() + 1_000 });
     await keep('phone', 'laptop');
     await syncAs(ben, 'laptop');
-    world.clock.advance(1_000);
-    await world.runJob(expired);
+    relay.clock.advance(1_000);
+    await relay.runJob(expired);
     await group.send(ann, 1);
-    await ben.addDevice('laptop', { expiresAt: world.clock.now() + month });
+    await ben.addDevice('laptop', { expiresAt: relay.clock.now() + month });
     await keep('phone', 'laptop');
     expect(await seen()).toEqual([0, 1]);
   });
 
   test('ignores inactive devices without access in the group', async () => {
-    const cem = await Person.register(world, 'cem');
+    const cem = await Person.register(relay, 'cem');
     await cem.publishState(await cem.state({ devices: [] }));
     expect(await noted()).toHaveLength(1);
     expect(await group.send(ann, 1)).toBe(2);
@@ -354,70 +354,70 @@ describe('05 §10.3: a call before the job has run', () => {
 
 describe('05 §10.3: a certificate that expires', () => {
   const expiring = async (seconds: number) => {
-    await ben.addDevice('laptop', { expiresAt: world.clock.now() + seconds });
+    await ben.addDevice('laptop', { expiresAt: relay.clock.now() + seconds });
     await keep('phone', 'laptop');
     await takeKeys(ben, 'laptop');
-    await world.runJob(ended);
-    await world.runJob(expired);
+    await relay.runJob(ended);
+    await relay.runJob(expired);
   };
 
   test('ends the access of its device when the time comes', async () => {
     await expiring(1_000);
-    const end = world.clock.now() + 1_000;
-    expect(await world.runJob(expired)).toBe(end);
-    world.clock.advance(999);
-    await world.runJob(expired);
+    const end = relay.clock.now() + 1_000;
+    expect(await relay.runJob(expired)).toBe(end);
+    relay.clock.advance(999);
+    await relay.runJob(expired);
     expect(await noted()).toEqual([]);
-    world.clock.advance(1);
+    relay.clock.advance(1);
     const woken: string[] = [];
-    world.context.jobs.wake = (name) => woken.push(name);
-    await world.runJob(expired);
+    relay.context.jobs.wake = (name) => woken.push(name);
+    await relay.runJob(expired);
     expect(await noted()).toEqual([ben.device('laptop').deviceId]);
     expect(woken).toEqual([ended]);
-    await world.runJob(ended);
+    await relay.runJob(ended);
     expect(await position()).toEqual({ sequence: 2, epoch: 2 });
     expect(await noted()).toEqual([]);
     // It is not found again.
-    await world.runJob(expired);
+    await relay.runJob(expired);
     expect(await noted()).toEqual([]);
   });
 
   test('ends no access if it was renewed in time', async () => {
     await expiring(1_000);
-    world.clock.advance(999);
-    await ben.addDevice('laptop', { expiresAt: world.clock.now() + month });
+    relay.clock.advance(999);
+    await ben.addDevice('laptop', { expiresAt: relay.clock.now() + month });
     await keep('phone', 'laptop');
-    world.clock.advance(1);
-    await world.runJob(expired);
+    relay.clock.advance(1);
+    await relay.runJob(expired);
     expect(await noted()).toEqual([]);
     expect(await intervals('laptop')).toMatchObject([{ messages: [2, null] }]);
   });
 
   test('ends no access if it is renewed while it is noted', async () => {
     await expiring(1_000);
-    world.clock.advance(1_000);
-    const { storage } = world.context;
+    relay.clock.advance(1_000);
+    const { storage } = relay.context;
     const { write } = storage;
     storage.write = async (aggregates, work) => {
       storage.write = write;
-      await ben.addDevice('laptop', { expiresAt: world.clock.now() + month });
+      await ben.addDevice('laptop', { expiresAt: relay.clock.now() + month });
       await keep('phone', 'laptop');
       return (await write.call(storage, aggregates, work)) as never;
     };
-    await world.runJob(expired);
+    await relay.runJob(expired);
     expect(await noted()).toEqual([]);
   });
 
   test('05 §7.3 rule 4: the expiry of a session changes nothing', async () => {
     await takeKeys(ben, 'laptop');
-    world.clock.advance(10 * 86_400);
-    await world.runJob(expired);
-    await world.runJob(ended);
+    relay.clock.advance(10 * 86_400);
+    await relay.runJob(expired);
+    await relay.runJob(ended);
     expect(await intervals('laptop')).toMatchObject([{ messages: [2, null] }]);
   });
 
   test('many expire at once, more than one transaction notes', async () => {
-    await world.context.storage.write('test', async (tx) => {
+    await relay.context.storage.write('test', async (tx) => {
       for (let count = 0; count < 120; count += 1) {
         await tx.run(
           `INSERT INTO devices (account, device_id, not_before, expires_at, certificate_id,
@@ -427,9 +427,9 @@ describe('05 §10.3: a certificate that expires', () => {
         );
       }
     });
-    await world.runJob(expired);
+    await relay.runJob(expired);
     expect(await noted()).toHaveLength(120);
-    await world.runJob(ended);
+    await relay.runJob(ended);
     expect(await noted()).toEqual([]);
   });
 });
@@ -438,14 +438,14 @@ describe('05 §12.6: an interrupted job', () => {
   test('after a crash at any commit the next run ends the rest and rotates no group twice', async () => {
     const groups = [group];
     for (let count = 0; count < 3; count += 1) {
-      const other = await TestGroup.create(world, ann);
+      const other = await TestGroup.create(relay, ann);
       await other.admit(ben);
       groups.push(other);
     }
     for (const each of groups) await takeKeys(ben, 'laptop', each);
     await keep('phone');
-    for (let round = 0; round < groups.length; round += 1) await crashJob(world, ended, 1);
-    await world.runJob(ended);
+    for (let round = 0; round < groups.length; round += 1) await crashJob(relay, ended, 1);
+    await relay.runJob(ended);
     for (const each of groups) {
       expect(await position(each)).toEqual({ sequence: 2, epoch: 2 });
       expect(await intervals('laptop', each)).toEqual([
@@ -458,27 +458,27 @@ describe('05 §12.6: an interrupted job', () => {
   test('a storage fault at any statement leaves a group unchanged', async () => {
     await takeKeys(ben, 'laptop');
     await keep('phone');
-    const before = await world.dump();
+    const before = await relay.dump();
     for (let faults = 0; ; faults += 1) {
       let left = faults;
       const process = new AbortController();
-      world.faults.beforeStatement = (sql) => {
+      relay.faults.beforeStatement = (sql) => {
         if (/^\s*SELECT/.test(sql)) return;
         left -= 1;
         if (left >= 0) return;
         process.abort();
         throw new Error('fault of the test');
       };
-      const failed = await world.runJob(ended, process.signal).then(
+      const failed = await relay.runJob(ended, process.signal).then(
         () => false,
         () => true,
       );
-      delete world.faults.beforeStatement;
+      delete relay.faults.beforeStatement;
       if (!failed) {
         expect(faults).toBeGreaterThan(4);
         break;
       }
-      const { inactive_devices: left_, ...now } = await world.dump();
+      const { inactive_devices: left_, ...now } = await relay.dump();
       const { inactive_devices: noted_, ...then } = before;
       expect(left_).toEqual(noted_);
       // Only the last statement, which unmarks the device, comes after the group's commit.
@@ -491,13 +491,13 @@ describe('05 §12.6: an interrupted job', () => {
   });
 
   test('one failing device does not delay the others', async () => {
-    const cem = await Person.register(world, 'cem', ['phone', 'laptop']);
+    const cem = await Person.register(relay, 'cem', ['phone', 'laptop']);
     await group.admit(cem);
     for (const person of [ben, cem]) await takeKeys(person, 'laptop');
     for (const person of [ben, cem]) {
       await person.publishState(await person.state({ devices: ['phone'] }));
     }
-    const { storage } = world.context;
+    const { storage } = relay.context;
     const { write } = storage;
     let isFirst = true;
     storage.write = async (aggregates, work) => {
@@ -507,32 +507,32 @@ describe('05 §12.6: an interrupted job', () => {
       }
       return (await write.call(storage, aggregates, work)) as never;
     };
-    expect(await world.runJob(ended)).toBe(world.clock.now() + 1);
+    expect(await relay.runJob(ended)).toBe(relay.clock.now() + 1);
     storage.write = write;
     expect(await noted()).toHaveLength(1);
-    world.clock.advance(1);
-    expect(await world.runJob(ended)).toBe(undefined);
+    relay.clock.advance(1);
+    expect(await relay.runJob(ended)).toBe(undefined);
     expect(await noted()).toEqual([]);
   });
 
   test('two concurrent processes rotate once', async () => {
     await takeKeys(ben, 'laptop');
     await keep('phone');
-    await Promise.all([world.runJob(ended), world.runJob(ended)]);
+    await Promise.all([relay.runJob(ended), relay.runJob(ended)]);
     expect(await position()).toEqual({ sequence: 2, epoch: 2 });
   });
 });
 
 describe('02 §12.3: hints after the end of a device', () => {
   test('subscribers confirmed before are checked again, even if the removal notice was lost', async () => {
-    const board = new Connections(world);
+    const board = new Connections(relay);
     const laptop = await board.connect(ben, 'laptop');
     await laptop.subscribeGroups(group);
     const phone = await board.withGroups(ben, group);
     // The process missed the notice.
     laptop.bound.revoke = () => {};
     await keep('phone');
-    await world.runJob(ended);
+    await relay.runJob(ended);
     await group.update({ name: 'later' });
     await vi.waitFor(() => expect(phone.hints()).toEqual([['timeline', 2]]));
     expect(laptop.hints()).toEqual([]);

@@ -15,14 +15,14 @@ import { TestGroup } from '../fixtures/group.ts';
 import type { Person } from '../fixtures/person.ts';
 import { inProcessRelay, network } from '../support/in-process-relay.ts';
 
-const world = inProcessRelay();
-const ann = world.person('ann', ['phone', 'laptop']);
-const ben = world.person('ben', ['phone', 'laptop']);
-const eve = world.person('eve', ['phone', 'laptop']);
+const relay = inProcessRelay();
+const ann = relay.person('ann', ['phone', 'laptop']);
+const ben = relay.person('ben', ['phone', 'laptop']);
+const eve = relay.person('eve', ['phone', 'laptop']);
 let group: TestGroup;
 
 beforeEach(async () => {
-  group = await TestGroup.create(world, ann);
+  group = await TestGroup.create(relay, ann);
   await group.admit(ben);
 });
 
@@ -73,7 +73,7 @@ const byEve = { by: () => eve, signed: '' };
 const facts = { name: 'n', description: 'd', member_capacity: 9 };
 
 const hostilities: readonly Hostility[] = [
-  { ...byEve, method: 'group.create', params: () => TestGroup.plan(world, eve), signed: 'create' },
+  { ...byEve, method: 'group.create', params: () => TestGroup.plan(relay, eve), signed: 'create' },
   { ...asAnn, method: 'group.resolve', params: ofGroup({ invite_id }) },
   { ...asAnn, method: 'group.sync', params: ofGroup(page) },
   { ...asAnn, method: 'group.key.sync', params: ofGroup(page) },
@@ -165,7 +165,7 @@ test.each(hostilities)(
     const codes = new Set<string>();
     for (const other of differing(base)) {
       const attempt = signed === undefined ? other : signedAnew(other, { by: by(), signed, base });
-      const code = await world.codeOf(method, attempt, { session: by().session() });
+      const code = await relay.codeOf(method, attempt, { session: by().session() });
       if (code === 'internal_error') upsetting.push(JSON.stringify(attempt));
       if (code === 'ok') await followHead();
       codes.add(code);
@@ -180,7 +180,7 @@ test.each(hostilities)('02 §12: $method refuses a device that was removed', asy
   const { cursor: _wrong, ...valid } = (await params()) as JsonObject;
   const session = by().session('laptop');
   await by().publishState(await by().state({ devices: ['phone'] }));
-  expect(await world.codeOf(method, valid, { session })).toBe('unauthorized');
+  expect(await relay.codeOf(method, valid, { session })).toBe('unauthorized');
 });
 
 /** With a signature that holds, and nothing of it used up by the attempts before. */
@@ -200,7 +200,7 @@ function signedAnew(
 function unused(object: JsonObject, was: JsonObject, { account: creator }: Person): JsonObject {
   const isAsItWas = (name: string) => was[name] !== undefined && object[name] === was[name];
   const nonce = createGroupNonce(nodeRandom);
-  const relay_id = world.relayId;
+  const relay_id = relay.relayId;
   return {
     ...(isAsItWas('prev_hash') && { prev_hash: group.head }),
     ...(isAsItWas('message_id') && { message_id: `msg_${encodeBase64url(nodeRandom(16))}` }),
@@ -213,6 +213,6 @@ function unused(object: JsonObject, was: JsonObject, { account: creator }: Perso
 
 async function followHead(): Promise<void> {
   const { groupId } = group;
-  const stored = await world.context.storage.read((tx) => readGroup(tx, groupId));
+  const stored = await relay.context.storage.read((tx) => readGroup(tx, groupId));
   group.head = stored?.chain_head ?? group.head;
 }

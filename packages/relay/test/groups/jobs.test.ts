@@ -16,7 +16,7 @@ const month = 2_592_000;
 const retention = 10_000;
 const wait = 500;
 
-const world = inProcessRelay({ groupMessageRetention: retention, groupRecoveryWait: wait });
+const relay = inProcessRelay({ groupMessageRetention: retention, groupRecoveryWait: wait });
 let ann: Person;
 let ada: Person;
 let ben: Person;
@@ -26,19 +26,19 @@ let group: TestGroup;
 
 beforeEach(async () => {
   [ann, ada, ben, cem, eve] = (await Promise.all(
-    ['ann', 'ada', 'ben', 'cem', 'eve'].map((name) => Person.register(world, name)),
+    ['ann', 'ada', 'ben', 'cem', 'eve'].map((name) => Person.register(relay, name)),
   )) as [Person, Person, Person, Person, Person];
-  group = await TestGroup.create(world, ann);
+  group = await TestGroup.create(relay, ann);
   await group.admit(ada, ben, cem);
   await group.setRole(ada, 'administrator');
-  world.takeNotices();
+  relay.takeNotices();
 });
 
-const rows = (table: string) => world.rows(table);
-const run = (job: string) => world.runJob(`groups.${job}`);
+const rows = (table: string) => relay.rows(table);
+const run = (job: string) => relay.runJob(`groups.${job}`);
 const list = async (method: string, key: string, by = ann) => {
   const params = { group_id: group.groupId };
-  const answer = await world.call(method, params, { session: by.session() });
+  const answer = await relay.call(method, params, { session: by.session() });
   return ((answer as Record<string, unknown>)[key] as unknown[]).length;
 };
 const applicationsFor = (...people: readonly Person[]) => ({
@@ -52,24 +52,24 @@ const recoveriesFor = (...people: readonly Person[]) => ({
 });
 /** With their recipients in order. */
 const notices = () =>
-  world
+  relay
     .takeNotices()
     .map((notice) =>
       'accounts' in notice ? { ...notice, accounts: notice.accounts.toSorted() } : notice,
     );
 
-const crash = (job: string, commits: number) => crashJob(world, `groups.${job}`, commits);
+const crash = (job: string, commits: number) => crashJob(relay, `groups.${job}`, commits);
 
 describe('05 §15.3: invitations that expire', () => {
   test('with applications, notify owner and administrators once', async () => {
     const invite = await group.invite();
     await group.apply(eve, invite);
-    world.takeNotices();
-    world.clock.advance(invite.expires_at - world.clock.now() - 1);
+    relay.takeNotices();
+    relay.clock.advance(invite.expires_at - relay.clock.now() - 1);
     expect(await run('expiry')).toBe(invite.expires_at);
     expect(notices()).toEqual([]);
     expect(await list('group.application.list', 'applications')).toBe(1);
-    world.clock.advance(1);
+    relay.clock.advance(1);
     await run('expiry');
     expect(notices()).toEqual([applicationsFor(ann, ada)]);
     expect(await list('group.application.list', 'applications')).toBe(0);
@@ -80,19 +80,19 @@ describe('05 §15.3: invitations that expire', () => {
 
   test('without applications, publish no notice', async () => {
     await group.invite();
-    world.clock.advance(week);
+    relay.clock.advance(week);
     await run('expiry');
     expect(notices()).toEqual([]);
   });
 
   test('several of one group are one notice, each group its own', async () => {
-    const other = await TestGroup.create(world, ben);
+    const other = await TestGroup.create(relay, ben);
     for (const each of [group, other]) {
       await each.apply(eve, await each.invite());
       await each.apply(cem === eve ? cem : ada, await other.invite()).catch(() => {});
     }
-    world.takeNotices();
-    world.clock.advance(week);
+    relay.takeNotices();
+    relay.clock.advance(week);
     await run('expiry');
     const told = notices();
     expect(told).toHaveLength(2);
@@ -101,14 +101,14 @@ describe('05 §15.3: invitations that expire', () => {
   });
 
   test('after a crash between commits no invitation is missed', async () => {
-    const others = await Promise.all(['x', 'y', 'z'].map((name) => Person.register(world, name)));
+    const others = await Promise.all(['x', 'y', 'z'].map((name) => Person.register(relay, name)));
     const hosts = [];
     for (const person of others) {
-      const host = await TestGroup.create(world, person);
+      const host = await TestGroup.create(relay, person);
       await host.apply(eve, await host.invite());
       hosts.push(host);
     }
-    world.clock.advance(week);
+    relay.clock.advance(week);
     await crash('expiry', 1);
     await run('expiry');
     expect(await rows('group_applications')).toEqual([]);
@@ -122,21 +122,21 @@ describe('05 §8.1, §20: ended invitations', () => {
     const invite = await group.invite();
     await group.apply(eve, invite);
     const params = { group_id: group.groupId, invite_id: invite.invite_id };
-    await world.call('group.invite.revoke', params, { session: ann.session() });
-    world.takeNotices();
+    await relay.call('group.invite.revoke', params, { session: ann.session() });
+    relay.takeNotices();
     expect(await rows('group_applications')).toHaveLength(1);
     await run('expiry');
     expect(await rows('group_applications')).toEqual([]);
     // Who revoked it told of it.
     expect(notices()).toEqual([]);
     // A second revocation still finds it revoked.
-    const again = await world.codeOf('group.invite.revoke', params, { session: ann.session() });
+    const again = await relay.codeOf('group.invite.revoke', params, { session: ann.session() });
     expect(again).toBe('state_conflict');
   });
 
   test('an invitation with more applications than one batch', async () => {
     const invite = await group.invite();
-    await world.context.storage.write('test', async (tx) => {
+    await relay.context.storage.write('test', async (tx) => {
       for (let count = 0; count < 450; count += 1) {
         await tx.run(
           `INSERT INTO group_applications (group_id, account, invite_id, device_id, certificate_id,
@@ -149,7 +149,7 @@ describe('05 §8.1, §20: ended invitations', () => {
       }
       await tx.run('UPDATE group_invites SET pending = 450 WHERE invite_id = ?', invite.invite_id);
     });
-    world.clock.advance(week);
+    relay.clock.advance(week);
     await run('expiry');
     expect(notices()).toEqual([applicationsFor(ann, ada)]);
     expect(await rows('group_applications')).toEqual([]);
@@ -159,13 +159,13 @@ describe('05 §8.1, §20: ended invitations', () => {
   test('an invitation is forgotten a week after its end, whatever ended it', async () => {
     const invite = await group.invite();
     const params = { group_id: group.groupId, invite_id: invite.invite_id };
-    await world.call('group.invite.revoke', params, { session: ann.session() });
+    await relay.call('group.invite.revoke', params, { session: ann.session() });
     const stored = async () =>
       (await rows('group_invites')).filter((row) => row.invite_id === invite.invite_id).length;
-    world.clock.advance(invite.expires_at + week - world.clock.now() - 1);
+    relay.clock.advance(invite.expires_at + week - relay.clock.now() - 1);
     expect(await run('expiry')).toBe(invite.expires_at + week);
     expect(await stored()).toBe(1);
-    world.clock.advance(1);
+    relay.clock.advance(1);
     expect(await run('expiry')).toBe(undefined);
     expect(await stored()).toBe(0);
   });
@@ -174,11 +174,11 @@ describe('05 §8.1, §20: ended invitations', () => {
 describe('05 §9.3, §15.4: recovery requests that expire', () => {
   test('requester, owner and administrators are notified in time', async () => {
     await group.requestRecovery(ben);
-    world.takeNotices();
-    world.clock.advance(wait - 1);
-    expect(await run('expiry')).toBe(world.clock.now() + 1);
+    relay.takeNotices();
+    relay.clock.advance(wait - 1);
+    expect(await run('expiry')).toBe(relay.clock.now() + 1);
     expect(notices()).toEqual([]);
-    world.clock.advance(1);
+    relay.clock.advance(1);
     await run('expiry');
     expect(notices()).toEqual([recoveriesFor(ann, ada, ben)]);
     expect(await rows('group_recoveries')).toEqual([]);
@@ -188,40 +188,40 @@ describe('05 §9.3, §15.4: recovery requests that expire', () => {
 
   test("an administrator's notifies itself and the owner", async () => {
     await group.requestRecovery(ada);
-    world.takeNotices();
-    world.clock.advance(wait);
+    relay.takeNotices();
+    relay.clock.advance(wait);
     await run('expiry');
     expect(notices()).toEqual([recoveriesFor(ann, ada)]);
   });
 
   test('several of one group are one notice', async () => {
     for (const person of [ben, cem]) await group.requestRecovery(person);
-    world.takeNotices();
-    world.clock.advance(wait);
+    relay.takeNotices();
+    relay.clock.advance(wait);
     await run('expiry');
     expect(notices()).toEqual([recoveriesFor(ann, ada, ben, cem)]);
   });
 
   test('only the list changes: keys, intervals and timeline stay', async () => {
     await group.requestRecovery(ben);
-    const { group_recoveries: gone, ...before } = await world.dump();
+    const { group_recoveries: gone, ...before } = await relay.dump();
     expect(gone).toHaveLength(1);
-    world.clock.advance(wait);
+    relay.clock.advance(wait);
     await run('expiry');
-    const { group_recoveries: left, ...after } = await world.dump();
+    const { group_recoveries: left, ...after } = await relay.dump();
     expect(left).toEqual([]);
     expect(after).toEqual(before);
   });
 
   test('a request that was replaced meanwhile stays', async () => {
     await group.requestRecovery(ben);
-    world.clock.advance(wait);
-    const { storage } = world.context;
+    relay.clock.advance(wait);
+    const { storage } = relay.context;
     const { write } = storage;
     storage.write = async (aggregates, work) => {
       storage.write = write;
       await group.requestRecovery(ben);
-      world.takeNotices();
+      relay.takeNotices();
       return (await write.call(storage, aggregates, work)) as never;
     };
     await run('expiry');
@@ -231,12 +231,12 @@ describe('05 §9.3, §15.4: recovery requests that expire', () => {
 
   test('a restart before the expiry changes nothing', async () => {
     await group.requestRecovery(ben);
-    world.takeNotices();
-    await world.restart({ groupRecoveryWait: 5 });
-    world.clock.advance(wait - 1);
+    relay.takeNotices();
+    await relay.restart({ groupRecoveryWait: 5 });
+    relay.clock.advance(wait - 1);
     await run('expiry');
     expect(notices()).toEqual([]);
-    world.clock.advance(1);
+    relay.clock.advance(1);
     await run('expiry');
     expect(notices()).toEqual([recoveriesFor(ann, ada, ben)]);
   });
@@ -244,7 +244,7 @@ describe('05 §9.3, §15.4: recovery requests that expire', () => {
 
 describe('05 §13.26: staged rotations that expire', () => {
   const prepare = (secret: Uint8Array) =>
-    world.codeOf('group.secret.rotation.prepare', group.preparation(secret), {
+    relay.codeOf('group.secret.rotation.prepare', group.preparation(secret), {
       session: ann.session(),
     });
   const stagedBoxes = async () => {
@@ -261,7 +261,7 @@ describe('05 §13.26: staged rotations that expire', () => {
   test('lose their boxes, in batches, and cannot be committed or begun again', async () => {
     const secret = createGroupSecret(nodeRandom);
     expect(await prepare(secret)).toBe('ok');
-    await world.context.storage.write('test', async (tx) => {
+    await relay.context.storage.write('test', async (tx) => {
       for (let count = 0; count < 450; count += 1) {
         await tx.run(
           `INSERT INTO group_boxes (group_id, box_set, account, from_epoch, box)
@@ -271,41 +271,41 @@ describe('05 §13.26: staged rotations that expire', () => {
         );
       }
     });
-    world.clock.advance(week - 1);
+    relay.clock.advance(week - 1);
     await clear();
     expect(await stagedBoxes()).toBe(454);
-    world.clock.advance(1);
-    world.takeNotices();
+    relay.clock.advance(1);
+    relay.takeNotices();
     await clear();
     expect(await stagedBoxes()).toBe(0);
     expect(await rows('group_dropped_sets')).toEqual([]);
     expect(notices()).toEqual([]);
     expect(await prepare(secret)).toBe('state_conflict');
-    const code = await world.codeOf('group.secret.rotation.commit', group.rotation(secret), {
+    const code = await relay.codeOf('group.secret.rotation.commit', group.rotation(secret), {
       session: ann.session(),
     });
     expect(code).toBe('state_conflict');
     // The boxes in force are whole, and another rotation is not harmed.
-    expect((await readPage(world, group, ben)).keys).toHaveLength(1);
+    expect((await readPage(relay, group, ben)).keys).toHaveLength(1);
     await group.rotate();
-    world.clock.advance(week);
+    relay.clock.advance(week);
     await clear();
-    expect((await readPage(world, group, ben)).keys.at(-1)?.epoch).toBe(2);
+    expect((await readPage(relay, group, ben)).keys.at(-1)?.epoch).toBe(2);
   });
 
   test('end once in time, also if members leave meanwhile', async () => {
     expect(await prepare(createGroupSecret(nodeRandom))).toBe('ok');
-    world.clock.advance(week);
+    relay.clock.advance(week);
     await run('expiry');
     await group.remove([cem]);
     await clear();
     expect(await stagedBoxes()).toBe(0);
     expect(await rows('group_stagings')).toMatchObject([{ cleared: 1, box_count: 3 }]);
-    const before = await world.dump();
+    const before = await relay.dump();
     await run('expiry');
-    expect(await world.dump()).toEqual(before);
+    expect(await relay.dump()).toEqual(before);
     expect(await prepare(createGroupSecret(nodeRandom))).toBe('ok');
-    world.clock.advance(week);
+    relay.clock.advance(week);
     await clear();
     expect(await stagedBoxes()).toBe(0);
   });
@@ -313,7 +313,7 @@ describe('05 §13.26: staged rotations that expire', () => {
   test('end in a closed group too', async () => {
     expect(await prepare(createGroupSecret(nodeRandom))).toBe('ok');
     await group.close();
-    world.clock.advance(week);
+    relay.clock.advance(week);
     await clear();
     expect(await stagedBoxes()).toBe(0);
   });
@@ -321,7 +321,7 @@ describe('05 §13.26: staged rotations that expire', () => {
 
 test('a write that stores something with an end wakes the job', async () => {
   const woken: string[] = [];
-  world.context.jobs.wake = (name) => woken.push(name);
+  relay.context.jobs.wake = (name) => woken.push(name);
   await group.invite();
   await group.requestRecovery(ben);
   await group.rotate();
@@ -332,17 +332,17 @@ test('a write that stores something with an end wakes the job', async () => {
 describe('05 §11.2: messages', () => {
   test('are deleted with their results when the retention of their acceptance ends', async () => {
     await group.send(ben, 1);
-    world.clock.advance(hour);
+    relay.clock.advance(hour);
     const last = await group.send(ben, 1);
-    await world.restart({ groupMessageRetention: 10 });
-    world.clock.advance(retention - hour - 1);
-    expect(await run('retention')).toBe(world.clock.now() + 1);
+    await relay.restart({ groupMessageRetention: 10 });
+    relay.clock.advance(retention - hour - 1);
+    expect(await run('retention')).toBe(relay.clock.now() + 1);
     expect(await rows('group_messages')).toHaveLength(2);
-    world.clock.advance(1);
+    relay.clock.advance(1);
     await run('retention');
     expect(await rows('group_messages')).toMatchObject([{ sequence: last }]);
     expect(await rows('group_sent')).toMatchObject([{ sequence: last }]);
-    world.clock.advance(hour);
+    relay.clock.advance(hour);
     await run('retention');
     expect(await rows('group_messages')).toEqual([]);
     expect(await rows('group_sent')).toEqual([]);
@@ -350,13 +350,13 @@ describe('05 §11.2: messages', () => {
 
   test('management events, certificates, head and the rest of the group stay', async () => {
     await group.send(ben, 1);
-    const { group_messages, group_sent, ...before } = await world.dump();
+    const { group_messages, group_sent, ...before } = await relay.dump();
     expect(group_messages).toHaveLength(1);
     expect(group_sent).toHaveLength(1);
-    world.clock.advance(retention);
+    relay.clock.advance(retention);
     // The first epoch was superseded, and goes with them.
     await run('retention');
-    const { group_messages: left, group_sent: results, ...after } = await world.dump();
+    const { group_messages: left, group_sent: results, ...after } = await relay.dump();
     expect([left, results]).toEqual([[], []]);
     for (const table of ['groups', 'group_events', 'group_certificates', 'group_intervals']) {
       expect(after[table]).toEqual(before[table]);
@@ -366,7 +366,7 @@ describe('05 §11.2: messages', () => {
   });
 
   test('are deleted in several batches', async () => {
-    await world.context.storage.write('test', async (tx) => {
+    await relay.context.storage.write('test', async (tx) => {
       for (let sequence = 100; sequence < 550; sequence += 1) {
         await tx.run(
           `INSERT INTO group_messages (group_id, sequence, epoch, accepted_at, keep_until,
@@ -387,60 +387,60 @@ describe('05 §11.3: keys', () => {
   const boxSets = async () => [...new Set((await rows('group_boxes')).map((row) => row.box_set))];
 
   test('a superseded epoch is deleted within the hour after its last message', async () => {
-    world.clock.advance(hour);
+    relay.clock.advance(hour);
     await group.send(ben, 1);
     await group.remove([cem]);
-    world.clock.advance(retention - hour);
+    relay.clock.advance(retention - hour);
     await run('retention');
     // Epoch 0 had no message; the message of epoch 1 is an hour younger.
     expect(await epochs()).toEqual([1, 2]);
-    const page = await readPage(world, group, ben);
+    const page = await readPage(relay, group, ben);
     expect(page.keys.map(({ epoch }) => epoch)).toEqual([1, 2]);
-    world.clock.advance(hour);
+    relay.clock.advance(hour);
     await run('retention');
     expect(await rows('group_messages')).toEqual([]);
-    world.clock.advance(hour);
+    relay.clock.advance(hour);
     await run('retention');
     expect(await epochs()).toEqual([2]);
-    expect((await readPage(world, group, ben)).keys.map(({ epoch }) => epoch)).toEqual([2]);
+    expect((await readPage(relay, group, ben)).keys.map(({ epoch }) => epoch)).toEqual([2]);
   });
 
   test('a lowered retention deletes no epoch of messages with a longer promise', async () => {
     await group.send(ben, 1);
-    await world.restart({ groupMessageRetention: hour });
+    await relay.restart({ groupMessageRetention: hour });
     await group.send(ben, 1);
     await group.remove([cem]);
-    world.clock.advance(2 * hour);
+    relay.clock.advance(2 * hour);
     await run('retention');
     expect(await rows('group_messages')).toHaveLength(1);
-    const page = await readPage(world, group, ben);
+    const page = await readPage(relay, group, ben);
     expect(page.keys.map(({ epoch }) => epoch)).toEqual([1, 2]);
   });
 
   test('the current epoch stays, however old it is', async () => {
-    world.clock.advance(100 * retention);
+    relay.clock.advance(100 * retention);
     expect(await run('retention')).toBe(undefined);
     expect(await epochs()).toEqual([1]);
-    expect((await readPage(world, group, ben)).keys).toHaveLength(1);
+    expect((await readPage(relay, group, ben)).keys).toHaveLength(1);
   });
 
   test('boxes are deleted with the last epoch that used them; every member keeps one', async () => {
     await group.rotate();
     await group.remove([cem]);
     expect(await boxSets()).toHaveLength(2);
-    world.clock.advance(retention);
+    relay.clock.advance(retention);
     await run('retention');
     expect(await epochs()).toEqual([3]);
     const [inForce] = (await rows('groups')).map(({ box_set }) => box_set);
     expect(await boxSets()).toEqual([inForce]);
     expect(await rows('group_dropped_sets')).toEqual([]);
     for (const person of [ann, ada, ben]) {
-      expect((await readPage(world, group, person)).keys).toHaveLength(1);
+      expect((await readPage(relay, group, person)).keys).toHaveLength(1);
     }
   });
 
   test('all boxes of a dropped set are deleted, in one full batch or several', async () => {
-    const { storage } = world.context;
+    const { storage } = relay.context;
     for (const [boxSet, count] of [
       [7, 200],
       [8, 401],
@@ -466,7 +466,7 @@ describe('05 §11.3: keys', () => {
 
   test('a staged rotation keeps its boxes, a replaced rotation loses them', async () => {
     const prepare = () =>
-      world.call(
+      relay.call(
         'group.secret.rotation.prepare',
         group.preparation(createGroupSecret(nodeRandom), [ann, ben]),
         { session: ann.session() },
@@ -478,7 +478,7 @@ describe('05 §11.3: keys', () => {
     const [staging] = (await rows('group_stagings')) as [{ box_set: number }];
     const [inForce] = (await rows('groups')).map(({ box_set }) => box_set);
     expect((await boxSets()).sort()).toEqual([inForce, staging.box_set].sort());
-    world.clock.advance(retention);
+    relay.clock.advance(retention);
     await run('retention');
     expect(await boxSets()).toContain(staging.box_set);
   });
@@ -488,10 +488,10 @@ describe('05 §11.3: keys', () => {
     await group.rotate();
     await group.remove([cem]);
     const until = async (epoch: number, time: number) =>
-      world.context.storage.write('test', (tx) =>
+      relay.context.storage.write('test', (tx) =>
         tx.run('UPDATE group_epochs SET keep_until = ? WHERE epoch = ?', time, epoch),
       );
-    const now = world.clock.now();
+    const now = relay.clock.now();
     for (const [epoch, time] of [
       [0, 0],
       [1, 900],
@@ -500,11 +500,11 @@ describe('05 §11.3: keys', () => {
     ] as const) {
       await until(epoch, now + time);
     }
-    world.clock.advance(100);
+    relay.clock.advance(100);
     await run('retention');
     expect(await epochs()).toEqual([1, 3, 4]);
     expect(await boxSets()).toHaveLength(3);
-    world.clock.advance(800);
+    relay.clock.advance(800);
     await run('retention');
     expect(await epochs()).toEqual([4]);
     expect(await boxSets()).toHaveLength(1);
@@ -514,7 +514,7 @@ describe('05 §11.3: keys', () => {
     await group.send(ben, 1);
     await group.rotate();
     await group.remove([cem]);
-    world.clock.advance(retention + hour);
+    relay.clock.advance(retention + hour);
     for (let commits = 0; commits < 4; commits += 1) await crash('retention', commits);
     await run('retention');
     expect(await rows('group_messages')).toEqual([]);
@@ -526,8 +526,8 @@ describe('05 §11.3: keys', () => {
     await group.rotate();
     await group.apply(eve, await group.invite());
     await group.requestRecovery(ben);
-    world.takeNotices();
-    world.clock.advance(week);
+    relay.takeNotices();
+    relay.clock.advance(week);
     await Promise.all(['retention', 'expiry', 'retention', 'expiry'].map(run));
     expect(notices()).toEqual([applicationsFor(ann, ada), recoveriesFor(ann, ada, ben)]);
     expect(await epochs()).toEqual([2]);
@@ -539,15 +539,15 @@ test('no statement of the jobs scans a whole table or sorts', async () => {
   await group.rotate();
   await group.apply(eve, await group.invite());
   await group.requestRecovery(ben);
-  await readPage(world, group, cem);
-  await cem.addDevice('laptop', { expiresAt: world.clock.now() + 1 });
+  await readPage(relay, group, cem);
+  await cem.addDevice('laptop', { expiresAt: relay.clock.now() + 1 });
   await cem.publishState(await cem.state({ devices: ['laptop'] }));
-  world.clock.advance(month);
+  relay.clock.advance(month);
   const statements = new Set<string>();
-  world.faults.beforeStatement = (sql) => void statements.add(sql);
-  for (const { jobs } of [accounts, groups]) for (const { name } of jobs) await world.runJob(name);
-  delete world.faults.beforeStatement;
-  const { storage } = world.context;
+  relay.faults.beforeStatement = (sql) => void statements.add(sql);
+  for (const { jobs } of [accounts, groups]) for (const { name } of jobs) await relay.runJob(name);
+  delete relay.faults.beforeStatement;
+  const { storage } = relay.context;
   const found: Record<string, string[]> = {};
   for (const sql of [...statements].filter((each) => /^\s*(SELECT|UPDATE|DELETE)/.test(each))) {
     const slow = await scansAndSorts(storage, sql);

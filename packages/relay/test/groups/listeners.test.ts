@@ -12,8 +12,8 @@ import { inProcessRelay } from '../support/in-process-relay.ts';
 const many = 5_000;
 const patience = { timeout: 10_000, interval: 1 };
 
-const world = inProcessRelay();
-const ann = world.person('ann');
+const relay = inProcessRelay();
+const ann = relay.person('ann');
 let group: TestGroup;
 let isConnected: boolean;
 let listeners: GroupListeners;
@@ -49,15 +49,15 @@ class Told implements Listener {
 }
 
 beforeEach(async () => {
-  group = await TestGroup.create(world, ann);
+  group = await TestGroup.create(relay, ann);
   isConnected = true;
   const bus = {
-    ...world.context.bus,
+    ...relay.context.bus,
     get isConnected() {
       return isConnected;
     },
   };
-  listeners = new GroupListeners({ ...world.context, bus } as never);
+  listeners = new GroupListeners({ ...relay.context, bus } as never);
   audience = Array.from({ length: many }, (_, index) => new Told(ann.account, `s${index}`));
   for (const told of audience) listeners.join(told, group.groupId, 0);
 });
@@ -72,7 +72,7 @@ const everybodyHeard = () => vi.waitFor(() => expect(toldOnes()).toHaveLength(ma
 const heads = ({ hints }: Told) => hints.map(({ text }) => JSON.parse(text).params.head);
 /** Sessions that storage knows. */
 const store = (some: readonly Told[]) =>
-  world.context.storage.write('test', async (tx) => {
+  relay.context.storage.write('test', async (tx) => {
     for (const { session } of some) {
       await insertSession(tx, {
         session: { ...ann.session(), ...session },
@@ -114,18 +114,18 @@ test('the next notification waits as long as the last one took', async () => {
   const { hint } = first;
   // As if each pass took 100 ms.
   first.hint = (one) => {
-    world.clock.advance(0.1);
+    relay.clock.advance(0.1);
     hint.call(first, one);
   };
   tell(1);
   await everybodyHeard();
   for (const head of [2, 3, 4]) {
-    world.clock.advance(0.033);
+    relay.clock.advance(0.033);
     tell(head);
     await new Promise((resolve) => setImmediate(resolve));
   }
   expect(heads(audience.at(-1) as Told)).toEqual([1]);
-  world.clock.advance(0.002);
+  relay.clock.advance(0.002);
   await vi.waitFor(() => expect(heads(audience.at(-1) as Told)).toContain(4), patience);
   for (const told of audience) expect(heads(told)).toEqual([1, 4]);
 });
@@ -172,7 +172,7 @@ test('02 §10.3: while notices may be lost, storage decides which subscribers ar
 });
 
 test('subscribers confirmed since the last departure are not checked again', async () => {
-  const { storage } = world.context;
+  const { storage } = relay.context;
   const reads = vi.spyOn(storage, 'read');
   tell(1);
   tell(2, 0);
@@ -183,7 +183,7 @@ test('subscribers confirmed since the last departure are not checked again', asy
 test('after a departure each subscriber is checked once', async () => {
   await store(audience);
   await group.update({ name: 'other' });
-  const reads = vi.spyOn(world.context.storage, 'read');
+  const reads = vi.spyOn(relay.context.storage, 'read');
   tell(1, 1);
   await everybodyHeard();
   expect(reads).toHaveBeenCalledTimes(many / recheckBatchSize);
@@ -194,7 +194,7 @@ test('after a departure each subscriber is checked once', async () => {
 
 test('a group that no longer exists has no subscribers', async () => {
   await store(audience);
-  await world.context.storage.write('test', (tx) => tx.run('DELETE FROM groups'));
+  await relay.context.storage.write('test', (tx) => tx.run('DELETE FROM groups'));
   tell(1, 1);
   await vi.waitFor(() => expect(listeners.ids()).toEqual([]), patience);
   expect(toldOnes()).toEqual([]);

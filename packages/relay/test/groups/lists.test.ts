@@ -11,15 +11,15 @@ import { TestGroup } from '../fixtures/group.ts';
 import { Person } from '../fixtures/person.ts';
 import { inProcessRelay, network } from '../support/in-process-relay.ts';
 
-const world = inProcessRelay();
-const ann = world.person('ann', ['phone', 'laptop']);
-const ben = world.person('ben');
-const cem = world.person('cem');
+const relay = inProcessRelay();
+const ann = relay.person('ann', ['phone', 'laptop']);
+const ben = relay.person('ben');
+const cem = relay.person('cem');
 let group: TestGroup;
 
 /** Ann owns the group, Ben administers it, Cem is a member; all of them may invite. */
 beforeEach(async () => {
-  group = await TestGroup.create(world, ann, { invite_policy: 'members_shareable' });
+  group = await TestGroup.create(relay, ann, { invite_policy: 'members_shareable' });
   const invite = await group.invite();
   for (const person of [ben, cem]) await group.apply(person, invite);
   await group.approve([ben, cem]);
@@ -39,22 +39,22 @@ const params = (asked: Asked, group_id = group.groupId) => ({
   ...(asked.cursor !== undefined && { cursor: asked.cursor }),
 });
 const codeOf = (list: List, person: Person, asked: Asked, group_id?: string) =>
-  world.codeOf(`group.${list}.list`, params(asked, group_id), { session: person.session() });
+  relay.codeOf(`group.${list}.list`, params(asked, group_id), { session: person.session() });
 const revoke = async (invite_id: string) => {
   const request = { group_id: group.groupId, invite_id };
-  await world.call('group.invite.revoke', request, { session: ann.session() });
+  await relay.call('group.invite.revoke', request, { session: ann.session() });
 };
 
 async function invites(person: Person, asked: Asked = {}): Promise<GroupInviteList> {
   const session = person.session();
-  const page = await world.call('group.invite.list', params(asked), { session });
+  const page = await relay.call('group.invite.list', params(asked), { session });
   verifyGroupInviteList(network, page, params(asked));
   return page;
 }
 
 async function applications(person: Person, asked: Asked = {}): Promise<GroupApplicationList> {
   const session = person.session();
-  const page = await world.call('group.application.list', params(asked), { session });
+  const page = await relay.call('group.application.list', params(asked), { session });
   verifyGroupApplicationList(network, page, params(asked));
   return page;
 }
@@ -96,7 +96,7 @@ async function traverse(
 /** So many people who are not members. */
 const people = (count: number): Promise<Person[]> =>
   Promise.all(
-    Array.from({ length: count }, (_, index) => Person.register(world, `guest ${index}`)),
+    Array.from({ length: count }, (_, index) => Person.register(relay, `guest ${index}`)),
   );
 
 /** Applications under several invitations: public ones and some for one person alone. */
@@ -127,24 +127,24 @@ describe('05 §13.11: the list of invitations', () => {
     const [guest, other] = (await people(2)) as [Person, Person];
     const revoked = await group.invite();
     await revoke(revoked.invite_id);
-    const over = await group.invite({ expires_at: world.clock.now() + 10 });
+    const over = await group.invite({ expires_at: relay.clock.now() + 10 });
     const targeted = await group.invite({ invitee: guest.account });
     await group.apply(guest, targeted);
     const some = await group.invite({ max_uses: 2 });
     await group.apply(other, some);
     expect((await invites(ann)).invites).toHaveLength(3);
     await group.approve([guest, other]);
-    world.clock.advance(9);
+    relay.clock.advance(9);
     const ids = (await shown.invite(ann, {})).ids;
     expect(ids.sort()).toEqual([over.invite_id, some.invite_id].sort());
-    world.clock.advance(1);
+    relay.clock.advance(1);
     expect((await invites(ann)).invites).toMatchObject([{ invite: some, uses: 1 }]);
   });
 
   test('has one certificate of each device, also if it was renewed in between', async () => {
     await group.invite();
     await group.invite({}, { device: 'laptop' });
-    await ann.addDevice('phone', { expiresAt: world.clock.now() + 1_000_000 });
+    await ann.addDevice('phone', { expiresAt: relay.clock.now() + 1_000_000 });
     await ann.publishState();
     await group.invite();
     await group.invite({}, { by: ben });
@@ -162,14 +162,14 @@ describe('05 §13.14: the list of applications', () => {
   test('omits applications whose invitation ended, and shows the others', async () => {
     const [one, two, three] = (await people(3)) as [Person, Person, Person];
     const revoked = await group.invite();
-    const over = await group.invite({ expires_at: world.clock.now() + 10 });
+    const over = await group.invite({ expires_at: relay.clock.now() + 10 });
     const valid = await group.invite();
     await group.apply(one, revoked);
     await group.apply(two, over);
     await group.apply(three, valid);
     await revoke(revoked.invite_id);
     expect((await shown.application(ann, {})).ids).toHaveLength(2);
-    world.clock.advance(10);
+    relay.clock.advance(10);
     expect((await shown.application(ben, {})).ids).toEqual([three.account]);
     // An account that applies again is listed again.
     await group.apply(one, valid);
@@ -192,7 +192,7 @@ describe('05 §13.14: the list of applications', () => {
     await revoke(dead.invite_id);
     await apply(guests.slice(0, 2));
     let rows = 0;
-    const { storage } = world.context;
+    const { storage } = relay.context;
     const { read } = storage;
     storage.read = (work) =>
       read.call(storage, async (tx) => {
@@ -239,7 +239,7 @@ describe('05 §12.7: paging', () => {
 
     test("has at most the relay's page size, whatever is asked for", async () => {
       await prepare[list]();
-      await world.restart({ pageSize: 2, maxPageSize: 3 });
+      await relay.restart({ pageSize: 2, maxPageSize: 3 });
       expect((await shown[list](ann, {})).ids).toHaveLength(2);
       expect((await shown[list](ann, { limit: 5 })).ids).toHaveLength(3);
       expect((await traverse(list, ann, { limit: 5 })).flat()).toHaveLength(5);
@@ -247,12 +247,12 @@ describe('05 §12.7: paging', () => {
 
     test('has at least one record on a page, and no more than fit', async () => {
       await prepare[list]();
-      await world.restart({ pageBytes: 1 });
+      await relay.restart({ pageBytes: 1 });
       expect((await traverse(list, ann, { limit: 5 })).map(({ length }) => length)).toEqual([
         1, 1, 1, 1, 1,
       ]);
       const { length } = JSON.stringify(await invites(ann, { limit: 1 }));
-      await world.restart({ pageBytes: 3 * length });
+      await relay.restart({ pageBytes: 3 * length });
       const [first = []] = await traverse(list, ann, { limit: 5 });
       expect(first.length).toBeGreaterThan(1);
       expect(first.length).toBeLessThan(5);
@@ -292,7 +292,7 @@ describe('05 §12.7: paging', () => {
       await prepare[list]();
       const { next } = await shown[list](ann, { limit: 3 });
       const rest = await shown[list](ann, { cursor: next });
-      await world.restart();
+      await relay.restart();
       expect(await shown[list](ann, { cursor: next })).toEqual(rest);
       expect(await shown[list](ben, { cursor: next })).toEqual(rest);
     });
@@ -305,7 +305,7 @@ describe('05 §12.7: paging', () => {
       expect(next).toMatch(/^[A-Za-z0-9._~-]+$/);
       expect(await codeOf(list, ann, { cursor: next })).toBe('ok');
       expect(await codeOf(other, ann, { cursor: next })).toBe('bad_request');
-      const elsewhere = await TestGroup.create(world, ann);
+      const elsewhere = await TestGroup.create(relay, ann);
       expect(await codeOf(list, ann, { cursor: next }, elsewhere.groupId)).toBe('bad_request');
       const plain = Buffer.from(next ?? '', 'base64url').toString();
       const made = (text: string) => encodeBase64url(utf8(text));
@@ -385,6 +385,6 @@ describe('05 §12.7: paging', () => {
 async function rejectAll(accounts: readonly string[]): Promise<void> {
   for (const account of accounts) {
     const request = { group_id: group.groupId, accounts: [account] };
-    await world.codeOf('group.application.reject', request, { session: ann.session() });
+    await relay.codeOf('group.application.reject', request, { session: ann.session() });
   }
 }

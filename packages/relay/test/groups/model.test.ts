@@ -15,8 +15,8 @@ const numRuns = Number(runs ?? (engine === 'postgres' ? 25 : 80));
 const tally = new Map<string, { accepted: number; refused: number }>();
 
 async function play(sequence: readonly Step[]): Promise<void> {
-  await using world = await InProcessRelay.start(limits);
-  const scene = await Scene.open(world);
+  await using relay = await InProcessRelay.start(limits);
+  const scene = await Scene.open(relay);
   for (const step of sequence) await scene.take(step);
   await scene.readEverything();
   for (const [kind, { accepted, refused }] of scene.tally) {

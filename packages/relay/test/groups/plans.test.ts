@@ -5,23 +5,23 @@ import { Person } from '../fixtures/person.ts';
 import { scansAndSorts } from '../support/engine.ts';
 import { inProcessRelay } from '../support/in-process-relay.ts';
 
-const world = inProcessRelay();
+const relay = inProcessRelay();
 
 test('no statement of any method or job scans a whole table or sorts', async () => {
-  const ann = await Person.register(world, 'ann');
-  const ben = await Person.register(world, 'ben', ['phone', 'laptop']);
-  const cem = await Person.register(world, 'cem');
+  const ann = await Person.register(relay, 'ann');
+  const ben = await Person.register(relay, 'ben', ['phone', 'laptop']);
+  const cem = await Person.register(relay, 'cem');
   const statements = new Set<string>();
-  world.faults.beforeStatement = (sql) => void statements.add(sql);
+  relay.faults.beforeStatement = (sql) => void statements.add(sql);
   await live(ann, ben, cem);
-  delete world.faults.beforeStatement;
+  delete relay.faults.beforeStatement;
   const tables = /\bgroup(?:s|_\w+)\b/;
   const found: Record<string, string[]> = {};
   const searching = [...statements].filter(
     (sql) => tables.test(sql) && /\bWHERE\b|^\s*SELECT/.test(sql) && !/^\s*INSERT/.test(sql),
   );
   for (const sql of searching) {
-    const slow = await scansAndSorts(world.context.storage, sql);
+    const slow = await scansAndSorts(relay.context.storage, sql);
     if (slow.length > 0) found[sql] = slow;
   }
   expect(found).toEqual({});
@@ -30,10 +30,10 @@ test('no statement of any method or job scans a whole table or sorts', async () 
 
 /** Every method but `group.subscribe`, and every job, each at least once. */
 async function live(ann: Person, ben: Person, cem: Person): Promise<void> {
-  const group = await TestGroup.create(world, ann);
+  const group = await TestGroup.create(relay, ann);
   const { groupId: group_id } = group;
   const as = (person: Person, method: string, facts: object = {}, device = 'phone') =>
-    world.call(`group.${method}`, { group_id, ...facts }, { session: person.session(device) });
+    relay.call(`group.${method}`, { group_id, ...facts }, { session: person.session(device) });
   await group.update({ invite_policy: 'members_shareable' });
   await group.admit(ben, cem);
   await group.setRole(ben, 'administrator');
@@ -53,23 +53,23 @@ async function live(ann: Person, ben: Person, cem: Person): Promise<void> {
   await group.requestRecovery(cem);
   await as(cem, 'member.recovery.reject', { accounts: [cem.account] });
   const other = group.preparation(newMemberKey().privateKey);
-  await world.call('group.secret.rotation.prepare', other, { session: ann.session() });
+  await relay.call('group.secret.rotation.prepare', other, { session: ann.session() });
   await group.rotate();
   await group.send(cem, 5);
   await as(ben, 'sync', { limit: 1 }, 'laptop');
   await as(ben, 'key.sync', { limit: 1 }, 'laptop');
   await as(ben, 'invite.revoke', { invite_id }, 'phone').catch(() => {});
   await as(ann, 'invite.revoke', { invite_id });
-  await group.invite({ expires_at: world.clock.now() + 1 });
+  await group.invite({ expires_at: relay.clock.now() + 1 });
   await group.requestRecovery(cem);
   await ben.publishState(await ben.state({ devices: ['phone'] }));
-  for (const { name } of groups.jobs) await world.runJob(name);
+  for (const { name } of groups.jobs) await relay.runJob(name);
   await group.remove([cem]);
   await group.ban([cem]);
   await group.unban([cem]);
   await group.transfer(ben);
-  world.clock.advance(86_400 * 60);
-  for (const { name } of groups.jobs) await world.runJob(name);
+  relay.clock.advance(86_400 * 60);
+  for (const { name } of groups.jobs) await relay.runJob(name);
   group.owner = ben;
   await group.close();
 }

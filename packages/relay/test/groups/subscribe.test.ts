@@ -12,19 +12,19 @@ const most = 3;
 /** Well-formed, and of no group. */
 const nowhere = `grp_${'A'.repeat(22)}`;
 
-const world = inProcessRelay({ groupSubscriptions: most });
+const relay = inProcessRelay({ groupSubscriptions: most });
 let board: Connections;
-const ann = world.person('ann');
-const ben = world.person('ben', ['phone', 'laptop']);
+const ann = relay.person('ann');
+const ben = relay.person('ben', ['phone', 'laptop']);
 /** Groups of ann, of which ben is a member as well. */
 let groups: TestGroup[];
 let connection: Connection;
 
 beforeEach(async () => {
-  board = new Connections(world);
+  board = new Connections(relay);
   groups = [];
   for (let count = 0; count < most + 1; count += 1) {
-    const group = await TestGroup.create(world, ann);
+    const group = await TestGroup.create(relay, ann);
     await group.admit(ben);
     groups.push(group);
   }
@@ -32,7 +32,7 @@ beforeEach(async () => {
 });
 
 const subscribe = (params: unknown, by = connection) =>
-  world.call('group.subscribe', params, { connection: by });
+  relay.call('group.subscribe', params, { connection: by });
 const group = (index: number) => groups[index] as TestGroup;
 const ids = (...indexes: number[]) => indexes.map((index) => group(index).groupId);
 /** How a call is refused. */
@@ -46,7 +46,7 @@ const refusal = async (call: Promise<unknown>) => {
 const refused = (group_ids: unknown) => refusal(subscribe({ group_ids }));
 const subscribed = () => [...board.hub.listeners.group.ids()].sort();
 const intervals = async (person = ben, device = 'laptop') => {
-  const { group_intervals = [] } = await world.dump();
+  const { group_intervals = [] } = await relay.dump();
   const { deviceId } = person.device(device);
   return (group_intervals as Record<string, unknown>[])
     .filter((row) => row.device_id === deviceId)
@@ -82,7 +82,7 @@ describe('05 §13.29: the set', () => {
     await group(0).update({ name: 'heard' });
     expect(connection.hints()).toEqual([['timeline', 2]]);
     // Both are counted as present: the new session adds nothing.
-    await world.restart({ groupSubscriptions: 0 });
+    await relay.restart({ groupSubscriptions: 0 });
     await subscribe({ group_ids: ids(0) });
   });
 
@@ -94,7 +94,7 @@ describe('05 §13.29: the set', () => {
   });
 
   test('is empty if the connection ends while its groups are read', async () => {
-    const { storage } = world.context;
+    const { storage } = relay.context;
     const { read } = storage;
     storage.read = async (work) => {
       const found = await read.call(storage, work);
@@ -135,7 +135,7 @@ describe('05 §13.29 step 1: errors without data', () => {
   });
 
   test('without a session it is unauthorized', async () => {
-    const call = world.call('group.subscribe', { group_ids: ids(0) });
+    const call = relay.call('group.subscribe', { group_ids: ids(0) });
     expect(await refusal(call)).toEqual({ code: 'unauthorized', data: undefined });
   });
 
@@ -146,12 +146,12 @@ describe('05 §13.29 step 1: errors without data', () => {
 
   test('an account session is forbidden', async () => {
     const session = ben.accountSession();
-    const call = world.call('group.subscribe', { group_ids: [nowhere] }, { session });
+    const call = relay.call('group.subscribe', { group_ids: [nowhere] }, { session });
     expect(await refusal(call)).toEqual({ code: 'forbidden', data: undefined });
   });
 
   test('a removed device is unauthorized, also if it clears its set', async () => {
-    await world.context.storage.write('test', async (tx) => {
+    await relay.context.storage.write('test', async (tx) => {
       await tx.run('DELETE FROM devices WHERE device_id = ?', ben.device('laptop').deviceId);
     });
     for (const group_ids of [ids(0), []]) {
@@ -180,7 +180,7 @@ describe('02 §13.1: the count rule', () => {
 
   test('a lowered limit refuses additions only', async () => {
     await subscribe({ group_ids: ids(0, 1, 2) });
-    await world.restart({ groupSubscriptions: 1 });
+    await relay.restart({ groupSubscriptions: 1 });
     expect(await refused(ids(0, 1, 3))).toEqual(tooMany);
     expect(await refused(ids(0, 3))).toEqual(tooMany);
     await subscribe({ group_ids: ids(2, 1, 0) });
@@ -193,7 +193,7 @@ describe('02 §13.1: the count rule', () => {
 
   test('a limit of 0 lets a set be kept, reduced and cleared', async () => {
     await subscribe({ group_ids: ids(0, 1) });
-    await world.restart({ groupSubscriptions: 0 });
+    await relay.restart({ groupSubscriptions: 0 });
     expect(await refused(ids(2))).toEqual(tooMany);
     for (const kept of [ids(1, 0), ids(1), []]) await subscribe({ group_ids: kept });
     expect(await refused(ids(1))).toEqual(tooMany);
@@ -202,7 +202,7 @@ describe('02 §13.1: the count rule', () => {
   test('concurrent calls are checked one after the other', async () => {
     const outcomes = await Promise.all(
       [ids(0, 1), ids(2, 3), ids(0, 1, 2, 3), ids(2)].map((group_ids) =>
-        world.codeOf('group.subscribe', { group_ids }, { connection }),
+        relay.codeOf('group.subscribe', { group_ids }, { connection }),
       ),
     );
     expect(outcomes).toEqual(['ok', 'ok', 'bad_request', 'ok']);
@@ -215,8 +215,8 @@ describe('05 §13.29 step 2: errors that name every group', () => {
   let closedDoor: TestGroup;
 
   beforeEach(async () => {
-    cem = await Person.register(world, 'cem');
-    closedDoor = await TestGroup.create(world, cem);
+    cem = await Person.register(relay, 'cem');
+    closedDoor = await TestGroup.create(relay, cem);
     await subscribe({ group_ids: ids(0) });
   });
 
@@ -236,9 +236,9 @@ describe('05 §13.29 step 2: errors that name every group', () => {
       () => [closedDoor.groupId],
     ],
   ] as const)('%s', async (_what, wanted, code, group_ids) => {
-    const before = await world.dump();
+    const before = await relay.dump();
     expect(await refused(wanted())).toEqual({ code, data: { group_ids: group_ids() } });
-    expect(await world.dump()).toEqual(before);
+    expect(await relay.dump()).toEqual(before);
     expect(subscribed()).toEqual(ids(0));
   });
 
@@ -281,7 +281,7 @@ describe('05 §10.2: intervals', () => {
   });
 
   test('they open with the account held: its device is removed before, or they are closed', async () => {
-    const write = vi.spyOn(world.context.storage, 'write');
+    const write = vi.spyOn(relay.context.storage, 'write');
     await subscribe({ group_ids: ids(0, 1) });
     const held = write.mock.calls.map(([aggregates]) => aggregates);
     expect(held).toEqual([[`account:${ben.account}`, ...ids(0, 1).map((id) => `group:${id}`)]]);
@@ -290,13 +290,13 @@ describe('05 §10.2: intervals', () => {
   test('a device with an interval keeps it, and nothing is written', async () => {
     await subscribe({ group_ids: ids(0) });
     await group(0).update({ name: 'further' });
-    const before = await world.dump();
-    world.faults.beforeStatement = (sql) => {
+    const before = await relay.dump();
+    relay.faults.beforeStatement = (sql) => {
       if (!/^\s*SELECT/.test(sql)) throw new Error(`${sql} was run`);
     };
     await subscribe({ group_ids: ids(0) });
-    delete world.faults.beforeStatement;
-    expect(await world.dump()).toEqual(before);
+    delete relay.faults.beforeStatement;
+    expect(await relay.dump()).toEqual(before);
   });
 
   test('the interval stays when the subscription ends', async () => {
@@ -327,7 +327,7 @@ describe('05 §10.2: intervals', () => {
 
   test('a group whose interval was closed meanwhile is written with the others', async () => {
     await subscribe({ group_ids: ids(1) });
-    const { storage } = world.context;
+    const { storage } = relay.context;
     const { write } = storage;
     const open = async () => {
       const all = (await intervals()).filter(({ message_to }) => message_to === null);
@@ -353,7 +353,7 @@ describe('05 §10.2: intervals', () => {
   });
 
   test('a member removed between read and write is refused, and nothing is written', async () => {
-    const { storage } = world.context;
+    const { storage } = relay.context;
     const { write } = storage;
     storage.write = async (aggregates, work) => {
       storage.write = write;
@@ -367,13 +367,13 @@ describe('05 §10.2: intervals', () => {
   });
 
   test('a device whose certificate ends between read and write is unauthorized', async () => {
-    await ben.addDevice('laptop', { expiresAt: world.clock.now() + 10 });
+    await ben.addDevice('laptop', { expiresAt: relay.clock.now() + 10 });
     await ben.publishState();
-    const { storage } = world.context;
+    const { storage } = relay.context;
     const { write } = storage;
     storage.write = async (aggregates, work) => {
       storage.write = write;
-      world.clock.advance(10);
+      relay.clock.advance(10);
       return (await write.call(storage, aggregates, work)) as never;
     };
     expect(await refused(ids(0, 1))).toEqual({ code: 'unauthorized', data: undefined });
@@ -382,8 +382,8 @@ describe('05 §10.2: intervals', () => {
 
   test('05 §12.6: a storage fault anywhere leaves set and intervals unchanged', async () => {
     await subscribe({ group_ids: ids(0) });
-    const faults = await throughEveryFault(world, async () => {
-      const code = await world.codeOf('group.subscribe', { group_ids: ids(1, 2) }, { connection });
+    const faults = await throughEveryFault(relay, async () => {
+      const code = await relay.codeOf('group.subscribe', { group_ids: ids(1, 2) }, { connection });
       expect(subscribed()).toEqual(code === 'ok' ? ids(1, 2).sort() : ids(0));
       return code;
     });
@@ -392,15 +392,15 @@ describe('05 §10.2: intervals', () => {
 });
 
 test('no statement of a subscription or of checking subscribers scans a whole table or sorts', async () => {
-  const { storage } = world.context;
+  const { storage } = relay.context;
   const statements = new Set<string>();
-  world.faults.beforeStatement = (sql) => void statements.add(sql);
+  relay.faults.beforeStatement = (sql) => void statements.add(sql);
   await subscribe({ group_ids: ids(0, 1) });
   await storage.read(async (tx) => {
     await readGroupStanding(tx, group(0).groupId, [ann.account, ben.account]);
     await groupsSubject.subscriptionResync?.notices(tx, ids(0, 1), { withLists: true });
   });
-  delete world.faults.beforeStatement;
+  delete relay.faults.beforeStatement;
   const searched = [...statements].filter((each) => /^\s*SELECT .* FROM/s.test(each));
   const found: Record<string, string[]> = {};
   for (const sql of searched) {

@@ -7,31 +7,31 @@ import { throughEveryFault } from '../support/faults.ts';
 import { type InProcessRelay, inProcessRelay, network } from '../support/in-process-relay.ts';
 
 const job = 'messages.delivery';
-const world = inProcessRelay();
-const ann = world.person('ann');
+const relay = inProcessRelay();
+const ann = relay.person('ann');
 /** Not at home at any relay at first. */
 let ben: Person;
 
 beforeEach(async () => {
-  ben = new Person(world, 'ben');
+  ben = new Person(relay, 'ben');
   await ben.addDevice('phone');
 });
 
 const toBen = (options: MessageOptions = {}): SendParams =>
   ann.message(ben, { authorization: ben.grant(ann), ...options });
-const send = (params: SendParams) => world.call('message.send', params, { session: ann.session() });
+const send = (params: SendParams) => relay.call('message.send', params, { session: ann.session() });
 const sendCode = (params: unknown) =>
-  world.codeOf('message.send', params, { session: ann.session() });
+  relay.codeOf('message.send', params, { session: ann.session() });
 const status = (params: SendParams, person = ann) =>
-  world.call(
+  relay.call(
     'message.delivery.status',
     { message_id: params.envelope.message_id },
     { session: person.session() },
   );
 const inbox = async (person = ben) =>
-  ((await world.call('message.timeline.sync', {}, { session: person.session() })) as JsonObject)
+  ((await relay.call('message.timeline.sync', {}, { session: person.session() })) as JsonObject)
     .items as unknown[];
-const queue = async () => (await world.rows('deliveries')) as Record<string, number | string>[];
+const queue = async () => (await relay.rows('deliveries')) as Record<string, number | string>[];
 
 const relays = ['55', '66'].map((byte) =>
   accountSigner(network, new Uint8Array(32).fill(Number.parseInt(byte, 16))),
@@ -42,12 +42,12 @@ async function atRelay(index: number, person = ben): Promise<void> {
   const signer = relays[index] as (typeof relays)[number];
   const draft = await person.route({ relay_id: relayIds[index] as string });
   const route = await cosignRoute(network, signer, draft);
-  world.routes = (account) => (account === person.account ? [route] : []);
+  relay.routes = (account) => (account === person.account ? [route] : []);
 }
 /** Answers requests to other relays one after another; the last answer repeats. */
 function answering(...answers: DeliveryAnswer[]): { relayId: string; params: JsonObject }[] {
   const asked: { relayId: string; params: JsonObject }[] = [];
-  world.deliver = (relayId, params) => {
+  relay.deliver = (relayId, params) => {
     const answer = answers[Math.min(asked.length, answers.length - 1)] as DeliveryAnswer;
     asked.push({ relayId, params });
     return Promise.resolve(answer);
@@ -63,34 +63,34 @@ const refused = (code: string, retryAfter?: number): DeliveryAnswer => ({
 /** Advances the clock to the next attempt and makes it. */
 async function nextAttempt(): Promise<void> {
   const [row] = await queue();
-  world.clock.advance(Math.max(0, Number(row?.next_attempt_at) - world.clock.now()));
-  await world.runJob(job);
+  relay.clock.advance(Math.max(0, Number(row?.next_attempt_at) - relay.clock.now()));
+  await relay.runJob(job);
 }
 
 describe('04 §12: a recipient that is not at home here', () => {
   test('the message is accepted and queued, and its sent record exists', async () => {
     const message = toBen({ senders: ['phone'] });
-    const accepted_at = world.clock.now();
+    const accepted_at = relay.clock.now();
     expect(await send(message)).toEqual({ status: 'delivering', accepted_at });
     expect(await status(message)).toEqual({ status: 'delivering', accepted_at });
     expect(await inbox(ann)).toHaveLength(1);
-    expect(world.takeNotices()).toEqual([ann.timelineNotice(0)]);
+    expect(relay.takeNotices()).toEqual([ann.timelineNotice(0)]);
     expect(await queue()).toHaveLength(1);
   });
 
   test('a repeat answers the same and queues nothing', async () => {
     const message = toBen();
     const first = await send(message);
-    const before = await world.dump();
+    const before = await relay.dump();
     expect(await send(message)).toEqual(first);
     expect(await sendCode({ ...message, extra: 1 })).toBe('state_conflict');
-    expect(await world.dump()).toEqual(before);
+    expect(await relay.dump()).toEqual(before);
   });
 
   test('every refusal that does not need the state of the recipient comes at once', async () => {
-    const eve = new Person(world, 'eve');
+    const eve = new Person(relay, 'eve');
     await eve.addDevice('phone');
-    const now = world.clock.now();
+    const now = relay.clock.now();
     expect(await sendCode(toBen({ authorization: eve.grant(ann) }))).toBe('forbidden');
     expect(await sendCode(toBen({ authorization: ben.grant(ann, { expires_at: now }) }))).toBe(
       'forbidden',
@@ -100,7 +100,7 @@ describe('04 §12: a recipient that is not at home here', () => {
   });
 
   test('the number of queued messages of an account is limited', async () => {
-    await world.restart({ queuedDeliveries: 2 });
+    await relay.restart({ queuedDeliveries: 2 });
     const messages = [toBen(), toBen(), toBen()];
     const codes = [];
     for (const message of messages) codes.push(await sendCode(message));
@@ -111,7 +111,7 @@ describe('04 §12: a recipient that is not at home here', () => {
   test('if storage fails at any write, nothing of the message is stored', async () => {
     const message = toBen({ senders: ['phone'] });
     const code = () => sendCode(message);
-    expect(await throughEveryFault(world, code)).toBeGreaterThan(6);
+    expect(await throughEveryFault(relay, code)).toBeGreaterThan(6);
     expect(await queue()).toHaveLength(1);
   });
 });
@@ -121,22 +121,22 @@ describe('a recipient that comes home here later', () => {
     const message = toBen();
     await send(message);
     await ben.moveIn();
-    world.takeNotices();
-    const accepted_at = world.clock.now();
-    world.clock.advance(60);
+    relay.takeNotices();
+    const accepted_at = relay.clock.now();
+    relay.clock.advance(60);
     await nextAttempt();
     expect(await status(message)).toEqual({ status: 'target_accepted', accepted_at });
     expect(await inbox()).toEqual([
       {
         sequence: 0,
-        accepted_at: world.clock.now(),
+        accepted_at: relay.clock.now(),
         envelope: message.envelope,
         key_box: message.recipient_boxes[0],
       },
     ]);
-    expect(world.takeNotices()).toEqual([ben.timelineNotice(0)]);
+    expect(relay.takeNotices()).toEqual([ben.timelineNotice(0)]);
     expect(await queue()).toEqual([]);
-    await world.runJob(job);
+    await relay.runJob(job);
     expect(await inbox()).toHaveLength(1);
   });
 
@@ -144,7 +144,7 @@ describe('a recipient that comes home here later', () => {
     const message = toBen();
     await send(message);
     await ben.moveIn();
-    await world.restart();
+    await relay.restart();
     await nextAttempt();
     expect(await inbox()).toHaveLength(1);
     expect(await status(message)).toMatchObject({ status: 'target_accepted' });
@@ -154,16 +154,16 @@ describe('a recipient that comes home here later', () => {
     const message = toBen();
     await send(message);
     await ben.moveIn();
-    world.takeNotices();
-    world.afterProof = async () => {
+    relay.takeNotices();
+    relay.afterProof = async () => {
       const [row] = await queue();
-      world.clock.advance(Number(row?.next_attempt_at) - world.clock.now());
-      await world.runJob(job);
+      relay.clock.advance(Number(row?.next_attempt_at) - relay.clock.now());
+      await relay.runJob(job);
       expect(await inbox()).toHaveLength(1);
     };
     await nextAttempt();
     expect(await inbox()).toHaveLength(1);
-    expect(world.takeNotices()).toHaveLength(1);
+    expect(relay.takeNotices()).toHaveLength(1);
     expect(await status(message)).toMatchObject({ status: 'target_accepted' });
   });
 
@@ -171,8 +171,8 @@ describe('a recipient that comes home here later', () => {
     const message = toBen();
     await send(message);
     await ben.moveIn();
-    world.afterProof = async () => {
-      await world.context.storage.write('test', (tx) =>
+    relay.afterProof = async () => {
+      await relay.context.storage.write('test', (tx) =>
         tx.run(
           'UPDATE account_routes SET relay_id = ? WHERE account = ?',
           relayIds[0] as string,
@@ -222,22 +222,22 @@ describe('a recipient that comes home here later', () => {
     const message = toBen();
     await send(message);
     await ben.moveIn();
-    world.takeNotices();
+    relay.takeNotices();
     for (let failAt = 0; ; failAt += 1) {
       let left = failAt;
-      world.faults.beforeStatement = (sql) => {
+      relay.faults.beforeStatement = (sql) => {
         if (!/^\s*(INSERT|UPDATE|DELETE)/.test(sql)) return;
         if (left === 0) throw new Error('fault of the test');
         left -= 1;
       };
-      await world.runJob(job).catch(() => undefined);
-      delete world.faults.beforeStatement;
+      await relay.runJob(job).catch(() => undefined);
+      delete relay.faults.beforeStatement;
       const [row] = await queue();
       if (row === undefined) break;
       expect(await inboxHead(ben)).toBe(-1);
-      expect(world.takeNotices()).toEqual([]);
+      expect(relay.takeNotices()).toEqual([]);
       expect(await status(message)).toMatchObject({ status: 'delivering' });
-      world.clock.advance(120);
+      relay.clock.advance(120);
     }
     expect(await inbox()).toHaveLength(1);
     expect(await status(message)).toMatchObject({ status: 'target_accepted' });
@@ -249,9 +249,9 @@ describe('04 §16.1: the deadline', () => {
     ['the age limit comes first', 0, (limits: Limits) => limits.deliveryAgeLimit],
     ['an old envelope has less time', 1_000, (limits: Limits) => limits.deliveryAgeLimit - 1_000],
   ])('%s', async (_, age, left) => {
-    const message = toBen({ createdAt: world.clock.now() - age });
+    const message = toBen({ createdAt: relay.clock.now() - age });
     await send(message);
-    const deadline = world.clock.now() + left(world.context.limits);
+    const deadline = relay.clock.now() + left(relay.context.limits);
     await until(deadline - 1);
     expect(await status(message)).toMatchObject({ status: 'delivering' });
     await until(deadline);
@@ -263,10 +263,10 @@ describe('04 §16.1: the deadline', () => {
   });
 
   test('the shorter of delivery age limit and retention is the deadline', async () => {
-    await world.restart({ messageRetention: 1_000, deliveryAgeLimit: 5_000 });
+    await relay.restart({ messageRetention: 1_000, deliveryAgeLimit: 5_000 });
     const message = toBen();
     await send(message);
-    const deadline = world.clock.now() + 1_000;
+    const deadline = relay.clock.now() + 1_000;
     await until(deadline - 1);
     expect(await status(message)).toMatchObject({ status: 'delivering' });
     await until(deadline);
@@ -276,13 +276,13 @@ describe('04 §16.1: the deadline', () => {
   test('a relay that was down at the deadline ends the delivery after its restart', async () => {
     const message = toBen();
     await send(message);
-    world.clock.advance(world.context.limits.messageRetention + 86_400);
-    await world.restart();
-    await world.runJob('messages.retention');
-    await world.runJob(job);
+    relay.clock.advance(relay.context.limits.messageRetention + 86_400);
+    await relay.restart();
+    await relay.runJob('messages.retention');
+    await relay.runJob(job);
     const options = { session: ann.session() };
     const params = { message_id: message.envelope.message_id };
-    expect(await world.call('message.delivery.status', params, options)).toMatchObject({
+    expect(await relay.call('message.delivery.status', params, options)).toMatchObject({
       status: 'failed',
     });
   });
@@ -290,10 +290,10 @@ describe('04 §16.1: the deadline', () => {
   test('a late success does not change a failure', async () => {
     const message = toBen();
     await send(message);
-    await until(world.clock.now() + world.context.limits.deliveryAgeLimit);
+    await until(relay.clock.now() + relay.context.limits.deliveryAgeLimit);
     const failed = await status(message);
     await ben.moveIn();
-    await world.runJob(job);
+    await relay.runJob(job);
     expect(await status(message)).toEqual(failed);
     expect(await inboxHead(ben)).toBe(-1);
   });
@@ -363,9 +363,9 @@ describe('04 §16.2: attempts at other relays', () => {
     for (let count = 0; count < 12; count += 1) {
       await nextAttempt();
       const [row] = await queue();
-      waits.push(Number(row?.next_attempt_at) - world.clock.now());
+      waits.push(Number(row?.next_attempt_at) - relay.clock.now());
     }
-    const { deliveryRetryFirst: first, deliveryRetryMost: most } = world.context.limits;
+    const { deliveryRetryFirst: first, deliveryRetryMost: most } = relay.context.limits;
     for (const [attempts, wait] of waits.entries()) {
       const backoff = Math.min(most, first * 2 ** attempts);
       expect(wait).toBeGreaterThanOrEqual(Math.ceil(backoff / 2));
@@ -380,7 +380,7 @@ describe('04 §16.2: attempts at other relays', () => {
     const { deadline } = (await queue())[0] as { deadline: number };
     await nextAttempt();
     const [waiting] = await queue();
-    expect(Number(waiting?.next_attempt_at)).toBe(world.clock.now() + 10_000);
+    expect(Number(waiting?.next_attempt_at)).toBe(relay.clock.now() + 10_000);
     await nextAttempt();
     expect((await queue())[0]?.next_attempt_at).toBe(deadline);
     await nextAttempt();
@@ -403,10 +403,10 @@ describe('04 §16.2: attempts at other relays', () => {
   });
 
   test('16.3: a crash during an attempt is an unknown outcome', async () => {
-    world.deliver = () => Promise.reject(new Error('the process dies here'));
+    relay.deliver = () => Promise.reject(new Error('the process dies here'));
     await send(toBen());
-    await world.runJob(job);
-    await world.restart();
+    await relay.runJob(job);
+    await relay.restart();
     await atRelay(1);
     const asked = answering({ kind: 'accepted' });
     expect((await queue())[0]).toMatchObject({ target: relayIds[0] });
@@ -446,14 +446,14 @@ describe('04 §16.2: attempts at other relays', () => {
       const late = Promise.withResolvers<DeliveryAnswer>();
       const asked: string[] = [];
       const answers = [late.promise, refused('route_stale'), { kind: 'unknown' } as const];
-      world.deliver = async (relayId) => {
+      relay.deliver = async (relayId) => {
         asked.push(relayId);
         return (await answers[asked.length - 1]) as DeliveryAnswer;
       };
       const message = toBen();
       await send(message);
       await atRelay(0);
-      const first = world.runJob(job);
+      const first = relay.runJob(job);
       await expect.poll(() => asked).toHaveLength(1);
       const waiting = async () => (await queue())[0];
       // Either run may claim it: the first one keeps polling as well.
@@ -480,13 +480,13 @@ describe('04 §16.2: attempts at other relays', () => {
   });
 
   test('one slow relay does not delay other deliveries, and at most the limit are in flight', async () => {
-    await world.restart({ deliveryConcurrency: 2 });
+    await relay.restart({ deliveryConcurrency: 2 });
     await atRelay(0);
     const slow = Promise.withResolvers<DeliveryAnswer>();
     let underWay = 0;
     let maximum = 0;
     let count = 0;
-    world.deliver = async () => {
+    relay.deliver = async () => {
       count += 1;
       underWay += 1;
       maximum = Math.max(maximum, underWay);
@@ -497,7 +497,7 @@ describe('04 §16.2: attempts at other relays', () => {
     };
     const messages = Array.from({ length: 6 }, () => toBen());
     for (const message of messages) await send(message);
-    await world.runJob(job);
+    await relay.runJob(job);
     expect(await queue()).toEqual([]);
     expect([count, maximum]).toEqual([6, 2]);
   });
@@ -505,7 +505,7 @@ describe('04 §16.2: attempts at other relays', () => {
   test('two processes never take one delivery at once', async () => {
     const asked = answering({ kind: 'accepted' });
     for (let count = 0; count < 5; count += 1) await send(toBen());
-    await Promise.all([world.runJob(job), world.runJob(job)]);
+    await Promise.all([relay.runJob(job), relay.runJob(job)]);
     expect(new Set(asked.map(({ params }) => canonicalJson(params))).size).toBe(5);
     expect(asked).toHaveLength(5);
   });
@@ -514,7 +514,7 @@ describe('04 §16.2: attempts at other relays', () => {
     const message = toBen();
     await send(message);
     answering({ kind: 'accepted' });
-    await world.context.storage.write('test', (tx) =>
+    await relay.context.storage.write('test', (tx) =>
       tx.run(
         'UPDATE account_routes SET relay_id = ? WHERE account = ?',
         relayIds[1] as string,
@@ -535,7 +535,7 @@ describe('04 §14.3: message.delivery.status', () => {
     await send(message);
     const params = { message_id: message.envelope.message_id };
     const codeOf = (session: object | undefined) =>
-      world.codeOf('message.delivery.status', params, { session: session as never });
+      relay.codeOf('message.delivery.status', params, { session: session as never });
     expect(await codeOf(ann.session('laptop'))).toBe('ok');
     expect(await codeOf(ann.accountSession())).toBe('forbidden');
     expect(await codeOf(undefined)).toBe('unauthorized');
@@ -554,33 +554,33 @@ describe('04 §14.3: message.delivery.status', () => {
       [7, 'bad_request'],
     ]) {
       const options = { session: ann.session() };
-      expect(await world.codeOf('message.delivery.status', { message_id }, options)).toBe(code);
+      expect(await relay.codeOf('message.delivery.status', { message_id }, options)).toBe(code);
     }
   });
 
   test('the result is stored until its retention ends, for self-delivery too', async () => {
     const message = ann.message(ann);
     await send(message);
-    world.clock.advance(world.context.limits.messageRetention - 1);
-    await world.runJob('messages.retention');
+    relay.clock.advance(relay.context.limits.messageRetention - 1);
+    await relay.runJob('messages.retention');
     expect(await status(message)).toMatchObject({ status: 'target_accepted' });
-    world.clock.advance(1);
-    await world.runJob('messages.retention');
+    relay.clock.advance(1);
+    await relay.runJob('messages.retention');
     const params = { message_id: message.envelope.message_id };
     const options = { session: ann.session() };
-    expect(await world.codeOf('message.delivery.status', params, options)).toBe('not_found');
+    expect(await relay.codeOf('message.delivery.status', params, options)).toBe('not_found');
     expect(await sendCode(message)).toBe('message_expired');
   });
 
   test('15.2: a repeat is recognised until it is too old to be a new message', async () => {
-    await world.restart({ messageRetention: 1_000, deliveryAgeLimit: 5_000 });
+    await relay.restart({ messageRetention: 1_000, deliveryAgeLimit: 5_000 });
     const message = ann.message(ann);
     const first = await send(message);
-    world.clock.advance(5_000);
-    await world.runJob('messages.retention');
+    relay.clock.advance(5_000);
+    await relay.runJob('messages.retention');
     expect(await send(message)).toEqual(first);
-    world.clock.advance(1);
-    await world.runJob('messages.retention');
+    relay.clock.advance(1);
+    await relay.runJob('messages.retention');
     expect(await sendCode(message)).toBe('message_expired');
   });
 });
@@ -590,17 +590,17 @@ type Limits = InProcessRelay['context']['limits'];
 /** Advances the clock to an instant and makes every attempt that becomes due. */
 async function until(instant: number): Promise<void> {
   for (;;) {
-    const next = await world.runJob(job);
+    const next = await relay.runJob(job);
     if (next === undefined || next > instant) break;
-    world.clock.advance(next - world.clock.now());
+    relay.clock.advance(next - relay.clock.now());
   }
-  world.clock.advance(instant - world.clock.now());
-  await world.runJob(job);
+  relay.clock.advance(instant - relay.clock.now());
+  await relay.runJob(job);
 }
 
 /** Reads the highest sequence of a timeline from storage, without any session. */
 async function inboxHead(person: Person): Promise<number> {
-  const { timeline_heads: heads } = await world.dump();
+  const { timeline_heads: heads } = await relay.dump();
   const found = (heads as { account: string; head: number }[]).find(
     ({ account }) => account === person.account,
   );

@@ -65,11 +65,11 @@ type Command = typeof command extends fc.Arbitrary<infer T> ? T : never;
 test('04 §17, §18: timelines equal those of a simple model', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(command, { minLength: 20, maxLength: 60 }), async (commands) => {
-      await using world = await InProcessRelay.start({
+      await using relay = await InProcessRelay.start({
         messageRetention: 1_000,
         deliveryAgeLimit: 1_000,
       });
-      const model = new Model(world);
+      const model = new Model(relay);
       await model.settle();
       for (const one of commands) await model.apply(one);
       await model.readEverything();
@@ -79,16 +79,16 @@ test('04 §17, §18: timelines equal those of a simple model', async () => {
 });
 
 class Model {
-  readonly #world: InProcessRelay;
+  readonly #relay: InProcessRelay;
   readonly #accounts: ModelAccount[] = [];
 
-  constructor(world: InProcessRelay) {
-    this.#world = world;
+  constructor(relay: InProcessRelay) {
+    this.#relay = relay;
   }
 
   async settle(): Promise<void> {
     for (const name of people) {
-      const person = await Person.register(this.#world, name, [...deviceNames]);
+      const person = await Person.register(this.#relay, name, [...deviceNames]);
       this.#accounts.push({ person, records: [], enabled: new Set(deviceNames), head: -1 });
     }
   }
@@ -100,11 +100,11 @@ class Model {
       case 'devices':
         return this.#enable(this.#account(one.whose), one.enabled);
       case 'wait':
-        return this.#world.clock.advance(one.seconds);
+        return this.#relay.clock.advance(one.seconds);
       case 'clean':
         return this.#clean();
       case 'restart':
-        return this.#world.restart();
+        return this.#relay.restart();
       case 'read':
         return this.#read(one);
     }
@@ -134,7 +134,7 @@ class Model {
       senders,
       ...(isSelf ? {} : { authorization: to.person.grant(from.person, {}, signer) }),
     });
-    const code = await this.#world.codeOf('message.send', message, {
+    const code = await this.#relay.codeOf('message.send', message, {
       session: from.person.session(one.by),
     });
     const received = one.boxes.filter((name) => to.enabled.has(name));
@@ -155,7 +155,7 @@ class Model {
       sequence: account.head,
       messageId,
       visibleTo: new Set(visibleTo),
-      keepUntil: this.#world.clock.now() + 1_000,
+      keepUntil: this.#relay.clock.now() + 1_000,
       isGone: false,
     });
   }
@@ -166,8 +166,8 @@ class Model {
   }
 
   async #clean(): Promise<void> {
-    const next = await this.#world.runJob('messages.retention');
-    const now = this.#world.clock.now();
+    const next = await this.#relay.runJob('messages.retention');
+    const now = this.#relay.clock.now();
     expect(next ?? now + 1).toBeGreaterThan(now);
     for (const { records } of this.#accounts) {
       for (const record of records) record.isGone ||= record.keepUntil <= now;
@@ -179,11 +179,11 @@ class Model {
     const params = { after, ...(limit === null ? {} : { limit }) };
     const options = { session: person.session(by) };
     if (!enabled.has(by) || after > head) {
-      const code = await this.#world.codeOf('message.timeline.sync', params, options);
+      const code = await this.#relay.codeOf('message.timeline.sync', params, options);
       expect(code).toBe(enabled.has(by) ? 'bad_request' : 'unauthorized');
       return;
     }
-    const answer = await this.#world.call('message.timeline.sync', params, options);
+    const answer = await this.#relay.call('message.timeline.sync', params, options);
     const page = answer as unknown as TimelinePage;
     const visible = records.filter(
       ({ sequence, visibleTo }) => sequence > after && visibleTo.has(by),

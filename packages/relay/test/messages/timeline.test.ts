@@ -7,20 +7,20 @@ import { inProcessRelay, network } from '../support/in-process-relay.ts';
 
 const method = 'message.timeline.sync';
 const retention30Days = 30 * 86_400;
-const world = inProcessRelay();
-const ann = world.person('ann', ['phone', 'laptop']);
-const ben = world.person('ben', ['phone', 'laptop']);
+const relay = inProcessRelay();
+const ann = relay.person('ann', ['phone', 'laptop']);
+const ben = relay.person('ben', ['phone', 'laptop']);
 
 const send = (options: MessageOptions = {}, to = ben) =>
-  world.call('message.send', ann.message(to, { authorization: to.grant(ann), ...options }), {
+  relay.call('message.send', ann.message(to, { authorization: to.grant(ann), ...options }), {
     session: ann.session(),
   });
 const sync = async (params: object = {}, device = 'phone', person = ben): Promise<TimelinePage> => {
   const session = person.session(device);
-  return (await world.call(method, params, { session })) as unknown as TimelinePage;
+  return (await relay.call(method, params, { session })) as unknown as TimelinePage;
 };
 const codeOf = (params: unknown, session: object = ben.session()) =>
-  world.codeOf(method, params, { session: session as never });
+  relay.codeOf(method, params, { session: session as never });
 const sequences = (page: TimelinePage) => page.items.map(({ sequence }) => sequence);
 
 describe('04 §18: pages', () => {
@@ -60,7 +60,7 @@ describe('04 §18: pages', () => {
   });
 
   test('limit: positive; a large one is capped, not refused', async () => {
-    await world.restart({ maxPageSize: 2, pageSize: 1 });
+    await relay.restart({ maxPageSize: 2, pageSize: 1 });
     for (let count = 0; count < 3; count += 1) await send();
     expect(sequences(await sync())).toEqual([0]);
     expect(sequences(await sync({ limit: Number.MAX_SAFE_INTEGER }))).toEqual([0, 1]);
@@ -70,7 +70,7 @@ describe('04 §18: pages', () => {
   });
 
   test('sessions: none, an account session, a device removed from the state', async () => {
-    expect(await world.codeOf(method, {})).toBe('unauthorized');
+    expect(await relay.codeOf(method, {})).toBe('unauthorized');
     expect(await codeOf({}, ben.accountSession())).toBe('forbidden');
     await ben.publishState(await ben.state({ devices: ['laptop'] }));
     expect(await codeOf({}, ben.session('phone'))).toBe('unauthorized');
@@ -78,7 +78,7 @@ describe('04 §18: pages', () => {
   });
 
   test('a page stays within its bytes and always has at least one entry', async () => {
-    await world.restart({ pageBytes: 10_000 });
+    await relay.restart({ pageBytes: 10_000 });
     for (let count = 0; count < 12; count += 1) await send({ text: 'x'.repeat(2_000) });
     await send({ text: 'x'.repeat(20_000) });
     const seen: number[] = [];
@@ -93,11 +93,11 @@ describe('04 §18: pages', () => {
   });
 
   test('certificates of many senders count, and never push a page over its bytes', async () => {
-    await world.restart({ pageBytes: 10_000 });
+    await relay.restart({ pageBytes: 10_000 });
     for (let count = 0; count < 8; count += 1) {
-      const sender = await Person.register(world, `sender ${count}`);
+      const sender = await Person.register(relay, `sender ${count}`);
       const message = sender.message(ben, { authorization: ben.grant(sender) });
-      await world.call('message.send', message, { session: sender.session() });
+      await relay.call('message.send', message, { session: sender.session() });
     }
     const page = await sync();
     expect(page.has_more).toBe(true);
@@ -114,7 +114,7 @@ describe('04 §18: pages', () => {
 
   test('several versions of one certificate: the page has one that verifies every record', async () => {
     await send();
-    world.clock.advance(5);
+    relay.clock.advance(5);
     await ann.addDevice('phone');
     await ann.publishState();
     await send();
@@ -129,15 +129,15 @@ describe('04 §18: pages', () => {
 
   test('it reads what is stored here, even if the account is not at home here any more', async () => {
     await send();
-    world.clock.advance(31_536_000);
+    relay.clock.advance(31_536_000);
     expect(await codeOf({})).toBe('ok');
-    expect(await world.codeOf('message.send', ben.message(ben), { session: ben.session() })).toBe(
+    expect(await relay.codeOf('message.send', ben.message(ben), { session: ben.session() })).toBe(
       'target_not_local',
     );
   });
 
   test('an account that was never at home here has an empty timeline', async () => {
-    const eve = new Person(world, 'eve');
+    const eve = new Person(relay, 'eve');
     await eve.addDevice('phone');
     const empty = { items: [], certificates: [], has_more: false };
     expect(await sync({}, 'phone', eve)).toEqual(empty);
@@ -145,9 +145,9 @@ describe('04 §18: pages', () => {
 
   test('reads change nothing', async () => {
     await send();
-    const before = await world.dump();
+    const before = await relay.dump();
     await sync();
-    expect(await world.dump()).toEqual(before);
+    expect(await relay.dump()).toEqual(before);
   });
 });
 
@@ -183,7 +183,7 @@ describe('04 §17.3: visibility', () => {
     ['not yet in effect', 1, 1_000],
     ['expired', -1_000, 0],
   ])('a boxed device that is %s cannot read it, later either', async (_, from, until) => {
-    const now = world.clock.now();
+    const now = relay.clock.now();
     await ben.addDevice('laptop', { notBefore: now + from, expiresAt: now + until });
     await ben.publishState();
     await send({ boxes: ['phone', 'laptop'] });
@@ -203,25 +203,25 @@ describe('04 §17.3: visibility', () => {
 });
 
 describe('04 §17.4: retention and the history gap', () => {
-  const retention = () => world.context.limits.messageRetention;
+  const retention = () => relay.context.limits.messageRetention;
 
   test('a record is stored until its deadline and removed after it, with everything it needed', async () => {
     await send({ senders: ['phone'] });
-    world.clock.advance(retention() - 1);
-    await world.runJob('messages.retention');
+    relay.clock.advance(retention() - 1);
+    await relay.runJob('messages.retention');
     expect((await sync()).items).toHaveLength(1);
-    world.clock.advance(1);
-    await world.runJob('messages.retention');
+    relay.clock.advance(1);
+    await relay.runJob('messages.retention');
     expect((await sync()).items).toEqual([]);
-    world.clock.advance(3 * 86_400);
-    await world.runJob('messages.retention');
+    relay.clock.advance(3 * 86_400);
+    await relay.runJob('messages.retention');
     const {
       message_envelopes,
       message_certificates,
       timeline_records,
       timeline_boxes,
       sent_results,
-    } = await world.dump();
+    } = await relay.dump();
     expect([
       message_envelopes,
       message_certificates,
@@ -232,18 +232,18 @@ describe('04 §17.4: retention and the history gap', () => {
   });
 
   test('the job returns the next deadline, or nothing if no record is stored', async () => {
-    expect(await world.runJob('messages.retention')).toBeUndefined();
-    const accepted = world.clock.now();
+    expect(await relay.runJob('messages.retention')).toBeUndefined();
+    const accepted = relay.clock.now();
     await send();
-    expect(await world.runJob('messages.retention')).toBe(accepted + retention());
+    expect(await relay.runJob('messages.retention')).toBe(accepted + retention());
   });
 
   test('a gap is reported for positions below an expired record, and not from its position on', async () => {
     await send();
     await send();
-    world.clock.advance(retention());
+    relay.clock.advance(retention());
     await send();
-    await world.runJob('messages.retention');
+    await relay.runJob('messages.retention');
     expect(await sync()).toMatchObject({ has_retention_gap: true });
     expect(sequences(await sync())).toEqual([2]);
     expect(await sync({ after: 0 })).toMatchObject({ has_retention_gap: true });
@@ -252,8 +252,8 @@ describe('04 §17.4: retention and the history gap', () => {
 
   test('records for other devices, or from before a device was added, never cause a gap', async () => {
     await send({ boxes: ['laptop'] });
-    world.clock.advance(retention());
-    await world.runJob('messages.retention');
+    relay.clock.advance(retention());
+    await relay.runJob('messages.retention');
     expect(await sync({}, 'phone')).not.toHaveProperty('has_retention_gap');
     expect(await sync({}, 'laptop')).toMatchObject({ has_retention_gap: true });
     await ben.addDevice('tablet');
@@ -264,8 +264,8 @@ describe('04 §17.4: retention and the history gap', () => {
   test('a removed device that comes back keeps its gap', async () => {
     await send();
     await ben.publishState(await ben.state({ devices: ['phone'] }));
-    world.clock.advance(retention());
-    await world.runJob('messages.retention');
+    relay.clock.advance(retention());
+    await relay.runJob('messages.retention');
     await ben.publishState(await ben.state());
     expect(await sync({}, 'laptop')).toMatchObject({ has_retention_gap: true });
   });
@@ -273,9 +273,9 @@ describe('04 §17.4: retention and the history gap', () => {
   test('sequences continue above removed records, after a restart too', async () => {
     await send();
     await send();
-    world.clock.advance(retention());
-    await world.runJob('messages.retention');
-    await world.restart();
+    relay.clock.advance(retention());
+    await relay.runJob('messages.retention');
+    await relay.restart();
     await send();
     expect(sequences(await sync())).toEqual([2]);
     expect(await codeOf({ after: 2 })).toBe('ok');
@@ -284,88 +284,88 @@ describe('04 §17.4: retention and the history gap', () => {
 
   test('a later, shorter retention neither moves stored deadlines nor lowers a gap', async () => {
     await send();
-    await world.restart({ messageRetention: 1_000, deliveryAgeLimit: 1_000 });
+    await relay.restart({ messageRetention: 1_000, deliveryAgeLimit: 1_000 });
     await send();
     await send();
-    world.clock.advance(1_000);
-    await world.runJob('messages.retention');
+    relay.clock.advance(1_000);
+    await relay.runJob('messages.retention');
     expect(await sync()).toMatchObject({ has_retention_gap: true });
     expect(sequences(await sync())).toEqual([0]);
-    world.clock.advance(retention30Days - 1_000);
-    await world.runJob('messages.retention');
+    relay.clock.advance(retention30Days - 1_000);
+    await relay.runJob('messages.retention');
     expect(sequences(await sync())).toEqual([]);
     expect(await sync({ after: 1 })).toMatchObject({ has_retention_gap: true });
     expect(await sync({ after: 2 })).not.toHaveProperty('has_retention_gap');
   });
 
   test('a record keeps its texts if the message is received again under a shorter retention', async () => {
-    const eve = new Person(world, 'eve');
+    const eve = new Person(relay, 'eve');
     await eve.addDevice('phone');
     await send({ senders: ['phone'] }, eve);
-    await world.restart({ messageRetention: 1_000 });
+    await relay.restart({ messageRetention: 1_000 });
     await eve.moveIn();
-    await world.runJob('messages.delivery');
+    await relay.runJob('messages.delivery');
     expect((await sync({}, 'phone', eve)).items).toHaveLength(1);
-    world.clock.advance(5 * 86_400);
-    await world.runJob('messages.retention');
+    relay.clock.advance(5 * 86_400);
+    await relay.runJob('messages.retention');
     expect((await sync({}, 'phone', eve)).items).toEqual([]);
     expect((await sync({}, 'phone', ann)).items).toHaveLength(1);
-    world.clock.advance(25 * 86_400);
-    await world.runJob('messages.retention');
+    relay.clock.advance(25 * 86_400);
+    await relay.runJob('messages.retention');
     expect((await sync({}, 'phone', ann)).items).toEqual([]);
   });
 
   test('a clock that goes back removes nothing and lengthens nothing', async () => {
     await send();
-    world.clock.advance(-50);
-    await world.runJob('messages.retention');
+    relay.clock.advance(-50);
+    await relay.runJob('messages.retention');
     expect((await sync()).items).toHaveLength(1);
-    world.clock.advance(50 + retention());
-    await world.runJob('messages.retention');
+    relay.clock.advance(50 + retention());
+    await relay.runJob('messages.retention');
     expect((await sync()).items).toEqual([]);
   });
 
   test('a record that expires during a run keeps its envelope and certificate until it is removed', async () => {
     await send();
-    world.clock.advance(1);
+    relay.clock.advance(1);
     await send();
-    world.clock.advance(retention() - 1);
-    world.faults.beforeStatement = (sql) => {
+    relay.clock.advance(retention() - 1);
+    relay.faults.beforeStatement = (sql) => {
       if (!sql.includes('DELETE FROM sent_results')) return;
-      delete world.faults.beforeStatement;
-      world.clock.advance(1);
+      delete relay.faults.beforeStatement;
+      relay.clock.advance(1);
     };
-    const next = await world.runJob('messages.retention');
+    const next = await relay.runJob('messages.retention');
     expect(sequences(await sync())).toEqual([1]);
-    expect(next).toBe(world.clock.now());
-    await world.runJob('messages.retention');
+    expect(next).toBe(relay.clock.now());
+    await relay.runJob('messages.retention');
     expect((await sync()).items).toEqual([]);
   });
 
   test('one run removes more than one batch', async () => {
     await Promise.all(Array.from({ length: 450 }, () => send()));
-    world.clock.advance(retention());
-    await world.runJob('messages.retention');
-    expect(await world.rows('timeline_records')).toEqual([]);
+    relay.clock.advance(retention());
+    await relay.runJob('messages.retention');
+    expect(await relay.rows('timeline_records')).toEqual([]);
     expect(await sync()).toMatchObject({ items: [], has_retention_gap: true });
   });
 
   test('a run that was stopped anywhere is completed by the next', async () => {
     await Promise.all(Array.from({ length: 5 }, () => send({ senders: ['phone'] })));
-    world.clock.advance(retention() + 3 * 86_400);
+    relay.clock.advance(retention() + 3 * 86_400);
     let statements = 0;
     for (let failAt = 0; ; failAt += 1) {
       statements = 0;
-      world.faults.beforeStatement = (sql) => {
+      relay.faults.beforeStatement = (sql) => {
         if (/^\s*(INSERT|UPDATE|DELETE)/.test(sql) && statements++ === failAt)
           throw new Error('cut');
       };
-      const done = await world.runJob('messages.retention').then(
+      const done = await relay.runJob('messages.retention').then(
         () => true,
         () => false,
       );
-      delete world.faults.beforeStatement;
-      const { timeline_records: records, timeline_boxes: boxes } = await world.dump();
+      delete relay.faults.beforeStatement;
+      const { timeline_records: records, timeline_boxes: boxes } = await relay.dump();
       expect(boxes?.length).toBe((records?.length ?? 0) * 1.5);
       if (done) break;
     }
@@ -389,6 +389,6 @@ describe('query plans', () => {
       ...(await import('../../src/messages/queue-store.ts')),
     };
     const sql = statements[name] as string;
-    expect(await scansAndSorts(world.context.storage, sql)).toEqual([]);
+    expect(await scansAndSorts(relay.context.storage, sql)).toEqual([]);
   });
 });

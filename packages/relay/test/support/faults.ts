@@ -11,28 +11,28 @@ const writes = /^\s*(INSERT|UPDATE|DELETE)/i;
  * call that nothing disturbs, and says how many faults came before it.
  */
 export async function throughEveryFault(
-  world: InProcessRelay,
+  relay: InProcessRelay,
   call: () => Promise<string>,
 ): Promise<number> {
-  const before = await world.dump();
-  world.takeNotices();
+  const before = await relay.dump();
+  relay.takeNotices();
   const fail = () => {
     throw new Error('fault of the test');
   };
-  world.faults.beforeCommit = fail;
+  relay.faults.beforeCommit = fail;
   expect(await call()).toBe('internal_error');
-  delete world.faults.beforeCommit;
+  delete relay.faults.beforeCommit;
   for (let faults = 0; ; faults += 1) {
-    expect(await world.dump()).toEqual(before);
-    expect(world.takeNotices()).toEqual([]);
+    expect(await relay.dump()).toEqual(before);
+    expect(relay.takeNotices()).toEqual([]);
     let left = faults;
-    world.faults.beforeStatement = (sql) => {
+    relay.faults.beforeStatement = (sql) => {
       if (!writes.test(sql)) return;
       if (left === 0) fail();
       left -= 1;
     };
     const code = await call();
-    delete world.faults.beforeStatement;
+    delete relay.faults.beforeStatement;
     if (code === 'ok') return faults;
     expect(code).toBe('internal_error');
   }
@@ -74,9 +74,9 @@ export function onceCommitted(
  *
  * @param commits those before
  */
-export async function crashJob(world: InProcessRelay, job: string, commits: number): Promise<void> {
+export async function crashJob(relay: InProcessRelay, job: string, commits: number): Promise<void> {
   let left = commits;
-  const { faults } = world;
+  const { faults } = relay;
   const process = new AbortController();
   faults.beforeCommit = () => {
     left -= 1;
@@ -84,14 +84,14 @@ export async function crashJob(world: InProcessRelay, job: string, commits: numb
     process.abort();
     throw new Error('crash of the test');
   };
-  await expect(world.runJob(job, process.signal)).rejects.toThrow('crash of the test');
+  await expect(relay.runJob(job, process.signal)).rejects.toThrow('crash of the test');
   delete faults.beforeCommit;
-  await world.restart();
+  await relay.restart();
 }
 
 /** Lets every write of one group, channel or account fail, until it is disposed of. */
-export function breakOwner(world: InProcessRelay, owner: AggregateKey): Disposable {
-  const { storage } = world.context;
+export function breakOwner(relay: InProcessRelay, owner: AggregateKey): Disposable {
+  const { storage } = relay.context;
   const { write } = storage;
   storage.write = async (aggregates, work) => {
     if ([aggregates].flat().includes(owner)) throw new Error('fault of the test');

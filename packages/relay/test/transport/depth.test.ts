@@ -23,12 +23,12 @@ import { inProcessRelay, network } from '../support/in-process-relay.ts';
 
 /** 01 J5: what a relay takes, it can hand out again in a text that is not too deep itself. */
 
-const world = inProcessRelay();
-const ann = world.person('ann');
-const ben = world.person('ben');
+const relay = inProcessRelay();
+const ann = relay.person('ann');
+const ben = relay.person('ben');
 beforeEach(async () => {
-  channel = await TestChannel.create(world, ann);
-  group = await TestGroup.create(world, ann);
+  channel = await TestChannel.create(relay, ann);
+  group = await TestGroup.create(relay, ann);
 });
 
 /** Arrays in arrays: a value whose deepest node is `depth` below it. */
@@ -106,7 +106,7 @@ const writes: readonly Kept[] = [
     method: 'channel.create',
     at: 0,
     params: async (deep) => {
-      channel = TestChannel.draft(world, ann, { deep });
+      channel = TestChannel.draft(relay, ann, { deep });
       return channel.descriptor;
     },
     read: readChannel,
@@ -171,19 +171,19 @@ test('01 J5: a certificate is as deep as the pages it will come with can show', 
   const most = methods['device.state.publish'].memberDepth.certificates - 2;
   const publish = async (depth: number) => {
     const certificates = [await certificateOf({ deep: nested(depth) })];
-    return await world.codeOf('device.state.publish', await stateOf({ certificates }), { session });
+    return await relay.codeOf('device.state.publish', await stateOf({ certificates }), { session });
   };
   expect(await publish(most + 1)).toBe('bad_request');
   expect(await publish(most)).toBe('ok');
-  await world.call('message.send', ann.message(ann), { session });
-  channel = await TestChannel.create(world, ann);
-  group = await TestGroup.create(world, ben);
+  await relay.call('message.send', ann.message(ann), { session });
+  channel = await TestChannel.create(relay, ann);
+  group = await TestGroup.create(relay, ben);
   await group.apply(ann, await group.invite());
   const applications = ['group.application.list', () => ({ group_id: group.groupId })] as const;
   const readers = [['message.timeline.sync', () => ({})] as const, readChannel, applications];
   for (const [reader, query] of readers) {
     const by = reader === 'group.application.list' ? ben : ann;
-    const result = await world.call(reader, query(), { session: by.session() });
+    const result = await relay.call(reader, query(), { session: by.session() });
     expect(() => parseJson(JSON.stringify({ jsonrpc: '2.0', id: 1, result }))).not.toThrow();
     expect(JSON.stringify(result)).toContain(JSON.stringify(nested(most)));
   }
@@ -194,10 +194,10 @@ for (const { method, at, session, params, read } of writes) {
     const definition: MethodDefinition = methods[method];
     const most = (definition.depth ?? 0) - at - 1;
     const options = { session: session?.() ?? ann.session() };
-    expect(await world.codeOf(method, await params(nested(most + 1)), options)).toBe('bad_request');
-    await world.call(method, await params(nested(most)), options);
+    expect(await relay.codeOf(method, await params(nested(most + 1)), options)).toBe('bad_request');
+    await relay.call(method, await params(nested(most)), options);
     const [reader, query] = read;
-    const result = await world.call(reader, query(), { session: ann.session() });
+    const result = await relay.call(reader, query(), { session: ann.session() });
     const message = JSON.stringify({ jsonrpc: '2.0', id: 1, result });
     expect(message).toContain(JSON.stringify(nested(most)));
     expect(parseJson(message)).toHaveProperty('result');
@@ -236,7 +236,7 @@ const approval = async (kind: 'application' | 'member.recovery') => {
   }
   return group.approval([ben], { kind: `group.${kind}.approval` }) as unknown as Parts;
 };
-const founding = () => TestGroup.plan(world, ann) as unknown as Parts;
+const founding = () => TestGroup.plan(relay, ann) as unknown as Parts;
 
 describe.each<[MethodName, string, number, () => Promise<Parts> | Parts, Extend]>([
   [
@@ -302,16 +302,16 @@ describe.each<[MethodName, string, number, () => Promise<Parts> | Parts, Extend]
     const session = ann.session();
     const params = await make();
     const codeOf = (depth: number) =>
-      world.codeOf(method, extend(params, nested(depth)), { session });
+      relay.codeOf(method, extend(params, nested(depth)), { session });
     expect(await codeOf(most + 1)).toBe('bad_request');
     expect(await codeOf(most)).toBe('ok');
     if (method !== 'message.send') return;
-    const result = await world.call('message.timeline.sync', {}, { session });
+    const result = await relay.call('message.timeline.sync', {}, { session });
     expect(() => parseJson(JSON.stringify({ jsonrpc: '2.0', id: 1, result }))).not.toThrow();
     expect(JSON.stringify(result)).toContain(JSON.stringify(nested(most)));
   });
   test('does not mind how deep a member is that it does not keep (02 §2.5)', async () => {
     const params = { ...(await make()), deep: nested(15) };
-    expect(await world.codeOf(method, params, { session: ann.session() })).toBe('ok');
+    expect(await relay.codeOf(method, params, { session: ann.session() })).toBe('ok');
   });
 });

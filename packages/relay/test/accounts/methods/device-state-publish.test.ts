@@ -5,59 +5,59 @@ import { Person } from '../../fixtures/person.ts';
 import { inProcessRelay, network } from '../../support/in-process-relay.ts';
 
 const method = 'device.state.publish';
-const world = inProcessRelay();
+const relay = inProcessRelay();
 let ann: Person;
 
 beforeEach(async () => {
-  ann = new Person(world, 'ann');
+  ann = new Person(relay, 'ann');
   await ann.addDevice('phone');
 });
 
 const publish = (params: unknown, session = ann.accountSession()) =>
-  world.call(method, params, { session });
+  relay.call(method, params, { session });
 const codeOf = (params: unknown, session = ann.accountSession()) =>
-  world.codeOf(method, params, { session });
+  relay.codeOf(method, params, { session });
 const flipped = (signature: string) =>
   `${signature.startsWith('A') ? 'B' : 'A'}${signature.slice(1)}`;
 
 describe('03 §4.2: pre-storage at a relay that is not the home relay', () => {
   test('a state is staged until the window has passed, without any notice', async () => {
-    const staged_until = world.clock.now() + world.context.limits.stagingWindow;
+    const staged_until = relay.clock.now() + relay.context.limits.stagingWindow;
     expect(await publish(await ann.state())).toEqual({ status: 'staged', staged_until });
-    expect(world.takeNotices()).toEqual([]);
+    expect(relay.takeNotices()).toEqual([]);
   });
 
   test('an identical repeat answers the original deadline', async () => {
     const state = await ann.state();
     const first = await publish(state);
-    world.clock.advance(100);
+    relay.clock.advance(100);
     expect(await publish(state)).toEqual(first);
   });
 
   test('a higher revision replaces it with a deadline counted from its own acceptance', async () => {
     await publish(await ann.state());
-    world.clock.advance(100);
-    const staged_until = world.clock.now() + world.context.limits.stagingWindow;
+    relay.clock.advance(100);
+    const staged_until = relay.clock.now() + relay.context.limits.stagingWindow;
     expect(await publish(await ann.state())).toEqual({ status: 'staged', staged_until });
   });
 
   test('a lower revision is stale, another content of the same one a conflict', async () => {
     const state = await ann.state({ revision: 10 });
     await publish(state);
-    const before = await world.dump();
+    const before = await relay.dump();
     expect(await codeOf(await ann.state({ revision: 9 }))).toBe('stale_state');
     expect(await codeOf(await ann.state({ revision: 10, devices: [] }))).toBe('state_conflict');
-    expect(await world.dump()).toEqual(before);
+    expect(await relay.dump()).toEqual(before);
   });
 
   test('after the deadline the staged state is gone, even before the job has run', async () => {
-    const { stagingWindow } = world.context.limits;
+    const { stagingWindow } = relay.context.limits;
     const state = await ann.state({ revision: 10 });
     await publish(state);
-    world.clock.advance(stagingWindow - 1);
+    relay.clock.advance(stagingWindow - 1);
     expect(await codeOf(await ann.state({ revision: 9 }))).toBe('stale_state');
-    world.clock.advance(1);
-    const staged_until = world.clock.now() + stagingWindow;
+    relay.clock.advance(1);
+    const staged_until = relay.clock.now() + stagingWindow;
     expect(await publish(await ann.state({ revision: 9 }))).toEqual({
       status: 'staged',
       staged_until,
@@ -66,43 +66,43 @@ describe('03 §4.2: pre-storage at a relay that is not the home relay', () => {
 
   test('the job removes what is past its deadline and nothing else', async () => {
     await publish(await ann.state());
-    world.clock.advance(10);
-    const ben = new Person(world, 'ben');
+    relay.clock.advance(10);
+    const ben = new Person(relay, 'ben');
     await ben.addDevice('phone');
     await ben.publishState();
-    world.clock.advance(world.context.limits.stagingWindow - 10);
-    const next = await world.runJob('accounts.staged');
-    const { staged_states: left } = await world.dump();
+    relay.clock.advance(relay.context.limits.stagingWindow - 10);
+    const next = await relay.runJob('accounts.staged');
+    const { staged_states: left } = await relay.dump();
     expect(left).toHaveLength(1);
-    expect(next).toBe(world.clock.now() + 10);
+    expect(next).toBe(relay.clock.now() + 10);
   });
 
   test('if the store is full, a new account is refused and a stored one is still served', async () => {
-    await world.restart({ stagedStates: 1 });
-    ann = new Person(world, 'ann');
+    await relay.restart({ stagedStates: 1 });
+    ann = new Person(relay, 'ann');
     await ann.publishState(await ann.state());
-    const ben = new Person(world, 'ben');
-    const { stagingWindow } = world.context.limits;
-    world.clock.advance(100);
-    const refused = world.call(method, await ben.state(), { session: ben.accountSession() });
+    const ben = new Person(relay, 'ben');
+    const { stagingWindow } = relay.context.limits;
+    relay.clock.advance(100);
+    const refused = relay.call(method, await ben.state(), { session: ben.accountSession() });
     // 02 §5: the wait is named if it is known.
     await expect(refused).rejects.toMatchObject({
       code: 'rate_limited',
       data: { retry_after: stagingWindow - 100 },
     });
     expect(await codeOf(await ann.state())).toBe('ok');
-    world.clock.advance(stagingWindow);
+    relay.clock.advance(stagingWindow);
     expect(await codeOf(await ben.state(), ben.accountSession())).toBe('ok');
   });
 
   test('a staged state answers neither a public query nor anything else about the account', async () => {
     await publish(await ann.state());
-    const ben = await Person.register(world, 'ben');
+    const ben = await Person.register(relay, 'ben');
     const options = { session: ben.session() };
-    const code = await world.codeOf('device.state.resolve', { account: ann.account }, options);
+    const code = await relay.codeOf('device.state.resolve', { account: ann.account }, options);
     expect(code).toBe('route_not_found');
     expect(
-      await world.codeOf(
+      await relay.codeOf(
         'device.state.resolve',
         { account: ann.account },
         { session: ann.accountSession() },
@@ -114,21 +114,21 @@ describe('03 §4.2: pre-storage at a relay that is not the home relay', () => {
 describe('03 §4.1: at the home relay', () => {
   beforeEach(async () => {
     await ann.moveIn();
-    world.takeNotices();
+    relay.takeNotices();
   });
 
   test('a higher revision is accepted and the devices are notified', async () => {
     const state = await ann.state();
     expect(await publish(state)).toEqual({ status: 'accepted' });
     const deviceIds = ann.deviceIds();
-    expect(world.takeNotices()).toEqual([
+    expect(relay.takeNotices()).toEqual([
       { kind: 'device-state', account: ann.account, revision: state.revision, deviceIds },
     ]);
   });
 
   test('a device session may publish too', async () => {
     const params = await ann.state();
-    expect(await world.call(method, params, { session: ann.session() })).toEqual({
+    expect(await relay.call(method, params, { session: ann.session() })).toEqual({
       status: 'accepted',
     });
   });
@@ -136,28 +136,28 @@ describe('03 §4.1: at the home relay', () => {
   test('an identical repeat is accepted again, without any notice', async () => {
     const state = await ann.state();
     await publish(state);
-    world.takeNotices();
-    const before = await world.dump();
+    relay.takeNotices();
+    const before = await relay.dump();
     expect(await publish(state)).toEqual({ status: 'accepted' });
-    expect(world.takeNotices()).toEqual([]);
-    expect(await world.dump()).toEqual(before);
+    expect(relay.takeNotices()).toEqual([]);
+    expect(await relay.dump()).toEqual(before);
   });
 
   test('the state that was staged answers accepted once its route is in force', async () => {
-    const ben = new Person(world, 'ben');
+    const ben = new Person(relay, 'ben');
     const state = await ben.state();
     await ben.publishState(state);
     await ben.publishRoute();
-    const answer = await world.call(method, state, { session: ben.accountSession() });
+    const answer = await relay.call(method, state, { session: ben.accountSession() });
     expect(answer).toEqual({ status: 'accepted' });
   });
 
   test('a lower revision is stale, another content a conflict; nothing changes', async () => {
     await publish(await ann.state({ revision: 5_000 }));
-    const before = await world.dump();
+    const before = await relay.dump();
     expect(await codeOf(await ann.state({ revision: 4_999 }))).toBe('stale_state');
     expect(await codeOf(await ann.state({ revision: 5_000, devices: [] }))).toBe('state_conflict');
-    expect(await world.dump()).toEqual(before);
+    expect(await relay.dump()).toEqual(before);
   });
 
   test('revision 2^53-1 is accepted and is the last one', async () => {
@@ -178,18 +178,18 @@ describe('03 §4.1: at the home relay', () => {
     const state = await ann.state();
     const answers = await Promise.all([publish(state), publish(state)]);
     expect(answers).toEqual([{ status: 'accepted' }, { status: 'accepted' }]);
-    expect(world.takeNotices()).toHaveLength(1);
+    expect(relay.takeNotices()).toHaveLength(1);
   });
 });
 
 describe('02 §10.3, 03 §4.1: sessions of devices that a new state does not permit', () => {
   const sessionsOf = async () =>
-    ((await world.rows('auth_sessions')) as { device_id: string | null }[])
+    ((await relay.rows('auth_sessions')) as { device_id: string | null }[])
       .map(({ device_id: deviceId }) => deviceId)
       .sort();
   /** Stores a session as authentication does. */
   const open = (token: string, deviceId: string | null) =>
-    world.context.storage.write('test', (tx) =>
+    relay.context.storage.write('test', (tx) =>
       tx.run(
         `INSERT INTO auth_sessions (token_hash, account, mode, device_id, origin, expires_at)
           VALUES (?, ?, ?, ?, 'https://relay.example', 9999999999)`,
@@ -203,7 +203,7 @@ describe('02 §10.3, 03 §4.1: sessions of devices that a new state does not per
   beforeEach(async () => {
     await ann.addDevice('laptop');
     await ann.moveIn();
-    world.takeNotices();
+    relay.takeNotices();
     await open('1', ann.device('phone').deviceId);
     await open('2', ann.device('laptop').deviceId);
     await open('3', null);
@@ -214,14 +214,14 @@ describe('02 §10.3, 03 §4.1: sessions of devices that a new state does not per
     await publish(state);
     expect(await sessionsOf()).toEqual([ann.device('phone').deviceId, null].sort());
     const deviceIds = ann.deviceIds('phone');
-    expect(world.takeNotices()).toEqual([
+    expect(relay.takeNotices()).toEqual([
       { kind: 'revoked', account: ann.account, deviceIds: ann.deviceIds('laptop') },
       { kind: 'device-state', account: ann.account, revision: state.revision, deviceIds },
     ]);
   });
 
   test('a renewal with the same keys ends no session', async () => {
-    await ann.addDevice('laptop', { expiresAt: world.clock.now() + 1_000 });
+    await ann.addDevice('laptop', { expiresAt: relay.clock.now() + 1_000 });
     await publish(await ann.state());
     expect(await sessionsOf()).toHaveLength(3);
   });
@@ -230,7 +230,7 @@ describe('02 §10.3, 03 §4.1: sessions of devices that a new state does not per
     ['expired', -100, 0],
     ['not yet in effect', 1, 100],
   ])('a device whose newest certificate is %s loses its sessions', async (_, from, until) => {
-    const now = world.clock.now();
+    const now = relay.clock.now();
     await ann.addDevice('laptop', { notBefore: now + from, expiresAt: now + until });
     await publish(await ann.state());
     expect(await sessionsOf()).not.toContain(ann.device('laptop').deviceId);
@@ -240,7 +240,7 @@ describe('02 §10.3, 03 §4.1: sessions of devices that a new state does not per
     const state = await ann.state({ revision: 1, devices: [] });
     expect(await codeOf(state)).toBe('stale_state');
     expect(await sessionsOf()).toHaveLength(3);
-    expect(world.takeNotices()).toEqual([]);
+    expect(relay.takeNotices()).toEqual([]);
   });
 
   test('a state without devices ends all device sessions, and an account session can still be opened', async () => {
@@ -252,17 +252,17 @@ describe('02 §10.3, 03 §4.1: sessions of devices that a new state does not per
 
 describe('03 §4.3: errors', () => {
   test('no session', async () => {
-    expect(await world.codeOf(method, await ann.state())).toBe('unauthorized');
+    expect(await relay.codeOf(method, await ann.state())).toBe('unauthorized');
   });
 
   test('a state of another account than the calling one', async () => {
-    const ben = new Person(world, 'ben');
+    const ben = new Person(relay, 'ben');
     expect(await codeOf(await ben.state())).toBe('forbidden');
   });
 
   test('bad structure, a key of another account, a foreign or repeated certificate', async () => {
     const state = await ann.state();
-    const ben = new Person(world, 'ben');
+    const ben = new Person(relay, 'ben');
     await ben.addDevice('phone');
     const { account_public_key } = await ben.state();
     const [certificate] = state.certificates;

@@ -13,24 +13,24 @@ import { Person } from '../../fixtures/person.ts';
 import { inProcessRelay, network } from '../../support/in-process-relay.ts';
 
 const method = 'device.state.resolve';
-const world = inProcessRelay();
-const ann = world.person('ann', ['phone', 'laptop']);
-const ben = world.person('ben');
+const relay = inProcessRelay();
+const ann = relay.person('ann', ['phone', 'laptop']);
+const ben = relay.person('ben');
 
 const codeOf = (params: unknown, session: Person['session'] | object = ben.session()) =>
-  world.codeOf(method, params, { session: session as never });
+  relay.codeOf(method, params, { session: session as never });
 const other = accountSigner(network, new Uint8Array(32).fill(0x55));
 /** Makes the route directory return a route of the person at another relay. */
 async function moveAway(person: Person, times = 1): Promise<void> {
-  world.clock.advance(400 * 86_400);
+  relay.clock.advance(400 * 86_400);
   const relay_id = deriveRelayId(network, other.publicKey);
   const routes: FinalRoute[] = [];
   for (let count = 0; count < times; count += 1) {
-    const expires_at = world.clock.now() + 1_000 + count;
+    const expires_at = relay.clock.now() + 1_000 + count;
     const draft = await person.route({ relay_id, revision: 1e6, expires_at });
     routes.push(await cosignRoute(network, other, draft));
   }
-  world.routes = (account) => (account === person.account ? routes : []);
+  relay.routes = (account) => (account === person.account ? routes : []);
 }
 
 describe('03 §5.4: form A, the own state', () => {
@@ -38,17 +38,17 @@ describe('03 §5.4: form A, the own state', () => {
     const state = await ann.state();
     await ann.publishState(state);
     const params = { account: ann.account };
-    expect(await world.call(method, params, { session: ann.session() })).toEqual(state);
-    expect(await world.call(method, params, { session: ann.accountSession() })).toEqual(state);
+    expect(await relay.call(method, params, { session: ann.session() })).toEqual(state);
+    expect(await relay.call(method, params, { session: ann.accountSession() })).toEqual(state);
     const form = 'query';
-    expect(await world.call(method, params, { session: ann.session(), form })).toEqual(state);
+    expect(await relay.call(method, params, { session: ann.session(), form })).toEqual(state);
   });
 
   test('a state without certificates is returned like any other', async () => {
     const state = await ann.state({ devices: [] });
     await ann.publishState(state);
     const options = { session: ann.accountSession() };
-    expect(await world.call(method, { account: ann.account }, options)).toEqual(state);
+    expect(await relay.call(method, { account: ann.account }, options)).toEqual(state);
   });
 
   test('a removed device cannot read what came after it', async () => {
@@ -58,7 +58,7 @@ describe('03 §5.4: form A, the own state', () => {
   });
 
   test('home elsewhere, undetermined, in conflict', async () => {
-    const eve = new Person(world, 'eve');
+    const eve = new Person(relay, 'eve');
     expect(await codeOf({ account: eve.account }, eve.accountSession())).toBe('target_not_local');
     await moveAway(ann);
     expect(await codeOf({ account: ann.account }, ann.accountSession())).toBe('route_stale');
@@ -67,10 +67,10 @@ describe('03 §5.4: form A, the own state', () => {
   });
 
   test('reads change nothing', async () => {
-    const before = await world.dump();
+    const before = await relay.dump();
     await codeOf({ account: ann.account }, ann.session());
     await codeOf({ account: ann.account });
-    expect(await world.dump()).toEqual(before);
+    expect(await relay.dump()).toEqual(before);
   });
 });
 
@@ -94,14 +94,14 @@ describe('03 §5.5: form B, a public query', () => {
   });
 
   test('no session, malformed accounts', async () => {
-    expect(await world.codeOf(method, { account: ann.account })).toBe('unauthorized');
+    expect(await relay.codeOf(method, { account: ann.account })).toBe('unauthorized');
     for (const params of [{}, { account: null }, { account: '' }, { account: 'neo:1:x' }]) {
       expect(await codeOf(params)).toBe('bad_request');
     }
   });
 
   test('home unknown, elsewhere, in conflict', async () => {
-    const eve = new Person(world, 'eve');
+    const eve = new Person(relay, 'eve');
     expect(await codeOf({ account: eve.account })).toBe('route_not_found');
     await moveAway(ann);
     expect(await codeOf({ account: ann.account })).toBe('temporarily_unavailable');
@@ -119,7 +119,7 @@ describe('03 §5.6: form C, a signed query', () => {
       account: ann.account,
       authorization,
       signer_certificate: ben.device().certificate,
-      created_at: world.clock.now(),
+      created_at: relay.clock.now(),
       ...facts,
     });
 
@@ -127,8 +127,8 @@ describe('03 §5.6: form C, a signed query', () => {
     const state = await ann.state();
     await ann.publishState(state);
     const options = { session: ben.session() };
-    expect(await world.call(method, query(ann.invite()), options)).toEqual(state);
-    expect(await world.call(method, query(ann.grant(ben)), options)).toEqual(state);
+    expect(await relay.call(method, query(ann.invite()), options)).toEqual(state);
+    expect(await relay.call(method, query(ann.grant(ben)), options)).toEqual(state);
   });
 
   test('each signed-only member alone makes it a signed query that must be complete', async () => {
@@ -206,8 +206,8 @@ describe('03 §5.6: form C, a signed query', () => {
   });
 
   test('created_at exactly at either limit passes, one second more does not', async () => {
-    const now = world.clock.now();
-    const { signedQueryAge, futureTolerance } = world.context.limits;
+    const now = relay.clock.now();
+    const { signedQueryAge, futureTolerance } = relay.context.limits;
     for (const [created_at, code] of [
       [now - signedQueryAge, 'ok'],
       [now - signedQueryAge - 1, 'clock_skew'],
@@ -223,13 +223,13 @@ describe('03 §5.6: form C, a signed query', () => {
   test('a query too old to be fresh cannot be replayed', async () => {
     const whole = query(ann.invite());
     expect(await codeOf(whole)).toBe('ok');
-    world.clock.advance(world.context.limits.signedQueryAge + 1);
+    relay.clock.advance(relay.context.limits.signedQueryAge + 1);
     expect(await codeOf(whole)).toBe('clock_skew');
   });
 
   test('grants: other accounts, expired at this very second, no entry that counts', async () => {
-    const now = world.clock.now();
-    const eve = await Person.register(world, 'eve');
+    const now = relay.clock.now();
+    const eve = await Person.register(relay, 'eve');
     expect(await codeOf(query(ann.grant(eve)))).toBe('forbidden');
     expect(await codeOf(query(eve.grant(ben)))).toBe('forbidden');
     expect(await codeOf(query(ann.grant(ben, { expires_at: now })))).toBe('forbidden');
@@ -263,8 +263,8 @@ describe('03 §5.6: form C, a signed query', () => {
   });
 
   test('invites: another account, expired, signer gone, bad signature', async () => {
-    const now = world.clock.now();
-    const eve = await Person.register(world, 'eve');
+    const now = relay.clock.now();
+    const eve = await Person.register(relay, 'eve');
     expect(await codeOf(query(eve.invite()))).toBe('forbidden');
     expect(await codeOf(query(ann.invite(now)))).toBe('forbidden');
     expect(await codeOf(query(ann.invite(now + 1)))).toBe('ok');
@@ -279,11 +279,11 @@ describe('03 §5.6: form C, a signed query', () => {
   test('a failed credential never falls back to the public form', async () => {
     await ann.publishProfile({ public_discovery: true });
     expect(await codeOf({ account: ann.account })).toBe('ok');
-    expect(await codeOf(query(ann.invite(world.clock.now())))).toBe('forbidden');
+    expect(await codeOf(query(ann.invite(relay.clock.now())))).toBe('forbidden');
   });
 
   test('home unknown, elsewhere', async () => {
-    const eve = new Person(world, 'eve');
+    const eve = new Person(relay, 'eve');
     await eve.addDevice('phone');
     expect(await codeOf(query(eve.invite(), { account: eve.account }))).toBe('route_not_found');
     await moveAway(eve);
@@ -295,13 +295,13 @@ describe('03 §5.6: form C, a signed query', () => {
   test('a change while the credential is verified is respected', async () => {
     const invite = ann.invite();
     const state = await ann.state({ devices: ['laptop'] });
-    world.afterProof = () => ann.publishState(state);
+    relay.afterProof = () => ann.publishState(state);
     expect(await codeOf(query(invite))).toBe('forbidden');
     const fresh = ann.invite(undefined, 'laptop');
     expect(await codeOf(query(fresh))).toBe('ok');
     const relayId = deriveRelayId(network, other.publicKey);
-    world.afterProof = async () => {
-      await world.context.storage.write('test', (tx) =>
+    relay.afterProof = async () => {
+      await relay.context.storage.write('test', (tx) =>
         tx.run('UPDATE account_routes SET relay_id = ? WHERE account = ?', relayId, ann.account),
       );
     };
@@ -311,6 +311,6 @@ describe('03 §5.6: form C, a signed query', () => {
   test('the query form cannot carry it', async () => {
     const whole = query(ann.invite());
     const options = { session: ben.session(), form: 'query' } as const;
-    expect(await world.codeOf(method, whole, options)).toBe('bad_request');
+    expect(await relay.codeOf(method, whole, options)).toBe('bad_request');
   });
 });

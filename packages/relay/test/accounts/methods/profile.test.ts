@@ -6,16 +6,16 @@ import { throughEveryFault } from '../../support/faults.ts';
 import { inProcessRelay, network } from '../../support/in-process-relay.ts';
 
 const method = 'profile.publish';
-const world = inProcessRelay();
-const ann = world.person('ann', ['phone', 'laptop']);
+const relay = inProcessRelay();
+const ann = relay.person('ann', ['phone', 'laptop']);
 
-const publish = (params: unknown) => world.call(method, params, { session: ann.session() });
+const publish = (params: unknown) => relay.call(method, params, { session: ann.session() });
 const codeOf = (params: unknown, session = ann.session()) =>
-  world.codeOf(method, params, { session });
+  relay.codeOf(method, params, { session });
 const resolve = () =>
-  world.call('profile.resolve', { account: ann.account }, { session: ann.session() });
+  relay.call('profile.resolve', { account: ann.account }, { session: ann.session() });
 const resolveCode = (account = ann.account) =>
-  world.codeOf('profile.resolve', { account }, { session: ann.session() });
+  relay.codeOf('profile.resolve', { account }, { session: ann.session() });
 
 describe('03 §7: profile.publish', () => {
   test('answers nothing, and the profile is served with the certificate that verified it', async () => {
@@ -28,7 +28,7 @@ describe('03 §7: profile.publish', () => {
   });
 
   test('a later one replaces, an earlier one is stale, an equal one replaces too', async () => {
-    const now = world.clock.now();
+    const now = relay.clock.now();
     await publish(ann.profile({ updated_at: now, nickname: 'one' }));
     expect(await codeOf(ann.profile({ updated_at: now - 1, nickname: 'old' }))).toBe('stale_state');
     expect(await resolve()).toMatchObject({ profile: { nickname: 'one' } });
@@ -40,20 +40,20 @@ describe('03 §7: profile.publish', () => {
 
   test('updated_at exactly at the tolerance passes, one second more replaces nothing', async () => {
     await publish(ann.profile());
-    const before = await world.dump();
-    const limit = world.clock.now() + world.context.limits.futureTolerance;
+    const before = await relay.dump();
+    const limit = relay.clock.now() + relay.context.limits.futureTolerance;
     expect(await codeOf(ann.profile({ updated_at: limit + 1 }))).toBe('clock_skew');
-    expect(await world.dump()).toEqual(before);
+    expect(await relay.dump()).toEqual(before);
     expect(await codeOf(ann.profile({ updated_at: limit }))).toBe('ok');
   });
 
   test('8,192 bytes pass, one more is refused and replaces nothing', async () => {
     const room = 8_192 - canonicalJson(ann.profile({ extra: '' } as never)).length;
     await publish(ann.profile({ extra: 'x'.repeat(room) } as never));
-    const before = await world.dump();
+    const before = await relay.dump();
     const large = { ...ann.profile(), extra: 'x'.repeat(room + 1) };
     expect(await codeOf(large)).toBe('request_too_large');
-    expect(await world.dump()).toEqual(before);
+    expect(await relay.dump()).toEqual(before);
   });
 
   test('structure and values', async () => {
@@ -75,11 +75,11 @@ describe('03 §7: profile.publish', () => {
 
   test('sessions: none, an account session, of another account, of another device', async () => {
     const profile = ann.profile();
-    expect(await world.codeOf(method, profile)).toBe('unauthorized');
-    expect(await world.codeOf(method, profile, { session: ann.accountSession() })).toBe(
+    expect(await relay.codeOf(method, profile)).toBe('unauthorized');
+    expect(await relay.codeOf(method, profile, { session: ann.accountSession() })).toBe(
       'forbidden',
     );
-    const ben = await Person.register(world, 'ben');
+    const ben = await Person.register(relay, 'ben');
     expect(await codeOf(profile, ben.session())).toBe('forbidden');
     expect(await codeOf(profile, ann.session('laptop'))).toBe('invalid_signature');
   });
@@ -95,20 +95,20 @@ describe('03 §7: profile.publish', () => {
   });
 
   test('a device removed, or renewed, while its signature is verified', async () => {
-    await ann.addDevice('phone', { expiresAt: world.clock.now() + 1_000 });
+    await ann.addDevice('phone', { expiresAt: relay.clock.now() + 1_000 });
     const renewed = await ann.state();
-    world.meanwhile = () => ann.publishState(renewed);
+    relay.meanwhile = () => ann.publishState(renewed);
     await publish(ann.profile());
     expect(await resolve()).toMatchObject({ signer_certificate: ann.device().certificate });
     const state = await ann.state({ devices: ['laptop'] });
-    world.meanwhile = () => ann.publishState(state);
-    const before = await world.rows('profiles');
+    relay.meanwhile = () => ann.publishState(state);
+    const before = await relay.rows('profiles');
     expect(await codeOf(ann.profile({ nickname: 'Eve' }))).toBe('device_unknown');
-    expect(await world.rows('profiles')).toEqual(before);
+    expect(await relay.rows('profiles')).toEqual(before);
   });
 
   test('an account that is not at home here', async () => {
-    const ben = new Person(world, 'ben');
+    const ben = new Person(relay, 'ben');
     await ben.addDevice('phone');
     await ben.publishState();
     expect(await codeOf(ben.profile(), ben.session())).toBe('target_not_local');
@@ -120,14 +120,14 @@ describe('03 §7: profile.publish', () => {
     await ann.publishState(await ann.state({ devices: ['laptop'] }));
     const session = ann.session('laptop');
     expect(
-      await world.call('profile.resolve', { account: ann.account }, { session }),
+      await relay.call('profile.resolve', { account: ann.account }, { session }),
     ).toMatchObject({ signer_certificate: certificate });
   });
 
   test('if storage fails at any write, the previous profile stays', async () => {
     await publish(ann.profile({ nickname: 'before' }));
     const profile = ann.profile({ nickname: 'after' });
-    expect(await throughEveryFault(world, () => codeOf(profile))).toBe(1);
+    expect(await throughEveryFault(relay, () => codeOf(profile))).toBe(1);
     expect(await resolve()).toMatchObject({ profile: { nickname: 'after' } });
   });
 });
@@ -135,21 +135,21 @@ describe('03 §7: profile.publish', () => {
 describe('03 §8: profile.resolve', () => {
   test('any device may read any profile, open or not', async () => {
     await publish(ann.profile({ public_discovery: false }));
-    const ben = await Person.register(world, 'ben');
+    const ben = await Person.register(relay, 'ben');
     const session = ben.session();
-    expect(await world.codeOf('profile.resolve', { account: ann.account }, { session })).toBe('ok');
+    expect(await relay.codeOf('profile.resolve', { account: ann.account }, { session })).toBe('ok');
   });
 
   test('sessions: none, an account session', async () => {
     const params = { account: ann.account };
-    expect(await world.codeOf('profile.resolve', params)).toBe('unauthorized');
+    expect(await relay.codeOf('profile.resolve', params)).toBe('unauthorized');
     const session = ann.accountSession();
-    expect(await world.codeOf('profile.resolve', params, { session })).toBe('forbidden');
+    expect(await relay.codeOf('profile.resolve', params, { session })).toBe('forbidden');
   });
 
   test('no profile, no route, malformed accounts', async () => {
     expect(await resolveCode()).toBe('not_found');
-    expect(await resolveCode(new Person(world, 'unknown').account)).toBe('route_not_found');
+    expect(await resolveCode(new Person(relay, 'unknown').account)).toBe('route_not_found');
     const broken = `${ann.account.slice(0, -1)}${ann.account.endsWith('1') ? '2' : '1'}`;
     for (const account of ['', broken, null, 7]) {
       expect(await resolveCode(account as string)).toBe('bad_request');

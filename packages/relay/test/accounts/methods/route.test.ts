@@ -14,22 +14,22 @@ import { throughEveryFault } from '../../support/faults.ts';
 import { inProcessRelay, network, relayPublicKey } from '../../support/in-process-relay.ts';
 
 const method = 'account.route.publish';
-const world = inProcessRelay();
+const relay = inProcessRelay();
 let ann: Person;
 
 beforeEach(async () => {
-  ann = new Person(world, 'ann');
+  ann = new Person(relay, 'ann');
   await ann.addDevice('phone');
 });
 
-const publish = (params: unknown) => world.call(method, params, { session: ann.accountSession() });
-const codeOf = (params: unknown) => world.codeOf(method, params, { session: ann.accountSession() });
-const resolve = () => world.call('account.route.resolve', { account: ann.account });
-const resolveCode = () => world.codeOf('account.route.resolve', { account: ann.account });
+const publish = (params: unknown) => relay.call(method, params, { session: ann.accountSession() });
+const codeOf = (params: unknown) => relay.codeOf(method, params, { session: ann.accountSession() });
+const resolve = () => relay.call('account.route.resolve', { account: ann.account });
+const resolveCode = () => relay.codeOf('account.route.resolve', { account: ann.account });
 const ownState = () =>
-  world.call('device.state.resolve', { account: ann.account }, { session: ann.accountSession() });
+  relay.call('device.state.resolve', { account: ann.account }, { session: ann.accountSession() });
 const ownStateCode = () =>
-  world.codeOf('device.state.resolve', { account: ann.account }, { session: ann.accountSession() });
+  relay.codeOf('device.state.resolve', { account: ann.account }, { session: ann.accountSession() });
 
 /** Another relay of the network, as it appears in routes. */
 const other = accountSigner(network, new Uint8Array(32).fill(0x55));
@@ -39,7 +39,7 @@ async function elsewhere(facts: Partial<AccountRoute> = {}): Promise<FinalRoute>
 }
 /** Makes the route directory return these routes from now on, and lets the relay resolve. */
 async function observe(...routes: FinalRoute[]): Promise<void> {
-  world.routes = () => routes;
+  relay.routes = () => routes;
   await resolveCode();
 }
 
@@ -59,10 +59,10 @@ describe('03 §9: account.route.publish', () => {
     await publish(await ann.route());
     expect(await ownState()).toEqual(state);
     const deviceIds = ann.deviceIds();
-    expect(world.takeNotices()).toEqual([
+    expect(relay.takeNotices()).toEqual([
       { kind: 'device-state', account: ann.account, revision: state.revision, deviceIds },
     ]);
-    expect(await world.rows('staged_states')).toEqual([]);
+    expect(await relay.rows('staged_states')).toEqual([]);
   });
 
   test('unknown members of the draft are kept and co-signed', async () => {
@@ -74,27 +74,27 @@ describe('03 §9: account.route.publish', () => {
   });
 
   test('a route without any state is refused, and nothing is stored', async () => {
-    const before = await world.dump();
+    const before = await relay.dump();
     expect(await codeOf(await ann.route())).toBe('state_conflict');
-    expect(await world.dump()).toEqual(before);
+    expect(await relay.dump()).toEqual(before);
   });
 
   test('a relay that the registry does not name as active signs no route', async () => {
     await ann.publishState();
     const draft = await ann.route();
-    const before = await world.dump();
-    world.isActive = false;
+    const before = await relay.dump();
+    relay.isActive = false;
     expect(await codeOf(draft)).toBe('temporarily_unavailable');
-    expect(await world.dump()).toEqual(before);
-    world.isActive = true;
+    expect(await relay.dump()).toEqual(before);
+    relay.isActive = true;
     expect(await codeOf(draft)).toBe('ok');
   });
 
   test('a staged state past its deadline backs no route', async () => {
     await ann.publishState();
-    world.clock.advance(world.context.limits.stagingWindow);
+    relay.clock.advance(relay.context.limits.stagingWindow);
     expect(await codeOf(await ann.route())).toBe('state_conflict');
-    world.clock.advance(-1);
+    relay.clock.advance(-1);
     expect(await codeOf(await ann.route())).toBe('ok');
   });
 
@@ -102,11 +102,11 @@ describe('03 §9: account.route.publish', () => {
     await ann.publishState();
     const draft = await ann.route();
     const first = await publish(draft);
-    const before = await world.dump();
-    world.takeNotices();
+    const before = await relay.dump();
+    relay.takeNotices();
     expect(await publish(draft)).toEqual(first);
-    expect(await world.dump()).toEqual(before);
-    expect(world.takeNotices()).toEqual([]);
+    expect(await relay.dump()).toEqual(before);
+    expect(relay.takeNotices()).toEqual([]);
   });
 
   test('the same route with another account signature is co-signed as submitted', async () => {
@@ -122,25 +122,25 @@ describe('03 §9: account.route.publish', () => {
   test('after a higher revision at the same relay the state stays in force', async () => {
     await ann.moveIn();
     const state = await ownState();
-    world.takeNotices();
+    relay.takeNotices();
     expect(await codeOf(await ann.route())).toBe('ok');
     expect(await ownState()).toEqual(state);
-    expect(world.takeNotices()).toEqual([]);
+    expect(relay.takeNotices()).toEqual([]);
   });
 
   test('a lower revision is stale, another content of the same one a conflict', async () => {
     await ann.publishState();
     await publish(await ann.route({ revision: 50 }));
-    const before = await world.dump();
+    const before = await relay.dump();
     expect(await codeOf(await ann.route({ revision: 49 }))).toBe('stale_state');
-    const rival = await ann.route({ revision: 50, expires_at: world.clock.now() + 5 });
+    const rival = await ann.route({ revision: 50, expires_at: relay.clock.now() + 5 });
     expect(await codeOf(rival)).toBe('state_conflict');
-    expect(await world.dump()).toEqual(before);
+    expect(await relay.dump()).toEqual(before);
   });
 
   test('two different routes of one revision at once: one comes into force', async () => {
     await ann.publishState();
-    const now = world.clock.now();
+    const now = relay.clock.now();
     const rivals = [
       await ann.route({ revision: 50 }),
       await ann.route({ revision: 50, expires_at: now + 9 }),
@@ -157,16 +157,16 @@ describe('03 §9: account.route.publish', () => {
 
   test('updated_at exactly at the tolerance passes, one second more does not', async () => {
     await ann.publishState();
-    const limit = world.clock.now() + world.context.limits.futureTolerance;
-    const before = await world.dump();
+    const limit = relay.clock.now() + relay.context.limits.futureTolerance;
+    const before = await relay.dump();
     expect(await codeOf(await ann.route({ updated_at: limit + 1 }))).toBe('clock_skew');
-    expect(await world.dump()).toEqual(before);
+    expect(await relay.dump()).toEqual(before);
     expect(await codeOf(await ann.route({ updated_at: limit }))).toBe('ok');
   });
 
   test('a draft that has expired already is refused', async () => {
     await ann.publishState();
-    const now = world.clock.now();
+    const now = relay.clock.now();
     const times = { updated_at: now - 10, expires_at: now };
     expect(await codeOf(await ann.route(times))).toBe('bad_request');
     expect(await codeOf(await ann.route({ ...times, expires_at: now + 1 }))).toBe('ok');
@@ -177,26 +177,26 @@ describe('03 §9: account.route.publish', () => {
     const signed = ',"relay_signature":""'.length + 86;
     const empty = canonicalJson(await ann.route({ extra: '' } as never)).length;
     const room = 4_096 - signed - empty;
-    const before = await world.dump();
+    const before = await relay.dump();
     const large = await ann.route({ extra: 'x'.repeat(room + 1) } as never);
     expect(await codeOf(large)).toBe('request_too_large');
-    expect(await world.dump()).toEqual(before);
+    expect(await relay.dump()).toEqual(before);
     expect(await codeOf(await ann.route({ extra: 'x'.repeat(room) } as never))).toBe('ok');
   });
 
   test('sessions and accounts: none, a device session, another account', async () => {
     await ann.moveIn();
     const route = await ann.route();
-    expect(await world.codeOf(method, route)).toBe('unauthorized');
-    expect(await world.codeOf(method, route, { session: ann.session() })).toBe('forbidden');
-    const ben = new Person(world, 'ben');
+    expect(await relay.codeOf(method, route)).toBe('unauthorized');
+    expect(await relay.codeOf(method, route, { session: ann.session() })).toBe('forbidden');
+    const ben = new Person(relay, 'ben');
     expect(await codeOf(await ben.route())).toBe('forbidden');
   });
 
   test('structure: a relay signature, another relay, another key, null, wrong times', async () => {
     await ann.publishState();
     const route = await ann.route();
-    const ben = new Person(world, 'ben');
+    const ben = new Person(relay, 'ben');
     for (const wrong of [
       {},
       { ...route, relay_signature: encodeBase64url(new Uint8Array(64)) },
@@ -221,7 +221,7 @@ describe('03 §9: account.route.publish', () => {
   test('if storage fails at any write, neither route nor state is stored', async () => {
     await ann.publishState();
     const route = await ann.route();
-    expect(await throughEveryFault(world, () => codeOf(route))).toBeGreaterThan(3);
+    expect(await throughEveryFault(relay, () => codeOf(route))).toBeGreaterThan(3);
     expect(await ownStateCode()).toBe('ok');
   });
 
@@ -229,7 +229,7 @@ describe('03 §9: account.route.publish', () => {
     await ann.publishState();
     const route = await publish(await ann.route());
     const state = await ownState();
-    await world.restart();
+    await relay.restart();
     expect(await resolve()).toEqual(route);
     expect(await ownState()).toEqual(state);
   });
@@ -239,23 +239,23 @@ describe('03 §12: leaving and coming back', () => {
   beforeEach(async () => {
     await ann.moveIn();
     await ann.publishProfile();
-    world.clock.advance(10);
+    relay.clock.advance(10);
   });
 
   test('a route of higher revision elsewhere ends the home here', async () => {
     // As far as this relay knows the account is at home here, so it does not ask the directory.
     const session = { session: ann.accountSession() };
-    world.clock.advance(315_360_000);
+    relay.clock.advance(315_360_000);
     await observe(await elsewhere());
     expect(await ownStateCode()).toBe('route_stale');
     const state = await ann.state();
-    expect(await world.call('device.state.publish', state, session)).toMatchObject({
+    expect(await relay.call('device.state.publish', state, session)).toMatchObject({
       status: 'staged',
     });
   });
 
   test('the state stored before the move is not used; a staged one brings the account back', async () => {
-    world.clock.advance(315_360_000);
+    relay.clock.advance(315_360_000);
     await observe(await elsewhere());
     await ann.addDevice('phone');
     expect(await codeOf(await ann.route())).toBe('state_conflict');
@@ -265,37 +265,37 @@ describe('03 §12: leaving and coming back', () => {
   });
 
   test('a profile from before the move is not served as current', async () => {
-    world.clock.advance(315_360_000);
+    relay.clock.advance(315_360_000);
     await observe(await elsewhere());
     await ann.addDevice('phone');
     await ann.moveIn();
     const session = { session: ann.session() };
-    expect(await world.codeOf('profile.resolve', { account: ann.account }, session)).toBe(
+    expect(await relay.codeOf('profile.resolve', { account: ann.account }, session)).toBe(
       'not_found',
     );
   });
 
   test('a staged state below the stored one is stale, and an equal one is accepted', async () => {
     const kept = await ownState();
-    world.clock.advance(315_360_000);
+    relay.clock.advance(315_360_000);
     await observe(await elsewhere());
     const session = { session: ann.accountSession() };
     const low = await ann.state({ revision: 1 });
-    expect(await world.codeOf('device.state.publish', low, session)).toBe('stale_state');
-    expect(await world.call('device.state.publish', kept, session)).toMatchObject({
+    expect(await relay.codeOf('device.state.publish', low, session)).toBe('stale_state');
+    expect(await relay.call('device.state.publish', kept, session)).toMatchObject({
       status: 'staged',
     });
   });
 
   test('devices of the old state lose their sessions with the route (01 §17.5)', async () => {
-    world.clock.advance(315_360_000);
+    relay.clock.advance(315_360_000);
     await observe(await elsewhere());
     const gone = ann.device('phone').deviceId;
     await ann.addDevice('new');
     ann.devices.delete('phone');
-    world.takeNotices();
+    relay.takeNotices();
     await ann.moveIn();
-    expect(world.takeNotices()).toContainEqual({
+    expect(relay.takeNotices()).toContainEqual({
       kind: 'revoked',
       account: ann.account,
       deviceIds: [gone],
@@ -304,16 +304,16 @@ describe('03 §12: leaving and coming back', () => {
 
   test('an expired route leaves no home; a new one restores it with state and profile', async () => {
     const state = await ownState();
-    await publish(await ann.route({ expires_at: world.clock.now() + 100 }));
-    world.clock.advance(99);
+    await publish(await ann.route({ expires_at: relay.clock.now() + 100 }));
+    relay.clock.advance(99);
     expect(await ownStateCode()).toBe('ok');
-    world.clock.advance(1);
+    relay.clock.advance(1);
     expect(await ownStateCode()).toBe('target_not_local');
     expect(await resolveCode()).toBe('not_found');
     await publish(await ann.route());
     expect(await ownState()).toEqual(state);
     const session = { session: ann.session() };
-    expect(await world.codeOf('profile.resolve', { account: ann.account }, session)).toBe('ok');
+    expect(await relay.codeOf('profile.resolve', { account: ann.account }, session)).toBe('ok');
   });
 });
 
@@ -324,38 +324,38 @@ describe('03 §3.4, §10: known routes', () => {
 
   test('a malformed or foreign account is refused', async () => {
     for (const account of ['', 'neo:1:x', ann.account.replace('860833102', '860833103')]) {
-      expect(await world.codeOf('account.route.resolve', { account })).toBe('bad_request');
+      expect(await relay.codeOf('account.route.resolve', { account })).toBe('bad_request');
     }
-    expect(await world.codeOf('account.route.resolve', {})).toBe('bad_request');
-    expect(await world.codeOf('account.route.resolve', { account: null })).toBe('bad_request');
+    expect(await relay.codeOf('account.route.resolve', {})).toBe('bad_request');
+    expect(await relay.codeOf('account.route.resolve', { account: null })).toBe('bad_request');
   });
 
   test('a route that the directory returns is served and stored', async () => {
     const route = await elsewhere();
     await observe(route);
     expect(await resolve()).toEqual(route);
-    world.routes = () => [];
-    await world.restart();
+    relay.routes = () => [];
+    await relay.restart();
     expect(await resolve()).toEqual(route);
     expect(await ownStateCode()).toBe('route_stale');
   });
 
   test('a route ahead of the clock, expired, or of another account is ignored', async () => {
-    const now = world.clock.now();
-    const ben = new Person(world, 'ben');
-    const { futureTolerance } = world.context.limits;
+    const now = relay.clock.now();
+    const ben = new Person(relay, 'ben');
+    const { futureTolerance } = relay.context.limits;
     await observe(
       await elsewhere({ updated_at: now + futureTolerance + 1 }),
       await elsewhere({ updated_at: now - 10, expires_at: now }),
       await cosignRoute(network, other, await ben.route({ relay_id: otherId })),
     );
-    expect(await world.rows('account_routes')).toEqual([]);
+    expect(await relay.rows('account_routes')).toEqual([]);
   });
 
   test('an expired highest route is not replaced by an older one', async () => {
-    const now = world.clock.now();
+    const now = relay.clock.now();
     await observe(await elsewhere({ revision: 9, expires_at: now + 10 }));
-    world.clock.advance(10);
+    relay.clock.advance(10);
     await observe(await elsewhere({ revision: 8 }));
     expect(await resolveCode()).toBe('not_found');
   });
@@ -363,14 +363,14 @@ describe('03 §3.4, §10: known routes', () => {
   test('two contents of one revision conflict until a higher revision comes', async () => {
     const rivals = [
       await elsewhere({ revision: 9 }),
-      await elsewhere({ revision: 9, expires_at: world.clock.now() + 7 }),
+      await elsewhere({ revision: 9, expires_at: relay.clock.now() + 7 }),
     ];
     await observe(...rivals);
     expect(await resolveCode()).toBe('invalid_state');
     // Neither time nor the disappearance of one of the routes ends the conflict.
-    world.clock.advance(100);
+    relay.clock.advance(100);
     await observe(rivals[0] as FinalRoute);
-    await world.restart();
+    await relay.restart();
     expect(await resolveCode()).toBe('invalid_state');
     expect(await ownStateCode()).toBe('invalid_state');
     await observe(await elsewhere({ revision: 10 }));
@@ -380,11 +380,11 @@ describe('03 §3.4, §10: known routes', () => {
   test('a staged state and a route of higher revision end a conflict', async () => {
     await observe(
       await elsewhere({ revision: 9 }),
-      await elsewhere({ revision: 9, expires_at: world.clock.now() + 7 }),
+      await elsewhere({ revision: 9, expires_at: relay.clock.now() + 7 }),
     );
     const session = { session: ann.accountSession() };
     const state = await ann.state();
-    expect(await world.call('device.state.publish', state, session)).toMatchObject({
+    expect(await relay.call('device.state.publish', state, session)).toMatchObject({
       status: 'staged',
     });
     expect(await codeOf(await ann.route({ revision: 8 }))).toBe('stale_state');

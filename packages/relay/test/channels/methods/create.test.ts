@@ -11,14 +11,14 @@ import { Person } from '../../fixtures/person.ts';
 import { throughEveryFault } from '../../support/faults.ts';
 import { inProcessRelay, network } from '../../support/in-process-relay.ts';
 
-const world = inProcessRelay({ channelsOfAccount: 3 });
-const ann = world.person('ann', ['phone', 'laptop']);
-const ben = world.person('ben');
+const relay = inProcessRelay({ channelsOfAccount: 3 });
+const ann = relay.person('ann', ['phone', 'laptop']);
+const ben = relay.person('ben');
 
-const draft = (facts: JsonObject = {}, by = ann) => TestChannel.draft(world, by, facts);
+const draft = (facts: JsonObject = {}, by = ann) => TestChannel.draft(relay, by, facts);
 const create = (params: object, by = ann, device = 'phone') =>
-  world.call('channel.create', params, { session: by.session(device) });
-const refused = (params: object, by = ann) => refusal(world, () => create(params, by));
+  relay.call('channel.create', params, { session: by.session(device) });
+const refused = (params: object, by = ann) => refusal(relay, () => create(params, by));
 
 /** Makes a signed descriptor with unusual members and the ID that follows from them. */
 function founding(facts: Partial<ChannelDescriptor> & JsonObject, by = ann): ChannelDescriptor {
@@ -40,23 +40,23 @@ test('06 §8.2: a channel begins with its descriptor as event 0', async () => {
   const { descriptor, channelId } = draft(facts);
   expect(await create(descriptor)).toBe(null);
   const request = { channel_id: channelId };
-  const page = await world.call('channel.read', request, { session: ben.session() });
+  const page = await relay.call('channel.read', request, { session: ben.session() });
   expect(page).toEqual({
     events: [
       {
         sequence: 0,
         descriptor_rev: 0,
         payload: descriptor,
-        accepted_at: world.clock.now(),
+        accepted_at: relay.clock.now(),
         signer_device_id: ann.device().deviceId,
       },
     ],
     certificates: [ann.device().certificate],
     has_more: false,
   });
-  const { events } = verifyChannelPage(network, page, { channelId, relayId: world.relayId });
+  const { events } = verifyChannelPage(network, page, { channelId, relayId: relay.relayId });
   expect(events).toHaveLength(1);
-  expect(world.takeNotices()).toEqual([]);
+  expect(relay.takeNotices()).toEqual([]);
 });
 
 test('06 §4: any device of the creator signs, with its own key', async () => {
@@ -97,7 +97,7 @@ test('06 §8.2: bad_request for what is malformed', async () => {
 });
 
 test('06 §4: name, description and moderators at their limits pass', async () => {
-  const people = Array.from({ length: 11 }, (_, index) => new Person(world, `mod ${index}`));
+  const people = Array.from({ length: 11 }, (_, index) => new Person(relay, `mod ${index}`));
   const accounts = people.map(({ account }) => account);
   const full = { name: 'é'.repeat(128), description: 'x'.repeat(4_096) };
   await create(draft({ ...full, moderators: accounts.slice(1) }).descriptor);
@@ -145,13 +145,13 @@ test('06 §8.2: an existing channel is state_conflict, before the times are chec
   expect(await refused(descriptor)).toBe('state_conflict');
   const { channel_id, nonce } = descriptor;
   expect(await refused(founding({ channel_id, nonce, name: 'other' }))).toBe('state_conflict');
-  world.clock.advance(301);
+  relay.clock.advance(301);
   expect(await refused(descriptor)).toBe('state_conflict');
 });
 
 test('06 §8.1: the tolerance of created_at is the same in both directions', async () => {
   const at = (created_at: number) => draft({ created_at }).descriptor;
-  const now = world.clock.now();
+  const now = relay.clock.now();
   expect(await refused(at(now - 301))).toBe('clock_skew');
   expect(await refused(at(now + 301))).toBe('clock_skew');
   await create(at(now - 300));
@@ -159,49 +159,49 @@ test('06 §8.1: the tolerance of created_at is the same in both directions', asy
 });
 
 test('06 §8.2: the number of channels an account creates is limited, closed ones included', async () => {
-  const first = await TestChannel.create(world, ann);
+  const first = await TestChannel.create(relay, ann);
   await first.close();
-  await TestChannel.create(world, ann);
+  await TestChannel.create(relay, ann);
   const atOnce = Array.from({ length: 12 }, () => create(draft().descriptor));
   const outcomes = await Promise.allSettled(atOnce);
   expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
   expect(await refused(draft().descriptor)).toBe('rate_limited');
   await create(draft({}, ben).descriptor, ben);
-  await world.restart({ channelsOfAccount: 4 });
+  await relay.restart({ channelsOfAccount: 4 });
   await create(draft().descriptor);
 });
 
 test('06 §8.2: of two creations of one channel at once one is accepted', async () => {
   const { descriptor } = draft();
   const other = founding({ nonce: descriptor.nonce, name: 'other' });
-  world.meanwhile = async () => void (await create(other));
-  const code = await world.codeOf('channel.create', descriptor, { session: ann.session() });
+  relay.meanwhile = async () => void (await create(other));
+  const code = await relay.codeOf('channel.create', descriptor, { session: ann.session() });
   expect(code).toBe('state_conflict');
-  expect(await world.rows('channel_events')).toHaveLength(1);
+  expect(await relay.rows('channel_events')).toHaveLength(1);
 });
 
 test('02 §9.5: a device session, still valid when the channel is stored', async () => {
   const { descriptor } = draft();
   const code = (session?: ReturnType<Person['accountSession']>) =>
-    refusal(world, () => world.call('channel.create', descriptor, { session }));
+    refusal(relay, () => relay.call('channel.create', descriptor, { session }));
   expect(await code()).toBe('unauthorized');
   expect(await code(ann.accountSession())).toBe('forbidden');
-  world.meanwhile = () => ann.publishState(undefined);
+  relay.meanwhile = () => ann.publishState(undefined);
   await create(descriptor);
   const { descriptor: late } = draft();
-  world.meanwhile = async () => ann.publishState(await ann.state({ devices: ['laptop'] }));
+  relay.meanwhile = async () => ann.publishState(await ann.state({ devices: ['laptop'] }));
   const session = ann.session();
-  expect(await world.codeOf('channel.create', late, { session })).toBe('unauthorized');
-  expect(await world.rows('channels')).toHaveLength(1);
+  expect(await relay.codeOf('channel.create', late, { session })).toBe('unauthorized');
+  expect(await relay.rows('channels')).toHaveLength(1);
 });
 
 test('06 §7.2: a failed write stores nothing, and a restart loses nothing', async () => {
   const channel = draft();
-  const faults = await throughEveryFault(world, () =>
-    world.codeOf('channel.create', channel.descriptor, { session: ann.session() }),
+  const faults = await throughEveryFault(relay, () =>
+    relay.codeOf('channel.create', channel.descriptor, { session: ann.session() }),
   );
   expect(faults).toBe(3);
   const before = await channel.read();
-  await world.restart();
+  await relay.restart();
   expect(await channel.read()).toEqual(before);
 });

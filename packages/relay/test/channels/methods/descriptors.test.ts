@@ -6,22 +6,22 @@ import { throughEveryFault } from '../../support/faults.ts';
 import { inProcessRelay, network } from '../../support/in-process-relay.ts';
 
 const last = Number.MAX_SAFE_INTEGER;
-const world = inProcessRelay({ channelTimelineRetention: 1_000 });
-const ann = world.person('ann', ['phone', 'laptop']);
-const ben = world.person('ben');
+const relay = inProcessRelay({ channelTimelineRetention: 1_000 });
+const ann = relay.person('ann', ['phone', 'laptop']);
+const ben = relay.person('ben');
 let channel: TestChannel;
 
 beforeEach(async () => {
-  channel = await TestChannel.create(world, ann, { moderators: [ben.account], extra: [1] });
-  world.takeNotices();
+  channel = await TestChannel.create(relay, ann, { moderators: [ben.account], extra: [1] });
+  relay.takeNotices();
 });
 
 const call = (method: string, params: object, by = ann, device = 'phone') =>
-  world.call(`channel.${method}`, params, { session: by.session(device) });
+  relay.call(`channel.${method}`, params, { session: by.session(device) });
 const refused = (method: string, params: object, by = ann) =>
-  refusal(world, () => call(method, params, by));
+  refusal(relay, () => call(method, params, by));
 const set = (column: string, value: number) =>
-  world.context.storage.write('relay', (tx) => tx.run(`UPDATE channels SET ${column} = ?`, value));
+  relay.context.storage.write('relay', (tx) => tx.run(`UPDATE channels SET ${column} = ?`, value));
 
 /** Makes the next descriptor with members that the signing functions would refuse. */
 const next = (facts: Partial<ChannelDescriptor> & JsonObject = {}, device = 'phone') =>
@@ -41,17 +41,17 @@ describe('06 §8.4: updating', () => {
     const { extra: _, moderators: __, ...rest } = descriptor as ChannelDescriptor & JsonObject;
     const changed = { ...rest, name: 'Other', revision: 1, more: { a: [true] } };
     const update = channel.sign(changed as JsonObject, { device: 'laptop' });
-    world.clock.advance(10);
+    relay.clock.advance(10);
     expect(await call('update', update, ann, 'laptop')).toBe(null);
     const head = { kind: 'channel-timeline', channel: channel.channelId, head: 1 };
-    expect(world.takeNotices()).toEqual([head]);
+    expect(relay.takeNotices()).toEqual([head]);
     const { events, certificates } = await channel.read({ after: 0 });
     expect(events).toEqual([
       {
         sequence: 1,
         descriptor_rev: 1,
         payload: update,
-        accepted_at: world.clock.now(),
+        accepted_at: relay.clock.now(),
         signer_device_id: ann.device('laptop').deviceId,
       },
     ]);
@@ -63,7 +63,7 @@ describe('06 §8.4: updating', () => {
   });
 
   test('an unknown channel is not_found, the channel of another owner forbidden', async () => {
-    const other = TestChannel.draft(world, ben);
+    const other = TestChannel.draft(relay, ben);
     expect(await refused('update', other.nextDescriptor({}), ben)).toBe('not_found');
     expect(await refused('update', other.nextDescriptor({}))).toBe('not_found');
     const update = channel.nextDescriptor({ name: 'x' }, { by: ben });
@@ -123,7 +123,7 @@ describe('06 §8.4: updating', () => {
   });
 
   test('updated_at is compared with the clock, and with no other time', async () => {
-    const now = world.clock.now();
+    const now = relay.clock.now();
     for (const updated_at of [now - 301, now + 301]) {
       expect(await refused('update', next({ updated_at }))).toBe('clock_skew');
     }
@@ -149,10 +149,10 @@ describe('06 §8.4: updating', () => {
     const outcomes = await Promise.allSettled([call('update', one), call('update', two)]);
     expect(outcomes.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected']);
     expect(await channel.sequences()).toEqual([0, 1]);
-    world.meanwhile = () => channel.close();
+    relay.meanwhile = () => channel.close();
     channel.descriptor = (await channel.resolve()).descriptor;
     const late = channel.nextDescriptor({ name: '3' });
-    expect(await world.codeOf('channel.update', late, { session: ann.session() })).toBe(
+    expect(await relay.codeOf('channel.update', late, { session: ann.session() })).toBe(
       'state_conflict',
     );
   });
@@ -162,7 +162,7 @@ describe('06 §8.4: updating', () => {
     expect(await refused('update', next())).toBe('state_conflict');
     expect(await refused('close', closure())).toBe('state_conflict');
     await set('head', 0);
-    await world.context.storage.write('relay', (tx) =>
+    await relay.context.storage.write('relay', (tx) =>
       tx.run('UPDATE channel_events SET descriptor_rev = ?', last),
     );
     await set('revision', last);
@@ -172,14 +172,14 @@ describe('06 §8.4: updating', () => {
 
   test('a failed write stores nothing', async () => {
     const update = channel.nextDescriptor({ name: 'x' });
-    const code = () => world.codeOf('channel.update', update, { session: ann.session() });
-    expect(await throughEveryFault(world, code)).toBe(4);
+    const code = () => relay.codeOf('channel.update', update, { session: ann.session() });
+    expect(await throughEveryFault(relay, code)).toBe(4);
   });
 
   test('a removed device is refused, even if it is removed during the call', async () => {
-    world.meanwhile = async () => ann.publishState(await ann.state({ devices: ['laptop'] }));
+    relay.meanwhile = async () => ann.publishState(await ann.state({ devices: ['laptop'] }));
     const session = ann.session();
-    expect(await world.codeOf('channel.update', next(), { session })).toBe('unauthorized');
+    expect(await relay.codeOf('channel.update', next(), { session })).toBe('unauthorized');
     expect(await channel.sequences({}, { by: ben })).toEqual([0]);
     expect(await refused('close', closure())).toBe('unauthorized');
   });
@@ -188,13 +188,13 @@ describe('06 §8.4: updating', () => {
 describe('06 §8.5: closing', () => {
   test('copies the current descriptor, unknown members too', async () => {
     await channel.update({ name: 'last', more: { b: 1 } });
-    world.takeNotices();
-    world.clock.advance(5);
+    relay.takeNotices();
+    relay.clock.advance(5);
     const { device_signature, ...rest } = channel.closure();
     const close = { device_signature, ...rest, name: 'ignored', $type: 'ignored' };
     expect(await call('close', close)).toBe(null);
     const head = { kind: 'channel-timeline', channel: channel.channelId, head: 2 };
-    expect(world.takeNotices()).toEqual([head]);
+    expect(relay.takeNotices()).toEqual([head]);
     const { revision, updated_at } = rest;
     const changed = { status: 'closed', revision, updated_at, device_signature };
     const final = { ...channel.descriptor, ...changed };
@@ -223,7 +223,7 @@ describe('06 §8.5: closing', () => {
       'state_conflict',
     );
     expect(await channel.sequences()).toEqual([0, 1, 2]);
-    await world.restart();
+    await relay.restart();
     expect((await channel.resolve()).descriptor.status).toBe('closed');
   });
 
@@ -265,7 +265,7 @@ describe('06 §8.5: closing', () => {
   });
 
   test('the tolerance of updated_at is the same in both directions', async () => {
-    const now = world.clock.now();
+    const now = relay.clock.now();
     for (const updated_at of [now - 301, now + 301]) {
       expect(await refused('close', closure({ updated_at }))).toBe('clock_skew');
     }
@@ -285,8 +285,8 @@ describe('06 §8.5: closing', () => {
   test('a close after a concurrent update is state_conflict: another descriptor was signed', async () => {
     const close = closure();
     const update = channel.nextDescriptor({ name: 'between' });
-    world.meanwhile = async () => void (await call('update', update));
-    expect(await world.codeOf('channel.close', close, { session: ann.session() })).toBe(
+    relay.meanwhile = async () => void (await call('update', update));
+    expect(await relay.codeOf('channel.close', close, { session: ann.session() })).toBe(
       'state_conflict',
     );
     expect((await channel.resolve()).descriptor).toEqual(update);
@@ -294,15 +294,15 @@ describe('06 §8.5: closing', () => {
 
   test('a failed write stores nothing', async () => {
     const close = closure();
-    const code = () => world.codeOf('channel.close', close, { session: ann.session() });
-    expect(await throughEveryFault(world, code)).toBe(4);
+    const code = () => relay.codeOf('channel.close', close, { session: ann.session() });
+    expect(await throughEveryFault(relay, code)).toBe(4);
   });
 });
 
 describe('06 §8.3: resolving', () => {
   const resolve = (params: object, session = ben.session() as object) =>
-    refusal(world, () =>
-      world.call('channel.resolve', params, { session: session as never, form: 'query' }),
+    refusal(relay, () =>
+      relay.call('channel.resolve', params, { session: session as never, form: 'query' }),
     );
 
   test('returns every stored revision with the certificate of its signer', async () => {
@@ -332,21 +332,21 @@ describe('06 §8.3: resolving', () => {
     }
     expect(await resolve({ channel_id: 'chan_x' })).toBe('bad_request');
     expect(await resolve({ channel_id }, ben.accountSession())).toBe('forbidden');
-    const anonymous = () => world.call('channel.resolve', { channel_id });
-    expect(await refusal(world, anonymous)).toBe('unauthorized');
+    const anonymous = () => relay.call('channel.resolve', { channel_id });
+    expect(await refusal(relay, anonymous)).toBe('unauthorized');
   });
 });
 
 describe('06 §7.5: retention of descriptors', () => {
   const deadlines = async () =>
-    (await world.rows('channel_events'))
+    (await relay.rows('channel_events'))
       .filter(({ kind }) => kind === 'descriptor')
       .map(({ clear_after }) => clear_after);
 
   test('the current one stays for good, a superseded one at least until its own deadline', async () => {
-    const now = world.clock.now();
+    const now = relay.clock.now();
     expect(await deadlines()).toEqual([null]);
-    await world.restart({ channelTimelineRetention: 10 });
+    await relay.restart({ channelTimelineRetention: 10 });
     await channel.update({ name: 'x' });
     expect(await deadlines()).toEqual([now + 1_000, null]);
     await channel.close();
@@ -354,10 +354,10 @@ describe('06 §7.5: retention of descriptors', () => {
   });
 
   test('a superseded one stays as long as an event that was accepted under it', async () => {
-    const now = world.clock.now();
-    world.clock.advance(400);
+    const now = relay.clock.now();
+    relay.clock.advance(400);
     const one = await channel.post();
-    await world.restart({ channelTimelineRetention: 10 });
+    await relay.restart({ channelTimelineRetention: 10 });
     await channel.update({ name: 'edited under this' });
     // An edit is removed with its post, and a deletion stays as long as the post would have.
     await channel.edit(one, { body: text('x') });

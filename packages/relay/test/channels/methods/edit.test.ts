@@ -19,31 +19,31 @@ import { Person } from '../../fixtures/person.ts';
 import { throughEveryFault } from '../../support/faults.ts';
 import { inProcessRelay, network } from '../../support/in-process-relay.ts';
 
-const world = inProcessRelay({ channelTimelineRetention: 1_000 });
-const ann = world.person('ann', ['phone', 'laptop']);
-const ben = world.person('ben');
+const relay = inProcessRelay({ channelTimelineRetention: 1_000 });
+const ann = relay.person('ann', ['phone', 'laptop']);
+const ben = relay.person('ben');
 let channel: TestChannel;
 let target: number;
 const x = attachment();
 const y = attachment();
 
 beforeEach(async () => {
-  channel = await TestChannel.create(world, ann, { moderators: [ben.account] });
+  channel = await TestChannel.create(relay, ann, { moderators: [ben.account] });
   target = await channel.post({ body: text('A'), attachments: [x], mood: 'good' }, { by: ben });
-  world.takeNotices();
+  relay.takeNotices();
 });
 
 const call = (method: string, params: object, { by = ann, device = 'phone' }: By = {}) =>
-  world.call(`channel.post.${method}`, params, { session: by.session(device) });
+  relay.call(`channel.post.${method}`, params, { session: by.session(device) });
 const refused = (params: object, by: By = {}, method = 'edit') =>
-  refusal(world, () => call(method, params, by));
+  refusal(relay, () => call(method, params, by));
 /** Tells whether an edit appends an event. */
 async function hasEvent(patch: Patch): Promise<boolean> {
-  const before = await world.dump();
-  world.takeNotices();
+  const before = await relay.dump();
+  relay.takeNotices();
   await channel.edit(target, patch);
-  const told = world.takeNotices().length;
-  const isSame = JSON.stringify(await world.dump()) === JSON.stringify(before);
+  const told = relay.takeNotices().length;
+  const isSame = JSON.stringify(await relay.dump()) === JSON.stringify(before);
   expect(told).toBe(isSame ? 0 : 1);
   return !isSame;
 }
@@ -51,7 +51,7 @@ async function hasEvent(patch: Patch): Promise<boolean> {
 /** Returns the state of the post as a reader computes it. */
 async function projected(): Promise<PostState | undefined> {
   const page = await channel.read({ after: -1 });
-  const known = { channelId: channel.channelId, relayId: world.relayId };
+  const known = { channelId: channel.channelId, relayId: relay.relayId };
   const { events, refused: wrong, missing } = verifyChannelPage(network, page, known);
   expect({ wrong, missing }).toEqual({ wrong: [], missing: [] });
   return projectChannel(emptyProjection, events).posts.get(target)?.state;
@@ -60,17 +60,17 @@ async function projected(): Promise<PostState | undefined> {
 describe('06 §8.8: editing', () => {
   test('appends the edit unchanged, for posts of any writer', async () => {
     const edit = channel.newEdit(target, { body: text('B'), extra: { a: [1] } });
-    world.clock.advance(3);
+    relay.clock.advance(3);
     expect(await call('edit', edit)).toBe(null);
     const head = { kind: 'channel-timeline', channel: channel.channelId, head: 2 };
-    expect(world.takeNotices()).toEqual([head]);
+    expect(relay.takeNotices()).toEqual([head]);
     const { events } = await channel.read();
     expect(events[1]).toHaveProperty('payload.body', text('A'));
     expect(events[2]).toEqual({
       sequence: 2,
       descriptor_rev: 0,
       payload: edit,
-      accepted_at: world.clock.now(),
+      accepted_at: relay.clock.now(),
       signer_device_id: ann.device().deviceId,
     });
   });
@@ -82,7 +82,7 @@ describe('06 §8.8: editing', () => {
     await channel.edit(target, { body: null, attachments: [y] });
     expect(await projected()).toEqual({ attachments: [y], mood: 'good' });
     expect(await hasEvent({ attachments: [y] })).toBe(false);
-    await world.restart();
+    await relay.restart();
     expect(await hasEvent({ attachments: [y] })).toBe(false);
     expect(await hasEvent({ body: text('B'), attachments: [] })).toBe(true);
     expect(await projected()).toEqual({ body: text('B'), attachments: [], mood: 'good' });
@@ -148,7 +148,7 @@ describe('06 §8.8: editing', () => {
   });
 
   test('an edit that makes a post larger than channelPostBytes is refused', async () => {
-    await world.restart({ channelPostBytes: 100_000 });
+    await relay.restart({ channelPostBytes: 100_000 });
     const patch = (bytes: number) => ({ more: 'é'.repeat(bytes / 2) + 'x'.repeat(bytes % 2) });
     await channel.edit(target, { mood: 'x'.repeat(60_000) });
     const state = (await projected()) as JsonObject;
@@ -172,23 +172,23 @@ describe('06 §8.8: editing', () => {
 
   test('an edit that leaves no content after a concurrent edit is refused', async () => {
     const edit = channel.newEdit(target, { body: null });
-    world.meanwhile = () => channel.edit(target, { attachments: [] });
+    relay.meanwhile = () => channel.edit(target, { attachments: [] });
     const session = ann.session();
-    expect(await world.codeOf('channel.post.edit', edit, { session })).toBe('bad_request');
+    expect(await relay.codeOf('channel.post.edit', edit, { session })).toBe('bad_request');
   });
 
   test('a failed write stores nothing', async () => {
     const edit = channel.newEdit(target, { body: text('B') });
-    const code = () => world.codeOf('channel.post.edit', edit, { session: ann.session() });
-    expect(await throughEveryFault(world, code)).toBe(4);
+    const code = () => relay.codeOf('channel.post.edit', edit, { session: ann.session() });
+    expect(await throughEveryFault(relay, code)).toBe(4);
     await channel.edit(target, { mood: null });
     const again = channel.newEdit(target, { body: text('C') });
-    const second = () => world.codeOf('channel.post.edit', again, { session: ann.session() });
-    expect(await throughEveryFault(world, second)).toBe(4);
+    const second = () => relay.codeOf('channel.post.edit', again, { session: ann.session() });
+    expect(await throughEveryFault(relay, second)).toBe(4);
   });
 
   test('if sequences are exhausted, only an edit without effect succeeds', async () => {
-    await world.context.storage.write('relay', (tx) =>
+    await relay.context.storage.write('relay', (tx) =>
       tx.run('UPDATE channels SET head = ?', Number.MAX_SAFE_INTEGER),
     );
     expect(await refused(channel.newEdit(target, { body: text('B') }))).toBe('state_conflict');
@@ -204,19 +204,19 @@ describe('06 §8.9: deleting', () => {
     await channel.edit(other, { body: text('B') });
     await channel.edit(target, { body: text('C') });
     await channel.edit(target, { mood: 'sad' });
-    world.takeNotices();
+    relay.takeNotices();
     const deletion = channel.newDeletion(target, { reason: 'r', extra: [{}] });
-    world.clock.advance(4);
+    relay.clock.advance(4);
     expect(await call('delete', deletion)).toBe(null);
     const head = { kind: 'channel-timeline', channel: channel.channelId, head: 7 };
-    expect(world.takeNotices()).toEqual([head]);
+    expect(relay.takeNotices()).toEqual([head]);
     const { events } = await channel.read();
     expect(events.map(({ sequence }) => sequence)).toEqual([0, 3, 4, 7]);
     expect(events.at(-1)).toEqual({
       sequence: 7,
       descriptor_rev: 0,
       payload: deletion,
-      accepted_at: world.clock.now(),
+      accepted_at: relay.clock.now(),
       signer_device_id: ann.device().deviceId,
     });
     for (const range of [
@@ -226,18 +226,18 @@ describe('06 §8.9: deleting', () => {
       const page = await channel.read(range);
       expect(page.events.map(({ sequence }) => sequence)).toEqual('after' in range ? [3] : [0]);
     }
-    await world.restart();
-    await world.runJob('channels.retention');
+    await relay.restart();
+    await relay.runJob('channels.retention');
     expect(await channel.sequences()).toEqual([0, 3, 4, 7]);
-    const left = JSON.stringify(await world.rows('channel_posts'));
+    const left = JSON.stringify(await relay.rows('channel_posts'));
     expect(left).not.toContain('mood');
-    expect(JSON.stringify(await world.rows('channel_events'))).not.toContain('mood');
+    expect(JSON.stringify(await relay.rows('channel_events'))).not.toContain('mood');
   });
 
   test('wakes the job that removes the edits', async () => {
     const woken: string[] = [];
     const jobs = { wake: (name: string) => void woken.push(name) };
-    Object.assign(world.context, { jobs });
+    Object.assign(relay.context, { jobs });
     expect(await refused(channel.newDeletion(99), {}, 'delete')).toBe('not_found');
     expect(woken).toEqual([]);
     await channel.delete(target);
@@ -249,7 +249,7 @@ describe('06 §8.9: deleting', () => {
     expect(await devices()).toHaveLength(2);
     await channel.delete(target);
     expect(await devices()).toEqual([ann.device().certificate]);
-    const { channel_certificates } = await world.dump();
+    const { channel_certificates } = await relay.dump();
     expect(channel_certificates).toHaveLength(1);
     const again = await channel.post(undefined, { by: ben });
     const kept = await channel.post(undefined, { by: ben });
@@ -298,17 +298,17 @@ describe('06 §8.9: deleting', () => {
   });
 
   test('an edit whose post is deleted while the edit is verified is refused', async () => {
-    world.meanwhile = () => channel.delete(target);
+    relay.meanwhile = () => channel.delete(target);
     const edit = channel.newEdit(target, { body: text('B') });
     const session = ann.session();
-    expect(await world.codeOf('channel.post.edit', edit, { session })).toBe('state_conflict');
+    expect(await relay.codeOf('channel.post.edit', edit, { session })).toBe('state_conflict');
   });
 
   test('a failed write stores nothing', async () => {
     await channel.edit(target, { body: text('B') });
     const deletion = channel.newDeletion(target);
-    const code = () => world.codeOf('channel.post.delete', deletion, { session: ann.session() });
-    expect(await throughEveryFault(world, code)).toBe(7);
+    const code = () => relay.codeOf('channel.post.delete', deletion, { session: ann.session() });
+    expect(await throughEveryFault(relay, code)).toBe(7);
   });
 });
 
@@ -335,17 +335,17 @@ describe.each(['edit', 'delete'])('06 §8.8, §8.9: the target of %s', (method) 
   test('is not_found after the post or its deletion was removed', async () => {
     await channel.delete(target);
     const other = await channel.post();
-    world.clock.advance(999);
-    await world.runJob('channels.retention');
+    relay.clock.advance(999);
+    await relay.runJob('channels.retention');
     expect(await targeting(target)).toBe('state_conflict');
-    world.clock.advance(1);
-    await world.runJob('channels.retention');
+    relay.clock.advance(1);
+    await relay.runJob('channels.retention');
     expect(await targeting(target)).toBe('not_found');
     expect(await targeting(other)).toBe('not_found');
   });
 
   test('errors come in the order of 02 §18', async () => {
-    const eve = await Person.register(world, 'eve');
+    const eve = await Person.register(relay, 'eve');
     const by = { by: eve };
     const unsigned = { ...act(99, by), extra: 1 };
     expect(await refused(unsigned, by, method)).toBe('invalid_signature');
@@ -363,13 +363,13 @@ describe.each(['edit', 'delete'])('06 §8.8, §8.9: the target of %s', (method) 
   test('needs a currently valid device of the account', async () => {
     const session = ann.accountSession();
     const as = (given?: object) =>
-      refusal(world, () =>
-        world.call(`channel.post.${method}`, act(target), { session: given as never }),
+      refusal(relay, () =>
+        relay.call(`channel.post.${method}`, act(target), { session: given as never }),
       );
     expect(await as()).toBe('unauthorized');
     expect(await as(session)).toBe('forbidden');
-    world.meanwhile = async () => ann.publishState(await ann.state({ devices: ['laptop'] }));
-    const code = await world.codeOf(`channel.post.${method}`, act(target), {
+    relay.meanwhile = async () => ann.publishState(await ann.state({ devices: ['laptop'] }));
+    const code = await relay.codeOf(`channel.post.${method}`, act(target), {
       session: ann.session(),
     });
     expect(code).toBe('unauthorized');

@@ -7,19 +7,19 @@ import { inProcessRelay } from '../../support/in-process-relay.ts';
 
 const patience = { timeout: 10_000, interval: 5 };
 
-const world = inProcessRelay();
+const relay = inProcessRelay();
 let board: Connections;
-const ann = world.person('ann', ['phone', 'laptop']);
-const ben = world.person('ben');
-const cem = world.person('cem', ['phone', 'laptop']);
+const ann = relay.person('ann', ['phone', 'laptop']);
+const ben = relay.person('ben');
+const cem = relay.person('cem', ['phone', 'laptop']);
 /** Owned by ann, moderated by ben; its head is the post at 1. */
 let channel: TestChannel;
 /** The connection of a reader. */
 let follower: Connection;
 
 beforeEach(async () => {
-  board = new Connections(world);
-  channel = await TestChannel.create(world, ann, { moderators: [ben.account] });
+  board = new Connections(relay);
+  channel = await TestChannel.create(relay, ann, { moderators: [ben.account] });
   await channel.post({ body: text('first'), attachments: [attachment()] });
   follower = await board.withChannels(cem, channel);
 });
@@ -63,7 +63,7 @@ describe('06 §9.2: channel.timeline.changed', () => {
     [
       'a report',
       () =>
-        world.call(
+        relay.call(
           'channel.post.report',
           { channel_id: channel.channelId, target_sequence: 1, reason: 'spam' },
           { session: cem.session() },
@@ -84,12 +84,12 @@ describe('06 §9.2: channel.timeline.changed', () => {
   });
 
   test('a write that does not become durable notifies no subscriber', async () => {
-    world.faults.beforeCommit = () => {
+    relay.faults.beforeCommit = () => {
       throw new Error('power cut');
     };
     const next = channel.newPost();
     await expect(channel.publish(next)).rejects.toHaveProperty('code', 'internal_error');
-    delete world.faults.beforeCommit;
+    delete relay.faults.beforeCommit;
     expect(follower.hints()).toEqual([]);
     await channel.publish(next);
     expect(follower.hints()).toEqual([timeline(2)]);
@@ -97,7 +97,7 @@ describe('06 §9.2: channel.timeline.changed', () => {
 
   test('the hint is sent after the commit: a notified client can read the event', async () => {
     const seen: Promise<number | undefined>[] = [];
-    world.context.bus.subscribe(() => {
+    relay.context.bus.subscribe(() => {
       seen.push(channel.sequences({ after: 1 }, { by: cem }).then((sequences) => sequences.at(-1)));
     });
     await channel.post();
@@ -105,7 +105,7 @@ describe('06 §9.2: channel.timeline.changed', () => {
   });
 
   test('only connections that subscribed the channel are notified', async () => {
-    const other = await TestChannel.create(world, ann);
+    const other = await TestChannel.create(relay, ann);
     const idle = await board.connect(cem, 'laptop');
     await other.post();
     for (const each of [follower, idle]) expect(each.hints()).toEqual([]);
@@ -141,7 +141,7 @@ describe('06 §9.2: channel.timeline.changed', () => {
 describe('02 §13.3: a new subscription gets no hint of earlier events', () => {
   test('at a process that gets the notice late', async () => {
     const bus = lateBus();
-    const slow = new Connections(world, bus);
+    const slow = new Connections(relay, bus);
     const early = await slow.withChannels(cem, channel);
     await channel.post();
     const late = await slow.withChannels(ben, channel);
@@ -156,7 +156,7 @@ describe('02 §13.3: a new subscription gets no hint of earlier events', () => {
   test('a subscription that stays in the set gets no hint twice', async () => {
     await channel.post();
     expect(follower.hints()).toEqual([timeline(2)]);
-    const other = await TestChannel.create(world, ann);
+    const other = await TestChannel.create(relay, ann);
     for (const set of [[channel, other], [channel]]) await follower.subscribeChannels(...set);
     board.hub.notify(notice(2));
     expect(follower.hints()).toEqual([]);
@@ -164,7 +164,7 @@ describe('02 §13.3: a new subscription gets no hint of earlier events', () => {
 
   test('a subscription that stays in the set gets a hint it has not had yet', async () => {
     const bus = lateBus();
-    const late = await new Connections(world, bus).withChannels(cem, channel);
+    const late = await new Connections(relay, bus).withChannels(cem, channel);
     await channel.post();
     await late.subscribeChannels(channel);
     bus.publish([notice(2)]);
@@ -185,7 +185,7 @@ describe('02 §13.3: a new subscription gets no hint of earlier events', () => {
 describe('a post during a subscribe call is not lost', () => {
   /** Runs `act` after the channels were read and before they are subscribed. */
   const between = (act: () => Promise<unknown>) => {
-    const { storage } = world.context;
+    const { storage } = relay.context;
     const { read } = storage;
     storage.read = async (work) => {
       const found = await read.call(storage, work);
@@ -257,7 +257,7 @@ describe('02 §12.3: a connection without a valid session gets no hint', () => {
     await channel.post();
     await channel.post();
     expect(follower.hints()).toEqual([timeline(2)]);
-    follower.bound.cap(world.clock.now());
+    follower.bound.cap(relay.clock.now());
     follower.drain();
     await channel.post();
     expect(follower.hints()).toEqual([]);
@@ -283,7 +283,7 @@ describe('02 §12.3: hints are merged', () => {
   });
 
   test('hints of different channels do not replace each other', async () => {
-    const other = await TestChannel.create(world, ann);
+    const other = await TestChannel.create(relay, ann);
     await follower.subscribeChannels(channel, other);
     follower.isSlow = true;
     for (let count = 0; count < 3; count += 1) {
@@ -296,7 +296,7 @@ describe('02 §12.3: hints are merged', () => {
   });
 
   test('a waiting hint of a channel that is unsubscribed is dropped, others are not', async () => {
-    const other = await TestChannel.create(world, ann);
+    const other = await TestChannel.create(relay, ann);
     await follower.subscribeChannels(channel, other);
     follower.isSlow = true;
     for (let count = 0; count < 2; count += 1) {
@@ -316,7 +316,7 @@ describe('while notices may be missed, recipients are checked in storage', () =>
 
   beforeEach(() => {
     bus = Object.assign(lateBus(), { isConnected: false });
-    away = new Connections(world, bus);
+    away = new Connections(relay, bus);
   });
 
   test('only connections with a valid session are notified', async () => {
@@ -338,7 +338,7 @@ describe('while notices may be missed, recipients are checked in storage', () =>
     away.afterLook = () => {
       renewed.bound.renew({ ...cem.session(), id: 'renewed' });
     };
-    await world.context.storage.write('test', (tx) => tx.run('DELETE FROM auth_sessions'));
+    await relay.context.storage.write('test', (tx) => tx.run('DELETE FROM auth_sessions'));
     bus.publish([notice(2)]);
     await vi.waitFor(() => expect(renewed.hints()).toEqual([timeline(2)]), patience);
   });
@@ -372,13 +372,13 @@ describe('while notices may be missed, recipients are checked in storage', () =>
 
   test('connections are notified when storage can be read again', async () => {
     const stays = await away.withChannels(cem, channel);
-    const { metrics } = world.context;
+    const { metrics } = relay.context;
     away.beforeLook = () => Promise.reject(new Error('away'));
     bus.publish([notice(2)]);
     await vi.waitFor(() => expect(metrics.value('hints_delayed')).toBe(1), patience);
     expect(stays.hints()).toEqual([]);
     away.beforeLook = () => {};
-    world.clock.advance(2);
+    relay.clock.advance(2);
     await vi.waitFor(() => expect(stays.hints()).toEqual([timeline(2)]), patience);
   });
 });

@@ -6,18 +6,18 @@ import { Person } from '../../fixtures/person.ts';
 import { throughEveryFault } from '../../support/faults.ts';
 import { inProcessRelay, network } from '../../support/in-process-relay.ts';
 
-const world = inProcessRelay({ channelTimelineRetention: 1_000 });
-const ann = world.person('ann', ['phone', 'laptop']);
-const ben = world.person('ben');
+const relay = inProcessRelay({ channelTimelineRetention: 1_000 });
+const ann = relay.person('ann', ['phone', 'laptop']);
+const ben = relay.person('ben');
 let channel: TestChannel;
 
 beforeEach(async () => {
-  channel = await TestChannel.create(world, ann, { moderators: [ben.account] });
-  world.takeNotices();
+  channel = await TestChannel.create(relay, ann, { moderators: [ben.account] });
+  relay.takeNotices();
 });
 
 const refused = (post: object, { by = ann, device = 'phone' }: By = {}) =>
-  refusal(world, () => world.call('channel.post', post, { session: by.session(device) }));
+  refusal(relay, () => relay.call('channel.post', post, { session: by.session(device) }));
 const head = (sequence: number) => ({
   kind: 'channel-timeline',
   channel: channel.channelId,
@@ -28,12 +28,12 @@ describe('06 §8.7: posting', () => {
   test('appends the post unchanged, for owner and moderator', async () => {
     const facts = { body: text('x'), attachments: [attachment()], extra: { deep: [{}, ''] } };
     const post = channel.newPost(facts, { device: 'laptop' });
-    world.clock.advance(7);
+    relay.clock.advance(7);
     expect(await channel.publish(post, { device: 'laptop' })).toBe(1);
     const second = channel.newPost({ attachments: [attachment()] }, { by: ben });
     expect(await channel.publish(second, { by: ben })).toBe(2);
-    expect(world.takeNotices()).toEqual([head(1), head(2)]);
-    const accepted_at = world.clock.now();
+    expect(relay.takeNotices()).toEqual([head(1), head(2)]);
+    const accepted_at = relay.clock.now();
     expect((await channel.read({ after: 0 })).events).toEqual([
       {
         ...{ sequence: 1, descriptor_rev: 0, payload: post, accepted_at },
@@ -125,7 +125,7 @@ describe('06 §8.7: posting', () => {
   });
 
   test('errors come in the order of 02 §18', async () => {
-    const eve = await Person.register(world, 'eve');
+    const eve = await Person.register(relay, 'eve');
     const by = { by: eve };
     const channel_id = `chan_${'A'.repeat(22)}`;
     const nowhere = channel.newPost({ body: text('x'), channel_id }, by);
@@ -138,21 +138,21 @@ describe('06 §8.7: posting', () => {
 
   test('a former moderator is refused, even if the right ends during the call', async () => {
     const post = channel.newPost(undefined, { by: ben });
-    world.meanwhile = () => channel.update({ moderators: null });
-    expect(await world.codeOf('channel.post', post, { session: ben.session() })).toBe('forbidden');
+    relay.meanwhile = () => channel.update({ moderators: null });
+    expect(await relay.codeOf('channel.post', post, { session: ben.session() })).toBe('forbidden');
     await channel.update({ moderators: [ben.account] });
     await channel.publish(post, { by: ben });
     const late = channel.newPost(undefined, { by: ben });
-    world.meanwhile = async () => ben.publishState(await ben.state({ devices: [] }));
+    relay.meanwhile = async () => ben.publishState(await ben.state({ devices: [] }));
     const session = ben.session();
-    expect(await world.codeOf('channel.post', late, { session })).toBe('unauthorized');
+    expect(await relay.codeOf('channel.post', late, { session })).toBe('unauthorized');
     expect(await channel.sequences()).toEqual([0, 1, 2, 3]);
   });
 
   test('needs a device session', async () => {
     const post = channel.newPost();
     const as = (session?: object) =>
-      refusal(world, () => world.call('channel.post', post, { session: session as never }));
+      refusal(relay, () => relay.call('channel.post', post, { session: session as never }));
     expect(await as()).toBe('unauthorized');
     expect(await as(ann.accountSession())).toBe('forbidden');
   });
@@ -169,7 +169,7 @@ describe('06 §8.7: posting', () => {
   test('01 I3: the last sequence can be assigned, and none after it', async () => {
     await channel.post();
     const last = Number.MAX_SAFE_INTEGER;
-    await world.context.storage.write('relay', (tx) =>
+    await relay.context.storage.write('relay', (tx) =>
       tx.run('UPDATE channels SET head = ?', last - 1),
     );
     const post = channel.newPost();
@@ -183,10 +183,10 @@ describe('06 §8.7: posting', () => {
 
   test('06 §7.2: a failed write stores nothing, and a restart loses nothing', async () => {
     const post = channel.newPost(undefined, { by: ben });
-    const code = () => world.codeOf('channel.post', post, { session: ben.session() });
-    expect(await throughEveryFault(world, code)).toBe(4);
+    const code = () => relay.codeOf('channel.post', post, { session: ben.session() });
+    expect(await throughEveryFault(relay, code)).toBe(4);
     const before = await channel.read();
-    await world.restart();
+    await relay.restart();
     expect(await channel.read()).toEqual(before);
     expect(await channel.publish(post, { by: ben })).toBe(1);
   });
@@ -197,14 +197,14 @@ describe('06 §8.7: a repeat', () => {
     const post = channel.newPost();
     await channel.publish(post);
     await channel.post();
-    world.clock.advance(500);
-    await world.restart({ channelTimelineRetention: 9_000 });
-    const before = await world.dump();
-    world.takeNotices();
+    relay.clock.advance(500);
+    await relay.restart({ channelTimelineRetention: 9_000 });
+    const before = await relay.dump();
+    relay.takeNotices();
     const reordered = Object.fromEntries(Object.entries(post).reverse()) as ChannelPost;
     for (const each of [post, reordered]) expect(await channel.publish(each)).toBe(1);
-    expect(await world.dump()).toEqual(before);
-    expect(world.takeNotices()).toEqual([]);
+    expect(await relay.dump()).toEqual(before);
+    expect(relay.takeNotices()).toEqual([]);
   });
 
   test('with other content is state_conflict; of another account another post', async () => {
@@ -214,7 +214,7 @@ describe('06 §8.7: a repeat', () => {
     expect(await refused(channel.newPost({ message_id, body: text('y') }))).toBe('state_conflict');
     const same = channel.newPost({ message_id, body: text('y') }, { by: ben });
     expect(await channel.publish(same, { by: ben })).toBe(2);
-    const elsewhere = await TestChannel.create(world, ann);
+    const elsewhere = await TestChannel.create(relay, ann);
     expect(await elsewhere.post({ message_id, body: text('y') })).toBe(1);
   });
 
@@ -259,7 +259,7 @@ describe('06 §8.7: a repeat', () => {
     const post = channel.newPost();
     const both = await Promise.all([channel.publish(post), channel.publish(post)]);
     expect(both).toEqual([1, 1]);
-    expect(await world.rows('channel_posts')).toHaveLength(1);
+    expect(await relay.rows('channel_posts')).toHaveLength(1);
     expect(await channel.sequences()).toEqual([0, 1]);
   });
 
@@ -267,12 +267,12 @@ describe('06 §8.7: a repeat', () => {
     const post = channel.newPost();
     await channel.publish(post);
     await channel.delete(1);
-    await world.restart({ channelTimelineRetention: 1 });
-    world.clock.advance(999);
-    await world.runJob('channels.retention');
+    await relay.restart({ channelTimelineRetention: 1 });
+    relay.clock.advance(999);
+    await relay.runJob('channels.retention');
     expect(await channel.publish(post)).toBe(1);
-    world.clock.advance(1);
-    await world.runJob('channels.retention');
+    relay.clock.advance(1);
+    await relay.runJob('channels.retention');
     expect(await channel.publish(post)).toBe(3);
   });
 });

@@ -5,18 +5,18 @@ import { type ReadRange, refusal, TestChannel, text } from '../../fixtures/chann
 import { inProcessRelay, network } from '../../support/in-process-relay.ts';
 
 const last = Number.MAX_SAFE_INTEGER;
-const world = inProcessRelay({
+const relay = inProcessRelay({
   pageSize: 4,
   maxPageSize: 6,
   channelTimelineRetention: 1_000,
 });
-const ann = world.person('ann', ['phone', 'laptop']);
-const ben = world.person('ben');
-const eve = world.person('eve');
+const ann = relay.person('ann', ['phone', 'laptop']);
+const ben = relay.person('ben');
+const eve = relay.person('eve');
 let channel: TestChannel;
 
 beforeEach(async () => {
-  channel = await TestChannel.create(world, ann, { moderators: [ben.account] });
+  channel = await TestChannel.create(relay, ann, { moderators: [ben.account] });
 });
 
 /** Reads a page as an account that is neither owner nor moderator. */
@@ -25,14 +25,14 @@ async function page(range: ReadRange = {}): Promise<[number[], boolean]> {
   return [events.map(({ sequence }) => sequence), has_more];
 }
 const refused = (params: object, session: object | undefined = eve.session()) =>
-  refusal(world, () =>
-    world.call('channel.read', params, { session: session as never, form: 'query' }),
+  refusal(relay, () =>
+    relay.call('channel.read', params, { session: session as never, form: 'query' }),
   );
 const posts = async (count: number) => {
   for (let index = 0; index < count; index += 1) await channel.post();
 };
 /** Runs the retention job. */
-const clear = () => world.runJob('channels.retention');
+const clear = () => relay.runJob('channels.retention');
 
 /** Reads all events page by page in one direction. */
 async function walk(direction: 'after' | 'before', limit: number): Promise<ChannelPage[]> {
@@ -134,12 +134,12 @@ describe('06 §8.11: readable events', () => {
 
   test('edits stay with their post past their own deadline, and are removed with it', async () => {
     await posts(1);
-    await world.restart({ channelTimelineRetention: 10 });
+    await relay.restart({ channelTimelineRetention: 10 });
     await channel.edit(1, { body: text('a') });
-    world.clock.advance(999);
+    relay.clock.advance(999);
     await clear();
     expect(await page()).toEqual([[0, 1, 2], false]);
-    world.clock.advance(1);
+    relay.clock.advance(1);
     await clear();
     expect(await page()).toEqual([[0], false]);
     expect(await page({ after: 2 })).toEqual([[], false]);
@@ -147,9 +147,9 @@ describe('06 §8.11: readable events', () => {
 
   test('an edit with a later deadline is removed with its post', async () => {
     await posts(1);
-    world.clock.advance(900);
+    relay.clock.advance(900);
     await channel.edit(1, { body: text('a') });
-    world.clock.advance(100);
+    relay.clock.advance(100);
     await clear();
     expect(await page()).toEqual([[0], false]);
   });
@@ -175,7 +175,7 @@ describe('06 §8.11: readable events', () => {
     expect(await of({ after: 4 })).toEqual([]);
     const whole = await channel.read({ limit: 6 });
     const { channelId } = channel;
-    const verified = verifyChannelPage(network, whole, { channelId, relayId: world.relayId });
+    const verified = verifyChannelPage(network, whole, { channelId, relayId: relay.relayId });
     expect(verified).toMatchObject({ missing: [], refused: [] });
     expect(verified.events).toHaveLength(5);
   });
@@ -183,21 +183,21 @@ describe('06 §8.11: readable events', () => {
   test('06 §5.2: the first certificate of a device stays after the device is removed', async () => {
     await channel.post(undefined, { by: ben });
     const first = ben.device().certificate;
-    const now = world.clock.now();
+    const now = relay.clock.now();
     const renewed = await ben.addDevice('phone', { expiresAt: now + 9_999 });
     await ben.publishState();
     await channel.post(undefined, { by: ben });
     expect(renewed.certificate).not.toEqual(first);
     expect((await channel.read({ after: 0 })).certificates).toEqual([first]);
     await ben.publishState(await ben.state({ devices: [] }));
-    world.clock.advance(500);
+    relay.clock.advance(500);
     expect((await channel.read({ after: 0 })).certificates).toEqual([first]);
   });
 
   test('a closed channel is read as before', async () => {
     await posts(1);
     await channel.close();
-    await world.restart();
+    await relay.restart();
     expect(await page()).toEqual([[0, 1, 2], false]);
   });
 });
@@ -208,7 +208,7 @@ describe('06 §8.11: sizes of pages', () => {
 
   test('no page is larger than pageBytes, and each has at least one event', async () => {
     const pageBytes = 140_000;
-    await world.restart({ pageBytes });
+    await relay.restart({ pageBytes });
     for (const length of [60_000, 100, 60_000, 60_000, 50_000]) {
       await channel.post({ body: text('x'.repeat(length)) });
     }
@@ -223,7 +223,7 @@ describe('06 §8.11: sizes of pages', () => {
       [0, 1, 2, 3],
     ]);
     for (const each of [...forwards, ...backwards]) expect(bytesOf(each)).toBeLessThan(pageBytes);
-    await world.restart({ pageBytes: 10 });
+    await relay.restart({ pageBytes: 10 });
     expect(sequencesOf(await walk('before', 6))).toEqual([[5], [4], [3], [2], [1], [0]]);
     expect(await page({ after: 4 })).toEqual([[5], false]);
   });
@@ -236,9 +236,9 @@ describe('06 §8.11: sizes of pages', () => {
     const certificates = whole.certificates.map((each) => Buffer.byteLength(canonicalJson(each)));
     const all = [...payloads, frames, ...certificates].reduce((sum, bytes) => sum + bytes, 0);
     expect(all).toBeGreaterThan(bytesOf(whole));
-    await world.restart({ pageBytes: all });
+    await relay.restart({ pageBytes: all });
     expect(await page({ after: -1 })).toEqual([[0, 1, 2, 3], false]);
-    await world.restart({ pageBytes: all - 1 });
+    await relay.restart({ pageBytes: all - 1 });
     expect(await page({ after: -1 })).toEqual([[0, 1, 2], true]);
     expect(await page()).toEqual([[1, 2, 3], true]);
   });
@@ -270,15 +270,15 @@ describe('06 §8.11: sessions that may read', () => {
     const { channelId: channel_id } = channel;
     expect(await refused({ channel_id: `chan_${'A'.repeat(22)}`, after: 9 })).toBe('not_found');
     expect(await refused({ channel_id }, eve.accountSession())).toBe('forbidden');
-    const anonymous = () => world.call('channel.read', { channel_id });
-    expect(await refusal(world, anonymous)).toBe('unauthorized');
+    const anonymous = () => relay.call('channel.read', { channel_id });
+    expect(await refusal(relay, anonymous)).toBe('unauthorized');
   });
 
   test('a read writes nothing', async () => {
     await posts(2);
-    const before = await world.dump();
+    const before = await relay.dump();
     await page();
     await channel.resolve();
-    expect(await world.dump()).toEqual(before);
+    expect(await relay.dump()).toEqual(before);
   });
 });

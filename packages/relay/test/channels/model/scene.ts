@@ -37,7 +37,7 @@ type Extras = StepOf<'post' | 'edit'>['extras'];
 export class Scene {
   /** Outcomes by kind of step. */
   readonly tally = new Map<string, { accepted: number; refused: number }>();
-  readonly #world: InProcessRelay;
+  readonly #relay: InProcessRelay;
   readonly #people: ReadonlyMap<string, Person>;
   readonly #channel: TestChannel;
   readonly #model: Reference;
@@ -45,17 +45,17 @@ export class Scene {
   readonly #posts: { readonly by: Speaker; readonly params: JsonObject }[] = [];
 
   private constructor(
-    world: InProcessRelay,
+    relay: InProcessRelay,
     people: ReadonlyMap<string, Person>,
     channel: TestChannel,
   ) {
-    this.#world = world;
+    this.#relay = relay;
     this.#people = people;
     this.#channel = channel;
     const { account, deviceId } = { ...channel.owner, ...channel.owner.device() };
     const settings = {
-      now: () => world.clock.now(),
-      tolerance: world.context.limits.authClockTolerance,
+      now: () => relay.clock.now(),
+      tolerance: relay.context.limits.authClockTolerance,
       reportLimit: limits.channelReports,
       reportPeriod: limits.channelReportPeriod,
     };
@@ -68,32 +68,32 @@ export class Scene {
   }
 
   /** Creates ann's channel, which ben moderates at first. */
-  static async open(world: InProcessRelay): Promise<Scene> {
+  static async open(relay: InProcessRelay): Promise<Scene> {
     const people = new Map<string, Person>();
     for (const name of ['ann', 'ben', 'cem', 'dora']) {
       const devices = name === 'ann' ? ['phone', 'laptop'] : ['phone'];
-      people.set(name, await Person.register(world, name, devices));
+      people.set(name, await Person.register(relay, name, devices));
     }
     const [ann, ben] = [...people.values()] as [Person, Person];
-    const channel = await TestChannel.create(world, ann, { moderators: [ben.account] });
-    world.takeNotices();
-    return new Scene(world, people, channel);
+    const channel = await TestChannel.create(relay, ann, { moderators: [ben.account] });
+    relay.takeNotices();
+    return new Scene(relay, people, channel);
   }
 
   get #source() {
-    return { channel: this.#channel, relayId: this.#world.relayId, model: this.#model };
+    return { channel: this.#channel, relayId: this.#relay.relayId, model: this.#model };
   }
 
   async run(step: Step): Promise<void> {
     switch (step.kind) {
       case 'wait':
-        return void this.#world.clock.advance(step.seconds);
+        return void this.#relay.clock.advance(step.seconds);
       case 'job':
-        await this.#world.runJob('channels.retention');
+        await this.#relay.runJob('channels.retention');
         this.#model.clean();
         return await this.#compareTimeline();
       case 'restart':
-        await this.#world.restart({ channelTimelineRetention: step.retention });
+        await this.#relay.restart({ channelTimelineRetention: step.retention });
         this.#model.retention = step.retention;
         return await this.#compareTimeline();
       case 'follow':
@@ -115,12 +115,12 @@ export class Scene {
   async finish(): Promise<void> {
     await this.#follower.sync(3);
     await readLate(this.#source, 4);
-    await this.#world.runJob('channels.retention');
+    await this.#relay.runJob('channels.retention');
     this.#model.clean();
     await this.#compareTimeline();
     const { descriptor, head, posts, readable, reports } = this.#model;
     const { revision, status } = descriptor;
-    const of = (table: string) => this.#world.rows(table);
+    const of = (table: string) => this.#relay.rows(table);
     expect(await of('channels')).toMatchObject([{ head, revision, status }]);
     expect(await of('channel_events')).toHaveLength(readable.length);
     const known = posts.filter(({ isForgotten }) => !isForgotten);
@@ -150,7 +150,7 @@ export class Scene {
     expect(await this.#channel.sequences({ after: head })).toEqual([]);
     const session = this.#channel.owner.session();
     const above = { channel_id: this.#channel.channelId, after: head + 1 };
-    expect(await this.#world.codeOf('channel.read', above, { session })).toBe('bad_request');
+    expect(await this.#relay.codeOf('channel.read', above, { session })).toBe('bad_request');
   }
 
   async #read({ by, before, after, limit }: StepOf<'read'>): Promise<void> {
@@ -183,7 +183,7 @@ export class Scene {
     const before = this.#model.head;
     const session = speaker.by.session(speaker.device);
     await this.#compare(
-      () => this.#world.call(method, call.params, { session }),
+      () => this.#relay.call(method, call.params, { session }),
       () => this.#callModel(step.kind, call),
       (answer, wanted) => {
         expect(answer).toEqual(typeof wanted === 'number' ? { sequence: wanted } : null);
@@ -195,7 +195,7 @@ export class Scene {
     );
     const { head } = this.#model;
     const notice = { kind: 'channel-timeline', channel: this.#channel.channelId, head };
-    expect(this.#world.takeNotices()).toEqual(head > before ? [notice] : []);
+    expect(this.#relay.takeNotices()).toEqual(head > before ? [notice] : []);
   }
 
   #callModel(kind: WriteStep['kind'], call: Call): unknown {
@@ -292,7 +292,7 @@ export class Scene {
 
   #revision({ ahead, skew }: StepOf<'update' | 'close'>) {
     const revision = this.#channel.descriptor.revision + ahead;
-    return { revision, updated_at: this.#world.clock.now() + skew };
+    return { revision, updated_at: this.#relay.clock.now() + skew };
   }
 
   /** Repeats an earlier post, unchanged or with other content under its ID. */

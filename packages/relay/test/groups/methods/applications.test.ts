@@ -11,36 +11,36 @@ import type { Person } from '../../fixtures/person.ts';
 import { throughEveryFault } from '../../support/faults.ts';
 import { inProcessRelay, network } from '../../support/in-process-relay.ts';
 
-const world = inProcessRelay();
-const ann = world.person('ann');
-const ben = world.person('ben');
-const cem = world.person('cem');
-const dan = world.person('dan', ['phone', 'laptop']);
-const eve = world.person('eve');
+const relay = inProcessRelay();
+const ann = relay.person('ann');
+const ben = relay.person('ben');
+const cem = relay.person('cem');
+const dan = relay.person('dan', ['phone', 'laptop']);
+const eve = relay.person('eve');
 let group: TestGroup;
 
 /** Ann owns the group, Ben administers it, Cem is a member; Dan and Eve are not. */
 beforeEach(async () => {
-  group = await TestGroup.create(world, ann);
+  group = await TestGroup.create(relay, ann);
   await group.admit(ben, cem);
   await group.setRole(ben, 'administrator');
-  world.takeNotices();
+  relay.takeNotices();
 });
 
 const submit = (application: object, person = dan, device = 'phone') =>
-  world.codeOf('group.application.submit', application, { session: person.session(device) });
+  relay.codeOf('group.application.submit', application, { session: person.session(device) });
 const reject = (people: readonly Person[], by = ann) => {
   const accounts = people.map(({ account }) => account);
   const params = { group_id: group.groupId, accounts };
-  return world.codeOf('group.application.reject', params, { session: by.session() });
+  return relay.codeOf('group.application.reject', params, { session: by.session() });
 };
 const revoke = ({ invite_id }: { readonly invite_id: string }) => {
   const params = { group_id: group.groupId, invite_id };
-  return world.call('group.invite.revoke', params, { session: ann.session() });
+  return relay.call('group.invite.revoke', params, { session: ann.session() });
 };
 const list = async (person = ann): Promise<GroupApplicationList['applications']> => {
   const params = { group_id: group.groupId };
-  const page = await world.call('group.application.list', params, { session: person.session() });
+  const page = await relay.call('group.application.list', params, { session: person.session() });
   verifyGroupApplicationList(network, page, params);
   expect(page.next).toBeUndefined();
   return page.applications;
@@ -54,56 +54,56 @@ const hint = () => ({
 describe('05 §13.13: applying', () => {
   test('stores application, certificate and time, and notifies owner and administrators', async () => {
     const invite = await group.invite();
-    const before = await world.dump();
+    const before = await relay.dump();
     const application = await group.apply(dan, invite, { extra: { deep: 'é' } } as object);
-    expect(world.takeNotices()).toEqual([hint()]);
-    const accepted_at = world.clock.now();
+    expect(relay.takeNotices()).toEqual([hint()]);
+    const accepted_at = relay.clock.now();
     const signer_certificate = dan.device().certificate;
     expect(await list()).toEqual([{ application, signer_certificate, accepted_at }]);
     // 05 §8.2: no event, no membership.
-    const { groups, group_events, group_members } = await world.dump();
+    const { groups, group_events, group_members } = await relay.dump();
     expect({ groups, group_events, group_members }).toEqual({
       groups: before.groups,
       group_events: before.group_events,
       group_members: before.group_members,
     });
     const params = { group_id: group.groupId };
-    expect(await world.codeOf('group.sync', params, { session: dan.session() })).toBe('forbidden');
+    expect(await relay.codeOf('group.sync', params, { session: dan.session() })).toBe('forbidden');
   });
 
   test('an identical retry changes nothing: certificate and time stay, no notice is published', async () => {
     const invite = await group.invite();
     const application = await group.apply(dan, invite);
     const before = await list();
-    world.takeNotices();
-    world.clock.advance(60);
+    relay.takeNotices();
+    relay.clock.advance(60);
     await dan.addDevice('phone');
     await dan.publishState();
-    world.takeNotices();
+    relay.takeNotices();
     expect(await submit(application)).toBe('ok');
     expect(await submit(Object.fromEntries(Object.entries(application).reverse()))).toBe('ok');
-    expect(world.takeNotices()).toEqual([]);
+    expect(relay.takeNotices()).toEqual([]);
     expect(await list()).toEqual(before);
   });
 
   test('different content replaces the application, with a new time', async () => {
     const [first, second] = [await group.invite(), await group.invite()];
     await group.apply(dan, first);
-    world.clock.advance(60);
-    world.takeNotices();
+    relay.clock.advance(60);
+    relay.takeNotices();
     const other = await group.apply(dan, second, { device: 'laptop' });
-    expect(world.takeNotices()).toEqual([hint()]);
+    expect(relay.takeNotices()).toEqual([hint()]);
     const signer_certificate = dan.device('laptop').certificate;
-    const accepted_at = world.clock.now();
+    const accepted_at = relay.clock.now();
     expect(await list()).toEqual([{ application: other, signer_certificate, accepted_at }]);
     // An unknown member more is another application as well.
     const again = { ...other, extra: 1 };
     const extended = group.sign(again, { by: dan, device: 'laptop' });
     expect(await submit(extended, dan, 'laptop')).toBe('ok');
     expect(await list()).toMatchObject([{ application: extended }]);
-    world.takeNotices();
+    relay.takeNotices();
     expect(await submit(extended, dan, 'laptop')).toBe('ok');
-    expect(world.takeNotices()).toEqual([]);
+    expect(relay.takeNotices()).toEqual([]);
   });
 
   test.each([
@@ -127,7 +127,7 @@ describe('05 §13.13: applying', () => {
     expect(await submit(ofEve)).toBe('forbidden');
     const session = dan.accountSession();
     const own = group.application(dan, invite);
-    expect(await world.codeOf('group.application.submit', own, { session })).toBe('forbidden');
+    expect(await relay.codeOf('group.application.submit', own, { session })).toBe('forbidden');
   });
 
   test('an application changed after signing, or signed by another device, is invalid_signature', async () => {
@@ -143,14 +143,14 @@ describe('05 §13.13: applying', () => {
   test('without a usable invitation the answer is forbidden, whatever the reason', async () => {
     const revoked = await group.invite();
     await revoke(revoked);
-    const over = await group.invite({ expires_at: world.clock.now() + 1 });
+    const over = await group.invite({ expires_at: relay.clock.now() + 1 });
     const used = await group.invite({ max_uses: 1 });
     await group.apply(eve, used);
     await group.approve([eve]);
     const forEve = await group.invite({ invitee: eve.account });
-    const elsewhere = await TestGroup.create(world, ann);
+    const elsewhere = await TestGroup.create(relay, ann);
     const ofAnother = await elsewhere.invite();
-    world.clock.advance(1);
+    relay.clock.advance(1);
     for (const invite of [revoked, over, used, forEve, ofAnother, group.invitation()]) {
       expect(await submit(group.application(dan, invite))).toBe('forbidden');
     }
@@ -158,17 +158,17 @@ describe('05 §13.13: applying', () => {
   });
 
   test("05 §8.1: an application is accepted until the invitation's last second", async () => {
-    const invite = await group.invite({ expires_at: world.clock.now() + 10 });
-    world.clock.advance(9);
+    const invite = await group.invite({ expires_at: relay.clock.now() + 10 });
+    relay.clock.advance(9);
     expect(await submit(group.application(dan, invite))).toBe('ok');
-    world.clock.advance(1);
+    relay.clock.advance(1);
     expect(await submit(group.application(dan, invite))).toBe('forbidden');
   });
 
   test('05 §12.6: the invitation must be valid when the application takes effect', async () => {
-    const invite = await group.invite({ expires_at: world.clock.now() + 10 });
+    const invite = await group.invite({ expires_at: relay.clock.now() + 10 });
     const application = group.application(dan, invite);
-    world.meanwhile = async () => world.clock.advance(10);
+    relay.meanwhile = async () => relay.clock.advance(10);
     expect(await submit(application)).toBe('forbidden');
   });
 
@@ -215,7 +215,7 @@ describe('05 §13.13: applying', () => {
 
   test('an application of a device that was removed meanwhile is refused', async () => {
     const application = group.application(dan, await group.invite());
-    world.meanwhile = async () => dan.publishState(await dan.state({ devices: ['laptop'] }));
+    relay.meanwhile = async () => dan.publishState(await dan.state({ devices: ['laptop'] }));
     expect(await submit(application)).toBe('unauthorized');
     expect(await list()).toEqual([]);
   });
@@ -233,19 +233,19 @@ describe('05 §13.13: applying', () => {
 
   test('05 §12.6: a fault at any write of a new application leaves no trace', async () => {
     const application = group.application(dan, await group.invite());
-    expect(await throughEveryFault(world, () => submit(application))).toBe(3);
+    expect(await throughEveryFault(relay, () => submit(application))).toBe(3);
   });
 
   test('05 §12.6: a fault at any write of a replacement leaves the first application', async () => {
     await group.apply(dan, await group.invite());
     const other = group.application(dan, await group.invite(), { device: 'laptop' });
-    expect(await throughEveryFault(world, () => submit(other, dan, 'laptop'))).toBe(4);
+    expect(await throughEveryFault(relay, () => submit(other, dan, 'laptop'))).toBe(4);
     expect(await list()).toHaveLength(1);
   });
 
   test('05 §12.6: an accepted application exists after a crash', async () => {
     const application = await group.apply(dan, await group.invite());
-    await world.restart();
+    await relay.restart();
     expect(await list()).toMatchObject([{ application }]);
   });
 });
@@ -255,17 +255,17 @@ describe('05 §13.16: rejecting', () => {
     const invite = await group.invite({ max_uses: 2 });
     const applications = [];
     for (const person of people) applications.push(await group.apply(person, invite));
-    world.takeNotices();
+    relay.takeNotices();
     return applications;
   };
 
   test('deletes all applications at once, consumes no use and notifies the same accounts', async () => {
     await apply(dan, eve);
-    const before = await world.dump();
+    const before = await relay.dump();
     expect(await reject([dan, eve], ben)).toBe('ok');
-    expect(world.takeNotices()).toEqual([hint()]);
+    expect(relay.takeNotices()).toEqual([hint()]);
     expect(await list()).toEqual([]);
-    const { groups, group_events, group_invites } = await world.dump();
+    const { groups, group_events, group_invites } = await relay.dump();
     expect({ groups, group_events }).toEqual({
       groups: before.groups,
       group_events: before.group_events,
@@ -287,13 +287,13 @@ describe('05 §13.16: rejecting', () => {
     expect(await reject([dan, eve])).toBe('not_found');
     expect(await reject([dan, cem])).toBe('not_found');
     expect(await list()).toHaveLength(1);
-    expect(world.takeNotices()).toEqual([]);
+    expect(relay.takeNotices()).toEqual([]);
   });
 
   test('an application whose invitation was revoked counts as missing', async () => {
-    const invite = await group.invite({ expires_at: world.clock.now() + 10 });
+    const invite = await group.invite({ expires_at: relay.clock.now() + 10 });
     await group.apply(dan, invite);
-    world.clock.advance(10);
+    relay.clock.advance(10);
     expect(await reject([dan])).toBe('not_found');
   });
 
@@ -306,7 +306,7 @@ describe('05 §13.16: rejecting', () => {
     const accounts = names.map((name) => (name === 'dan' ? dan.account : name));
     const params = { group_id: group.groupId, accounts };
     const session = ann.session();
-    expect(await world.codeOf('group.application.reject', params, { session })).toBe('bad_request');
+    expect(await relay.codeOf('group.application.reject', params, { session })).toBe('bad_request');
   });
 
   test('05 §6: only owner and administrators may reject, others learn nothing', async () => {
@@ -324,7 +324,7 @@ describe('05 §13.16: rejecting', () => {
     await apply(dan);
     const params = { group_id: `grp_${'A'.repeat(22)}`, accounts: [dan.account] };
     const session = ann.session();
-    expect(await world.codeOf('group.application.reject', params, { session })).toBe('not_found');
+    expect(await relay.codeOf('group.application.reject', params, { session })).toBe('not_found');
     await group.close();
     expect(await reject([dan])).toBe('state_conflict');
     expect(await reject([eve])).toBe('state_conflict');
@@ -339,16 +339,16 @@ describe('05 §13.16: rejecting', () => {
 
   test('05 §12.6: a fault at any write leaves no trace', async () => {
     await apply(dan, eve);
-    expect(await throughEveryFault(world, () => reject([dan, eve]))).toBe(2);
+    expect(await throughEveryFault(relay, () => reject([dan, eve]))).toBe(2);
   });
 });
 
 describe('05 §9.2, §13.19: a ban', () => {
   test('deletes the application and notifies managers; an unban does not restore it', async () => {
     await group.apply(dan, await group.invite());
-    world.takeNotices();
+    relay.takeNotices();
     await group.ban([dan, eve]);
-    expect(world.takeNotices()).toContainEqual(hint());
+    expect(relay.takeNotices()).toContainEqual(hint());
     expect(await list()).toEqual([]);
     await group.unban([dan]);
     expect(await list()).toEqual([]);
@@ -357,6 +357,6 @@ describe('05 §9.2, §13.19: a ban', () => {
 
   test('of an account that did not apply publishes no application notice', async () => {
     await group.ban([dan]);
-    expect(world.takeNotices().map(({ kind }) => kind)).toEqual(['group-timeline']);
+    expect(relay.takeNotices().map(({ kind }) => kind)).toEqual(['group-timeline']);
   });
 });

@@ -11,28 +11,28 @@ import { inProcessRelay } from '../../support/in-process-relay.ts';
 const method = 'group.application.approve';
 type Params = GroupParams<typeof method>;
 
-const world = inProcessRelay();
-const ann = world.person('ann');
-const ben = world.person('ben');
-const cem = world.person('cem');
-const dan = world.person('dan', ['phone', 'laptop']);
-const eve = world.person('eve');
+const relay = inProcessRelay();
+const ann = relay.person('ann');
+const ben = relay.person('ben');
+const cem = relay.person('cem');
+const dan = relay.person('dan', ['phone', 'laptop']);
+const eve = relay.person('eve');
 let group: TestGroup;
 let invite: GroupInvite;
 
 /** Ann owns the group, Ben administers it, Cem is a member; Dan and Eve want to be. */
 beforeEach(async () => {
-  group = await TestGroup.create(world, ann);
+  group = await TestGroup.create(relay, ann);
   await group.admit(ben, cem);
   await group.setRole(ben, 'administrator');
   invite = await group.invite();
   await group.apply(dan, invite);
   await group.apply(eve, invite);
-  world.takeNotices();
+  relay.takeNotices();
 });
 
 const codeOf = (params: unknown, by = ann) =>
-  world.codeOf(method, params, { session: by.session() });
+  relay.codeOf(method, params, { session: by.session() });
 /** An approval whose signed part is changed before it is signed. */
 const approval = (
   people: readonly Person[],
@@ -45,33 +45,33 @@ const approval = (
   return { ...params, approval: signed };
 };
 const uses = async ({ invite_id }: GroupInvite): Promise<unknown> => {
-  const rows = (await world.rows('group_invites')) as { invite_id: string; uses: number }[];
+  const rows = (await relay.rows('group_invites')) as { invite_id: string; uses: number }[];
   return rows.find((row) => row.invite_id === invite_id)?.uses;
 };
 const applicants = async (): Promise<number> => {
   const params = { group_id: group.groupId };
   const session = ann.session();
-  const page = await world.call('group.application.list', params, { session });
+  const page = await relay.call('group.application.list', params, { session });
   return (page as unknown as { applications: unknown[] }).applications.length;
 };
 const isMember = async (person: Person) => {
   const params = { group_id: group.groupId };
-  return (await world.codeOf('group.resolve', params, { session: person.session() })) === 'ok';
+  return (await relay.codeOf('group.resolve', params, { session: person.session() })) === 'ok';
 };
 /** Epochs whose secrets an account opens and verifies. */
 const epochsOf = async (person: Person) => [
-  ...verified(await readKeys(world, group, person)).keys(),
+  ...verified(await readKeys(relay, group, person)).keys(),
 ];
 const revoke = async ({ invite_id }: GroupInvite) => {
   const params = { group_id: group.groupId, invite_id };
-  await world.call('group.invite.revoke', params, { session: ann.session() });
+  await relay.call('group.invite.revoke', params, { session: ann.session() });
 };
 
 describe('05 §13.15: an approval', () => {
   test('admits all accounts with their keys in one event and one epoch step', async () => {
     const params = group.approval([dan, eve], { by: ben });
     await group.approve([dan, eve], { by: ben });
-    const { state } = await readChain(world, group, ann);
+    const { state } = await readChain(relay, group, ann);
     expect(state.sequence).toBe(3);
     expect(state.epoch).toBe(2);
     for (const person of [dan, eve]) {
@@ -90,7 +90,7 @@ describe('05 §13.15: an approval', () => {
   test("is stored as it was signed, with the signing device's certificate", async () => {
     const params = approval([dan], { extra: { deep: 'é' } } as object, { by: ben });
     expect(await codeOf(params, ben)).toBe('ok');
-    const page = await world.call(
+    const page = await relay.call(
       'group.sync',
       { group_id: group.groupId, after: 2 },
       { session: ann.session() },
@@ -101,7 +101,7 @@ describe('05 §13.15: an approval', () => {
           sequence: 3,
           epoch: 2,
           payload: params.approval,
-          accepted_at: world.clock.now(),
+          accepted_at: relay.clock.now(),
           signer_device_id: ben.device().deviceId,
         },
       ],
@@ -112,7 +112,7 @@ describe('05 §13.15: an approval', () => {
 
   test('05 §15.2, §15.3: publishes one timeline notice, and one application notice for managers', async () => {
     await group.approve([dan, eve]);
-    expect(world.takeNotices()).toEqual([
+    expect(relay.takeNotices()).toEqual([
       { kind: 'group-timeline', group: group.groupId, head: 3, accessEnded: 0 },
       {
         kind: 'group-applications',
@@ -125,7 +125,7 @@ describe('05 §13.15: an approval', () => {
   test('05 §10.2: opens access to the device that applied, from the event and its epoch on', async () => {
     await group.apply(dan, invite, { device: 'laptop' });
     await group.approve([dan]);
-    const { group_intervals: intervals } = await world.dump();
+    const { group_intervals: intervals } = await relay.dump();
     const ofDan = (intervals as { account: string }[]).filter(
       ({ account }) => account === dan.account,
     );
@@ -152,7 +152,7 @@ describe('05 §13.15: an approval', () => {
     await group.approve([dan]);
     const params = { group_id: group.groupId };
     const session = dan.session('laptop');
-    expect(await world.codeOf('group.sync', params, { session })).toBe('unauthorized');
+    expect(await relay.codeOf('group.sync', params, { session })).toBe('unauthorized');
     expect(await isMember(dan)).toBe(true);
   });
 
@@ -160,11 +160,11 @@ describe('05 §13.15: an approval', () => {
     const secret = new Uint8Array(32).fill(7);
     const session = ann.session();
     const prepare = (params: object) =>
-      world.call('group.secret.rotation.prepare', params, { session });
+      relay.call('group.secret.rotation.prepare', params, { session });
     await prepare(group.preparation(secret));
     await group.approve([dan]);
     const commit = () =>
-      world.codeOf('group.secret.rotation.commit', group.rotation(secret), { session });
+      relay.codeOf('group.secret.rotation.commit', group.rotation(secret), { session });
     expect(await commit()).toBe('state_conflict');
     await prepare(group.preparation(secret, [dan]));
     expect(await commit()).toBe('ok');
@@ -173,10 +173,10 @@ describe('05 §13.15: an approval', () => {
   test('may come from the owner and administrators only', async () => {
     expect(await codeOf(group.approval([dan], { by: cem }), cem)).toBe('forbidden');
     expect(await codeOf(group.approval([dan], { by: dan }), dan)).toBe('forbidden');
-    const stranger = await Person.register(world, 'fay');
+    const stranger = await Person.register(relay, 'fay');
     expect(await codeOf(group.approval([dan], { by: stranger }), stranger)).toBe('forbidden');
     const session = ann.accountSession();
-    expect(await world.codeOf(method, group.approval([dan]), { session })).toBe('forbidden');
+    expect(await relay.codeOf(method, group.approval([dan]), { session })).toBe('forbidden');
     expect(await codeOf(group.approval([dan], { by: ben }), ben)).toBe('ok');
   });
 
@@ -191,7 +191,7 @@ describe('05 §13.15: an approval', () => {
     await group.leave(dan);
     await group.apply(dan, invite);
     await group.approve([dan]);
-    const { state } = await readChain(world, group, ann);
+    const { state } = await readChain(relay, group, ann);
     const { member_encryption_public_key: key } = state.members.get(dan.account) ?? {};
     expect(key).toBe(group.keyOf(dan).publicKey);
     expect(key).not.toBe(first);
@@ -204,7 +204,7 @@ describe('05 §13.15: refusals', () => {
     // In all cases: no account was admitted, no use was counted, no timeline notice was published.
     expect(await uses(invite)).toBe(0);
     expect(await isMember(dan)).toBe(false);
-    expect(world.takeNotices().filter(({ kind }) => kind === 'group-timeline')).toEqual([]);
+    expect(relay.takeNotices().filter(({ kind }) => kind === 'group-timeline')).toEqual([]);
   });
 
   test.each([
@@ -254,7 +254,7 @@ describe('05 §13.15: refusals', () => {
   });
 
   test('an account without an application is not_found, and no other account is admitted', async () => {
-    const fay = await Person.register(world, 'fay');
+    const fay = await Person.register(relay, 'fay');
     group.application(fay, invite);
     expect(await codeOf(group.approval([dan, fay]))).toBe('not_found');
     expect(await applicants()).toBe(2);
@@ -262,11 +262,11 @@ describe('05 §13.15: refusals', () => {
 
   test('an old head is state_conflict, before missing applications', async () => {
     const params = group.approval([dan]);
-    const stranger = await Person.register(world, 'fay');
+    const stranger = await Person.register(relay, 'fay');
     group.application(stranger, invite);
     const ofNobody = group.approval([stranger]);
     await group.update({ name: 'other' });
-    world.takeNotices();
+    relay.takeNotices();
     expect(await codeOf(params)).toBe('state_conflict');
     expect(await codeOf(ofNobody)).toBe('state_conflict');
   });
@@ -288,9 +288,9 @@ describe('05 §13.15: refusals', () => {
   });
 
   test('an invitation revoked or expired meanwhile is state_conflict', async () => {
-    const over = await group.invite({ expires_at: world.clock.now() + 10 });
+    const over = await group.invite({ expires_at: relay.clock.now() + 10 });
     await group.apply(eve, over);
-    world.clock.advance(10);
+    relay.clock.advance(10);
     expect(await codeOf(group.approval([eve]))).toBe('state_conflict');
     expect(await codeOf(group.approval([dan, eve]))).toBe('state_conflict');
     await revoke(invite);
@@ -299,21 +299,21 @@ describe('05 §13.15: refusals', () => {
 
   test('in a closed group it is state_conflict', async () => {
     await group.close();
-    world.takeNotices();
+    relay.takeNotices();
     expect(await codeOf(group.approval([dan]))).toBe('state_conflict');
   });
 
   test('an account banned meanwhile has no application any more', async () => {
     const params = group.approval([dan]);
     await group.ban([dan]);
-    world.takeNotices();
+    relay.takeNotices();
     expect(await codeOf(params)).toBe('state_conflict');
     expect(await codeOf(group.approval([dan]))).toBe('not_found');
   });
 
   test('05 §12.6: a stored application that no longer verifies admits no account', async () => {
     const damage = (sql: string, ...values: string[]) =>
-      world.context.storage.write(`group:${group.groupId}`, (tx) => tx.run(sql, ...values));
+      relay.context.storage.write(`group:${group.groupId}`, (tx) => tx.run(sql, ...values));
     const application = await group.apply(dan, invite);
     const text = canonicalJson({ ...application, extra: 1 });
     await damage(
@@ -368,7 +368,7 @@ describe('05 §8.1: uses of invitations', () => {
     await group.apply(dan, some);
     await group.approve([dan]);
     await group.apply(eve, some);
-    const fay = await Person.register(world, 'fay');
+    const fay = await Person.register(relay, 'fay');
     await group.apply(fay, some);
     expect(await codeOf(group.approval([eve, fay]))).toBe('state_conflict');
     await group.approve([eve]);
@@ -385,14 +385,14 @@ describe('05 §8.1: uses of invitations', () => {
     await group.leave(dan);
     const again = group.application(dan, targeted);
     const session = dan.session();
-    expect(await world.codeOf('group.application.submit', again, { session })).toBe('forbidden');
+    expect(await relay.codeOf('group.application.submit', again, { session })).toBe('forbidden');
   });
 
   test('a batch may use several invitations; one without enough uses fails the whole batch', async () => {
     const [one, two] = [await group.invite({ max_uses: 1 }), await group.invite({ max_uses: 5 })];
     await group.apply(dan, one);
     await group.apply(eve, two);
-    const fay = await Person.register(world, 'fay');
+    const fay = await Person.register(relay, 'fay');
     await group.apply(fay, one);
     expect(await codeOf(group.approval([dan, eve, fay]))).toBe('state_conflict');
     expect([await uses(one), await uses(two)]).toEqual([0, 0]);
@@ -403,7 +403,7 @@ describe('05 §8.1: uses of invitations', () => {
   test('submitting and rejecting consume no use', async () => {
     const accounts = [dan.account, eve.account];
     const params = { group_id: group.groupId, accounts };
-    await world.call('group.application.reject', params, { session: ann.session() });
+    await relay.call('group.application.reject', params, { session: ann.session() });
     expect(await uses(invite)).toBe(0);
   });
 });
@@ -432,7 +432,7 @@ describe('05 §8.3: capacity', () => {
 describe('05 §12.6: changes between verification and commit', () => {
   const after = async (change: () => Promise<unknown>) => {
     const params = group.approval([dan]);
-    world.afterProof = async () => void (await change());
+    relay.afterProof = async () => void (await change());
     const code = await codeOf(params);
     expect(await isMember(dan)).toBe(false);
     return code;
@@ -444,27 +444,27 @@ describe('05 §12.6: changes between verification and commit', () => {
     const application = group.application(dan, invite, other as object);
     group.candidates.set(dan.account, { privateKey: new Uint8Array(32), publicKey: key });
     const change = () =>
-      world.call('group.application.submit', application, { session: dan.session() });
+      relay.call('group.application.submit', application, { session: dan.session() });
     expect(await after(change)).toBe('state_conflict');
   });
 
   test('an application rejected meanwhile is not_found', async () => {
     const params = { group_id: group.groupId, accounts: [dan.account] };
     const session = ben.session();
-    const change = () => world.call('group.application.reject', params, { session });
+    const change = () => relay.call('group.application.reject', params, { session });
     expect(await after(change)).toBe('not_found');
   });
 
   test('an invitation revoked, used up or over meanwhile is state_conflict', async () => {
     expect(await after(() => revoke(invite))).toBe('state_conflict');
-    const over = await group.invite({ expires_at: world.clock.now() + 10 });
+    const over = await group.invite({ expires_at: relay.clock.now() + 10 });
     await group.apply(dan, over);
-    expect(await after(async () => world.clock.advance(10))).toBe('state_conflict');
+    expect(await after(async () => relay.clock.advance(10))).toBe('state_conflict');
   });
 
   test('a right lost meanwhile is forbidden', async () => {
     const params = group.approval([dan], { by: ben });
-    world.afterProof = () => group.setRole(ben, 'member');
+    relay.afterProof = () => group.setRole(ben, 'member');
     expect(await codeOf(params, ben)).toBe('forbidden');
     expect(await isMember(dan)).toBe(false);
   });
@@ -490,7 +490,7 @@ test('05 §12.6: a fault at any write of an approval leaves no trace', async () 
   const targeted = await group.invite({ invitee: dan.account });
   await group.apply(dan, targeted);
   const params = group.approval([dan, eve], { by: ben });
-  const faults = await throughEveryFault(world, () => codeOf(params, ben));
+  const faults = await throughEveryFault(relay, () => codeOf(params, ben));
   // Certificate, event, two epochs; uses and counts of two invitations; applications; member, box
   // and access of two; the group.
   expect(faults).toBe(4 + 4 + 1 + 6 + 1);
@@ -498,7 +498,7 @@ test('05 §12.6: a fault at any write of an approval leaves no trace', async () 
 
 test('05 §12.6: an approval is complete after a crash', async () => {
   await group.approve([dan, eve]);
-  await world.restart();
+  await relay.restart();
   expect(await epochsOf(eve)).toEqual([2]);
   expect(await applicants()).toBe(0);
 });
@@ -509,16 +509,16 @@ test('05 §12.2: an approval runs a constant number of statements for each accou
       await group.apply(person, await group.invite({ invitee: person.account }));
     }
     let count = 0;
-    world.faults.beforeStatement = () => {
+    relay.faults.beforeStatement = () => {
       count += 1;
     };
     await group.approve(people);
-    delete world.faults.beforeStatement;
+    delete relay.faults.beforeStatement;
     return count;
   };
   const guests: Person[] = [];
   for (let each = 0; each < 12; each += 1)
-    guests.push(await Person.register(world, `guest ${each}`));
+    guests.push(await Person.register(relay, `guest ${each}`));
   const few = await statementsFor(guests.slice(0, 2));
   const many = await statementsFor(guests.slice(2));
   // Member, box, access; use and count of the invitation.

@@ -8,10 +8,10 @@ import { inProcessRelay } from '../../support/in-process-relay.ts';
 
 const patience = { timeout: 10_000, interval: 5 };
 
-const world = inProcessRelay();
+const relay = inProcessRelay();
 let board: Connections;
 /** Owner, administrator, two members, and an outsider. */
-const ann = world.person('ann', ['phone', 'laptop']);
+const ann = relay.person('ann', ['phone', 'laptop']);
 let ada: Person;
 let ben: Person;
 let cem: Person;
@@ -20,11 +20,11 @@ let group: TestGroup;
 let everybody: Map<string, Connection>;
 
 beforeEach(async () => {
-  board = new Connections(world);
+  board = new Connections(relay);
   [ada, ben, cem, eve] = (await Promise.all(
-    ['ada', 'ben', 'cem', 'eve'].map((name) => Person.register(world, name)),
+    ['ada', 'ben', 'cem', 'eve'].map((name) => Person.register(relay, name)),
   )) as [Person, Person, Person, Person];
-  group = await TestGroup.create(world, ann);
+  group = await TestGroup.create(relay, ann);
   await group.admit(ada, ben, cem);
   await group.setRole(ada, 'administrator');
   everybody = new Map();
@@ -43,7 +43,7 @@ const heard = (): Record<string, Hint[]> => {
 const each = (names: string, ...hints: Hint[]) =>
   Object.fromEntries(names.split(' ').map((name) => [name, hints]));
 const recoverCode = (params: object, by: Person, method = 'reject') =>
-  world.codeOf(`group.member.recovery.${method}`, params, { session: by.session() });
+  relay.codeOf(`group.member.recovery.${method}`, params, { session: by.session() });
 
 const applications: Hint = ['applications'];
 const recoveries: Hint = ['recoveries'];
@@ -67,9 +67,9 @@ describe('05 §15.2: group.timeline.changed', () => {
   test('05 §13.28: a message notifies every subscriber, a repeat of it none', async () => {
     const message = group.message(ben, 1);
     const session = ben.session();
-    await world.call('group.message.send', message, { session });
+    await relay.call('group.message.send', message, { session });
     expect(heard()).toEqual(each('ann ada ben cem', timeline(3)));
-    await world.call('group.message.send', message, { session });
+    await relay.call('group.message.send', message, { session });
     expect(heard()).toEqual({});
   });
 
@@ -84,7 +84,7 @@ describe('05 §15.2: group.timeline.changed', () => {
   });
 
   test('only connections that subscribed the group', async () => {
-    const other = await TestGroup.create(world, ann);
+    const other = await TestGroup.create(relay, ann);
     const idle = await board.connect(ann, 'laptop');
     await of('ann').subscribeGroups(group, other);
     await other.update({ name: 'other' });
@@ -94,7 +94,7 @@ describe('05 §15.2: group.timeline.changed', () => {
 
   test('a refused write notifies no connection', async () => {
     const body = group.link('group.update', { name: 'x' }, { by: ben });
-    expect(await world.codeOf('group.update', body, { session: ben.session() })).toBe('forbidden');
+    expect(await relay.codeOf('group.update', body, { session: ben.session() })).toBe('forbidden');
     expect(heard()).toEqual({});
   });
 
@@ -116,12 +116,12 @@ describe('05 §15.3: group.application.changed, for owner and administrators', (
     const application = await group.apply(eve, invite);
     expect(heard()).toEqual(each('ann ada', applications));
     const session = eve.session();
-    await world.call('group.application.submit', application, { session });
+    await relay.call('group.application.submit', application, { session });
     expect(heard()).toEqual({});
     await group.apply(eve, invite);
     expect(heard()).toEqual(each('ann ada', applications));
     const params = { group_id: group.groupId, accounts: [eve.account] };
-    await world.call('group.application.reject', params, { session: ada.session() });
+    await relay.call('group.application.reject', params, { session: ada.session() });
     expect(heard()).toEqual(each('ann ada', applications));
   });
 
@@ -143,7 +143,7 @@ describe('05 §15.3: group.application.changed, for owner and administrators', (
     heard();
     const revoke = async ({ invite_id }: { invite_id: string }) => {
       const params = { group_id: group.groupId, invite_id };
-      await world.call('group.invite.revoke', params, { session: ann.session() });
+      await relay.call('group.invite.revoke', params, { session: ann.session() });
     };
     await revoke(unused);
     expect(heard()).toEqual({});
@@ -285,19 +285,19 @@ describe('an account that may not read is not notified', () => {
   });
 
   test('a session that expired', async () => {
-    of('ben').bound.cap(world.clock.now());
+    of('ben').bound.cap(relay.clock.now());
     await group.update({ name: 'later' });
     expect(heard()).toEqual(each('ann ada cem', timeline(3)));
   });
 
   test('the remaining members are notified when storage can be read again', async () => {
-    const { metrics } = world.context;
+    const { metrics } = relay.context;
     board.beforeLook = () => Promise.reject(new Error('away'));
     await group.remove([ben]);
     await vi.waitFor(() => expect(metrics.value('hints_delayed')).toBe(1), patience);
     expect(heard()).toEqual({});
     board.beforeLook = () => {};
-    world.clock.advance(2);
+    relay.clock.advance(2);
     await arrives('cem', 3);
     expect(of('ben').hints()).toEqual([]);
   });
@@ -308,7 +308,7 @@ describe('an event committed during a subscription', () => {
   const between = async (act: () => Promise<unknown>) => {
     await of('ben').subscribeGroups();
     // His device has its interval: nothing but this look is needed.
-    const { storage } = world.context;
+    const { storage } = relay.context;
     const { read } = storage;
     storage.read = async (work) => {
       const found = await read.call(storage, work);
@@ -372,7 +372,7 @@ describe('02 §12.3: hints are merged', () => {
   });
 
   test('hints of another group are not lost', async () => {
-    const other = await TestGroup.create(world, ann);
+    const other = await TestGroup.create(relay, ann);
     const slow = of('ann');
     await slow.subscribeGroups(group, other);
     slow.isSlow = true;
@@ -385,7 +385,7 @@ describe('02 §12.3: hints are merged', () => {
   });
 
   test("unsubscribing drops the group's waiting hints only", async () => {
-    const other = await TestGroup.create(world, ann);
+    const other = await TestGroup.create(relay, ann);
     const slow = of('ann');
     await slow.subscribeGroups(group, other);
     slow.isSlow = true;
@@ -404,7 +404,7 @@ describe('02 §12.3: hints are merged', () => {
     const bus = new MemoryBus((error) => {
       throw error;
     });
-    const slow = new Connections(world, bus);
+    const slow = new Connections(relay, bus);
     const early = await slow.withGroups(cem, group);
     await group.update({ name: 'other' });
     const late = await slow.withGroups(ben, group);

@@ -12,39 +12,39 @@ import { Person } from '../../fixtures/person.ts';
 import { throughEveryFault } from '../../support/faults.ts';
 import { inProcessRelay, network } from '../../support/in-process-relay.ts';
 
-const world = inProcessRelay();
-const ann = world.person('ann', ['phone', 'laptop']);
-const ben = world.person('ben');
-const cem = world.person('cem');
-const dan = world.person('dan');
+const relay = inProcessRelay();
+const ann = relay.person('ann', ['phone', 'laptop']);
+const ben = relay.person('ben');
+const cem = relay.person('cem');
+const dan = relay.person('dan');
 let group: TestGroup;
 
 /** Ann owns the group, Ben administers it, Cem is a member; Dan is not. */
 beforeEach(async () => {
-  group = await TestGroup.create(world, ann);
+  group = await TestGroup.create(relay, ann);
   await group.admit(ben, cem);
   await group.setRole(ben, 'administrator');
-  world.takeNotices();
+  relay.takeNotices();
 });
 
 const call = (method: string, params: unknown, person: Person) =>
-  world.call(`group.invite.${method}`, params, { session: person.session() });
+  relay.call(`group.invite.${method}`, params, { session: person.session() });
 const codeOf = (method: string, params: unknown, person: Person) =>
-  world.codeOf(`group.invite.${method}`, params, { session: person.session() });
+  relay.codeOf(`group.invite.${method}`, params, { session: person.session() });
 const create = (facts: Partial<GroupInvite> = {}, by: By = {}) =>
   codeOf('create', group.invitation(facts, by), by.by ?? ann);
 const of = ({ invite_id }: { readonly invite_id: string }) => ({
   group_id: group.groupId,
   invite_id,
 });
-const stored = async () => (await world.rows('group_invites')) as Record<string, unknown>[];
+const stored = async () => (await relay.rows('group_invites')) as Record<string, unknown>[];
 
 describe('05 §13.9: creating an invitation', () => {
   test('stores it unchanged with its certificate, and publishes no notice', async () => {
-    const before = await world.dump();
+    const before = await relay.dump();
     const invite = await group.invite({ max_uses: 3, extra: { deep: 'é' } } as object);
-    expect(world.takeNotices()).toEqual([]);
-    const after = await world.dump();
+    expect(relay.takeNotices()).toEqual([]);
+    const after = await relay.dump();
     const changed = Object.keys(after).filter(
       (table) => canonicalJson(after[table] as never) !== canonicalJson(before[table] as never),
     );
@@ -82,7 +82,7 @@ describe('05 §13.9: creating an invitation', () => {
     await group.leave(cem);
     const apply = (invite: GroupInvite) => {
       const application = group.application(dan, invite);
-      return world.codeOf('group.application.submit', application, { session: dan.session() });
+      return relay.codeOf('group.application.submit', application, { session: dan.session() });
     };
     expect(await apply(ofBen)).toBe('ok');
     expect(await apply(ofCem)).toBe('ok');
@@ -112,7 +112,7 @@ describe('05 §13.9: creating an invitation', () => {
     ['the longest life', 0, 'ok'],
     ['a second more', 1, 'bad_request'],
   ])('05 §4.6: %s allowed by max_group_invite_ttl', async (_, more, code) => {
-    const created_at = world.clock.now();
+    const created_at = relay.clock.now();
     const expires_at = created_at + defaultLimits.groupInviteTtl + more;
     expect(await create({ created_at, expires_at })).toBe(code);
   });
@@ -122,7 +122,7 @@ describe('05 §13.9: creating an invitation', () => {
     ['over this very second', -10, 0, 'bad_request'],
     ['over in a second', -10, 1, 'ok'],
   ])('05 §13.9: %s', async (_, created, expires, code) => {
-    const now = world.clock.now();
+    const now = relay.clock.now();
     expect(await create({ created_at: now + created, expires_at: now + expires })).toBe(code);
   });
 
@@ -132,13 +132,13 @@ describe('05 §13.9: creating an invitation', () => {
     ['as far ahead as the tolerance', defaultLimits.authClockTolerance, 'ok'],
     ['further ahead', defaultLimits.authClockTolerance + 1, 'clock_skew'],
   ])('05 §12.4: created %s', async (_, offset, code) => {
-    const created_at = world.clock.now() + offset;
+    const created_at = relay.clock.now() + offset;
     expect(await create({ created_at, expires_at: created_at + 1_000 })).toBe(code);
   });
 
   test('05 §8.1: an accepted period outlasts a lowered max_group_invite_ttl', async () => {
     const invite = await group.invite();
-    await world.restart({ groupInviteTtl: 60 });
+    await relay.restart({ groupInviteTtl: 60 });
     expect(await create()).toBe('bad_request');
     expect(await call('resolve', of(invite), ann)).toMatchObject({ invite });
   });
@@ -162,7 +162,7 @@ describe('05 §13.9: creating an invitation', () => {
     await group.ban([cem]);
     expect(await create({}, { by: cem })).toBe('forbidden');
     const session = ann.accountSession();
-    const code = await world.codeOf('group.invite.create', group.invitation(), { session });
+    const code = await relay.codeOf('group.invite.create', group.invitation(), { session });
     expect(code).toBe('forbidden');
   });
 
@@ -179,7 +179,7 @@ describe('05 §13.9: creating an invitation', () => {
     expect(await create({ invite_id: invite.invite_id }, { by: ben })).toBe('state_conflict');
     await call('revoke', of(invite), ann);
     expect(await codeOf('create', invite, ann)).toBe('state_conflict');
-    const elsewhere = await TestGroup.create(world, ann);
+    const elsewhere = await TestGroup.create(relay, ann);
     await elsewhere.invite({ invite_id: invite.invite_id });
   });
 
@@ -190,15 +190,15 @@ describe('05 §13.9: creating an invitation', () => {
   });
 
   test("05 §20: an account's valid invitations are limited; ended ones do not count", async () => {
-    await world.restart({ groupInvites: 4 });
+    await relay.restart({ groupInvites: 4 });
     const revoked = await group.invite();
-    await group.invite({ expires_at: world.clock.now() + 10 });
+    await group.invite({ expires_at: relay.clock.now() + 10 });
     await group.invite({ invitee: dan.account });
     expect(await create()).toBe('rate_limited');
     expect(await create({}, { by: ben })).toBe('ok');
     await call('revoke', of(revoked), ann);
     expect([await create(), await create()]).toEqual(['ok', 'rate_limited']);
-    world.clock.advance(10);
+    relay.clock.advance(10);
     expect([await create(), await create()]).toEqual(['ok', 'rate_limited']);
     const [targeted] = (await stored()).filter(({ invitee }) => invitee === dan.account);
     await group.apply(dan, targeted as never);
@@ -217,15 +217,15 @@ describe('05 §13.9: creating an invitation', () => {
 
   test('05 §12.6: a right lost while the signature is verified is missing', async () => {
     const invite = group.invitation({}, { by: ben });
-    world.meanwhile = () => group.setRole(ben, 'member');
+    relay.meanwhile = () => group.setRole(ben, 'member');
     expect(await codeOf('create', invite, ben)).toBe('forbidden');
   });
 
   test('05 §12.6: a fault at any write leaves no trace', async () => {
     const laptop = { by: ann, device: 'laptop' };
     const invite = group.invitation({}, laptop);
-    const faults = await throughEveryFault(world, () =>
-      world.codeOf('group.invite.create', invite, { session: ann.session('laptop') }),
+    const faults = await throughEveryFault(relay, () =>
+      relay.codeOf('group.invite.create', invite, { session: ann.session('laptop') }),
     );
     expect(faults).toBe(2);
   });
@@ -250,15 +250,15 @@ describe('05 §13.10: resolving an invitation', () => {
     await group.apply(dan, used);
     await group.approve([dan]);
     expect(await call('resolve', of(used), ann)).toMatchObject({ uses: 1 });
-    const eve = await Person.register(world, 'eve');
+    const eve = await Person.register(relay, 'eve');
     await group.apply(eve, used);
     await group.approve([eve]);
     expect(await codeOf('resolve', of(used), ann)).toBe('not_found');
 
-    const over = await group.invite({ expires_at: world.clock.now() + 60 });
-    world.clock.advance(59);
+    const over = await group.invite({ expires_at: relay.clock.now() + 60 });
+    relay.clock.advance(59);
     expect(await codeOf('resolve', of(over), ann)).toBe('ok');
-    world.clock.advance(1);
+    relay.clock.advance(1);
     expect(await codeOf('resolve', of(over), ann)).toBe('not_found');
 
     const revoked = await group.invite();
@@ -288,7 +288,7 @@ describe('05 §13.10: resolving an invitation', () => {
   test('verifies with the certificate of its acceptance, renewed and removed since', async () => {
     const invite = await group.invite({}, { device: 'laptop' });
     const { certificate } = ann.device('laptop');
-    await ann.addDevice('laptop', { expiresAt: world.clock.now() + 90_000 });
+    await ann.addDevice('laptop', { expiresAt: relay.clock.now() + 90_000 });
     await ann.publishState();
     await ann.publishState(await ann.state({ devices: ['phone'] }));
     expect(await call('resolve', of(invite), ben)).toMatchObject({
@@ -301,29 +301,29 @@ describe('05 §13.12: revoking an invitation', () => {
   test('ends it for good, without a notice if no account applied', async () => {
     const invite = await group.invite();
     await call('revoke', of(invite), ann);
-    expect(world.takeNotices()).toEqual([]);
+    expect(relay.takeNotices()).toEqual([]);
     expect(await codeOf('resolve', of(invite), ann)).toBe('not_found');
     const application = group.application(dan, invite);
     const session = dan.session();
-    expect(await world.codeOf('group.application.submit', application, { session })).toBe(
+    expect(await relay.codeOf('group.application.submit', application, { session })).toBe(
       'forbidden',
     );
-    expect(await world.codeOf('group.resolve', of(invite), { session })).toBe('forbidden');
+    expect(await relay.codeOf('group.resolve', of(invite), { session })).toBe('forbidden');
   });
 
   test('05 §15.3: notifies owner and administrators if an application ends with it', async () => {
     const invite = await group.invite();
     await group.apply(dan, invite);
-    world.takeNotices();
+    relay.takeNotices();
     await call('revoke', of(invite), ann);
-    expect(world.takeNotices()).toEqual([
+    expect(relay.takeNotices()).toEqual([
       {
         kind: 'group-applications',
         group: group.groupId,
         accounts: [ann.account, ben.account].sort(),
       },
     ]);
-    const list = await world.call(
+    const list = await relay.call(
       'group.application.list',
       { group_id: group.groupId },
       {
@@ -333,7 +333,7 @@ describe('05 §13.12: revoking an invitation', () => {
     expect(list).toEqual({ applications: [] });
     const approval = group.approval([dan]);
     expect(
-      await world.codeOf('group.application.approve', approval, { session: ann.session() }),
+      await relay.codeOf('group.application.approve', approval, { session: ann.session() }),
     ).toBe('state_conflict');
   });
 
@@ -341,14 +341,14 @@ describe('05 §13.12: revoking an invitation', () => {
     const [first, second] = [await group.invite(), await group.invite()];
     await group.apply(dan, first);
     await group.apply(dan, second);
-    world.takeNotices();
+    relay.takeNotices();
     await call('revoke', of(first), ann);
-    expect(world.takeNotices()).toEqual([]);
+    expect(relay.takeNotices()).toEqual([]);
     const rejection = { group_id: group.groupId, accounts: [dan.account] };
-    await world.call('group.application.reject', rejection, { session: ann.session() });
-    world.takeNotices();
+    await relay.call('group.application.reject', rejection, { session: ann.session() });
+    relay.takeNotices();
     await call('revoke', of(second), ann);
-    expect(world.takeNotices()).toEqual([]);
+    expect(relay.takeNotices()).toEqual([]);
   });
 
   test('05 §6: the owner may revoke any invitation, other members only their own', async () => {
@@ -372,7 +372,7 @@ describe('05 §13.12: revoking an invitation', () => {
     await call('revoke', of(invite), ann);
     expect(await codeOf('revoke', of(invite), ann)).toBe('state_conflict');
     expect(await codeOf('revoke', of(invite), ben)).toBe('forbidden');
-    world.clock.advance(90_000);
+    relay.clock.advance(90_000);
     expect(await codeOf('revoke', of(invite), ann)).toBe('state_conflict');
   });
 
@@ -381,8 +381,8 @@ describe('05 §13.12: revoking an invitation', () => {
     await group.apply(dan, targeted);
     await group.approve([dan]);
     expect(await codeOf('revoke', of(targeted), ann)).toBe('not_found');
-    const over = await group.invite({ expires_at: world.clock.now() + 1 });
-    world.clock.advance(1);
+    const over = await group.invite({ expires_at: relay.clock.now() + 1 });
+    relay.clock.advance(1);
     expect(await codeOf('revoke', of(over), ann)).toBe('not_found');
     expect(await codeOf('revoke', of(over), cem)).toBe('forbidden');
   });
@@ -413,7 +413,7 @@ describe('05 §13.12: revoking an invitation', () => {
     await group.approve([dan]);
     await call('revoke', of(invite), ann);
     const params = { group_id: group.groupId };
-    expect(await world.codeOf('group.sync', params, { session: dan.session() })).toBe('ok');
+    expect(await relay.codeOf('group.sync', params, { session: dan.session() })).toBe('ok');
     expect(await stored()).toContainEqual(
       expect.objectContaining({ invite_id: invite.invite_id, uses: 1, revoked: 1 }),
     );
@@ -422,7 +422,7 @@ describe('05 §13.12: revoking an invitation', () => {
   test('05 §12.6: a fault at any write leaves no trace', async () => {
     const invite = await group.invite();
     await group.apply(dan, invite);
-    const faults = await throughEveryFault(world, () => codeOf('revoke', of(invite), ann));
+    const faults = await throughEveryFault(relay, () => codeOf('revoke', of(invite), ann));
     expect(faults).toBe(1);
   });
 });

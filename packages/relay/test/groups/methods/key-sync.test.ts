@@ -10,22 +10,22 @@ import { inProcessRelay } from '../../support/in-process-relay.ts';
 
 const method = 'group.key.sync';
 const devices = ['phone', 'laptop'];
-const world = inProcessRelay({ groupKeyPage: 20 });
-const ann = world.person('ann', devices);
-const ben = world.person('ben', devices);
-const cem = world.person('cem', devices);
+const relay = inProcessRelay({ groupKeyPage: 20 });
+const ann = relay.person('ann', devices);
+const ben = relay.person('ben', devices);
+const cem = relay.person('cem', devices);
 let group: TestGroup;
 
 beforeEach(async () => {
-  group = await TestGroup.create(world, ann);
+  group = await TestGroup.create(relay, ann);
   await group.admit(ben);
 });
 
-const page = (person: Person, reading = {}) => readPage(world, group, person, reading);
+const page = (person: Person, reading = {}) => readPage(relay, group, person, reading);
 const shapeOf = async (person: Person, reading = {}) => shape(await page(person, reading));
-const keysOf = (person: Person, reading = {}) => readKeys(world, group, person, reading);
+const keysOf = (person: Person, reading = {}) => readKeys(relay, group, person, reading);
 const codeOf = (person: Person, params = {}, device = 'phone') =>
-  world.codeOf(method, { group_id: group.groupId, ...params }, { session: person.session(device) });
+  relay.codeOf(method, { group_id: group.groupId, ...params }, { session: person.session(device) });
 /** Epochs whose material this device could verify, all of them with the secret in force. */
 const opened = async (person: Person, reading = {}) => {
   const secrets = verified(await keysOf(person, reading));
@@ -34,10 +34,10 @@ const opened = async (person: Person, reading = {}) => {
 };
 /** The client secret in force, base64url. */
 const inForce = () => encodeBase64url(group.secret);
-const intervals = async () => await world.rows('group_intervals');
+const intervals = async () => await relay.rows('group_intervals');
 /** Newest epoch a device was given the relay secret of, by device. */
 const delivered = async (person: Person, device = 'phone') => {
-  const { group_intervals: rows } = (await world.dump()) as Record<string, Delivery[]>;
+  const { group_intervals: rows } = (await relay.dump()) as Record<string, Delivery[]>;
   const { deviceId } = person.device(device);
   const own = rows?.filter((row) => row.device_id === deviceId && row.message_to === null);
   return own?.map((row) => row.delivered_epoch);
@@ -75,7 +75,7 @@ describe('05 §13.25: the epochs that a device gets', () => {
     expect(await codeOf(ben, { after: 9 }, 'laptop')).toBe('bad_request');
     expect(await codeOf(ben, { limit: 0 }, 'laptop')).toBe('bad_request');
     const params = { group_id: group.groupId };
-    await world.call('group.resolve', params, { session: ben.session('laptop') });
+    await relay.call('group.resolve', params, { session: ben.session('laptop') });
     expect(await intervals()).toEqual(before);
   });
 
@@ -83,7 +83,7 @@ describe('05 §13.25: the epochs that a device gets', () => {
     const [first, second] = [await page(ann), await page(ann)];
     expect(first.keys[0]?.relay_secret_box.enc).not.toBe(second.keys[0]?.relay_secret_box.enc);
     expect(first.keys[0]?.client_secret_box).toEqual(second.keys[0]?.client_secret_box);
-    const foreign = await readKeys(world, group, ann, { device: 'laptop' });
+    const foreign = await readKeys(relay, group, ann, { device: 'laptop' });
     expect(foreign.map(({ status }) => status)).toEqual(['verified']);
   });
 });
@@ -103,7 +103,7 @@ describe('05 §12.8: pages', () => {
   });
 
   test("have no more entries than the relay's limit", async () => {
-    await world.restart({ groupKeyPage: 2 });
+    await relay.restart({ groupKeyPage: 2 });
     for (const reading of [{}, { limit: 500 }]) {
       const first = await page(ann, reading);
       expect([shape(first), first.has_more]).toEqual(['0* 1', true]);
@@ -128,7 +128,7 @@ describe('05 §12.8: pages', () => {
       [ann.account]: { ...box, x: 'x'.repeat(950_000) },
     };
     const params = { ...large, client_secret_boxes: boxes };
-    await world.call('group.secret.rotation.prepare', params, { session: ann.session() });
+    await relay.call('group.secret.rotation.prepare', params, { session: ann.session() });
     await group.write('group.secret.rotation.commit', group.rotation(secret));
     group.secret = secret;
     await group.rotate();
@@ -153,10 +153,10 @@ describe('05 §12.8: pages', () => {
 async function closeAndLeaveOut(person: Person): Promise<void> {
   const { account } = person;
   const { deviceId } = person.device();
-  await world.context.storage.write(`group:${group.groupId}`, (tx) =>
+  await relay.context.storage.write(`group:${group.groupId}`, (tx) =>
     closeInterval(tx, group.groupId, { account, deviceId, at: { sequence: 2, epoch: 2 } }),
   );
-  const [dora, emil] = [await Person.register(world, 'dora'), await Person.register(world, 'emil')];
+  const [dora, emil] = [await Person.register(relay, 'dora'), await Person.register(relay, 'emil')];
   await group.admit(dora);
   await group.admit(emil);
   expect(await shapeOf(person, { after: 2 })).toBe('4*');
@@ -200,7 +200,7 @@ describe('05 §4.11: the client secret box', () => {
     await group.recover([ben]);
     await group.admit(cem);
     // No device may read both sides of a recovery, unless a test says so.
-    await world.context.storage.write(`group:${group.groupId}`, (tx) =>
+    await relay.context.storage.write(`group:${group.groupId}`, (tx) =>
       tx.run('UPDATE group_intervals SET authority = 1'),
     );
     expect(await shapeOf(ben)).toBe('1* 2* 3');
@@ -251,7 +251,7 @@ describe('05 §10.3: ended access', () => {
 
 describe('05 §11.3: deleted epochs', () => {
   const prune = (...epochs: number[]) =>
-    world.context.storage.write(`group:${group.groupId}`, async (tx) => {
+    relay.context.storage.write(`group:${group.groupId}`, async (tx) => {
       for (const epoch of epochs) {
         await tx.run('DELETE FROM group_epochs WHERE epoch = ?', epoch);
       }
@@ -280,7 +280,7 @@ describe('05 §7.3: a delivery of the current relay secret', () => {
     await page(ben);
     expect(await delivered(ben)).toEqual([1]);
     expect(await delivered(ann)).toEqual([null]);
-    world.faults.beforeCommit = () => {
+    relay.faults.beforeCommit = () => {
       throw new Error('fault of the test');
     };
     expect(await codeOf(ben)).toBe('ok');
@@ -310,15 +310,15 @@ describe('05 §7.3: a delivery of the current relay secret', () => {
   });
 
   test('05 §12.6: interval and record are written together or not at all', async () => {
-    const faults = await throughEveryFault(world, () => codeOf(ben, {}, 'laptop'));
+    const faults = await throughEveryFault(relay, () => codeOf(ben, {}, 'laptop'));
     expect(faults).toBe(2);
     expect(await delivered(ben, 'laptop')).toEqual([1]);
   });
 
   test('publishes no notice', async () => {
-    world.takeNotices();
+    relay.takeNotices();
     await page(ben);
-    expect(world.takeNotices()).toEqual([]);
+    expect(relay.takeNotices()).toEqual([]);
   });
 });
 
@@ -339,8 +339,8 @@ describe('05 §13.25: errors', () => {
     expect(await codeOf(cem)).toBe('forbidden');
     const params = { group_id: group.groupId };
     const session = ann.accountSession();
-    expect(await world.codeOf(method, params, { session })).toBe('forbidden');
-    expect(await world.codeOf(method, params)).toBe('unauthorized');
+    expect(await relay.codeOf(method, params, { session })).toBe('forbidden');
+    expect(await relay.codeOf(method, params)).toBe('unauthorized');
   });
 
   test('02 §12: a removed device is refused', async () => {
@@ -351,7 +351,7 @@ describe('05 §13.25: errors', () => {
   test('05 §13.26: boxes of a staged rotation are not served', async () => {
     const secret = createGroupSecret(nodeRandom);
     const params = group.preparation(secret);
-    await world.call('group.secret.rotation.prepare', params, { session: ann.session() });
+    await relay.call('group.secret.rotation.prepare', params, { session: ann.session() });
     expect(await opened(ben)).toEqual([1]);
     expect(await shapeOf(ann)).toBe('0* 1');
   });

@@ -7,24 +7,24 @@ import { throughEveryFault } from '../../support/faults.ts';
 import { inProcessRelay } from '../../support/in-process-relay.ts';
 
 /** Every change of a group that needs no earlier request of another account. */
-const world = inProcessRelay();
-const ann = world.person('ann');
-const ben = world.person('ben');
-const bob = world.person('bob');
-const cem = world.person('cem', ['phone', 'laptop']);
-const dan = world.person('dan');
+const relay = inProcessRelay();
+const ann = relay.person('ann');
+const ben = relay.person('ben');
+const bob = relay.person('bob');
+const cem = relay.person('cem', ['phone', 'laptop']);
+const dan = relay.person('dan');
 let group: TestGroup;
 
 /** Ann owns the group, Ben and Bob administer it, Cem is a member; Dan is not. */
 beforeEach(async () => {
-  group = await TestGroup.create(world, ann);
+  group = await TestGroup.create(relay, ann);
   await group.admit(ben, bob, cem);
   await group.setRole(ben, 'administrator');
   await group.setRole(bob, 'administrator');
-  world.takeNotices();
+  relay.takeNotices();
 });
 
-const rows = (table: string) => world.rows(table);
+const rows = (table: string) => relay.rows(table);
 const who = () => ({ owner: ann, administrator: ben, other: bob, member: cem, stranger: dan });
 const roles = async () =>
   new Map((await rows('group_members')).map(({ account, role }) => [account, role]));
@@ -54,7 +54,7 @@ const every = Object.keys(acts) as Act[];
 /** Whom an act can come from at all. */
 const rightful = (act: Act): Person => (act === 'group.member.leave' ? cem : ann);
 const codeOf = (act: Act, facts: object = {}, by = rightful(act)) =>
-  world.codeOf(act, acts[act](facts, { by }), { session: by.session() });
+  relay.codeOf(act, acts[act](facts, { by }), { session: by.session() });
 
 describe('05 §6: permissions', () => {
   test.each([
@@ -68,7 +68,7 @@ describe('05 §6: permissions', () => {
     for (const name of ['stranger', 'member', 'administrator', 'owner'] as const) {
       const isAllowed = allowed.split(' ').includes(name);
       // One at the most of them ends what the others could do.
-      const fresh = await TestGroup.create(world, ann);
+      const fresh = await TestGroup.create(relay, ann);
       await fresh.admit(ben, cem);
       await fresh.setRole(ben, 'administrator');
       group = fresh;
@@ -91,10 +91,10 @@ describe('05 §6: permissions', () => {
     ['stranger', 'member', 'forbidden', 'forbidden'],
   ] as const)('the %s aims at the %s: removal %s, ban %s', async (by, at, removal, ban) => {
     const accounts = [who()[at].account];
-    const before = await world.dump();
+    const before = await relay.dump();
     expect(await codeOf('group.member.remove', { accounts }, who()[by])).toBe(removal);
     if (removal === 'ok') return;
-    expect(await world.dump()).toEqual(before);
+    expect(await relay.dump()).toEqual(before);
     expect(await codeOf('group.member.ban', { accounts }, who()[by])).toBe(ban);
   });
 
@@ -110,14 +110,14 @@ describe('05 §13: refusals', () => {
     expect(await codeOf(act, { prev_hash: stale })).toBe('state_conflict');
     expect(await codeOf(act, { prev_hash: 'sha256:short' })).toBe('bad_request');
     const signed = { ...acts[act]({}, { by }), extra: 1 };
-    expect(await world.codeOf(act, signed, { session: by.session() })).toBe('invalid_signature');
-    const before = await world.dump();
+    expect(await relay.codeOf(act, signed, { session: by.session() })).toBe('invalid_signature');
+    const before = await relay.dump();
     // Rights come before the head, and before whether the group is open.
     expect(await codeOf(act, { prev_hash: stale, account: dan.account }, dan)).toBe('forbidden');
     await group.close();
     expect(await codeOf(act)).toBe('state_conflict');
     expect(await codeOf(act, { account: dan.account }, dan)).toBe('forbidden');
-    expect(await world.rows('group_members')).toEqual(before.group_members);
+    expect(await relay.rows('group_members')).toEqual(before.group_members);
   });
 
   test.each([
@@ -146,7 +146,7 @@ describe('05 §13: refusals', () => {
   test('an update without a known member is bad_request', async () => {
     const body = group.link('group.update', { extra: 'x' } as never);
     const session = ann.session();
-    expect(await world.codeOf('group.update', body, { session })).toBe('bad_request');
+    expect(await relay.codeOf('group.update', body, { session })).toBe('bad_request');
   });
 
   test('a role update of the owner or a stranger is state_conflict', async () => {
@@ -165,16 +165,16 @@ describe('05 §13: refusals', () => {
   test('leaving for another account is forbidden, before its signature is verified', async () => {
     const body = { ...acts['group.member.leave']({ account: cem.account }, { by: ben }), extra: 1 };
     const session = ben.session();
-    expect(await world.codeOf('group.member.leave', body, { session })).toBe('forbidden');
+    expect(await relay.codeOf('group.member.leave', body, { session })).toBe('forbidden');
   });
 
   test('one impossible target fails the whole batch', async () => {
-    const before = await world.dump();
+    const before = await relay.dump();
     const accounts = [cem.account, dan.account];
     expect(await codeOf('group.member.remove', { accounts })).toBe('state_conflict');
     const withOwner = [cem.account, ann.account];
     expect(await codeOf('group.member.ban', { accounts: withOwner })).toBe('forbidden');
-    expect(await world.dump()).toEqual(before);
+    expect(await relay.dump()).toEqual(before);
   });
 
   test('05 §5.2: an old head is refused, even if the state is the same again', async () => {
@@ -187,7 +187,7 @@ describe('05 §13: refusals', () => {
     );
     await group.write('group.owner.transfer', back, { by: cem });
     const session = ann.session();
-    expect(await world.codeOf('group.update', body, { session })).toBe('state_conflict');
+    expect(await relay.codeOf('group.update', body, { session })).toBe('state_conflict');
   });
 });
 
@@ -200,12 +200,12 @@ describe('05 §13: effects', () => {
       const by = rightful(act);
       const body = acts[act]({ extra: { deep: [1] } }, { by });
       const before = await rows('group_events');
-      await world.call(act, body, { session: by.session() });
+      await relay.call(act, body, { session: by.session() });
       const added = (await rows('group_events')).slice(before.length);
       expect(added.map(({ payload }) => payload)).toEqual([canonicalJson(body as never)]);
-      const timeline = world.takeNotices().filter(({ kind }) => kind === 'group-timeline');
+      const timeline = relay.takeNotices().filter(({ kind }) => kind === 'group-timeline');
       expect(timeline).toMatchObject([{ head: added[0]?.sequence }]);
-      const { state: projection } = await readChain(world, group, ann);
+      const { state: projection } = await readChain(relay, group, ann);
       expect(projection.sequence).toBe(added[0]?.sequence);
     },
   );
@@ -240,7 +240,7 @@ describe('05 §13: effects', () => {
   });
 
   test('05 §8.3: a lowered limit refuses increases only', async () => {
-    await world.restart({ groupMembers: 50 });
+    await relay.restart({ groupMembers: 50 });
     expect(await codeOf('group.update', { member_capacity: 101 })).toBe('bad_request');
     await group.update({ member_capacity: 100 });
     await group.update({ member_capacity: 60 });
@@ -264,7 +264,7 @@ describe('05 §13: effects', () => {
 
   test('a ban of strangers changes no member, key or access; an unban restores nothing', async () => {
     const untouched = async () => {
-      const { group_members, group_intervals, group_epochs, group_boxes } = await world.dump();
+      const { group_members, group_intervals, group_epochs, group_boxes } = await relay.dump();
       return { group_members, group_intervals, group_epochs, group_boxes };
     };
     const before = await untouched();
@@ -281,37 +281,37 @@ describe('05 §13: effects', () => {
   });
 
   test('05 §13.19: the ban limit counts present and added bans', async () => {
-    await world.restart({ groupBans: 2 });
+    await relay.restart({ groupBans: 2 });
     expect(await codeOf('group.member.ban', { accounts: [dan.account] })).toBe('ok');
-    group = await TestGroup.create(world, ann);
+    group = await TestGroup.create(relay, ann);
     await group.admit(ben, cem);
     await group.ban([dan]);
     const two = [ben.account, cem.account];
     expect(await codeOf('group.member.ban', { accounts: two })).toBe('state_conflict');
     await group.ban([dan, cem]);
-    await world.restart({ groupBans: 1 });
+    await relay.restart({ groupBans: 1 });
     await group.ban([cem, dan]);
     const mixed = [cem.account, ben.account];
     expect(await codeOf('group.member.ban', { accounts: mixed })).toBe('state_conflict');
-    await world.restart({ groupBans: 3 });
+    await relay.restart({ groupBans: 3 });
     await group.ban([ben, cem]);
   });
 
   test.each(['group.member.leave', 'group.member.remove', 'group.member.ban'] as const)(
     '%s ends all access of the account, its request and its staged box',
     async (act) => {
-      await world.call(
+      await relay.call(
         'group.sync',
         { group_id: group.groupId },
         { session: cem.session('laptop') },
       );
       await group.requestRecovery(cem);
       const secret = newMemberKey().privateKey;
-      await world.call('group.secret.rotation.prepare', group.preparation(secret), {
+      await relay.call('group.secret.rotation.prepare', group.preparation(secret), {
         session: ann.session(),
       });
       const { sequence, epoch } = (await state()) as { sequence: number; epoch: number };
-      world.takeNotices();
+      relay.takeNotices();
       expect(await codeOf(act)).toBe('ok');
       const ended = (await rows('group_intervals')).filter((row) => row.account === cem.account);
       expect(ended).toHaveLength(2);
@@ -323,7 +323,7 @@ describe('05 §13: effects', () => {
       expect(await rows('group_recoveries')).toEqual([]);
       expect(await rows('group_stagings')).toMatchObject([{ box_count: 3 }]);
       const managers = expect.arrayContaining([ann, ben, bob].map(({ account }) => account));
-      expect(world.takeNotices()).toEqual([
+      expect(relay.takeNotices()).toEqual([
         {
           kind: 'group-timeline',
           group: group.groupId,
@@ -337,9 +337,9 @@ describe('05 §13: effects', () => {
 
   test('05 §10.3: a closed interval keeps its end when it loses its authority', async () => {
     const session = cem.session('laptop');
-    await world.call('group.sync', { group_id: group.groupId }, { session });
+    await relay.call('group.sync', { group_id: group.groupId }, { session });
     await cem.publishState(await cem.state({ devices: ['phone'] }));
-    await world.runJob('accounts.inactive-devices');
+    await relay.runJob('accounts.inactive-devices');
     const { deviceId } = cem.device('laptop');
     const ofLaptop = async () =>
       (await rows('group_intervals')).filter((row) => row.device_id === deviceId);
@@ -350,18 +350,18 @@ describe('05 §13: effects', () => {
   });
 
   test('02 §7.2: without a next epoch no member can leave and nothing changes', async () => {
-    await world.context.storage.write(`group:${group.groupId}`, (tx) =>
+    await relay.context.storage.write(`group:${group.groupId}`, (tx) =>
       tx.run('UPDATE groups SET epoch = ?', Number.MAX_SAFE_INTEGER),
     );
-    const before = await world.dump();
+    const before = await relay.dump();
     expect(await codeOf('group.member.leave')).toBe('state_conflict');
-    expect(await world.dump()).toEqual(before);
+    expect(await relay.dump()).toEqual(before);
     expect(await codeOf('group.update')).toBe('ok');
   });
 
   test.each(every)('05 §12.6: %s: a fault at any write leaves no trace', async (act) => {
     await group.requestRecovery(cem);
     await group.apply(dan, await group.invite());
-    expect(await throughEveryFault(world, () => codeOf(act))).toBeGreaterThan(2);
+    expect(await throughEveryFault(relay, () => codeOf(act))).toBeGreaterThan(2);
   });
 });

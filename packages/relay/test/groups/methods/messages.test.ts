@@ -11,28 +11,28 @@ import type { Person } from '../../fixtures/person.ts';
 import { throughEveryFault } from '../../support/faults.ts';
 import { inProcessRelay, network } from '../../support/in-process-relay.ts';
 
-const world = inProcessRelay();
-const ann = world.person('ann', ['phone', 'laptop']);
-const ben = world.person('ben');
-const dan = world.person('dan');
+const relay = inProcessRelay();
+const ann = relay.person('ann', ['phone', 'laptop']);
+const ben = relay.person('ben');
+const dan = relay.person('dan');
 let group: TestGroup;
 
 /** Ann owns the group, Ben is a member, Dan is not. The creation and an approval were before. */
 beforeEach(async () => {
-  group = await TestGroup.create(world, ann);
+  group = await TestGroup.create(relay, ann);
   await group.admit(ben);
-  world.takeNotices();
+  relay.takeNotices();
 });
 
 type Rows = readonly Record<string, unknown>[];
-const rows = (table: string) => world.rows(table);
+const rows = (table: string) => relay.rows(table);
 const tolerance = defaultLimits.authClockTolerance;
 const retention = defaultLimits.groupMessageRetention;
 
 const send = (message: object, by = ben, device = 'phone') =>
-  world.call('group.message.send', message, { session: by.session(device) });
+  relay.call('group.message.send', message, { session: by.session(device) });
 const codeOf = (message: object, by = ben, device = 'phone') =>
-  world.codeOf('group.message.send', message, { session: by.session(device) });
+  relay.codeOf('group.message.send', message, { session: by.session(device) });
 /** A message with other facts, signed. */
 const withFacts = (facts: object, by = ben): GroupMessageEnvelope => {
   const { device_signature: _, ...bare } = group.message(by, 1);
@@ -40,7 +40,7 @@ const withFacts = (facts: object, by = ben): GroupMessageEnvelope => {
 };
 const messagesOf = async (reader: Person) => {
   const params = { group_id: group.groupId, after: 1 };
-  const answer = await world.call('group.sync', params, { session: reader.session() });
+  const answer = await relay.call('group.sync', params, { session: reader.session() });
   verifyGroupSyncPage(network, answer, params);
   return (answer as unknown as GroupSyncPage).events;
 };
@@ -48,12 +48,12 @@ const messagesOf = async (reader: Person) => {
 describe('05 §13.28: sending', () => {
   test('appends the envelope unchanged, returns its sequence and publishes the head', async () => {
     const message = withFacts({ extra: { deep: ['é'] }, from: 'unknown', prev_hash: 'none' });
-    const before = await world.dump();
+    const before = await relay.dump();
     expect(await send(message)).toEqual({ sequence: 2 });
-    expect(world.takeNotices()).toEqual([
+    expect(relay.takeNotices()).toEqual([
       { kind: 'group-timeline', group: group.groupId, head: 2, accessEnded: 0 },
     ]);
-    const after = await world.dump();
+    const after = await relay.dump();
     const changed = Object.keys(after).filter(
       (table) => JSON.stringify(after[table]) !== JSON.stringify(before[table]),
     );
@@ -67,7 +67,7 @@ describe('05 §13.28: sending', () => {
         sequence: 2,
         epoch: 1,
         payload: message,
-        accepted_at: world.clock.now(),
+        accepted_at: relay.clock.now(),
         signer_device_id: ben.device().deviceId,
       },
     ]);
@@ -90,7 +90,7 @@ describe('05 §13.28: sending', () => {
   test('02 §7.2: without a next sequence nothing is appended', async () => {
     const { sequence } = (await send(group.message(ben, 1))) as { sequence: number };
     expect(sequence).toBe(2);
-    await world.context.storage.write(`group:${group.groupId}`, (tx) =>
+    await relay.context.storage.write(`group:${group.groupId}`, (tx) =>
       tx.run('UPDATE groups SET sequence = ?', Number.MAX_SAFE_INTEGER),
     );
     expect(await codeOf(group.message(ben, 1))).toBe('state_conflict');
@@ -100,13 +100,13 @@ describe('05 §13.28: sending', () => {
   test('05 §12.6: a fault at any write leaves no trace', async () => {
     const message = group.message(ben, 1);
     // Certificate, message, result, the epoch, the head.
-    expect(await throughEveryFault(world, () => codeOf(message))).toBe(5);
+    expect(await throughEveryFault(relay, () => codeOf(message))).toBe(5);
   });
 
   test('05 §12.6: an accepted message exists after a crash', async () => {
     const message = group.message(ben, 1);
     await send(message);
-    await world.restart();
+    await relay.restart();
     expect((await messagesOf(ann)).map(({ payload }) => payload)).toEqual([message]);
     expect(await send(message)).toEqual({ sequence: 2 });
   });
@@ -140,7 +140,7 @@ describe('05 §13.28: refusals', () => {
     ['as far ahead as the tolerance', tolerance, 'ok'],
     ['further ahead', tolerance + 1, 'clock_skew'],
   ])('05 §12.4: created %s', async (_, offset, code) => {
-    expect(await codeOf(withFacts({ created_at: world.clock.now() + offset }))).toBe(code);
+    expect(await codeOf(withFacts({ created_at: relay.clock.now() + offset }))).toBe(code);
   });
 
   test.each([0, 2])('an epoch that is not the current one is state_conflict: %i', async (epoch) => {
@@ -187,23 +187,23 @@ describe('05 §13.28: refusals', () => {
 describe('05 §12.6: changes while the signature is verified', () => {
   const after = async (change: () => Promise<unknown>, by = ben) => {
     const message = group.message(by, 1);
-    world.meanwhile = async () => void (await change());
+    relay.meanwhile = async () => void (await change());
     return await codeOf(message, by);
   };
 
   test('created_at is checked when the message takes effect', async () => {
-    expect(await after(async () => world.clock.advance(tolerance + 1))).toBe('clock_skew');
-    expect(await after(async () => world.clock.advance(tolerance))).toBe('ok');
+    expect(await after(async () => relay.clock.advance(tolerance + 1))).toBe('clock_skew');
+    expect(await after(async () => relay.clock.advance(tolerance))).toBe('ok');
     const [{ accepted_at, keep_until } = {}] = await rows('group_messages');
-    expect(accepted_at).toBe(world.clock.now());
-    expect(keep_until).toBe(world.clock.now() + retention);
+    expect(accepted_at).toBe(relay.clock.now());
+    expect(keep_until).toBe(relay.clock.now() + retention);
   });
 
   test('the device must be valid when the message takes effect', async () => {
-    const expiresAt = world.clock.now() + 10;
+    const expiresAt = relay.clock.now() + 10;
     await ben.addDevice('phone', { expiresAt });
     await ben.publishState();
-    expect(await after(async () => world.clock.advance(10))).toBe('unauthorized');
+    expect(await after(async () => relay.clock.advance(10))).toBe('unauthorized');
     expect(await rows('group_messages')).toEqual([]);
   });
 
@@ -223,25 +223,25 @@ describe('05 §13.28: an identical retry', () => {
     const message = group.message(ben, 1);
     await send(message);
     await send(group.message(ann, 1), ann);
-    world.takeNotices();
-    const before = await world.dump();
+    relay.takeNotices();
+    const before = await relay.dump();
     expect(await send(message)).toEqual({ sequence: 2 });
     expect(await send(Object.fromEntries(Object.entries(message).reverse()))).toEqual({
       sequence: 2,
     });
-    expect(await world.dump()).toEqual(before);
-    expect(world.takeNotices()).toEqual([]);
+    expect(await relay.dump()).toEqual(before);
+    expect(relay.takeNotices()).toEqual([]);
   });
 
   test('succeeds later, in another epoch, after a restart with another retention', async () => {
     const message = group.message(ben, 1);
     await send(message);
     await group.rotate();
-    world.clock.advance(tolerance + 1);
-    await world.restart({ groupMessageRetention: 10 });
-    const before = await world.dump();
+    relay.clock.advance(tolerance + 1);
+    await relay.restart({ groupMessageRetention: 10 });
+    const before = await relay.dump();
     expect(await send(message)).toEqual({ sequence: 2 });
-    expect(await world.dump()).toEqual(before);
+    expect(await relay.dump()).toEqual(before);
   });
 
   test('succeeds after leaving and joining again', async () => {
@@ -256,17 +256,17 @@ describe('05 §13.28: an identical retry', () => {
     const message = group.message(ben, 1);
     const { message_id } = message;
     await send(message);
-    const before = await world.dump();
+    const before = await relay.dump();
     expect(await codeOf(withFacts({ message_id }))).toBe('state_conflict');
     expect(await codeOf(withFacts({ message_id, created_at: 1 }))).toBe('state_conflict');
     const extended = { ...bareOf(message), extra: 1 };
     expect(await codeOf(group.sign(extended, { by: ben }))).toBe('state_conflict');
-    expect(await world.dump()).toEqual(before);
+    expect(await relay.dump()).toEqual(before);
     expect(await send(message)).toEqual({ sequence: 2 });
   });
 
   test('an ID belongs to its account: in every group, and to no other account', async () => {
-    const other = await TestGroup.create(world, ben);
+    const other = await TestGroup.create(relay, ben);
     const message = group.message(ben, 1);
     await send(message);
     const { message_id } = message;
@@ -286,7 +286,7 @@ describe('05 §13.28: an identical retry', () => {
   });
 
   test('of one ID in two groups at once one is accepted', async () => {
-    const other = await TestGroup.create(world, ben);
+    const other = await TestGroup.create(relay, ben);
     const message = group.message(ben, 1);
     const { message_id } = message;
     const elsewhere = other.sign({ ...bareOf(other.message(ben, 0)), message_id }, { by: ben });
@@ -301,14 +301,14 @@ describe('05 §11.2, §11.3: retention', () => {
     const message = group.message(ben, 1);
     await send(message);
     const [{ keep_until } = {}] = await rows('group_messages');
-    expect(keep_until).toBe(world.clock.now() + retention);
-    await world.restart({ groupMessageRetention: 10 });
-    world.clock.advance(retention - 1);
-    await world.runJob('groups.retention');
+    expect(keep_until).toBe(relay.clock.now() + retention);
+    await relay.restart({ groupMessageRetention: 10 });
+    relay.clock.advance(retention - 1);
+    await relay.runJob('groups.retention');
     expect(await send(message)).toEqual({ sequence: 2 });
     expect(await messagesOf(ann)).toHaveLength(1);
-    world.clock.advance(1);
-    await world.runJob('groups.retention');
+    relay.clock.advance(1);
+    await relay.runJob('groups.retention');
     expect(await messagesOf(ann)).toEqual([]);
     // The place in the timeline is not given again, and the repeat is too old to be new.
     expect(await codeOf(message)).toBe('clock_skew');
@@ -316,13 +316,13 @@ describe('05 §11.2, §11.3: retention', () => {
   });
 
   test('the keys of its epoch are stored at least as long as the message', async () => {
-    world.clock.advance(retention / 2);
+    relay.clock.advance(retention / 2);
     await group.send(ben, 1);
     await group.rotate();
-    world.clock.advance(retention - 1);
-    await world.runJob('groups.retention');
+    relay.clock.advance(retention - 1);
+    await relay.runJob('groups.retention');
     const params = { group_id: group.groupId };
-    const { keys } = (await world.call('group.key.sync', params, {
+    const { keys } = (await relay.call('group.key.sync', params, {
       session: ben.session(),
     })) as unknown as { keys: { epoch: number }[] };
     expect(keys.map(({ epoch }) => epoch)).toEqual([1, 2]);

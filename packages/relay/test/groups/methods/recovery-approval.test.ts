@@ -11,7 +11,7 @@ import {
 } from '../../fixtures/recovery-group.ts';
 import { throughEveryFault } from '../../support/faults.ts';
 
-let world: RecoveryGroup['world'];
+let relay: RecoveryGroup['relay'];
 let group: RecoveryGroup['group'];
 let ann: RecoveryGroup['ann'];
 let ben: RecoveryGroup['ben'];
@@ -29,7 +29,7 @@ let timeline: RecoveryGroup['timeline'];
 
 beforeEach(async () => {
   ({
-    world,
+    relay,
     group,
     ann,
     ben,
@@ -46,23 +46,23 @@ beforeEach(async () => {
     timeline,
   } = await createRecoveryGroup());
 });
-afterEach(() => world[Symbol.asyncDispose]());
+afterEach(() => relay[Symbol.asyncDispose]());
 
 describe('05 §13.23: approving', () => {
   test('gives the new key, with access for the device that asked', async () => {
-    await readPage(world, group, dora);
+    await readPage(relay, group, dora);
     await group.requestRecovery(dora, 'laptop');
-    world.takeNotices();
+    relay.takeNotices();
     await group.recover([dora]);
-    expect(world.takeNotices()).toEqual([timeline(4), hint(ann, ben, cem, dora)]);
-    const { state } = await readChain(world, group, ann);
+    expect(relay.takeNotices()).toEqual([timeline(4), hint(ann, ben, cem, dora)]);
+    const { state } = await readChain(relay, group, ann);
     expect(state).toMatchObject({ sequence: 4, epoch: 2, head: group.head });
     expect(state.members.get(dora.account)).toMatchObject({
       member_encryption_public_key: group.keyOf(dora).publicKey,
       role: 'member',
       since: 1,
     });
-    const keys = await readKeys(world, group, dora, { device: 'laptop' });
+    const keys = await readKeys(relay, group, dora, { device: 'laptop' });
     expect([...verified(keys).keys()]).toEqual([2]);
     expect(await stored()).toEqual([]);
   });
@@ -70,46 +70,46 @@ describe('05 §13.23: approving', () => {
   test('05 §10.3: ends all access of the account; its other devices begin with their next call', async () => {
     await group.requestRecovery(dora, 'laptop');
     await group.recover([dora]);
-    await group.admit(await Person.register(world, 'frank'));
-    expect(shape(await readPage(world, group, dora, { device: 'laptop' }))).toBe('2* 3');
-    expect(shape(await readPage(world, group, dora))).toBe('3*');
-    expect(shape(await readPage(world, group, emil))).toBe('1* 2 3');
+    await group.admit(await Person.register(relay, 'frank'));
+    expect(shape(await readPage(relay, group, dora, { device: 'laptop' }))).toBe('2* 3');
+    expect(shape(await readPage(relay, group, dora))).toBe('3*');
+    expect(shape(await readPage(relay, group, emil))).toBe('1* 2 3');
   });
 
   test('05 §10.2: a device whose access had just begun begins again with the event', async () => {
     // Its next message was to be the very event that ends this access.
-    expect(shape(await readPage(world, group, dora, { device: 'laptop' }))).toBe('1*');
+    expect(shape(await readPage(relay, group, dora, { device: 'laptop' }))).toBe('1*');
     await group.requestRecovery(dora, 'laptop');
     await group.recover([dora]);
-    await group.admit(await Person.register(world, 'frank'));
-    expect(shape(await readPage(world, group, dora, { device: 'laptop' }))).toBe('2* 3');
+    await group.admit(await Person.register(relay, 'frank'));
+    expect(shape(await readPage(relay, group, dora, { device: 'laptop' }))).toBe('2* 3');
   });
 
   test('one event, epoch and hint for a batch; all of it can be opened', async () => {
     for (const person of [ann, ben, dora, emil]) await group.requestRecovery(person);
-    world.takeNotices();
+    relay.takeNotices();
     await group.recover([ann, ben, dora, emil]);
-    expect(world.takeNotices()).toEqual([timeline(4), hint(ann, ben, cem, dora, emil)]);
+    expect(relay.takeNotices()).toEqual([timeline(4), hint(ann, ben, cem, dora, emil)]);
     for (const person of [ann, ben, dora, emil]) {
-      expect([...verified(await readKeys(world, group, person)).keys()]).toEqual([2]);
+      expect([...verified(await readKeys(relay, group, person)).keys()]).toEqual([2]);
     }
-    expect([...verified(await readKeys(world, group, cem)).keys()]).toEqual([1, 2]);
+    expect([...verified(await readKeys(relay, group, cem)).keys()]).toEqual([1, 2]);
   });
 
   test('05 §12.6: the request keeps the certificate it was accepted with', async () => {
     await group.requestRecovery(dora, 'laptop');
     await dora.publishState(await dora.state({ devices: ['phone'] }));
     await group.recover([dora]);
-    expect(shape(await readPage(world, group, dora))).toBe('2*');
+    expect(shape(await readPage(relay, group, dora))).toBe('2*');
   });
 
   test('an administrator approves ordinary members only', async () => {
     for (const person of [ann, ben, cem, dora]) await group.requestRecovery(person);
-    const before = await world.dump();
+    const before = await relay.dump();
     for (const people of [[ann], [ben], [cem], [dora, cem]]) {
       expect(await approveCode(approvalOf(people, ben), ben)).toBe('forbidden');
     }
-    expect(await world.dump()).toEqual(before);
+    expect(await relay.dump()).toEqual(before);
     await group.recover([dora], { by: ben });
     await group.recover([ann, ben]);
   });
@@ -118,7 +118,7 @@ describe('05 §13.23: approving', () => {
     await group.requestRecovery(dora);
     expect(await approveCode(approvalOf([dora], dora), dora)).toBe('forbidden');
     expect(await approveCode(approvalOf([dora], emil), emil)).toBe('forbidden');
-    const frank = await Person.register(world, 'frank');
+    const frank = await Person.register(relay, 'frank');
     expect(await approveCode(approvalOf([dora], frank), frank)).toBe('forbidden');
     expect(await approveCode(approvalOf([dora], ben), ann)).toBe('invalid_signature');
     await group.ban([emil]);
@@ -142,13 +142,13 @@ describe('05 §13.23: approving', () => {
     ['an account that is no member', () => approvalOfAll(dora, outside), 'state_conflict'],
     ['an old head', () => staleBatch(), 'state_conflict'],
   ])('%s fails the whole batch', async (_, params, code) => {
-    outside = await Person.register(world, 'frank');
+    outside = await Person.register(relay, 'frank');
     for (const person of [dora, emil]) await group.requestRecovery(person);
     for (const person of [cem, outside]) group.candidates.set(person.account, newMemberKey());
     const sent = params();
-    const before = await world.dump();
+    const before = await relay.dump();
     expect(await approveCode(sent)).toBe(code);
-    expect(await world.dump()).toEqual(before);
+    expect(await relay.dump()).toEqual(before);
   });
 
   let outside: Person;
@@ -180,16 +180,16 @@ describe('05 §13.23: approving', () => {
   test('05 §9.3: from the expiry on an approval is refused', async () => {
     await group.requestRecovery(dora);
     const params = approvalOf([dora]);
-    world.clock.advance(wait);
+    relay.clock.advance(wait);
     expect(await approveCode(params)).toBe('not_found');
-    world.clock.advance(-1);
+    relay.clock.advance(-1);
     expect(await approveCode(params)).toBe('ok');
   });
 
   test('05 §12.6: a request that expires while signatures are verified is expired', async () => {
     await group.requestRecovery(dora);
-    world.clock.advance(wait - 1);
-    world.afterProof = async () => world.clock.advance(1);
+    relay.clock.advance(wait - 1);
+    relay.afterProof = async () => relay.clock.advance(1);
     expect(await approveCode(approvalOf([dora]))).toBe('not_found');
   });
 
@@ -197,14 +197,14 @@ describe('05 §13.23: approving', () => {
     const request = await group.requestRecovery(dora);
     const params = approvalOf([dora]);
     const note = { ...bareOf(request), note: 'with the same key' };
-    world.afterProof = async () => void (await submit(group.sign(note, { by: dora })));
+    relay.afterProof = async () => void (await submit(group.sign(note, { by: dora })));
     expect(await approveCode(params)).toBe('state_conflict');
     expect(await stored()).toHaveLength(1);
   });
 
   test('a request that is withdrawn while it is verified is not approved', async () => {
     await group.requestRecovery(dora);
-    world.afterProof = async () => void (await rejectCode([dora], dora));
+    relay.afterProof = async () => void (await rejectCode([dora], dora));
     expect(await approveCode(approvalOf([dora]))).toBe('not_found');
   });
 
@@ -225,7 +225,7 @@ describe('05 §13.23: approving', () => {
 
   test('a stored certificate of another account is refused', async () => {
     await group.requestRecovery(dora);
-    await world.context.storage.write(`group:${group.groupId}`, async (tx) => {
+    await relay.context.storage.write(`group:${group.groupId}`, async (tx) => {
       const [{ certificate_id }] = (await tx.all(
         'SELECT certificate_id FROM group_events WHERE sequence = 0',
       )) as [{ certificate_id: string }];
@@ -243,31 +243,31 @@ describe('05 §13.23: approving', () => {
   test('05 §12.6: a fault at any write leaves no trace', async () => {
     for (const person of [dora, emil]) await group.requestRecovery(person);
     const params = approvalOf([dora, emil]);
-    expect(await throughEveryFault(world, () => approveCode(params))).toBeGreaterThan(8);
+    expect(await throughEveryFault(relay, () => approveCode(params))).toBeGreaterThan(8);
   });
 });
 
 describe('05 §13.24: rejecting and withdrawing', () => {
   beforeEach(async () => {
     for (const person of [ann, ben, cem, dora, emil]) await group.requestRecovery(person);
-    world.takeNotices();
+    relay.takeNotices();
   });
 
   test('deletes the requests and nothing else', async () => {
-    const { group_recoveries: _, ...before } = await world.dump();
+    const { group_recoveries: _, ...before } = await relay.dump();
     expect(await rejectCode([dora, ben])).toBe('ok');
-    const { group_recoveries, ...after } = await world.dump();
+    const { group_recoveries, ...after } = await relay.dump();
     expect(after).toEqual(before);
     expect(await listed(ann)).toEqual(accountsOf(ann, cem, emil));
-    expect(world.takeNotices()).toEqual([hint(ann, ben, cem, dora)]);
+    expect(relay.takeNotices()).toEqual([hint(ann, ben, cem, dora)]);
     expect(await approveCode(approvalOf([dora]))).toBe('not_found');
   });
 
   test('05 §15.4: a withdrawal notifies the accounts that could process it', async () => {
     expect(await rejectCode([ben], ben)).toBe('ok');
-    expect(world.takeNotices()).toEqual([hint(ann, ben)]);
+    expect(relay.takeNotices()).toEqual([hint(ann, ben)]);
     expect(await rejectCode([dora], dora)).toBe('ok');
-    expect(world.takeNotices()).toEqual([hint(ann, ben, cem, dora)]);
+    expect(relay.takeNotices()).toEqual([hint(ann, ben, cem, dora)]);
   });
 
   test.each([
@@ -278,9 +278,9 @@ describe('05 §13.24: rejecting and withdrawing', () => {
     ['an ordinary member only itself', () => dora, () => [dora], 'ok'],
     ['an ordinary member no others', () => dora, () => [dora, emil], 'forbidden'],
   ])('05 §6: %s', async (_, by, people, code) => {
-    const before = await world.dump();
+    const before = await relay.dump();
     expect(await rejectCode(people(), by())).toBe(code);
-    if (code !== 'ok') expect(await world.dump()).toEqual(before);
+    if (code !== 'ok') expect(await relay.dump()).toEqual(before);
     const left = code === 'ok' ? 5 - people().length : 5;
     expect(await stored()).toHaveLength(left);
   });
@@ -288,11 +288,11 @@ describe('05 §13.24: rejecting and withdrawing', () => {
   test('if one request is missing or expired, none is deleted', async () => {
     await rejectCode([emil]);
     expect(await rejectCode([dora, emil])).toBe('not_found');
-    const frank = await Person.register(world, 'frank');
+    const frank = await Person.register(relay, 'frank');
     expect(await rejectCode([dora, frank])).toBe('not_found');
     expect(await rejectCode([frank], dora)).toBe('forbidden');
     expect(await listed(dora)).toEqual(accountsOf(dora));
-    world.clock.advance(wait);
+    relay.clock.advance(wait);
     expect(await rejectCode([dora])).toBe('not_found');
     expect(await rejectCode([dora], dora)).toBe('not_found');
   });
@@ -304,13 +304,13 @@ describe('05 §13.24: rejecting and withdrawing', () => {
   });
 
   test('strangers, banned accounts and bad batches are refused', async () => {
-    const frank = await Person.register(world, 'frank');
+    const frank = await Person.register(relay, 'frank');
     expect(await rejectCode([dora], frank)).toBe('forbidden');
     expect(await rejectCode([])).toBe('bad_request');
     expect(await rejectCode([dora, dora])).toBe('bad_request');
     const params = { group_id: `grp_${'A'.repeat(22)}`, accounts: [dora.account] };
     expect(
-      await world.codeOf('group.member.recovery.reject', params, { session: ann.session() }),
+      await relay.codeOf('group.member.recovery.reject', params, { session: ann.session() }),
     ).toBe('not_found');
     await group.ban([emil]);
     expect(await rejectCode([emil], emil)).toBe('forbidden');
@@ -319,7 +319,7 @@ describe('05 §13.24: rejecting and withdrawing', () => {
   });
 
   test('05 §12.6: a fault at any write deletes none', async () => {
-    expect(await throughEveryFault(world, () => rejectCode([dora, emil]))).toBe(2);
+    expect(await throughEveryFault(relay, () => rejectCode([dora, emil]))).toBe(2);
   });
 });
 
@@ -330,9 +330,9 @@ describe('05 §9.3: other ends of a request', () => {
     ['a ban', () => group.ban([dora])],
   ])('%s; rejoining does not bring it back', async (how, end) => {
     await group.requestRecovery(dora);
-    world.takeNotices();
+    relay.takeNotices();
     await end();
-    expect(world.takeNotices()).toEqual([timeline(4, 4), hint(ann, ben, cem)]);
+    expect(relay.takeNotices()).toEqual([timeline(4, 4), hint(ann, ben, cem)]);
     if (how === 'a ban') await group.unban([dora]);
     await group.admit(dora);
     expect(await listed(ann)).toEqual([]);
@@ -340,16 +340,16 @@ describe('05 §9.3: other ends of a request', () => {
 
   test("05 §15.4: the end of an administrator's request notifies only the owner", async () => {
     await group.requestRecovery(ben);
-    world.takeNotices();
+    relay.takeNotices();
     await group.remove([ben]);
-    expect(world.takeNotices()).toEqual([timeline(4, 4), hint(ann)]);
+    expect(relay.takeNotices()).toEqual([timeline(4, 4), hint(ann)]);
   });
 
   test('without a request, or with an expired one, no notice is published', async () => {
     await group.requestRecovery(dora);
-    world.clock.advance(wait);
-    world.takeNotices();
+    relay.clock.advance(wait);
+    relay.takeNotices();
     await group.remove([dora, emil]);
-    expect(world.takeNotices()).toEqual([timeline(4, 4)]);
+    expect(relay.takeNotices()).toEqual([timeline(4, 4)]);
   });
 });

@@ -9,7 +9,7 @@ import {
 } from '../../fixtures/recovery-group.ts';
 import { throughEveryFault } from '../../support/faults.ts';
 
-let world: RecoveryGroup['world'];
+let relay: RecoveryGroup['relay'];
 let group: RecoveryGroup['group'];
 let ann: RecoveryGroup['ann'];
 let ben: RecoveryGroup['ben'];
@@ -26,7 +26,7 @@ let hint: RecoveryGroup['hint'];
 
 beforeEach(async () => {
   ({
-    world,
+    relay,
     group,
     ann,
     ben,
@@ -42,15 +42,15 @@ beforeEach(async () => {
     hint,
   } = await createRecoveryGroup());
 });
-afterEach(() => world[Symbol.asyncDispose]());
+afterEach(() => relay[Symbol.asyncDispose]());
 
 describe('05 §13.21: submitting', () => {
   test('fixes both times and changes nothing else', async () => {
-    const before = await world.dump();
-    const now = world.clock.now();
+    const before = await relay.dump();
+    const now = relay.clock.now();
     const request = group.recoveryRequest(dora);
     expect(await submit(request)).toEqual({ accepted_at: now, expires_at: now + wait });
-    const { group_recoveries, group_certificates, ...rest } = await world.dump();
+    const { group_recoveries, group_certificates, ...rest } = await relay.dump();
     expect(before).toMatchObject(rest);
     expect(await listPage(dora)).toEqual({
       requests: [
@@ -62,7 +62,7 @@ describe('05 §13.21: submitting', () => {
         },
       ],
     });
-    expect(world.takeNotices()).toEqual([hint(ann, ben, cem, dora)]);
+    expect(relay.takeNotices()).toEqual([hint(ann, ben, cem, dora)]);
   });
 
   test.each([
@@ -71,25 +71,25 @@ describe('05 §13.21: submitting', () => {
     ['of the owner', () => ann, () => [ann]],
   ])('05 §15.4: a request %s is told to it and to who may process it', async (_, of, to) => {
     await group.requestRecovery(of());
-    expect(world.takeNotices()).toEqual([hint(...to())]);
+    expect(relay.takeNotices()).toEqual([hint(...to())]);
   });
 
   test('an identical retry keeps the times and publishes no notice', async () => {
-    const now = world.clock.now();
+    const now = relay.clock.now();
     const request = { ...group.recoveryRequest(dora) };
     await submit(request);
-    world.takeNotices();
-    world.clock.advance(10);
-    await world.restart({ groupRecoveryWait: 10 * wait });
+    relay.takeNotices();
+    relay.clock.advance(10);
+    await relay.restart({ groupRecoveryWait: 10 * wait });
     // Another order of members is the same Canonical JSON.
     const turned = Object.fromEntries(Object.entries(request).reverse());
     expect(await submit(turned)).toEqual({ accepted_at: now, expires_at: now + wait });
-    expect(world.takeNotices()).toEqual([]);
+    expect(relay.takeNotices()).toEqual([]);
   });
 
   test('a retry is identical by its content, whichever device sends it', async () => {
     const before = await submit(group.recoveryRequest(dora));
-    world.clock.advance(1);
+    relay.clock.advance(1);
     const bare = bareOf(group.recoveryRequest(dora));
     const after = await submit(group.sign({ ...bare, note: 1 }, { by: dora }));
     expect(after).not.toEqual(before);
@@ -97,12 +97,12 @@ describe('05 §13.21: submitting', () => {
 
   test('different content replaces the request, with new times', async () => {
     await group.requestRecovery(dora, 'laptop');
-    world.takeNotices();
-    world.clock.advance(10);
-    const now = world.clock.now();
+    relay.takeNotices();
+    relay.clock.advance(10);
+    const now = relay.clock.now();
     const request = group.recoveryRequest(dora);
     expect(await submit(request)).toEqual({ accepted_at: now, expires_at: now + wait });
-    expect(world.takeNotices()).toEqual([hint(ann, ben, cem, dora)]);
+    expect(relay.takeNotices()).toEqual([hint(ann, ben, cem, dora)]);
     const { requests } = await listPage(ann);
     expect(requests.map((each) => each.request)).toEqual([request]);
     expect(requests[0]?.signer_certificate).toEqual(dora.device().certificate);
@@ -110,11 +110,11 @@ describe('05 §13.21: submitting', () => {
 
   test('the same object after its expiry is a new submission', async () => {
     const request = await group.requestRecovery(dora);
-    world.takeNotices();
-    world.clock.advance(wait);
-    const now = world.clock.now();
+    relay.takeNotices();
+    relay.clock.advance(wait);
+    const now = relay.clock.now();
     expect(await submit(request)).toEqual({ accepted_at: now, expires_at: now + wait });
-    expect(world.takeNotices()).toHaveLength(1);
+    expect(relay.takeNotices()).toHaveLength(1);
   });
 
   test('unknown members are stored and covered by the signature', async () => {
@@ -146,11 +146,11 @@ describe('05 §13.21: submitting', () => {
   test('only members submit, for themselves, while the group is open', async () => {
     const request = group.recoveryRequest(dora);
     expect(await submitCode(request, emil)).toBe('forbidden');
-    const frank = await Person.register(world, 'frank');
+    const frank = await Person.register(relay, 'frank');
     expect(await submitCode(group.recoveryRequest(frank), frank)).toBe('forbidden');
-    expect(await world.codeOf('group.member.recovery.submit', request)).toBe('unauthorized');
+    expect(await relay.codeOf('group.member.recovery.submit', request)).toBe('unauthorized');
     const session = dora.accountSession();
-    expect(await world.codeOf('group.member.recovery.submit', request, { session })).toBe(
+    expect(await relay.codeOf('group.member.recovery.submit', request, { session })).toBe(
       'forbidden',
     );
     await group.ban([emil]);
@@ -164,14 +164,14 @@ describe('05 §13.21: submitting', () => {
 
   test('an account that left while the signature was verified is refused', async () => {
     const request = group.recoveryRequest(dora);
-    world.meanwhile = () => group.remove([dora]);
+    relay.meanwhile = () => group.remove([dora]);
     expect(await submitCode(request)).toBe('forbidden');
     expect(await stored()).toEqual([]);
   });
 
   test('05 §12.6: a fault at any write leaves no trace', async () => {
     const request = group.recoveryRequest(dora);
-    expect(await throughEveryFault(world, () => submitCode(request))).toBeGreaterThan(0);
+    expect(await throughEveryFault(relay, () => submitCode(request))).toBeGreaterThan(0);
     expect(await stored()).toHaveLength(1);
   });
 });
@@ -229,16 +229,16 @@ describe('05 §13.22: listing', () => {
   });
 
   test('from its expiry on a request is not listed', async () => {
-    world.clock.advance(wait - 1);
+    relay.clock.advance(wait - 1);
     expect(await listed(ann)).toHaveLength(5);
-    world.clock.advance(1);
+    relay.clock.advance(1);
     for (const person of [ann, ben, dora]) expect(await listed(person)).toEqual([]);
   });
 
   test('a cursor survives changes and a restart, but not the loss of its right', async () => {
     const { next } = await listPage(ann, { limit: 1 });
     const cursor = next as string;
-    await world.restart();
+    await relay.restart();
     expect((await listPage(ann, { cursor })).requests).toHaveLength(4);
     expect(await listCode(ben, { cursor })).toBe('forbidden');
     expect(await listCode(dora, { cursor })).toBe('forbidden');
@@ -259,7 +259,7 @@ describe('05 §13.22: listing', () => {
   });
 
   test('strangers and banned accounts are refused', async () => {
-    const frank = await Person.register(world, 'frank');
+    const frank = await Person.register(relay, 'frank');
     expect(await listCode(frank)).toBe('forbidden');
     await group.ban([emil]);
     expect(await listCode(emil)).toBe('forbidden');
@@ -267,11 +267,11 @@ describe('05 §13.22: listing', () => {
   });
 
   test('opens no interval and publishes no notice', async () => {
-    const { group_intervals } = await world.dump();
-    world.takeNotices();
+    const { group_intervals } = await relay.dump();
+    relay.takeNotices();
     const params = { group_id: group.groupId };
-    await world.call('group.member.recovery.list', params, { session: dora.session('laptop') });
-    expect(await world.rows('group_intervals')).toEqual(group_intervals);
-    expect(world.takeNotices()).toEqual([]);
+    await relay.call('group.member.recovery.list', params, { session: dora.session('laptop') });
+    expect(await relay.rows('group_intervals')).toEqual(group_intervals);
+    expect(relay.takeNotices()).toEqual([]);
   });
 });

@@ -13,27 +13,27 @@ const committing = 'group.secret.rotation.commit';
 const period = 1_000;
 /** A well-formed key of no account. */
 const pointless = encodeBase64url(new Uint8Array(32).fill(9));
-const world = inProcessRelay({ groupStagingPeriod: period });
-const ann = world.person('ann', ['phone', 'laptop']);
-const ben = world.person('ben');
-const cem = world.person('cem');
+const relay = inProcessRelay({ groupStagingPeriod: period });
+const ann = relay.person('ann', ['phone', 'laptop']);
+const ben = relay.person('ben');
+const cem = relay.person('cem');
 let group: TestGroup;
 let next: Uint8Array;
 
 beforeEach(async () => {
-  group = await TestGroup.create(world, ann);
+  group = await TestGroup.create(relay, ann);
   await group.admit(ben, cem);
   next = createGroupSecret(nodeRandom);
-  world.takeNotices();
+  relay.takeNotices();
 });
 
 const batch = (people?: readonly Person[], secret = next) => group.preparation(secret, people);
 const prepare = (params: object, by = ann, device = 'phone') =>
-  world.call(preparing, params, { session: by.session(device) });
+  relay.call(preparing, params, { session: by.session(device) });
 const prepareCode = (params: object, by = ann) =>
-  world.codeOf(preparing, params, { session: by.session() });
+  relay.codeOf(preparing, params, { session: by.session() });
 const commitCode = (body: object = group.rotation(next), by = ann) =>
-  world.codeOf(committing, body, { session: by.session() });
+  relay.codeOf(committing, body, { session: by.session() });
 /** Commits and lets the people of the group know. */
 const commit = async (secret = next) => {
   await group.write(committing, group.rotation(secret));
@@ -41,7 +41,7 @@ const commit = async (secret = next) => {
 };
 /** What a member's device opens in the last epoch, base64url. */
 const lastSecret = async (person: Person) =>
-  [...verified(await readKeys(world, group, person)).values()].at(-1);
+  [...verified(await readKeys(relay, group, person)).values()].at(-1);
 const timeline = (head: number, accessEnded = 0) => ({
   kind: 'group-timeline',
   group: group.groupId,
@@ -50,15 +50,15 @@ const timeline = (head: number, accessEnded = 0) => ({
 });
 /** Tables in which a staged rotation may be seen. */
 const staged = async () => {
-  const { groups, group_boxes, group_stagings, group_dropped_sets, ...rest } = await world.dump();
+  const { groups, group_boxes, group_stagings, group_dropped_sets, ...rest } = await relay.dump();
   return { staging: { groups, group_boxes, group_stagings, group_dropped_sets }, rest };
 };
 
 describe('05 §13.26: preparing', () => {
   test('counts distinct accounts over all batches; the expiry is that of the first', async () => {
-    const expires_at = world.clock.now() + period;
+    const expires_at = relay.clock.now() + period;
     expect(await prepare(batch([ann]))).toEqual({ prepared: 1, expires_at });
-    world.clock.advance(10);
+    relay.clock.advance(10);
     expect(await prepare(batch([ann, ben]))).toEqual({ prepared: 2, expires_at });
     expect(await prepare(batch([cem]), ann, 'laptop')).toEqual({ prepared: 3, expires_at });
     expect(await prepare(batch([cem]))).toEqual({ prepared: 3, expires_at });
@@ -68,10 +68,10 @@ describe('05 §13.26: preparing', () => {
     const before = await staged();
     await prepare(batch());
     expect((await staged()).rest).toEqual(before.rest);
-    const { state } = await readChain(world, group, ben);
+    const { state } = await readChain(relay, group, ben);
     expect(state).toMatchObject({ epoch: 1, client_secret_commitment: group.commitment });
     expect(await lastSecret(ben)).toBe(encodeBase64url(group.secret));
-    expect(world.takeNotices()).toEqual([]);
+    expect(relay.takeNotices()).toEqual([]);
   });
 
   test('a later box of an account replaces the earlier one', async () => {
@@ -85,9 +85,9 @@ describe('05 §13.26: preparing', () => {
 
   test('another new commitment starts again and inherits no box', async () => {
     await prepare(batch());
-    world.clock.advance(10);
+    relay.clock.advance(10);
     const other = createGroupSecret(nodeRandom);
-    const expires_at = world.clock.now() + period;
+    const expires_at = relay.clock.now() + period;
     expect(await prepare(batch([ann], other))).toEqual({ prepared: 1, expires_at });
     expect(await commitCode(group.rotation(next))).toBe('state_conflict');
     expect(await commitCode(group.rotation(other))).toBe('state_conflict');
@@ -99,27 +99,27 @@ describe('05 §13.26: preparing', () => {
   test('a job deletes the boxes of a replaced rotation', async () => {
     await prepare(batch());
     await prepare(batch([ann], createGroupSecret(nodeRandom)));
-    const { group_dropped_sets } = await world.dump();
+    const { group_dropped_sets } = await relay.dump();
     expect(group_dropped_sets).toEqual([{ group_id: group.groupId, box_set: 1 }]);
   });
 
   test('the expiry is fixed: no batch, restart or changed limit moves it', async () => {
-    const expires_at = world.clock.now() + period;
+    const expires_at = relay.clock.now() + period;
     await prepare(batch([ann]));
-    await world.restart({ groupStagingPeriod: 10 * period });
+    await relay.restart({ groupStagingPeriod: 10 * period });
     expect(await prepare(batch([ben]))).toEqual({ prepared: 2, expires_at });
-    world.clock.advance(period - 1);
+    relay.clock.advance(period - 1);
     expect(await prepare(batch([cem]))).toEqual({ prepared: 3, expires_at });
-    world.clock.advance(1);
+    relay.clock.advance(1);
     expect(await prepareCode(batch([cem]))).toBe('state_conflict');
     expect(await commitCode()).toBe('state_conflict');
   });
 
   test('after the expiry another new commitment starts again', async () => {
     await prepare(batch());
-    world.clock.advance(period);
+    relay.clock.advance(period);
     const other = createGroupSecret(nodeRandom);
-    const expires_at = world.clock.now() + period;
+    const expires_at = relay.clock.now() + period;
     expect(await prepare(batch(undefined, other))).toEqual({ prepared: 3, expires_at });
     await commit(other);
     expect(await lastSecret(ben)).toBe(encodeBase64url(other));
@@ -145,27 +145,27 @@ describe('05 §13.26: preparing', () => {
     ['a group ID that is none', () => ({ ...batch(), group_id: 'grp_x' }), 'bad_request'],
     ['more than 1 MiB', () => ({ ...batch(), more: 'x'.repeat(1_048_576) }), 'request_too_large'],
   ])('%s is refused and harms nothing', async (_, params, code) => {
-    stranger = await Person.register(world, 'stranger');
+    stranger = await Person.register(relay, 'stranger');
     await prepare(batch([ann]));
-    const before = await world.dump();
+    const before = await relay.dump();
     expect(await prepareCode(params())).toBe(code);
-    expect(await world.dump()).toEqual(before);
+    expect(await relay.dump()).toEqual(before);
   });
 
   test('only the owner prepares', async () => {
     await group.setRole(ben, 'administrator');
-    const before = await world.dump();
+    const before = await relay.dump();
     expect(await prepareCode(batch(), ben)).toBe('forbidden');
     expect(await prepareCode(batch(), cem)).toBe('forbidden');
-    const stranger = await Person.register(world, 'dora');
+    const stranger = await Person.register(relay, 'dora');
     expect(await prepareCode({ ...batch(), base_commitment: 'x' }, stranger)).toBe('bad_request');
     expect(await prepareCode(batch(), stranger)).toBe('forbidden');
-    expect(await world.rows('group_stagings')).toEqual(before.group_stagings);
+    expect(await relay.rows('group_stagings')).toEqual(before.group_stagings);
     await group.ban([cem]);
     expect(await prepareCode(batch([ann]), cem)).toBe('forbidden');
-    expect(await world.codeOf(preparing, batch([ann]))).toBe('unauthorized');
+    expect(await relay.codeOf(preparing, batch([ann]))).toBe('unauthorized');
     const session = ann.accountSession();
-    expect(await world.codeOf(preparing, batch([ann]), { session })).toBe('forbidden');
+    expect(await relay.codeOf(preparing, batch([ann]), { session })).toBe('forbidden');
   });
 
   test('a closed group refuses it', async () => {
@@ -175,9 +175,9 @@ describe('05 §13.26: preparing', () => {
   });
 
   test('05 §12.6: a fault at any write stores no box of a batch', async () => {
-    expect(await throughEveryFault(world, () => prepareCode(batch()))).toBeGreaterThan(4);
+    expect(await throughEveryFault(relay, () => prepareCode(batch()))).toBeGreaterThan(4);
     const more = batch([ann], createGroupSecret(nodeRandom));
-    expect(await throughEveryFault(world, () => prepareCode(more))).toBeGreaterThan(3);
+    expect(await throughEveryFault(relay, () => prepareCode(more))).toBeGreaterThan(3);
   });
 
   test('05 §12.2: a batch near the size limit is accepted', async () => {
@@ -193,8 +193,8 @@ describe('05 §13.27: committing', () => {
     const body = group.rotation(next);
     await group.write(committing, body);
     group.secret = next;
-    expect(world.takeNotices()).toEqual([timeline(2)]);
-    const { state } = await readChain(world, group, cem);
+    expect(relay.takeNotices()).toEqual([timeline(2)]);
+    const { state } = await readChain(relay, group, cem);
     expect(state).toMatchObject({
       epoch: 2,
       sequence: 2,
@@ -202,9 +202,9 @@ describe('05 §13.27: committing', () => {
       head: group.head,
     });
     for (const person of [ann, ben, cem]) {
-      const page = await readPage(world, group, person);
+      const page = await readPage(relay, group, person);
       expect(shape(page)).toBe(person === ann ? '0* 1 2*' : '1* 2*');
-      const secrets = verified(await readKeys(world, group, person));
+      const secrets = verified(await readKeys(relay, group, person));
       expect(secrets.get(1)).toBe(encodeBase64url(former));
       expect(secrets.get(2)).toBe(encodeBase64url(next));
     }
@@ -216,16 +216,16 @@ describe('05 §13.27: committing', () => {
     const body = group.sign({ ...bare, note: { deep: 'é' } });
     await group.write(committing, body);
     const params = { group_id: group.groupId, after: 1 };
-    expect(await world.call('group.sync', params, { session: ben.session() })).toMatchObject({
+    expect(await relay.call('group.sync', params, { session: ben.session() })).toMatchObject({
       events: [{ sequence: 2, epoch: 2, payload: body }],
     });
   });
 
   test('leaves intervals unchanged and deletes the staging', async () => {
     await prepare(batch());
-    const before = await world.dump();
+    const before = await relay.dump();
     await commit();
-    const after = await world.dump();
+    const after = await relay.dump();
     expect(after.group_intervals).toEqual(before.group_intervals);
     expect(after.group_stagings).toEqual([]);
     expect(await commitCode(group.rotation(next))).toBe('state_conflict');
@@ -234,7 +234,7 @@ describe('05 §13.27: committing', () => {
   test('an account that joins afterwards opens the box of the approval', async () => {
     await prepare(batch());
     await commit();
-    const dora = await Person.register(world, 'dora');
+    const dora = await Person.register(relay, 'dora');
     await group.admit(dora);
     expect(await lastSecret(dora)).toBe(encodeBase64url(next));
     expect(await lastSecret(ben)).toBe(encodeBase64url(next));
@@ -249,9 +249,9 @@ describe('05 §13.27: committing', () => {
 
   test('boxes that do not cover all members are refused, and stay', async () => {
     await prepare(batch([ann, ben]));
-    const before = await world.dump();
+    const before = await relay.dump();
     expect(await commitCode()).toBe('state_conflict');
-    expect(await world.dump()).toEqual(before);
+    expect(await relay.dump()).toEqual(before);
     await prepare(batch([cem]));
     await commit();
     expect(await lastSecret(cem)).toBe(encodeBase64url(next));
@@ -260,12 +260,12 @@ describe('05 §13.27: committing', () => {
   test('without a staging, with another commitment or an old head it is refused', async () => {
     expect(await commitCode()).toBe('state_conflict');
     await prepare(batch());
-    const before = await world.dump();
+    const before = await relay.dump();
     const other = createGroupSecret(nodeRandom);
     expect(await commitCode(group.rotation(other))).toBe('state_conflict');
     expect(await commitCode(group.rotation(group.secret))).toBe('state_conflict');
     const stale = group.rotation(next);
-    expect(await world.dump()).toEqual(before);
+    expect(await relay.dump()).toEqual(before);
     await group.update({ name: 'other' });
     expect(await commitCode(stale)).toBe('state_conflict');
     await commit();
@@ -273,19 +273,19 @@ describe('05 §13.27: committing', () => {
 
   test('a commit is accepted until the last second', async () => {
     await prepare(batch());
-    world.clock.advance(period - 1);
-    const dump = await world.dump();
-    world.clock.advance(1);
+    relay.clock.advance(period - 1);
+    const dump = await relay.dump();
+    relay.clock.advance(1);
     expect(await commitCode()).toBe('state_conflict');
-    expect(await world.dump()).toEqual(dump);
-    world.clock.advance(-1);
+    expect(await relay.dump()).toEqual(dump);
+    relay.clock.advance(-1);
     expect(await commitCode()).toBe('ok');
   });
 
   test('05 §12.6: a staging that expires while the signature is verified is expired', async () => {
     await prepare(batch());
-    world.clock.advance(period - 1);
-    world.meanwhile = async () => world.clock.advance(1);
+    relay.clock.advance(period - 1);
+    relay.meanwhile = async () => relay.clock.advance(1);
     expect(await commitCode()).toBe('state_conflict');
   });
 
@@ -298,7 +298,7 @@ describe('05 §13.27: committing', () => {
     };
     expect(await commitCode(by(ben), ben)).toBe('forbidden');
     expect(await commitCode(by(cem), cem)).toBe('forbidden');
-    const dora = await Person.register(world, 'dora');
+    const dora = await Person.register(relay, 'dora');
     expect(await commitCode(by(dora), dora)).toBe('forbidden');
     expect(await commitCode(by(ben), ann)).toBe('invalid_signature');
     await group.ban([cem]);
@@ -334,7 +334,7 @@ describe('05 §13.27: committing', () => {
     await prepare(batch());
     await group.requestRecovery(ann);
     const body = group.rotation(next, newMemberKey());
-    expect(await throughEveryFault(world, () => commitCode(body))).toBeGreaterThan(5);
+    expect(await throughEveryFault(relay, () => commitCode(body))).toBeGreaterThan(5);
   });
 });
 
@@ -342,10 +342,10 @@ describe("05 §13.27: the owner's own new key", () => {
   test('is in force with the new epoch; the former key opens earlier epochs', async () => {
     const former = group.secret;
     await group.rotate(newMemberKey());
-    const { state } = await readChain(world, group, ben);
+    const { state } = await readChain(relay, group, ben);
     const { publicKey } = group.keyOf(ann);
     expect(state.members.get(ann.account)?.member_encryption_public_key).toBe(publicKey);
-    const secrets = verified(await readKeys(world, group, ann));
+    const secrets = verified(await readKeys(relay, group, ann));
     const [old, current] = [encodeBase64url(former), encodeBase64url(group.secret)];
     expect([...secrets.values()]).toEqual([old, old, current]);
   });
@@ -357,26 +357,26 @@ describe("05 §13.27: the owner's own new key", () => {
   });
 
   test('leaves the intervals of all devices unchanged', async () => {
-    await readPage(world, group, ann, { device: 'laptop' });
-    const { group_intervals } = await world.dump();
+    await readPage(relay, group, ann, { device: 'laptop' });
+    const { group_intervals } = await relay.dump();
     await group.rotate(newMemberKey());
-    expect(await world.rows('group_intervals')).toEqual(group_intervals);
-    expect(shape(await readPage(world, group, ann, { device: 'laptop' }))).toBe('1* 2*');
+    expect(await relay.rows('group_intervals')).toEqual(group_intervals);
+    expect(shape(await readPage(relay, group, ann, { device: 'laptop' }))).toBe('1* 2*');
   });
 
   test("ends the owner's recovery request, and notifies the accounts that may see it", async () => {
     await group.setRole(ben, 'administrator');
     await group.requestRecovery(ann);
     await group.requestRecovery(cem);
-    world.takeNotices();
+    relay.takeNotices();
     await group.rotate(newMemberKey());
-    expect(world.takeNotices()).toEqual([
+    expect(relay.takeNotices()).toEqual([
       timeline(3),
       { kind: 'group-recoveries', group: group.groupId, accounts: [ann.account] },
     ]);
     const params = { group_id: group.groupId };
     expect(
-      await world.call('group.member.recovery.list', params, { session: ann.session() }),
+      await relay.call('group.member.recovery.list', params, { session: ann.session() }),
     ).toMatchObject({ requests: [{ request: { account: cem.account } }] });
     await group.recover([cem]);
     expect(await lastSecret(cem)).toBe(encodeBase64url(group.secret));
@@ -384,18 +384,18 @@ describe("05 §13.27: the owner's own new key", () => {
 
   test("if absent, the owner's recovery request stays", async () => {
     await group.requestRecovery(ann);
-    world.takeNotices();
+    relay.takeNotices();
     await group.rotate();
-    expect(world.takeNotices()).toEqual([timeline(2)]);
+    expect(relay.takeNotices()).toEqual([timeline(2)]);
     await group.recover([ann]);
   });
 
   test('publishes no notice for an expired request', async () => {
     await group.requestRecovery(ann);
-    world.clock.advance(world.context.limits.groupRecoveryWait);
-    world.takeNotices();
+    relay.clock.advance(relay.context.limits.groupRecoveryWait);
+    relay.takeNotices();
     await group.rotate(newMemberKey());
-    expect(world.takeNotices()).toEqual([timeline(2)]);
+    expect(relay.takeNotices()).toEqual([timeline(2)]);
   });
 });
 
@@ -403,7 +403,7 @@ describe('05 §13.26: changes during a preparation', () => {
   beforeEach(() => prepare(batch()));
 
   test('an account that joined needs its own box', async () => {
-    const dora = await Person.register(world, 'dora');
+    const dora = await Person.register(relay, 'dora');
     await group.admit(dora);
     expect(await commitCode()).toBe('state_conflict');
     expect(await prepare(batch([dora]))).toMatchObject({ prepared: 4 });
@@ -435,7 +435,7 @@ describe('05 §13.26: changes during a preparation', () => {
 
   test('an account with a new member key needs a box for that key', async () => {
     const { expires_at } = (await prepare(batch([cem]))) as { expires_at: number };
-    world.clock.advance(10);
+    relay.clock.advance(10);
     await group.requestRecovery(cem);
     await group.recover([cem]);
     expect(await commitCode()).toBe('state_conflict');
@@ -454,14 +454,14 @@ describe('05 §13.26: changes during a preparation', () => {
   });
 
   test('no change revives an expired preparation', async () => {
-    world.clock.advance(period);
+    relay.clock.advance(period);
     await group.leave(cem);
     expect(await prepareCode(batch([ann]))).toBe('state_conflict');
     expect(await commitCode()).toBe('state_conflict');
   });
 
   test('roles, properties, bans of strangers and unbans keep it valid', async () => {
-    const dora = await Person.register(world, 'dora');
+    const dora = await Person.register(relay, 'dora');
     await group.setRole(ben, 'administrator');
     await group.update({ name: 'other' });
     await group.ban([dora]);
@@ -472,18 +472,18 @@ describe('05 §13.26: changes during a preparation', () => {
 
   test('05 §13.27: messages and a relay rotation keep it valid', async () => {
     await group.send(ben, 1);
-    await readPage(world, group, ann, { device: 'laptop' });
+    await readPage(relay, group, ann, { device: 'laptop' });
     await ann.publishState(await ann.state({ devices: ['phone'] }));
-    await world.runJob(inactiveDevicesJobName);
-    expect((await readChain(world, group, ben)).state).toMatchObject({ sequence: 3, epoch: 2 });
+    await relay.runJob(inactiveDevicesJobName);
+    expect((await readChain(relay, group, ben)).state).toMatchObject({ sequence: 3, epoch: 2 });
     await commit();
-    expect(shape(await readPage(world, group, ben))).toBe('1* 2 3*');
+    expect(shape(await readPage(relay, group, ben))).toBe('1* 2 3*');
     expect(await lastSecret(ben)).toBe(encodeBase64url(next));
   });
 
   test('05 §13.8: a transfer of ownership ends it for good', async () => {
     await group.transfer(ben);
-    const { group_stagings, group_dropped_sets } = await world.dump();
+    const { group_stagings, group_dropped_sets } = await relay.dump();
     expect(group_stagings).toEqual([]);
     expect(group_dropped_sets).toEqual([{ group_id: group.groupId, box_set: 1 }]);
     expect(await commitCode(group.rotation(next), ben)).toBe('state_conflict');

@@ -5,17 +5,17 @@ import { TestGroup } from '../../fixtures/group.ts';
 import type { Person } from '../../fixtures/person.ts';
 import { inProcessRelay, network } from '../../support/in-process-relay.ts';
 
-const world = inProcessRelay();
-const ann = world.person('ann', ['phone', 'laptop']);
-const ben = world.person('ben', ['phone', 'laptop']);
-const dan = world.person('dan');
+const relay = inProcessRelay();
+const ann = relay.person('ann', ['phone', 'laptop']);
+const ben = relay.person('ben', ['phone', 'laptop']);
+const dan = relay.person('dan');
 let group: TestGroup;
 
 /** Ann owns the group, Ben is a member, Dan is not. The creation and an approval were before. */
 beforeEach(async () => {
-  group = await TestGroup.create(world, ann);
+  group = await TestGroup.create(relay, ann);
   await group.admit(ben);
-  world.takeNotices();
+  relay.takeNotices();
 });
 
 const sync = async (
@@ -23,23 +23,23 @@ const sync = async (
   { device = 'phone', ...facts }: JsonObject & { readonly device?: string } = {},
 ): Promise<GroupSyncPage> => {
   const params = { group_id: group.groupId, ...facts } as GroupParams<'group.sync'>;
-  const answer = await world.call('group.sync', params, { session: person.session(device) });
+  const answer = await relay.call('group.sync', params, { session: person.session(device) });
   verifyGroupSyncPage(network, answer, params);
   return answer as unknown as GroupSyncPage;
 };
 const codeOf = (person: Person, facts: JsonObject = {}, device = 'phone') => {
   const params = { group_id: group.groupId, ...facts };
-  return world.codeOf('group.sync', params, { session: person.session(device) });
+  return relay.codeOf('group.sync', params, { session: person.session(device) });
 };
 const sequencesOf = ({ events }: GroupSyncPage) => events.map(({ sequence }) => sequence).join(' ');
 const read = async (person: Person, device = 'phone') =>
   sequencesOf(await sync(person, { device }));
-const intervals = async () => await world.rows('group_intervals');
+const intervals = async () => await relay.rows('group_intervals');
 /** Ben's laptop is removed, which ends its access, or comes back. */
 const setLaptop = async (isThere: boolean) => {
   const devices = isThere ? ['phone', 'laptop'] : ['phone'];
   await ben.publishState(await ben.state({ devices }));
-  await world.runJob('accounts.inactive-devices');
+  await relay.runJob('accounts.inactive-devices');
 };
 
 describe('05 §13.4: a page', () => {
@@ -52,7 +52,7 @@ describe('05 §13.4: a page', () => {
       sequence: 0,
       epoch: 0,
       payload: group.create,
-      accepted_at: world.clock.now(),
+      accepted_at: relay.clock.now(),
       signer_device_id: ann.device().deviceId,
     });
     expect(page.events.map(({ epoch }) => epoch)).toEqual([0, 1, 1, 1]);
@@ -112,7 +112,7 @@ describe('05 §13.4: a page', () => {
   });
 
   test('a rotation by the relay has no signer and no certificate', async () => {
-    await world.call(
+    await relay.call(
       'group.key.sync',
       { group_id: group.groupId },
       { session: ben.session('laptop') },
@@ -124,7 +124,7 @@ describe('05 §13.4: a page', () => {
         sequence: 2,
         epoch: 2,
         payload: { $type: network.type('group.key.rotated') },
-        accepted_at: world.clock.now(),
+        accepted_at: relay.clock.now(),
       },
     ]);
     expect(certificates).toEqual([]);
@@ -239,7 +239,7 @@ describe('05 §10.2: an interval', () => {
   });
 
   test('opens with the account held: its device is removed before, or it is closed', async () => {
-    const write = vi.spyOn(world.context.storage, 'write');
+    const write = vi.spyOn(relay.context.storage, 'write');
     await sync(ben, { device: 'laptop' });
     const held = write.mock.calls.map(([aggregates]) => aggregates);
     expect(held).toEqual([[`account:${ben.account}`, `group:${group.groupId}`]]);
@@ -249,14 +249,14 @@ describe('05 §10.2: an interval', () => {
   });
 
   test('a device whose certificate ends before it opens is unauthorized', async () => {
-    await ben.addDevice('laptop', { expiresAt: world.clock.now() + 10 });
+    await ben.addDevice('laptop', { expiresAt: relay.clock.now() + 10 });
     await ben.publishState();
     const before = await intervals();
-    const { storage } = world.context;
+    const { storage } = relay.context;
     const { read: readNow } = storage;
     storage.read = async (work) => {
       const value = await readNow.call(storage, work);
-      world.clock.advance(10);
+      relay.clock.advance(10);
       return value as never;
     };
     expect(await codeOf(ben, {}, 'laptop')).toBe('unauthorized');

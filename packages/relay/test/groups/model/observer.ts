@@ -16,7 +16,7 @@ import { type InProcessRelay, network } from '../../support/in-process-relay.ts'
 import type { Reference } from './reference.ts';
 
 export interface Place {
-  readonly world: InProcessRelay;
+  readonly relay: InProcessRelay;
   readonly groupId: string;
   readonly model: Reference;
 }
@@ -39,20 +39,20 @@ export class Observer {
 
   /** Reads to the end; checks that it reads what it may, and that the rebuilt state is correct. */
   async catchUp(): Promise<void> {
-    const { world, groupId: group_id, model } = this.place;
+    const { relay, groupId: group_id, model } = this.place;
     const session = this.person.session(this.name);
     const { account } = this.person;
     const readable = model.readable(this.person.device(this.name).deviceId);
     for (let isMore = true; isMore; ) {
       const after = this.#state?.sequence ?? -1;
       const params = { group_id, after, limit };
-      const answer = await world.call('group.sync', params, { session });
+      const answer = await relay.call('group.sync', params, { session });
       const page = verifyGroupSyncPage(network, answer, params);
       const expected = readable.filter(({ sequence }) => sequence > after);
       expect(page.events.map(({ sequence }) => sequence)).toEqual(
         expected.slice(0, limit).map(({ sequence }) => sequence),
       );
-      const anchor = { group_id, relay_id: world.relayId };
+      const anchor = { group_id, relay_id: relay.relayId };
       const { group, outcomes, blocked } = advanceGroup(network, this.#state ?? anchor, page);
       expect(blocked).toBeUndefined();
       expect(outcomes.filter(({ kind }) => kind === 'rejected')).toEqual([]);

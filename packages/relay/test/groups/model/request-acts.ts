@@ -11,7 +11,7 @@ export function invite(stage: Stage, step: StepOf<'invite'>): Act | undefined {
     invitee !== undefined
       ? { invitee: stage.person(invitee).account }
       : maxUses !== undefined && { max_uses: maxUses };
-  const expires_at = stage.world.clock.now() + step.life;
+  const expires_at = stage.relay.clock.now() + step.life;
   const invite =
     old?.inviter === by.account && stage.inviteSigners.get(old) === by.device
       ? old

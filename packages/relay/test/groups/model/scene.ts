@@ -28,12 +28,12 @@ export class Scene {
 
   private constructor(stage: Stage) {
     this.#stage = stage;
-    this.#switchboard = new Connections(stage.world);
+    this.#switchboard = new Connections(stage.relay);
   }
 
   /** A group of three, with an administrator: what most sequences need to get anywhere. */
-  static async open(world: InProcessRelay): Promise<Scene> {
-    const scene = new Scene(await Stage.open(world));
+  static async open(relay: InProcessRelay): Promise<Scene> {
+    const scene = new Scene(await Stage.open(relay));
     for (const step of opening) await scene.take(step);
     return scene;
   }
@@ -49,7 +49,7 @@ export class Scene {
         this.#groupNotices();
         return;
       case 'wait':
-        return this.#stage.world.clock.advance(step.seconds);
+        return this.#stage.relay.clock.advance(step.seconds);
       case 'end':
         return this.#stage.waitForEnd(step);
       case 'job':
@@ -136,25 +136,25 @@ export class Scene {
 
   /** Makes a call of a valid device, which first ends stale access. */
   async #settle(by: Speaker): Promise<void> {
-    const { groupId, model, world } = this.#stage;
+    const { groupId, model, relay } = this.#stage;
     if (!model.hasToEnd || !model.isValid(by.device)) return;
     const session = by.person.session(by.name);
-    await world.codeOf('group.resolve', { group_id: groupId }, { session });
+    await relay.codeOf('group.resolve', { group_id: groupId }, { session });
     const heads = this.#groupNotices().map((notice) => 'head' in notice && notice.head);
     expect(heads).toEqual(model.endHere());
   }
 
   /** Takes a step at both; a refused step must leave no trace. */
   async #play(step: Step, { by, method, params, model }: Act): Promise<void> {
-    const { world } = this.#stage;
+    const { relay } = this.#stage;
     await this.#settle(by);
     const said = outcomeOf(model);
-    const before = said instanceof Refusal ? await world.dump() : undefined;
+    const before = said instanceof Refusal ? await relay.dump() : undefined;
     const session = by.person.session(by.name);
     let answer: unknown = null;
     let code = 'ok';
     try {
-      answer = await world.call(method, params, { session });
+      answer = await relay.call(method, params, { session });
     } catch (error) {
       code = (error as { code?: string }).code ?? String(error);
       if (code === 'internal_error') throw error;
@@ -163,7 +163,7 @@ export class Scene {
     if (said instanceof Refusal) {
       expect(said.codes, method).toContain(code);
       expect(this.#groupNotices()).toEqual([]);
-      expect(await world.dump()).toEqual(before);
+      expect(await relay.dump()).toEqual(before);
       return;
     }
     expect(code, method).toBe('ok');
@@ -173,12 +173,12 @@ export class Scene {
   }
 
   async #subscribe(step: StepOf<'subscribe'>): Promise<void> {
-    const { world, groupId, model } = this.#stage;
+    const { relay, groupId, model } = this.#stage;
     const by = this.#stage.speaker(step);
     const said = outcomeOf(() => model.subscribe(by));
     const connection = await this.#switchboard.connect(by.person, by.name);
     const params = { group_ids: [groupId] };
-    const code = await world.codeOf('group.subscribe', params, { connection });
+    const code = await relay.codeOf('group.subscribe', params, { connection });
     this.#count(step.kind, code);
     expect(said instanceof Refusal ? said.codes : ['ok']).toContain(code);
     if (code === 'ok') await this.#agree();
@@ -250,9 +250,9 @@ export class Scene {
   }
 
   async #job({ which }: StepOf<'job'>): Promise<void> {
-    const { model, world } = this.#stage;
+    const { model, relay } = this.#stage;
     const job = jobs[which] as (typeof jobs)[number];
-    await world.runJob(job);
+    await relay.runJob(job);
     switch (job) {
       case 'accounts.expired-devices':
         model.noteExpired();
@@ -273,8 +273,8 @@ export class Scene {
   }
 
   async #restart(): Promise<void> {
-    await this.#stage.world.restart();
-    this.#switchboard = new Connections(this.#stage.world);
+    await this.#stage.relay.restart();
+    this.#switchboard = new Connections(this.#stage.relay);
   }
 
   /** Every device that may read reads what is new, rebuilds the state, and agrees. */
@@ -293,16 +293,16 @@ export class Scene {
   }
 
   #observer({ device, person, name }: Speaker): Observer {
-    const { world, groupId, model } = this.#stage;
+    const { relay, groupId, model } = this.#stage;
     const observer =
-      this.#observers.get(device) ?? new Observer({ world, groupId, model }, person, name);
+      this.#observers.get(device) ?? new Observer({ relay, groupId, model }, person, name);
     this.#observers.set(device, observer);
     return observer;
   }
 
   #groupNotices() {
-    const { world } = this.#stage;
-    return world.takeNotices().filter((notice) => 'group' in notice);
+    const { relay } = this.#stage;
+    return relay.takeNotices().filter((notice) => 'group' in notice);
   }
 
   #expectNotices({ timeline, applications, recoveries, mayOmit }: Hints): void {

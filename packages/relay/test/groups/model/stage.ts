@@ -51,7 +51,7 @@ export interface Act {
 }
 
 export class Stage {
-  readonly world: InProcessRelay;
+  readonly relay: InProcessRelay;
   readonly people: readonly Person[];
   readonly group: TestGroup;
   readonly model: Reference;
@@ -66,19 +66,19 @@ export class Stage {
   /** The rotation begun last. */
   rotation: { readonly commitment: string; readonly ownerKey: MemberKey | undefined } | undefined;
 
-  private constructor(world: InProcessRelay, people: readonly Person[], group: TestGroup) {
-    this.world = world;
+  private constructor(relay: InProcessRelay, people: readonly Person[], group: TestGroup) {
+    this.relay = relay;
     this.people = people;
     this.group = group;
     const [ann] = people as [Person];
     this.secrets.set(group.commitment, group.secret);
     this.heads = [group.head];
     const settings = {
-      now: () => world.clock.now(),
+      now: () => relay.clock.now(),
       capacityCap: limits.groupMembers,
       banCap: limits.groupBans,
       inviteTtl: limits.groupInviteTtl,
-      tolerance: world.context.limits.authClockTolerance,
+      tolerance: relay.context.limits.authClockTolerance,
       recoveryWait: limits.groupRecoveryWait,
       stagingPeriod: limits.groupStagingPeriod,
       retention: limits.groupMessageRetention,
@@ -94,19 +94,19 @@ export class Stage {
   }
 
   /** Ann has created the group and is its only member. */
-  static async open(world: InProcessRelay): Promise<Stage> {
+  static async open(relay: InProcessRelay): Promise<Stage> {
     const people: Person[] = [];
     for (const name of names) {
-      const person = new Person(world, name);
+      const person = new Person(relay, name);
       await person.addDevice('phone');
-      const expiresAt = world.clock.now() + laptopLife;
+      const expiresAt = relay.clock.now() + laptopLife;
       if (withLaptop.includes(name)) await person.addDevice('laptop', { expiresAt });
       await person.moveIn();
       people.push(person);
     }
-    const group = await TestGroup.create(world, people[0] as Person, { member_capacity: 5 });
-    world.takeNotices();
-    return new Stage(world, people, group);
+    const group = await TestGroup.create(relay, people[0] as Person, { member_capacity: 5 });
+    relay.takeNotices();
+    return new Stage(relay, people, group);
   }
 
   get groupId(): string {
@@ -117,7 +117,7 @@ export class Stage {
   async changeDevices({ whose, laptop }: StepOf<'devices'>): Promise<void> {
     const person = this.person(whose);
     if (person.devices.size === 1) return;
-    const expiresAt = this.world.clock.now() + laptopLife;
+    const expiresAt = this.relay.clock.now() + laptopLife;
     if (laptop) await person.addDevice('laptop', { expiresAt });
     const devices = laptop ? ['phone', 'laptop'] : ['phone'];
     await person.publishState(await person.state({ devices }));
@@ -137,7 +137,7 @@ export class Stage {
 
   /** Moves time to where something ends, or a second before it. */
   waitForEnd({ which, isEarly }: StepOf<'end'>): void {
-    const { clock } = this.world;
+    const { clock } = this.relay;
     const { events, invites, recoveries, staging } = this.model;
     const ends = [
       ...[...invites.values(), ...recoveries.values()].map(({ expiresAt }) => expiresAt),

@@ -6,24 +6,24 @@ import { throughEveryFault } from '../../support/faults.ts';
 import { inProcessRelay, network } from '../../support/in-process-relay.ts';
 
 const method = 'message.send';
-const world = inProcessRelay();
-const ann = world.person('ann', ['phone', 'laptop']);
-const ben = world.person('ben', ['phone', 'laptop']);
+const relay = inProcessRelay();
+const ann = relay.person('ann', ['phone', 'laptop']);
+const ben = relay.person('ben', ['phone', 'laptop']);
 
 const toBen = (options: MessageOptions = {}): SendParams =>
   ann.message(ben, { authorization: ben.grant(ann), ...options });
-const send = (params: unknown, session = ann.session()) => world.call(method, params, { session });
+const send = (params: unknown, session = ann.session()) => relay.call(method, params, { session });
 const codeOf = (params: unknown, session = ann.session()) =>
-  world.codeOf(method, params, { session });
+  relay.codeOf(method, params, { session });
 const sync = async (person: Person, device = 'phone', params = {}) =>
-  (await world.call('message.timeline.sync', params, {
+  (await relay.call('message.timeline.sync', params, {
     session: person.session(device),
   })) as unknown as { items: Record<string, never>[]; certificates: unknown[]; has_more: boolean };
 
 describe('04 §12: a message between accounts of this relay', () => {
   test('is accepted and received in one call, on both timelines', async () => {
     const message = toBen({ senders: ['phone', 'laptop'] });
-    const accepted_at = world.clock.now();
+    const accepted_at = relay.clock.now();
     expect(await send(message)).toEqual({ status: 'target_accepted', accepted_at });
     expect(await sync(ben, 'laptop')).toEqual({
       items: [
@@ -49,7 +49,7 @@ describe('04 §12: a message between accounts of this relay', () => {
       certificates: [ann.device('phone').certificate],
       has_more: false,
     });
-    expect(world.takeNotices()).toEqual([ann.timelineNotice(0), ben.timelineNotice(0)]);
+    expect(relay.takeNotices()).toEqual([ann.timelineNotice(0), ben.timelineNotice(0)]);
   });
 
   test('without sender boxes the sender has no record', async () => {
@@ -61,7 +61,7 @@ describe('04 §12: a message between accounts of this relay', () => {
   test('the envelope is stored once for both timelines, the certificate once for all', async () => {
     await send(toBen({ senders: ['phone'] }));
     await send(toBen({ senders: ['phone'] }));
-    const { message_envelopes, message_certificates } = await world.dump();
+    const { message_envelopes, message_certificates } = await relay.dump();
     expect(message_envelopes).toHaveLength(2);
     expect(message_certificates).toHaveLength(1);
   });
@@ -79,14 +79,14 @@ describe('04 §12: a message between accounts of this relay', () => {
     ['a grant of another account', () => toBen({ authorization: ann.grant(ben) }), 'forbidden'],
     [
       'a grant that ends this very second',
-      () => toBen({ authorization: ben.grant(ann, { expires_at: world.clock.now() }) }),
+      () => toBen({ authorization: ben.grant(ann, { expires_at: relay.clock.now() }) }),
       'forbidden',
     ],
     ['an invite of the recipient', () => toBen({ authorization: ben.invite() }), 'ok'],
     ['an own invite', () => toBen({ authorization: ann.invite() }), 'forbidden'],
     [
       'an invite that ends this very second',
-      () => toBen({ authorization: ben.invite(world.clock.now()) }),
+      () => toBen({ authorization: ben.invite(relay.clock.now()) }),
       'forbidden',
     ],
     [
@@ -109,7 +109,7 @@ describe('04 §12: a message between accounts of this relay', () => {
 
   test('an invalid credential never falls back to public discovery', async () => {
     await ben.publishProfile({ public_discovery: true });
-    const authorization = ben.invite(world.clock.now());
+    const authorization = ben.invite(relay.clock.now());
     expect(await codeOf(toBen({ authorization }))).toBe('forbidden');
   });
 
@@ -123,7 +123,7 @@ describe('04 §12: a message between accounts of this relay', () => {
 
   test('an invite can be used by any number of senders', async () => {
     const authorization = ben.invite();
-    const eve = await Person.register(world, 'eve');
+    const eve = await Person.register(relay, 'eve');
     expect(await codeOf(toBen({ authorization }))).toBe('ok');
     expect(await codeOf(eve.message(ben, { authorization }), eve.session())).toBe('ok');
   });
@@ -134,12 +134,12 @@ describe('04 §12.3: self-delivery', () => {
 
   test('one record, received at once', async () => {
     const message = note();
-    const accepted_at = world.clock.now();
+    const accepted_at = relay.clock.now();
     expect(await send(message)).toEqual({ status: 'target_accepted', accepted_at });
     expect((await sync(ann, 'laptop')).items).toEqual([
       { sequence: 0, accepted_at, envelope: message.envelope, key_box: message.recipient_boxes[1] },
     ]);
-    expect(world.takeNotices()).toEqual([ann.timelineNotice(0)]);
+    expect(relay.takeNotices()).toEqual([ann.timelineNotice(0)]);
   });
 
   test('sender boxes and authorization are refused', async () => {
@@ -158,8 +158,8 @@ describe('04 §12.3: self-delivery', () => {
 
 describe('04 §12.1: who may send', () => {
   test('no session, an account session', async () => {
-    expect(await world.codeOf(method, toBen())).toBe('unauthorized');
-    expect(await world.codeOf(method, toBen(), { session: ann.accountSession() })).toBe(
+    expect(await relay.codeOf(method, toBen())).toBe('unauthorized');
+    expect(await relay.codeOf(method, toBen(), { session: ann.accountSession() })).toBe(
       'forbidden',
     );
   });
@@ -181,24 +181,24 @@ describe('04 §12.1: who may send', () => {
   });
 
   test('an account that is not at home here: undetermined, elsewhere, in conflict', async () => {
-    const eve = new Person(world, 'eve');
+    const eve = new Person(relay, 'eve');
     await eve.addDevice('phone');
     const message = eve.message(ben, { authorization: ben.grant(eve) });
     expect(await codeOf(message, eve.session())).toBe('target_not_local');
-    const { account_routes: routes } = await world.dump();
+    const { account_routes: routes } = await relay.dump();
     expect(routes).toHaveLength(2);
-    const place = (relay: string, conflict: number) =>
-      world.context.storage.write('test', (tx) =>
+    const place = (relayId: string, conflict: number) =>
+      relay.context.storage.write('test', (tx) =>
         tx.run(
           'UPDATE account_routes SET relay_id = ?, conflict = ? WHERE account = ?',
-          relay,
+          relayId,
           conflict,
           ann.account,
         ),
       );
     await place('0x0000000000000000000000000000000000000000', 0);
     expect(await codeOf(toBen())).toBe('route_stale');
-    await place(world.relayId, 1);
+    await place(relay.relayId, 1);
     expect(await codeOf(toBen())).toBe('invalid_state');
   });
 });
@@ -246,7 +246,7 @@ describe('04 §12.2: refusals', () => {
   });
 
   test('boxes and credentials are bounded too (04 §21, decision)', async () => {
-    const { keyBoxBytes, credentialBytes } = world.context.limits;
+    const { keyBoxBytes, credentialBytes } = relay.context.limits;
     const message = toBen();
     const [box] = message.recipient_boxes;
     const filled = (object: object, bytes: number) => {
@@ -277,8 +277,8 @@ describe('04 §12.2: refusals', () => {
   });
 
   test('created_at exactly at either limit passes, one second more does not', async () => {
-    const now = world.clock.now();
-    const { futureTolerance, deliveryAgeLimit } = world.context.limits;
+    const now = relay.clock.now();
+    const { futureTolerance, deliveryAgeLimit } = relay.context.limits;
     for (const [createdAt, code] of [
       [now + futureTolerance, 'ok'],
       [now + futureTolerance + 1, 'clock_skew'],
@@ -311,20 +311,20 @@ describe('04 §12.2: refusals', () => {
   });
 
   test("a box for another account's device makes nothing visible to it", async () => {
-    const eve = await Person.register(world, 'eve');
+    const eve = await Person.register(relay, 'eve');
     const message = toBen();
     const [foreign] = ann.message(eve, { authorization: eve.grant(ann) }).recipient_boxes;
     await send({ ...message, recipient_boxes: [...message.recipient_boxes, foreign] });
     expect((await sync(eve)).items).toEqual([]);
-    const { timeline_boxes: boxes } = await world.dump();
+    const { timeline_boxes: boxes } = await relay.dump();
     expect(boxes).toHaveLength(2);
   });
 
   test('a request refused before acceptance stores nothing, and its ID can be used again', async () => {
-    const refused = toBen({ authorization: ben.invite(world.clock.now()), senders: ['phone'] });
-    const before = await world.dump();
+    const refused = toBen({ authorization: ben.invite(relay.clock.now()), senders: ['phone'] });
+    const before = await relay.dump();
     expect(await codeOf(refused)).toBe('forbidden');
-    expect(await world.dump()).toEqual(before);
+    expect(await relay.dump()).toEqual(before);
     const messageId = refused.envelope.message_id;
     expect(await codeOf(toBen({ messageId }))).toBe('ok');
   });
@@ -334,12 +334,12 @@ describe('04 §15: idempotency', () => {
   test('a repeat returns the first result and changes nothing, as long as the result is stored', async () => {
     const message = toBen({ senders: ['phone'] });
     const first = await send(message);
-    world.takeNotices();
-    const before = await world.dump();
-    world.clock.advance(world.context.limits.deliveryAgeLimit + 1);
+    relay.takeNotices();
+    const before = await relay.dump();
+    relay.clock.advance(relay.context.limits.deliveryAgeLimit + 1);
     expect(await send(message)).toEqual(first);
-    expect(world.takeNotices()).toEqual([]);
-    expect(await world.dump()).toEqual(before);
+    expect(relay.takeNotices()).toEqual([]);
+    expect(await relay.dump()).toEqual(before);
   });
 
   test('neither lost authorisation nor removed devices revert an acceptance', async () => {
@@ -352,7 +352,7 @@ describe('04 §15: idempotency', () => {
   test('a repeat with any difference in its parameters is a conflict that changes nothing', async () => {
     const message = toBen({ senders: ['phone'] });
     await send(message);
-    const before = await world.dump();
+    const before = await relay.dump();
     const { recipient_boxes: boxes, envelope } = message;
     const { message_id: messageId } = envelope;
     const { sender_boxes: _, ...withoutSenders } = message;
@@ -361,14 +361,14 @@ describe('04 §15: idempotency', () => {
       { ...message, recipient_boxes: [...boxes].reverse() },
       { ...message, recipient_boxes: boxes.slice(1) },
       withoutSenders,
-      { ...message, authorization: ben.grant(ann, { expires_at: world.clock.now() + 5 }) },
+      { ...message, authorization: ben.grant(ann, { expires_at: relay.clock.now() + 5 }) },
       { ...message, envelope: { ...envelope, device_signature: 'A'.repeat(86) } },
       toBen({ messageId }),
       ann.message(ann, { messageId }),
     ]) {
       expect(await codeOf(other)).toBe('state_conflict');
     }
-    expect(await world.dump()).toEqual(before);
+    expect(await relay.dump()).toEqual(before);
   });
 
   test('member order is no difference', async () => {
@@ -390,7 +390,7 @@ describe('04 §15: idempotency', () => {
     const message = toBen({ senders: ['phone'] });
     const answers = await Promise.all([send(message), send(message), send(message)]);
     expect(new Set(answers.map((answer) => canonicalJson(answer))).size).toBe(1);
-    expect(world.takeNotices()).toHaveLength(2);
+    expect(relay.takeNotices()).toHaveLength(2);
     expect((await sync(ben)).items).toHaveLength(1);
     expect((await sync(ann)).items).toHaveLength(1);
   });
@@ -412,7 +412,7 @@ describe('04 §15: idempotency', () => {
   test('after a restart results are there and sequences continue', async () => {
     const message = toBen();
     const first = await send(message);
-    await world.restart();
+    await relay.restart();
     expect(await send(message)).toEqual(first);
     await send(toBen());
     expect((await sync(ben)).items.map(({ sequence }) => sequence)).toEqual([0, 1]);
@@ -422,23 +422,23 @@ describe('04 §15: idempotency', () => {
 describe('changes and failures during a call', () => {
   test('if storage fails at any write, nothing of the message is stored', async () => {
     const message = toBen({ senders: ['phone', 'laptop'] });
-    expect(await throughEveryFault(world, () => codeOf(message))).toBeGreaterThan(8);
+    expect(await throughEveryFault(relay, () => codeOf(message))).toBeGreaterThan(8);
     expect((await sync(ben)).items).toHaveLength(1);
   });
 
   test('a sender removed while its signature is verified is refused', async () => {
     const state = await ann.state({ devices: ['laptop'] });
-    world.meanwhile = () => ann.publishState(state);
+    relay.meanwhile = () => ann.publishState(state);
     expect(await codeOf(toBen())).toBe('unauthorized');
     expect((await sync(ben)).items).toEqual([]);
   });
 
   test('a recipient device removed meanwhile, and public discovery turned off meanwhile', async () => {
     const state = await ben.state({ devices: ['phone'] });
-    world.meanwhile = () => ben.publishState(state);
+    relay.meanwhile = () => ben.publishState(state);
     expect(await codeOf(toBen({ boxes: ['laptop'] }))).toBe('device_unknown');
     await ben.publishProfile({ public_discovery: true });
-    world.meanwhile = () => ben.publishProfile({ public_discovery: false });
+    relay.meanwhile = () => ben.publishProfile({ public_discovery: false });
     expect(await codeOf(ann.message(ben))).toBe('forbidden');
   });
 
@@ -448,27 +448,27 @@ describe('changes and failures during a call', () => {
   ])('the signer of a verified %s removed before the write', async (_, authorization) => {
     const state = await ben.state({ devices: ['phone'] });
     expect(await codeOf(toBen({ authorization: authorization() }))).toBe('ok');
-    world.afterProof = () => ben.publishState(state);
+    relay.afterProof = () => ben.publishState(state);
     expect(await codeOf(toBen({ authorization: authorization() }))).toBe('forbidden');
   });
 
   test('a recipient that leaves or comes home meanwhile is served by the queue', async () => {
     const moveBen = (relayId: string) =>
-      world.context.storage.write('test', (tx) =>
+      relay.context.storage.write('test', (tx) =>
         tx.run('UPDATE account_routes SET relay_id = ? WHERE account = ?', relayId, ben.account),
       );
-    world.afterProof = async () => void (await moveBen(`0x${'0'.repeat(40)}`));
+    relay.afterProof = async () => void (await moveBen(`0x${'0'.repeat(40)}`));
     expect(await send(toBen())).toMatchObject({ status: 'delivering' });
-    world.meanwhile = async () => void (await moveBen(world.relayId));
+    relay.meanwhile = async () => void (await moveBen(relay.relayId));
     expect(await send(toBen())).toMatchObject({ status: 'delivering' });
     expect((await sync(ben)).items).toEqual([]);
-    await world.runJob('messages.delivery');
+    await relay.runJob('messages.delivery');
     expect((await sync(ben)).items).toHaveLength(2);
   });
 
   test('04 §17.1: no sequence after 2^53-1, no wrap, nothing appended', async () => {
     await send(toBen());
-    await world.context.storage.write('test', (tx) =>
+    await relay.context.storage.write('test', (tx) =>
       tx.run(
         'UPDATE timeline_heads SET head = ? WHERE account = ?',
         Number.MAX_SAFE_INTEGER - 1,
@@ -476,14 +476,14 @@ describe('changes and failures during a call', () => {
       ),
     );
     expect(await codeOf(toBen())).toBe('ok');
-    const before = await world.dump();
+    const before = await relay.dump();
     expect(await codeOf(toBen({ senders: ['phone'] }))).toBe('state_conflict');
-    expect(await world.dump()).toEqual(before);
+    expect(await relay.dump()).toEqual(before);
   });
 });
 
 /** A person who is not at home here. */
-const ben2 = () => new Person(world, 'ben2');
+const ben2 = () => new Person(relay, 'ben2');
 
 /** The parameters with another envelope, signed anew by ann's phone. */
 function resigned(message: SendParams, envelope: MessageEnvelope): SendParams {
