@@ -4,10 +4,11 @@ import type { ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { type Account, type ClientOptions, MemoryStore, type Store } from '../../src/index.ts';
+import { type Account, MemoryStore } from '../../src/index.ts';
 import { SqliteStore } from '../../src/node.ts';
 import { anotherDevice } from '../groups/support.ts';
 import { LyingRelay } from '../support/lying-relay.ts';
+import { block, RestartableClient, unreachable } from '../support/restartable-client.ts';
 import { WatchedStore } from '../support/watched-store.ts';
 import { places, postTexts } from './support.ts';
 
@@ -23,45 +24,11 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
-/** A single attempt: a lost answer stays lost. */
-const impatient = { prefer: 'http', retry: { attempts: 1, base: 1, cap: 1 } } as const;
-
-/** An account whose program can restart with the same store. */
-class RestartableClient {
-  readonly #store: Store;
-  account: Account;
-
-  private constructor(store: Store, account: Account) {
-    this.#store = store;
-    this.account = account;
-  }
-
-  static async begin(
-    store: Store = new MemoryStore(),
-    options: Partial<ClientOptions> = impatient,
-  ): Promise<RestartableClient> {
-    const client = await relay.world.client({ store, ...options });
-    return new RestartableClient(store, await client.setUp());
-  }
-
-  async again(): Promise<Account> {
-    this.account = await (await relay.world.client({ store: this.#store, ...impatient })).account();
-    return this.account;
-  }
-}
-
-/** Drops calls of a method before they reach the relay. */
-function block(...methods: readonly string[]): void {
-  for (const method of methods) relay.overHttp.set(method, (response) => response.destroy());
-}
-
 /** Loses a revision and the answers to every later request about it. */
 function blockUpdate(): void {
-  block('channel.update');
-  relay.when.set('channel.update', () => block('channel.resolve'));
+  block(relay, 'channel.update');
+  relay.when.set('channel.update', () => block(relay, 'channel.resolve'));
 }
-
-const unreachable = { code: 'relay_unreachable' };
 
 async function waiting({ account }: RestartableClient): Promise<number> {
   return (await account.status()).outbox;
@@ -89,7 +56,10 @@ test.each(['memory', 'a SQLite file'])(
   async (kind) => {
     const store =
       kind === 'memory' ? new MemoryStore() : SqliteStore.open(join(folder, 'bob.sqlite'));
-    const [ann, bob] = [await RestartableClient.begin(), await RestartableClient.begin(store)];
+    const [ann, bob] = [
+      await RestartableClient.begin(relay),
+      await RestartableClient.begin(relay, store),
+    ];
     const { id, link, sequence } = await channel(ann);
     await bob.account.channels.follow(link);
     await ann.account.channels.edit(id, sequence, { text: 'first, edited' });
@@ -108,13 +78,13 @@ test.each(['memory', 'a SQLite file'])(
 
 describe('06 §10.4: lost answers', () => {
   test('a creation that was lost, or whose answer was lost, is completed by the next sync', async () => {
-    const neverSent = () => block('channel.create', 'channel.resolve');
+    const neverSent = () => block(relay, 'channel.create', 'channel.resolve');
     const lost = () => {
       relay.lose('channel.create', 1);
-      block('channel.resolve');
+      block(relay, 'channel.resolve');
     };
     for (const [lose, sent] of [[neverSent, 1] as const, [lost, 0] as const]) {
-      const ann = await RestartableClient.begin();
+      const ann = await RestartableClient.begin(relay);
       lose();
       const creating = ann.account.channels.create({ name: 'News' });
       await expect(creating).rejects.toMatchObject(unreachable);
@@ -133,21 +103,21 @@ describe('06 §10.4: lost answers', () => {
   });
 
   test('a creation of which only the answer was lost succeeds at once', async () => {
-    const ann = await RestartableClient.begin();
+    const ann = await RestartableClient.begin(relay);
     relay.lose('channel.create', 1);
     const { followState } = await ann.account.channels.create({ name: 'News' });
     expect(followState).toBe('followed');
   });
 
   test('06 §8.7: a post is sent again unchanged and exists once', async () => {
-    const ann = await RestartableClient.begin();
+    const ann = await RestartableClient.begin(relay);
     const { id, link } = await channel(ann);
     relay.lose('channel.post', 1);
     const posting = ann.account.channels.post(id, { text: 'lost and found' });
     await expect(posting).rejects.toMatchObject(unreachable);
     expect(await waiting(ann)).toBe(1);
     await (await ann.again()).sync();
-    block('channel.post');
+    block(relay, 'channel.post');
     const blocked = ann.account.channels.post(id, { text: 'kept' });
     await expect(blocked).rejects.toMatchObject(unreachable);
     relay.behave();
@@ -158,7 +128,7 @@ describe('06 §10.4: lost answers', () => {
   });
 
   test('06 §7.4: a post accepted before the channel closed gives no unsent event', async () => {
-    const ann = await RestartableClient.begin();
+    const ann = await RestartableClient.begin(relay);
     const { id } = await channel(ann);
     relay.lose('channel.post', 1);
     const posting = ann.account.channels.post(id, { text: 'in time' });
@@ -170,9 +140,9 @@ describe('06 §10.4: lost answers', () => {
   });
 
   test('a post after the closing gives an unsent event', async () => {
-    const ann = await RestartableClient.begin();
+    const ann = await RestartableClient.begin(relay);
     const { id } = await channel(ann);
-    block('channel.post');
+    block(relay, 'channel.post');
     const posting = ann.account.channels.post(id, { text: 'too late' });
     await expect(posting).rejects.toMatchObject(unreachable);
     relay.behave();
@@ -185,7 +155,7 @@ describe('06 §10.4: lost answers', () => {
 
   test('an edit or a deletion of which only the answer was lost succeeds at once and exists once', async () => {
     const patient = { prefer: 'http', retry: { attempts: 4, base: 1, cap: 1 } } as const;
-    const ann = await RestartableClient.begin(new MemoryStore(), patient);
+    const ann = await RestartableClient.begin(relay, new MemoryStore(), patient);
     const { id, sequence } = await channel(ann);
     relay.asked.clear();
     relay.lose('channel.post.edit', 1);
@@ -202,9 +172,9 @@ describe('06 §10.4: lost answers', () => {
   test.each(['lost', 'never sent'])(
     'an edit whose answer and timeline read failed (%s) is settled by the next sync',
     async (fate) => {
-      const ann = await RestartableClient.begin();
+      const ann = await RestartableClient.begin(relay);
       const { id, link, sequence } = await channel(ann);
-      block('channel.read', ...(fate === 'lost' ? [] : ['channel.post.edit']));
+      block(relay, 'channel.read', ...(fate === 'lost' ? [] : ['channel.post.edit']));
       if (fate === 'lost') relay.lose('channel.post.edit', 1);
       const editing = ann.account.channels.edit(id, sequence, { text: 'edited' });
       await expect(editing).rejects.toMatchObject(unreachable);
@@ -218,7 +188,7 @@ describe('06 §10.4: lost answers', () => {
   );
 
   test('a lost edit is not repeated over another account’s edit', async () => {
-    const [ann, bob] = [await RestartableClient.begin(), await RestartableClient.begin()];
+    const [ann, bob] = [await RestartableClient.begin(relay), await RestartableClient.begin(relay)];
     const { id, link, sequence } = await channel(ann);
     await ann.account.channels.update(id, { moderators: [bob.account.id] });
     await bob.account.channels.follow(link);
@@ -226,7 +196,7 @@ describe('06 §10.4: lost answers', () => {
       () => bob.account.channels.edit(id, sequence, { text: 'by Bob' }),
       () => bob.account.channels.delete(id, sequence),
     ]) {
-      block('channel.post.edit', 'channel.read');
+      block(relay, 'channel.post.edit', 'channel.read');
       const editing = ann.account.channels.edit(id, sequence, { text: 'by Ann' });
       await expect(editing).rejects.toMatchObject(unreachable);
       relay.behave();
@@ -240,11 +210,11 @@ describe('06 §10.4: lost answers', () => {
   });
 
   test('two concurrent deletions of one post both succeed', async () => {
-    const [ann, bob] = [await RestartableClient.begin(), await RestartableClient.begin()];
+    const [ann, bob] = [await RestartableClient.begin(relay), await RestartableClient.begin(relay)];
     const { id, link, sequence } = await channel(ann);
     await ann.account.channels.update(id, { moderators: [bob.account.id] });
     await bob.account.channels.follow(link);
-    block('channel.post.delete', 'channel.read');
+    block(relay, 'channel.post.delete', 'channel.read');
     const deleting = ann.account.channels.delete(id, sequence);
     await expect(deleting).rejects.toMatchObject(unreachable);
     relay.behave();
@@ -255,7 +225,7 @@ describe('06 §10.4: lost answers', () => {
   });
 
   test('deleting a post just deleted by another account succeeds; a known deletion is refused', async () => {
-    const [ann, bob] = [await RestartableClient.begin(), await RestartableClient.begin()];
+    const [ann, bob] = [await RestartableClient.begin(relay), await RestartableClient.begin(relay)];
     const { id, link, sequence } = await channel(ann);
     await ann.account.channels.update(id, { moderators: [bob.account.id] });
     await bob.account.channels.follow(link);
@@ -268,7 +238,7 @@ describe('06 §10.4: lost answers', () => {
   });
 
   test('a revision of which only the answer was lost succeeds at once', async () => {
-    const ann = await RestartableClient.begin();
+    const ann = await RestartableClient.begin(relay);
     const { id } = await channel(ann);
     relay.lose('channel.update', 1);
     const { descriptor } = await ann.account.channels.update(id, { name: 'Olds' });
@@ -280,7 +250,7 @@ describe('06 §10.4: lost answers', () => {
   });
 
   test('a revision is never signed again while an earlier one may be accepted', async () => {
-    const ann = await RestartableClient.begin();
+    const ann = await RestartableClient.begin(relay);
     const { id } = await channel(ann);
     blockUpdate();
     const updating = ann.account.channels.update(id, { name: 'Olds' });
@@ -312,7 +282,7 @@ describe('06 §10.4: lost answers', () => {
   });
 
   test('a pending revision that another device wrote first gives an unsent event', async () => {
-    const phone = await RestartableClient.begin();
+    const phone = await RestartableClient.begin(relay);
     const tablet = await anotherDevice(relay.world, phone.account);
     const { id, link } = await channel(phone);
     await tablet.channels.follow(link);
@@ -427,7 +397,7 @@ function refuse(method: string, code: string): void {
 
 describe('06 §10.4: a write that the host refuses', () => {
   test('temporarily does not delay reading, and is sent later in order', async () => {
-    const [ann, bob] = [await RestartableClient.begin(), await RestartableClient.begin()];
+    const [ann, bob] = [await RestartableClient.begin(relay), await RestartableClient.begin(relay)];
     const { id, link } = await channel(ann);
     await ann.account.channels.update(id, { moderators: [bob.account.id] });
     await bob.account.channels.follow(link);
@@ -445,14 +415,14 @@ describe('06 §10.4: a write that the host refuses', () => {
   });
 
   test('a change over a quota fails at once and does not block later writes', async () => {
-    const ann = await RestartableClient.begin();
+    const ann = await RestartableClient.begin(relay);
     const { id, sequence } = await channel(ann);
     refuse('channel.post.edit', 'rate_limited');
     const editing = ann.account.channels.edit(id, sequence, { text: 'too much' });
     await expect(editing).rejects.toMatchObject({ error: 'rate_limited' });
     expect(await waiting(ann)).toBe(0);
     // An edit lost earlier gives an event when it is given up.
-    block('channel.post.edit');
+    block(relay, 'channel.post.edit');
     const lost = ann.account.channels.edit(id, sequence, { text: 'lost' });
     await expect(lost).rejects.toMatchObject(unreachable);
     refuse('channel.post.edit', 'rate_limited');
@@ -462,14 +432,14 @@ describe('06 §10.4: a write that the host refuses', () => {
   });
 
   test('posts are published in the order of writing, after a pending creation', async () => {
-    const ann = await RestartableClient.begin();
-    block('channel.create', 'channel.resolve');
+    const ann = await RestartableClient.begin(relay);
+    block(relay, 'channel.create', 'channel.resolve');
     const creating = ann.account.channels.create({ name: 'News' });
     await expect(creating).rejects.toMatchObject(unreachable);
     relay.behave();
     const [made] = await ann.account.channels.list();
     const { id, link } = made as { id: string; link: string };
-    block('channel.post');
+    block(relay, 'channel.post');
     const first = ann.account.channels.post(id, { text: 'first' });
     await expect(first).rejects.toMatchObject(unreachable);
     relay.behave();
@@ -479,7 +449,7 @@ describe('06 §10.4: a write that the host refuses', () => {
 
   test('06 §3: a repeated creation has another nonce', async () => {
     const nonces: string[] = [];
-    const ann = await RestartableClient.begin();
+    const ann = await RestartableClient.begin(relay);
     relay.when.set('channel.create', () => {
       nonces.push('asked');
     });

@@ -1,7 +1,7 @@
 /** Messages sent before a group closed can be read, in whatever order state and keys arrived. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { LyingRelay } from '../support/lying-relay.ts';
-import { block, impatient, RestartableClient, unreachable } from './restartable-client.ts';
+import { block, impatient, RestartableClient, unreachable } from '../support/restartable-client.ts';
 import { anotherDevice, club, exchange, groupTexts } from './support.ts';
 
 let relay: LyingRelay;

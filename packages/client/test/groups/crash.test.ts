@@ -8,7 +8,7 @@ import {
   type StoreWriter,
 } from '../../src/index.ts';
 import { LyingRelay } from '../support/lying-relay.ts';
-import { impatient, RestartableClient } from './restartable-client.ts';
+import { impatient, RestartableClient } from '../support/restartable-client.ts';
 import { admit, club, groupTexts } from './support.ts';
 
 let relay: LyingRelay;

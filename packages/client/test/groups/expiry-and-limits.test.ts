@@ -5,7 +5,7 @@ import { nodeRandom } from '@posthouse/protocol/node';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { type Account, MemoryStore } from '../../src/index.ts';
 import { LyingRelay } from '../support/lying-relay.ts';
-import { block, impatient, unreachable } from './restartable-client.ts';
+import { block, impatient, unreachable } from '../support/restartable-client.ts';
 import { admit, club, groupTexts } from './support.ts';
 
 const week = 604_800;

@@ -2,7 +2,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type Account, MemoryStore } from '../../src/index.ts';
 import { LyingRelay } from '../support/lying-relay.ts';
-import { block, impatient, RestartableClient, unreachable } from './restartable-client.ts';
+import { block, impatient, RestartableClient, unreachable } from '../support/restartable-client.ts';
 import { admit, anotherDevice, club, exchange, groupTexts } from './support.ts';
 
 let relay: LyingRelay;

@@ -7,7 +7,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type Account, type AccountEvent, MemoryStore } from '../../src/index.ts';
 import { SqliteStore } from '../../src/node.ts';
 import { LyingRelay } from '../support/lying-relay.ts';
-import { block, RestartableClient, unreachable } from './restartable-client.ts';
+import { block, RestartableClient, unreachable } from '../support/restartable-client.ts';
 import { admit, club, groupTexts } from './support.ts';
 
 let relay: LyingRelay;

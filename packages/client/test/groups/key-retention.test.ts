@@ -5,7 +5,7 @@ import { nodePrimitives } from '@posthouse/protocol/node';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { LyingRelay } from '../support/lying-relay.ts';
 import { network } from '../support/relay-with-clients.ts';
-import { block, impatient, RestartableClient, unreachable } from './restartable-client.ts';
+import { block, impatient, RestartableClient, unreachable } from '../support/restartable-client.ts';
 import { admit, anotherDevice, club, exchange, groupTexts } from './support.ts';
 
 let relay: LyingRelay;

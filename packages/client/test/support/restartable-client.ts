@@ -1,6 +1,6 @@
 /** Accounts whose program can restart with the same store, and that never retry. */
 import { type Account, type ClientOptions, MemoryStore, type Store } from '../../src/index.ts';
-import type { LyingRelay } from '../support/lying-relay.ts';
+import type { LyingRelay } from './lying-relay.ts';
 
 /** A single attempt: a lost answer stays lost. */
 export const impatient = { prefer: 'http', retry: { attempts: 1, base: 1, cap: 1 } } as const;
@@ -8,9 +8,9 @@ export const impatient = { prefer: 'http', retry: { attempts: 1, base: 1, cap: 1
 /** The error of a call whose answer is lost. */
 export const unreachable = { code: 'relay_unreachable' };
 
-/** Drops calls of a method before they reach the relay. */
-export function block(relay: LyingRelay, method: string): void {
-  relay.overHttp.set(method, (response) => response.destroy());
+/** Drops calls of these methods before they reach the relay. */
+export function block(relay: LyingRelay, ...methods: readonly string[]): void {
+  for (const method of methods) relay.overHttp.set(method, (response) => response.destroy());
 }
 
 /** An account whose program can restart with the same store. */
