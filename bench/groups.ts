@@ -18,8 +18,8 @@ import { createGroupSecret } from '@posthouse/protocol';
 import { nodeRandom } from '@posthouse/protocol/node';
 import { TestGroup } from '../packages/relay/test/fixtures/group.ts';
 import { Person } from '../packages/relay/test/fixtures/person.ts';
-import { type Cost, InProcessRelay } from './in-process-relay.ts';
 import { admitAll, applyAll, fillTimeline, makeMembers } from './large-groups.ts';
+import { type Cost, MeasuredRelay } from './measured-relay.ts';
 
 const { values } = parseArgs({
   options: {
@@ -50,7 +50,7 @@ interface Accounts {
 
 /** Calls every method of a group once or more; afterwards the group has the same size. */
 async function callAllMethods(
-  relay: InProcessRelay,
+  relay: MeasuredRelay,
   group: TestGroup,
   { ann, ben, cem, guest }: Accounts,
 ) {
@@ -94,18 +94,14 @@ async function callAllMethods(
   await read('group.invite.revoke', { invite_id });
 }
 
-async function epochOf(relay: InProcessRelay, { groupId }: TestGroup): Promise<number> {
+async function epochOf(relay: MeasuredRelay, { groupId }: TestGroup): Promise<number> {
   const row = await relay.context.storage.read((tx) =>
     tx.get<{ epoch: number }>('SELECT epoch FROM groups WHERE group_id = ?', groupId),
   );
   return row?.epoch ?? 0;
 }
 
-async function measure(
-  relay: InProcessRelay,
-  group: TestGroup,
-  accounts: Accounts,
-): Promise<Costs> {
+async function measure(relay: MeasuredRelay, group: TestGroup, accounts: Accounts): Promise<Costs> {
   const costs: Costs = new Map();
   // The first round warms up caches.
   await callAllMethods(relay, group, accounts);
@@ -119,7 +115,7 @@ const median = (numbers: readonly number[]) =>
   numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)] ?? 0;
 
 /** Measures calls with many accounts: milliseconds and statements per account. */
-async function measureBatches(relay: InProcessRelay, group: TestGroup, people: readonly Person[]) {
+async function measureBatches(relay: MeasuredRelay, group: TestGroup, people: readonly Person[]) {
   const lines: string[] = [];
   const size = Math.min(batchSize, people.length);
   const batch = people.slice(-size);
@@ -163,7 +159,7 @@ async function measureBatches(relay: InProcessRelay, group: TestGroup, people: r
 }
 
 /** Reads all pages into a file and verifies them in a process of its own. */
-async function readAll(relay: InProcessRelay, group: TestGroup, folder: string) {
+async function readAll(relay: MeasuredRelay, group: TestGroup, folder: string) {
   const file = join(folder, 'pages.jsonl');
   const out = createWriteStream(file);
   const session = group.owner.session();
@@ -201,7 +197,7 @@ async function readAll(relay: InProcessRelay, group: TestGroup, folder: string) 
 }
 
 /** Finds statements whose query plan reads a whole table or sorts (SQLite only). */
-async function tableScans(relay: InProcessRelay, statements: Iterable<string>): Promise<string[]> {
+async function tableScans(relay: MeasuredRelay, statements: Iterable<string>): Promise<string[]> {
   if (values.engine !== 'sqlite') return [];
   const scans: string[] = [];
   for (const sql of statements) {
@@ -221,7 +217,7 @@ async function tableScans(relay: InProcessRelay, statements: Iterable<string>): 
   return scans;
 }
 
-await using relay = await InProcessRelay.open(values.engine as 'sqlite' | 'postgres');
+await using relay = await MeasuredRelay.open(values.engine as 'sqlite' | 'postgres');
 const folder = mkdtempSync(join(tmpdir(), 'posthouse-pages-'));
 process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
 const ann = await Person.register(relay, 'ann');

@@ -17,20 +17,20 @@ import { writeApplication } from '../packages/relay/src/groups/requests/applicat
 import type { TestGroup } from '../packages/relay/test/fixtures/group.ts';
 import { Person } from '../packages/relay/test/fixtures/person.ts';
 import { network } from '../packages/relay/test/support/modules.ts';
-import type { InProcessRelay } from './in-process-relay.ts';
+import type { MeasuredRelay } from './measured-relay.ts';
 
 const admittedAtOnce = 500;
 const writtenAtOnce = 1_000;
 
 /** Makes accounts with one device each that are registered at no relay: these members never call. */
-export async function makeMembers(relay: InProcessRelay, size: number): Promise<Person[]> {
+export async function makeMembers(relay: MeasuredRelay, size: number): Promise<Person[]> {
   const members = Array.from({ length: size }, (_, index) => new Person(relay, `member ${index}`));
   for (const person of members) await person.addDevice('phone');
   return members;
 }
 
 /** Signs and stores one application for each account. */
-export async function applyAll(relay: InProcessRelay, group: TestGroup, people: readonly Person[]) {
+export async function applyAll(relay: MeasuredRelay, group: TestGroup, people: readonly Person[]) {
   const invite = await group.invite();
   const now = relay.clock.now();
   const applications = people.map((person) => {
@@ -58,7 +58,7 @@ export async function applyAll(relay: InProcessRelay, group: TestGroup, people: 
 }
 
 /** Stores applications and approves them, in batches. */
-export async function admitAll(relay: InProcessRelay, group: TestGroup, people: readonly Person[]) {
+export async function admitAll(relay: MeasuredRelay, group: TestGroup, people: readonly Person[]) {
   for (let start = 0; start < people.length; start += admittedAtOnce) {
     const batch = people.slice(start, start + admittedAtOnce);
     await applyAll(relay, group, batch);
@@ -68,7 +68,7 @@ export async function admitAll(relay: InProcessRelay, group: TestGroup, people: 
 
 /** Fills a timeline up to a number of events: messages and changes of the name, in turn. */
 export async function fillTimeline(
-  relay: InProcessRelay,
+  relay: MeasuredRelay,
   group: TestGroup,
   events: number,
 ): Promise<void> {

@@ -39,7 +39,7 @@ export interface Cost {
 }
 
 /** Runs a relay's modules in this process, calls them without sockets and counts statements. */
-export class InProcessRelay implements HomeRelay, AsyncDisposable {
+export class MeasuredRelay implements HomeRelay, AsyncDisposable {
   readonly clock = new ManualClock();
   readonly relayId = relayId;
   readonly context: RelayContext;
@@ -63,7 +63,7 @@ export class InProcessRelay implements HomeRelay, AsyncDisposable {
     this.statements = statements;
   }
 
-  static async open(engine: 'sqlite' | 'postgres'): Promise<InProcessRelay> {
+  static async open(engine: 'sqlite' | 'postgres'): Promise<MeasuredRelay> {
     await using parts = new AsyncDisposableStack();
     const data = mkdtempSync(join(tmpdir(), 'posthouse-bench-'));
     parts.defer(() => rmSync(data, { recursive: true, force: true }));
@@ -90,7 +90,7 @@ export class InProcessRelay implements HomeRelay, AsyncDisposable {
         throw error;
       }),
     });
-    return new InProcessRelay(parts.move(), running, statements);
+    return new MeasuredRelay(parts.move(), running, statements);
   }
 
   /**
@@ -106,7 +106,7 @@ export class InProcessRelay implements HomeRelay, AsyncDisposable {
   ): Promise<JsonValue> {
     const text = JSON.stringify(params);
     const bound = session && { session, dead: false };
-    const credentials = bound && ({ bound, ...unboundConnection } as unknown as ConnectionBinding);
+    const credentials = bound && { bound, ...unsubscribedConnection };
     this.statements.clear();
     const started = performance.now();
     const answer = await this.#dispatcher.answer({
@@ -128,9 +128,10 @@ export class InProcessRelay implements HomeRelay, AsyncDisposable {
 }
 
 /** A connection that stores no subscriptions. */
-const unboundConnection = {
-  bind: () => {},
-  hearOf: async (_: unknown, confirm: () => Promise<unknown>) => {
+const unsubscribedConnection: Omit<ConnectionBinding, 'bound'> = {
+  bind() {},
+  end() {},
+  setSubscriptions: async (_request, confirm) => {
     await confirm();
   },
 };
