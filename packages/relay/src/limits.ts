@@ -1,18 +1,18 @@
 import { limits, type Static, Type } from '@posthouse/protocol';
 
-/** A limit: its default, what it means, and the least it can be. */
+/** A limit with its default, meaning and minimum. */
 const limit = (value: number, description: string, minimum = 1) =>
   Type.Integer({ default: value, description, minimum, maximum: Number.MAX_SAFE_INTEGER });
-/** Seconds, at most some three thousand years: added to any time of today they are stored exactly. */
+/** Seconds, at most about three thousand years, so that deadlines stay safe integers. */
 const period = (value: number, description: string, minimum = 1) =>
   Type.Integer({ default: value, description, minimum, maximum: 100_000_000_000 });
-/** Milliseconds of a timer, which cannot be longer than Node's can. */
+/** Milliseconds of a timer, at most what Node's timers allow. */
 const timer = (value: number, description: string) =>
   Type.Integer({ default: value, description, minimum: 1, maximum: 2_147_483_647 });
 
 /**
- * Every limit of a deployment, with its default; `checkRelayLimits` says how they depend. An
- * operator sets them under `limits` in the configuration.
+ * Every limit of a deployment, with its default; `checkRelayLimits` checks how they depend on each
+ * other. An operator sets them under `limits` in the configuration.
  */
 export const RelayLimits = Type.Object({
   challengeLifetime: period(300, 'Seconds a challenge can be used (02 §18).'),
@@ -121,12 +121,12 @@ export const defaultLimits = Object.fromEntries(
   ]),
 ) as RelayLimits;
 
-/** Room around a page: the envelope of its answer and the page's own members. */
+/** Bytes reserved around a page: the envelope of its answer and the page's own members. */
 const pageFrame = 16_384;
 
 /**
- * Whether the limits fit each other and the protocol.
- * @returns one sentence for each that does not, with the name of the limit in front
+ * Checks the limits against each other and against the protocol.
+ * @returns one sentence per problem, starting with the name of the limit
  */
 export function checkRelayLimits(relay: RelayLimits): string[] {
   const message = limits.webSocketMessageBytes;

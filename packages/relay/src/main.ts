@@ -6,13 +6,12 @@ import { descriptorCommand } from './commands/descriptor.ts';
 import { initCommand } from './commands/init.ts';
 import { moveCommand } from './commands/move.ts';
 import { reportsCommand } from './commands/reports.ts';
-
 import { serveCommand } from './commands/serve.ts';
 import { ConfigError } from './config/index.ts';
 
 const program = new Command('posthouse')
   .description('A relay of a network in which people own their accounts.')
-  // Flags after the name of a command are that command's.
+  // Flags after a command's name belong to that command.
   .enablePositionalOptions()
   .addCommand(serveCommand())
   .addCommand(initCommand())
@@ -25,7 +24,7 @@ try {
   await program.parseAsync();
 } catch (error) {
   if (error instanceof ConfigError) {
-    process.stderr.write(`the configuration is wrong:\n${error.message}\n`);
+    process.stderr.write(`the configuration is invalid:\n${error.message}\n`);
     process.exitCode = 2;
   } else {
     process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);

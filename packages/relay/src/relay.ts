@@ -1,4 +1,4 @@
-/** The composition root: the one place that knows all parts. */
+/** The composition root: creates and connects all parts of a relay. */
 import type { Server as TlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -68,7 +68,7 @@ export interface RelayOptions {
   readonly clock?: Clock;
   readonly random?: Random;
   readonly log?: Logger;
-  /** Where tests make storage fail. */
+  /** Storage faults for tests. */
   readonly faults?: StorageFaults;
 }
 
@@ -83,10 +83,10 @@ export class Relay implements AsyncDisposable {
   /** HTTPS base addresses, the registered one first. */
   readonly https: readonly string[];
   readonly wss: readonly string[];
-  /** Address of /health and /metrics, where the configuration has one. */
+  /** Address of /health and /metrics, if configured. */
   readonly operations: string | undefined;
   readonly context: RelayContext;
-  /** Resolves once the relay has stopped, and rejects where stopping failed. */
+  /** Resolves when the relay has stopped; rejects if stopping failed. */
   readonly closed: Promise<void>;
   readonly #parts: AsyncDisposableStack;
   readonly #closing = Promise.withResolvers<void>();
@@ -98,15 +98,15 @@ export class Relay implements AsyncDisposable {
     this.operations = running.operations;
     this.context = running.context;
     this.closed = this.#closing.promise;
-    // Nobody has to wait for it.
+    // Awaiting it is optional.
     this.closed.catch(() => {});
   }
 
   /**
    * Opens storage, listens, and resolves when calls are answered.
    *
-   * @throws ConfigError for a wrong configuration; Error for a folder in use, keys others can read,
-   *   a port that is taken
+   * @throws ConfigError if the configuration is invalid; Error if the data folder is in use, others
+   *   can read the keys, or the port is taken
    */
   static async start(values: PartialConfig, options: RelayOptions = {}): Promise<Relay> {
     const { config } = loadConfig({ values });
@@ -115,7 +115,7 @@ export class Relay implements AsyncDisposable {
     const running = await startParts(config, options, parts);
     const relay = new Relay(parts.move(), running);
     relayStarted(relay.context, relay);
-    // Whoever waits for `closed` hears of a failure.
+    // A failure rejects `closed`.
     const stop = () => void relay[Symbol.asyncDispose]().catch(() => {});
     options.signal?.addEventListener('abort', stop, { once: true });
     if (options.signal?.aborted) stop();
@@ -130,7 +130,7 @@ export class Relay implements AsyncDisposable {
     return this.context.network;
   }
 
-  /** Stops accepting, answers what is under way, closes connections with 1001, flushes. */
+  /** Stops accepting, answers requests in progress, closes connections with 1001, flushes. */
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#parts.disposed) return this.closed;
     try {
@@ -193,7 +193,7 @@ async function createContext(
   const network = new Network({ context, word, primitives: nodePrimitives });
   const metrics = new Metrics();
   const observed = { log, metrics };
-  // The lock of the folder comes first: nothing in it is touched while another relay runs on it.
+  // Opens storage first: its lock ensures that no other relay uses the data folder.
   const storage = parts.use(await openObservedStorage(config, options, observed));
   if (config.dev) await createKeys(data, random);
   const identity = relayIdentity(network, await loadKeys(data));
@@ -310,7 +310,7 @@ async function serve(
   if (config.tls.mode === 'off' && config.trustedProxies.length === 0) noTrustedProxy(context);
 }
 
-/** Both sides at once: an HTTP server closes only when its upgraded connections are gone too. */
+/** Stops both transports at once: an HTTP server closes only after its upgraded connections. */
 async function stopServing(
   { app, terminate }: Http,
   sockets: WebSocketTransport,
@@ -320,7 +320,7 @@ async function stopServing(
   await Promise.all([app.close(), sockets[Symbol.asyncDispose]()]);
 }
 
-/** Certificates are for TLS peers, which live in real time whatever clock the relay runs on. */
+/** Reads the certificate; its validity is in real time, whatever clock the relay uses. */
 async function tlsFiles(config: RelayConfig): Promise<{ cert: string; key: string }> {
   const { mode, certificate, key } = config.tls;
   if (mode === 'dev')
@@ -328,7 +328,7 @@ async function tlsFiles(config: RelayConfig): Promise<{ cert: string; key: strin
   return readCertificate(certificate, key);
 }
 
-/** A development relay enters itself into its registry; any other looks whether it is there. */
+/** Enters a development relay into its registry; checks that any other relay is listed. */
 async function useRegistry(
   config: RelayConfig,
   context: RelayContext,
@@ -346,7 +346,8 @@ async function useRegistry(
     return;
   }
   const registry = await readRegistry(network, path);
-  if (registry === undefined && config.registry !== '') throw new Error(`${path}: is not there`);
+  if (registry === undefined && config.registry !== '')
+    throw new Error(`${path}: does not exist; check the setting \`registry\``);
   if (!(await context.registryStatus.isActive())) notRegistered(context, path);
 }
 

@@ -218,7 +218,7 @@ describe('starting', () => {
       'context: is of another network',
     );
     rmSync(registry);
-    await expect(Relay.start(configured, { log })).rejects.toThrow(/registry\.json: is not there/);
+    await expect(Relay.start(configured, { log })).rejects.toThrow(/registry\.json: does not exist/);
   });
 
   test('a development relay enters itself into its registry file, once', async () => {

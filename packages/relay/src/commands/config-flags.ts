@@ -4,7 +4,7 @@ import { nodePrimitives } from '@posthouse/protocol/node';
 import { type Command, Option } from 'commander';
 import { type LoadedConfig, loadConfig, type Purpose, type RelayConfig } from '../config/index.ts';
 
-/** Flags of the command line, by the setting they stand for. */
+/** Flags of the command line, with the setting each one sets. */
 const flags: Readonly<Record<string, string>> = {
   data: 'data',
   listen: 'listen',
@@ -15,10 +15,10 @@ const flags: Readonly<Record<string, string>> = {
   log: 'log',
 };
 
-/** Flags as commander parsed them; a command may have others. */
+/** Parsed flags; a command may have more of its own. */
 export type Flags = Readonly<Record<string, string | boolean | undefined>>;
 
-/** Gives a command the flags of the configuration. */
+/** Adds the flags of the configuration to a command. */
 export function withConfig(command: Command): Command {
   return command
     .option('--config <file>', 'configuration file, JSON')
@@ -39,7 +39,10 @@ export function withConfig(command: Command): Command {
     );
 }
 
-/** @throws ConfigError */
+/**
+ * Loads the configuration from file, environment and flags.
+ * @throws ConfigError
+ */
 export function configFrom(options: Flags, purpose: Purpose = 'relay'): LoadedConfig {
   const chosen = Object.entries(flags).map(([flag, path]) => [path, options[flag]]);
   const file = options.config ?? process.env.POSTHOUSE_CONFIG;
@@ -51,7 +54,7 @@ export function configFrom(options: Flags, purpose: Purpose = 'relay'): LoadedCo
   });
 }
 
-/** The network a configuration names. */
+/** Returns the network of a configuration. */
 export function networkOf({
   network: context,
   service: word,

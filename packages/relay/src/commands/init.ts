@@ -6,14 +6,14 @@ import { configFrom, type Flags, networkOf, withConfig } from './config-flags.ts
 
 /** Makes `posthouse init`. */
 export function initCommand(): Command {
-  return withConfig(new Command('init')).description("make the relay's keys").action(init);
+  return withConfig(new Command('init')).description("create the relay's keys").action(init);
 }
 
 async function init(options: Flags): Promise<void> {
   const { config } = configFrom(options, 'keys');
-  const made = await createKeys(config.data, nodeRandom);
+  const isNew = await createKeys(config.data, nodeRandom);
   const identity = relayIdentity(networkOf(config), await loadKeys(config.data));
-  const state = made ? 'made' : 'there already';
+  const state = isNew ? 'made' : 'there already';
   process.stdout.write(
     [
       `keys ${state}: ${keyFolder(config.data)}`,

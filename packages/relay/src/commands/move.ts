@@ -1,4 +1,4 @@
-/** `posthouse move`: what an operator types and sees; the work is done in storage/move/. */
+/** `posthouse move`: arguments and output; storage/move/ does the work. */
 import { Command } from 'commander';
 import { relayMigrations } from '../modules.ts';
 import {
@@ -25,14 +25,14 @@ const help = `
 A database is named by
   sqlite:DIR        the data folder with relay.sqlite
   postgres://user:password@host:port/database
-                    or postgres: and such a URL. Without a password in it, the environment's
-                    PGPASSWORD or the file ~/.pgpass is used; no password is ever printed.
+                    or postgres: followed by such a URL. If it has no password, PGPASSWORD
+                    or the file ~/.pgpass is used; no password is ever printed.
 
-Stop every process of the relay first. Neither database may be in use meanwhile, and no relay
-starts on either until the move is complete. It can be interrupted at any moment, however hard:
-the same command goes on where it was. At the end both databases are read again and compared, table
-by table; only then is the source closed for good and the target opened. The source keeps its
-rows, marked as moved.
+Stop every process of the relay first. Neither database may be in use during the move, and no relay
+starts on either until the move is complete. If the move is interrupted, even by a crash, run the
+same command again: it continues. At the end both databases are read again and compared, table by
+table; only then does the source go out of service and the target into service. The source keeps
+its rows, marked as moved.
 
 The relay's keys are not copied: they stay in keys/ of the data folder.
 
@@ -42,14 +42,15 @@ Examples:
   posthouse move --from sqlite:/var/lib/posthouse --to postgres://relay@db.example/relay
   posthouse move --from postgres://relay@db.example/relay --to sqlite:/var/lib/posthouse --replace`;
 
+/** Creates `posthouse move`. */
 export function moveCommand(): Command {
   return new Command('move')
-    .description("copy the relay's whole state to another database, and hand it over")
-    .requiredOption('--from <database>', 'where the state is')
-    .option('--to <database>', 'where it shall be: an empty database')
-    .option('--replace', 'empty the target first, if an earlier move left its copy there')
-    .option('--abandon', 'give up a move that is not complete: the source is as before')
-    .option('--lost <database>', 'with --abandon: the target, if it is gone with all that is in it')
+    .description("move the relay's whole state to another database")
+    .requiredOption('--from <database>', 'the current database')
+    .option('--to <database>', 'the new database, which must be empty')
+    .option('--replace', 'empty the target first, if it is the old copy of an earlier move')
+    .option('--abandon', 'give up an incomplete move and put the source back into service')
+    .option('--lost <database>', 'with --abandon: the target, if it is lost for good')
     .addHelpText('after', help)
     .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2))
     .action(run);
@@ -72,14 +73,15 @@ function addresses({ from, to, replace, abandon, lost }: MoveFlags): {
 } {
   if (replace && abandon)
     throw new DatabaseAddressError('--abandon replaces nothing: leave --replace out');
-  if (lost !== undefined && !abandon) throw new DatabaseAddressError('--lost goes with --abandon');
+  if (lost !== undefined && !abandon)
+    throw new DatabaseAddressError('--lost needs --abandon: add it');
   if (lost !== undefined && to !== undefined)
-    throw new DatabaseAddressError('--to or --lost, not both');
+    throw new DatabaseAddressError('give either --to or --lost, not both');
   const source = parseAddress(from);
   if (to === undefined) return { from: source };
   const target = parseAddress(to);
   if (source.name === target.name)
-    throw new DatabaseAddressError('--from and --to are the same database');
+    throw new DatabaseAddressError('--from and --to are the same database: give another --to');
   return { from: source, to: target };
 }
 
@@ -90,7 +92,7 @@ async function abandon(flags: MoveFlags): Promise<number> {
   if (lost !== undefined) {
     print([
       `given up: ${from.name} is the relay's database again, as of the move`,
-      `What was accepted since is missing. Should it come back, no relay may ever run on ${target}.`,
+      `What was accepted since is missing. If ${target} reappears, no relay may ever run on ${target}.`,
     ]);
     return 0;
   }
@@ -103,7 +105,7 @@ async function abandon(flags: MoveFlags): Promise<number> {
 
 async function move(flags: MoveFlags): Promise<number> {
   const { from, to } = addresses(flags);
-  if (to === undefined) throw new DatabaseAddressError('--to is needed');
+  if (to === undefined) throw new DatabaseAddressError('--to is needed: give the new database');
   const stopping = new AbortController();
   const stop = () => stopping.abort();
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, stop);
@@ -123,7 +125,7 @@ async function move(flags: MoveFlags): Promise<number> {
   } catch (error) {
     if (!stopping.signal.aborted) throw error;
     progress[Symbol.dispose]();
-    process.stderr.write('stopped: run the same command again to go on, nothing is lost\n');
+    process.stderr.write('stopped: run the same command again to continue; nothing is lost\n');
     return 1;
   } finally {
     for (const signal of ['SIGTERM', 'SIGINT'] as const) process.off(signal, stop);
@@ -161,13 +163,13 @@ function conclusion(
   if (state === 'differs') {
     return [
       `not moved: ${from.name} and ${to.name} differ, and neither lets a relay run`,
-      'One of them was changed since its rows were copied. Either give the move up, with --abandon,',
-      'and go on with the source; or remove the target, and run the same command with an empty one.',
+      'One of them was changed after its rows were copied. Either give the move up with --abandon and',
+      'continue with the source; or remove the target and run the same command with an empty one.',
     ];
   }
   return [
     `${state}: ${from.name} -> ${to.name}`,
-    `The relay ${relayId} starts on ${to.name} now, and on nothing else.`,
+    `The relay ${relayId} starts on ${to.name} now, and on no other database.`,
     keysHint(from, to),
   ];
 }
@@ -179,10 +181,10 @@ function keysHint(from: DatabaseAddress, to: DatabaseAddress): string {
   return `${needs} keys/ of ${folder}, and \`data\` set to a folder that has it.`;
 }
 
-/** Milliseconds between two lines of one table in a log. */
+/** Milliseconds between two progress lines of one table in a log. */
 const logInterval = 5_000;
 
-/** One line that is written over on a terminal; a line now and then in a log. */
+/** Shows progress: one line that is overwritten on a terminal, a line every 5 s in a log. */
 class ProgressLines implements Disposable {
   readonly #stream: NodeJS.WriteStream;
   #writtenAt = 0;

@@ -1,4 +1,4 @@
-/** What the commands about posts and reports take: arguments, flags, and the relay's database. */
+/** Arguments and flags of the commands about posts and reports, and access to the database. */
 import {
   AccountId,
   ChannelId,
@@ -14,36 +14,38 @@ import { openAlongside } from '../storage/open.ts';
 import type { Storage } from '../storage/types.ts';
 import { configFrom, type Flags, withConfig } from './config-flags.ts';
 
-/** Rows that are shown where nobody says how many. */
-export const usualLimit = 50;
-const mostShown = 100_000;
+/** Default of --limit. */
+export const defaultLimit = 50;
+const maxLimit = 100_000;
 
-export const limitMeaning = `the newest so many, ${usualLimit} where it is left out`;
+/** Help text of --limit. */
+export const limitMeaning = `how many to show, the newest; default ${defaultLimit}`;
 
+/** Creates a command that exits with 2 for wrong arguments. */
 export function command(name: string, description: string): Command {
   return withConfig(new Command(name).description(description)).exitOverride((error) =>
     process.exit(error.exitCode === 0 ? 0 : 2),
   );
 }
 
-/** A command about one post. */
+/** Creates a command about one post. */
 export function aboutPost(name: string, description: string): Command {
   return command(name, description)
-    .argument('<channel>', 'its ID, chan_…', channelOf)
-    .argument('<sequence>', "the post's position in it", sequenceOf);
+    .argument('<channel>', 'ID of the channel, chan_…', channelOf)
+    .argument('<sequence>', 'sequence of the post', sequenceOf);
 }
 
 export const channelOf = (text: string) => argument(ChannelId, text, 'chan_ and 22 characters');
 export const accountOf = (text: string) => argument(AccountId, text, 'neo:<magic>:<address>');
 const sequenceOf = (text: string) => integer(TargetSequence, text, 'a number from 1');
 export const limitOf = (text: string) =>
-  integer(Type.Integer({ minimum: 1, maximum: mostShown }), text, `1 to ${mostShown}`);
+  integer(Type.Integer({ minimum: 1, maximum: maxLimit }), text, `1 to ${maxLimit}`);
 
 function integer(schema: TSchema, text: string, expected: string): number {
   return argument<number>(schema, /^[0-9]+$/.test(text) ? Number(text) : text, expected);
 }
 
-/** What commander is given for a text, where it fits. */
+/** Returns an argument if it is valid; otherwise commander reports what was expected. */
 function argument<T>(schema: TSchema, value: T | string, expected: string): T {
   try {
     checkSchema(schema, value);
@@ -53,13 +55,13 @@ function argument<T>(schema: TSchema, value: T | string, expected: string): T {
   return value as T;
 }
 
-/** A post, as an operator names it. */
-export interface Named {
+/** The address of a post. */
+export interface PostAddress {
   readonly channelId: string;
   readonly sequence: number;
 }
 
-/** Flags of the commands, each of some of them. */
+/** All flags of these commands; each command has some of them. */
 interface OwnFlags {
   readonly channel?: string;
   readonly limit?: number;
@@ -68,14 +70,14 @@ interface OwnFlags {
   readonly yes?: boolean;
 }
 
-/** Flags of a command, wherever they stood. */
+/** Returns the flags of a command and of its parents. */
 export function flagsOf(of: Command): { readonly config: RelayConfig; readonly own: OwnFlags } {
   const flags = of.optsWithGlobals();
   return { config: configFrom(flags as Flags, 'storage').config, own: flags as OwnFlags };
 }
 
-/** Does something beside the relay, which may run. */
-export async function using<T>(
+/** Runs `work` on the database, whether the relay runs or not. */
+export async function withStorage<T>(
   config: RelayConfig,
   work: (storage: Storage) => Promise<T>,
 ): Promise<T> {

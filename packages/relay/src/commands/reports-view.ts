@@ -1,24 +1,27 @@
-/** How posts and reports look on a terminal, and as JSON; what strangers wrote commands neither. */
+/** Formats posts and reports for terminals and as JSON, without control characters of strangers. */
 import { terminalColumns, terminalLine, terminalText } from '@posthouse/protocol/terminal';
 import type { ListedReport, ReportedPost } from '../channels/index.ts';
-import type { Named } from './reports-arguments.ts';
+import type { PostAddress } from './reports-arguments.ts';
 
-export function place({ channelId, sequence }: Named): string {
+/** Names a post in a message. */
+export function postName({ channelId, sequence }: PostAddress): string {
   return `post ${sequence} of ${channelId}`;
 }
 
+/** Prints lines of the result. */
 export function print(lines: readonly string[]): void {
   for (const line of lines) process.stdout.write(`${line}\n`);
 }
 
-/** A remark that is not part of the result. */
+/** Prints a remark to standard error. */
 export function note(line: string): void {
   process.stderr.write(`${line}\n`);
 }
 
-/** Characters of a reason in the table. */
+/** Limit of characters of a reason in the table. */
 const shortReason = 60;
 
+/** Formats a table of reports. */
 export function reportTable(reports: readonly ListedReport[]): string[] {
   const rows = reports.map((report) => [
     instant(report.reportedAt),
@@ -31,36 +34,37 @@ export function reportTable(reports: readonly ListedReport[]): string[] {
   return terminalColumns([['reported', 'channel', 'post', 'is', 'by', 'reason'], ...rows]);
 }
 
-/** Text of somebody else as one line. */
+/** Formats a stranger's text as one line. */
 function oneLine(text: string): string {
   return terminalLine(text.replaceAll('\n', ' '));
 }
 
-/** As {@link oneLine}, no longer than the table has room for. */
+/** As {@link oneLine}, cut to {@link shortReason} characters. */
 function shortened(text: string): string {
   const characters = [...oneLine(text)];
   if (characters.length <= shortReason) return characters.join('');
   return `${characters.slice(0, shortReason - 1).join('')}…`;
 }
 
-/** As logs have it. */
+/** Formats Unix seconds as in logs. */
 export function instant(seconds: number): string {
   return new Date(seconds * 1_000).toISOString().replace('.000', '');
 }
 
-const fates = {
+const statusTexts = {
   readable: 'readable',
   withheld: 'withheld from its channel',
   deleted: 'deleted by the owner or a moderator',
-  gone: 'not there: its retention is over, or there never was one',
+  gone: 'gone: its retention is over, or it never existed',
 } as const;
 
-export function postLines(named: Named, post: ReportedPost): string[] {
+/** Formats a post. */
+export function postLines(address: PostAddress, post: ReportedPost): string[] {
   const { channelName, account, acceptedAt, withheldAt, state } = post;
   const { body, attachments = [] } = state ?? {};
   const rows = [
-    ['channel', `${named.channelId} ${oneLine(channelName ?? '')}`.trimEnd()],
-    ['post', `${named.sequence}, ${fates[post.status]}`],
+    ['channel', `${address.channelId} ${oneLine(channelName ?? '')}`.trimEnd()],
+    ['post', `${address.sequence}, ${statusTexts[post.status]}`],
     ...(account === undefined ? [] : [['by', account]]),
     ...(acceptedAt === undefined ? [] : [['at', instant(acceptedAt)]]),
     ...(withheldAt === undefined ? [] : [['withheld', instant(withheldAt)]]),
@@ -74,6 +78,7 @@ export function postLines(named: Named, post: ReportedPost): string[] {
   return body === undefined ? lines : [...lines, `    ${terminalText(body.text)}`];
 }
 
+/** Formats the reports about one post. */
 export function reportLines(reports: readonly ListedReport[]): string[] {
   if (reports.length === 0) return ['no reports'];
   return reports.flatMap(({ reportedAt, account, deviceId, reason }) => [
@@ -82,6 +87,7 @@ export function reportLines(reports: readonly ListedReport[]): string[] {
   ]);
 }
 
+/** Converts a report to its JSON form. */
 export function wireOf(report: ListedReport): object {
   return {
     channel_id: report.channelId,
@@ -94,7 +100,8 @@ export function wireOf(report: ListedReport): object {
   };
 }
 
-export function wireOfPost({ channelId, sequence }: Named, post: ReportedPost): object {
+/** Converts a post to its JSON form. */
+export function wireOfPost({ channelId, sequence }: PostAddress, post: ReportedPost): object {
   const { channelName: channel_name, account, acceptedAt: accepted_at } = post;
   const { withheldAt: withheld_at, state } = post;
   const facts = { channel_name, account, accepted_at, withheld_at, state };

@@ -1,4 +1,4 @@
-/** `posthouse reports withhold`, `restore` and `withheld`: what is public stays the operator's. */
+/** `posthouse reports withhold`, `restore` and `withheld`: hides posts from a channel's timeline. */
 import { createInterface } from 'node:readline/promises';
 import { terminalColumns } from '@posthouse/protocol/terminal';
 import type { Command } from 'commander';
@@ -15,78 +15,81 @@ import { createLog } from '../observability/log.ts';
 import {
   aboutPost,
   command,
+  defaultLimit,
   flagsOf,
   limitMeaning,
   limitOf,
-  type Named,
-  using,
-  usualLimit,
+  type PostAddress,
+  withStorage,
 } from './reports-arguments.ts';
-import { instant, note, place, postLines, print } from './reports-view.ts';
+import { instant, note, postLines, postName, print } from './reports-view.ts';
 
 const withholdHelp = `
-Nobody reads the post and its edits any more, who follows the channel or who comes to it; in a client
-it looks like a post whose retention is over. Copies that clients have already are theirs. It is kept
-until its retention is over, as the protocol demands, and \`restore\` puts it back. Whoever may delete
-it still can. The reports about it are dismissed.`;
+The relay no longer returns the post and its edits to any client; to clients it looks like a post
+whose retention is over. Copies that clients have already stay there. The post is stored until its
+retention is over, as the protocol demands, and \`restore\` makes it readable again. The owner and
+moderators can still delete it. The reports about it are dismissed.`;
 
+/** Creates `posthouse reports withhold`. */
 export function withholdCommand(): Command {
-  return aboutPost('withhold', "take a post out of its channel's timeline, and dismiss its reports")
-    .option('--yes', 'do not ask')
+  return aboutPost('withhold', "hide a post from its channel's timeline, and dismiss its reports")
+    .option('--yes', 'do not ask for confirmation')
     .addHelpText('after', withholdHelp)
     .action((channel, sequence, _, of) => withhold({ channelId: channel, sequence }, of));
 }
 
+/** Creates `posthouse reports restore`. */
 export function restoreCommand(): Command {
-  return aboutPost('restore', 'put a withheld post back, with all its edits').action(
+  return aboutPost('restore', 'make a withheld post readable again, with all its edits').action(
     (channel, sequence, _, of) => restore({ channelId: channel, sequence }, of),
   );
 }
 
+/** Creates `posthouse reports withheld`. */
 export function withheldCommand(): Command {
-  return command('withheld', 'list the posts that are withheld, the last one last')
+  return command('withheld', 'list withheld posts, the newest last')
     .option('--limit <number>', limitMeaning, limitOf)
-    .option('--json', 'one JSON object a line')
+    .option('--json', 'print one JSON object per line')
     .action((_, of) => list(of));
 }
 
-async function withhold(named: Named, of: Command): Promise<void> {
+async function withhold(address: PostAddress, of: Command): Promise<void> {
   const { config, own } = flagsOf(of);
   if (!own.yes) {
-    const { post } = await using(config, (storage) => readReportedPost(storage, named, 1));
-    const isSure = post.status !== 'readable' || (await isConfirmed(postLines(named, post)));
-    if (!isSure) throw new Error('not withheld: nobody said yes');
+    const { post } = await withStorage(config, (storage) => readReportedPost(storage, address, 1));
+    const isSure = post.status !== 'readable' || (await isConfirmed(postLines(address, post)));
+    if (!isSure) throw new Error('not withheld: answer y, or give --yes');
   }
-  const { isNew, reports } = await using(config, (storage) =>
-    withholdPost(storage, named, systemClock.now()),
+  const { isNew, reports } = await withStorage(config, (storage) =>
+    withholdPost(storage, address, systemClock.now()),
   );
   const log = createLog(config.log);
-  const { channelId: channel, sequence } = named;
+  const { channelId: channel, sequence } = address;
   if (isNew) postWithheld({ log }, { channel, sequence, reports });
   const dismissed = `${reports === 1 ? '1 report' : `${reports} reports`} dismissed`;
-  print([`${place(named)} is withheld${isNew ? '' : ' already'}, ${dismissed}`]);
+  print([`${postName(address)} is withheld${isNew ? '' : ' already'}, ${dismissed}`]);
 }
 
-async function restore(named: Named, of: Command): Promise<void> {
+async function restore(address: PostAddress, of: Command): Promise<void> {
   const { config } = flagsOf(of);
-  await using(config, (storage) => restorePost(storage, named));
-  const { channelId: channel, sequence } = named;
+  await withStorage(config, (storage) => restorePost(storage, address));
+  const { channelId: channel, sequence } = address;
   postRestored({ log: createLog(config.log) }, { channel, sequence });
-  print([`${place(named)} is readable again`]);
+  print([`${postName(address)} is readable again`]);
 }
 
 async function list(of: Command): Promise<void> {
   const { config, own } = flagsOf(of);
-  const { limit = usualLimit, json = false } = own;
-  const found = await using(config, (storage) => listWithheld(storage, limit + 1));
+  const { limit = defaultLimit, json = false } = own;
+  const found = await withStorage(config, (storage) => listWithheld(storage, limit + 1));
   const posts = found.slice(-limit);
   if (json) print(posts.map((post) => JSON.stringify(wireOf(post))));
   else if (posts.length > 0) print(table(posts));
   else note('no post is withheld');
-  if (found.length > limit) note('older ones are left out, see --limit');
+  if (found.length > limit) note('older posts are not shown: give a higher --limit');
 }
 
-/** Asks on standard error; an end of input is no. */
+/** Asks on standard error; end of input means no. */
 async function isConfirmed(lines: readonly string[]): Promise<boolean> {
   for (const line of lines) note(line);
   using asked = createInterface({ input: process.stdin, output: process.stderr });

@@ -108,7 +108,7 @@ describe('beside a relay', () => {
     for (const person of [ann, ben, cem]) await report(person, post);
     const all = await listed();
     const { code, output, errors } = await reports(...ofChannel(), '--json', '--limit', '2');
-    expect([code, errors]).toEqual([0, 'older ones are left out, see --limit\n']);
+    expect([code, errors]).toEqual([0, 'older reports are not shown: give a higher --limit\n']);
     expect(
       output
         .split('\n')
@@ -161,7 +161,7 @@ describe('beside a relay', () => {
     expect(nowhere).toEqual({
       code: 1,
       output: '',
-      errors: `post 5 of chan_${'A'.repeat(22)}: there is no such post, and no report about one\n`,
+      errors: `post 5 of chan_${'A'.repeat(22)}: no such post and no report about it: check channel and sequence\n`,
     });
     const unreported = await channel.post();
     expect(await printed('show', channel.channelId, String(unreported))).toMatch(/\nno reports\n$/);
@@ -209,7 +209,7 @@ describe('beside a relay', () => {
       expect(again).toEqual({
         code: 1,
         output: '',
-        errors: `post ${post} of ${channel.channelId}: there are no reports by ${ben.account}\n`,
+        errors: `post ${post} of ${channel.channelId}: no reports by ${ben.account}\n`,
       });
       expect(await printed('dismiss', ...about)).toBe('2 reports dismissed\n');
       expect(await reports('dismiss', ...about)).toMatchObject({ code: 1, output: '' });

@@ -99,7 +99,9 @@ test(
       expect([input, code, output]).toEqual([input, 1, '']);
       expect(errors).toContain(`post     ${post}, readable\n`);
       expect(errors).toContain('    a stolen\n    bicycle\n');
-      expect(errors).toMatch(/withhold it\? \[y\/N\] [\s\S]*not withheld: nobody said yes\n$/);
+      expect(errors).toMatch(
+        /withhold it\? \[y\/N\] [\s\S]*not withheld: answer y, or give --yes\n$/,
+      );
     }
     expect(await channel.sequences()).toEqual([0, 1, 2]);
     expect(await reports(['withhold', ...about], 'y\n')).toMatchObject({ code: 0 });
@@ -146,7 +148,7 @@ test(
     const other = await TestChannel.create(ground, ann, { name: 'Fair' });
     await reports(['withhold', other.channelId, String(await other.post()), '--yes']);
     const { code, output, errors } = await reports(['withheld', '--limit', '1', '--json']);
-    expect([code, errors]).toEqual([0, 'older ones are left out, see --limit\n']);
+    expect([code, errors]).toEqual([0, 'older posts are not shown: give a higher --limit\n']);
     expect(output.trimEnd().split('\n')).toHaveLength(1);
   },
   patience,

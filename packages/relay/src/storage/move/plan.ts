@@ -97,7 +97,7 @@ function initialTargetState(
       if (replace) return 'emptying';
       return refuse(
         target,
-        `holds the copy that was left behind when the relay was moved to ${target.mark.other}: ` +
+        `holds the old copy of the relay, which was moved to ${target.mark.other}: ` +
           'give --replace to empty it first',
       );
     case 'moving':
