@@ -218,7 +218,9 @@ describe('starting', () => {
       'context: is of another network',
     );
     rmSync(registry);
-    await expect(Relay.start(configured, { log })).rejects.toThrow(/registry\.json: does not exist/);
+    await expect(Relay.start(configured, { log })).rejects.toThrow(
+      /registry\.json: does not exist/,
+    );
   });
 
   test('a development relay enters itself into its registry file, once', async () => {
@@ -264,7 +266,7 @@ describe('stopping', () => {
     return { waiting, release };
   }
 
-  test('answers what is under way on both transports, then closes with 1001', async () => {
+  test('answers requests in progress on both transports, then closes with 1001', async () => {
     const socket = await door.socket();
     const { waiting, release } = hold(2);
     const overHttp = door.http().call('auth.challenge', { account });
@@ -327,7 +329,7 @@ describe('stopping', () => {
     const socket = connectTcp(Number(port), hostname);
     socket.on('error', () => {});
     await new Promise((resolve) => socket.once('connect', resolve));
-    // Behind it in the queue of connections: once this is answered, the relay has the other too.
+    // Later in the queue of connections: once this is answered, the relay has the other too.
     await door.http().call('relay.info', {});
     const stopped = door.relay[Symbol.asyncDispose]();
     await new Promise((resolve) => setImmediate(resolve));

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { ServedRelay } from './support/served-relay.ts';
 
-test('a relay of one process compares nothing with storage: nobody else tells it anything', async () => {
+test('a relay with one process never resyncs: it gets no notices of other processes', async () => {
   await using door = await ServedRelay.start();
   const ann = await door.register('ann');
   const socket = await door.socket();

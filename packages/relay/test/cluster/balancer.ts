@@ -46,7 +46,7 @@ export class Balancer implements AsyncDisposable {
       return;
     }
     this.#keep(backend);
-    // Whoever is gone takes the other side along, be it by a reset.
+    // If one side closes, close the other side too, even by a reset.
     client.once('close', () => backend.destroy());
     backend.once('close', () => client.destroy());
     client.pipe(backend);

@@ -144,7 +144,7 @@ describe('timelines', () => {
     expect(rulesBroken(log)).toContain('reused');
   });
 
-  test('a page that does not ascend, or repeats what was behind, is found', () => {
+  test('a page that is not ascending, or repeats earlier entries, is found', () => {
     expect(forged((log) => reshow(log, 'b1', [...both].reverse()))).toContain('unsorted');
     const repeated = page('b1', both.slice(1), { after: 1 });
     expect(forged((log) => log.push(repeated))).toContain('unsorted');
@@ -198,7 +198,7 @@ describe('sends', () => {
     expect(rulesBroken(log)).toEqual(['doubled', 'ghost']);
   });
 
-  test('a message nobody sent, or that is for others, is a ghost', () => {
+  test('a message that was never sent, or is for another account, is a ghost', () => {
     expect(rulesBroken([...good(), ...everybody([2, 'm3'])])).toEqual(['ghost']);
     expect(rulesBroken([...good(), page('c1', [[0, 'm1']])])).toEqual(['ghost']);
   });
@@ -234,11 +234,11 @@ describe('heads', () => {
     expect(forged((log) => log.push(head('b1', 0, 2)))).toEqual([]);
   });
 
-  test('a message behind which a head was seen before it was sent goes back', () => {
+  test('a message sent after a later head was seen goes back', () => {
     expect(forged((log) => log.unshift(head('b2', 1)))).toEqual(['backwards']);
   });
 
-  test('a message behind what a page showed before it was sent goes back', () => {
+  test('a message sent after a page showed a later one goes back', () => {
     const log = [sending('m1'), page('b1', [[5, 'm1']]), sending('m2')];
     log.push(
       page('b1', [[3, 'm2']]),
@@ -298,7 +298,7 @@ describe('removed devices', () => {
     expect(removed(head('b2', 1), ...other)).toEqual([]);
   });
 
-  test('a head behind such a message is one too, whoever sent that one when', () => {
+  test('a head after such a message goes back too, whatever its sender and time', () => {
     const log = [
       ...good(),
       sending('m4'),

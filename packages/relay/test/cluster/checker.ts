@@ -15,20 +15,20 @@ export type Rule =
   | 'reused'
   /** Pages ascend from where they were asked for (04 §18). */
   | 'unsorted'
-  /** Who sends after a confirmation is behind the confirmed message (04 §17.1). */
+  /** A message sent after a confirmation comes after the confirmed message (04 §17.1). */
   | 'swapped'
-  /** A head that was seen is behind every later message, and heads of a connection rise. */
+  /** Every later message comes after a head that was seen, and heads of a connection rise. */
   | 'backwards'
   /** A head names a record that is there: hints leave after the commit (02 §12.3). */
   | 'phantom'
-  /** What was refused, or sent by nobody, is in no timeline (04 §12.1). */
+  /** A message that was refused, or never sent, is in no timeline (04 §12.1). */
   | 'ghost'
   /** A confirmed message is not refused later, nor a refused one confirmed (04 §15.1). */
   | 'changed'
   /**
    * A removed device hears nothing new (02 §10.3, §12.3, §12.4): no revision from the one that
    * removed it on, and no head of a record whose message was sent after the removal was confirmed,
-   * or of one behind such a record. What was under way to it then may arrive.
+   * or of a later record. Messages in delivery at that time may arrive.
    */
   | 'late notice'
   /** After the confirmation every call of a removed device is `unauthorized` (02 §10.3). */
@@ -82,7 +82,7 @@ class Timelines {
     const shown = of(this.shown[page.reading], device, () => new Set<string>());
     let last = page.after;
     for (const { sequence, id, content } of page.entries) {
-      if (sequence <= last) report('unsorted', `${device} got ${sequence} behind ${last}`);
+      if (sequence <= last) report('unsorted', `${device} got ${sequence} after ${last}`);
       last = sequence;
       const known = contents.get(sequence) ?? content;
       if (known !== content) report('reused', `${account} ${sequence}: ${known} and ${content}`);
@@ -214,7 +214,7 @@ function raise(known: Map<string, number>, account: string, sequence = -1): void
   known.set(account, Math.max(known.get(account) ?? -1, sequence));
 }
 
-/** What stands in timelines was sent, not refused, and stands behind what was known before. */
+/** Messages in timelines were sent, not refused, and come after those known before. */
 function checkRecords(
   messages: ReadonlyMap<string, Message>,
   timelines: Timelines,
@@ -224,7 +224,7 @@ function checkRecords(
     for (const [sequence, content] of contents) {
       const message = messages.get(content);
       if (message === undefined || !accountsOf(message).has(account)) {
-        report('ghost', `${account} ${sequence}: nobody sent ${content}`);
+        report('ghost', `${account} ${sequence}: ${content} was never sent`);
         continue;
       }
       if (message.outcome === 'refused') {

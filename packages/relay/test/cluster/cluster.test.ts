@@ -1,5 +1,5 @@
 /**
- * Three relay processes on one PostgreSQL and one NATS behind a balancer, under steady load, while
+ * Three relay processes on one PostgreSQL and one NATS with a balancer, under steady load, while
  * one part after another fails. What is right is decided by `checker.ts` from what clients saw.
  */
 import { TestContext } from '@posthouse/conformance';
@@ -66,7 +66,7 @@ describe.skipIf(withoutNats !== undefined)(title, () => {
     console.log([`seed ${seed}`, ...lines].join('\n'));
   }, 60_000);
 
-  // What is not recovered from would only be found again by each test behind it.
+  // Otherwise every later test would report the same failure again.
   let hasFailed = false;
   beforeEach((context) => {
     if (hasFailed) context.skip('a test before failed');
@@ -166,7 +166,7 @@ describe.skipIf(withoutNats !== undefined)(title, () => {
     const crashed = () => cluster.postgres.crash();
     await suffer('PostgreSQL away', crashed, async () => {
       await log.until(
-        () => 'somebody to be told temporarily_unavailable',
+        () => 'a client to get temporarily_unavailable',
         () => told() > before,
       );
       await cluster.postgres.start();
@@ -287,7 +287,7 @@ describe.skipIf(withoutNats !== undefined)(title, () => {
     await removeDevice(people[name] as Person, () => cluster.nats.start());
   });
 
-  test('whoever reads everything again finds the same', async () => {
+  test('reading everything again gives the same result', async () => {
     await settled();
     await Promise.all(members.map((member) => member.readAgain()));
     expect(findings()).toEqual([]);

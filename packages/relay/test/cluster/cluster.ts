@@ -1,4 +1,4 @@
-/** Several relay processes behind one name, with everything they need. */
+/** Several relay processes at one address, with their servers. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -42,7 +42,7 @@ export class SocketConnection implements RelayConnection {
 
   /**
    * @param url complete WebSocket address
-   * @throws Error where nobody answers
+   * @throws Error if no server answers
    */
   static async open(
     target: Target,

@@ -23,7 +23,7 @@ test('serve: a wrong configuration is told in full, with exit code 2', async () 
   });
   expect(await relay.ended).toBe(2);
   expect(relay.output.errors.split('\n')).toEqual([
-    'the configuration is wrong:',
+    'the configuration is invalid:',
     expect.stringMatching(/^listen: expected .*found "nowhere" \(command line\)$/),
     'limits.pageSize: expected an integer from 1, found 0 ' +
       '(environment POSTHOUSE_LIMITS_PAGE_SIZE)',

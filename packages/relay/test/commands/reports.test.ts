@@ -1,4 +1,4 @@
-/** `posthouse reports` as an operator types it, beside a relay process that runs, or does not. */
+/** `posthouse reports` as an operator runs it, with or without a running relay. */
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { relayMigrations } from '../../src/modules.ts';
@@ -27,7 +27,7 @@ async function run(
   return { code, output: output.text, errors: output.errors };
 }
 
-describe('beside a relay', () => {
+describe('while a relay runs', () => {
   let data: RelayData;
   let ground: KillableRelay;
   let ann: Person;
@@ -149,7 +149,7 @@ describe('beside a relay', () => {
     });
   });
 
-  test('show of a deleted post has its reports; what nobody knows is said, with 1', async () => {
+  test('show of a deleted post has its reports; of an unknown post it exits with 1', async () => {
     const post = await channel.post({ body: text('secret') });
     await report(ben, post, 'bad');
     await channel.delete(post);
@@ -376,7 +376,7 @@ describe('without a relay that fits', () => {
       }
       expect(await run([], { POSTHOUSE_STORAGE_ENGINE: 'none' })).toMatchObject({
         code: 2,
-        errors: expect.stringMatching(/^the configuration is wrong:\nstorage.engine: /),
+        errors: expect.stringMatching(/^the configuration is invalid:\nstorage.engine: /),
       });
       expect(await run(['--help'])).toMatchObject({
         code: 0,

@@ -37,7 +37,7 @@ describe('posthouse serve', () => {
     expect(await socket.closed).toBe(1001);
     expect(await relay.ended).toBe(0);
     expect(relay.output.text.split('\n')).toHaveLength(2);
-    // Closed in order, SQLite leaves no journal behind; PostgreSQL has none there.
+    // After an orderly close SQLite has no journal; PostgreSQL never has one here.
     expect(existsSync(join(data.path, 'relay.sqlite-wal'))).toBe(false);
   });
 

@@ -54,7 +54,7 @@ const logged = (line: string) => {
 };
 
 test(
-  'withhold and restore beside a relay that runs, is killed, or is stopped',
+  'withhold and restore work while the relay runs, after it was killed, and while it is stopped',
   async () => {
     await report(ann);
     await report(ben);

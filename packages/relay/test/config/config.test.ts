@@ -49,7 +49,7 @@ describe('storage and bus', () => {
     expect(config.bus).toEqual({ nats: '' });
   });
 
-  test('PostgreSQL goes with a URL, with NATS or without', () => {
+  test('PostgreSQL needs a URL; NATS is optional', () => {
     expect(wrong({ storage: { engine: 'postgres', url } })).toEqual([]);
     expect(wrong({ storage: { engine: 'postgres', url }, bus: { nats } })).toEqual([]);
     expect(wrong({ storage: { engine: 'postgres' } })).toEqual([
@@ -57,7 +57,7 @@ describe('storage and bus', () => {
     ]);
   });
 
-  test('what only PostgreSQL can use is refused beside SQLite', () => {
+  test('settings for PostgreSQL only are refused with SQLite', () => {
     expect(wrong({ storage: { url } })).toEqual([
       'storage.engine: expected postgres because storage.url is set, found "sqlite"',
     ]);
@@ -66,7 +66,7 @@ describe('storage and bus', () => {
     ]);
   });
 
-  test('a URL is one', () => {
+  test('invalid URLs are refused', () => {
     expect(wrong({ storage: { engine: 'postgres', url: 'postgres://[' } })).toEqual([
       'storage.url: expected a URL with / ? # @ in its password as %2F %3F %23 %40',
     ]);

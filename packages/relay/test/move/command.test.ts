@@ -119,7 +119,7 @@ describe.concurrent('posthouse move', () => {
       const args = ['--from', typed(from), '--to', typed(to)];
       const stopped = await posthouse(args, (errors) => errors.includes('copying devices'));
       expect(stopped.code).toBe(1);
-      expect(stopped.errors).toContain('stopped: run the same command again to go on');
+      expect(stopped.errors).toContain('stopped: run the same command again to continue');
       expect([await stateOf(from), await stateOf(to)]).toEqual(['moving', 'arriving']);
       expect((await posthouse(args)).code).toBe(0);
     },
@@ -137,7 +137,7 @@ describe.concurrent('posthouse move', () => {
     );
   });
 
-  test('a server that is not there, or lets nobody in, is told of without the password', async () => {
+  test('a server that is missing, or refuses the login, is named without its password', async () => {
     const from = await databases.sqlite();
     await furnish(from);
     const away = 'postgres://relay:hunter2@127.0.0.1:1/relay';
@@ -200,8 +200,11 @@ describe.concurrent('posthouse move', () => {
     [['--from', 'sqlite:/a', '--to', 'postgres://u:12/hunter2@h/d'], 'in its password as %2F'],
     [['--from', 'sqlite:/a', '--to', 'postgres://u:12#hunter2@h/d'], 'in its password as %2F'],
     [['--from', 'sqlite:/a', '--abandon', '--replace'], 'leave --replace out'],
-    [['--from', 'sqlite:/a', '--lost', 'sqlite:/b'], '--lost goes with --abandon'],
-    [['--from', 'sqlite:/a', '--to', 'sqlite:/b', '--abandon', '--lost', 'sqlite:/b'], 'not both'],
+    [['--from', 'sqlite:/a', '--lost', 'sqlite:/b'], '--lost needs --abandon: add it'],
+    [
+      ['--from', 'sqlite:/a', '--to', 'sqlite:/b', '--abandon', '--lost', 'sqlite:/b'],
+      'give either --to or --lost',
+    ],
     [['--from', 'sqlite:/a', '--to', 'sqlite:/b', '--force'], "unknown option '--force'"],
     [['--from', 'sqlite:/a', '--to', 'sqlite:/b', 'more'], 'too many arguments'],
   ])('%j is wrong, with exit code 2', async (args, message) => {

@@ -30,7 +30,7 @@ afterAll(() => databases[Symbol.asyncDispose]());
 const digests = (tables: readonly MovedTable[]) =>
   tables.map(({ table, target }) => [table, target]);
 
-/** Two tables beside a relay's own: as many statements as there are kinds of them, and few more. */
+/** Two tables in addition to a relay's own: one statement of each kind, and few more. */
 const migrations: readonly Migration[] = [
   identityMigration,
   moveMigration,
@@ -100,7 +100,7 @@ const possible = [
     [undefined, undefined],
     ['moving', undefined],
   ],
-  // A copy left behind is in nobody's service.
+  // No relay may run on an unfinished copy.
   ...[
     ['arrived', 'moved'],
     ['moving', 'moved'],
@@ -114,7 +114,7 @@ const possible = [
 ];
 
 test(
-  'cut off in front of any statement, at either end, it is completed by the next run',
+  'if cut off before any statement, in either database, it is completed by the next run',
   async () => {
     const make = async () => {
       const from = await databases.sqlite();

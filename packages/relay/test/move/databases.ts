@@ -54,7 +54,7 @@ export class Databases implements AsyncDisposable {
   }
 }
 
-/** As a relay without NATS opens it, or as nobody but a move does. */
+/** Opens it as a relay without NATS does, or as a move does. */
 export async function open(
   address: DatabaseAddress,
   lockMode: 'alone' | 'exclusive' = 'exclusive',

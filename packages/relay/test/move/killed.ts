@@ -1,4 +1,4 @@
-/** A move in a process of its own, which kills itself in front of a statement, or of its commit. */
+/** A move in a process of its own, which kills itself before a statement, or before its commit. */
 
 import { relayMigrations } from '../../src/modules.ts';
 import { moveStorage, parseAddress } from '../../src/storage/move/move.ts';

@@ -35,7 +35,7 @@ const pairs = [
   ['postgres', 'postgres'],
 ] as const;
 
-/** Stops a move between its marks: what `when` says happens in front of the statement fails. */
+/** Stops a move between its marks: `when` decides before which statement it fails. */
 async function cutOff(from: DatabaseAddress, to: DatabaseAddress, when: RegExp): Promise<void> {
   const beforeStatement = (sql: string) => {
     if (when.test(sql)) throw new Error('cut off');
@@ -124,7 +124,7 @@ describe.concurrent.each(pairs)('%s to %s', (engineFrom, engineTo) => {
     expect((await move(from, to)).state).toBe('differs');
   });
 
-  test('moving back replaces the copy left behind, where it is said to', async () => {
+  test('moving back replaces the old copy, with --replace', async () => {
     const [from, to] = [await databases.empty(engineFrom), await databases.empty(engineTo)];
     await furnish(from);
     await move(from, to);
@@ -210,7 +210,7 @@ test('the unfinished copy of one source is not taken by another', async () => {
   expect((await move(from, to)).state).toBe('moved');
 });
 
-test('a move under way goes nowhere else, and begins anew where its target was emptied', async () => {
+test('an unfinished move accepts no other target, and starts again if its target was emptied', async () => {
   const [from, to, other] = [
     await databases.sqlite(),
     await databases.sqlite(),
@@ -224,7 +224,7 @@ test('a move under way goes nowhere else, and begins anew where its target was e
   cpSync(to.folder, copy, { recursive: true });
   rmSync(to.folder, { recursive: true });
   expect((await move(from, to)).state).toBe('moved');
-  // What was begun at first can never be completed beside it.
+  // The first move can never be completed any more.
   await expect(move(from, parseAddress(`sqlite:${copy}`))).rejects.toThrow('was moved to');
 });
 
@@ -274,7 +274,7 @@ describe.concurrent('a source whose target is lost for good', () => {
     expect((await move(from, other)).state).toBe('moved');
   });
 
-  test('a server that does not answer has lost it, one that lets nobody in has not', async () => {
+  test('a server that does not answer counts as lost, one that refuses the login does not', async () => {
     const [from, to] = [await databases.sqlite(), await databases.postgres()];
     await furnish(from);
     await move(from, to);

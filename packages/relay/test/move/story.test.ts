@@ -85,7 +85,7 @@ test('timelines, sessions, challenges, sequences and the queue go to PostgreSQL 
       if (to.person !== from.person) await send(door, from, to.person, text);
     }
   }
-  // Somebody this relay does not know yet: the message waits in the queue.
+  // The recipient is unknown to this relay: the message waits in the queue.
   const zoe = new Person(door, 'zoe');
   await zoe.addDevice('phone');
   const waiting = await send(door, ann, zoe, 'welcome');
@@ -107,7 +107,7 @@ test('timelines, sessions, challenges, sequences and the queue go to PostgreSQL 
     expect(await contents(to)).toEqual(rows);
     digests.push(tables.map(({ source, target }) => `${source.digest} ${target.digest}`).join());
     expect(rows.deliveries).toHaveLength(1);
-    // On what was left behind nothing starts.
+    // No relay starts on the old copy.
     await expect(door.restart()).rejects.toThrow('the database was moved to');
     data.address = to;
     await door.restart();

@@ -15,8 +15,8 @@ describe.skipIf(withoutNats !== undefined)(
   `channels of one relay (${withoutNats ?? 'real'})`,
   () => {
     let nats: TestNats;
-    let cable: TcpProxy;
-    /** The first is connected to NATS by the cable. */
+    let proxy: TcpProxy;
+    /** The first is connected to NATS by the proxy. */
     let a: ServedRelay;
     let b: ServedRelay;
     let both: ServedRelay[];
@@ -24,12 +24,12 @@ describe.skipIf(withoutNats !== undefined)(
 
     beforeAll(async () => {
       nats = parts.use(await TestNats.start());
-      cable = parts.use(await TcpProxy.start(nats.url));
+      proxy = parts.use(await TcpProxy.start(nats.url));
       const config = {
         public: { https: ['https://127.0.0.1:8443/svc/v1'] },
         host: { channels: true },
       };
-      a = parts.use(await ServedRelay.start({ ...config, bus: { nats: cable.url } }));
+      a = parts.use(await ServedRelay.start({ ...config, bus: { nats: proxy.url } }));
       b = parts.use(await a.startProcess({ bus: { nats: nats.url } }));
       both = [a, b];
     });
@@ -49,7 +49,7 @@ describe.skipIf(withoutNats !== undefined)(
     });
     afterEach(async () => {
       a.calledProcess = a;
-      cable.restore();
+      proxy.restore();
       await nats.start();
       await whole(true, both);
     });
@@ -149,7 +149,7 @@ describe.skipIf(withoutNats !== undefined)(
     });
 
     test('a write at a process without NATS notifies the others in the end', async () => {
-      cable.cut();
+      proxy.cut();
       await whole(false, [a]);
       const socket = await at(b);
       await channel.post();

@@ -13,8 +13,8 @@ const patience = { timeout: 20_000, interval: 20 };
 
 describe.skipIf(withoutNats !== undefined)(`groups of one relay (${withoutNats ?? 'real'})`, () => {
   let nats: TestNats;
-  let cable: TcpProxy;
-  /** The first is connected to NATS by the cable. */
+  let proxy: TcpProxy;
+  /** The first is connected to NATS by the proxy. */
   let a: ServedRelay;
   let b: ServedRelay;
   let c: ServedRelay;
@@ -23,13 +23,13 @@ describe.skipIf(withoutNats !== undefined)(`groups of one relay (${withoutNats ?
 
   beforeAll(async () => {
     nats = parts.use(await TestNats.start());
-    cable = parts.use(await TcpProxy.start(nats.url));
+    proxy = parts.use(await TcpProxy.start(nats.url));
     const config = {
       public: { https: ['https://127.0.0.1:8443/svc/v1'] },
       host: { groups: true },
       limits: { groupRecoveryWait: 500 },
     };
-    a = parts.use(await ServedRelay.start({ ...config, bus: { nats: cable.url } }));
+    a = parts.use(await ServedRelay.start({ ...config, bus: { nats: proxy.url } }));
     b = parts.use(await a.startProcess({ bus: { nats: nats.url } }));
     c = parts.use(await a.startProcess({ bus: { nats: nats.url } }));
     all = [a, b, c];
@@ -53,7 +53,7 @@ describe.skipIf(withoutNats !== undefined)(`groups of one relay (${withoutNats ?
   });
   afterEach(async () => {
     a.calledProcess = a;
-    cable.restore();
+    proxy.restore();
     await nats.start();
     await whole(true, all);
   });
@@ -187,7 +187,7 @@ describe.skipIf(withoutNats !== undefined)(`groups of one relay (${withoutNats ?
 
   describe('a process that is cut off alone', () => {
     beforeEach(async () => {
-      cable.cut();
+      proxy.cut();
       await whole(false, [a]);
     });
 

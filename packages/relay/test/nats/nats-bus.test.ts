@@ -129,7 +129,7 @@ describe.skipIf(withoutNats !== undefined)(`notices over NATS (${withoutNats ?? 
       await vi.waitFor(() => expect(here.gaps).toBe(1), patience);
     });
 
-    test('what is no notice is counted and dropped; what stands beside it is heard', async () => {
+    test('invalid items are counted and dropped; valid notices of the same message are delivered', async () => {
       const there = await post();
       const stranger = await connect({ servers: nats.url.replace('nats://', '') });
       open.defer(() => stranger.close());
@@ -368,7 +368,7 @@ describe.skipIf(withoutNats !== undefined)(`notices over NATS (${withoutNats ?? 
       await vi.waitFor(() => expect(heads(there.news)).toEqual([1]), patience);
     });
 
-    test('takes no server whose certificate nobody vouches for', async () => {
+    test('refuses a server whose certificate is not trusted', async () => {
       const here = await post(server.url.replace('nats:', 'tls:'));
       expect((await here.bus).isConnected).toBe(false);
       expect(here.events).toEqual(['lost']);
@@ -381,7 +381,7 @@ describe.skipIf(withoutNats !== undefined)(`notices over NATS (${withoutNats ?? 
     expect(here.events).toEqual(['lost']);
   });
 
-  test('nobody at the address is no reason not to start', async () => {
+  test('starts even if no server answers at the address', async () => {
     const here = await post(`nats://127.0.0.1:${await freePort()}`);
     expect((await here.bus).isConnected).toBe(false);
     expect(here.events).toEqual(['lost']);

@@ -18,8 +18,8 @@ describe.skipIf(withoutNats !== undefined)(
   `processes of one relay (${withoutNats ?? 'real'})`,
   () => {
     let nats: TestNats;
-    let cable: TcpProxy;
-    /** The first is connected to NATS by the cable. */
+    let proxy: TcpProxy;
+    /** The first is connected to NATS by the proxy. */
     let a: ServedRelay;
     let b: ServedRelay;
     let c: ServedRelay;
@@ -28,10 +28,10 @@ describe.skipIf(withoutNats !== undefined)(
 
     beforeAll(async () => {
       nats = parts.use(await TestNats.start());
-      cable = parts.use(await TcpProxy.start(nats.url));
+      proxy = parts.use(await TcpProxy.start(nats.url));
       const address = 'https://127.0.0.1:8443/svc/v1';
       a = parts.use(
-        await ServedRelay.start({ public: { https: [address] }, bus: { nats: cable.url } }),
+        await ServedRelay.start({ public: { https: [address] }, bus: { nats: proxy.url } }),
       );
       b = parts.use(await a.startProcess({ bus: { nats: nats.url } }));
       c = parts.use(await a.startProcess({ bus: { nats: nats.url } }));
@@ -52,7 +52,7 @@ describe.skipIf(withoutNats !== undefined)(
     });
 
     afterEach(async () => {
-      cable.restore();
+      proxy.restore();
       await nats.start();
       await whole(true, all);
     });
@@ -213,7 +213,7 @@ describe.skipIf(withoutNats !== undefined)(
         expect(heard.map(({ kind }) => kind)).toEqual(['revoked', 'device-state']);
       });
 
-      test('repeated comparisons tell nobody the same twice', async () => {
+      test('repeated resyncs send no hint twice', async () => {
         const atB = await bound(b, ann);
         const head = await note(a, ann);
         expect(await atB.notification()).toEqual(changed(head));
@@ -430,7 +430,7 @@ describe.skipIf(withoutNats !== undefined)(
     describe('a process that is cut off alone', () => {
       beforeEach(() =>
         caughtUp([a], async () => {
-          cable.cut();
+          proxy.cut();
           await whole(false, [a]);
         }),
       );
@@ -440,7 +440,7 @@ describe.skipIf(withoutNats !== undefined)(
         const head = await note(a, ann);
         expect(await atA.notification()).toEqual(changed(head));
         expect(await atB.notificationsSoFar()).toEqual([]);
-        await caughtUp(all, () => cable.restore());
+        await caughtUp(all, () => proxy.restore());
         expect(heads(await atB.notificationsSoFar())).toEqual([head]);
         expect(heads(await atA.notificationsSoFar())).toEqual([]);
       });
@@ -451,7 +451,7 @@ describe.skipIf(withoutNats !== undefined)(
         await caughtUp([a], () => a.clock.advance(5));
         expect(heads(await atA.notificationsSoFar())).toEqual([head]);
         const next = await note(b, ann);
-        await caughtUp([a], () => cable.restore());
+        await caughtUp([a], () => proxy.restore());
         expect(heads(await atA.notificationsSoFar())).toEqual([next]);
       });
 
@@ -479,7 +479,7 @@ describe.skipIf(withoutNats !== undefined)(
         const head = await note(c, ann);
         await arrives(phone, head);
         expect(await laptop.notificationsSoFar()).toEqual([]);
-        await caughtUp(all, () => cable.restore());
+        await caughtUp(all, () => proxy.restore());
         expect(b.relay.context.sessions.isCached(token)).toBe(false);
         expect(await b.bindDevice(laptop, ann.device('laptop'))).toHaveProperty(
           'error.code',
@@ -503,7 +503,7 @@ describe.skipIf(withoutNats !== undefined)(
       };
     });
 
-    test('races of authentication and removal at different processes bind nobody', async () => {
+    test('in races of authentication and removal at different processes, no removed device is bound', async () => {
       for (let round = 0; round < 10; round += 1) {
         const socket = await b.socket();
         const { result } = await socket.call('auth.challenge', { account: ann.account });

@@ -160,7 +160,7 @@ test('who subscribes while the others are told hears what it has not read', asyn
   for (const each of [late, later]) expect(each.heads).toContain(6);
 });
 
-test('nothing is kept of a channel that nobody here hears of, nor expects to', async () => {
+test('a channel without listeners or pending subscriptions is not stored', async () => {
   const { size } = new Set(listeners.ids());
   expect(size).toBe(1);
   for (const told of audience) told.leave('channel', channel);

@@ -138,7 +138,7 @@ test('a connection that was bound meanwhile is not judged at all', async () => {
   connection(sessionOf('ann'));
   let late: BoundSession | undefined;
   meanwhile = () => {
-    late = connection(sessionOf('ann', 'committed behind the snapshot')).bound;
+    late = connection(sessionOf('ann', 'committed after the snapshot')).bound;
   };
   gap();
   await compared();

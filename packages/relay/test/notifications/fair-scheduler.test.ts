@@ -16,7 +16,7 @@ test('a portion is done at once, and the rest in turns of the event loop', async
   expect(done).toEqual(numbers(batchSize * 3));
 });
 
-test('one turn takes one portion of everything, and whoever waits longest is next', async () => {
+test('one turn processes one batch in total, and the longest waiting loop is next', async () => {
   const turns = new FairScheduler();
   const done: string[] = [];
   const all = ['a', 'b', 'c'].map((name) =>

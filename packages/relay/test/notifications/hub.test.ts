@@ -14,11 +14,11 @@ beforeEach(() => {
   clock = new ManualClock();
   failures = [];
   bus = new MemoryBus((error) => failures.push(error));
-  hub = new Hub(bus, nobody);
+  hub = new Hub(bus, noListeners);
 });
 
 /** Groups and channels are tested by themselves. */
-const nobody = {} as ListenersByKind;
+const noListeners = {} as ListenersByKind;
 
 /** A connection that writes down what is sent and says `sent` when the test lets it. */
 class Peer {
@@ -67,7 +67,7 @@ const revoke = (...deviceIds: string[]) =>
   bus.publish([{ kind: 'revoked', account: 'ann', deviceIds }]);
 
 describe('coalescing', () => {
-  test('while one hint is on its way, only the highest of those behind it waits', () => {
+  test('while one hint is being sent, only the highest later one waits', () => {
     const peer = new Peer();
     for (const head of [1, 5, 3, 4]) timeline(head);
     expect(peer.heads).toEqual([1]);
@@ -156,7 +156,7 @@ describe('who hears what', () => {
     expect(laptop.heads).toEqual([1, 1]);
   });
 
-  test('a gap is for nobody', () => {
+  test('a gap notifies no connection', () => {
     const peer = new Peer();
     bus.publish([{ kind: 'gap' }]);
     expect(peer.texts).toEqual([]);
@@ -245,7 +245,7 @@ describe('who hears what', () => {
   });
 });
 
-test('a listener of the bus that throws is reported and stops nobody else', () => {
+test('a bus listener that throws is reported and does not affect the others', () => {
   const heard: string[] = [];
   bus.subscribe(() => {
     throw new Error('broken listener');

@@ -41,7 +41,7 @@ describe('/health', () => {
     expect((await ask(`${door.relay.operations}/health`)).status).toBe(200);
   });
 
-  test('however often it is asked at once, one query is under way', async () => {
+  test('concurrent health requests share one query', async () => {
     await using door = await ServedRelay.start(listening);
     let queries = 0;
     door.faults.beforeStatement = (sql) => {
@@ -81,7 +81,7 @@ describe('/metrics', () => {
   test('every line is one of the format', async () => {
     await using door = await ServedRelay.start(listening);
     await door.http().call('relay.info', {});
-    await door.http().call('auth.challenge', { account: 'nobody' });
+    await door.http().call('auth.challenge', { account: 'unknown' });
     const { text } = await ask(`${door.relay.operations}/metrics`);
     const line =
       /^(?:# (?:HELP|TYPE) [a-z_]+ .+|[a-z_]+(?:\{[a-z]+="[^"\\]*"(?:,[a-z]+="[^"\\]*")*\})? [0-9.e+-]+)$/;

@@ -107,7 +107,7 @@ test('a waiting work is overtaken so often and no more', async () => {
   await Promise.all([held, patient, ...passing]);
 });
 
-test('whatever comes in whatever order, nobody is inside twice and everybody is served', async () => {
+test('in any order of arrival, tasks of one aggregate never overlap and every task runs', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(fc.array(fc.constantFrom('a', 'b', 'c', 'd', 'e'), { maxLength: 3 }), {
@@ -140,7 +140,7 @@ test('opposite orders, rings and repeated keys do not wait for ever', async () =
   expect(await Promise.all(results)).toEqual([0, 1, 2, 3, 4, 5]);
 });
 
-test('a work that fails, or throws at once, holds up nobody and fails alone', async () => {
+test('a task that rejects or throws fails alone and delays no other', async () => {
   const queue = new AggregateQueue();
   const log: string[] = [];
   const a = work(log, 'a');

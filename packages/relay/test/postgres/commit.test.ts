@@ -90,7 +90,7 @@ describe('a COMMIT whose answer does not come', () => {
     { when: 'before', applied: 0 },
     { when: 'after', applied: 1 },
   ] as const)(
-    '$when it was executed, and nobody can tell: temporarily_unavailable',
+    '$when it was executed, and the outcome is unknown: temporarily_unavailable',
     async (cut) => {
       await using proxy = await CuttingProxy.start(url);
       await using storage = await open(proxy.url, { observer: told, timeouts: impatient });
@@ -133,7 +133,7 @@ describe('a COMMIT whose answer does not come', () => {
     ).toBe(false);
   });
 
-  test('of a crashed server, which gives the number of the transaction to somebody else', async () => {
+  test('of a crashed server that reuses the transaction ID for another transaction', async () => {
     await using proxy = await CuttingProxy.start(url);
     await using storage = await open(proxy.url, { timeouts: { call: 30_000, outcome: 30_000 } });
     await counting(storage).done;
@@ -155,12 +155,12 @@ describe('a COMMIT whose answer does not come', () => {
     expect(await value()).toBe(2);
   });
 
-  test('while the old session still holds on: the outcome is asked for behind its locks', async () => {
+  test('while the old session still runs: the outcome is queried after its locks are free', async () => {
     await using proxy = await CuttingProxy.start(url);
     await using storage = await open(proxy.url, {
       timeouts: { lock: 20_000, call: 30_000, outcome: 30_000 },
     });
-    // COMMIT stays behind at the server for as long as a deferred check waits for a row.
+    // COMMIT is still running at the server while a deferred check waits for a row.
     await ask(
       url,
       `CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS $$

@@ -55,7 +55,7 @@ describe('when every connection is at work', () => {
     expect(await waiting).toBe(1);
   });
 
-  test('no more than so many calls wait', async () => {
+  test('the number of waiting calls is limited', async () => {
     const held = Promise.withResolvers<void>();
     await using storage = await open(url, { maxWaiting: 3 });
     const calls = Array.from({ length: 3 }, () =>
@@ -99,11 +99,11 @@ describe('when every connection is at work', () => {
     expect(told.words).toEqual([]);
   });
 
-  test('many writes of one aggregate: who comes too late is told so', async () => {
+  test('many writes of one aggregate: those that time out are refused', async () => {
     await using proxy = await CuttingProxy.start(url);
     await using storage = await open(proxy.url, { timeouts: { ...impatient, answer: 200 } });
     proxy.fallSilent();
-    // Each that meets the silence waits for an answer; those behind them have waited already.
+    // Each that meets the silence waits for an answer; later ones have waited already.
     const calls = Array.from({ length: 50 }, () => storage.write('account:a', one));
     const outcomes = await Promise.allSettled(calls);
     const codes = outcomes.map((outcome) =>
@@ -119,7 +119,7 @@ describe('when every connection is at work', () => {
   });
 });
 
-test('thousands of failures of every kind leave no connection behind', async () => {
+test('after thousands of failures of every kind, no connection is leaked', async () => {
   await using proxy = await CuttingProxy.start(url);
   await using storage = await open(proxy.url, { connections: 5, timeouts: { call: 20_000 } });
   await counters.make(storage);
@@ -158,7 +158,7 @@ test('thousands of failures of every kind leave no connection behind', async () 
 });
 
 describe('the end', () => {
-  test('waits for calls under way, refuses later ones, ends every connection', async () => {
+  test('waits for calls in progress, refuses later ones, ends every connection', async () => {
     const storage = await open(url);
     await counters.make(storage);
     const held = Promise.withResolvers<void>();
@@ -166,14 +166,14 @@ describe('the end', () => {
       await counters.add(tx, 'a');
       await held.promise;
     });
-    const behind = storage.write('account:a', add('a'));
+    const later = storage.write('account:a', add('a'));
     const ending = storage[Symbol.asyncDispose]();
     await expect(storage.read(one)).rejects.toThrow('storage is closed');
     await expect(storage.write('account:b', add('b'))).rejects.toThrow('storage is closed');
     held.resolve();
     await ending;
     await writing;
-    expect(await behind).toBe(2);
+    expect(await later).toBe(2);
     await askUntil(url, sessionsSql, (rows) => rows.length === 0);
     await storage[Symbol.asyncDispose]();
   });
@@ -189,7 +189,7 @@ describe('the end', () => {
     const call = storage.write('account:a', one);
     const ending = storage[Symbol.asyncDispose]();
     await expect(call).rejects.toMatchObject({ code: 'temporarily_unavailable' });
-    // It would not end before the sockets are closed, and nobody closes the silent ones but itself.
+    // It ends only when the sockets are closed, and only the storage itself closes the silent ones.
     await ending;
   });
 });

@@ -30,9 +30,9 @@ interface Plan {
 }
 
 /** Steps of a plan that look at more rows than the statement is about. */
-function detours(plan: Plan, isLimited = false): string[] {
+function slowSteps(plan: Plan, isLimited = false): string[] {
   const { 'Node Type': type, 'Index Cond': condition, Plans: parts = [] } = plan;
-  // Behind a LIMIT the first rows of an index are as good as found ones.
+  // With a LIMIT, reading the first rows of an index is fine.
   const isScan = /Scan$/.test(type) && !/^(?:Subquery|CTE|Values|Function) /.test(type);
   const isSlow =
     /^(?:Seq Scan|Hash Join|Merge Join)$/.test(type) ||
@@ -41,7 +41,7 @@ function detours(plan: Plan, isLimited = false): string[] {
     (isScan && condition === undefined && !isLimited && type !== 'Bitmap Heap Scan');
   return [
     ...(isSlow ? [`${type} ${plan['Index Name'] ?? ''}`] : []),
-    ...parts.flatMap((part) => detours(part, isLimited || type === 'Limit')),
+    ...parts.flatMap((part) => slowSteps(part, isLimited || type === 'Limit')),
   ];
 }
 
@@ -54,7 +54,7 @@ beforeAll(async () => {
   await using storage = await open(url);
   const migrations = Object.values(subjects).flatMap((subject) => subject.migrations);
   await migrate(storage, migrations, 0);
-  // Nobody counts the rows but the tests.
+  // Only the tests run ANALYZE.
   const tables = await storage.read((tx) => tx.all<{ table_name: string }>(storage.catalogueSql));
   for (const table of new Set(tables.map((row) => row.table_name))) {
     await ask(url, `ALTER TABLE ${table} SET (autovacuum_enabled = off)`);
@@ -73,7 +73,7 @@ async function wrong(): Promise<Record<string, string[]>> {
     // Without values: the plan of the prepared statement.
     const { text } = known.of(sql);
     const { rows } = await client.query(`EXPLAIN (GENERIC_PLAN, FORMAT JSON) ${text}`);
-    const slow = detours(rows[0]['QUERY PLAN'][0].Plan);
+    const slow = slowSteps(rows[0]['QUERY PLAN'][0].Plan);
     if (slow.length > 0) found[sql] = slow;
   }
   await client.close(defaultTimeouts.close);
@@ -106,12 +106,12 @@ async function fill(): Promise<void> {
   }
 }
 
-describe('every statement of the stores searches by an index', () => {
+describe('every statement of the stores uses an index', () => {
   test('all of them are looked at', () => {
     expect(statements().length).toBeGreaterThan(55);
   });
 
-  test('in tables that nobody has counted', async () => {
+  test('in tables without statistics', async () => {
     expect(await wrong()).toEqual({});
   });
 
@@ -152,7 +152,7 @@ test('a portion of what is due is read in its order, though nothing was due when
     `EXPLAIN (GENERIC_PLAN, FORMAT JSON) SELECT id FROM things
       WHERE kind = $1 AND due IS NOT NULL AND due <= $2 ORDER BY due LIMIT $3`,
   );
-  expect(detours(rows[0]['QUERY PLAN'][0].Plan)).toEqual([]);
+  expect(slowSteps(rows[0]['QUERY PLAN'][0].Plan)).toEqual([]);
 });
 
 function isAboutSeveral(sql: string): boolean {

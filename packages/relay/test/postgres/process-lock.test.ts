@@ -29,7 +29,7 @@ const together = 'a relay process without `bus.nats` uses the database';
 const exclusive = 'a relay process uses the database; stop it first';
 const moved = 'the database is being moved';
 
-describe('who may use a database beside whom', () => {
+describe('which processes may use a database together', () => {
   test.each([
     ['alone', 'alone', alone],
     ['together', 'alone', alone],
@@ -59,7 +59,7 @@ describe('who may use a database beside whom', () => {
   });
 
   test.each(['alone', 'together', 'alongside'] as const)(
-    'beside %s, whoever came first',
+    'alongside %s, in either order',
     async (other) => {
       for (const presences of [[other, 'alongside'] as const, ['alongside', other] as const]) {
         await using first = await start(presences[0]);
@@ -69,7 +69,7 @@ describe('who may use a database beside whom', () => {
     },
   );
 
-  test('beside, in a database of nobody, makes nothing in it', async () => {
+  test('alongside, in an empty database, creates no table', async () => {
     await using storage = await start('alongside');
     expect(await storage.read(one)).toEqual({ one: 1 });
     const tables = "SELECT count(*)::int AS count FROM pg_tables WHERE schemaname = 'public'";
@@ -91,7 +91,7 @@ describe('who may use a database beside whom', () => {
 
 test('exclusive is refused where a process has no connection open but its place', async () => {
   await using first = await start('alone');
-  // What the pool does with connections that nobody needs for a while.
+  // As the pool does with connections that are idle for a while.
   await ask(
     url,
     `SELECT count(pg_terminate_backend(pid))::int AS count FROM pg_stat_activity

@@ -72,7 +72,7 @@ async function check(url: string, load: Load): Promise<void> {
   );
   const stored = new Set(rows.map(({ id }) => id));
   expect(stored.size).toBe(rows.length);
-  // Every success is there, once; a refusal says why, and may be there only where nobody can tell.
+  // Every success is stored once; a refused write is stored only if its outcome was unknown.
   expect(load.done.filter(({ id }) => !stored.has(id))).toEqual([]);
   for (const { error } of load.refused) {
     expect(error).toBeInstanceOf(ProtocolError);

@@ -1,6 +1,6 @@
 /**
  * What only several processes on one database can do to each other: the second lines of defence
- * of `messages/`, behind the locks of aggregates. Each test runs two works at the same time under
+ * of `messages/`, with the locks of aggregates. Each test runs two works at the same time under
  * different aggregates, and would fail without the condition it is about.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
@@ -72,7 +72,7 @@ const delivery = (messageId: string) => ({
   deadline: 100,
 });
 
-/** The transaction, with something that happens behind its first statement. */
+/** The transaction, with an action after its first statement. */
 function interrupted(tx: Writer, happening: () => Promise<unknown>): Writer {
   let first: Promise<unknown> | undefined;
   const then = async <T>(answer: Promise<T>): Promise<T> => {
@@ -183,7 +183,7 @@ describe('a delivery', () => {
 });
 
 describe('a result', () => {
-  test('that is final stays as it is, whoever ends it a second time', async () => {
+  test('a final result does not change if it is ended a second time', async () => {
     await one.write('alice', (tx) => insertResult(tx, key, result));
     await whileWaitedFor(
       (tx) => endResult(tx, key),
@@ -267,7 +267,7 @@ test('records removed by several processes at once: all gone, the gap is the hig
   expect(rows).toEqual([{ count: 4 }]);
 });
 
-test('sequences: each is given once, without holes, whoever gives them', async () => {
+test('sequences: each is assigned once, without gaps, by any process', async () => {
   const taken = await Promise.all(
     Array.from({ length: 100 }, (_, index) =>
       // Not even the aggregate keeps these apart.

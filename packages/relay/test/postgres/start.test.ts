@@ -73,7 +73,7 @@ describe('a server that is not there', () => {
     expect(message).toContain(`connect ECONNREFUSED 127.0.0.1:${port}`);
   });
 
-  test('a name that nobody has', async () => {
+  test('a host name that does not exist', async () => {
     const message = await refusal('postgres://a:posthouse-secret@no-such-host.invalid/none');
     expect(message).toMatch(/at no-such-host\.invalid\/none: getaddrinfo E/);
   });
@@ -100,7 +100,7 @@ async function isAnswering(at: string): Promise<boolean> {
   );
 }
 
-describe('a server that is no good', () => {
+describe('an unusable server', () => {
   test.each(['LATIN1', 'SQL_ASCII'])('a database in %s', async (encoding) => {
     const name = `in_${encoding.toLowerCase()}`;
     await ask(
@@ -290,17 +290,17 @@ describe('TLS', () => {
 test('a password that is changed later: what is told contains neither', async () => {
   const told = new Told();
   await using storage = await open(url, { observer: told, timeouts: impatient });
-  await ask(url, `CREATE ROLE somebody SUPERUSER LOGIN PASSWORD 'before'`);
+  await ask(url, `CREATE ROLE operator SUPERUSER LOGIN PASSWORD 'before'`);
   const to = changed((other) => {
-    other.username = 'somebody';
+    other.username = 'operator';
     other.password = 'before';
   });
   await using other = await open(to, { observer: told, timeouts: impatient });
-  await ask(url, `ALTER ROLE somebody PASSWORD 'after'`);
+  await ask(url, `ALTER ROLE operator PASSWORD 'after'`);
   await ask(
     url,
     `SELECT count(pg_terminate_backend(pid))::int AS count FROM pg_stat_activity
-      WHERE usename = 'somebody'`,
+      WHERE usename = 'operator'`,
   );
   const failure = await other.read((tx) => tx.get('SELECT 1 AS one')).catch((error) => error);
   expect(failure).toMatchObject({ code: 'temporarily_unavailable' });
@@ -311,11 +311,11 @@ test('a password that is changed later: what is told contains neither', async ()
   expect(await storage.read((tx) => tx.get('SELECT 1 AS one'))).toEqual({ one: 1 });
 });
 
-test('a server that is started beside the relay is waited for', async () => {
+test('a relay waits for a server that starts at the same time', async () => {
   await using own = await TestPostgres.start({ durable: false });
   await own.stop();
   const opening = open(own.url('postgres'), { timeouts: { start: 30_000 } });
-  // It fails if it does not wait; nobody hears of that before the server is there.
+  // It fails if it does not wait; the rejection is handled once the server runs.
   opening.catch(() => {});
   await own.start();
   await using storage = await opening;
@@ -326,7 +326,7 @@ describe('migrations that take longer than any other statement', () => {
   const slow: Migration = { id: 1, name: 'slow', statements: ['SELECT pg_sleep(1)'] };
   const waits = { ...impatient, statement: 300, answer: 350, definition: 20_000 };
 
-  test('are waited for, by the process that runs them and by those that start beside it', async () => {
+  test('are awaited by the process that runs them and by those that start meanwhile', async () => {
     const two = [await open(url, { timeouts: waits }), await open(url, { timeouts: waits })];
     const applied = await Promise.all(two.map((storage) => migrate(storage, [slow], 1)));
     expect(applied.sort()).toEqual([[], [1]]);

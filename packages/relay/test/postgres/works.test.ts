@@ -42,7 +42,7 @@ function meeting(count: number): () => Promise<void> {
 describe('a connection lost in the middle of a work', () => {
   test.each([
     ['before its first statement', /^BEGIN.*READ WRITE/, 'before'],
-    ['behind BEGIN', /^BEGIN.*READ WRITE/, 'after'],
+    ['after BEGIN', /^BEGIN.*READ WRITE/, 'after'],
     ['before a statement reached the server', /^INSERT INTO counters/, 'before'],
     ['when a statement was executed', /^INSERT INTO counters/, 'after'],
   ] as const)('%s: nothing of it stays, it runs again', async (_, statement, when) => {
@@ -93,7 +93,7 @@ describe('a connection lost in the middle of a work', () => {
     await cut;
   });
 
-  test('a server that says that it ends: run again', async () => {
+  test('a server that is shutting down: run again', async () => {
     let runs = 0;
     const value = await storage.write('account:a', async (tx) => {
       runs += 1;
@@ -105,8 +105,8 @@ describe('a connection lost in the middle of a work', () => {
   });
 });
 
-describe('works that are in each other’s way', () => {
-  test('a deadlock of two aggregates: both are done in the end', async () => {
+describe('transactions that conflict', () => {
+  test('a deadlock of two aggregates: both succeed after a retry', async () => {
     await storage.write('relay', async (tx) => {
       await counters.add(tx, 'a');
       await counters.add(tx, 'b');
@@ -129,7 +129,7 @@ describe('works that are in each other’s way', () => {
   const raise = (code: string) =>
     `DO $$ BEGIN RAISE EXCEPTION 'made up' USING ERRCODE = '${code}'; END $$`;
 
-  test.each(['40001', '40P01'])('%s that does not end: temporarily_unavailable', async (code) => {
+  test.each(['40001', '40P01'])('a lasting %s: temporarily_unavailable', async (code) => {
     await using patient = await open(url, { observer: told, timeouts: impatient });
     let runs = 0;
     const write = patient.write('account:a', async (tx) => {
@@ -141,7 +141,7 @@ describe('works that are in each other’s way', () => {
     expect(told.words.length).toBe(runs - 1);
   });
 
-  test('a conflict that ends is not told to the caller', async () => {
+  test('a temporary conflict is hidden from the caller', async () => {
     let runs = 0;
     await storage.write('account:a', async (tx) => {
       runs += 1;
@@ -226,7 +226,7 @@ describe('a statement that fails', () => {
     expect(await counters.of(storage, 'b')).toBe(0);
   });
 
-  test('in a transaction that cannot begin: what left behind BEGIN is not done either', async () => {
+  test('in a transaction that cannot begin: statements sent after BEGIN have no effect', async () => {
     // A work's first statement leaves before the answer to BEGIN. Here BEGIN runs into a lock.
     await using patient = await open(url, { timeouts: impatient });
     const held = Promise.withResolvers<void>();

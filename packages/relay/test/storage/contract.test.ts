@@ -163,7 +163,7 @@ describe('writes of the same aggregate', () => {
     expect(await storage.read(numberOf('b'))).toBe(120);
   });
 
-  test('go on behind one that failed', async () => {
+  test('a write after a failed one succeeds', async () => {
     const failing = storage.write('a', () => Promise.reject(new Error('no')));
     const next = storage.write('a', insert('one'));
     await expect(failing).rejects.toThrow('no');

@@ -56,7 +56,7 @@ describe('writes', () => {
     expect(await names()).toHaveLength(600);
   });
 
-  test('nobody hears of success before the commit', async () => {
+  test('no write succeeds before the commit', async () => {
     const heard: string[] = [];
     faults.beforeCommit = () => heard.push('commit');
     await Promise.all(
@@ -108,12 +108,12 @@ describe('the folder', () => {
     );
   });
 
-  test('a command beside a relay reads and writes, and leaves the folder to the relay', async () => {
+  test('a command alongside a relay reads and writes, and does not lock the folder', async () => {
     await storage.write('a', insert('relay'));
-    const beside = openSqliteAlongside(folder.path);
-    await beside.write('a', insert('command'));
-    expect(await names(beside)).toEqual(['command', 'relay']);
-    await beside[Symbol.asyncDispose]();
+    const alongside = openSqliteAlongside(folder.path);
+    await alongside.write('a', insert('command'));
+    expect(await names(alongside)).toEqual(['command', 'relay']);
+    await alongside[Symbol.asyncDispose]();
     expect(existsSync(join(folder.path, 'relay.sqlite-wal'))).toBe(true);
     await storage.write('a', insert('relay again'));
     expect(await names()).toEqual(['command', 'relay', 'relay again']);
@@ -122,11 +122,11 @@ describe('the folder', () => {
 
   test('a command where no relay runs keeps none from starting', async () => {
     await storage[Symbol.asyncDispose]();
-    const beside = openSqliteAlongside(folder.path);
+    const alongside = openSqliteAlongside(folder.path);
     storage = openSqlite(folder.path);
     await storage.write('a', insert('relay'));
-    expect(await names(beside)).toEqual(['relay']);
-    await beside[Symbol.asyncDispose]();
+    expect(await names(alongside)).toEqual(['relay']);
+    await alongside[Symbol.asyncDispose]();
     expect(await names()).toEqual(['relay']);
   });
 
@@ -138,9 +138,9 @@ describe('the folder', () => {
     expect(readdirSync(other.path)).toEqual([]);
     await storage[Symbol.asyncDispose]();
     const before = readdirSync(folder.path);
-    const beside = openSqliteAlongside(folder.path);
-    await beside.write('a', insert('command'));
-    await beside[Symbol.asyncDispose]();
+    const alongside = openSqliteAlongside(folder.path);
+    await alongside.write('a', insert('command'));
+    await alongside[Symbol.asyncDispose]();
     expect(readdirSync(folder.path)).toEqual(before);
   });
 
@@ -168,7 +168,7 @@ describe('the folder', () => {
 
   test('what was answered survives a process that ends without closing', async () => {
     await storage.write('a', insert('one'));
-    // A copy of the files is what a crash leaves behind.
+    // After a crash, the files are as in this copy.
     using crashed = temporaryFolder();
     cpSync(folder.path, crashed.path, { recursive: true });
     const database = new DatabaseSync(join(crashed.path, 'relay.sqlite'));

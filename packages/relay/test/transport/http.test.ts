@@ -78,7 +78,7 @@ describe('02 §2.3: content types', () => {
 describe('01 §2.1, 02 §2.3: bodies', () => {
   test.each<[string, string | Uint8Array]>([
     ['cut off', '{"account":'],
-    ['with something behind it', `${good} x`],
+    ['with trailing characters', `${good} x`],
     ['with a byte order mark', `\ufeff${good}`],
     ['that repeats a member', `{"account":"${account}","account":"${account}"}`],
     ['with a fraction', `{"account":"${account}","x":1.5}`],
@@ -99,7 +99,7 @@ describe('01 §2.1, 02 §2.3: bodies', () => {
     expect((await post(`{"account":"${account}","x":{"__proto__":[1]}}`)).status).toBe(200);
   });
 
-  test('a query behind a POST is ignored', async () => {
+  test('the query of a POST is ignored', async () => {
     const message = { verb: 'POST', headers: json, body: good };
     const answer = await http.send({ ...message, path: '/auth/challenge?account=x&account=%zz' });
     expect(answer.status).toBe(200);
@@ -487,7 +487,7 @@ describe('slow and half-open peers', () => {
     expect((await post(good)).status).toBe(200);
   });
 
-  test('connections of one address over the limit are dropped', async () => {
+  test('connections from one address over the limit are dropped', async () => {
     await using small = await ServedRelay.start({ limits: { connectionsPerAddress: 2 } });
     const first = await raw(small);
     const second = await raw(small);

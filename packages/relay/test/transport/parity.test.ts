@@ -33,7 +33,7 @@ const params: Readonly<Record<string, () => Record<string, unknown>>> = {
   'an account that is none': () => ({ account: 'x' }),
   'a page': () => ({ limit: 1 }),
   'a page of nothing': () => ({ limit: 0 }),
-  'a message nobody sent': () => ({ message_id: `msg_${'A'.repeat(22)}` }),
+  'a message that was never sent': () => ({ message_id: `msg_${'A'.repeat(22)}` }),
 };
 
 const base = Object.values<MethodDefinition>(methods).filter(

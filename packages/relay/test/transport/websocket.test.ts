@@ -100,7 +100,7 @@ describe('02 §4.2, §18: texts that are refused', () => {
     ['is cut off', '{"jsonrpc":"2.0","id":1', parseError, null],
     ['is empty', '', parseError, null],
     [
-      'has something behind it',
+      'has trailing characters',
       '{"jsonrpc":"2.0","id":1,"method":"relay.info"} x',
       parseError,
       null,
@@ -207,7 +207,7 @@ describe('02 §3.3: frames', () => {
   });
 });
 
-describe('02 §18: requests under way', () => {
+describe('02 §18: requests in progress', () => {
   /** Keeps every write waiting until it is let go. */
   function holdStorage(): () => void {
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -226,7 +226,7 @@ describe('02 §18: requests under way', () => {
   const challenge = (id: string | number) =>
     JSON.stringify({ jsonrpc: '2.0', id, method: 'auth.challenge', params: { account } });
 
-  test('an id of a request under way is Invalid Request; the first is answered', async () => {
+  test('the id of a request in progress is Invalid Request; the first is answered', async () => {
     const release = holdStorage();
     socket.socket.send(challenge('a'));
     expect(await socket.send(challenge('a'))).toMatchObject({
@@ -318,7 +318,7 @@ describe('peers that do not behave', () => {
     expect(await late).toHaveProperty('result');
   });
 
-  test('too many connections of one address are refused with 429', async () => {
+  test('too many connections from one address are refused with 429', async () => {
     await using small = await ServedRelay.start({
       limits: { connectionsPerAddress: 3 },
       trustedProxies: ['127.0.0.1'],
@@ -366,7 +366,7 @@ describe('upgrades', () => {
     expect(JSON.parse(answer.text)).toMatchObject({ code: 'method_not_found' });
   });
 
-  test('a connection that ends inside its handshake leaves nothing behind', async () => {
+  test('a connection that ends inside its handshake is forgotten', async () => {
     const { hostname, port } = new URL(door.relay.https[0] as string);
     const raw = connect({ host: hostname, port: Number(port), ca: door.ca });
     await new Promise((resolve) => raw.once('secureConnect', resolve));
