@@ -1,8 +1,8 @@
 /**
  * Values that examples may use without declaring them, by package: name and type. `Sdk`,
- * `Protocol`, `Crypto` and `Json` are the modules `@posthouse/client`, `@posthouse/protocol`,
- * `…/crypto` and `…/json`. A value has
- * the type that parameters of its name have; an example that means another declares its own.
+ * `Protocol`, `Crypto` and `Json` are `@posthouse/client`, `@posthouse/protocol`, `…/crypto` and
+ * `…/json`. A value has the type that parameters of its name have; an example that means another
+ * declares its own.
  */
 export const given = {
   protocol: {

@@ -156,7 +156,7 @@ export function checkPart(part: object, path: string): void {
   if (Object.hasOwn(part, '$context')) throw badRequest(path, '$context is never transmitted');
 }
 
-/** Path of a member below `path`, for error messages. */
+/** Returns the path of a member below `path`, for error messages. */
 export function memberPath(path: string, member: string | number): string {
   return path === '' ? String(member) : `${path}.${member}`;
 }

@@ -165,7 +165,7 @@ export function checkChannelContentSize(content: ChannelContent): string {
 /** Members of an edit that never reach the post (06 §6.2). */
 const editOnly = new Set(['$type', 'channel_id', 'target_sequence', 'device_signature']);
 
-/** Names of the members by which an edit changes its post. */
+/** Returns the names of the members by which an edit changes its post. */
 export function patchNames(edit: JsonObject): string[] {
   return Object.keys(edit).filter((name) => !editOnly.has(name));
 }

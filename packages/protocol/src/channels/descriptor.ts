@@ -209,7 +209,7 @@ export interface NewChannel {
 }
 
 /**
- * Makes the descriptor that creates a channel (06 §8.2). Unknown members of `facts` are kept and
+ * Makes the descriptor that creates a channel (06 §8.2). Unknown members of `fields` are kept and
  * signed.
  *
  * @param device of the creator
@@ -222,15 +222,15 @@ export interface NewChannel {
 export function signChannelDescriptor(
   network: Network,
   device: DeviceSigner,
-  facts: NewChannel,
+  fields: NewChannel,
 ): ChannelDescriptor {
   return signChecked(network, device, {
-    ...facts,
+    ...fields,
     $type: network.type('channel.descriptor'),
-    channel_id: deriveChannelId(network, facts),
+    channel_id: deriveChannelId(network, fields),
     revision: 0,
     status: 'active',
-    updated_at: facts.created_at,
+    updated_at: fields.created_at,
   });
 }
 

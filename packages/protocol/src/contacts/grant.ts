@@ -175,7 +175,7 @@ export function checkGrantUse(
 }
 
 /**
- * Makes a grant of a device's account with that device's signature. Unknown members of `facts` are
+ * Makes a grant of a device's account with that device's signature. Unknown members of `fields` are
  * kept and signed.
  *
  * @throws ProtocolError `bad_request`
@@ -185,9 +185,9 @@ export function checkGrantUse(
 export function signGrant(
   network: Network,
   device: SigningDevice,
-  facts: Omit<GrantBody, '$type' | 'grantor'>,
+  fields: Omit<GrantBody, '$type' | 'grantor'>,
 ): ContactGrant {
-  const body = { ...facts, $type: network.type('contact.grant'), grantor: device.account };
+  const body = { ...fields, $type: network.type('contact.grant'), grantor: device.account };
   return addGrantSignature(network, { ...body, signatures: {} }, device);
 }
 

@@ -52,6 +52,8 @@ export const AccountGroupHistorySecretSync = Type.Object({
 export type AccountGroupHistorySecretSync = Static<typeof AccountGroupHistorySecretSync>;
 
 /**
+ * Checks a request for the account's private state of groups (03 §19).
+ *
  * @throws ProtocolError `bad_request`
  * @example
  * checkGroupStateRequest(network, value);

@@ -127,7 +127,7 @@ export function verifyInvite(
 }
 
 /**
- * Makes an invite of a device's account. Unknown members of `facts` are kept and signed.
+ * Makes an invite of a device's account. Unknown members of `fields` are kept and signed.
  *
  * @throws ProtocolError `bad_request`
  * @example
@@ -137,10 +137,10 @@ export function verifyInvite(
 export function signInvite(
   network: Network,
   device: SigningDevice,
-  facts: Pick<ContactInvite, 'expires_at'>,
+  fields: Pick<ContactInvite, 'expires_at'>,
 ): ContactInvite {
   const unsigned = {
-    ...facts,
+    ...fields,
     $type: network.type('contact.invite'),
     inviter: device.account,
     signer_device_id: device.deviceId,

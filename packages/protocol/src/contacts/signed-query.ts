@@ -137,9 +137,9 @@ export function verifyDeviceStateQuery(
 export function signDeviceStateQuery(
   network: Network,
   device: { sign(message: Uint8Array): Uint8Array },
-  facts: Omit<DeviceStateQuery, '$type' | 'device_signature'>,
+  fields: Omit<DeviceStateQuery, '$type' | 'device_signature'>,
 ): DeviceStateQuery {
-  const unsigned = { ...facts, $type: network.type('device.state.resolve') };
+  const unsigned = { ...fields, $type: network.type('device.state.resolve') };
   const query = signAsDevice(network, unsigned, device);
   checkDeviceStateQuery(network, query);
   return query;

@@ -52,12 +52,18 @@ export type GroupMemberKey = Static<typeof GroupMemberKey>;
 /** Accounts as batches name them: nonempty; {@link checkAccounts} refuses repetition. */
 export const AccountBatch = Type.Array(AccountId, { minItems: 1 });
 
-/** @throws ProtocolError `bad_request` */
+/**
+ * Checks a group's name: not empty, size (05 §4.1).
+ * @throws ProtocolError `bad_request`
+ */
 export function checkGroupName(name: string, path: string): void {
   checkText(name, { maxBytes: limits.groupNameBytes, allowEmpty: false }, path);
 }
 
-/** @throws ProtocolError `bad_request` */
+/**
+ * Checks a group's description: size, not white space alone (05 §4.1).
+ * @throws ProtocolError `bad_request`
+ */
 export function checkGroupDescription(description: string, path: string): void {
   checkText(description, { maxBytes: limits.groupDescriptionBytes, allowEmpty: true }, path);
 }

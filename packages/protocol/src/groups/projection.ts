@@ -26,7 +26,7 @@ export const GroupMember = Type.Object({
 });
 export type GroupMember = Static<typeof GroupMember>;
 
-const facts = {
+const fields = {
   group_id: GroupId,
   status: GroupStatus,
   owner: AccountId,
@@ -43,7 +43,7 @@ const facts = {
   epoch: Counter,
 };
 
-const GroupFields = Type.Object(facts);
+const GroupFields = Type.Object(fields);
 type GroupFields = Readonly<Static<typeof GroupFields>>;
 
 /** What the rules of the chain need to see of a group. A `Map` and a `Set` fit. */
@@ -64,7 +64,7 @@ export interface GroupProjection extends GroupFields {
 
 /** A projection as JSON, for storing; members and bans in the order of their accounts. */
 export const SavedGroup = Type.Object({
-  ...facts,
+  ...fields,
   members: Type.Array(GroupMember, { minItems: 1 }),
   bans: Type.Array(AccountId),
 });

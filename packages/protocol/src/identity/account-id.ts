@@ -57,7 +57,7 @@ export function checkAccountId(network: Network, id: string, path = ''): void {
   }
 }
 
-/** Bytes of a compressed key from its text form. */
+/** Decodes a compressed key from its text form. */
 export function compressedKey(publicKey: string): Uint8Array {
   const bytes = decodeBase64url(publicKey);
   if (bytes?.length !== 33) throw badRequest('', 'expected a public key of 33 bytes');

@@ -57,8 +57,8 @@ export interface DeviceAuthFields {
  * const fields = { relay_id, origin, account, device_id: device.deviceId, nonce, timestamp: now };
  * const signature = device.sign(deviceAuthInput(network, fields));
  */
-export function deviceAuthInput(network: Network, facts: DeviceAuthFields): Uint8Array {
-  const { relay_id, origin, account, device_id, nonce, timestamp } = facts;
+export function deviceAuthInput(network: Network, fields: DeviceAuthFields): Uint8Array {
+  const { relay_id, origin, account, device_id, nonce, timestamp } = fields;
   const $type = network.type('relay.auth');
   return network.bytes({ $type, relay_id, origin, account, device_id, nonce, timestamp });
 }
@@ -81,8 +81,8 @@ export interface AccountAuthFields {
  * const fields = { relay_id, origin, account, account_public_key: signer.publicKey, nonce };
  * const signature = await signer.sign(accountAuthInput(network, fields));
  */
-export function accountAuthInput(network: Network, facts: AccountAuthFields): Uint8Array {
-  const { relay_id, origin, account, account_public_key, nonce } = facts;
+export function accountAuthInput(network: Network, fields: AccountAuthFields): Uint8Array {
+  const { relay_id, origin, account, account_public_key, nonce } = fields;
   const $type = network.type('relay.account_auth');
   return network.bytes({ $type, relay_id, origin, account, account_public_key, nonce });
 }

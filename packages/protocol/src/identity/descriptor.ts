@@ -182,7 +182,7 @@ export function descriptorAddresses(descriptor: Pick<RelayDescriptor, 'endpoints
 }
 
 /**
- * The Peer ID a checked descriptor binds, as multihash bytes.
+ * Returns the Peer ID of a checked descriptor, as multihash bytes.
  *
  * @example
  * const key = ed25519KeyOfPeer(descriptorPeerId(descriptor));
@@ -232,10 +232,10 @@ export interface DescriptorFields {
 export async function signDescriptor(
   network: Network,
   relay: AccountSigner,
-  facts: DescriptorFields,
+  fields: DescriptorFields,
 ): Promise<RelayDescriptor> {
   const unsigned = {
-    ...facts,
+    ...fields,
     $type: network.type('relay.descriptor'),
     relay_id: deriveRelayId(network, relay.publicKey),
     public_key: relay.publicKey,

@@ -178,14 +178,14 @@ export function nextRevision(current: number | undefined, nowMilliseconds: numbe
 export async function signDeviceState(
   network: Network,
   account: AccountSigner,
-  facts: { readonly revision: number; readonly certificates: DeviceCertificate[] },
+  fields: { readonly revision: number; readonly certificates: DeviceCertificate[] },
 ): Promise<AccountDeviceState> {
   const unsigned = {
     $type: network.type('account.device.state'),
     account: account.account,
     account_public_key: account.publicKey,
-    revision: facts.revision,
-    certificates: facts.certificates,
+    revision: fields.revision,
+    certificates: fields.certificates,
   };
   const state = await byAccount.sign(network, unsigned, account);
   checkDeviceState(network, state);

@@ -53,7 +53,7 @@ export function parsePeerId(text: string): Uint8Array | undefined {
 }
 
 /**
- * The Ed25519 public key inside a Peer ID's multihash; `undefined` for keys of other kinds.
+ * Returns the Ed25519 public key inside a Peer ID's multihash; `undefined` for keys of other kinds.
  *
  * @example
  * const key = ed25519KeyOfPeer(descriptorPeerId(descriptor));

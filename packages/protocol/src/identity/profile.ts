@@ -117,7 +117,7 @@ export function verifyProfile(
 export type ProfileFields = Omit<AccountProfile, '$type' | 'device_signature'>;
 
 /**
- * Makes a profile. Unknown members of `facts` are kept and signed.
+ * Makes a profile. Unknown members of `fields` are kept and signed.
  *
  * @throws ProtocolError `bad_request`, `request_too_large`
  * @example
@@ -127,9 +127,9 @@ export type ProfileFields = Omit<AccountProfile, '$type' | 'device_signature'>;
 export function signProfile(
   network: Network,
   device: DeviceSigner,
-  facts: ProfileFields,
+  fields: ProfileFields,
 ): AccountProfile {
-  const unsigned = { ...facts, $type: network.type('profile') };
+  const unsigned = { ...fields, $type: network.type('profile') };
   const profile = signAsDevice(network, unsigned, device);
   checkProfile(network, profile);
   return profile;

@@ -216,10 +216,10 @@ export interface RouteFields {
 export async function signRouteDraft(
   network: Network,
   account: AccountSigner,
-  facts: RouteFields,
+  fields: RouteFields,
 ): Promise<AccountRoute> {
   const unsigned = {
-    ...facts,
+    ...fields,
     $type: network.type('account.route'),
     account: account.account,
     account_public_key: account.publicKey,

@@ -29,8 +29,8 @@ export function checkMessageBody(value: unknown, path = ''): asserts value is Me
 }
 
 /**
- * How a client shows a body's text: as CommonMark 0.31.2, or as it is. `unknown` is shown as plain
- * text too; it creates no attachment references (04 §8, §8.1).
+ * Returns how a client shows a body's text: as CommonMark 0.31.2, or as it is. `unknown` is shown
+ * as plain text too; it creates no attachment references (04 §8, §8.1).
  *
  * @example
  * bodyFormat('text/markdown; variant=CommonMark'); // 'commonmark'

@@ -54,13 +54,13 @@ export function checkDeliveryStatus(value: unknown, path = ''): asserts value is
  *   createdAt: now, acceptedAt: now, deliveryAgeLimit: 604_800, messageRetention: 2_592_000,
  * });
  */
-export function deliveryDeadline(facts: {
+export function deliveryDeadline(fields: {
   readonly createdAt: number;
   readonly acceptedAt: number;
   readonly deliveryAgeLimit: number;
   readonly messageRetention: number;
 }): number {
-  const { createdAt, acceptedAt, deliveryAgeLimit, messageRetention } = facts;
+  const { createdAt, acceptedAt, deliveryAgeLimit, messageRetention } = fields;
   return Math.min(createdAt + deliveryAgeLimit, acceptedAt + messageRetention);
 }
 

@@ -7,6 +7,8 @@ export const DeviceStateChanged = Type.Object({ $type: TypeName, revision: Count
 export type DeviceStateChanged = Static<typeof DeviceStateChanged>;
 
 /**
+ * Checks a hint that a device list changed (04 §7.4).
+ *
  * @throws ProtocolError `bad_request`
  * @example
  * checkDeviceStateChanged(network, value);

@@ -6,7 +6,7 @@ import { type ContentReference, checkAttachments } from './content-reference.ts'
 const hashPrefix = 'sha256:';
 
 /**
- * The URI that refers to an attachment, for a link or image target.
+ * Returns the URI that refers to an attachment, for a link or image target.
  *
  * @param hash `sha256:` and 43 characters
  * @example
