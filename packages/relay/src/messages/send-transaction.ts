@@ -47,7 +47,7 @@ export async function findPrior(
   };
 }
 
-/** Where an accepted message goes. Chosen before the transaction that accepts it. */
+/** The destination of an accepted message, chosen before the transaction that accepts it. */
 export type Destination =
   /** To the recipient's timeline in the same transaction. */
   | { readonly kind: 'timeline'; readonly access: Access }

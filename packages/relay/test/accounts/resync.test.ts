@@ -9,17 +9,18 @@ const relay = inProcessRelay();
 const ann = relay.person('ann', ['phone', 'laptop']);
 
 /** Returns the notices that the modules accounts and messages make for clients that missed some. */
-const news = async (...people: Person[]): Promise<Notice[]> =>
+const resync = async (...people: Person[]): Promise<Notice[]> =>
   await relay.context.storage.read(async (tx) => {
-    const place = { relayId: relay.relayId, now: relay.clock.now() };
+    const at = { relayId: relay.relayId, now: relay.clock.now() };
     const of = people.map(({ account }) => account);
     const found = await Promise.all(
-      [accounts, messages].map(({ accountResync }) => accountResync?.(tx, of, place)),
+      [accounts, messages].map(({ accountResync }) => accountResync?.(tx, of, at)),
     );
     return found.flatMap((notices) => notices ?? []);
   });
 
-const kinds = async (...people: Person[]) => (await news(...people)).map(({ kind }) => kind).sort();
+const kinds = async (...people: Person[]) =>
+  (await resync(...people)).map(({ kind }) => kind).sort();
 
 const note = () => relay.call('message.send', ann.message(ann), { session: ann.session() });
 
@@ -28,7 +29,7 @@ test('the notices have the current device state and the head, for the currently 
   await ann.publishState(state);
   await note();
   await note();
-  const found = await news(ann);
+  const found = await resync(ann);
   const sorted = found.map((notice) =>
     'deviceIds' in notice ? { ...notice, deviceIds: notice.deviceIds.toSorted() } : notice,
   );
@@ -47,9 +48,9 @@ test('exactly the requested accounts get notices', async () => {
   const ben = await Person.register(relay, 'ben');
   const accountsOf = (notices: Notice[]) =>
     notices.map((notice) => ('account' in notice ? notice.account : ''));
-  expect(accountsOf(await news(ann, ben)).sort()).toEqual([ann.account, ben.account].sort());
-  expect(accountsOf(await news(ben))).toEqual([ben.account]);
-  expect(await news(new Person(relay, 'carl'))).toEqual([]);
+  expect(accountsOf(await resync(ann, ben)).sort()).toEqual([ann.account, ben.account].sort());
+  expect(accountsOf(await resync(ben))).toEqual([ben.account]);
+  expect(await resync(new Person(relay, 'carl'))).toEqual([]);
 });
 
 test('04 §19: a timeline that never had a record gives no notice', async () => {
@@ -62,19 +63,19 @@ test('a removed device and one whose certificate expired are not among the devic
   await ann.addDevice('watch', { expiresAt: relay.clock.now() + 10 });
   await ann.publishState(await ann.state({ devices: ['phone', 'watch'] }));
   relay.clock.advance(10);
-  expect(await news(ann)).toMatchObject([{ deviceIds: ann.deviceIds('phone') }]);
+  expect(await resync(ann)).toMatchObject([{ deviceIds: ann.deviceIds('phone') }]);
 });
 
 test('02 §12.2: an account that is at home elsewhere, or nowhere any more, gets no notice', async () => {
   await note();
-  const place = (sql: string, ...values: (string | number)[]) =>
+  const write = (sql: string, ...values: (string | number)[]) =>
     relay.context.storage.write('test', (tx) => tx.run(sql, ...values));
-  await place('UPDATE account_routes SET conflict = 1');
-  expect(await news(ann)).toEqual([]);
-  await place('UPDATE account_routes SET conflict = 0, relay_id = ?', `0x${'11'.repeat(20)}`);
-  expect(await news(ann)).toEqual([]);
-  await place('UPDATE account_routes SET relay_id = ?', relay.relayId);
+  await write('UPDATE account_routes SET conflict = 1');
+  expect(await resync(ann)).toEqual([]);
+  await write('UPDATE account_routes SET conflict = 0, relay_id = ?', `0x${'11'.repeat(20)}`);
+  expect(await resync(ann)).toEqual([]);
+  await write('UPDATE account_routes SET relay_id = ?', relay.relayId);
   expect(await kinds(ann)).toEqual(['device-state', 'timeline']);
-  await place('UPDATE account_routes SET expires_at = ?', relay.clock.now());
-  expect(await news(ann)).toEqual([]);
+  await write('UPDATE account_routes SET expires_at = ?', relay.clock.now());
+  expect(await resync(ann)).toEqual([]);
 });

@@ -187,7 +187,7 @@ describe('04 §12.1: who may send', () => {
     expect(await codeOf(message, eve.session())).toBe('target_not_local');
     const { account_routes: routes } = await relay.dump();
     expect(routes).toHaveLength(2);
-    const place = (relayId: string, conflict: number) =>
+    const setRoute = (relayId: string, conflict: number) =>
       relay.context.storage.write('test', (tx) =>
         tx.run(
           'UPDATE account_routes SET relay_id = ?, conflict = ? WHERE account = ?',
@@ -196,9 +196,9 @@ describe('04 §12.1: who may send', () => {
           ann.account,
         ),
       );
-    await place('0x0000000000000000000000000000000000000000', 0);
+    await setRoute('0x0000000000000000000000000000000000000000', 0);
     expect(await codeOf(toBen())).toBe('route_stale');
-    await place(relay.relayId, 1);
+    await setRoute(relay.relayId, 1);
     expect(await codeOf(toBen())).toBe('invalid_state');
   });
 });
