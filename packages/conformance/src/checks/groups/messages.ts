@@ -212,7 +212,7 @@ for (const bytes of [262_144, 262_145]) {
     `envelope-${bytes}`,
     {
       source: '05 §4.12',
-      title: `an envelope of ${bytes} bytes ${bytes > 262_144 ? 'answers request_too_large' : 'fits'}`,
+      title: `an envelope of ${bytes} bytes ${bytes > 262_144 ? 'is request_too_large' : 'fits'}`,
     },
     async (context) => {
       const { group, owner } = await groupFixture(context);
