@@ -17,11 +17,12 @@ const forbidden: readonly (readonly [RegExp, string])[] = [
   [/\b(whoever|whomever|nobody|somebody)\b/i, 'the actor: client, caller, device, owner, host'],
 ];
 
-/** Standard terms that contain a listed word, and words of the stable JSON of `courier`. */
+/** Standard terms that contain a listed word, words of the stable JSON of `courier`, a stored member. */
 const allowed = [
   /\bbehind (a|the|one|its) (TLS |reverse )?prox(y|ies)\b/gi,
   /\bbehind NAT\b/g,
   /: '(group-|channel-)?behind'/g,
+  /\breadonly behind: number|\bbehind: after\b|\bvalue\.behind\b/g,
 ];
 
 /** The contract's text and the files that name the words. */

@@ -25,8 +25,8 @@ export type ChannelWrite =
     }
   | { readonly write: 'post'; readonly post: ChannelPost }
   | (ChannelChangeWrite & {
-      /** Its event, if there is one, has a higher sequence. */
-      readonly after: number;
+      /** The write's event, if there is one, has a higher sequence. Stores have this name. */
+      readonly behind: number;
     });
 
 type ChannelChangeWrite =

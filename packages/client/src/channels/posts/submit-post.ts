@@ -118,7 +118,7 @@ async function hasTakenEffect(
   { value, signal }: Submission,
 ): Promise<boolean> {
   const sent = value.write === 'edit' ? value.edit : value.deletion;
-  let after = value.after;
+  let after = value.behind;
   let rival: string | undefined;
   const budget = new ReadBudget(core.reading);
   for (;;) {

@@ -167,7 +167,9 @@ async function writeChange(
 ): Promise<void> {
   const row = await requireWriter(core, channelId, signal);
   const after = Math.max(target, row.span?.position ?? -1);
-  const pending = await core.store.write((tx) => enqueueWrite(tx, channelId, { ...value, after }));
+  const pending = await core.store.write((tx) =>
+    enqueueWrite(tx, channelId, { ...value, behind: after }),
+  );
   await submitInTurn(core, { row, pending }, signal);
 }
 
