@@ -344,6 +344,15 @@ describe('05 §10.3: a call before the job has run', () => {
     expect(await seen()).toEqual([0, 1]);
   });
 
+  test('changes nothing if its own device is no longer valid', async () => {
+    await takeKeys(ben, 'laptop');
+    await keep('phone');
+    const session = ben.session('laptop');
+    const params = { group_id: group.groupId };
+    expect(await relay.codeOf('group.sync', params, { session })).toBe('unauthorized');
+    expect(await position()).toEqual({ sequence: 1, epoch: 1 });
+  });
+
   test('ignores inactive devices without access in the group', async () => {
     const cem = await Person.register(relay, 'cem');
     await cem.publishState(await cem.state({ devices: [] }));
