@@ -75,7 +75,7 @@ describe('02 §10: sessions', () => {
     const verified = () => relay.asked.get('auth.device.verify') ?? 0;
     const before = verified();
     relay.world.clock.advance(75_000);
-    // Nobody calls anything: notifications depend on the session too.
+    // There are no calls: notifications depend on the session too.
     await expect.poll(verified).toBe(before + 1);
     await ann.sync();
     expect({ verified: verified(), sockets: relay.sockets }).toEqual({

@@ -105,7 +105,7 @@ describe('03 §16.4: grants a contact sends', () => {
     expect(after).toEqual(before);
   });
 
-  test('one to somebody else is refused', async () => {
+  test('a grant to another account is refused', async () => {
     const carl = await relay.world.person();
     const { before, after, events } = await sendGrant(async (_, raw) =>
       signGrant(network, await raw.signing(), { grantee: carl.id }),
@@ -114,7 +114,7 @@ describe('03 §16.4: grants a contact sends', () => {
     expect(after).toEqual(before);
   });
 
-  test('one signed by a device nobody knows is not taken, before or after asking', async () => {
+  test('a grant signed by an unknown device is not used, before or after reading the device state', async () => {
     const stranger = new MemoryStore();
     await relay.world.person({ store: stranger });
     const forger = await new RawSender(relay.world, stranger).signing();

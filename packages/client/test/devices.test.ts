@@ -14,7 +14,7 @@ async function addDevice(account: Account): Promise<Account> {
   return await client.completeDevice(approval, { accountPublicKey: account.publicKey });
 }
 
-/** Synchronizes until nobody has anything to tell the others any more. */
+/** Synchronizes until no device has anything left to send. */
 async function settle(...accounts: readonly Account[]): Promise<AccountEvent[]> {
   const all: AccountEvent[] = [];
   for (let quiet = 0; quiet < accounts.length; ) {
@@ -188,7 +188,7 @@ describe('03 §17: what the devices of an account tell each other', () => {
     await expect(phone.messages.send(bob.id, { text: 'x' })).rejects.toMatchObject({
       code: 'not_a_contact',
     });
-    // The tombstone blocks nobody: once Bob ended it too, both may agree again.
+    // The tombstone blocks no account: after Bob ended it too, both may agree again.
     await bob.contacts.remove(phone.id);
     world.clock.advance(2);
     await befriend(bob, phone);

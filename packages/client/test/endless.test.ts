@@ -1,6 +1,6 @@
 /**
  * Hosts that come to no end, or to no answer: what they have is read as far as one synchronization
- * goes, the rest the next time, and what other hosts have is read beside it.
+ * goes, the rest the next time, and other hosts are read concurrently.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -42,7 +42,7 @@ afterAll(async () => {
   await away[Symbol.asyncDispose]();
 });
 
-/** Somebody who can reach both. */
+/** An account that can reach both relays. */
 async function person(relayId: string, options: Partial<ClientOptions> = {}): Promise<Account> {
   const folder = away.world.folder;
   const ca = readFileSync(join(folder, 'other', 'tls', 'ca.pem'), 'utf8') + away.world.ca;
@@ -54,7 +54,7 @@ async function person(relayId: string, options: Partial<ClientOptions> = {}): Pr
   return await away.world.person({ registry, transport, relayId, prefer: 'http', ...options });
 }
 
-const isBehind = ({ kind }: AccountEvent) =>
+const isIncomplete = ({ kind }: AccountEvent) =>
   kind === 'group-incomplete' || kind === 'channel-incomplete';
 
 /** Pages of invented events without end, and of every page the same number of events. */
@@ -69,7 +69,7 @@ function endless<E extends object>(make: (at: number) => E, first: number, perPa
   };
 }
 
-/** The host asks nobody, and says nothing of keys. */
+/** The host sends no requests, and returns no keys. */
 function inventing(after: number): void {
   away.ask('group.sync', (params) => ({ ...params, after }));
   away.ask('group.key.sync', ({ group_id }) => ({ group_id }));
@@ -93,7 +93,7 @@ describe('05 §13.4: a group whose host invents events without end', () => {
         }),
         state.sequence,
       ),
-    'messages nobody signed': (scene) =>
+    'messages without a valid signature': (scene) =>
       endless((sequence) => {
         const message = signed(scene.outsider, scene, { $type: network.type('group.message') });
         return { ...message, sequence };
@@ -108,16 +108,16 @@ describe('05 §13.4: a group whose host invents events without end', () => {
     away.lie('group.sync', (page) => lie({ ...page, certificates }));
     const bob = await again(scene.store, { pages: 3 });
     away.asked.clear();
-    expect((await bob.groups.sync(scene.id)).filter(isBehind)).toEqual([
+    expect((await bob.groups.sync(scene.id)).filter(isIncomplete)).toEqual([
       { kind: 'group-incomplete', groupId: scene.id },
     ]);
     expect(away.asked.get('group.sync')).toBe(3);
     expect((await bob.groups.get(scene.id)).position).toBe(scene.state.sequence + 6);
     // The rest the next time.
-    expect((await bob.sync()).filter(isBehind)).toHaveLength(1);
+    expect((await bob.sync()).filter(isIncomplete)).toHaveLength(1);
     expect((await bob.groups.get(scene.id)).position).toBe(scene.state.sequence + 12);
     const counted = await again(scene.store, { events: 3 });
-    expect((await counted.groups.sync(scene.id)).filter(isBehind)).toHaveLength(1);
+    expect((await counted.groups.sync(scene.id)).filter(isIncomplete)).toHaveLength(1);
     expect((await counted.groups.get(scene.id)).position).toBe(scene.state.sequence + 16);
   });
 
@@ -153,18 +153,18 @@ describe('05 §13.4: a group whose host invents events without end', () => {
 describe('06 §8.11: a channel whose host invents events without end', () => {
   test('it is read as far as one synchronization goes, and the rest the next time', async () => {
     const scene = await setChannelScene(away);
-    const text = 'nobody may say this';
+    const text = 'not signed by a member';
     const lie = endless((sequence) => event(scene.outsider, { sequence }, post(scene, text)), 0);
     const certificates = [scene.outsider.certificate];
     away.ask('channel.read', ({ channel_id }) => ({ channel_id }));
     away.lie('channel.read', (page) => lie({ ...page, certificates }));
     const bob = await again(scene.store, { pages: 3 });
     away.asked.clear();
-    expect((await bob.channels.sync(scene.id)).filter(isBehind)).toEqual([
+    expect((await bob.channels.sync(scene.id)).filter(isIncomplete)).toEqual([
       { kind: 'channel-incomplete', channelId: scene.id },
     ]);
     expect(away.asked.get('channel.read')).toBe(3);
-    expect((await bob.sync()).filter(isBehind)).toHaveLength(1);
+    expect((await bob.sync()).filter(isIncomplete)).toHaveLength(1);
     expect((await bob.channels.get(scene.id)).span?.position).toBe(12);
     expect(await postTexts(bob, scene.id)).toEqual([]);
   });
@@ -200,7 +200,7 @@ describe('an honest host with more than is read in one go', () => {
     for (;;) {
       const events = await bob.groups.sync(scene.id);
       found.push(await groupTexts(bob, scene.id).then((each) => each.join('')));
-      if (!events.some(isBehind)) break;
+      if (!events.some(isIncomplete)) break;
     }
     expect(found).toEqual(['abcd', 'abcdefg']);
   });
@@ -221,7 +221,7 @@ describe('an honest host with more than is read in one go', () => {
       away.world.clock.advance(120);
       return { ...page, events: page.events.slice(0, 1), has_more: page.events.length > 1 };
     });
-    expect((await bob.sync()).filter(isBehind)).toEqual([
+    expect((await bob.sync()).filter(isIncomplete)).toEqual([
       { kind: 'group-incomplete', groupId: slow },
     ]);
     order.splice(0);
@@ -232,7 +232,7 @@ describe('an honest host with more than is read in one go', () => {
   });
 });
 
-describe('05 §17.1: what becomes of one host keeps nobody from what others have', () => {
+describe('05 §17.1: a failing host does not delay the other hosts', () => {
   const lying = () => away.world.relay.relayId;
   const honest = () => other.relayId;
 
@@ -345,18 +345,18 @@ describe('05 §17.1: what becomes of one host keeps nobody from what others have
     const hint = JSON.stringify({ jsonrpc: '2.0', method: 'group.timeline.changed', params });
     const stop = new AbortController();
     const wanted = new Set([quiet, far[0]]);
-    let behind = 0;
+    let incomplete = 0;
     for await (const found of bob.follow({ signal: stop.signal, pollInterval: 10 })) {
-      if (isBehind(found)) behind += 1;
+      if (isIncomplete(found)) incomplete += 1;
       // Nor does it help to hint at more.
       away.push(hint);
       // It is read on and on, at intervals, and between that everything else is.
-      if (behind === 2) for (const id of wanted) await ann.groups.send(id, { text: 'hello' });
+      if (incomplete === 2) for (const id of wanted) await ann.groups.send(id, { text: 'hello' });
       if (found.kind === 'group-message') wanted.delete(found.groupId);
-      if (wanted.size === 0 && behind > 3) stop.abort();
+      if (wanted.size === 0 && incomplete > 3) stop.abort();
     }
     expect(wanted).toEqual(new Set());
-    expect(pages).toBeLessThanOrEqual(2 * (behind + 1));
+    expect(pages).toBeLessThanOrEqual(2 * (incomplete + 1));
   });
 });
 

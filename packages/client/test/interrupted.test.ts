@@ -1,4 +1,4 @@
-/** What a set-up that did not end leaves behind, and two of them in one folder. */
+/** An interrupted set-up, and two set-ups in one folder. */
 import { accountSigner, decodeBase64url } from '@posthouse/protocol';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { MemoryStore } from '../src/index.ts';

@@ -45,7 +45,7 @@ async function watched(prefer: 'websocket' | 'http' = 'websocket'): Promise<Watc
   return { account: await client.setUp(), store, client };
 }
 
-/** Runs work that must be caught for a reason, and must leave nothing behind. */
+/** Runs work that must fail with a reason, and must store nothing. */
 async function caught(
   store: WatchedStore,
   reason: MisbehaviourReason,
@@ -628,7 +628,7 @@ describe.each(['websocket', 'http'] as const)('the timeline, over %s', (prefer) 
     }));
   });
 
-  test('04 §18.1: a certificate whose signature is broken, though nobody needs it', async () => {
+  test('04 §18.1: an unused certificate with a broken signature', async () => {
     const { account } = await watched();
     await account.sync();
     const [foreign] = relay.honest.get('device.state.resolve').certificates;

@@ -32,7 +32,7 @@ afterAll(async () => {
   await data[Symbol.asyncDispose]();
 });
 
-/** Somebody at home on the first relay who can reach both. */
+/** An account with its home on the first relay, which can reach both. */
 async function reachingBoth() {
   const ca = readFileSync(join(data.path, 'tls', 'ca.pem'), 'utf8') + world.ca;
   const file = readFileSync(join(world.folder, 'relay', 'registry.json'), 'utf8');

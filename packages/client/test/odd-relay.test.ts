@@ -33,7 +33,7 @@ afterAll(async () => {
 type Prefer = 'http' | 'websocket';
 const patient = { retry: { attempts: 6, base: 1, cap: 4 } };
 
-/** Somebody whose device has two certificates that are valid. */
+/** An account whose device has two valid certificates. */
 async function person(odd: OddHost, prefer: Prefer): Promise<Account> {
   const store = new WatchedStore();
   const account = await relay.world.person({ ...patient, store, prefer });
@@ -197,7 +197,7 @@ describe('01 §13.2, 02 §11.1: a descriptor', () => {
   }
   afterEach(() => relay.behave());
 
-  test('names services, transports and addresses nobody knows, and some are dead', async () => {
+  test('names unknown services, transports and addresses, and some dead ones', async () => {
     relay.odd = undefined;
     await relay.world.person(patient);
     await lie(({ endpoints, capabilities = [] }) => ({

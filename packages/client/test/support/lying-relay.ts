@@ -1,5 +1,5 @@
 /**
- * A relay that lies: a real proxy in front of a real relay, which alters what the relay answers.
+ * A relay that lies: a real proxy of a real relay, which alters the relay's answers.
  * Between proxy and client is TLS with the relay's own certificate; the relay believes the proxy's
  * addresses to be its own, so that origins and descriptors are right until a lie says otherwise.
  */
@@ -70,7 +70,7 @@ export class LyingRelay implements AsyncDisposable {
     return relay;
   }
 
-  /** Loses the next answers of a method: the relay has done what was asked, nobody hears of it. */
+  /** Loses the next answers of a method: the relay carries the request out, and no answer arrives. */
   lose(method: string, times: number): void {
     this.#losses.set(method, times);
   }
@@ -183,7 +183,7 @@ export class LyingRelay implements AsyncDisposable {
     const told = text === '' ? '' : this.#altered(asked, text, '');
     const type = odd === undefined || text === '' ? {} : { 'content-type': odd.contentType() };
     const body = text === '' ? '' : (odd?.text(told) ?? told);
-    // Whoever does not say which codings it takes takes any (RFC 9110 §12.5.3).
+    // A client that names no codings accepts any (RFC 9110 §12.5.3).
     const coded = asked.takesAny && body !== '' ? odd?.coded(body) : undefined;
     const coding = coded === undefined ? {} : { 'content-encoding': coded.coding };
     outgoing.writeHead(answer.statusCode ?? 500, { ...headers, ...type, ...coding });
@@ -326,7 +326,7 @@ async function readAll(stream: IncomingMessage): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
-/** A port nobody listens on, for a server that must know its port before it starts. */
+/** A free port, for a server that must know its port before it starts. */
 async function freePort(): Promise<number> {
   const server = createNetServer();
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

@@ -14,7 +14,7 @@ import { network } from './relay-with-clients.ts';
 
 /** Every way in which the host is odd; a test may leave some out. */
 export const oddities = [
-  /** Members nobody defined, in envelopes and in results, down to where objects are signed. */
+  /** Undefined members, in envelopes and in results, down to where objects are signed. */
   'members',
   /** Members of objects in another order. */
   'order',
@@ -32,7 +32,7 @@ export const oddities = [
   'refusals',
   /** Sessions end when it pleases the host. */
   'sessions',
-  /** Notifications twice, late, not at all, and of kinds nobody knows. */
+  /** Notifications twice, late, not at all, and of unknown kinds. */
   'notifications',
   /** Answers later than what they bring about is told of, and in another order than asked for. */
   'late',
@@ -147,7 +147,7 @@ export class OddHost implements Oddness {
   }
 
   ends({ method }: Asked): boolean {
-    // Only what anybody may ask again: of a write nobody knows what became of it.
+    // Only requests that may be repeated: the outcome of a write would be unknown.
     return this.#on.has('ends') && isRead(method) && this.#counted('answers') % 5 === 0;
   }
 
@@ -225,7 +225,7 @@ function promisingMore(method: string, params: Json, result: Json): Json {
   return records.length > 0 && !isFirst ? { ...result, has_more: true } : result;
 }
 
-/** What somebody else made, and the host gives as it got it. */
+/** Objects of other accounts, which the host returns unchanged. */
 const given = new Set(['client_secret_box', 'key_box']);
 
 /** Unknown members wherever nothing is signed; a `$type` says that something is. */

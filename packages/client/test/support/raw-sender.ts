@@ -91,7 +91,7 @@ export class RawSender implements AsyncDisposable {
     return signingDevice(network, account, signer);
   }
 
-  /** The account's own state and key, to sign states nobody published. */
+  /** The account's own state and key, to sign states that are not published. */
   async account() {
     const own = await this.#kept<{ account: string }>('own', 'own');
     const key = decodeBase64url(await this.#kept<string>('account-keys', 'account'));

@@ -1,4 +1,4 @@
-/** A network with real relays behind real TLS sockets, and people with their devices. */
+/** A network with real relays over real TLS sockets, and accounts with their devices. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Network, type Registry, staticRegistry } from '@posthouse/protocol';
@@ -114,7 +114,7 @@ export class RelayWithClients implements AsyncDisposable {
     );
   }
 
-  /** Somebody with a new account on the relay. */
+  /** A new account on the relay. */
   async person(options: Partial<ClientOptions> & NewAccountOptions = {}): Promise<Account> {
     return await (await this.client(options)).setUp(options);
   }
