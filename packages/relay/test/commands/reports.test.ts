@@ -195,7 +195,7 @@ describe('while a relay runs', () => {
   );
 
   test(
-    'dismiss removes those of one account or all; they can be made again',
+    'dismiss removes the reports of one account or all; accounts can report again',
     async () => {
       const post = await channel.post();
       const other = await channel.post();
@@ -209,7 +209,7 @@ describe('while a relay runs', () => {
       expect(again).toEqual({
         code: 1,
         output: '',
-        errors: `post ${post} of ${channel.channelId}: no reports by ${ben.account}\n`,
+        errors: `post ${post} of ${channel.channelId}: no reports by ${ben.account} to dismiss\n`,
       });
       expect(await printed('dismiss', ...about)).toBe('2 reports dismissed\n');
       expect(await reports('dismiss', ...about)).toMatchObject({ code: 1, output: '' });
@@ -221,7 +221,7 @@ describe('while a relay runs', () => {
   );
 
   test(
-    'the relay is not disturbed: it goes on while one dismisses, and keeps its place',
+    'dismissing does not disturb a running relay or its process lock',
     async () => {
       const posts: number[] = [];
       for (let count = 0; count < 6; count += 1) posts.push(await channel.post());

@@ -46,7 +46,7 @@ describe('a COMMIT whose answer does not come', () => {
     await cut;
     expect(runs.count).toBe(2);
     expect(await value()).toBe(1);
-    expect(told.words).toEqual(['lost', 'back']);
+    expect(told.events).toEqual(['lost', 'restored']);
   });
 
   test('that was executed: success, and not run again', async () => {
@@ -58,7 +58,7 @@ describe('a COMMIT whose answer does not come', () => {
     await cut;
     expect(runs.count).toBe(1);
     expect(await value()).toBe(1);
-    expect(told.words).toEqual(['lost', 'back']);
+    expect(told.events).toEqual(['lost', 'restored']);
   });
 
   test('that was executed, and the first question for it is cut off as well', async () => {
@@ -108,7 +108,7 @@ describe('a COMMIT whose answer does not come', () => {
       });
       await struck;
       expect(runs.count).toBe(1);
-      expect(told.words).toEqual(['lost', 'unsettled']);
+      expect(told.events).toEqual(['lost', 'commitUnknown']);
       proxy.refuse(false);
       expect(await value()).toBe(cut.applied);
       await counting(storage).done;

@@ -96,7 +96,7 @@ describe('when every connection is at work', () => {
     await expect(storage.write('c', one)).rejects.toMatchObject({ message: 'storage is too busy' });
     held.resolve();
     await Promise.all(holding);
-    expect(told.words).toEqual([]);
+    expect(told.events).toEqual([]);
   });
 
   test('many writes of one aggregate: those that time out are refused', async () => {

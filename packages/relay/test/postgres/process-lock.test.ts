@@ -27,7 +27,7 @@ const one = (tx: Reader) => tx.get('SELECT 1 AS one');
 const alone = 'another relay process uses the database; several need `bus.nats`, each of them';
 const together = 'a relay process without `bus.nats` uses the database';
 const exclusive = 'a relay process uses the database; stop it first';
-const moved = 'the database is being moved';
+const moved = 'the database is being moved: wait until the move has ended';
 
 describe('which processes may use a database together', () => {
   test.each([
@@ -115,7 +115,7 @@ test('no connection of a process is left alone with one that has the database ex
   proxy.cutAll();
   await using second = await open(url, { lockMode: 'exclusive', timeouts: { lockRetry: 20 } });
   proxy.refuse(false);
-  await told.until('displaced');
+  await told.until('lockLost');
   expect(first.hasLock).toBe(false);
   await expect(first.read((tx) => tx.get('SELECT 1 AS one'))).rejects.toMatchObject({
     code: 'temporarily_unavailable',
@@ -152,7 +152,7 @@ test('a place lost with its connection is asked for again', async () => {
   await askUntil(url, sql, (rows) => rows.length === 1);
   await expect(start('alone')).rejects.toThrow(alone);
   await expect.poll(() => first.hasLock).toBe(true);
-  expect(told.words).not.toContain('displaced');
+  expect(told.events).not.toContain('lockLost');
 });
 
 test('a process whose place was taken meanwhile is told once, and gets it back later', async () => {
@@ -167,11 +167,11 @@ test('a process whose place was taken meanwhile is told once, and gets it back l
   proxy.cutAll();
   const second = await open(url, { lockMode: 'alone', timeouts: { lockRetry: 20 } });
   proxy.refuse(false);
-  await told.until('displaced');
+  await told.until('lockLost');
   // It goes on asking, and says no more about it.
   const asked = proxy.statements.length;
   await expect.poll(() => proxy.statements.length).toBeGreaterThan(asked + 10);
-  expect(told.words.filter((word) => word === 'displaced')).toEqual(['displaced']);
+  expect(told.events.filter((word) => word === 'lockLost')).toEqual(['lockLost']);
   expect(told.errors.at(-1)).toMatchObject({ message: alone });
   // Two that do not hear each other: one of them answers nothing.
   const refused = { code: 'temporarily_unavailable', cause: { message: alone } };

@@ -215,10 +215,10 @@ describe('the settings of a connection', () => {
     await expect(storage.write('account:a', async () => {})).rejects.toMatchObject({
       code: 'temporarily_unavailable',
     });
-    expect(told.words).toEqual(['lost']);
+    expect(told.events).toEqual(['lost']);
     proxy.speak();
     expect(await storage.read((tx) => tx.get('SELECT 1 AS one'))).toEqual({ one: 1 });
-    expect(told.words).toEqual(['lost', 'back']);
+    expect(told.events).toEqual(['lost', 'restored']);
   });
 });
 
@@ -304,7 +304,7 @@ test('a password that is changed later: what is told contains neither', async ()
   );
   const failure = await other.read((tx) => tx.get('SELECT 1 AS one')).catch((error) => error);
   expect(failure).toMatchObject({ code: 'temporarily_unavailable' });
-  expect(told.words).toContain('lost');
+  expect(told.events).toContain('lost');
   const shown = inspect([failure, told.errors], { depth: Number.POSITIVE_INFINITY });
   expect(shown).toContain('password authentication failed');
   expect(shown).not.toContain('before');

@@ -100,7 +100,7 @@ describe('numbers', () => {
     });
     await expect(write).rejects.toThrow(/is no safe integer/);
     expect(runs).toBe(2);
-    expect(told.words).toEqual([]);
+    expect(told.events).toEqual([]);
   });
 
   test.each([

@@ -123,7 +123,7 @@ describe('transactions that conflict', () => {
     ]);
     expect(await counters.of(storage, 'a')).toBe(3);
     expect(await counters.of(storage, 'b')).toBe(3);
-    expect(told.words).toEqual(['conflicted']);
+    expect(told.events).toEqual(['conflicted']);
   });
 
   const raise = (code: string) =>
@@ -138,7 +138,7 @@ describe('transactions that conflict', () => {
     });
     await expect(write).rejects.toMatchObject({ code: 'temporarily_unavailable' });
     expect(runs).toBeGreaterThan(1);
-    expect(told.words.length).toBe(runs - 1);
+    expect(told.events.length).toBe(runs - 1);
   });
 
   test('a temporary conflict is hidden from the caller', async () => {
@@ -148,7 +148,7 @@ describe('transactions that conflict', () => {
       if (runs < 4) await tx.run(raise('40001'));
     });
     expect(runs).toBe(4);
-    expect(told.words).toEqual(['conflicted', 'conflicted', 'conflicted']);
+    expect(told.events).toEqual(['conflicted', 'conflicted', 'conflicted']);
   });
 
   test.each(['53100', '53200', '57014', '55P03'])('%s: no room or time now', async (code) => {
@@ -158,7 +158,7 @@ describe('transactions that conflict', () => {
       code: 'temporarily_unavailable',
       message: 'storage is too busy',
     });
-    expect(told.words).toEqual([]);
+    expect(told.events).toEqual([]);
   });
 
   test.each(['08006', '57P01', '57P02', '57P03', '57P05'])(
@@ -172,7 +172,7 @@ describe('transactions that conflict', () => {
         code: 'temporarily_unavailable',
         message: 'storage cannot be reached',
       });
-      expect(told.words).toEqual(['lost']);
+      expect(told.events).toEqual(['lost']);
     },
   );
 });
@@ -261,7 +261,7 @@ describe('a statement that fails', () => {
     await told.until('lost');
     await ask(url, 'GRANT EXECUTE ON FUNCTION pg_advisory_xact_lock(bigint) TO PUBLIC');
     expect(await write).toBe(1);
-    expect(told.words).toEqual(['lost', 'back']);
+    expect(told.events).toEqual(['lost', 'restored']);
   });
 
   test('connections write nothing outside a transaction that says so', async () => {
@@ -279,7 +279,7 @@ describe('what the work throws', () => {
     });
     await expect(write).rejects.toBe(thrown);
     expect(await counters.of(storage, 'a')).toBe(0);
-    expect(told.words).toEqual([]);
+    expect(told.events).toEqual([]);
   });
 
   test('before it asked anything, or from a read', async () => {
@@ -369,7 +369,7 @@ describe('aggregates', () => {
     );
     await Promise.all(writes);
     expect(await counters.of(storage, 'both')).toBe(100);
-    expect(told.words).toEqual([]);
+    expect(told.events).toEqual([]);
   });
 
   test('a busy one holds no connections that others need', async () => {

@@ -18,22 +18,22 @@ export const impatient: Partial<PostgresTimeouts> = {
 
 /** Remembers what operators were told. */
 export class Told implements PostgresObserver {
-  readonly words: string[] = [];
+  readonly events: string[] = [];
   readonly errors: unknown[] = [];
-  readonly lost = (error: unknown) => this.#hear('lost', error);
-  readonly restored = () => this.#hear('back');
-  readonly conflicted = () => this.#hear('conflicted');
-  readonly commitUnknown = (error: unknown) => this.#hear('unsettled', error);
-  readonly lockLost = (error: unknown) => this.#hear('displaced', error);
+  readonly lost = (error: unknown) => this.#record('lost', error);
+  readonly restored = () => this.#record('restored');
+  readonly conflicted = () => this.#record('conflicted');
+  readonly commitUnknown = (error: unknown) => this.#record('commitUnknown', error);
+  readonly lockLost = (error: unknown) => this.#record('lockLost', error);
   #changed = Promise.withResolvers<void>();
 
   /** Resolves when the word was told `times` times. */
   async until(word: string, times = 1): Promise<void> {
-    while (this.words.filter((told) => told === word).length < times) await this.#changed.promise;
+    while (this.events.filter((told) => told === word).length < times) await this.#changed.promise;
   }
 
-  #hear(word: string, error?: unknown): void {
-    this.words.push(word);
+  #record(word: string, error?: unknown): void {
+    this.events.push(word);
     if (error !== undefined) this.errors.push(error);
     this.#changed.resolve();
     this.#changed = Promise.withResolvers();
